@@ -1,0 +1,165 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// object returns an empty object of a dependency's kind.
+func object(d plans.Dependency) client.Object {
+	switch d.Kind {
+	case "ConfigMap":
+		return &corev1.ConfigMap{}
+	case "Secret":
+		return &corev1.Secret{}
+	case "ServiceAccount":
+		return &corev1.ServiceAccount{}
+	case "Service":
+		return &corev1.Service{}
+	}
+	return nil
+}
+
+// dependency reads a dependency on a side; nil means that there is none.
+func (w world) dependency(ctx context.Context, side plans.Side, d plans.Dependency) (client.Object, error) {
+	o := object(d)
+	if o == nil {
+		return nil, fmt.Errorf("dependency %s: unknown kind", d)
+	}
+	err := w.on[side].Get(ctx, client.ObjectKey{Namespace: w.plan.On(side).Namespace, Name: d.Name}, o)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s in namespace %s: %w", d, w.plan.On(side).Namespace, err)
+	}
+	return o, nil
+}
+
+// replica makes the object that the destination gets: what a person wrote, and
+// nothing of what the source's control plane added.
+func replica(o client.Object, namespace string) client.Object {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: o.GetName(), Labels: o.GetLabels(), Annotations: map[string]string{}}
+	for k, v := range o.GetAnnotations() {
+		// The last-applied annotation would carry a Secret's values in the clear.
+		if k != "kubectl.kubernetes.io/last-applied-configuration" && k != plans.StampAnnotation {
+			meta.Annotations[k] = v
+		}
+	}
+	switch o := o.(type) {
+	case *corev1.ConfigMap:
+		return &corev1.ConfigMap{ObjectMeta: meta, Data: o.Data, BinaryData: o.BinaryData, Immutable: o.Immutable}
+	case *corev1.Secret:
+		return &corev1.Secret{ObjectMeta: meta, Data: o.Data, Type: o.Type, Immutable: o.Immutable}
+	case *corev1.ServiceAccount:
+		return &corev1.ServiceAccount{ObjectMeta: meta, ImagePullSecrets: o.ImagePullSecrets, AutomountServiceAccountToken: o.AutomountServiceAccountToken}
+	case *corev1.Service:
+		return &corev1.Service{ObjectMeta: meta, Spec: service(o.Spec)}
+	}
+	return nil
+}
+
+// service keeps what a person decides about a Service. Addresses and node ports
+// belong to the cluster that gave them.
+func service(s corev1.ServiceSpec) corev1.ServiceSpec {
+	out := *s.DeepCopy()
+	if out.ClusterIP != corev1.ClusterIPNone {
+		out.ClusterIP = ""
+	}
+	out.ClusterIPs, out.IPFamilies, out.IPFamilyPolicy = nil, nil, nil
+	out.LoadBalancerIP, out.HealthCheckNodePort = "", 0
+	for i := range out.Ports {
+		out.Ports[i].NodePort = 0
+	}
+	return out
+}
+
+// same says whether two dependencies mean the same to a pod.
+func same(a, b client.Object) bool {
+	switch a := a.(type) {
+	case *corev1.ConfigMap:
+		b, ok := b.(*corev1.ConfigMap)
+		return ok && equality.Semantic.DeepEqual(a.Data, b.Data) && equality.Semantic.DeepEqual(a.BinaryData, b.BinaryData)
+	case *corev1.Secret:
+		b, ok := b.(*corev1.Secret)
+		return ok && a.Type == b.Type && equality.Semantic.DeepEqual(a.Data, b.Data)
+	case *corev1.ServiceAccount:
+		b, ok := b.(*corev1.ServiceAccount)
+		return ok && equality.Semantic.DeepEqual(a.ImagePullSecrets, b.ImagePullSecrets) &&
+			equality.Semantic.DeepEqual(a.AutomountServiceAccountToken, b.AutomountServiceAccountToken)
+	case *corev1.Service:
+		b, ok := b.(*corev1.Service)
+		return ok && equality.Semantic.DeepEqual(service(a.Spec), service(b.Spec))
+	}
+	return false
+}
+
+// copies hands out the writes that bring the dependencies to the destination.
+func (w world) copies(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	for _, d := range w.plan.Dependencies {
+		from, err := w.dependency(ctx, plans.Source, d)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if from == nil {
+			continue // named but absent: the pods run without it, there as here
+		}
+		have, err := w.dependency(ctx, plans.Destination, d)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if have == nil {
+			next := replica(from, w.plan.Destination.Namespace)
+			m.Stamp.Put(next)
+			return plans.Write(fmt.Sprintf("destination: create %s", d), plans.Undo{},
+				func(ctx context.Context) error { return w.on[plans.Destination].Create(ctx, next) }), nil
+		}
+		if !m.Stamp.Mine(have) && !same(from, have) {
+			return plans.Stop(fmt.Sprintf("%s in namespace %s differs from that of the source; make them equal", d, w.plan.Destination.Namespace)), nil
+		}
+	}
+	return plans.Done(), nil
+}
+
+// uncopy takes our marks off the copies, or takes the copies back when the
+// plan was walked back. What we did not make is not touched.
+func (w world) uncopy(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	for _, d := range slices.Backward(w.plan.Dependencies) {
+		have, err := w.dependency(ctx, plans.Destination, d)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if have == nil || !m.Stamp.Mine(have) || have.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if why := m.Stamp.Barred(have); why != "" {
+			return plans.Stop(fmt.Sprintf("%s %s", d, why)), nil
+		}
+		if m.To() == plans.Source {
+			return w.remove(plans.Destination, have, d.String(), "which the migration copied"), nil
+		}
+		plans.Unmark(have)
+		return plans.Write(fmt.Sprintf("destination: take our mark off %s", d), plans.Undo{},
+			func(ctx context.Context) error { return w.on[plans.Destination].Update(ctx, have) }), nil
+	}
+	return plans.Done(), nil
+}
+
+// remove hands out the deletion of exactly the object that was seen.
+func (w world) remove(side plans.Side, o client.Object, name, why string) plans.Sight {
+	uid, version := o.GetUID(), o.GetResourceVersion()
+	opts := &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+	background := metav1.DeletePropagationBackground
+	opts.PropagationPolicy = &background
+	return plans.Write(fmt.Sprintf("%s: delete %s, %s", side, name, why), plans.Undo{},
+		func(ctx context.Context) error { return w.on[side].Delete(ctx, o, opts) })
+}

@@ -1,0 +1,177 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stsmigrate/stsmigrate/pdb"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// Kind is what one Advance came to.
+type Kind string
+
+const (
+	// Wrote: one write was sent. Its outcome is what the next look sees.
+	Wrote Kind = "Wrote"
+	// Advanced: a step was seen to be finished.
+	Advanced Kind = "Advanced"
+	// Waiting: something is on its way in the cluster.
+	Waiting Kind = "Waiting"
+	// Paused: a person asked for it, and no ordinal is in flight.
+	Paused Kind = "Paused"
+	// Held: a person is needed; the reason says what for.
+	Held Kind = "Held"
+	// Finished: the leg is at its end.
+	Finished Kind = "Finished"
+)
+
+// Progress is the result of one Advance.
+type Progress struct {
+	Kind   Kind
+	Step   plans.Step
+	Reason string
+	// Outcome is set with Finished.
+	Outcome plans.Outcome
+}
+
+// Engine carries one plan out. It is not safe for concurrent use; any number of
+// engines of one plan, in any processes, are (S9).
+type Engine struct {
+	plan  *plans.Plan
+	store *Store
+	on    Clusters
+	looks map[plans.Op]plans.Look
+	epoch int64
+	// passed is the last step seen finished. It runs ahead of the journal's Done,
+	// which is written together with the next intent; after a death the looks
+	// find it out again.
+	passed int
+}
+
+// New returns the engine of a stored plan. It writes nothing; TakeOver comes
+// before the first Advance.
+func New(p *plans.Plan, store *Store, on Clusters) *Engine {
+	w := world{plan: p, on: on}
+	looks := map[plans.Op]plans.Look{
+		plans.Freeze: w.freeze,
+		plans.Shrink: w.shrink,
+		plans.Grow:   w.grow,
+		plans.Retire: w.retire,
+		plans.Thaw:   w.thaw(pdb.Restore(p, on)),
+	}
+	maps.Copy(looks, storage.Looks(p, on))
+	maps.Copy(looks, pdb.Looks(p, on))
+	return &Engine{plan: p, store: store, on: on, looks: looks}
+}
+
+// Plan returns the plan.
+func (e *Engine) Plan() *plans.Plan { return e.plan }
+
+// Advance makes one pass: it looks at the first step that is not known to be
+// finished and sends at most one write. The intent and the old values of a write
+// are in the journal BEFORE the write is sent (S10), and its outcome is never
+// read from its answer. An error means that something could not be read or
+// written; the caller tries again later.
+func (e *Engine) Advance(ctx context.Context) (Progress, error) {
+	j, version, err := e.store.Journal(ctx, e.plan)
+	if err != nil {
+		return Progress{}, err
+	}
+	if j.Epoch != e.epoch {
+		return Progress{Kind: Held, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
+	}
+	j.Done = max(j.Done, e.passed)
+	step, began, more := j.Next(e.plan)
+	if !more {
+		return e.finish(ctx, j, version)
+	}
+	if j.Paused && step.Boundary() && !began {
+		return Progress{Kind: Paused, Step: step, Reason: "paused before " + step.ID()}, nil
+	}
+	sight, err := e.looks[step.Op](ctx, e.moment(j, step, began))
+	if err != nil {
+		return Progress{Step: step}, err
+	}
+	switch sight.Standing {
+	case plans.After:
+		e.passed = step.Seq
+		return Progress{Kind: Advanced, Step: step}, nil
+	case plans.During:
+		return Progress{Kind: Waiting, Step: step, Reason: sight.Reason}, nil
+	case plans.Foreign:
+		return e.hold(ctx, j, version, step, sight.Reason)
+	case plans.Before:
+		if !began {
+			j.Begin(e.plan, step, sight.Undo)
+			if err := e.store.Save(ctx, j, version); err != nil {
+				return Progress{Step: step}, asAnswer(err)
+			}
+		}
+		return Progress{Kind: Wrote, Step: step, Reason: sight.Reason}, asAnswer(sight.Write(ctx))
+	}
+	return Progress{}, fmt.Errorf("step %s: unknown standing %d", step.ID(), sight.Standing)
+}
+
+func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.Moment {
+	return plans.Moment{
+		Step: s, Began: began, Turned: j.Turned(s), Flight: j.Flight, Saved: j.Saved,
+		Stamp: plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq},
+	}
+}
+
+// asAnswer drops the errors that are answers: the next look sees what is true.
+func asAnswer(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// hold records why nothing goes on. A journal that has moved meanwhile explains
+// what looked foreign: then it is looked at again instead (design rule 6).
+func (e *Engine) hold(ctx context.Context, j *plans.Journal, seen Version, step plans.Step, reason string) (Progress, error) {
+	_, now, err := e.store.Journal(ctx, e.plan)
+	if err != nil {
+		return Progress{Step: step}, err
+	}
+	if now != seen {
+		return Progress{Kind: Wrote, Step: step, Reason: "the journal has moved; looking again"}, nil
+	}
+	if j.Held != reason {
+		j.Held = reason
+		if err := e.store.Save(ctx, j, seen); err != nil {
+			return Progress{Step: step}, asAnswer(err)
+		}
+	}
+	return Progress{Kind: Held, Step: step, Reason: reason}, nil
+}
+
+// Hold records a reason that is not in what a look saw, such as a wait that
+// takes too long.
+func (e *Engine) Hold(ctx context.Context, step plans.Step, reason string) (Progress, error) {
+	j, version, err := e.store.Journal(ctx, e.plan)
+	if err != nil {
+		return Progress{Step: step}, err
+	}
+	if j.Epoch != e.epoch {
+		return Progress{}, errors.New("another process has taken the plan over")
+	}
+	return e.hold(ctx, j, version, step, reason)
+}
+
+func (e *Engine) finish(ctx context.Context, j *plans.Journal, version Version) (Progress, error) {
+	outcome := j.Leg.Outcome()
+	if j.Outcome != outcome {
+		j.Outcome, j.Held = outcome, ""
+		if err := e.store.Save(ctx, j, version); err != nil {
+			return Progress{}, err
+		}
+	}
+	return Progress{Kind: Finished, Outcome: outcome}, nil
+}

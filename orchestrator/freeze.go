@@ -1,0 +1,234 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+type retention = appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
+
+func retain() *retention {
+	return &retention{
+		WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+		WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+	}
+}
+
+// retentionOf reads the policy with the API's defaults filled in.
+func retentionOf(set *appsv1.StatefulSet) retention {
+	out := *retain()
+	if p := set.Spec.PersistentVolumeClaimRetentionPolicy; p != nil {
+		if p.WhenDeleted != "" {
+			out.WhenDeleted = p.WhenDeleted
+		}
+		if p.WhenScaled != "" {
+			out.WhenScaled = p.WhenScaled
+		}
+	}
+	return out
+}
+
+// freeze makes both sets safe to resize BEFORE any volume or ordinal is
+// touched: claims survive scaling and deletion (KEP-1847 policies to Retain), the
+// dependencies are there, and the destination set stands ready with no
+// ordinals, its start at the end of the source's range.
+func (w world) freeze(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	source, err := w.set(ctx, plans.Source)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	destination, err := w.set(ctx, plans.Destination)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if source == nil || source.UID != w.plan.Seen.SourceUID {
+		return plans.Stop(fmt.Sprintf("StatefulSet %s is gone, or another than the plan was made for; make a new plan", w.plan.Source)), nil
+	}
+	if (destination != nil) && !w.plan.Existed() && !m.Stamp.Mine(destination) {
+		return plans.Stop(fmt.Sprintf("StatefulSet %s was made by somebody else since the plan was made; make a new plan", w.plan.Destination)), nil
+	}
+	undo := saved(source, destination, w.plan)
+	if s := w.freezeSet(m, plans.Source, source, plans.Slice{Start: w.plan.Start, Replicas: w.plan.Count}, undo); s.Standing != plans.After {
+		return s, nil
+	}
+	if s, err := w.copies(ctx, m); err != nil || s.Standing != plans.After {
+		return s, err
+	}
+	if destination == nil {
+		if w.plan.Existed() {
+			return plans.Stop(fmt.Sprintf("StatefulSet %s was deleted by somebody else", w.plan.Destination)), nil
+		}
+		next := Twin(source, w.plan)
+		m.Stamp.Put(next)
+		return plans.Write(fmt.Sprintf("destination: create StatefulSet %s with no ordinals (start %d)", next.Name, w.plan.End()),
+			undo, func(ctx context.Context) error { return w.on[plans.Destination].Create(ctx, next) }), nil
+	}
+	return w.freezeSet(m, plans.Destination, destination, plans.Slice{Start: w.plan.End()}, undo), nil
+}
+
+func saved(source, destination *appsv1.StatefulSet, p *plans.Plan) plans.Undo {
+	s := plans.Saved{Retention: map[plans.Side]retention{plans.Source: retentionOf(source)}}
+	if destination != nil && p.Existed() {
+		slice := plans.SliceOf(destination)
+		s.Slice = &slice
+		s.Retention[plans.Destination] = retentionOf(destination)
+	}
+	return plans.Undo{Saved: s}
+}
+
+// freezeSet marks one set, sets its retention policy to Retain and its range to
+// what the plan starts from, in one write.
+func (w world) freezeSet(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, slice plans.Slice, undo plans.Undo) plans.Sight {
+	if why := m.Stamp.Barred(set); why != "" {
+		return plans.Stop(fmt.Sprintf("StatefulSet %s %s", w.plan.On(side), why))
+	}
+	have := plans.SliceOf(set)
+	if have != slice && (side == plans.Source || have.Replicas != 0) {
+		return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s, expected %s; written by %s; make a new plan", w.plan.On(side), have, slice, writer(set, "spec", "replicas")))
+	}
+	if have == slice && m.Stamp.Mine(set) && retentionOf(set) == *retain() {
+		if set.Status.ObservedGeneration < set.Generation {
+			return plans.Wait(w.unsettled(side, set))
+		}
+		return plans.Done()
+	}
+	next := set.DeepCopy()
+	next.Spec.PersistentVolumeClaimRetentionPolicy = retain()
+	if have != slice {
+		next.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: slice.Start}
+	}
+	m.Stamp.Put(next)
+	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: mark it, keep its claims when it shrinks (retention policy Retain)", side, set.Name),
+		undo, func(ctx context.Context) error { return w.on[side].Update(ctx, next) })
+}
+
+// Twin is the destination set: the source's spec with no ordinals yet.
+func Twin(source *appsv1.StatefulSet, p *plans.Plan) *appsv1.StatefulSet {
+	var none int32
+	notes := map[string]string{}
+	for k, v := range source.Annotations {
+		if k != "kubectl.kubernetes.io/last-applied-configuration" && k != plans.StampAnnotation {
+			notes[k] = v
+		}
+	}
+	next := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Destination.Namespace, Name: source.Name, Labels: source.Labels, Annotations: notes},
+		Spec:       *source.Spec.DeepCopy(),
+	}
+	next.Spec.Replicas = &none
+	next.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: p.End()}
+	next.Spec.PersistentVolumeClaimRetentionPolicy = retain()
+	for i := range next.Spec.VolumeClaimTemplates {
+		next.Spec.VolumeClaimTemplates[i].Status = corev1.PersistentVolumeClaimStatus{}
+	}
+	return next
+}
+
+// retire deletes the set that has lost its ordinals, once nothing depends on it:
+// no ordinals, no pods, and no claim that the garbage collector would take with
+// it (claims of ordinals that were scaled away long ago among them).
+func (w world) retire(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	side := m.From
+	if side == plans.Destination && w.plan.Existed() {
+		return plans.Done(), nil // it was there before; Thaw restores it
+	}
+	set, err := w.set(ctx, side)
+	if err != nil || set == nil {
+		return plans.Done(), err
+	}
+	if set.DeletionTimestamp != nil {
+		return plans.Wait(fmt.Sprintf("StatefulSet %s is being deleted", w.plan.On(side))), nil
+	}
+	if _, stop, err := w.guarded(ctx, m, side); err != nil || stop != nil {
+		return orEmpty(stop), err
+	}
+	if slice := plans.SliceOf(set); slice.Replicas != 0 {
+		return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s, expected none; written by %s", w.plan.On(side), slice, writer(set, "spec", "replicas"))), nil
+	}
+	pods, err := w.pods(ctx, side, set)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	for name := range pods {
+		return plans.Wait(fmt.Sprintf("pod %s of %s still exists", name, w.plan.On(side))), nil
+	}
+	if claim, err := w.ownedClaim(ctx, side, set); err != nil || claim != "" {
+		return plans.Stop(fmt.Sprintf("claim %s is owned by StatefulSet %s and would be deleted with it; take the owner reference off the claim, or delete the claim", claim, w.plan.On(side))), err
+	}
+	return w.remove(side, set, "StatefulSet "+set.Name, "which has no ordinals left"), nil
+}
+
+func (w world) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
+	var claims corev1.PersistentVolumeClaimList
+	if err := w.on[side].List(ctx, &claims, client.InNamespace(set.Namespace)); err != nil {
+		return "", fmt.Errorf("listing the claims of namespace %s: %w", set.Namespace, err)
+	}
+	for _, c := range claims.Items {
+		for _, o := range c.OwnerReferences {
+			if o.UID == set.UID {
+				return c.Name, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// thaw takes back, last of all, what Freeze and the budgets changed: the copies
+// or their marks, the budgets, and the sets' own retention policy and mark.
+func (w world) thaw(budgets plans.Look) plans.Look {
+	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		for _, look := range []plans.Look{budgets, w.uncopy, w.thawLoser, w.thawWinner} {
+			if s, err := look(ctx, m); err != nil || s.Standing != plans.After {
+				return s, err
+			}
+		}
+		return plans.Done(), nil
+	}
+}
+
+// thawLoser restores a destination set that was there before the plan.
+func (w world) thawLoser(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	set, err := w.set(ctx, m.From)
+	if err != nil || set == nil || set.DeletionTimestamp != nil || !m.Stamp.Mine(set) {
+		return plans.Done(), err
+	}
+	next := set.DeepCopy()
+	if s := m.Saved.Slice; s != nil {
+		next.Spec.Replicas = &s.Replicas
+		next.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: s.Start}
+	}
+	return w.thawSet(m, m.From, set, next, m.From), nil
+}
+
+// thawWinner gives the set that keeps the ordinals its retention policy back. A
+// destination set that we made gets the source's.
+func (w world) thawWinner(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	set, err := w.set(ctx, m.To())
+	if err != nil || set == nil || !m.Stamp.Mine(set) {
+		return plans.Done(), err
+	}
+	policyOf := m.To()
+	if policyOf == plans.Destination && !w.plan.Existed() {
+		policyOf = plans.Source
+	}
+	return w.thawSet(m, m.To(), set, set.DeepCopy(), policyOf), nil
+}
+
+func (w world) thawSet(m plans.Moment, side plans.Side, set, next *appsv1.StatefulSet, policyOf plans.Side) plans.Sight {
+	if why := m.Stamp.Barred(set); why != "" {
+		return plans.Stop(fmt.Sprintf("StatefulSet %s %s", w.plan.On(side), why))
+	}
+	if p, ok := m.Saved.Retention[policyOf]; ok {
+		next.Spec.PersistentVolumeClaimRetentionPolicy = &p
+	}
+	plans.Unmark(next)
+	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: retention policy as before, mark off", side, set.Name), plans.Undo{},
+		func(ctx context.Context) error { return w.on[side].Update(ctx, next) })
+}

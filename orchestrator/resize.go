@@ -1,0 +1,208 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// shrink takes the ordinal out of the range of the side that has it. BEFORE
+// that, every other ordinal is available on one side or the other (S2), and what
+// will be needed to prove the pod gone is journaled.
+func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	set, stop, err := w.guarded(ctx, m, m.From)
+	if err != nil || stop != nil {
+		return orEmpty(stop), err
+	}
+	switch plans.SliceOf(set) {
+	case w.plan.Slice(m.From, m.Ordinal, false):
+		if !m.Began && !m.Turned {
+			return w.strange(m.From, set, m.Ordinal), nil
+		}
+		if set.Status.ObservedGeneration < set.Generation {
+			return plans.Wait(w.unsettled(m.From, set)), nil
+		}
+		return plans.Done(), nil
+	case w.plan.Slice(m.From, m.Ordinal, true):
+		if why, err := w.othersUp(ctx, m, set); err != nil || why != "" {
+			return plans.Wait(why), err
+		}
+		return w.letGo(ctx, m, set)
+	default:
+		return w.strange(m.From, set, m.Ordinal), nil
+	}
+}
+
+// othersUp gives the reason why the ordinal must not be taken down now.
+func (w world) othersUp(ctx context.Context, m plans.Moment, from *appsv1.StatefulSet) (string, error) {
+	to, err := w.set(ctx, m.To())
+	if err != nil {
+		return "", err
+	}
+	if to == nil {
+		return fmt.Sprintf("StatefulSet %s does not exist", w.plan.On(m.To())), nil
+	}
+	for _, s := range []struct {
+		side plans.Side
+		set  *appsv1.StatefulSet
+	}{{m.From, from}, {m.To(), to}} {
+		if why := w.unsettled(s.side, s.set); why != "" {
+			return why, nil
+		}
+		if why, err := w.unavailable(ctx, s.side, s.set, m.Ordinal); err != nil || why != "" {
+			return why, err
+		}
+	}
+	return "", nil
+}
+
+func (w world) letGo(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet) (plans.Sight, error) {
+	flight := &plans.Flight{Ordinal: m.Ordinal, From: m.From}
+	vols, why, err := storage.Volumes(ctx, w.plan, w.on, m.From, m.Ordinal)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if why != "" {
+		return plans.Stop(why), nil
+	}
+	flight.Volumes = vols
+	pod, err := w.pod(ctx, m.From, m.Ordinal)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if pod != nil {
+		flight.Pod, flight.Node = pod.UID, pod.Spec.NodeName
+	}
+	return w.resize(m, m.From, set, false, plans.Undo{Flight: flight}), nil
+}
+
+// grow puts the ordinal into the range of the side that takes over. BEFORE that,
+// the other side's range is without it and its pod is gone, both read live (S1).
+func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	set, stop, err := w.guarded(ctx, m, m.To())
+	if err != nil || stop != nil {
+		return orEmpty(stop), err
+	}
+	switch plans.SliceOf(set) {
+	case w.plan.Slice(m.To(), m.Ordinal, false):
+		if why, err := w.otherHas(ctx, m); err != nil || why != "" {
+			return plans.Stop(why), err
+		}
+		return w.resize(m, m.To(), set, true, plans.Undo{}), nil
+	case w.plan.Slice(m.To(), m.Ordinal, true):
+		if !m.Began && !m.Turned {
+			return w.strange(m.To(), set, m.Ordinal), nil
+		}
+		return w.arrived(ctx, m, set)
+	default:
+		return w.strange(m.To(), set, m.Ordinal), nil
+	}
+}
+
+// otherHas gives the reason why the ordinal is still, or again, on the side it
+// has left.
+func (w world) otherHas(ctx context.Context, m plans.Moment) (string, error) {
+	other, err := w.set(ctx, m.From)
+	if err != nil {
+		return "", err
+	}
+	if other != nil && plans.SliceOf(other).Has(m.Ordinal) {
+		return fmt.Sprintf("StatefulSet %s has ordinal %d in its range again (%s, written by %s); take it out", w.plan.On(m.From), m.Ordinal, plans.SliceOf(other), writer(other, "spec", "replicas")), nil
+	}
+	pod, err := w.pod(ctx, m.From, m.Ordinal)
+	if err != nil || pod == nil {
+		return "", err
+	}
+	return fmt.Sprintf("pod %s of %s exists again; delete it", pod.Name, w.plan.On(m.From)), nil
+}
+
+// arrived waits until the pod is available where it has arrived.
+func (w world) arrived(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet) (plans.Sight, error) {
+	pods, err := w.pods(ctx, m.To(), set)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	name := w.plan.Pod(m.Ordinal)
+	if why := ready(pods[name]); why != "" {
+		return plans.Wait(fmt.Sprintf("pod %s of %s %s", name, w.plan.On(m.To()), why)), nil
+	}
+	if set.Spec.MinReadySeconds > 0 {
+		if set.Status.ObservedGeneration < set.Generation || set.Status.AvailableReplicas < plans.SliceOf(set).Replicas {
+			return plans.Wait(fmt.Sprintf("pod %s of %s is Ready, waiting until it is available (minReadySeconds %d)", name, w.plan.On(m.To()), set.Spec.MinReadySeconds)), nil
+		}
+	}
+	return plans.Done(), nil
+}
+
+// resize hands out the write that gives a side its range with or without the
+// ordinal: start and replicas in ONE request (S7).
+func (w world) resize(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, has bool, undo plans.Undo) plans.Sight {
+	slice := w.plan.Slice(side, m.Ordinal, has)
+	next := set.DeepCopy()
+	next.Spec.Replicas = &slice.Replicas
+	if slice.Start != 0 || next.Spec.Ordinals != nil {
+		next.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: slice.Start}
+	}
+	m.Stamp.Put(next)
+	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: %s -> %s", side, set.Name, plans.SliceOf(set), slice),
+		undo, func(ctx context.Context) error { return w.on[side].Update(ctx, next) })
+}
+
+// guarded reads a set that this plan may write, or says why it may not.
+func (w world) guarded(ctx context.Context, m plans.Moment, side plans.Side) (*appsv1.StatefulSet, *plans.Sight, error) {
+	set, err := w.set(ctx, side)
+	if err != nil {
+		return nil, nil, err
+	}
+	var s plans.Sight
+	switch {
+	case set == nil:
+		s = plans.Stop(fmt.Sprintf("StatefulSet %s does not exist; its pods and volumes are not touched", w.plan.On(side)))
+	case side == plans.Source && set.UID != w.plan.Seen.SourceUID:
+		s = plans.Stop(fmt.Sprintf("StatefulSet %s was deleted and made again (UID %s, expected %s)", w.plan.On(side), set.UID, w.plan.Seen.SourceUID))
+	case set.DeletionTimestamp != nil:
+		s = plans.Stop(fmt.Sprintf("StatefulSet %s is being deleted by somebody else", w.plan.On(side)))
+	case m.Stamp.Barred(set) != "":
+		s = plans.Stop(fmt.Sprintf("StatefulSet %s %s", w.plan.On(side), m.Stamp.Barred(set)))
+	case !m.Stamp.Mine(set):
+		s = plans.Stop(fmt.Sprintf("StatefulSet %s no longer carries the mark of this plan; somebody replaced its annotations", w.plan.On(side)))
+	default:
+		return set, nil, nil
+	}
+	return nil, &s, nil
+}
+
+// strange reports a range that neither we nor the plan can explain (S12).
+func (w world) strange(side plans.Side, set *appsv1.StatefulSet, ordinal int32) plans.Sight {
+	return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s (start %d), expected %s or %s; replicas were last written by %s; stop that writer and set them back",
+		w.plan.On(side), plans.SliceOf(set), plans.SliceOf(set).Start,
+		w.plan.Slice(side, ordinal, true), w.plan.Slice(side, ordinal, false), writer(set, "spec", "replicas")))
+}
+
+// pod reads the pod of an ordinal; nil means that there is none.
+func (w world) pod(ctx context.Context, side plans.Side, ordinal int32) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	key := client.ObjectKey{Namespace: w.plan.On(side).Namespace, Name: w.plan.Pod(ordinal)}
+	err := w.on[side].Get(ctx, key, &pod)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading pod %s: %w", key, err)
+	}
+	return &pod, nil
+}
+
+func orEmpty(s *plans.Sight) plans.Sight {
+	if s == nil {
+		return plans.Sight{}
+	}
+	return *s
+}

@@ -1,0 +1,161 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Clusters holds one live client per side. With both sides in one cluster they
+// may be the same client.
+type Clusters map[plans.Side]client.Client
+
+// world reads the sets and pods of one plan.
+type world struct {
+	plan *plans.Plan
+	on   Clusters
+}
+
+// set reads the StatefulSet of a side; nil means that there is none.
+func (w world) set(ctx context.Context, side plans.Side) (*appsv1.StatefulSet, error) {
+	var set appsv1.StatefulSet
+	ref := w.plan.On(side)
+	err := w.on[side].Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &set)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading StatefulSet %s: %w", ref, err)
+	}
+	return &set, nil
+}
+
+// pods reads the pods that a set controls, by ordinal name.
+func (w world) pods(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (map[string]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("selector of StatefulSet %s: %w", w.plan.On(side), err)
+	}
+	var list corev1.PodList
+	if err := w.on[side].List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("listing the pods of %s: %w", w.plan.On(side), err)
+	}
+	out := map[string]*corev1.Pod{}
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], set) {
+			out[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	return out, nil
+}
+
+// ready gives the reason why a pod is not ready to serve, or "".
+func ready(pod *corev1.Pod) string {
+	switch {
+	case pod == nil:
+		return "does not exist yet"
+	case pod.DeletionTimestamp != nil:
+		return "is terminating"
+	case pod.Spec.NodeName == "":
+		return "is not scheduled" + because(pod, corev1.PodScheduled)
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return ""
+		}
+	}
+	return fmt.Sprintf("is %s and not Ready%s", pod.Status.Phase, because(pod, corev1.PodReady))
+}
+
+func because(pod *corev1.Pod, t corev1.PodConditionType) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == t && c.Message != "" {
+			return ": " + c.Message
+		}
+	}
+	return ""
+}
+
+// unavailable gives the reason why some ordinal of a side, other than the one
+// that is moving, is not available, or "". Availability over time is the set
+// controller's word, since no clock of ours is compared with a node's.
+func (w world) unavailable(ctx context.Context, side plans.Side, set *appsv1.StatefulSet, moving int32) (string, error) {
+	pods, err := w.pods(ctx, side, set)
+	if err != nil {
+		return "", err
+	}
+	slice := plans.SliceOf(set)
+	expected := slice.Replicas
+	for o := slice.Start; o < slice.Start+slice.Replicas; o++ {
+		if o == moving {
+			expected--
+			continue
+		}
+		if why := ready(pods[w.plan.Pod(o)]); why != "" {
+			return fmt.Sprintf("pod %s of %s %s; nothing is taken down until it is available", w.plan.Pod(o), w.plan.On(side), why), nil
+		}
+	}
+	if set.Spec.MinReadySeconds > 0 && set.Status.AvailableReplicas < expected {
+		return fmt.Sprintf("%s has %d available pods, expected %d (minReadySeconds %d)", w.plan.On(side), set.Status.AvailableReplicas, expected, set.Spec.MinReadySeconds), nil
+	}
+	return "", nil
+}
+
+// unsettled gives the reason why a set is in the middle of something else (S13).
+func (w world) unsettled(side plans.Side, set *appsv1.StatefulSet) string {
+	switch {
+	case set.Status.ObservedGeneration < set.Generation:
+		return fmt.Sprintf("StatefulSet %s: waiting for its controller to see generation %d", w.plan.On(side), set.Generation)
+	case plans.SliceOf(set).Replicas > 0 && set.Status.CurrentRevision != set.Status.UpdateRevision:
+		return fmt.Sprintf("StatefulSet %s is in the middle of a rolling update (%s -> %s); let it finish", w.plan.On(side), set.Status.CurrentRevision, set.Status.UpdateRevision)
+	}
+	return ""
+}
+
+// writer names who last wrote a field, by the object's managedFields, so that a
+// person knows whom to ask. path is the field's path, such as spec, replicas.
+func writer(o client.Object, path ...string) string {
+	var last *metav1.ManagedFieldsEntry
+	for i, e := range o.GetManagedFields() {
+		if e.FieldsV1 == nil || !owns(e.FieldsV1.Raw, path) {
+			continue
+		}
+		if last == nil || e.Time != nil && last.Time != nil && last.Time.Before(e.Time) {
+			last = &o.GetManagedFields()[i]
+		}
+	}
+	if last == nil {
+		return "somebody"
+	}
+	out := last.Manager + " (" + string(last.Operation)
+	if last.Subresource != "" {
+		out += " of " + last.Subresource
+	}
+	if last.Time != nil {
+		out += ", " + last.Time.UTC().Format("15:04:05 MST")
+	}
+	return out + ")"
+}
+
+func owns(raw []byte, path []string) bool {
+	var fields map[string]json.RawMessage
+	for _, p := range path {
+		if json.Unmarshal(raw, &fields) != nil {
+			return false
+		}
+		next, ok := fields["f:"+p]
+		if !ok {
+			return false
+		}
+		raw, fields = next, nil
+	}
+	return true
+}

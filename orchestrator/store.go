@@ -1,0 +1,188 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+const (
+	planKey    = "plan.yaml"
+	journalKey = "journal.json"
+)
+
+// Store keeps one plan and its journal in two ConfigMaps of the home
+// namespace: the plan in an immutable one, the journal in one that every write
+// replaces conditionally.
+type Store struct {
+	home client.Client
+	name types.NamespacedName // of the plan
+}
+
+// NewStore returns the store of the plan of that name. The client must read
+// live.
+func NewStore(home client.Client, namespace, plan string) *Store {
+	return &Store{home: home, name: types.NamespacedName{Namespace: namespace, Name: plan}}
+}
+
+func (s *Store) planMap() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.name.Namespace, Name: "stsmigrate-" + s.name.Name}
+}
+
+func (s *Store) journalMap() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.name.Namespace, Name: "stsmigrate-" + s.name.Name + "-journal"}
+}
+
+// Version is the state of the journal that a Save replaces.
+type Version struct {
+	uid     types.UID
+	version string
+}
+
+// ErrNoPlan says that no plan of this name is stored.
+type ErrNoPlan struct{ Name types.NamespacedName }
+
+func (e ErrNoPlan) Error() string {
+	return fmt.Sprintf("there is no plan %s in namespace %s; `stsmigrate get -A` lists the plans of a cluster", e.Name.Name, e.Name.Namespace)
+}
+
+// Plan reads the stored plan.
+func (s *Store) Plan(ctx context.Context) (*plans.Plan, error) {
+	var cm corev1.ConfigMap
+	if err := s.home.Get(ctx, s.planMap(), &cm); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, ErrNoPlan{Name: s.name}
+		}
+		return nil, fmt.Errorf("reading plan %s: %w", s.name, err)
+	}
+	return planIn(&cm)
+}
+
+func planIn(cm *corev1.ConfigMap) (*plans.Plan, error) {
+	p, err := plans.DecodePlan([]byte(cm.Data[planKey]))
+	if err != nil {
+		return nil, fmt.Errorf("ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	return p, nil
+}
+
+// Journal reads the journal and the version a Save has to replace.
+func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Version, error) {
+	var cm corev1.ConfigMap
+	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
+		return nil, Version{}, fmt.Errorf("reading the journal of plan %s: %w", s.name, err)
+	}
+	j, err := plans.DecodeJournal([]byte(cm.Data[journalKey]), p)
+	if err != nil {
+		return nil, Version{}, fmt.Errorf("ConfigMap %s: %w", s.journalMap(), err)
+	}
+	return j, Version{uid: cm.UID, version: cm.ResourceVersion}, nil
+}
+
+// Create stores a plan and an empty journal. It is safe to run again after a
+// death in the middle: a plan that is there already is accepted if it is this
+// one, and refused if it is another of the same name.
+func (s *Store) Create(ctx context.Context, p *plans.Plan) error {
+	raw, err := plans.Encode(p)
+	if err != nil {
+		return err
+	}
+	fixed := true
+	cm := &corev1.ConfigMap{ObjectMeta: s.meta(s.planMap()), Immutable: &fixed, Data: map[string]string{planKey: string(raw)}}
+	if err := s.put(ctx, cm); err != nil {
+		return err
+	}
+	have, err := s.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	if have.ID != p.ID || have.Hash != p.Hash {
+		return fmt.Errorf("namespace %s has another plan named %s (%s): finish it, delete its record with `kubectl delete configmap,lease -n %s -l %s=%s` if it has ended, or give this one another --name",
+			s.name.Namespace, s.name.Name, have.ID, s.name.Namespace, plans.PlanLabel, s.name.Name)
+	}
+	raw, err = json.Marshal(plans.NewJournal(p))
+	if err != nil {
+		return err
+	}
+	return s.put(ctx, &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap()), Data: map[string]string{journalKey: string(raw)}})
+}
+
+func (s *Store) meta(name types.NamespacedName) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: map[string]string{
+		plans.PlanLabel: s.name.Name, "app.kubernetes.io/managed-by": "stsmigrate",
+	}}
+}
+
+// put creates an object unless one of that name is there; which it is, the
+// caller finds out by reading.
+func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
+	if err := s.home.Create(ctx, cm); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("storing plan %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// Save replaces the version of the journal that was read. A conflict means that
+// somebody else has written it since.
+func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) error {
+	raw, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap()), Data: map[string]string{journalKey: string(raw)}}
+	cm.UID, cm.ResourceVersion = v.uid, v.version
+	if err := s.home.Update(ctx, cm); err != nil {
+		return fmt.Errorf("writing the journal of plan %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// Change reads the journal, lets change edit it and saves it, again if somebody
+// else was faster. It is for the wishes of a person, such as a pause.
+func (s *Store) Change(ctx context.Context, p *plans.Plan, change func(*plans.Journal) error) error {
+	for {
+		j, v, err := s.Journal(ctx, p)
+		if err != nil {
+			return err
+		}
+		before := *j
+		if err := change(j); err != nil {
+			return err
+		}
+		if equality.Semantic.DeepEqual(&before, j) {
+			return nil
+		}
+		if err := s.Save(ctx, j, v); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// Plans lists the plans that are stored in a namespace, or in all with "".
+func Plans(ctx context.Context, home client.Client, namespace string) ([]*plans.Plan, error) {
+	var list corev1.ConfigMapList
+	if err := home.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{plans.PlanLabel}); err != nil {
+		return nil, fmt.Errorf("listing plans: %w", err)
+	}
+	var out []*plans.Plan
+	for i := range list.Items {
+		if _, ok := list.Items[i].Data[planKey]; !ok {
+			continue
+		}
+		p, err := planIn(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}

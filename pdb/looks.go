@@ -1,0 +1,262 @@
+package pdb
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+type keeper struct {
+	plan *plans.Plan
+	on   map[plans.Side]client.Client
+}
+
+// Looks returns the looks of this package for one plan.
+func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Look {
+	k := keeper{plan: p, on: on}
+	return map[plans.Op]plans.Look{plans.Tighten: k.tighten, plans.Relax: k.relax}
+}
+
+// Restore returns the look that gives the budgets back: the user's, field for
+// field; ours, gone. It is the last part of Thaw, which orchestrator composes.
+func Restore(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
+	return keeper{plan: p, on: on}.restore
+}
+
+// tighten takes the unit of the ordinal that is about to be down out of both
+// budgets. After: the disruption controller has seen it, and no eviction that
+// it granted earlier is still to come (it may take two minutes to arrive).
+func (k keeper) tighten(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	s, found, err := k.bring(ctx, m, k.plan.MaxUnavailable-k.plan.Window, true)
+	if err != nil || s.Standing != plans.After {
+		return s, err
+	}
+	for side, b := range found {
+		for pod := range b.Status.DisruptedPods {
+			return plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: an eviction of pod %s was granted and is still to come", b.Name, k.plan.On(side), pod)), nil
+		}
+	}
+	return plans.Done(), nil
+}
+
+// relax divides the whole budget over the new split.
+func (k keeper) relax(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	s, _, err := k.bring(ctx, m, k.plan.MaxUnavailable, false)
+	return s, err
+}
+
+// bring brings both budgets to an allowance. Those that fall are written first
+// and seen by the controller BEFORE one that rises is written (S3). before says
+// whether the ordinal is still on the side it leaves.
+func (k keeper) bring(ctx context.Context, m plans.Moment, allowance int32, before bool) (plans.Sight, map[plans.Side]*policyv1.PodDisruptionBudget, error) {
+	found := map[plans.Side]*policyv1.PodDisruptionBudget{}
+	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+		b, err := k.read(ctx, side)
+		if err != nil {
+			return plans.Sight{}, nil, err
+		}
+		if b != nil && m.Stamp.Barred(b) != "" {
+			return plans.Stop(fmt.Sprintf("PodDisruptionBudget %s of %s %s", b.Name, k.plan.On(side), m.Stamp.Barred(b))), nil, nil
+		}
+		if why := k.foreign(m, side, b); why != "" {
+			return plans.Stop(why), nil, nil
+		}
+		found[side] = b
+	}
+	wants := k.wants(m, allowance, before)
+	var waits *plans.Sight
+	for _, rise := range []bool{false, true} {
+		if waits != nil {
+			return *waits, nil, nil // lowered, not yet seen by the controller
+		}
+		for _, side := range []plans.Side{m.From, m.To()} {
+			w := wants[side]
+			b := found[side]
+			if b != nil && matches(b.Spec, w.spec) {
+				if b.Status.ObservedGeneration < b.Generation {
+					s := plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.plan.On(side)))
+					waits = &s
+				}
+				continue
+			}
+			if (b != nil && allows(w.spec, w.pods) > allows(b.Spec, w.pods)) == rise {
+				return k.write(m, side, found, w.spec), nil, nil
+			}
+		}
+	}
+	if waits != nil {
+		return *waits, nil, nil
+	}
+	return plans.Done(), found, nil
+}
+
+// want is what a budget shall be, and over how many pods.
+type want struct {
+	spec policyv1.PodDisruptionBudgetSpec
+	pods int32
+}
+
+func (k keeper) wants(m plans.Moment, allowance int32, before bool) map[plans.Side]want {
+	// The ordinal in flight belongs to neither share.
+	has := map[plans.Side]int32{}
+	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+		has[side] = k.plan.Slice(side, m.Ordinal, !before && side == m.To()).Replicas
+	}
+	share := map[plans.Side]int32{}
+	share[plans.Source], share[plans.Destination] = Split(allowance, has[plans.Source], has[plans.Destination])
+	from, to := want{pods: has[m.From]}, want{pods: has[m.To()]}
+	if before {
+		from.pods++
+	}
+	departing(&from.spec, from.pods, share[m.From])
+	arriving(&to.spec, share[m.To()])
+	return map[plans.Side]want{m.From: from, m.To(): to}
+}
+
+// matches compares the numbers; selector and eviction policy stay the user's.
+func matches(have, want policyv1.PodDisruptionBudgetSpec) bool {
+	return equality.Semantic.DeepEqual(have.MinAvailable, want.MinAvailable) &&
+		equality.Semantic.DeepEqual(have.MaxUnavailable, want.MaxUnavailable)
+}
+
+// foreign gives the reason why a budget is not the one the plan knows.
+func (k keeper) foreign(m plans.Moment, side plans.Side, b *policyv1.PodDisruptionBudget) string {
+	name, existed := k.plan.BudgetOn(side)
+	_, saved := m.Saved.Budgets[side]
+	switch {
+	case b == nil && (existed || saved):
+		return fmt.Sprintf("PodDisruptionBudget %s of %s was deleted by somebody else; make it again, or abort", name, k.plan.On(side))
+	case b != nil && !existed && !m.Stamp.Mine(b):
+		return fmt.Sprintf("PodDisruptionBudget %s of %s was made by somebody else since the plan was made; delete it, or make a new plan", name, k.plan.On(side))
+	}
+	return ""
+}
+
+func (k keeper) read(ctx context.Context, side plans.Side) (*policyv1.PodDisruptionBudget, error) {
+	var b policyv1.PodDisruptionBudget
+	name, _ := k.plan.BudgetOn(side)
+	err := k.on[side].Get(ctx, client.ObjectKey{Namespace: k.plan.On(side).Namespace, Name: name}, &b)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PodDisruptionBudget %s of %s: %w", name, k.plan.On(side), err)
+	}
+	return &b, nil
+}
+
+// write hands out the one write that brings a budget to a spec. The user's
+// specs of both sides are saved with the first of them.
+func (k keeper) write(m plans.Moment, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, spec policyv1.PodDisruptionBudgetSpec) plans.Sight {
+	var undo plans.Undo
+	undo.Saved.Budgets = map[plans.Side]policyv1.PodDisruptionBudgetSpec{}
+	for s, b := range found {
+		if _, existed := k.plan.BudgetOn(s); existed {
+			undo.Saved.Budgets[s] = *b.Spec.DeepCopy()
+		}
+	}
+	b := found[side]
+	if b == nil {
+		name, _ := k.plan.BudgetOn(side)
+		return plans.Write(fmt.Sprintf("%s: create PodDisruptionBudget %s: %s", side, name, Words(spec)), undo,
+			func(ctx context.Context) error { return k.create(ctx, m, side, spec) })
+	}
+	next := b.DeepCopy()
+	next.Spec.MinAvailable, next.Spec.MaxUnavailable = spec.MinAvailable, spec.MaxUnavailable
+	m.Stamp.Put(next)
+	return plans.Write(fmt.Sprintf("%s: PodDisruptionBudget %s: %s -> %s", side, b.Name, Words(b.Spec), Words(spec)),
+		undo, func(ctx context.Context) error { return k.on[side].Update(ctx, next) })
+}
+
+// create makes a budget where there is none: on the destination like the user's
+// on the source, else over the pods of the set.
+func (k keeper) create(ctx context.Context, m plans.Moment, side plans.Side, spec policyv1.PodDisruptionBudgetSpec) error {
+	name, _ := k.plan.BudgetOn(side)
+	ref := k.plan.On(side)
+	next := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: name}}
+	model, err := k.model(ctx, side)
+	if err != nil {
+		return err
+	}
+	if model != nil {
+		next.Labels, next.Spec = model.Labels, model.Spec
+	} else {
+		var set appsv1.StatefulSet
+		if err := k.on[side].Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &set); err != nil {
+			return fmt.Errorf("reading StatefulSet %s: %w", ref, err)
+		}
+		next.Spec.Selector = set.Spec.Selector
+	}
+	next.Spec.MinAvailable, next.Spec.MaxUnavailable = spec.MinAvailable, spec.MaxUnavailable
+	m.Stamp.Put(next)
+	return k.on[side].Create(ctx, next)
+}
+
+// model is the user's budget on the source when a like one is due on the
+// destination, else nil.
+func (k keeper) model(ctx context.Context, side plans.Side) (*policyv1.PodDisruptionBudget, error) {
+	if _, existed := k.plan.BudgetOn(plans.Source); !existed || side != plans.Destination {
+		return nil, nil
+	}
+	return k.read(ctx, plans.Source)
+}
+
+// Words says what a budget asks for.
+func Words(s policyv1.PodDisruptionBudgetSpec) string {
+	switch {
+	case s.MaxUnavailable != nil:
+		return "maxUnavailable " + s.MaxUnavailable.String()
+	case s.MinAvailable != nil:
+		return "minAvailable " + s.MinAvailable.String()
+	default:
+		return "maxUnavailable 1 (default)"
+	}
+}
+
+// restore gives both budgets back: a user's, field for field; one of ours on a
+// destination that keeps the ordinals, the user's spec of the source; any other
+// of ours, gone.
+func (k keeper) restore(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	for _, side := range []plans.Side{m.From, m.To()} {
+		b, err := k.read(ctx, side)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if b == nil || !m.Stamp.Mine(b) {
+			continue
+		}
+		if why := m.Stamp.Barred(b); why != "" {
+			return plans.Stop(fmt.Sprintf("PodDisruptionBudget %s of %s %s", b.Name, k.plan.On(side), why)), nil
+		}
+		next := b.DeepCopy()
+		plans.Unmark(next)
+		_, existed := k.plan.BudgetOn(side)
+		spec, saved := m.Saved.Budgets[side]
+		if !existed && side == plans.Destination && side == m.To() {
+			spec, saved = m.Saved.Budgets[plans.Source]
+		}
+		if saved {
+			next.Spec = *spec.DeepCopy()
+		} else if !existed {
+			return k.remove(side, b), nil
+		}
+		return plans.Write(fmt.Sprintf("%s: PodDisruptionBudget %s: back to %s", side, b.Name, Words(next.Spec)), plans.Undo{},
+			func(ctx context.Context) error { return k.on[side].Update(ctx, next) }), nil
+	}
+	return plans.Done(), nil
+}
+
+func (k keeper) remove(side plans.Side, b *policyv1.PodDisruptionBudget) plans.Sight {
+	uid, version := b.UID, b.ResourceVersion
+	opts := &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+	return plans.Write(fmt.Sprintf("%s: delete PodDisruptionBudget %s, which the migration made", side, b.Name), plans.Undo{},
+		func(ctx context.Context) error { return k.on[side].Delete(ctx, b, opts) })
+}

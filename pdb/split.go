@@ -1,0 +1,76 @@
+package pdb
+
+import (
+	"fmt"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Split divides an allowance between two sides by the number of ordinals each
+// has. No side gets more than it has ordinals; from two units on, each side that
+// has ordinals gets at least one, so that nodes of both can be drained. The
+// two results never add up to more than the allowance.
+func Split(allowance, source, destination int32) (onSource, onDestination int32) {
+	all := source + destination
+	if allowance <= 0 || all <= 0 {
+		return 0, 0
+	}
+	// Rounded half up to the destination: a single unit changes sides once.
+	onDestination = (2*allowance*destination + all) / (2 * all)
+	if allowance > 1 && source > 0 {
+		onDestination = min(onDestination, allowance-1)
+	}
+	if allowance > 1 && destination > 0 {
+		onDestination = max(onDestination, 1)
+	}
+	onDestination = min(onDestination, destination)
+	return min(allowance-onDestination, source), onDestination
+}
+
+// Budget reads how many of n pods a PodDisruptionBudget lets be unavailable, in
+// the way the disruption controller does: percentages round up.
+func Budget(spec policyv1.PodDisruptionBudgetSpec, n int32) (int32, error) {
+	switch {
+	case spec.MaxUnavailable != nil:
+		v, err := intstr.GetScaledValueFromIntOrPercent(spec.MaxUnavailable, int(n), true)
+		return min(int32(v), n), wrap("maxUnavailable", spec.MaxUnavailable, err)
+	case spec.MinAvailable != nil:
+		v, err := intstr.GetScaledValueFromIntOrPercent(spec.MinAvailable, int(n), true)
+		return max(n-int32(v), 0), wrap("minAvailable", spec.MinAvailable, err)
+	default: // the API's own default
+		return 1, nil
+	}
+}
+
+func wrap(field string, v *intstr.IntOrString, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", field, v.String(), err)
+	}
+	return nil
+}
+
+// departing bounds the side that is about to lose a pod: minAvailable, because
+// a maxUnavailable is counted from the set's replicas, and between the moment
+// these shrink and the moment the pod goes it would allow one eviction too many.
+func departing(spec *policyv1.PodDisruptionBudgetSpec, pods, allowance int32) {
+	v := intstr.FromInt32(max(pods-allowance, 0))
+	spec.MinAvailable, spec.MaxUnavailable = &v, nil
+}
+
+// arriving bounds the side that is about to get a pod: maxUnavailable, which
+// counts the pod that is not there yet as unavailable and so never allows more.
+func arriving(spec *policyv1.PodDisruptionBudgetSpec, allowance int32) {
+	v := intstr.FromInt32(allowance)
+	spec.MinAvailable, spec.MaxUnavailable = nil, &v
+}
+
+// allows is what a spec allows of n pods that are all available. Integers only:
+// it is asked about specs that departing and arriving made.
+func allows(spec policyv1.PodDisruptionBudgetSpec, n int32) int32 {
+	v, err := Budget(spec, n)
+	if err != nil {
+		return n
+	}
+	return v
+}

@@ -1,0 +1,135 @@
+package plans
+
+import (
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Inputs is everything a plan is made from.
+type Inputs struct {
+	Name, ID            string
+	Source, Destination Ref
+	Set                 *appsv1.StatefulSet
+	Existing            *appsv1.StatefulSet // nil when the destination has none
+	// The one budget over the pods of each side; nil when there is none.
+	SourceBudget, DestinationBudget *policyv1.PodDisruptionBudget
+	MaxUnavailable                  int32
+}
+
+// SliceOf returns the range of ordinals a set has by its spec.
+func SliceOf(set *appsv1.StatefulSet) Slice {
+	s := Slice{Replicas: 1}
+	if set.Spec.Replicas != nil {
+		s.Replicas = *set.Spec.Replicas
+	}
+	if set.Spec.Ordinals != nil {
+		s.Start = set.Spec.Ordinals.Start
+	}
+	return s
+}
+
+// Build makes a plan. It is pure: whether the plan may be carried out is found
+// out by the checks before the first write.
+func Build(in Inputs) (*Plan, error) {
+	if err := in.refuse(); err != nil {
+		return nil, err
+	}
+	slice := SliceOf(in.Set)
+	p := &Plan{
+		APIVersion: APIVersion, Kind: PlanKind, Name: in.Name, ID: in.Name + "-" + in.ID,
+		Source: in.Source, Destination: in.Destination,
+		Start: slice.Start, Count: slice.Replicas,
+		MaxUnavailable: in.MaxUnavailable, Window: 1,
+		Dependencies: Dependencies(in.Set),
+	}
+	mode := Reimport
+	if p.OneCluster() {
+		mode = Rebind
+	}
+	for _, t := range in.Set.Spec.VolumeClaimTemplates {
+		p.Claims = append(p.Claims, ClaimMove{Template: t.Name, Mode: mode})
+	}
+	p.Budget = in.budget()
+	var err error
+	if p.Seen, err = Fingerprints(in.Set, in.Existing, in.SourceBudget); err != nil {
+		return nil, err
+	}
+	return p, p.seal()
+}
+
+func (in Inputs) refuse() error {
+	if in.Source.Cluster == in.Destination.Cluster && in.Source.Namespace == in.Destination.Namespace {
+		return fmt.Errorf("source and destination are both %s: give --to-namespace or --to-context; two sets of one name cannot be in one namespace", in.Source)
+	}
+	if msgs := validation.IsDNS1123Label(in.Name); len(msgs) > 0 || len(in.Name) > 40 {
+		return fmt.Errorf("plan name %q: expected a DNS label of at most 40 characters; give one with --name", in.Name)
+	}
+	if SliceOf(in.Set).Replicas < 1 {
+		return fmt.Errorf("%s has 0 replicas: there is nothing to move", in.Source)
+	}
+	if in.MaxUnavailable < 1 {
+		return errors.New("the budget is 0: at least one ordinal must be allowed to be unavailable")
+	}
+	return nil
+}
+
+func (in Inputs) budget() Budget {
+	b := Budget{Source: in.Set.Name + "-stsmigrate"}
+	if in.SourceBudget != nil {
+		b.Source, b.SourceExisted = in.SourceBudget.Name, true
+	}
+	b.Destination = b.Source
+	if in.DestinationBudget != nil {
+		b.Destination, b.DestinationExisted = in.DestinationBudget.Name, true
+	}
+	return b
+}
+
+// Fingerprints is what a plan over these objects is bound to.
+func Fingerprints(set, existing *appsv1.StatefulSet, budget *policyv1.PodDisruptionBudget) (Fingerprint, error) {
+	f := Fingerprint{SourceUID: set.UID}
+	var errs [3]error
+	f.SourceSpec, errs[0] = Fingerprinted(set.Spec)
+	if budget != nil {
+		f.BudgetUID = budget.UID
+		f.BudgetSpec, errs[1] = Fingerprinted(budget.Spec)
+	}
+	if existing != nil {
+		f.DestinationUID = existing.UID
+		f.DestinationSpec, errs[2] = Fingerprinted(existing.Spec)
+	}
+	return f, errors.Join(errs[:]...)
+}
+
+// Changed lists in words what is no longer as it was when the plan was made.
+func (f Fingerprint) Changed(now Fingerprint) []string {
+	var out []string
+	add := func(differs bool, what string) {
+		if differs {
+			out = append(out, what)
+		}
+	}
+	add(f.SourceUID != now.SourceUID, "the source set was deleted and made again")
+	add(f.SourceUID == now.SourceUID && f.SourceSpec != now.SourceSpec, "the spec of the source set")
+	add(f.BudgetUID != now.BudgetUID, "the PodDisruptionBudget of the source (another object, or none)")
+	add(f.BudgetUID == now.BudgetUID && f.BudgetSpec != now.BudgetSpec, "the spec of the source's PodDisruptionBudget")
+	add(f.DestinationUID != now.DestinationUID, presence(f.DestinationUID, now.DestinationUID))
+	add(f.DestinationUID == now.DestinationUID && f.DestinationSpec != now.DestinationSpec, "the spec of the destination set")
+	return out
+}
+
+func presence(was, is types.UID) string {
+	switch {
+	case was == "":
+		return "the destination set, which was absent, exists"
+	case is == "":
+		return "the destination set is gone"
+	default:
+		return "the destination set was deleted and made again"
+	}
+}

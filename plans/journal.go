@@ -1,0 +1,178 @@
+package plans
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Journal is what has been begun and done, and the old values of whole-plan
+// things. Its size does not depend on the number of ordinals: what belongs to
+// one ordinal travels on the objects of that ordinal.
+type Journal struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Plan is the ID of the plan this journal belongs to.
+	Plan string `json:"plan"`
+	// Epoch grows with every process that takes the plan over (S9).
+	Epoch int64 `json:"epoch"`
+	Leg   Leg   `json:"leg"`
+	// Done is the Seq of the last step known to be finished. It may lag behind
+	// the world, never run ahead of it.
+	Done int `json:"done"`
+	// Begun is the Seq of the last step that may have written (S10).
+	Begun int `json:"begun"`
+	// Flight is the ordinal under way, or the last one that was.
+	Flight *Flight `json:"flight,omitempty"`
+	Saved  Saved   `json:"saved"`
+	// Paused is the wish of a person. It takes effect at the next Boundary.
+	Paused bool `json:"paused,omitempty"`
+	// Held is the reason why nothing goes on without a person. Cleared by the
+	// next process that finds the reason gone.
+	Held string `json:"held,omitempty"`
+	// Outcome is set when the Leg is finished.
+	Outcome Outcome `json:"outcome,omitempty"`
+}
+
+// Outcome says how a leg ended.
+type Outcome string
+
+const (
+	// Moved: every ordinal is on the destination; finalize or abort is next.
+	Moved Outcome = "Moved"
+	// Finalized: the source is cleaned up. Nothing is left to do.
+	Finalized Outcome = "Finalized"
+	// Aborted: everything is back on the source. Nothing is left to do.
+	Aborted Outcome = "Aborted"
+)
+
+// Outcome is what a finished walk over this leg means.
+func (l Leg) Outcome() Outcome {
+	switch l.Course {
+	case Return:
+		return Aborted
+	case Clean:
+		return Finalized
+	case Move:
+		return Moved
+	}
+	return Moved
+}
+
+// Ended says whether the plan can never write again.
+func (j *Journal) Ended() bool { return j.Outcome == Finalized || j.Outcome == Aborted }
+
+// Flight is what has to be known about an ordinal after its pod and its claims
+// are gone from one side. It is journaled before the first of them goes.
+type Flight struct {
+	Ordinal int32     `json:"ordinal"`
+	From    Side      `json:"from"`
+	Pod     types.UID `json:"pod,omitempty"`
+	Node    string    `json:"node,omitempty"`
+	Volumes []Volume  `json:"volumes,omitempty"`
+}
+
+// Volume is one volume of an ordinal. Name is the PersistentVolume object's,
+// the same on both sides.
+type Volume struct {
+	Template string    `json:"template"`
+	Claim    types.UID `json:"claim"`
+	Name     string    `json:"name"`
+	// Handle identifies the disk behind the volume, whatever object names it.
+	Handle string `json:"handle"`
+}
+
+// Saved is what the migration changes once for the whole plan, as it was.
+type Saved struct {
+	Retention map[Side]appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy `json:"retention,omitempty"`
+	// Slice is that of a destination set that existed before.
+	Slice   *Slice                                    `json:"slice,omitempty"`
+	Budgets map[Side]policyv1.PodDisruptionBudgetSpec `json:"budgets,omitempty"`
+}
+
+// NewJournal returns the journal of a plan of which nothing has been done.
+func NewJournal(p *Plan) *Journal {
+	return &Journal{
+		APIVersion: APIVersion, Kind: JournalKind, Plan: p.ID,
+		Leg: Leg{Course: Move, First: 1, Lowest: p.End()},
+	}
+}
+
+// Next returns the step to look at and whether its intent is already durable.
+// It returns false when the leg is finished.
+func (j *Journal) Next(p *Plan) (s Step, began, more bool) {
+	s, more = p.Step(j.Leg, j.Done+1)
+	return s, s.Seq <= j.Begun, more
+}
+
+// Begin records the intent of a step, and of those after it that Batch allows
+// to be announced with it, together with the old values it would destroy. Old
+// values already saved are never replaced (design rule: saved once).
+func (j *Journal) Begin(p *Plan, s Step, u Undo) {
+	j.Done = s.Seq - 1
+	j.Begun = s.Seq
+	for j.Begun-s.Seq+1 < s.Op.Batch() {
+		next, more := p.Step(j.Leg, j.Begun+1)
+		if !more || next.Op != s.Op {
+			break
+		}
+		j.Begun++
+	}
+	if u.Flight != nil {
+		j.Flight = u.Flight
+	}
+	j.Saved.keep(u.Saved)
+	j.Held = ""
+}
+
+func (s *Saved) keep(u Saved) {
+	for side, v := range u.Retention {
+		if _, have := s.Retention[side]; !have {
+			if s.Retention == nil {
+				s.Retention = map[Side]appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{}
+			}
+			s.Retention[side] = v
+		}
+	}
+	for side, v := range u.Budgets {
+		if _, have := s.Budgets[side]; !have {
+			if s.Budgets == nil {
+				s.Budgets = map[Side]policyv1.PodDisruptionBudgetSpec{}
+			}
+			s.Budgets[side] = v
+		}
+	}
+	if s.Slice == nil {
+		s.Slice = u.Slice
+	}
+}
+
+// Depart starts a new leg behind everything that may have been written so far.
+func (j *Journal) Depart(p *Plan, c Course) {
+	lowest := p.End()
+	if c == Return {
+		lowest = j.lowest(p)
+	}
+	j.Leg = Leg{Course: c, First: j.Begun + 1, Lowest: lowest}
+	j.Done = j.Begun
+	j.Outcome, j.Held, j.Paused = "", "", false
+}
+
+// lowest is the lowest ordinal that a Move may have touched: the one under way,
+// or else the last one that arrived.
+func (j *Journal) lowest(p *Plan) int32 {
+	s, ok := p.Step(j.Leg, j.Begun)
+	if !ok || s.Ordinal == Whole || s.Op == Hold {
+		return p.End()
+	}
+	return s.Ordinal
+}
+
+// Turned says whether the ordinal of this step had not arrived, or had not even
+// left, when the plan was turned round: what the earlier leg did not reach is
+// then already as it should be. It ends when the ordinal is found to have
+// arrived and leaves again.
+func (j *Journal) Turned(s Step) bool {
+	left := j.Flight != nil && j.Flight.Ordinal == s.Ordinal && j.Flight.From == s.From
+	return j.Leg.Course == Return && s.Ordinal != Whole && s.Ordinal == j.Leg.Lowest && !left
+}

@@ -1,0 +1,50 @@
+package plans
+
+import "errors"
+
+// Migration is the file behind `stsmigrate plan -f`: what a person asks for,
+// in the form that is kept under version control. Flags given beside the file
+// win over it.
+type Migration struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   Metadata `json:"metadata"`
+	Spec       Request  `json:"spec"`
+}
+
+// Metadata names the plan.
+type Metadata struct {
+	Name string `json:"name,omitempty"`
+}
+
+// Request is the spec of a Migration.
+type Request struct {
+	Source      Place `json:"source"`
+	Destination Place `json:"destination"`
+	// MaxUnavailable is d; 0 takes it from the source's PodDisruptionBudget.
+	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
+}
+
+// Place is a StatefulSet and how to get to its cluster. In the destination,
+// what is left out is as in the source.
+type Place struct {
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	Context    string `json:"context,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name,omitempty"`
+}
+
+// DecodeMigration reads a Migration file.
+func DecodeMigration(raw []byte) (*Migration, error) {
+	var m Migration
+	if err := decode(raw, MigrationKind, &m); err != nil {
+		return nil, err
+	}
+	if m.Spec.Source.Name == "" {
+		return nil, errors.New("malformed Migration: spec.source.name is empty, expected the name of a StatefulSet")
+	}
+	if n := m.Spec.Destination.Name; n != "" && n != m.Spec.Source.Name {
+		return nil, errors.New("spec.destination.name differs from spec.source.name: pods keep their names, so the sets must have one name")
+	}
+	return &m, nil
+}

@@ -1,0 +1,210 @@
+package plans
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// APIVersion is the version of the files and ConfigMaps that this package
+// reads and writes. A file of another version is refused, never guessed at.
+const APIVersion = "stsmigrate.dev/v1alpha1"
+
+// The kinds of file under APIVersion.
+const (
+	PlanKind      = "Plan"
+	JournalKind   = "Journal"
+	MigrationKind = "Migration"
+)
+
+// Side says which end of the migration is meant.
+type Side string
+
+// The two sides. Home, where plan and journal live, is the destination.
+const (
+	Source      Side = "source"
+	Destination Side = "destination"
+)
+
+// Other returns the opposite side.
+func (s Side) Other() Side {
+	if s == Source {
+		return Destination
+	}
+	return Source
+}
+
+// Ref names the StatefulSet of one side.
+type Ref struct {
+	// Cluster is the UID of the cluster's kube-system namespace: the only
+	// name of a cluster that no kubeconfig can change.
+	Cluster types.UID `json:"cluster"`
+	// Context is the kubeconfig context used when the plan was made. It is for
+	// people; Cluster decides.
+	Context   string `json:"context,omitempty"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// String gives "namespace/name in context", the form messages use.
+func (r Ref) String() string {
+	if r.Context == "" {
+		return r.Namespace + "/" + r.Name
+	}
+	return r.Namespace + "/" + r.Name + " in " + r.Context
+}
+
+// Mode says how the volumes of one claim template get to the destination.
+type Mode string
+
+const (
+	// Rebind keeps the PersistentVolume object and points it at the new claim:
+	// both sides are namespaces of one cluster.
+	Rebind Mode = "rebind"
+	// Reimport makes a second PersistentVolume object with the same volume
+	// handle: two clusters that share one storage backend.
+	Reimport Mode = "reimport"
+)
+
+// ClaimMove is one entry of volumeClaimTemplates and how its volumes move.
+type ClaimMove struct {
+	Template string `json:"template"`
+	Mode     Mode   `json:"mode"`
+}
+
+// Dependency is an object of the source namespace that the pod template names
+// and that has to be in the destination namespace too. It is copied when
+// absent; an existing one that differs blocks the plan.
+type Dependency struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// String gives "Kind/name".
+func (d Dependency) String() string { return d.Kind + "/" + d.Name }
+
+// Budget names the PodDisruptionBudgets of both sides.
+type Budget struct {
+	Source      string `json:"source"`
+	Destination string `json:"destination"`
+	// SourceExisted and DestinationExisted say whether the budget was the
+	// user's. One that was not is created by the migration and deleted after it.
+	SourceExisted      bool `json:"sourceExisted"`
+	DestinationExisted bool `json:"destinationExisted"`
+}
+
+// Fingerprint is what the plan was made against. A plan whose world no longer
+// matches it is refused before the first write.
+type Fingerprint struct {
+	SourceUID      types.UID `json:"sourceUID"`
+	SourceSpec     string    `json:"sourceSpec"`
+	BudgetUID      types.UID `json:"budgetUID,omitempty"`
+	BudgetSpec     string    `json:"budgetSpec,omitempty"`
+	DestinationUID types.UID `json:"destinationUID,omitempty"`
+	// DestinationSpec is set only when the destination set existed.
+	DestinationSpec string `json:"destinationSpec,omitempty"`
+}
+
+// Plan is the immutable promise: which ordinals move, from where to where, and
+// how many may be down. Its size does not depend on the number of ordinals.
+type Plan struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	// ID is unique to this plan, also among plans of one name made one after the
+	// other. It is what marks on objects carry.
+	ID string `json:"id"`
+	// Hash covers every other field; an edited plan is refused.
+	Hash string `json:"hash"`
+
+	Source      Ref `json:"source"`
+	Destination Ref `json:"destination"`
+	// The ordinals that move: [Start, Start+Count).
+	Start int32 `json:"start"`
+	Count int32 `json:"count"`
+	// MaxUnavailable is d: at most so many ordinals are unavailable at once,
+	// over both sides together. At least 1.
+	MaxUnavailable int32 `json:"maxUnavailable"`
+	// Window is how many ordinals one wave moves. Always 1 in this version.
+	Window int32 `json:"window"`
+
+	Claims       []ClaimMove  `json:"claims,omitempty"`
+	Dependencies []Dependency `json:"dependencies,omitempty"`
+	Budget       Budget       `json:"budget"`
+	Seen         Fingerprint  `json:"seen"`
+}
+
+// End is the ordinal after the last one that moves.
+func (p *Plan) End() int32 { return p.Start + p.Count }
+
+// On returns the set of the given side.
+func (p *Plan) On(s Side) Ref {
+	if s == Source {
+		return p.Source
+	}
+	return p.Destination
+}
+
+// OneCluster says whether both sides are namespaces of the same cluster.
+func (p *Plan) OneCluster() bool { return p.Source.Cluster == p.Destination.Cluster }
+
+// Existed says whether the destination set was there before the plan.
+func (p *Plan) Existed() bool { return p.Seen.DestinationUID != "" }
+
+// BudgetOn returns the name of the PodDisruptionBudget of a side and whether it
+// was the user's.
+func (p *Plan) BudgetOn(s Side) (name string, existed bool) {
+	if s == Source {
+		return p.Budget.Source, p.Budget.SourceExisted
+	}
+	return p.Budget.Destination, p.Budget.DestinationExisted
+}
+
+// Pod is the name of the pod with the given ordinal, on either side.
+func (p *Plan) Pod(ordinal int32) string {
+	return fmt.Sprintf("%s-%d", p.Source.Name, ordinal)
+}
+
+// ClaimName is the name of the claim that template and ordinal give (rule ID-8).
+func (p *Plan) ClaimName(template string, ordinal int32) string {
+	return fmt.Sprintf("%s-%s-%d", template, p.Source.Name, ordinal)
+}
+
+// Slice is the range of ordinals of one set: [Start, Start+Replicas).
+type Slice struct {
+	Start    int32 `json:"start"`
+	Replicas int32 `json:"replicas"`
+}
+
+// Has says whether the ordinal lies in the slice.
+func (s Slice) Has(ordinal int32) bool { return ordinal >= s.Start && ordinal < s.Start+s.Replicas }
+
+// String gives the ordinals, such as "[0..4]" or "[]".
+func (s Slice) String() string {
+	switch s.Replicas {
+	case 0:
+		return "[]"
+	case 1:
+		return fmt.Sprintf("[%d]", s.Start)
+	default:
+		return fmt.Sprintf("[%d..%d]", s.Start, s.Start+s.Replicas-1)
+	}
+}
+
+// Slice returns the range a side has to have around the move of one ordinal:
+// with it (has), or without it. Whichever way the ordinal travels, everything
+// below it is on the source and everything above it on the destination (S7).
+func (p *Plan) Slice(side Side, ordinal int32, has bool) Slice {
+	if side == Source {
+		n := ordinal - p.Start
+		if has {
+			n++
+		}
+		return Slice{Start: p.Start, Replicas: n}
+	}
+	start := ordinal + 1
+	if has {
+		start = ordinal
+	}
+	return Slice{Start: start, Replicas: p.End() - start}
+}

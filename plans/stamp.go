@@ -1,0 +1,98 @@
+package plans
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The annotations that the migration puts on objects and takes off at its end.
+const (
+	// StampAnnotation says which plan, epoch and step wrote the object last.
+	StampAnnotation = "stsmigrate.dev/stamp"
+	// PolicyAnnotation on a PersistentVolume is its original reclaim policy.
+	PolicyAnnotation = "stsmigrate.dev/reclaim-policy"
+	// ClaimAnnotation on a PersistentVolume is the whole manifest of the claim
+	// of the source.
+	ClaimAnnotation = "stsmigrate.dev/claim"
+	// PlanLabel on the ConfigMaps and the Lease of a plan is the plan's name.
+	PlanLabel = "stsmigrate.dev/plan"
+)
+
+// Stamp says which step of which epoch of which plan wrote an object. A stamp
+// higher than one's own means that somebody has gone further (S9): resourceVersion
+// alone would let a stale process undo a later step with a fresh read.
+type Stamp struct {
+	Plan  string
+	Epoch int64
+	Seq   int
+}
+
+// String gives "plan/epoch/seq".
+func (s Stamp) String() string { return fmt.Sprintf("%s/%d/%d", s.Plan, s.Epoch, s.Seq) }
+
+// Put writes the stamp on an object that is about to be sent.
+func (s Stamp) Put(o metav1.Object) {
+	a := o.GetAnnotations()
+	if a == nil {
+		a = map[string]string{}
+	}
+	a[StampAnnotation] = s.String()
+	o.SetAnnotations(a)
+}
+
+// Stamped reads the stamp of an object; ok is false when there is none. A stamp
+// that cannot be read counts as another plan's.
+func Stamped(o metav1.Object) (s Stamp, ok bool) {
+	v, ok := o.GetAnnotations()[StampAnnotation]
+	if !ok {
+		return Stamp{}, false
+	}
+	parts := strings.Split(v, "/")
+	if len(parts) != 3 {
+		return Stamp{Plan: v}, true
+	}
+	epoch, err1 := strconv.ParseInt(parts[1], 10, 64)
+	seq, err2 := strconv.Atoi(parts[2])
+	if err1 != nil || err2 != nil {
+		return Stamp{Plan: v}, true
+	}
+	return Stamp{Plan: parts[0], Epoch: epoch, Seq: seq}, true
+}
+
+// Mine says whether the object carries a stamp of this plan.
+func (s Stamp) Mine(o metav1.Object) bool {
+	have, ok := Stamped(o)
+	return ok && have.Plan == s.Plan
+}
+
+// Barred gives the reason why the holder of this stamp must not write the
+// object: it belongs to another plan, or somebody has gone further. Empty means
+// free to write.
+func (s Stamp) Barred(o metav1.Object) string {
+	have, ok := Stamped(o)
+	switch {
+	case !ok:
+		return ""
+	case have.Plan != s.Plan:
+		return fmt.Sprintf("belongs to plan %s; finish or abort that plan first", have.Plan)
+	case have.Epoch > s.Epoch || have.Epoch == s.Epoch && have.Seq > s.Seq:
+		return fmt.Sprintf("was written by step %d of epoch %d, later than this process (step %d, epoch %d); "+
+			"another process has taken the plan over", have.Seq, have.Epoch, s.Seq, s.Epoch)
+	}
+	return ""
+}
+
+// Unmark takes every annotation of ours off the object and says whether there
+// was one (S15).
+func Unmark(o metav1.Object) bool {
+	a := o.GetAnnotations()
+	n := len(a)
+	for _, k := range []string{StampAnnotation, PolicyAnnotation, ClaimAnnotation} {
+		delete(a, k)
+	}
+	o.SetAnnotations(a)
+	return len(a) != n
+}

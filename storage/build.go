@@ -1,0 +1,119 @@
+package storage
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// bindingNotes are annotations by which binder, scheduler and provisioner talk
+// about one binding. On another claim they would be lies.
+func bindingNotes() []string {
+	return []string{
+		"pv.kubernetes.io/bind-completed",
+		"pv.kubernetes.io/bound-by-controller",
+		"volume.kubernetes.io/selected-node",
+		"volume.kubernetes.io/storage-provisioner",
+		"volume.beta.kubernetes.io/storage-provisioner",
+		"volume.beta.kubernetes.io/storage-class",
+		"kubectl.kubernetes.io/last-applied-configuration",
+		plans.StampAnnotation,
+	}
+}
+
+// Manifest is the part of a claim that has to be kept to make it again, in
+// JSON. It is saved on the volume before the claim is deleted.
+func Manifest(c *corev1.PersistentVolumeClaim) (string, error) {
+	keep := corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels, Annotations: map[string]string{}},
+		Spec:       c.Spec,
+	}
+	for k, v := range c.Annotations {
+		if !slices.Contains(bindingNotes(), k) {
+			keep.Annotations[k] = v
+		}
+	}
+	if c.Spec.StorageClassName == nil {
+		// The beta annotation is dropped; the class it named is not.
+		if class, ok := c.Annotations["volume.beta.kubernetes.io/storage-class"]; ok {
+			keep.Spec.StorageClassName = &class
+		}
+	}
+	raw, err := json.Marshal(keep)
+	return string(raw), err
+}
+
+// ClaimFrom makes the claim for a volume from the saved manifest. In another
+// namespace than the one it was saved from, references into the old namespace
+// are left out: the volume has its data already.
+func ClaimFrom(manifest, namespace, volume string) (*corev1.PersistentVolumeClaim, error) {
+	var c corev1.PersistentVolumeClaim
+	if err := json.Unmarshal([]byte(manifest), &c); err != nil {
+		return nil, fmt.Errorf("annotation %s of volume %s is not a claim: %w", plans.ClaimAnnotation, volume, err)
+	}
+	if c.Namespace != namespace {
+		c.Spec.DataSource, c.Spec.DataSourceRef, c.Spec.Selector = nil, nil, nil
+	}
+	c.Namespace = namespace
+	c.Spec.VolumeName = volume
+	return &c, nil
+}
+
+// VolumeFrom makes the second PersistentVolume object for the disk behind pv,
+// for another cluster and promised to one claim there from the start (S5).
+// What ties the object to its own cluster is left out; `provisioned-by` stays,
+// or the policy Delete would mean nothing later.
+func VolumeFrom(pv *corev1.PersistentVolume, ref corev1.ObjectReference) *corev1.PersistentVolume {
+	notes := map[string]string{}
+	for k, v := range pv.Annotations {
+		if !slices.Contains(bindingNotes(), k) {
+			notes[k] = v
+		}
+	}
+	out := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: pv.Name, Labels: pv.Labels, Annotations: notes},
+		Spec:       *pv.Spec.DeepCopy(),
+	}
+	out.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	out.Spec.ClaimRef = &ref
+	return out
+}
+
+// RefTo is the claimRef of a volume that waits for a claim. Without a UID only
+// a claim of exactly this namespace and name can take the volume, and the binder
+// fills the UID in.
+func RefTo(namespace, name string, uid types.UID) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: namespace, Name: name, UID: uid,
+	}
+}
+
+// Handle names the disk behind a volume, independently of the object and the
+// cluster. Portable says whether the same handle means the same disk in another
+// cluster that has the driver.
+func Handle(pv *corev1.PersistentVolume) (handle string, portable bool) {
+	s := pv.Spec.PersistentVolumeSource
+	switch {
+	case s.CSI != nil:
+		return s.CSI.Driver + "^" + s.CSI.VolumeHandle, true
+	case s.NFS != nil:
+		return "nfs^" + s.NFS.Server + ":" + s.NFS.Path, true
+	case s.HostPath != nil:
+		return "hostPath^" + s.HostPath.Path, false
+	case s.Local != nil:
+		return "local^" + s.Local.Path, false
+	default:
+		// An in-tree source: its whole content is its name.
+		raw, err := json.Marshal(s)
+		if err != nil {
+			return "volume^" + pv.Name, false
+		}
+		return string(raw), false
+	}
+}

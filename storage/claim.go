@@ -1,0 +1,67 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// claim makes the claim of the side that takes over, by its fixed name and with
+// the volume named in it, and waits until both name each other.
+func (v mover) claim(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
+	to := m.To()
+	pv, err := v.volumeOf(ctx, to, vol.Name)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if why := v.unsafe(pv, vol); why != "" {
+		return plans.Stop(why), nil
+	}
+	claim, err := v.claimOf(ctx, to, vol.Template, m.Ordinal)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if claim == nil {
+		return v.makeClaim(m, vol, pv)
+	}
+	if why := m.Stamp.Barred(claim); why != "" {
+		return plans.Stop(fmt.Sprintf("claim %s %s", claim.Name, why)), nil
+	}
+	return v.inspect(m, claim, pv), nil
+}
+
+func (v mover) makeClaim(m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Sight, error) {
+	to := m.To()
+	if !v.named(pv.Spec.ClaimRef, to, vol.Template, m.Ordinal) || pv.Spec.ClaimRef.UID != "" {
+		return plans.Stop(fmt.Sprintf("volume %s is no longer promised to claim %s of %s", pv.Name, v.plan.ClaimName(vol.Template, m.Ordinal), v.plan.On(to))), nil
+	}
+	next, err := ClaimFrom(pv.Annotations[plans.ClaimAnnotation], v.plan.On(to).Namespace, pv.Name)
+	if err != nil {
+		return plans.Stop(err.Error()), nil
+	}
+	m.Stamp.Put(next)
+	return plans.Write(fmt.Sprintf("%s: create claim %s for volume %s", to, next.Name, pv.Name),
+		plans.Undo{}, func(ctx context.Context) error { return v.on[to].Create(ctx, next) }), nil
+}
+
+// inspect tells our claim, or the one that was never deleted, from a stranger's.
+func (v mover) inspect(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) plans.Sight {
+	to := v.plan.On(m.To())
+	together := pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
+	switch {
+	case claim.Spec.VolumeName != pv.Name:
+		return plans.Stop(fmt.Sprintf("claim %s of %s names volume %q, expected %s; delete the claim if it is not needed", claim.Name, to, claim.Spec.VolumeName, pv.Name))
+	case !m.Stamp.Mine(claim) && !together:
+		return plans.Stop(fmt.Sprintf("claim %s of %s was made by somebody else; delete it if it is not needed", claim.Name, to))
+	case claim.DeletionTimestamp != nil:
+		return plans.Stop(fmt.Sprintf("claim %s of %s is being deleted by somebody else", claim.Name, to))
+	case claim.Status.Phase == corev1.ClaimLost:
+		return plans.Stop(fmt.Sprintf("claim %s of %s is Lost; its volume is %s", claim.Name, to, pv.Name))
+	case claim.Status.Phase != corev1.ClaimBound || !together:
+		return plans.Wait(fmt.Sprintf("claim %s of %s is %s; waiting for it to be bound to volume %s", claim.Name, to, claim.Status.Phase, pv.Name))
+	}
+	return plans.Done()
+}

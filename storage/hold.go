@@ -1,0 +1,73 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// hold makes the volumes of an ordinal safe BEFORE anything moves (S4): reclaim
+// policy Retain, with the old policy and the manifest of the claim saved on the
+// volume in the same write.
+func (v mover) hold(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	for _, c := range v.plan.Claims {
+		claim, pv, reason, err := v.bound(ctx, m.From, c.Template, m.Ordinal)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if reason != "" {
+			return plans.Stop(reason), nil
+		}
+		if s := owned(v.plan, claim); s != nil {
+			return *s, nil
+		}
+		s, err := v.retain(m, claim, pv)
+		if err != nil || s.Standing != plans.After {
+			return s, err
+		}
+	}
+	return plans.Done(), nil
+}
+
+// owned stops or waits while a claim has an owner: the garbage collector would
+// take the claim, and with it the binding, when the owner goes. The StatefulSet
+// controller takes its own reference off once the retention policy is Retain.
+func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Sight {
+	for _, o := range claim.OwnerReferences {
+		if o.Kind == "StatefulSet" && o.Name == p.Source.Name || o.Kind == "Pod" {
+			s := plans.Wait(fmt.Sprintf("claim %s: waiting for the StatefulSet controller to take its owner reference off", claim.Name))
+			return &s
+		}
+		s := plans.Stop(fmt.Sprintf("claim %s is owned by %s %s, expected no owner: it would be deleted together with it; remove the owner reference", claim.Name, o.Kind, o.Name))
+		return &s
+	}
+	return nil
+}
+
+// retain hands out the write that holds a volume, unless it is held already.
+func (v mover) retain(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (plans.Sight, error) {
+	if why := m.Stamp.Barred(pv); why != "" {
+		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
+	}
+	manifest, err := Manifest(claim)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	_, saved := pv.Annotations[plans.PolicyAnnotation]
+	held := saved && m.Stamp.Mine(pv) && pv.Annotations[plans.ClaimAnnotation] == manifest
+	if held && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+		return plans.Done(), nil
+	}
+	next := pv.DeepCopy()
+	m.Stamp.Put(next)
+	if !saved { // the first value is the user's; a later one would be our own Retain
+		next.Annotations[plans.PolicyAnnotation] = string(pv.Spec.PersistentVolumeReclaimPolicy)
+	}
+	next.Annotations[plans.ClaimAnnotation] = manifest
+	next.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	return plans.Write(fmt.Sprintf("volume %s of claim %s: reclaim policy %s -> Retain", pv.Name, claim.Name, pv.Spec.PersistentVolumeReclaimPolicy),
+		plans.Undo{}, func(ctx context.Context) error { return v.on[m.From].Update(ctx, next) }), nil
+}

@@ -1,0 +1,165 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// mover carries out the storage steps of one plan. Its clients read live.
+type mover struct {
+	plan *plans.Plan
+	on   map[plans.Side]client.Client
+}
+
+// Looks returns the looks of this package for one plan. The clients must read
+// from the API server, never from a cache: every gate here decides on what it
+// reads.
+func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Look {
+	v := mover{plan: p, on: on}
+	return map[plans.Op]plans.Look{
+		plans.Hold:    v.hold,
+		plans.Vacate:  v.vacate,
+		plans.Release: v.perVolume(v.release),
+		plans.Reserve: v.perVolume(v.reserve),
+		plans.Claim:   v.perVolume(v.claim),
+		plans.Settle:  v.settle,
+	}
+}
+
+// one is the part of a look that concerns one volume of the ordinal.
+type one func(context.Context, plans.Moment, plans.Volume) (plans.Sight, error)
+
+// perVolume looks at the volumes of the ordinal in their order. The first that
+// is not finished is what the step stands at, so that each look hands out at
+// most one write; those behind it are looked at when it is done.
+//
+// The binder works on all claims at the same time: a claim that is only waited
+// for does not keep the next one's write back.
+func (v mover) perVolume(look one) plans.Look {
+	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		if len(v.plan.Claims) == 0 {
+			return plans.Done(), nil
+		}
+		known := m.Flight != nil && m.Flight.Ordinal == m.Ordinal
+		if m.Turned && !known {
+			return plans.Done(), nil // it never left
+		}
+		if !known {
+			return plans.Stop(fmt.Sprintf("the journal does not know the volumes of ordinal %d; was it edited?", m.Ordinal)), nil
+		}
+		waits := plans.Done()
+		for _, vol := range m.Flight.Volumes {
+			s, err := look(ctx, m, vol)
+			if err != nil {
+				return plans.Sight{}, err
+			}
+			switch s.Standing {
+			case plans.After:
+			case plans.During:
+				if waits.Standing == plans.After {
+					waits = s
+				}
+			case plans.Before, plans.Foreign:
+				return s, nil
+			}
+		}
+		return waits, nil
+	}
+}
+
+// claimOf reads a claim; nil means that there is none.
+func (v mover) claimOf(ctx context.Context, side plans.Side, template string, ordinal int32) (*corev1.PersistentVolumeClaim, error) {
+	var c corev1.PersistentVolumeClaim
+	key := client.ObjectKey{Namespace: v.plan.On(side).Namespace, Name: v.plan.ClaimName(template, ordinal)}
+	if err := v.on[side].Get(ctx, key, &c); err != nil {
+		return nil, ignoreAbsent(err, "claim %s on the %s", key, side)
+	}
+	return &c, nil
+}
+
+// volumeOf reads a volume; nil means that there is none.
+func (v mover) volumeOf(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolume, error) {
+	var pv corev1.PersistentVolume
+	if err := v.on[side].Get(ctx, client.ObjectKey{Name: name}, &pv); err != nil {
+		return nil, ignoreAbsent(err, "volume %s on the %s", name, side)
+	}
+	return &pv, nil
+}
+
+// podOf reads the pod of the ordinal; nil means that there is none.
+func (v mover) podOf(ctx context.Context, side plans.Side, ordinal int32) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	key := client.ObjectKey{Namespace: v.plan.On(side).Namespace, Name: v.plan.Pod(ordinal)}
+	if err := v.on[side].Get(ctx, key, &pod); err != nil {
+		return nil, ignoreAbsent(err, "pod %s on the %s", key, side)
+	}
+	return &pod, nil
+}
+
+func ignoreAbsent(err error, format string, args ...any) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("reading "+format+": %w", append(args, err)...)
+}
+
+// named says whether a claimRef names the claim of this side.
+func (v mover) named(ref *corev1.ObjectReference, side plans.Side, template string, ordinal int32) bool {
+	return ref != nil && ref.Namespace == v.plan.On(side).Namespace && ref.Name == v.plan.ClaimName(template, ordinal)
+}
+
+func uidOf(c *corev1.PersistentVolumeClaim) types.UID {
+	if c == nil {
+		return ""
+	}
+	return c.UID
+}
+
+// Volumes reads which volumes the claims of an ordinal are bound to. A reason
+// says why they cannot be named.
+func Volumes(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, ordinal int32) (vols []plans.Volume, reason string, err error) {
+	v := mover{plan: p, on: on}
+	for _, c := range p.Claims {
+		claim, pv, reason, err := v.bound(ctx, side, c.Template, ordinal)
+		if err != nil || reason != "" {
+			return nil, reason, err
+		}
+		handle, _ := Handle(pv)
+		vols = append(vols, plans.Volume{Template: c.Template, Claim: claim.UID, Name: pv.Name, Handle: handle})
+	}
+	return vols, "", nil
+}
+
+// bound reads a claim and the volume it is bound to, both ways. A reason says
+// what is not as it has to be.
+func (v mover) bound(ctx context.Context, side plans.Side, template string, ordinal int32) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, string, error) {
+	name := v.plan.ClaimName(template, ordinal)
+	claim, err := v.claimOf(ctx, side, template, ordinal)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if claim == nil {
+		return nil, nil, fmt.Sprintf("claim %s of %s does not exist, expected it to be bound", name, v.plan.On(side)), nil
+	}
+	if claim.Status.Phase != corev1.ClaimBound || claim.Spec.VolumeName == "" {
+		return nil, nil, fmt.Sprintf("claim %s of %s is %s, expected Bound", name, v.plan.On(side), claim.Status.Phase), nil
+	}
+	if claim.DeletionTimestamp != nil {
+		return nil, nil, fmt.Sprintf("claim %s of %s is being deleted by somebody else; its data is lost to the set when its pod stops", name, v.plan.On(side)), nil
+	}
+	pv, err := v.volumeOf(ctx, side, claim.Spec.VolumeName)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {
+		return nil, nil, fmt.Sprintf("claim %s of %s and volume %s do not name each other; repair the binding first", name, v.plan.On(side), claim.Spec.VolumeName), nil
+	}
+	return claim, pv, "", nil
+}

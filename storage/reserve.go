@@ -1,0 +1,112 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// preconditions bind a deletion to exactly the object that was seen (S8). The
+// resourceVersion is among them, so that a later stamp turns a late deletion
+// away (S9).
+func preconditions(o client.Object) *metav1.Preconditions {
+	uid, version := o.GetUID(), o.GetResourceVersion()
+	return &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
+}
+
+// reserve promises the volume to the claim of the side that takes over, BEFORE
+// that claim exists: the binder then binds it at once, and at no time could
+// another claim take the volume (S5). In one cluster claimRef goes from the old
+// claim to the new one in a single write; in another cluster the volume is made
+// with it.
+func (v mover) reserve(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
+	to := m.To()
+	pv, err := v.volumeOf(ctx, to, vol.Name)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if pv == nil && !v.plan.OneCluster() {
+		return v.reimport(ctx, m, vol)
+	}
+	if why := v.unsafe(pv, vol); why != "" {
+		return plans.Stop(why), nil
+	}
+	if why := m.Stamp.Barred(pv); why != "" || !m.Stamp.Mine(pv) {
+		return plans.Stop(fmt.Sprintf("volume %s on the %s is not held by this plan %s", pv.Name, to, why)), nil
+	}
+	ref := pv.Spec.ClaimRef
+	switch {
+	case ref == nil:
+		return plans.Stop(fmt.Sprintf("volume %s has an empty claimRef: any claim may take it; set it to %s/%s", pv.Name, v.plan.On(to).Namespace, v.plan.ClaimName(vol.Template, m.Ordinal))), nil
+	case v.named(ref, to, vol.Template, m.Ordinal):
+		return v.reserved(ctx, m, vol, pv)
+	case v.plan.OneCluster() && v.named(ref, m.From, vol.Template, m.Ordinal):
+		return v.swap(ctx, m, vol, pv)
+	default:
+		return plans.Stop(fmt.Sprintf("volume %s is promised to claim %s/%s, expected one of this migration", pv.Name, ref.Namespace, ref.Name)), nil
+	}
+}
+
+// reserved accepts a claimRef that the claim of this side can use: without a
+// UID, or with that of the claim that is there. A UID of a claim that is gone
+// would leave the volume Released for ever, so it is taken out.
+func (v mover) reserved(ctx context.Context, m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Sight, error) {
+	claim, err := v.claimOf(ctx, m.To(), vol.Template, m.Ordinal)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if claim != nil && claim.DeletionTimestamp != nil {
+		// Our own deletion, on its way when the plan was turned round: the claim
+		// has to be gone before it can be made again.
+		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted", claim.Name, v.plan.On(m.To()))), nil
+	}
+	if uid := pv.Spec.ClaimRef.UID; uid == "" || uid == uidOf(claim) {
+		return plans.Done(), nil
+	}
+	return v.point(m, vol, pv), nil
+}
+
+// swap re-points the volume once the old claim is gone, read live.
+func (v mover) swap(ctx context.Context, m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Sight, error) {
+	claim, err := v.claimOf(ctx, m.From, vol.Template, m.Ordinal)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if claim != nil {
+		return plans.Stop(fmt.Sprintf("claim %s of %s exists again while its volume %s is handed over; delete the claim", claim.Name, v.plan.On(m.From), pv.Name)), nil
+	}
+	return v.point(m, vol, pv), nil
+}
+
+func (v mover) point(m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) plans.Sight {
+	next := pv.DeepCopy()
+	ref := RefTo(v.plan.On(m.To()).Namespace, v.plan.ClaimName(vol.Template, m.Ordinal), "")
+	next.Spec.ClaimRef = &ref
+	m.Stamp.Put(next)
+	return plans.Write(fmt.Sprintf("volume %s: claimRef %s/%s -> %s/%s", pv.Name, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name, ref.Namespace, ref.Name),
+		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Update(ctx, next) })
+}
+
+// reimport makes the volume object of the other cluster from the one that is
+// held in the first.
+func (v mover) reimport(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
+	held, err := v.volumeOf(ctx, m.From, vol.Name)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if why := v.unsafe(held, vol); why != "" {
+		return plans.Stop(why), nil
+	}
+	if !m.Stamp.Mine(held) {
+		return plans.Stop(fmt.Sprintf("volume %s on the %s is not held by this plan", held.Name, m.From)), nil
+	}
+	next := VolumeFrom(held, RefTo(v.plan.On(m.To()).Namespace, v.plan.ClaimName(vol.Template, m.Ordinal), ""))
+	m.Stamp.Put(next)
+	return plans.Write(fmt.Sprintf("%s: create volume %s for disk %s", m.To(), next.Name, vol.Handle),
+		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Create(ctx, next) }), nil
+}

@@ -1,0 +1,114 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// settle gives the volumes of an ordinal back to the side that ends up with
+// them (m.To): first the leftover object of the other cluster goes, while it is
+// Retain; then our marks; the user's own reclaim policy comes back LAST (S15).
+func (v mover) settle(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	for _, c := range v.plan.Claims {
+		claim, err := v.claimOf(ctx, m.To(), c.Template, m.Ordinal)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if claim == nil || claim.Spec.VolumeName == "" {
+			continue // never held: there is no volume to give back
+		}
+		for _, look := range []func(context.Context, plans.Moment, *corev1.PersistentVolumeClaim) (plans.Sight, error){
+			v.forget, v.unmarkClaim, v.restore,
+		} {
+			s, err := look(ctx, m, claim)
+			if err != nil || s.Standing != plans.After {
+				return s, err
+			}
+		}
+	}
+	return plans.Done(), nil
+}
+
+// forget deletes the volume object of the side that let go. It must be Retain
+// at that moment, read live: with Delete the disk itself would be destroyed.
+func (v mover) forget(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
+	if v.plan.OneCluster() {
+		return plans.Done(), nil // it is one and the same object
+	}
+	old, err := v.volumeOf(ctx, m.From, claim.Spec.VolumeName)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if old == nil || !m.Stamp.Mine(old) {
+		return plans.Done(), nil
+	}
+	kept, err := v.volumeOf(ctx, m.To(), claim.Spec.VolumeName)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if kept == nil || !sameDisk(kept, old) {
+		return plans.Stop(fmt.Sprintf("volume %s means another disk on each side; nothing is deleted", old.Name)), nil
+	}
+	switch {
+	case old.DeletionTimestamp != nil:
+		return plans.Wait(fmt.Sprintf("volume %s on the %s is being deleted", old.Name, m.From)), nil
+	case old.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
+		return plans.Stop(fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting it would destroy the disk; set it to Retain", old.Name, m.From, old.Spec.PersistentVolumeReclaimPolicy)), nil
+	case old.Status.Phase == corev1.VolumeBound:
+		return plans.Stop(fmt.Sprintf("volume %s on the %s is Bound, expected Released: find out which claim took it", old.Name, m.From)), nil
+	case m.Stamp.Barred(old) != "":
+		return plans.Stop(fmt.Sprintf("volume %s %s", old.Name, m.Stamp.Barred(old))), nil
+	}
+	opts := &client.DeleteOptions{Preconditions: preconditions(old)}
+	return plans.Write(fmt.Sprintf("%s: delete the leftover volume object %s (Retain: the disk stays)", m.From, old.Name),
+		plans.Undo{}, func(ctx context.Context) error { return v.on[m.From].Delete(ctx, old, opts) }), nil
+}
+
+func sameDisk(a, b *corev1.PersistentVolume) bool {
+	x, _ := Handle(a)
+	y, _ := Handle(b)
+	return x == y
+}
+
+func (v mover) unmarkClaim(_ context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
+	if !m.Stamp.Mine(claim) {
+		return plans.Done(), nil
+	}
+	if why := m.Stamp.Barred(claim); why != "" {
+		return plans.Stop(fmt.Sprintf("claim %s %s", claim.Name, why)), nil
+	}
+	next := claim.DeepCopy()
+	plans.Unmark(next)
+	return plans.Write(fmt.Sprintf("%s: take our mark off claim %s", m.To(), claim.Name),
+		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Update(ctx, next) }), nil
+}
+
+// restore puts the user's reclaim policy back and takes our marks off, in one
+// write.
+func (v mover) restore(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
+	pv, err := v.volumeOf(ctx, m.To(), claim.Spec.VolumeName)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if pv == nil || !m.Stamp.Mine(pv) {
+		return plans.Done(), nil
+	}
+	if why := m.Stamp.Barred(pv); why != "" {
+		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
+	}
+	if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {
+		return plans.Stop(fmt.Sprintf("volume %s and claim %s do not name each other, expected them bound; the volume is left at Retain", pv.Name, claim.Name)), nil
+	}
+	next := pv.DeepCopy()
+	if policy := pv.Annotations[plans.PolicyAnnotation]; policy != "" {
+		next.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimPolicy(policy)
+	}
+	plans.Unmark(next)
+	return plans.Write(fmt.Sprintf("volume %s: reclaim policy Retain -> %s, marks off", pv.Name, next.Spec.PersistentVolumeReclaimPolicy),
+		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Update(ctx, next) }), nil
+}
