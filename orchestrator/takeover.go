@@ -30,7 +30,7 @@ func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
 	var touched []int32
 	err := e.store.Change(ctx, e.plan, func(now *plans.Journal) error {
 		touched = e.touched(now) // BEFORE the leg changes: it names the steps of the old one
-		if err := departure(e.plan, now, course); err != nil {
+		if err := Departure(e.plan, now, course); err != nil {
 			return err
 		}
 		now.Epoch++
@@ -54,8 +54,8 @@ func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
 	return nil
 }
 
-// departure checks that the plan can go this way from where it is, and turns it.
-func departure(p *plans.Plan, j *plans.Journal, course plans.Course) error {
+// Departure checks that the plan can go this way from where it is, and turns it.
+func Departure(p *plans.Plan, j *plans.Journal, course plans.Course) error {
 	switch {
 	case j.Ended():
 		return fmt.Errorf("plan %s has ended (%s); nothing is left to do", p.Name, j.Outcome)

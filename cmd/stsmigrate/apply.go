@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func (a *app) applyCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "apply FILE|PLAN",
+		Short: "Carry a plan out, or go on with one that was stopped",
+		Long: `Carry a plan out, or go on with one that was stopped, killed or held.
+
+FILE is a plan written by "plan --out"; PLAN is the name of one that was applied
+before. It may be stopped with Ctrl-C at any moment and started again.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, fresh, err := a.load(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.apply(cmd.Context(), t, fresh, timeout)
+		},
+	}
+	a.carryFlags(cmd, &timeout)
+	return cmd
+}
+
+func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
+	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().DurationVar(timeout, "step-timeout", 10*time.Minute, "how long one step may wait before the plan is held")
+}
+
+// load finds a plan by file or by name. fresh says that it is not stored yet.
+func (a *app) load(ctx context.Context, what string) (t *target, fresh bool, err error) {
+	if what != "-" && !strings.ContainsAny(what, "/.") {
+		if _, err := os.Stat(what); err != nil { // not a file: a name
+			t, err = a.reach.stored(ctx, what)
+			return t, false, err
+		}
+	}
+	raw, err := a.read(what)
+	if err != nil {
+		return nil, false, fmt.Errorf("reading the plan: %w", err)
+	}
+	p, err := plans.DecodePlan(raw)
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: %w", what, err)
+	}
+	if t, err = a.reach.forPlan(ctx, p); err != nil {
+		return nil, false, err
+	}
+	have, err := t.store.Plan(ctx)
+	var absent orchestrator.ErrNoPlan
+	if errors.As(err, &absent) || err == nil && have.ID != p.ID {
+		return t, true, nil // another plan of this name is refused when it is stored
+	}
+	return t, false, err
+}
+
+// apply carries a Move out: checks and a question before the first write, none of
+// them when the plan is already under way.
+func (a *app) apply(ctx context.Context, t *target, fresh bool, timeout time.Duration) error {
+	if !fresh {
+		j, _, err := t.store.Journal(ctx, t.plan)
+		if err != nil {
+			return err
+		}
+		switch {
+		case j.Outcome == plans.Aborted:
+			return exitCode{code: exitAborted, message: fmt.Sprintf("plan %s was walked back; make a new plan to try again", t.plan.Name)}
+		case j.Outcome != "":
+			fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
+			return nil
+		case j.Leg.Course != plans.Move:
+			return fmt.Errorf("plan %s is being walked back or cleaned up: go on with `stsmigrate abort %s` or `stsmigrate finalize %s`", t.plan.Name, t.plan.Name, t.plan.Name)
+		case j.Paused:
+			return fmt.Errorf("plan %s is paused: go on with `stsmigrate resume %s`", t.plan.Name, t.plan.Name)
+		}
+		fresh = j.Begun == 0
+	}
+	if fresh {
+		findings, err := orchestrator.Check(ctx, t.plan, t.on)
+		if err != nil {
+			return err
+		}
+		if len(findings) > 0 {
+			return blocked(findings)
+		}
+		if err := a.confirm(plans.Render(t.plan) + "\nCarry this out?"); err != nil {
+			return err
+		}
+		if err := t.store.Create(ctx, t.plan); err != nil {
+			return err
+		}
+	} else if err := a.confirm(fmt.Sprintf("Go on with plan %s (%s -> %s)?", t.plan.Name, t.plan.Source, t.plan.Destination)); err != nil {
+		return err
+	}
+	return a.carry(ctx, t, plans.Move, timeout)
+}
+
+// confirm asks before anything is written.
+func (a *app) confirm(question string) error {
+	if a.yes {
+		return nil
+	}
+	if f, ok := a.In.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		return errNoTerminal
+	}
+	fmt.Fprintf(a.ErrOut, "%s [yes/no] ", question)
+	answer, err := bufio.NewReader(a.In).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != "yes" {
+		return errors.New("not confirmed; nothing has been written")
+	}
+	return nil
+}
+
+// carry runs the engine in the given direction until it is finished, paused,
+// held or stopped.
+func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout time.Duration) error {
+	lease, err := t.store.Acquire(ctx, holder(), dead, a.now)
+	if err != nil {
+		return err
+	}
+	ended := false
+	defer func() { _ = lease.Release(ctx, ended) }() // it expires by itself
+	background, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go lease.Keep(background)
+	engine := orchestrator.New(t.plan, t.store, t.on)
+	if err := engine.TakeOver(ctx, course); err != nil {
+		return err
+	}
+	wake, err := orchestrator.Wake(background, t.plan, t.configs)
+	if err != nil {
+		return err
+	}
+	p, err := engine.Run(ctx, orchestrator.Options{Wake: wake, Stop: a.stop, StepTimeout: timeout, Report: a.reporter(engine)})
+	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
+	return a.conclude(t, course, p, err)
+}
+
+// reporter prints one line per event.
+func (a *app) reporter(e *orchestrator.Engine) func(orchestrator.Progress, error) {
+	return func(p orchestrator.Progress, err error) {
+		line := p.Reason
+		switch {
+		case err != nil:
+			line = "will try again: " + oneLine(err.Error())
+		case p.Kind == orchestrator.Waiting:
+			line = "waiting: " + p.Reason
+		case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Vacate:
+			line = fmt.Sprintf("free: pod and volumes have left the %s", p.Step.From)
+		case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Grow:
+			line = fmt.Sprintf("available on the %s", p.Step.To())
+		case p.Kind != orchestrator.Wrote:
+			return // a step without news, or an end that conclude tells
+		}
+		fmt.Fprintf(a.Out, "%s  %-16s %s\n", a.now().UTC().Format("15:04:05.000"), e.StepOf(p.Step), line)
+	}
+}
+
+// conclude says how a run ended and what comes next.
+func (a *app) conclude(t *target, course plans.Course, p orchestrator.Progress, err error) error {
+	name := t.plan.Name
+	again := map[plans.Course]string{plans.Move: "apply ", plans.Return: "abort ", plans.Clean: "finalize "}[course] + name
+	switch {
+	case errors.Is(err, orchestrator.ErrStopped):
+		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. Go on with `stsmigrate %s`, or walk back with `stsmigrate abort %s`.", again, name)}
+	case err != nil:
+		return fmt.Errorf("%w; everything written so far is recorded, go on with `stsmigrate %s`", err, again)
+	case p.Kind == orchestrator.Held:
+		return exitCode{code: exitHeld, message: fmt.Sprintf("held: %s\nNothing more is written. When that is mended: `stsmigrate %s`; to walk back: `stsmigrate abort %s`.", p.Reason, strings.Replace(again, "apply", "resume", 1), name)}
+	case p.Kind == orchestrator.Paused:
+		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. Go on with `stsmigrate resume %s`.\n", p.Reason, name)
+	case p.Outcome == plans.Moved:
+		fmt.Fprintf(a.Out, "moved: %d ordinals of %s are on %s. Next: `stsmigrate finalize %s` cleans the source up; until then `stsmigrate abort %s` walks back.\n", t.plan.Count, t.plan.Source, t.plan.Destination, name, name)
+	case p.Outcome == plans.Aborted:
+		fmt.Fprintf(a.Out, "walked back: everything is on %s as it was before.\n", t.plan.Source)
+	case p.Outcome == plans.Finalized:
+		fmt.Fprintf(a.Out, "finalized: %s is on its own; the source set is gone. ConfigMaps, Secrets, Services and the like of %s are left for you.\n", t.plan.Destination, t.plan.Source.Namespace)
+	}
+	return nil
+}
+
+func readAll(r io.Reader) ([]byte, error) {
+	raw, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("reading standard input: %w", err)
+	}
+	return raw, nil
+}

@@ -1,0 +1,116 @@
+// Command stsmigrate moves a StatefulSet between namespaces or clusters,
+// ordinal by ordinal. As kubectl-stsmigrate it is a kubectl plugin.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+)
+
+// The exit codes. They are part of the interface and never change their meaning.
+const (
+	exitDone        = 0   // done, or nothing to do
+	exitError       = 1   // something is wrong; the message says what
+	exitChanges     = 2   // plan --detailed-exitcode: there is something to do
+	exitBlocked     = 3   // a check before the first write failed
+	exitHeld        = 4   // a person is needed
+	exitAborted     = 5   // the plan was walked back
+	exitInterrupted = 130 // stopped by a signal; can be gone on with
+)
+
+func main() {
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	os.Exit(run(os.Args, streams))
+}
+
+// run is the whole program but for the process around it.
+func run(args []string, streams genericiooptions.IOStreams) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	a := &app{IOStreams: streams, stop: stopOnSignal(cancel, streams), now: time.Now}
+	root := a.command(args[0])
+	root.SetArgs(args[1:])
+	err := root.ExecuteContext(ctx)
+	var code exitCode
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &code):
+		if code.message != "" {
+			fmt.Fprintln(streams.ErrOut, code.message)
+		}
+		return code.code
+	}
+	fmt.Fprintln(streams.ErrOut, "error: "+sentence(err))
+	return exitError
+}
+
+// exitCode is an error that asks for a certain exit code.
+type exitCode struct {
+	code    int
+	message string
+}
+
+func (e exitCode) Error() string { return e.message }
+
+// stopOnSignal returns a channel that the first Ctrl-C or SIGTERM closes: the run
+// ends after the write that is under way. A second one ends the program at once,
+// which is as safe as a power cut: the journal knows.
+func stopOnSignal(cancel context.CancelFunc, streams genericiooptions.IOStreams) <-chan struct{} {
+	signals, stop := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		fmt.Fprintln(streams.ErrOut, "stopping after the current write (once more to stop at once)")
+		close(stop)
+		<-signals
+		cancel()
+		os.Exit(exitInterrupted)
+	}()
+	return stop
+}
+
+// holder identifies this process in the Lease.
+func holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
+}
+
+// dead says of the holder of a Lease whether it is certainly gone: it ran on this
+// machine and there is no such process any more.
+func dead(holder string) bool {
+	host, err := os.Hostname()
+	if err != nil {
+		return false
+	}
+	var pid int
+	if _, err := fmt.Sscanf(holder, host+"/%d", &pid); err != nil || pid <= 0 {
+		return false
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return true
+	}
+	return errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+// sentence makes one line of an error.
+func sentence(err error) string {
+	var held orchestrator.ErrHeld
+	if errors.As(err, &held) {
+		return held.Error()
+	}
+	return oneLine(err.Error())
+}

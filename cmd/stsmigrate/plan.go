@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+type planFlags struct {
+	file, name, out string
+	maxUnavailable  int32
+	detailed        bool
+}
+
+func (a *app) planCommand() *cobra.Command {
+	var f planFlags
+	cmd := &cobra.Command{
+		Use:   "plan SET | plan -f FILE",
+		Short: "Say what a move would do, per ordinal, and write nothing",
+		Example: `  stsmigrate plan web -n shop --to-namespace shop-new
+  stsmigrate plan web -n shop --context east --to-context west --out web.yaml
+  stsmigrate plan -f migration.yaml`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.makePlan(cmd.Context(), f, args)
+		},
+	}
+	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "read a Migration from this file (- is standard input)")
+	cmd.Flags().Int32Var(&f.maxUnavailable, "max-unavailable", 0, "d: how many ordinals may be unavailable at once over both sides (default: what the source's PodDisruptionBudget allows, or 1)")
+	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name)")
+	cmd.Flags().StringVar(&f.out, "out", "", "also write the plan to this file, for apply")
+	cmd.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 when the plan has something to do")
+	a.outputFlag(cmd)
+	return cmd
+}
+
+func (a *app) outputFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&a.output, "output", "o", "", "yaml or json instead of text")
+}
+
+func (a *app) makePlan(ctx context.Context, f planFlags, args []string) error {
+	set, err := a.request(&f, args)
+	if err != nil {
+		return err
+	}
+	if err := a.knownOutput(); err != nil {
+		return err
+	}
+	source, destination, err := a.reach.both()
+	if err != nil {
+		return err
+	}
+	p, on, err := build(ctx, set, f, source, destination)
+	if err != nil {
+		return err
+	}
+	findings, err := orchestrator.Check(ctx, p, on)
+	if err != nil {
+		return err
+	}
+	if len(findings) > 0 {
+		return blocked(findings)
+	}
+	if f.out != "" {
+		raw, err := plans.Encode(p)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(f.out, raw, 0o600); err != nil {
+			return fmt.Errorf("writing the plan: %w", err)
+		}
+	}
+	if err := a.print(p, func() string { return plans.Render(p) + goOn(f.out) }); err != nil {
+		return err
+	}
+	if f.detailed {
+		return exitCode{code: exitChanges}
+	}
+	return nil
+}
+
+func goOn(out string) string {
+	if out == "" {
+		return "\nNothing has been written. Keep the plan with --out FILE, then `stsmigrate apply FILE`.\n"
+	}
+	return fmt.Sprintf("\nNothing has been written to the clusters. Next: stsmigrate apply %s\n", out)
+}
+
+// request says which set is meant. A Migration file fills in the flags that the
+// person did not give.
+func (a *app) request(f *planFlags, args []string) (set string, err error) {
+	switch {
+	case f.file == "" && len(args) == 1:
+		return args[0], nil
+	case f.file == "":
+		return "", fmt.Errorf("name the StatefulSet to move, or give a Migration with -f")
+	case len(args) == 1:
+		return "", fmt.Errorf("the StatefulSet is named twice: by %q and by -f %s", args[0], f.file)
+	}
+	raw, err := a.read(f.file)
+	if err != nil {
+		return "", err
+	}
+	m, err := plans.DecodeMigration(raw)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", f.file, err)
+	}
+	fill := func(flag *string, value string) {
+		if *flag == "" {
+			*flag = value
+		}
+	}
+	s, d := a.reach.source, a.reach.destination
+	for flag, value := range map[*string]string{
+		s.KubeConfig: m.Spec.Source.Kubeconfig, s.Context: m.Spec.Source.Context, s.Namespace: m.Spec.Source.Namespace,
+		d.KubeConfig: m.Spec.Destination.Kubeconfig, d.Context: m.Spec.Destination.Context, d.Namespace: m.Spec.Destination.Namespace,
+		&f.name: m.Metadata.Name,
+	} {
+		fill(flag, value)
+	}
+	if f.maxUnavailable == 0 {
+		f.maxUnavailable = m.Spec.MaxUnavailable
+	}
+	return m.Spec.Source.Name, nil
+}
+
+func build(ctx context.Context, set string, f planFlags, source, destination *end) (*plans.Plan, orchestrator.Clusters, error) {
+	on := orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client}
+	refs := map[plans.Side]plans.Ref{}
+	for side, e := range map[plans.Side]*end{plans.Source: source, plans.Destination: destination} {
+		uid, err := orchestrator.ClusterUID(ctx, e.client)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s (context %s): %w", side, e.context, err)
+		}
+		refs[side] = plans.Ref{Cluster: uid, Context: e.context, Namespace: e.namespace, Name: set}
+	}
+	if f.maxUnavailable < 0 {
+		return nil, nil, fmt.Errorf("--max-unavailable %d: at least 1 is needed", f.maxUnavailable)
+	}
+	in, err := orchestrator.Survey(ctx, on, refs[plans.Source], refs[plans.Destination], f.maxUnavailable)
+	if err != nil {
+		return nil, nil, err
+	}
+	in.Name, in.ID = f.name, rand.String(6)
+	if in.Name == "" {
+		in.Name = set
+	}
+	p, err := plans.Build(in)
+	return p, on, err
+}
+
+// blocked turns findings into the message and the exit code of a failed check.
+func blocked(findings []orchestrator.Finding) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "blocked by %d failed check(s); nothing has been written:\n", len(findings))
+	for _, f := range findings {
+		fmt.Fprintf(&b, "  FAIL %s\n", oneLine(f.String()))
+	}
+	return exitCode{code: exitBlocked, message: strings.TrimRight(b.String(), "\n")}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func (a *app) read(file string) ([]byte, error) {
+	if file == "-" {
+		return readAll(a.In)
+	}
+	return os.ReadFile(file) //nolint:gosec // the person names the file
+}
+
+func (a *app) knownOutput() error {
+	switch a.output {
+	case "", "yaml", "json":
+		return nil
+	}
+	return fmt.Errorf("-o %s: expected yaml or json", a.output)
+}
+
+// print writes a value in the form the person asked for.
+func (a *app) print(v any, text func() string) error {
+	var raw []byte
+	var err error
+	switch a.output {
+	case "yaml":
+		raw, err = plans.Encode(v)
+	case "json":
+		raw, err = json.MarshalIndent(v, "", "  ")
+		raw = append(raw, '\n')
+	default:
+		raw = []byte(text())
+	}
+	if err != nil {
+		return err
+	}
+	_, err = a.Out.Write(raw)
+	return err
+}

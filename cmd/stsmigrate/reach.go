@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// reach is how the two clusters are reached: kubectl's flags twice.
+type reach struct {
+	source, destination *genericclioptions.ConfigFlags
+}
+
+// addFlags adds kubectl's flags for the source, and those that name a cluster
+// once more with the prefix "to-" for the destination.
+func (r *reach) addFlags(flags *pflag.FlagSet) {
+	r.source = genericclioptions.NewConfigFlags(false)
+	r.source.CacheDir, r.source.DisableCompression = nil, nil
+	r.source.AddFlags(flags)
+	r.destination = genericclioptions.NewConfigFlags(false)
+	for _, drop := range []**string{
+		&r.destination.CacheDir, &r.destination.Impersonate, &r.destination.ImpersonateUID, &r.destination.Timeout,
+		&r.destination.CertFile, &r.destination.KeyFile, &r.destination.CAFile, &r.destination.TLSServerName,
+		&r.destination.BearerToken, &r.destination.APIServer,
+	} {
+		*drop = nil
+	}
+	r.destination.ImpersonateGroup, r.destination.ImpersonateUserExtra = nil, nil
+	r.destination.Insecure, r.destination.DisableCompression = nil, nil
+	to := pflag.NewFlagSet("to", pflag.ContinueOnError)
+	r.destination.AddFlags(to)
+	to.VisitAll(func(f *pflag.Flag) {
+		f.Name, f.Shorthand = "to-"+f.Name, ""
+		f.Usage = "Destination: " + f.Usage
+		flags.AddFlag(f)
+	})
+}
+
+// end is one cluster as a kubeconfig names it.
+type end struct {
+	config    *rest.Config
+	client    client.Client
+	context   string
+	namespace string
+}
+
+// open connects to what the flags name. It asks the API server nothing yet.
+func open(flags *genericclioptions.ConfigFlags) (*end, error) {
+	loader := flags.ToRawKubeConfigLoader()
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig(flags), err)
+	}
+	e := &end{context: raw.CurrentContext}
+	if *flags.Context != "" {
+		e.context = *flags.Context
+		if _, ok := raw.Contexts[e.context]; !ok {
+			return nil, fmt.Errorf("kubeconfig %s has no context %q (it has: %s)", kubeconfig(flags), e.context, names(raw.Contexts))
+		}
+	}
+	if e.config, err = loader.ClientConfig(); err != nil {
+		if clientcmd.IsEmptyConfig(err) {
+			return nil, fmt.Errorf("no kubeconfig found at %s: give --kubeconfig, or set KUBECONFIG", kubeconfig(flags))
+		}
+		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig(flags), err)
+	}
+	if e.namespace, _, err = loader.Namespace(); err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig(flags), err)
+	}
+	// One request follows the other; the API server's own fairness is enough.
+	e.config.QPS = -1
+	e.config.UserAgent = "stsmigrate/" + versionText()
+	e.config.WarningHandler = rest.NoWarnings{}
+	if e.client, err = client.New(e.config, client.Options{}); err != nil {
+		return nil, fmt.Errorf("context %s: %w", e.context, err)
+	}
+	return e, nil
+}
+
+func kubeconfig(flags *genericclioptions.ConfigFlags) string {
+	if flags.KubeConfig != nil && *flags.KubeConfig != "" {
+		return *flags.KubeConfig
+	}
+	if env := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); env != "" {
+		return env
+	}
+	return clientcmd.RecommendedHomeFile
+}
+
+func names[T any](m map[string]T) string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(out, ", ")
+}
+
+// asked says whether any flag names this end.
+func asked(f *genericclioptions.ConfigFlags) bool {
+	return *f.KubeConfig != "" || *f.Context != "" || *f.ClusterName != "" || *f.Namespace != ""
+}
+
+// inherit fills in what the destination's flags leave out: it is as on the
+// source. Another kubeconfig has its own current context.
+func (r *reach) inherit() {
+	s, d := r.source, r.destination
+	if *d.KubeConfig == "" {
+		*d.KubeConfig = *s.KubeConfig
+		if *d.Context == "" {
+			*d.Context = *s.Context
+		}
+		if *d.ClusterName == "" {
+			*d.ClusterName = *s.ClusterName
+		}
+		if *d.AuthInfoName == "" {
+			*d.AuthInfoName = *s.AuthInfoName
+		}
+	}
+	if *d.Namespace == "" {
+		*d.Namespace = *s.Namespace
+	}
+}
+
+// both connects to the two ends that the flags name.
+func (r *reach) both() (source, destination *end, err error) {
+	r.inherit()
+	if source, err = open(r.source); err != nil {
+		return nil, nil, fmt.Errorf("source: %w", err)
+	}
+	if destination, err = open(r.destination); err != nil {
+		return nil, nil, fmt.Errorf("destination: %w", err)
+	}
+	return source, destination, nil
+}
+
+// target is a plan and the two ends it is for, checked to be the very clusters
+// that the plan was made for.
+type target struct {
+	plan    *plans.Plan
+	store   *orchestrator.Store
+	on      orchestrator.Clusters
+	configs map[plans.Side]*rest.Config
+}
+
+func newTarget(p *plans.Plan, source, destination *end) *target {
+	return &target{
+		plan:    p,
+		store:   orchestrator.NewStore(destination.client, p.Destination.Namespace, p.Name),
+		on:      orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client},
+		configs: map[plans.Side]*rest.Config{plans.Source: source.config, plans.Destination: destination.config},
+	}
+}
+
+// stored finds a plan by its name in its home, which the --to flags name, or the
+// plain ones when there are none.
+func (r *reach) stored(ctx context.Context, name string) (*target, error) {
+	home := r.destination
+	if !asked(r.destination) {
+		home = r.source
+	} else {
+		r.inherit()
+	}
+	end, err := open(home)
+	if err != nil {
+		return nil, err
+	}
+	p, err := orchestrator.NewStore(end.client, end.namespace, name).Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.forPlan(ctx, p)
+}
+
+// forPlan connects to the two clusters of a plan. Contexts that no flag names are
+// those of the plan.
+func (r *reach) forPlan(ctx context.Context, p *plans.Plan) (*target, error) {
+	if asked(r.destination) {
+		r.inherit()
+	} else {
+		*r.destination.KubeConfig = *r.source.KubeConfig
+		*r.destination.Context = p.Destination.Context
+		if *r.source.Context != "" && !p.OneCluster() && *r.source.Context != p.Source.Context {
+			*r.destination.Context = *r.source.Context // the plain flags name the home
+		}
+		if *r.source.Context != p.Source.Context && !p.OneCluster() {
+			*r.source.Context = p.Source.Context
+		}
+		if p.OneCluster() {
+			*r.destination.Context = *r.source.Context
+		}
+	}
+	source, err := open(r.source)
+	if err != nil {
+		return nil, fmt.Errorf("source of plan %s: %w", p.Name, err)
+	}
+	destination, err := open(r.destination)
+	if err != nil {
+		return nil, fmt.Errorf("destination of plan %s: %w", p.Name, err)
+	}
+	for _, e := range []struct {
+		side plans.Side
+		end  *end
+		flag string
+	}{{plans.Source, source, "--context"}, {plans.Destination, destination, "--to-context"}} {
+		uid, err := orchestrator.ClusterUID(ctx, e.end.client)
+		if err != nil {
+			return nil, fmt.Errorf("%s of plan %s (context %s): %w", e.side, p.Name, e.end.context, err)
+		}
+		if want := p.On(e.side).Cluster; uid != want {
+			return nil, fmt.Errorf("context %s is another cluster than the %s of plan %s (context %s when it was made): name the right one with %s or its kubeconfig", e.end.context, e.side, p.Name, p.On(e.side).Context, e.flag)
+		}
+	}
+	return newTarget(p, source, destination), nil
+}
+
+var errNoTerminal = errors.New("this changes both sides and standard input is not a terminal: look at the plan, then give --yes")

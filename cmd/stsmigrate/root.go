@@ -1,0 +1,90 @@
+package main
+
+import (
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/go-logr/zapr"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
+
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // the person's own kubeconfig may use any of them
+)
+
+// version is set when a release is built.
+var version = ""
+
+// app is one run of the program.
+type app struct {
+	genericiooptions.IOStreams
+	reach reach
+	stop  <-chan struct{}
+	now   func() time.Time
+
+	verbosity int
+	yes       bool
+	output    string
+}
+
+// command builds the command tree. name is argv[0].
+func (a *app) command(name string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "stsmigrate",
+		Short: "Move a StatefulSet between namespaces or clusters, ordinal by ordinal",
+		Long: `Move a StatefulSet between namespaces or clusters, ordinal by ordinal, with the
+same volumes behind the same ordinals and never more than d ordinals down.
+
+Plain flags (--context, --kubeconfig, --namespace) mean the source, --to-*
+flags the destination; what is left out is as on the source. Plans are kept
+in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
+--detailed-exitcode), 3 blocked by a check, 4 held, 5 walked back, 130
+interrupted.`,
+		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRun: func(*cobra.Command, []string) { a.logging() },
+	}
+	if strings.HasPrefix(filepath.Base(name), "kubectl-") {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl stsmigrate"}
+	}
+	root.SetOut(a.Out)
+	root.SetErr(a.ErrOut)
+	a.reach.addFlags(root.PersistentFlags())
+	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much the client libraries log to stderr (0 to 9)")
+	root.AddCommand(
+		a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+// logging sends what the client libraries log to stderr, as JSON by zap. Without
+// -v only what they could not handle themselves is logged.
+func (a *app) logging() {
+	level := zapcore.Level(-a.verbosity)
+	if a.verbosity == 0 {
+		level = zapcore.FatalLevel
+	}
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(a.ErrOut), level)
+	klog.SetLogger(zapr.NewLogger(zap.New(core)))
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) { cmd.Println("stsmigrate " + versionText()) },
+	}
+}
+
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func (a *app) abortCommand() *cobra.Command {
+	return a.turnCommand("abort", plans.Return, "Walk a plan back: every ordinal to the source, same volumes, same budget",
+		"Walk plan %s back, every ordinal to %s?", func(p *plans.Plan) plans.Ref { return p.Source })
+}
+
+func (a *app) finalizeCommand() *cobra.Command {
+	return a.turnCommand("finalize", plans.Clean, "End a complete move: delete the emptied source set and our marks. There is no way back",
+		"Finalize plan %s: delete what is left of %s? There is no way back.", func(p *plans.Plan) plans.Ref { return p.Source })
+}
+
+// turnCommand is a command that turns a stored plan into another direction.
+func (a *app) turnCommand(name string, course plans.Course, short, question string, about func(*plans.Plan) plans.Ref) *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: name + " PLAN", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := a.reach.stored(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			j, _, err := t.store.Journal(cmd.Context(), t.plan)
+			if err != nil {
+				return err
+			}
+			if j.Outcome == (plans.Leg{Course: course}).Outcome() {
+				fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
+				return nil
+			}
+			if err := orchestrator.Departure(t.plan, j, course); err != nil {
+				return err
+			}
+			if err := a.confirm(fmt.Sprintf(question, t.plan.Name, about(t.plan))); err != nil {
+				return err
+			}
+			return a.carry(cmd.Context(), t, course, timeout)
+		},
+	}
+	a.carryFlags(cmd, &timeout)
+	return cmd
+}
+
+func (a *app) pauseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "pause PLAN", Short: "Stop a plan where no ordinal is in flight", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := a.reach.stored(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := t.setPaused(cmd.Context(), true); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.Out, "plan %s pauses when the ordinal under way has arrived; go on with `stsmigrate resume %s`\n", t.plan.Name, t.plan.Name)
+			return nil
+		},
+	}
+}
+
+func (t *target) setPaused(ctx context.Context, paused bool) error {
+	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error {
+		if j.Outcome != "" {
+			return fmt.Errorf("plan %s is not under way (%s)", t.plan.Name, j.Outcome)
+		}
+		j.Paused = paused
+		return nil
+	})
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "resume PLAN", Short: "Go on with a paused or held plan, in the direction it was going", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := a.reach.stored(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			j, _, err := t.store.Journal(cmd.Context(), t.plan)
+			if err != nil {
+				return err
+			}
+			if j.Outcome != "" {
+				return fmt.Errorf("plan %s is not under way (%s)", t.plan.Name, j.Outcome)
+			}
+			if err := a.confirm(fmt.Sprintf("Go on with plan %s (%s -> %s)?", t.plan.Name, t.plan.Source, t.plan.Destination)); err != nil {
+				return err
+			}
+			if err := t.setPaused(cmd.Context(), false); err != nil {
+				return err
+			}
+			return a.carry(cmd.Context(), t, j.Leg.Course, timeout)
+		},
+	}
+	a.carryFlags(cmd, &timeout)
+	return cmd
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	var watch bool
+	cmd := &cobra.Command{
+		Use: "status PLAN", Short: "Show where each ordinal is and what comes next", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.knownOutput(); err != nil {
+				return err
+			}
+			t, err := a.reach.stored(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if watch {
+				return a.watch(cmd.Context(), t)
+			}
+			v, err := a.status(cmd.Context(), t)
+			if err != nil {
+				return err
+			}
+			return stateCode(v)
+		},
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever something changes, until the plan ends")
+	a.outputFlag(cmd)
+	return cmd
+}
+
+func (a *app) status(ctx context.Context, t *target) (*orchestrator.View, error) {
+	v, err := orchestrator.Status(ctx, t.plan, t.store, t.on, a.now)
+	if err != nil {
+		return nil, err
+	}
+	return v, a.print(v, func() string { return table(v) })
+}
+
+// stateCode is the exit code of a state that is not healthy.
+func stateCode(v *orchestrator.View) error {
+	switch v.State {
+	case "Held":
+		return exitCode{code: exitHeld}
+	case string(plans.Aborted):
+		return exitCode{code: exitAborted}
+	}
+	return nil
+}
+
+// watch prints the status whenever it has changed, until the plan comes to an
+// end or nobody works on it any more.
+func (a *app) watch(ctx context.Context, t *target) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wake, err := orchestrator.Wake(ctx, t.plan, t.configs, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+		schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"})
+	if err != nil {
+		return err
+	}
+	last := ""
+	for {
+		v, err := orchestrator.Status(ctx, t.plan, t.store, t.on, a.now)
+		if err != nil {
+			return err
+		}
+		if text := table(v); text != last {
+			last = text
+			if err := a.print(v, func() string { return text + "\n" }); err != nil {
+				return err
+			}
+		}
+		if v.State == string(plans.Moved) || v.State == string(plans.Finalized) || v.State == string(plans.Aborted) {
+			return stateCode(v)
+		}
+		select {
+		case <-wake:
+		case <-a.stop:
+			return exitCode{code: exitInterrupted}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// table is the status as text.
+func table(v *orchestrator.View) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s -> %s  %s  d=%d unavailable=%d epoch=%d\n", v.Plan, v.Source, v.Destination, v.State, v.MaxUnavailable, v.Unavailable, v.Epoch)
+	w := printers.GetNewTabWriter(&b)
+	fmt.Fprintln(w, "ORDINAL\tSOURCE\tDESTINATION\tPHASE")
+	for _, o := range v.Ordinals {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", o.Ordinal, o.Source, o.Destination, o.Phase)
+	}
+	_ = w.Flush() // into memory
+	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"reason", v.Reason}, {"process", v.Holder}, {"next", v.Next}} {
+		if line.value != "" {
+			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
+		}
+	}
+	return b.String()
+}
+
+func (a *app) getCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "get", Short: "List the plans of a namespace", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.get(cmd.Context(), all) },
+	}
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the plans of all namespaces")
+	a.outputFlag(cmd)
+	return cmd
+}
+
+// row is one line of get.
+type row struct {
+	Name        string    `json:"name"`
+	Namespace   string    `json:"namespace"`
+	State       string    `json:"state"`
+	Source      plans.Ref `json:"source"`
+	Destination plans.Ref `json:"destination"`
+}
+
+func (a *app) get(ctx context.Context, all bool) error {
+	if err := a.knownOutput(); err != nil {
+		return err
+	}
+	flags := a.reach.source
+	if asked(a.reach.destination) {
+		a.reach.inherit()
+		flags = a.reach.destination
+	}
+	home, err := open(flags)
+	if err != nil {
+		return err
+	}
+	namespace := home.namespace
+	if all {
+		namespace = ""
+	}
+	list, err := orchestrator.Plans(ctx, home.client, namespace)
+	if err != nil {
+		return err
+	}
+	rows := make([]row, 0, len(list))
+	for _, p := range list {
+		state, err := a.stateOf(ctx, home.client, p)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row{p.Name, p.Destination.Namespace, state, p.Source, p.Destination})
+	}
+	return a.print(rows, func() string { return rowTable(rows, namespace) })
+}
+
+func (a *app) stateOf(ctx context.Context, home client.Client, p *plans.Plan) (string, error) {
+	store := orchestrator.NewStore(home, p.Destination.Namespace, p.Name)
+	j, _, err := store.Journal(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	holder, err := store.Holder(ctx, a.now)
+	return orchestrator.State(p, j, holder), err
+}
+
+func rowTable(rows []row, namespace string) string {
+	if len(rows) == 0 {
+		return fmt.Sprintf("no plans in namespace %q\n", namespace)
+	}
+	var b strings.Builder
+	w := printers.GetNewTabWriter(&b)
+	fmt.Fprintln(w, "NAMESPACE\tNAME\tSTATE\tSOURCE\tDESTINATION")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Namespace, r.Name, r.State, r.Source, r.Destination)
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}

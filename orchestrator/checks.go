@@ -1,0 +1,262 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// tryOut sends the destination set as a dry run and reads back what the API
+// server made of it. The name differs from the real one so that a set that is
+// there already does not answer in its place.
+func (i inspection) tryOut(ctx context.Context) (*appsv1.StatefulSet, error) {
+	twin := Twin(i.now.Set, i.plan)
+	twin.Name += "-dry-run"
+	err := i.on[plans.Destination].Create(ctx, twin, client.DryRunAll)
+	return twin, err
+}
+
+// ordinalsKept proves that the destination knows spec.ordinals: an API server
+// that drops the field would make pods with ordinals that run elsewhere.
+func ordinalsKept(ctx context.Context, i inspection) ([]Finding, error) {
+	back, err := i.tryOut(ctx)
+	object := "API server of " + i.plan.Destination.String()
+	if apierrors.IsNotFound(err) {
+		return nil, nil // no namespace; that check says so
+	}
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+		return []Finding{{Object: object, Saw: "it refuses the set: " + err.Error(), Want: "it to accept a copy of the source's set",
+			Remedy: "remove what it objects to, or choose another destination"}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if got := plans.SliceOf(back).Start; got != i.plan.End() {
+		return []Finding{{Object: object, Saw: fmt.Sprintf("a trial set with ordinals.start %d came back with %d", i.plan.End(), got),
+			Want: "the field to be kept (Kubernetes 1.27 or newer)", Remedy: "upgrade the destination cluster"}}, nil
+	}
+	return nil, nil
+}
+
+// sourceSettled wants every ordinal available, one revision and no partition: a
+// move starts from a set that is at rest (S2, S13).
+func sourceSettled(ctx context.Context, i inspection) ([]Finding, error) {
+	set := i.now.Set
+	var out []Finding
+	add := func(saw, want, remedy string) {
+		out = append(out, Finding{Object: i.name(plans.Source), Saw: saw, Want: want, Remedy: remedy})
+	}
+	if why := i.unsettled(plans.Source, set); why != "" {
+		add(why, "one revision", "wait for the rolling update, or finish it")
+	}
+	if ru := set.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil && *ru.Partition != 0 {
+		add(fmt.Sprintf("updateStrategy has partition %d", *ru.Partition), "no partition", "set it to 0 and let the update finish")
+	}
+	why, err := i.unavailable(ctx, plans.Source, set, plans.Whole)
+	if err != nil {
+		return nil, err
+	}
+	if why != "" {
+		add(why, "every ordinal available", "repair it first; `kubectl describe pod` says why")
+	}
+	if set.DeletionTimestamp != nil {
+		add("it is being deleted", "it to stay", "find out who deleted it")
+	}
+	return out, nil
+}
+
+// unowned refuses sets that something else scales: it would scale them back.
+func unowned(_ context.Context, i inspection) ([]Finding, error) {
+	var out []Finding
+	for side, set := range map[plans.Side]*appsv1.StatefulSet{plans.Source: i.now.Set, plans.Destination: i.now.Existing} {
+		if set == nil {
+			continue
+		}
+		if o := metav1.GetControllerOf(set); o != nil {
+			out = append(out, Finding{Object: i.name(side), Saw: fmt.Sprintf("it is controlled by %s %s", o.Kind, o.Name), Want: "no controller that would scale it back",
+				Remedy: "pause that operator for this set and take the owner reference off, or use the operator's own way to move"})
+		}
+	}
+	return out, nil
+}
+
+// unscaled refuses a HorizontalPodAutoscaler on either set: on the destination it
+// would make the ordinal after the last one.
+func unscaled(ctx context.Context, i inspection) ([]Finding, error) {
+	var out []Finding
+	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+		ref := i.plan.On(side)
+		var list autoscalingv2.HorizontalPodAutoscalerList
+		if err := i.on[side].List(ctx, &list, client.InNamespace(ref.Namespace)); err != nil {
+			return nil, err
+		}
+		for _, h := range list.Items {
+			if t := h.Spec.ScaleTargetRef; t.Kind == "StatefulSet" && t.Name == ref.Name {
+				out = append(out, Finding{Object: i.name(side), Saw: "HorizontalPodAutoscaler " + h.Name + " scales it", Want: "no autoscaler",
+					Remedy: fmt.Sprintf("save it and delete it for the time of the move: kubectl -n %s delete hpa %s", ref.Namespace, h.Name)})
+			}
+		}
+	}
+	return out, nil
+}
+
+// budgetAlone wants the source's budget to be about this set only: its numbers
+// are going to be those of the set's ordinals.
+func budgetAlone(ctx context.Context, i inspection) ([]Finding, error) {
+	b := i.now.SourceBudget
+	if b == nil {
+		return nil, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	if err != nil {
+		return nil, err
+	}
+	var pods corev1.PodList
+	if err := i.on[plans.Source].List(ctx, &pods, client.InNamespace(b.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, err
+	}
+	for _, p := range pods.Items {
+		if !metav1.IsControlledBy(&p, i.now.Set) {
+			return []Finding{{Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + p.Name, Want: "only pods of " + i.now.Set.Name,
+				Remedy: "narrow its selector, or give the other workload a budget of its own"}}, nil
+		}
+	}
+	return nil, nil
+}
+
+// claimsBound wants each claim of the range bound both ways and owned by nobody
+// but the set.
+func claimsBound(ctx context.Context, i inspection) ([]Finding, error) {
+	var out []Finding
+	for o := i.plan.Start; o < i.plan.End(); o++ {
+		_, why, err := storage.Volumes(ctx, i.plan, i.on, plans.Source, o)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			out = append(out, Finding{Object: "pod " + i.plan.Pod(o), Saw: why, Want: "claims and volumes that name each other", Remedy: "repair the storage of this ordinal first"})
+		}
+	}
+	return out, nil
+}
+
+// claimsUnshared refuses claims that other pods mount: they would keep the
+// claim from going, with an ordinal down.
+func claimsUnshared(ctx context.Context, i inspection) ([]Finding, error) {
+	var pods corev1.PodList
+	if err := i.on[plans.Source].List(ctx, &pods, client.InNamespace(i.plan.Source.Namespace)); err != nil {
+		return nil, err
+	}
+	var out []Finding
+	for k := range pods.Items {
+		p := &pods.Items[k]
+		for o := i.plan.Start; o < i.plan.End(); o++ {
+			for _, c := range i.plan.Claims {
+				if claim := i.plan.ClaimName(c.Template, o); p.Name != i.plan.Pod(o) && storage.Mounts(p, claim) {
+					out = append(out, Finding{Object: "claim " + claim, Saw: "pod " + p.Name + " mounts it too", Want: "no pod but " + i.plan.Pod(o),
+						Remedy: "wait for that pod or delete it (finished pods count as well)"})
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// destinationFree refuses pods and claims that are in the way. A destination set
+// with ordinals of its own is one.
+func destinationFree(ctx context.Context, i inspection) ([]Finding, error) {
+	var out []Finding
+	if s := i.now.Existing; s != nil && plans.SliceOf(s).Replicas != 0 {
+		out = append(out, Finding{Object: i.name(plans.Destination), Saw: "it has the ordinals " + plans.SliceOf(s).String(), Want: "no ordinals (replicas 0)",
+			Remedy: "scale it to 0, or choose another destination"})
+	}
+	ns := i.plan.Destination.Namespace
+	for o := i.plan.Start; o < i.plan.End(); o++ {
+		pod, err := i.pod(ctx, plans.Destination, o)
+		if err != nil {
+			return nil, err
+		}
+		if pod != nil {
+			out = append(out, Finding{Object: "pod " + ns + "/" + pod.Name, Saw: "it exists on the destination", Want: "the name to be free", Remedy: "delete the pod"})
+		}
+		for _, c := range i.plan.Claims {
+			name := i.plan.ClaimName(c.Template, o)
+			err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, &corev1.PersistentVolumeClaim{})
+			if err == nil {
+				out = append(out, Finding{Object: "claim " + ns + "/" + name, Saw: "it exists on the destination", Want: "the name to be free",
+					Remedy: "delete the claim if its data is not needed; the set would use it instead of the source's volume"})
+			} else if !apierrors.IsNotFound(err) {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// compatible compares a destination set that is there with what the same API
+// server makes of a copy of the source's, so that defaults do not count.
+func compatible(ctx context.Context, i inspection) ([]Finding, error) {
+	have := i.now.Existing
+	if have == nil {
+		return nil, nil
+	}
+	want, err := i.tryOut(ctx)
+	if err != nil {
+		return nil, nil // the check of the API server says so
+	}
+	var out []Finding
+	differs := func(field string, a, b any) {
+		if !equality.Semantic.DeepEqual(a, b) {
+			out = append(out, Finding{Object: i.name(plans.Destination), Saw: "spec." + field + " differs from the source's", Want: "equal",
+				Remedy: "make them equal, or delete the destination set and let the plan create it"})
+		}
+	}
+	differs("selector", have.Spec.Selector, want.Spec.Selector)
+	differs("serviceName", have.Spec.ServiceName, want.Spec.ServiceName)
+	differs("podManagementPolicy", have.Spec.PodManagementPolicy, want.Spec.PodManagementPolicy)
+	differs("template", have.Spec.Template, want.Spec.Template)
+	differs("minReadySeconds", have.Spec.MinReadySeconds, want.Spec.MinReadySeconds)
+	differs("volumeClaimTemplates", templates(have), templates(want))
+	return out, nil
+}
+
+func templates(set *appsv1.StatefulSet) map[string]corev1.PersistentVolumeClaimSpec {
+	out := map[string]corev1.PersistentVolumeClaimSpec{}
+	for _, t := range set.Spec.VolumeClaimTemplates {
+		out[t.Name] = t.Spec
+	}
+	return out
+}
+
+func dependenciesEqual(ctx context.Context, i inspection) ([]Finding, error) {
+	var out []Finding
+	for _, d := range i.plan.Dependencies {
+		from, err := i.dependency(ctx, plans.Source, d)
+		if err != nil {
+			return nil, err
+		}
+		to, err := i.dependency(ctx, plans.Destination, d)
+		if err != nil {
+			return nil, err
+		}
+		if s, ok := from.(*corev1.Secret); ok && s.Type == corev1.SecretTypeServiceAccountToken {
+			out = append(out, Finding{Object: d.String(), Saw: "it is a service account token of the source cluster", Want: "a Secret that means something elsewhere",
+				Remedy: "use a projected token in the pod template"})
+		}
+		if from != nil && to != nil && !same(from, to) {
+			out = append(out, Finding{Object: d.String() + " in namespace " + i.plan.Destination.Namespace, Saw: "its content differs from the source's", Want: "equal, or absent",
+				Remedy: "make them equal, or delete that of the destination and let it be copied"})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,122 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Right is a set of verbs on one resource, in the namespace of the side or, if
+// ClusterWide, everywhere.
+type Right struct {
+	Group, Resource string
+	Verbs           []string
+	ClusterWide     bool
+}
+
+// Rights lists what carrying a plan out needs on one side, walking back and
+// cleaning up included. There are no wildcards, and no pod is ever written.
+func Rights(p *plans.Plan, side plans.Side) []Right {
+	watched := []string{"get", "list", "watch"}
+	change := append(slices.Clone(watched), "create", "update", "delete")
+	out := []Right{
+		{Resource: "pods", Verbs: watched},
+		{Group: "apps", Resource: "statefulsets", Verbs: change},
+		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: change},
+		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}},
+	}
+	if len(p.Claims) > 0 {
+		volumes := Right{Resource: "persistentvolumes", Verbs: append(slices.Clone(watched), "update"), ClusterWide: true}
+		if !p.OneCluster() {
+			volumes.Verbs = append(volumes.Verbs, "create", "delete")
+		}
+		out = append(out, volumes,
+			Right{Resource: "persistentvolumeclaims", Verbs: change},
+			Right{Group: "storage.k8s.io", Resource: "volumeattachments", Verbs: watched, ClusterWide: true},
+			Right{Resource: "nodes", Verbs: []string{"get"}, ClusterWide: true})
+		if !p.OneCluster() {
+			out = append(out, Right{Group: "storage.k8s.io", Resource: "storageclasses", Verbs: []string{"get"}, ClusterWide: true})
+		}
+	}
+	if side == plans.Destination {
+		out = append(out,
+			Right{Resource: "configmaps", Verbs: []string{"get", "create", "update"}},
+			Right{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "create", "update", "delete"}},
+			Right{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true})
+		if !p.OneCluster() && len(p.Claims) > 0 {
+			out = append(out, Right{Group: "storage.k8s.io", Resource: "csidrivers", Verbs: []string{"get"}, ClusterWide: true})
+		}
+	}
+	return append(out, forDependencies(p, side)...)
+}
+
+func forDependencies(p *plans.Plan, side plans.Side) []Right {
+	verbs := []string{"get"}
+	if side == plans.Destination {
+		verbs = []string{"get", "create", "update", "delete"}
+	}
+	var out []Right
+	for _, d := range p.Dependencies {
+		resource := strings.ToLower(d.Kind) + "s"
+		if !slices.ContainsFunc(out, func(r Right) bool { return r.Resource == resource }) {
+			out = append(out, Right{Resource: resource, Verbs: verbs})
+		}
+	}
+	return out
+}
+
+// permissions asks the API servers of both sides for every right, as the very
+// user who will write.
+func permissions(ctx context.Context, p *plans.Plan, on Clusters) ([]Finding, error) {
+	var out []Finding
+	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+		for _, r := range Rights(p, side) {
+			var denied []string
+			for _, verb := range r.Verbs {
+				ok, err := allowed(ctx, p, on, side, r, verb)
+				if err != nil {
+					return nil, err
+				}
+				if !ok {
+					denied = append(denied, verb)
+				}
+			}
+			if len(denied) > 0 {
+				out = append(out, Finding{
+					Check: "permissions", Object: fmt.Sprintf("%s on the %s (%s)", r.where(p, side), side, p.On(side).Context),
+					Saw: "you may not " + strings.Join(denied, ", "), Want: "to be allowed " + strings.Join(r.Verbs, ", "),
+					Remedy: "ask for a Role with these verbs",
+				})
+			}
+		}
+	}
+	return out, nil
+}
+
+func (r Right) where(p *plans.Plan, side plans.Side) string {
+	name := r.Resource
+	if r.Group != "" {
+		name += "." + r.Group
+	}
+	if r.ClusterWide {
+		return name + " (cluster-wide)"
+	}
+	return name + " in namespace " + p.On(side).Namespace
+}
+
+func allowed(ctx context.Context, p *plans.Plan, on Clusters, side plans.Side, r Right, verb string) (bool, error) {
+	ask := &authorizationv1.SelfSubjectAccessReview{}
+	ask.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Group: r.Group, Resource: r.Resource, Verb: verb}
+	if !r.ClusterWide {
+		ask.Spec.ResourceAttributes.Namespace = p.On(side).Namespace
+	}
+	if err := on[side].Create(ctx, ask); err != nil {
+		return false, fmt.Errorf("asking the %s what you may do: %w", side, err)
+	}
+	return ask.Status.Allowed, nil
+}

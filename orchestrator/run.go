@@ -1,0 +1,149 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Options of a Run.
+type Options struct {
+	// Wake has a value when the world may have changed. See Wake.
+	Wake <-chan struct{}
+	// Stop, when closed, ends the run after the write that is under way.
+	Stop <-chan struct{}
+	// StepTimeout is how long one step may wait before the plan is held. The
+	// clock of a step starts again with every process.
+	StepTimeout time.Duration
+	// Report gets every progress that differs from the one before, and every
+	// error that is tried again.
+	Report func(Progress, error)
+}
+
+// ErrStopped says that a run ended because its Stop was closed.
+var ErrStopped = errors.New("stopped")
+
+const (
+	// relook is how long a wait lasts without a wake-up. It is the net under a
+	// watch that died silently, not the way changes are found.
+	relook = 30 * time.Second
+	// patience is how often a write that the API server refuses for good is tried
+	// before a person is asked (L3).
+	patience = 5
+)
+
+// Run advances the plan until it is Finished, Paused or Held, or until Stop. It
+// must be called after TakeOver.
+func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
+	r := run{Engine: e, Options: o, deadline: time.NewTimer(o.StepTimeout)}
+	defer r.deadline.Stop()
+	for {
+		select {
+		case <-o.Stop:
+			return r.last, ErrStopped
+		default:
+		}
+		p, err := e.Advance(ctx)
+		if err != nil {
+			if p, err = r.failed(ctx, p, err); err != nil || p.Kind == Held {
+				return p, err
+			}
+			continue
+		}
+		r.failures, r.backoff = 0, nil
+		r.report(p)
+		switch p.Kind {
+		case Finished, Paused, Held:
+			return p, nil
+		case Waiting:
+			if err := r.wait(ctx); err != nil {
+				return p, err
+			}
+			if r.expired {
+				return e.Hold(ctx, p.Step, fmt.Sprintf("%s (waited %s, --step-timeout; `resume` waits again, `abort` walks back)", p.Reason, o.StepTimeout))
+			}
+		case Wrote, Advanced:
+		}
+	}
+}
+
+// run is the state of one Run: none of it matters after a death.
+type run struct {
+	*Engine
+	Options
+	last     Progress
+	deadline *time.Timer
+	expired  bool
+	failures int
+	backoff  *wait.Backoff
+}
+
+func (r *run) report(p Progress) {
+	if p == r.last {
+		return
+	}
+	if p.Step.Seq != r.last.Step.Seq {
+		r.deadline.Reset(r.StepTimeout)
+	}
+	r.last = p
+	r.Report(p, nil)
+}
+
+// wait returns when something may have changed, or when the step has waited
+// too long.
+func (r *run) wait(ctx context.Context) error {
+	again := time.NewTimer(relook)
+	defer again.Stop()
+	select {
+	case <-r.Wake:
+	case <-again.C:
+	case <-r.Stop: // looked at by the loop
+	case <-r.deadline.C:
+		r.expired = true
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// failed reports an error and waits before the next attempt. What the API server
+// refuses for good becomes a hold.
+func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, error) {
+	r.failures++
+	r.Report(p, err)
+	if r.failures >= patience && permanent(err) {
+		held, holdErr := r.Hold(ctx, p.Step, err.Error())
+		return held, holdErr
+	}
+	if r.backoff == nil {
+		r.backoff = &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 10 * time.Second}
+	}
+	pause := time.NewTimer(r.backoff.Step())
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-r.Stop:
+	case <-ctx.Done():
+		return p, ctx.Err()
+	}
+	return p, nil
+}
+
+func permanent(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsUnauthorized(err)
+}
+
+// StepOf names the step of a progress for people: the pod and the word, or the
+// word alone.
+func (e *Engine) StepOf(s plans.Step) string {
+	if s.Ordinal == plans.Whole {
+		return string(s.Op)
+	}
+	return e.plan.Pod(s.Ordinal) + " " + string(s.Op)
+}

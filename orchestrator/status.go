@@ -1,0 +1,169 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// View is where a plan stands, for people and programs. Its JSON form is stable
+// within an API version.
+type View struct {
+	Plan           string        `json:"plan"`
+	Source         plans.Ref     `json:"source"`
+	Destination    plans.Ref     `json:"destination"`
+	State          string        `json:"state"`
+	Step           string        `json:"step,omitempty"`
+	Reason         string        `json:"reason,omitempty"`
+	Next           string        `json:"next,omitempty"`
+	Holder         string        `json:"holder,omitempty"`
+	Epoch          int64         `json:"epoch"`
+	MaxUnavailable int32         `json:"maxUnavailable"`
+	Unavailable    int32         `json:"unavailable"`
+	Ordinals       []OrdinalView `json:"ordinals"`
+}
+
+// OrdinalView is where one ordinal is.
+type OrdinalView struct {
+	Ordinal     int32    `json:"ordinal"`
+	Source      string   `json:"source"`
+	Destination string   `json:"destination"`
+	Volumes     []string `json:"volumes,omitempty"`
+	Phase       string   `json:"phase"`
+}
+
+// Status reads where a plan stands. It writes nothing.
+func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, now func() time.Time) (*View, error) {
+	j, _, err := store.Journal(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	v := &View{Plan: p.Name, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable}
+	if v.Holder, err = store.Holder(ctx, now); err != nil {
+		return nil, err
+	}
+	e := New(p, store, on)
+	e.epoch = j.Epoch
+	step, began, more := j.Next(p)
+	v.describe(p, j, step, more)
+	if more && v.State != "Paused" {
+		v.Step = e.StepOf(step)
+		if j.Held == "" {
+			if s, err := e.looks[step.Op](ctx, e.moment(j, step, began)); err == nil && s.Standing != plans.Before {
+				v.Reason = s.Reason
+			}
+		}
+	}
+	return v, v.ordinals(ctx, world{plan: p, on: on}, j, step)
+}
+
+// describe fills in state, reason and the command to go on with.
+func (v *View) describe(p *plans.Plan, j *plans.Journal, step plans.Step, more bool) {
+	v.State = State(p, j, v.Holder)
+	if j.Held != "" {
+		v.Reason = j.Held
+	}
+	switch {
+	case j.Ended():
+		v.Next = ""
+	case j.Outcome == plans.Moved:
+		v.Next = fmt.Sprintf("stsmigrate finalize %s   (cleans the source up; until then `stsmigrate abort %s` walks back)", p.Name, p.Name)
+	case v.Holder != "":
+		v.Next = ""
+	case j.Leg.Course == plans.Return:
+		v.Next = "stsmigrate abort " + p.Name
+	case j.Leg.Course == plans.Clean:
+		v.Next = "stsmigrate finalize " + p.Name
+	case j.Paused || j.Held != "":
+		v.Next = fmt.Sprintf("stsmigrate resume %s   or   stsmigrate abort %s", p.Name, p.Name)
+	case more:
+		v.Next = fmt.Sprintf("stsmigrate apply %s   (before %s)", p.Name, step.ID())
+	}
+}
+
+// State is the state of a plan in a word or two. holder is who works on it now,
+// or "".
+func State(p *plans.Plan, j *plans.Journal, holder string) string {
+	step, _, _ := j.Next(p)
+	switch {
+	case j.Outcome != "":
+		return string(j.Outcome)
+	case j.Held != "":
+		return "Held"
+	case j.Paused && step.Boundary():
+		return "Paused"
+	case j.Epoch == 0:
+		return "Planned"
+	case holder == "":
+		return "Stopped"
+	case j.Leg.Course == plans.Return:
+		return "Returning"
+	case j.Leg.Course == plans.Clean:
+		return "Finalizing"
+	}
+	return "Moving"
+}
+
+// ordinals fills in one row per ordinal, highest first, and counts those that
+// neither side has available.
+func (v *View) ordinals(ctx context.Context, w world, j *plans.Journal, step plans.Step) error {
+	var pods [2]map[string]*corev1.Pod
+	var sets [2]*appsv1.StatefulSet
+	for i, side := range []plans.Side{plans.Source, plans.Destination} {
+		set, err := w.set(ctx, side)
+		if err != nil {
+			return err
+		}
+		if sets[i] = set; set == nil {
+			continue
+		}
+		if pods[i], err = w.pods(ctx, side, set); err != nil {
+			return err
+		}
+	}
+	for o := w.plan.End() - 1; o >= w.plan.Start; o-- {
+		row := OrdinalView{Ordinal: o, Source: where(sets[0], pods[0], w.plan, o), Destination: where(sets[1], pods[1], w.plan, o)}
+		if row.Source != "Ready" && row.Destination != "Ready" {
+			v.Unavailable++
+		}
+		row.Phase = phase(row, step, o)
+		if j.Flight != nil && j.Flight.Ordinal == o {
+			for _, vol := range j.Flight.Volumes {
+				row.Volumes = append(row.Volumes, vol.Name)
+			}
+		}
+		v.Ordinals = append(v.Ordinals, row)
+	}
+	return nil
+}
+
+func phase(row OrdinalView, step plans.Step, o int32) string {
+	switch {
+	case step.Ordinal == o && step.Op != plans.Hold && step.Op != plans.Settle:
+		return string(step.Op)
+	case row.Destination != "-":
+		return "moved"
+	default:
+		return "on the source"
+	}
+}
+
+func where(set *appsv1.StatefulSet, pods map[string]*corev1.Pod, p *plans.Plan, o int32) string {
+	pod := pods[p.Pod(o)]
+	switch {
+	case pod == nil && (set == nil || !plans.SliceOf(set).Has(o)):
+		return "-"
+	case pod == nil:
+		return "missing"
+	case pod.DeletionTimestamp != nil:
+		return "Terminating"
+	case ready(pod) == "":
+		return "Ready"
+	}
+	return string(pod.Status.Phase)
+}

@@ -1,0 +1,220 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/pdb"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// ClusterUID is the identity of a cluster: the UID of its kube-system namespace.
+func ClusterUID(ctx context.Context, c client.Client) (types.UID, error) {
+	var ns corev1.Namespace
+	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &ns); err != nil {
+		return "", fmt.Errorf("reading namespace kube-system, which identifies the cluster: %w", err)
+	}
+	return ns.UID, nil
+}
+
+// Survey reads what a plan is made from. maxUnavailable is what the person asked
+// for, 0 for the budget of the source's PodDisruptionBudget.
+func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, maxUnavailable int32) (plans.Inputs, error) {
+	in := plans.Inputs{Source: source, Destination: destination}
+	w := world{plan: &plans.Plan{Source: source, Destination: destination}, on: on}
+	var err error
+	if in.Set, err = w.set(ctx, plans.Source); err != nil {
+		return in, err
+	}
+	if in.Set == nil {
+		return in, fmt.Errorf("StatefulSet %s does not exist: check name, --namespace and --context", source)
+	}
+	if in.Existing, err = w.set(ctx, plans.Destination); err != nil {
+		return in, err
+	}
+	if in.SourceBudget, err = w.budget(ctx, plans.Source, in.Set); err != nil {
+		return in, err
+	}
+	if in.DestinationBudget, err = w.budget(ctx, plans.Destination, in.Set); err != nil {
+		return in, err
+	}
+	in.MaxUnavailable, err = allowance(in, maxUnavailable)
+	return in, err
+}
+
+// allowance is d: the source's budget, or what was asked for if that is no
+// more, or 1.
+func allowance(in plans.Inputs, asked int32) (int32, error) {
+	if in.SourceBudget == nil {
+		return max(asked, 1), nil
+	}
+	replicas := plans.SliceOf(in.Set).Replicas
+	d, err := pdb.Budget(in.SourceBudget.Spec, replicas)
+	if err != nil {
+		return 0, fmt.Errorf("PodDisruptionBudget %s: %w", in.SourceBudget.Name, err)
+	}
+	switch {
+	case d < 1:
+		return 0, fmt.Errorf("PodDisruptionBudget %s of %s (%s) lets none of the %d pods be unavailable, and a move takes one at a time: raise it first", in.SourceBudget.Name, in.Source, pdb.Words(in.SourceBudget.Spec), replicas)
+	case asked > d:
+		return 0, fmt.Errorf("--max-unavailable %d is more than PodDisruptionBudget %s of %s allows (%s: %d of %d): raise the budget first, or ask for less", asked, in.SourceBudget.Name, in.Source, pdb.Words(in.SourceBudget.Spec), d, replicas)
+	case asked > 0:
+		return asked, nil
+	}
+	return d, nil
+}
+
+// budget finds the one PodDisruptionBudget over the pods of a set. Two of them
+// make the eviction API refuse the pods, and leave nothing to go by.
+func (w world) budget(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (*policyv1.PodDisruptionBudget, error) {
+	var list policyv1.PodDisruptionBudgetList
+	namespace := w.plan.On(side).Namespace
+	if err := w.on[side].List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing the PodDisruptionBudgets of namespace %s: %w", namespace, err)
+	}
+	var found *policyv1.PodDisruptionBudget
+	for i := range list.Items {
+		b := &list.Items[i]
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err != nil {
+			return nil, fmt.Errorf("selector of PodDisruptionBudget %s/%s: %w", namespace, b.Name, err)
+		}
+		if !selector.Matches(labels.Set(set.Spec.Template.Labels)) {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("PodDisruptionBudgets %s and %s of namespace %s both select the pods of %s, expected at most one: Kubernetes refuses evictions of such pods; delete one of them", found.Name, b.Name, namespace, set.Name)
+		}
+		found = b
+	}
+	return found, nil
+}
+
+// Finding is one failed check: the object, what was seen, what was expected and
+// what to do.
+type Finding struct {
+	Check  string `json:"check"`
+	Object string `json:"object"`
+	Saw    string `json:"saw"`
+	Want   string `json:"want"`
+	Remedy string `json:"remedy"`
+}
+
+// String gives the finding in one line.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: %s: %s, expected %s; %s", f.Check, f.Object, f.Saw, f.Want, f.Remedy)
+}
+
+// Checks is one check before the first write. It never writes, except for
+// requests that the API server only tries out (dry run).
+type check struct {
+	name string
+	run  func(context.Context, inspection) ([]Finding, error)
+}
+
+// inspection is what the checks look at.
+type inspection struct {
+	world
+	now plans.Inputs
+}
+
+// side is short for one set and its side in the checks below.
+func (i inspection) name(s plans.Side) string { return "StatefulSet " + i.plan.On(s).String() }
+
+// Check runs every check that can refuse a plan, and gives all that fail (not
+// only the first). Nothing has been written when it returns.
+func Check(ctx context.Context, p *plans.Plan, on Clusters) ([]Finding, error) {
+	may, err := permissions(ctx, p, on)
+	if err != nil || len(may) > 0 {
+		return may, err // without the right to look, the others would only stumble
+	}
+	now, err := Survey(ctx, on, p.Source, p.Destination, p.MaxUnavailable)
+	if err != nil {
+		return nil, err
+	}
+	i := inspection{world: world{plan: p, on: on}, now: now}
+	var out []Finding
+	for _, c := range checks() {
+		found, err := c.run(ctx, i)
+		if err != nil {
+			return nil, fmt.Errorf("check %s: %w", c.name, err)
+		}
+		for _, f := range found {
+			f.Check = c.name
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+// checks is the catalogue, in the order of the report.
+func checks() []check {
+	return []check{
+		{"plan-current", unchanged},
+		{"namespace", namespaceThere},
+		{"not-migrating", unmarked},
+		{"ordinals-kept", ordinalsKept},
+		{"source-settled", sourceSettled},
+		{"owner", unowned},
+		{"autoscaler", unscaled},
+		{"budget-alone", budgetAlone},
+		{"claims-bound", claimsBound},
+		{"claims-unshared", claimsUnshared},
+		{"volume-usable", volumesUsable},
+		{"destination-free", destinationFree},
+		{"destination-compatible", compatible},
+		{"dependencies", dependenciesEqual},
+	}
+}
+
+// unchanged refuses a plan whose world has moved on.
+func unchanged(_ context.Context, i inspection) ([]Finding, error) {
+	now, err := plans.Fingerprints(i.now.Set, i.now.Existing, i.now.SourceBudget)
+	if err != nil {
+		return nil, err
+	}
+	if changed := i.plan.Seen.Changed(now); len(changed) > 0 {
+		return []Finding{{Object: "plan " + i.plan.Name, Saw: "changed since the plan was made: " + strings.Join(changed, ", "),
+			Want: "everything as it was", Remedy: "make a new plan with `stsmigrate plan`"}}, nil
+	}
+	return nil, nil
+}
+
+func namespaceThere(ctx context.Context, i inspection) ([]Finding, error) {
+	var ns corev1.Namespace
+	name := i.plan.Destination.Namespace
+	err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Name: name}, &ns)
+	if apierrors.IsNotFound(err) {
+		return []Finding{{Object: "namespace " + name, Saw: "it does not exist on the destination", Want: "it to exist",
+			Remedy: "create it, with the labels and quotas it shall have"}}, nil
+	}
+	if err == nil && ns.DeletionTimestamp != nil {
+		return []Finding{{Object: "namespace " + name, Saw: "it is being deleted", Want: "it to stay", Remedy: "choose another --to-namespace"}}, nil
+	}
+	return nil, err
+}
+
+// unmarked refuses sets that another plan is working on.
+func unmarked(_ context.Context, i inspection) ([]Finding, error) {
+	var out []Finding
+	for side, set := range map[plans.Side]*appsv1.StatefulSet{plans.Source: i.now.Set, plans.Destination: i.now.Existing} {
+		if set == nil {
+			continue
+		}
+		if s, ok := plans.Stamped(set); ok {
+			out = append(out, Finding{Object: i.name(side), Saw: "it is being moved by plan " + s.Plan, Want: "no plan to be at work on it",
+				Remedy: "finish that plan (`stsmigrate finalize`) or walk it back (`stsmigrate abort`)"})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,70 @@
+package plans
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Render says in words what a plan will do: first what holds for all ordinals,
+// then a line for each, in the order in which they move.
+func Render(p *Plan) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Plan %s (%s)\n", p.Name, p.ID)
+	fmt.Fprintf(&b, "  source       StatefulSet %s %s\n", p.Source, Slice{p.Start, p.Count})
+	there := "created from the source, with no ordinals yet"
+	if p.Existed() {
+		there = "there already, with no ordinals"
+	}
+	fmt.Fprintf(&b, "  destination  StatefulSet %s (%s)\n", p.Destination, there)
+	fmt.Fprintf(&b, "  unavailable  at most %d ordinal(s) at once, over both sides together\n", p.MaxUnavailable)
+	renderBudget(&b, p)
+	for _, c := range p.Claims {
+		fmt.Fprintf(&b, "  volumes      claim template %s: %s\n", c.Template, c.Mode.words())
+	}
+	if len(p.Claims) == 0 {
+		b.WriteString("  volumes      none\n")
+	}
+	for _, d := range p.Dependencies {
+		fmt.Fprintf(&b, "  copied       %s, if it is absent on the destination\n", d)
+	}
+	b.WriteString("\nBefore the first ordinal: volumes and claims are held (reclaim and retention policies to Retain, old values saved).\n\n")
+	b.WriteString("ORDINAL  SOURCE     DESTINATION  WHAT HAPPENS\n")
+	for o := p.End() - 1; o >= p.Start; o-- {
+		fmt.Fprintf(&b, "%-8d %-10s %-12s %s\n", o, p.Slice(Source, o, false), p.Slice(Destination, o, true), p.story(o))
+	}
+	b.WriteString("\nAfter the last: everything stays as it is until `finalize` (cleans the source up) or `abort` (walks back).\n")
+	return b.String()
+}
+
+func renderBudget(b *strings.Builder, p *Plan) {
+	for _, side := range []Side{Source, Destination} {
+		name, existed := p.BudgetOn(side)
+		what := "created for the time of the move"
+		if existed {
+			what = "yours; changed step by step, restored field for field"
+		} else if side == Destination && p.Budget.SourceExisted {
+			what = "created; becomes a copy of the source's"
+		}
+		fmt.Fprintf(b, "  budget       PodDisruptionBudget %s on the %s (%s)\n", name, side, what)
+	}
+}
+
+func (m Mode) words() string {
+	if m == Rebind {
+		return "rebind (the same PersistentVolume is given to the claim of the destination)"
+	}
+	return "reimport (a PersistentVolume with the same handle is made in the destination cluster)"
+}
+
+// story is the move of one ordinal in one line.
+func (p *Plan) story(o int32) string {
+	var claims []string
+	for _, c := range p.Claims {
+		claims = append(claims, p.ClaimName(c.Template, o))
+	}
+	hand := ""
+	if len(claims) > 0 {
+		hand = fmt.Sprintf(", hand over %s", strings.Join(claims, ", "))
+	}
+	return fmt.Sprintf("stop %s%s, start %s", p.Pod(o), hand, p.Pod(o))
+}
