@@ -86,12 +86,18 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	if j.Epoch != e.epoch {
 		return Progress{Kind: Held, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
 	}
+	recorded := j.Done
 	j.Done = max(j.Done, e.passed)
 	step, began, more := j.Next(e.plan)
 	if !more {
 		return e.finish(ctx, j, version)
 	}
 	if j.Paused && step.Boundary() && !began {
+		if j.Done > recorded { // nothing else will write it soon
+			if err := e.store.Save(ctx, j, version); err != nil {
+				return Progress{Step: step}, asAnswer(err)
+			}
+		}
 		return Progress{Kind: Paused, Step: step, Reason: "paused before " + step.ID()}, nil
 	}
 	sight, err := e.looks[step.Op](ctx, e.moment(j, step, began))

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -37,8 +36,9 @@ type OrdinalView struct {
 	Phase       string   `json:"phase"`
 }
 
-// Status reads where a plan stands. It writes nothing.
-func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, now func() time.Time) (*View, error) {
+// Status reads where a plan stands. It writes nothing. command makes a command
+// line from a verb, such as abort, for the advice on what to do next.
+func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, now func() time.Time, command func(verb string) string) (*View, error) {
 	j, _, err := store.Journal(ctx, p)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, now f
 	e := New(p, store, on)
 	e.epoch = j.Epoch
 	step, began, more := j.Next(p)
-	v.describe(p, j, step, more)
+	v.describe(p, j, command)
 	if more && v.State != "Paused" {
 		v.Step = e.StepOf(step)
 		if j.Held == "" {
@@ -63,26 +63,23 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, now f
 }
 
 // describe fills in state, reason and the command to go on with.
-func (v *View) describe(p *plans.Plan, j *plans.Journal, step plans.Step, more bool) {
+func (v *View) describe(p *plans.Plan, j *plans.Journal, command func(verb string) string) {
 	v.State = State(p, j, v.Holder)
 	if j.Held != "" {
 		v.Reason = j.Held
 	}
 	switch {
-	case j.Ended():
-		v.Next = ""
+	case j.Ended() || v.Holder != "":
 	case j.Outcome == plans.Moved:
-		v.Next = fmt.Sprintf("stsmigrate finalize %s   (cleans the source up; until then `stsmigrate abort %s` walks back)", p.Name, p.Name)
-	case v.Holder != "":
-		v.Next = ""
+		v.Next = command("finalize") + " cleans the source up; until then " + command("abort") + " walks back"
 	case j.Leg.Course == plans.Return:
-		v.Next = "stsmigrate abort " + p.Name
+		v.Next = command("abort")
 	case j.Leg.Course == plans.Clean:
-		v.Next = "stsmigrate finalize " + p.Name
+		v.Next = command("finalize")
 	case j.Paused || j.Held != "":
-		v.Next = fmt.Sprintf("stsmigrate resume %s   or   stsmigrate abort %s", p.Name, p.Name)
-	case more:
-		v.Next = fmt.Sprintf("stsmigrate apply %s   (before %s)", p.Name, step.ID())
+		v.Next = command("resume") + " or " + command("abort")
+	default:
+		v.Next = command("apply") + " or " + command("abort")
 	}
 }
 

@@ -60,7 +60,7 @@ func (a *app) load(ctx context.Context, what string) (t *target, fresh bool, err
 	if err != nil {
 		return nil, false, fmt.Errorf("%s: %w", what, err)
 	}
-	if t, err = a.reach.forPlan(ctx, p); err != nil {
+	if t, err = a.reach.inFile(ctx, p); err != nil {
 		return nil, false, err
 	}
 	have, err := t.store.Plan(ctx)
@@ -86,9 +86,9 @@ func (a *app) apply(ctx context.Context, t *target, fresh bool, timeout time.Dur
 			fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
 			return nil
 		case j.Leg.Course != plans.Move:
-			return fmt.Errorf("plan %s is being walked back or cleaned up: go on with `stsmigrate abort %s` or `stsmigrate finalize %s`", t.plan.Name, t.plan.Name, t.plan.Name)
+			return fmt.Errorf("plan %s is being walked back or cleaned up: go on with %s", t.plan.Name, t.command("resume"))
 		case j.Paused:
-			return fmt.Errorf("plan %s is paused: go on with `stsmigrate resume %s`", t.plan.Name, t.plan.Name)
+			return fmt.Errorf("plan %s is paused: go on with %s", t.plan.Name, t.command("resume"))
 		}
 		fresh = j.Begun == 0
 	}
@@ -175,23 +175,26 @@ func (a *app) reporter(e *orchestrator.Engine) func(orchestrator.Progress, error
 
 // conclude says how a run ended and what comes next.
 func (a *app) conclude(t *target, course plans.Course, p orchestrator.Progress, err error) error {
-	name := t.plan.Name
-	again := map[plans.Course]string{plans.Move: "apply ", plans.Return: "abort ", plans.Clean: "finalize "}[course] + name
+	verb := map[plans.Course]string{plans.Move: "apply", plans.Return: "abort", plans.Clean: "finalize"}[course]
+	back := "; to walk back: " + t.command("abort")
+	if course != plans.Move {
+		back = ""
+	}
 	switch {
 	case errors.Is(err, orchestrator.ErrStopped):
-		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. Go on with `stsmigrate %s`, or walk back with `stsmigrate abort %s`.", again, name)}
+		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. To go on: %s%s", t.command(verb), back)}
 	case err != nil:
-		return fmt.Errorf("%w; everything written so far is recorded, go on with `stsmigrate %s`", err, again)
+		return fmt.Errorf("%w; everything written so far is recorded, to go on: %s", err, t.command(verb))
 	case p.Kind == orchestrator.Held:
-		return exitCode{code: exitHeld, message: fmt.Sprintf("held: %s\nNothing more is written. When that is mended: `stsmigrate %s`; to walk back: `stsmigrate abort %s`.", p.Reason, strings.Replace(again, "apply", "resume", 1), name)}
+		return exitCode{code: exitHeld, message: fmt.Sprintf("held: %s\nNothing more is written. When that is mended: %s%s", p.Reason, t.command("resume"), back)}
 	case p.Kind == orchestrator.Paused:
-		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. Go on with `stsmigrate resume %s`.\n", p.Reason, name)
+		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. To go on: %s%s\n", p.Reason, t.command("resume"), back)
 	case p.Outcome == plans.Moved:
-		fmt.Fprintf(a.Out, "moved: %d ordinals of %s are on %s. Next: `stsmigrate finalize %s` cleans the source up; until then `stsmigrate abort %s` walks back.\n", t.plan.Count, t.plan.Source, t.plan.Destination, name, name)
+		fmt.Fprintf(a.Out, "moved: %d ordinals of %s are on %s.\nTo clean the source up: %s%s\n", t.plan.Count, t.plan.Source, t.plan.Destination, t.command("finalize"), back)
 	case p.Outcome == plans.Aborted:
 		fmt.Fprintf(a.Out, "walked back: everything is on %s as it was before.\n", t.plan.Source)
 	case p.Outcome == plans.Finalized:
-		fmt.Fprintf(a.Out, "finalized: %s is on its own; the source set is gone. ConfigMaps, Secrets, Services and the like of %s are left for you.\n", t.plan.Destination, t.plan.Source.Namespace)
+		fmt.Fprintf(a.Out, "finalized: %s is on its own; the source set is gone. What else the namespace %s has (Services, ConfigMaps, budgets of yours) is left for you.\n", t.plan.Destination, t.plan.Source.Namespace)
 	}
 	return nil
 }

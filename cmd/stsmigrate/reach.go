@@ -154,6 +154,13 @@ type target struct {
 	store   *orchestrator.Store
 	on      orchestrator.Clusters
 	configs map[plans.Side]*rest.Config
+	// flags finds the plan again, for messages that name the next command.
+	flags string
+}
+
+// command is another command on this plan, ready to be typed.
+func (t *target) command(verb string) string {
+	return "`stsmigrate " + verb + " " + t.plan.Name + t.flags + "`"
 }
 
 func newTarget(p *plans.Plan, source, destination *end) *target {
@@ -165,66 +172,75 @@ func newTarget(p *plans.Plan, source, destination *end) *target {
 	}
 }
 
-// stored finds a plan by its name in its home, which the --to flags name, or the
-// plain ones when there are none.
+// stored finds a plan by its name in its home: what the --to flags name, or the
+// plain flags when there are none.
 func (r *reach) stored(ctx context.Context, name string) (*target, error) {
-	home := r.destination
-	if !asked(r.destination) {
-		home = r.source
+	s, d := r.source, r.destination
+	if asked(d) {
+		r.inherit()
 	} else {
 		r.inherit()
+		*s.Context = "" // it named the home; the plan knows its source
 	}
-	end, err := open(home)
+	home, err := open(d)
 	if err != nil {
 		return nil, err
 	}
-	p, err := orchestrator.NewStore(end.client, end.namespace, name).Plan(ctx)
+	p, err := orchestrator.NewStore(home.client, home.namespace, name).Plan(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return r.forPlan(ctx, p)
 }
 
-// forPlan connects to the two clusters of a plan. Contexts that no flag names are
-// those of the plan.
-func (r *reach) forPlan(ctx context.Context, p *plans.Plan) (*target, error) {
+// inFile connects to the clusters of a plan that was read from a file.
+func (r *reach) inFile(ctx context.Context, p *plans.Plan) (*target, error) {
 	if asked(r.destination) {
 		r.inherit()
 	} else {
 		*r.destination.KubeConfig = *r.source.KubeConfig
-		*r.destination.Context = p.Destination.Context
-		if *r.source.Context != "" && !p.OneCluster() && *r.source.Context != p.Source.Context {
-			*r.destination.Context = *r.source.Context // the plain flags name the home
-		}
-		if *r.source.Context != p.Source.Context && !p.OneCluster() {
-			*r.source.Context = p.Source.Context
-		}
-		if p.OneCluster() {
-			*r.destination.Context = *r.source.Context
-		}
 	}
-	source, err := open(r.source)
-	if err != nil {
-		return nil, fmt.Errorf("source of plan %s: %w", p.Name, err)
-	}
-	destination, err := open(r.destination)
-	if err != nil {
-		return nil, fmt.Errorf("destination of plan %s: %w", p.Name, err)
-	}
-	for _, e := range []struct {
-		side plans.Side
-		end  *end
-		flag string
-	}{{plans.Source, source, "--context"}, {plans.Destination, destination, "--to-context"}} {
-		uid, err := orchestrator.ClusterUID(ctx, e.end.client)
+	return r.forPlan(ctx, p)
+}
+
+// forPlan connects to the two clusters of a plan and checks that they are those.
+// Contexts that no flag names are the ones of the plan.
+func (r *reach) forPlan(ctx context.Context, p *plans.Plan) (*target, error) {
+	ends := map[plans.Side]*end{}
+	for side, flags := range map[plans.Side]*genericclioptions.ConfigFlags{plans.Source: r.source, plans.Destination: r.destination} {
+		context := p.On(side).Context
+		if raw, err := flags.ToRawKubeConfigLoader().RawConfig(); err == nil && *flags.Context == "" && raw.Contexts[context] != nil {
+			*flags.Context = context
+		}
+		e, err := open(flags)
 		if err != nil {
-			return nil, fmt.Errorf("%s of plan %s (context %s): %w", e.side, p.Name, e.end.context, err)
+			return nil, fmt.Errorf("%s of plan %s: %w", side, p.Name, err)
 		}
-		if want := p.On(e.side).Cluster; uid != want {
-			return nil, fmt.Errorf("context %s is another cluster than the %s of plan %s (context %s when it was made): name the right one with %s or its kubeconfig", e.end.context, e.side, p.Name, p.On(e.side).Context, e.flag)
+		uid, err := orchestrator.ClusterUID(ctx, e.client)
+		if err != nil {
+			return nil, fmt.Errorf("%s of plan %s (context %s): %w", side, p.Name, e.context, err)
 		}
+		if uid != p.On(side).Cluster {
+			flag := map[plans.Side]string{plans.Source: "--context", plans.Destination: "--to-context"}[side]
+			return nil, fmt.Errorf("context %s is another cluster than the %s of plan %s (context %s when it was made): name both with --context and --to-context or their kubeconfigs; %s is wrong", e.context, side, p.Name, context, flag)
+		}
+		ends[side] = e
 	}
-	return newTarget(p, source, destination), nil
+	t := newTarget(p, ends[plans.Source], ends[plans.Destination])
+	t.flags = r.again(p, ends[plans.Destination].context)
+	return t, nil
+}
+
+// again gives the flags with which a later command finds the plan.
+func (r *reach) again(p *plans.Plan, home string) string {
+	s, d := *r.source.KubeConfig, *r.destination.KubeConfig
+	switch {
+	case s == "" && d == "":
+		return fmt.Sprintf(" -n %s --context %s", p.Destination.Namespace, home)
+	case s == d:
+		return fmt.Sprintf(" -n %s --context %s --kubeconfig %s", p.Destination.Namespace, home, d)
+	}
+	return fmt.Sprintf(" --kubeconfig %s --to-kubeconfig %s --to-namespace %s", s, d, p.Destination.Namespace)
 }
 
 var errNoTerminal = errors.New("this changes both sides and standard input is not a terminal: look at the plan, then give --yes")

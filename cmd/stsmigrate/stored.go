@@ -67,7 +67,7 @@ func (a *app) pauseCommand() *cobra.Command {
 			if err := t.setPaused(cmd.Context(), true); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.Out, "plan %s pauses when the ordinal under way has arrived; go on with `stsmigrate resume %s`\n", t.plan.Name, t.plan.Name)
+			fmt.Fprintf(a.Out, "plan %s pauses when the ordinal under way has arrived. To go on: %s\n", t.plan.Name, t.command("resume"))
 			return nil
 		},
 	}
@@ -140,7 +140,7 @@ func (a *app) statusCommand() *cobra.Command {
 }
 
 func (a *app) status(ctx context.Context, t *target) (*orchestrator.View, error) {
-	v, err := orchestrator.Status(ctx, t.plan, t.store, t.on, a.now)
+	v, err := orchestrator.Status(ctx, t.plan, t.store, t.on, a.now, t.command)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (a *app) watch(ctx context.Context, t *target) error {
 	}
 	last := ""
 	for {
-		v, err := orchestrator.Status(ctx, t.plan, t.store, t.on, a.now)
+		v, err := orchestrator.Status(ctx, t.plan, t.store, t.on, a.now, t.command)
 		if err != nil {
 			return err
 		}
