@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
 )
 
 // leaseSeconds is how long a Lease that is no longer renewed keeps others away.
@@ -122,4 +121,3 @@ func (s *Store) Holder(ctx context.Context, now func() time.Time) (string, error
 	}
 	return "", nil
 }
-

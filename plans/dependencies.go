@@ -32,7 +32,7 @@ func Dependencies(set *appsv1.StatefulSet) []Dependency {
 	}
 	delete(seen, Dependency{Kind: "ServiceAccount", Name: "default"})
 	delete(seen, Dependency{Kind: "ConfigMap", Name: "kube-root-ca.crt"})
-	out := make([]Dependency, 0, len(seen))
+	var out []Dependency
 	for d := range seen {
 		out = append(out, d)
 	}

@@ -1,0 +1,54 @@
+# The three you need: `make demo` (a move, before your eyes), `make test`, `make lint`.
+
+CACHE    ?= $(or $(STSMIGRATE_CACHE),$(HOME)/.cache/stsmigrate)
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LINT     := $(CACHE)/golangci-lint-v2.15.0/golangci-lint
+FLAGS    := -trimpath -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
+
+.DEFAULT_GOAL := help
+.PHONY: help build install test unit sim clusters clusters-down move demo bench lint format verify
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build the programs into bin/, reproducibly
+	CGO_ENABLED=0 go build $(FLAGS) -o bin/ ./cmd/...
+
+install: ## Install stsmigrate, also as a kubectl plugin
+	CGO_ENABLED=0 go install $(FLAGS) ./cmd/stsmigrate
+	ln -sf stsmigrate $$(go env GOPATH)/bin/kubectl-stsmigrate
+
+test: unit move ## Run every test: unit and simulation, then real control planes
+
+unit: ## Run the unit tests and the simulation (no clusters, with the race detector)
+	go test -race . ./cmd/... ./orchestrator/... ./pdb/... ./plans/... ./storage/...
+	go test ./test/sim/...
+
+move: ## Run the tests on real control planes (builds them first, once)
+	go test -count=1 -timeout 30m ./test/cluster/... ./test/witness/... ./test/move/... ./test/demo/... ./test/bench/...
+
+demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times
+	go run ./test/demo $(if $(KILL),-kill)
+
+bench: ## Measure the overhead of a move beside a shell script of kubectl commands
+	go run ./test/bench
+
+clusters: ## Start two local clusters, east and west, and print their kubeconfigs
+	go run ./test/cluster/cmd/clusters up
+
+clusters-down: ## Stop them
+	go run ./test/cluster/cmd/clusters down
+
+lint: $(LINT) ## Run the linters
+	$(LINT) run ./...
+
+format: $(LINT) ## Format the code
+	$(LINT) fmt ./...
+
+$(LINT):
+	GOBIN=$(dir $@) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+verify: lint ## Lint, and check that go.mod and the tree are tidy
+	go mod tidy -diff
+	cd test/cluster/binaries && go mod tidy -diff
+	test -z "$$(git status --porcelain)" || { git status --short; exit 1; }
