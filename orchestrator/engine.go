@@ -113,7 +113,7 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	case plans.Foreign:
 		return e.hold(ctx, j, version, step, sight.Reason)
 	case plans.Before:
-		if !began {
+		if !began || !j.Recorded(sight.Undo) {
 			j.Begin(e.plan, step, sight.Undo)
 			if err := e.store.Save(ctx, j, version); err != nil {
 				return Progress{Step: step}, asAnswer(err)

@@ -152,6 +152,9 @@ func (w world) retire(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	if slice := plans.SliceOf(set); slice.Replicas != 0 {
 		return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s, expected none; written by %s", w.plan.On(side), slice, writer(set, "spec", "replicas"))), nil
 	}
+	if why, err := w.unready(ctx, m); err != nil || why != "" {
+		return plans.Wait(why), err
+	}
 	pods, err := w.pods(ctx, side, set)
 	if err != nil {
 		return plans.Sight{}, err
@@ -163,6 +166,22 @@ func (w world) retire(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		return plans.Stop(fmt.Sprintf("claim %s is owned by StatefulSet %s and would be deleted with it; take the owner reference off the claim, or delete the claim", claim, w.plan.On(side))), err
 	}
 	return w.remove(side, set, "StatefulSet "+set.Name, "which has no ordinals left"), nil
+}
+
+// unready gives the reason why the destination cannot stand on its own yet. There
+// is no way back from a Clean, so it is asked once more.
+func (w world) unready(ctx context.Context, m plans.Moment) (string, error) {
+	if m.To() == plans.Source {
+		return "", nil
+	}
+	kept, err := w.set(ctx, m.To())
+	if err != nil {
+		return "", err
+	}
+	if kept == nil {
+		return fmt.Sprintf("StatefulSet %s does not exist; nothing of the source is deleted", w.plan.On(m.To())), nil
+	}
+	return w.unavailable(ctx, m.To(), kept, plans.Whole)
 }
 
 func (w world) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
@@ -202,7 +221,10 @@ func (w world) thawLoser(ctx context.Context, m plans.Moment) (plans.Sight, erro
 	next := set.DeepCopy()
 	if s := m.Saved.Slice; s != nil {
 		next.Spec.Replicas = &s.Replicas
-		next.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: s.Start}
+		next.Spec.Ordinals = nil
+		if s.Start != 0 {
+			next.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: s.Start}
+		}
 	}
 	return w.thawSet(m, m.From, set, next, m.From), nil
 }

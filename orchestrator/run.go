@@ -116,6 +116,9 @@ func (r *run) wait(ctx context.Context) error {
 // refuses for good becomes a hold.
 func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, error) {
 	r.failures++
+	if errors.As(err, new(ErrNoJournal)) {
+		return p, err
+	}
 	r.Report(p, err)
 	if r.failures >= patience && permanent(err) {
 		held, holdErr := r.Hold(ctx, p.Step, err.Error())

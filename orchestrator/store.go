@@ -55,6 +55,13 @@ func (e ErrNoPlan) Error() string {
 	return fmt.Sprintf("there is no plan %s in namespace %s; `stsmigrate get -A` lists the plans of a cluster", e.Name.Name, e.Name.Namespace)
 }
 
+// ErrNoJournal says that the plan is stored and its journal is not.
+type ErrNoJournal struct{ Name types.NamespacedName }
+
+func (e ErrNoJournal) Error() string {
+	return fmt.Sprintf("the journal of the plan, ConfigMap %s, does not exist: restore it from a backup if the plan was under way; nothing is written without it", e.Name)
+}
+
 // Plan reads the stored plan.
 func (s *Store) Plan(ctx context.Context) (*plans.Plan, error) {
 	var cm corev1.ConfigMap
@@ -79,6 +86,9 @@ func planIn(cm *corev1.ConfigMap) (*plans.Plan, error) {
 func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Version, error) {
 	var cm corev1.ConfigMap
 	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, Version{}, ErrNoJournal{Name: s.journalMap()}
+		}
 		return nil, Version{}, fmt.Errorf("reading the journal of plan %s: %w", s.name, err)
 	}
 	j, err := plans.DecodeJournal([]byte(cm.Data[journalKey]), p)

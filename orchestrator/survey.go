@@ -115,7 +115,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s, expected %s; %s", f.Check, f.Object, f.Saw, f.Want, f.Remedy)
 }
 
-// Checks is one check before the first write. It never writes, except for
+// check is one check before the first write. It never writes, except for
 // requests that the API server only tries out (dry run).
 type check struct {
 	name string
@@ -126,14 +126,17 @@ type check struct {
 type inspection struct {
 	world
 	now plans.Inputs
+	// taken says that a process of this very plan has marked the sets already.
+	taken bool
 }
 
-// side is short for one set and its side in the checks below.
+// name gives the set of a side in the words of a finding.
 func (i inspection) name(s plans.Side) string { return "StatefulSet " + i.plan.On(s).String() }
 
 // Check runs every check that can refuse a plan, and gives all that fail (not
-// only the first). Nothing has been written when it returns.
-func Check(ctx context.Context, p *plans.Plan, on Clusters) ([]Finding, error) {
+// only the first). Nothing has been written when it returns. j is the journal of
+// a stored plan of which nothing has been begun, or nil.
+func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) ([]Finding, error) {
 	may, err := permissions(ctx, p, on)
 	if err != nil || len(may) > 0 {
 		return may, err // without the right to look, the others would only stumble
@@ -142,7 +145,7 @@ func Check(ctx context.Context, p *plans.Plan, on Clusters) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := inspection{world: world{plan: p, on: on}, now: now}
+	i := inspection{world: world{plan: p, on: on}, now: now, taken: j != nil && j.Epoch > 0}
 	var out []Finding
 	for _, c := range checks() {
 		found, err := c.run(ctx, i)
@@ -211,7 +214,7 @@ func unmarked(_ context.Context, i inspection) ([]Finding, error) {
 		if set == nil {
 			continue
 		}
-		if s, ok := plans.Stamped(set); ok {
+		if s, ok := plans.Stamped(set); ok && !(i.taken && s.Plan == i.plan.ID) {
 			out = append(out, Finding{Object: i.name(side), Saw: "it is being moved by plan " + s.Plan, Want: "no plan to be at work on it",
 				Remedy: "finish that plan (`stsmigrate finalize`) or walk it back (`stsmigrate abort`)"})
 		}

@@ -34,6 +34,7 @@ func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
 			return err
 		}
 		now.Epoch++
+		now.Held = "" // the looks say again what is still true of it
 		j = now
 		return nil
 	})
@@ -86,6 +87,10 @@ type exposed struct {
 func (e *Engine) exposed(ctx context.Context, j *plans.Journal, touched []int32) ([]exposed, error) {
 	p := e.plan
 	uids := map[plans.Side][]types.UID{plans.Source: {p.Seen.SourceUID}, plans.Destination: {p.Seen.DestinationUID}}
+	// Once everything is where it stays, the last flight is over: a stamp would be
+	// a mark that nobody takes off again (S15).
+	next, more := p.Step(j.Leg, j.Done+1)
+	closing := !more || next.Op == plans.Retire || next.Op == plans.Settle || next.Op == plans.Thaw
 	var out []exposed
 	for _, side := range []plans.Side{plans.Source, plans.Destination} {
 		ref := p.On(side)
@@ -93,7 +98,7 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal, touched []int32)
 		out = append(out,
 			exposed{side, &appsv1.StatefulSet{ObjectMeta: named(ref.Namespace, ref.Name)}, oneOf(uids[side])},
 			exposed{side, &policyv1.PodDisruptionBudget{ObjectMeta: named(ref.Namespace, budget)}, func(client.Object) bool { return existed }})
-		if j.Flight != nil {
+		if j.Flight != nil && !closing {
 			out = append(out, e.inFlight(j.Flight, side)...)
 		}
 	}

@@ -31,7 +31,7 @@ func Wake(ctx context.Context, p *plans.Plan, configs map[plans.Side]*rest.Confi
 		if side == plans.Destination && len(also) > 0 {
 			watch(ctx, c, p.On(side).Namespace, wake, also)
 		}
-		if side == plans.Source || !p.OneCluster() {
+		if len(p.Claims) > 0 && (side == plans.Source || !p.OneCluster()) { // without claims there is no right to see volumes
 			watch(ctx, c, metav1.NamespaceAll, wake, clusterWide())
 		}
 	}

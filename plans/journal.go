@@ -3,6 +3,7 @@ package plans
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -110,7 +111,7 @@ func (j *Journal) Next(p *Plan) (s Step, began, more bool) {
 // values already saved are never replaced (design rule: saved once).
 func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 	j.Done = s.Seq - 1
-	j.Begun = s.Seq
+	j.Begun = max(j.Begun, s.Seq)
 	for j.Begun-s.Seq+1 < s.Op.Batch() {
 		next, more := p.Step(j.Leg, j.Begun+1)
 		if !more || next.Op != s.Op {
@@ -123,6 +124,26 @@ func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 	}
 	j.Saved.keep(u.Saved)
 	j.Held = ""
+}
+
+// Recorded says whether the journal holds every old value of u. A step of several
+// writes may destroy more with a later one than with its first, and what is
+// known of a flight may have changed since its intent was written.
+func (j *Journal) Recorded(u Undo) bool {
+	if u.Flight != nil && !equality.Semantic.DeepEqual(u.Flight, j.Flight) {
+		return false
+	}
+	for side := range u.Saved.Retention {
+		if _, have := j.Saved.Retention[side]; !have {
+			return false
+		}
+	}
+	for side := range u.Saved.Budgets {
+		if _, have := j.Saved.Budgets[side]; !have {
+			return false
+		}
+	}
+	return u.Saved.Slice == nil || j.Saved.Slice != nil
 }
 
 func (s *Saved) keep(u Saved) {

@@ -32,6 +32,9 @@ type Moment struct {
 	Saved  Saved
 }
 
+// InFlight says whether the journal knows the pod and volumes of this ordinal.
+func (m Moment) InFlight() bool { return m.Flight != nil && m.Flight.Ordinal == m.Ordinal }
+
 // Undo holds the old values that a write would destroy. They are journaled
 // BEFORE the write is sent (S10).
 type Undo struct {

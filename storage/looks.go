@@ -47,12 +47,11 @@ func (v mover) perVolume(look one) plans.Look {
 		if len(v.plan.Claims) == 0 {
 			return plans.Done(), nil
 		}
-		known := m.Flight != nil && m.Flight.Ordinal == m.Ordinal
-		if m.Turned && !known {
+		if m.Turned && !m.InFlight() {
 			return plans.Done(), nil // it never left
 		}
-		if !known {
-			return plans.Stop(fmt.Sprintf("the journal does not know the volumes of ordinal %d; was it edited?", m.Ordinal)), nil
+		if !m.InFlight() {
+			return plans.Stop(unknown(m)), nil
 		}
 		waits := plans.Done()
 		for _, vol := range m.Flight.Volumes {
@@ -72,6 +71,10 @@ func (v mover) perVolume(look one) plans.Look {
 		}
 		return waits, nil
 	}
+}
+
+func unknown(m plans.Moment) string {
+	return fmt.Sprintf("the journal does not know the pod and the volumes of ordinal %d; was it edited?", m.Ordinal)
 }
 
 // claimOf reads a claim; nil means that there is none.

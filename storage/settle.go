@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,7 +57,7 @@ func (v mover) forget(ctx context.Context, m plans.Moment, claim *corev1.Persist
 	}
 	switch {
 	case old.DeletionTimestamp != nil:
-		return plans.Wait(fmt.Sprintf("volume %s on the %s is being deleted", old.Name, m.From)), nil
+		return plans.Wait(fmt.Sprintf("volume %s on the %s is being deleted (finalizers %s)", old.Name, m.From, strings.Join(old.Finalizers, ", "))), nil
 	case old.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
 		return plans.Stop(fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting it would destroy the disk; set it to Retain", old.Name, m.From, old.Spec.PersistentVolumeReclaimPolicy)), nil
 	case old.Status.Phase == corev1.VolumeBound:

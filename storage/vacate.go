@@ -16,6 +16,9 @@ import (
 // the pod object is gone, that its node is one whose kubelet can be believed, and
 // that no node has the volumes attached any more. It never writes.
 func (v mover) vacate(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	if !m.Turned && !m.InFlight() {
+		return plans.Stop(unknown(m)), nil
+	}
 	pod, err := v.podOf(ctx, m.From, m.Ordinal)
 	if err != nil {
 		return plans.Sight{}, err

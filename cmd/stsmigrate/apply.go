@@ -72,44 +72,61 @@ func (a *app) load(ctx context.Context, what string) (t *target, fresh bool, err
 }
 
 // apply carries a Move out: checks and a question before the first write, none of
-// them when the plan is already under way.
+// the checks when the plan is already under way.
 func (a *app) apply(ctx context.Context, t *target, fresh bool, timeout time.Duration) error {
-	if !fresh {
-		j, _, err := t.store.Journal(ctx, t.plan)
-		if err != nil {
-			return err
-		}
-		switch {
-		case j.Outcome == plans.Aborted:
-			return exitCode{code: exitAborted, message: fmt.Sprintf("plan %s was walked back; make a new plan to try again", t.plan.Name)}
-		case j.Outcome != "":
-			fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
-			return nil
-		case j.Leg.Course != plans.Move:
-			return fmt.Errorf("plan %s is being walked back or cleaned up: go on with %s", t.plan.Name, t.command("resume"))
-		case j.Paused:
-			return fmt.Errorf("plan %s is paused: go on with %s", t.plan.Name, t.command("resume"))
-		}
-		fresh = j.Begun == 0
-	}
-	if fresh {
-		findings, err := orchestrator.Check(ctx, t.plan, t.on)
-		if err != nil {
-			return err
-		}
-		if len(findings) > 0 {
-			return blocked(findings)
-		}
-		if err := a.confirm(plans.Render(t.plan) + "\nCarry this out?"); err != nil {
-			return err
-		}
-		if err := t.store.Create(ctx, t.plan); err != nil {
-			return err
-		}
-	} else if err := a.confirm(fmt.Sprintf("Go on with plan %s (%s -> %s)?", t.plan.Name, t.plan.Source, t.plan.Destination)); err != nil {
+	j, err := t.journal(ctx, fresh)
+	if err != nil {
 		return err
 	}
+	switch {
+	case j.Outcome == plans.Aborted:
+		return exitCode{code: exitAborted, message: fmt.Sprintf("plan %s was walked back; make a new plan to try again", t.plan.Name)}
+	case j.Outcome != "":
+		fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
+		return nil
+	case j.Leg.Course != plans.Move:
+		return fmt.Errorf("plan %s is being walked back or cleaned up: go on with %s", t.plan.Name, t.command("resume"))
+	case j.Paused:
+		return fmt.Errorf("plan %s is paused: go on with %s", t.plan.Name, t.command("resume"))
+	case j.Begun > 0:
+		if err := a.confirm(fmt.Sprintf("Go on with plan %s (%s -> %s)?", t.plan.Name, t.plan.Source, t.plan.Destination)); err != nil {
+			return err
+		}
+	default:
+		if err := a.begin(ctx, t, j); err != nil {
+			return err
+		}
+	}
 	return a.carry(ctx, t, plans.Move, timeout)
+}
+
+// journal reads the journal of the plan, or gives that of a plan of which nothing
+// has been done. A death between storing the plan and its journal leaves nothing
+// begun; had the plan been under way, the marks on its sets would say so.
+func (t *target) journal(ctx context.Context, fresh bool) (*plans.Journal, error) {
+	if fresh {
+		return plans.NewJournal(t.plan), nil
+	}
+	j, _, err := t.store.Journal(ctx, t.plan)
+	if errors.As(err, new(orchestrator.ErrNoJournal)) {
+		return plans.NewJournal(t.plan), nil
+	}
+	return j, err
+}
+
+// begin checks everything, asks, and stores the plan.
+func (a *app) begin(ctx context.Context, t *target, j *plans.Journal) error {
+	findings, err := orchestrator.Check(ctx, t.plan, t.on, j)
+	if err != nil {
+		return err
+	}
+	if len(findings) > 0 {
+		return blocked(findings)
+	}
+	if err := a.confirm(plans.Render(t.plan) + "\nCarry this out?"); err != nil {
+		return err
+	}
+	return t.store.Create(ctx, t.plan)
 }
 
 // confirm asks before anything is written.

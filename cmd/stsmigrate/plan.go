@@ -62,7 +62,7 @@ func (a *app) makePlan(ctx context.Context, f planFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	findings, err := orchestrator.Check(ctx, p, on)
+	findings, err := orchestrator.Check(ctx, p, on, nil)
 	if err != nil {
 		return err
 	}
