@@ -35,15 +35,19 @@ func ordinalsKept(ctx context.Context, i inspection) ([]Finding, error) {
 		return nil, nil // no namespace; that check says so
 	}
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
-		return []Finding{{Object: object, Saw: "it refuses the set: " + err.Error(), Want: "it to accept a copy of the source's set",
-			Remedy: "remove what it objects to, or choose another destination"}}, nil
+		return []Finding{{
+			Object: object, Saw: "it refuses the set: " + err.Error(), Want: "it to accept a copy of the source's set",
+			Remedy: "remove what it objects to, or choose another destination",
+		}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	if got := plans.SliceOf(back).Start; got != i.plan.End() {
-		return []Finding{{Object: object, Saw: fmt.Sprintf("a trial set with ordinals.start %d came back with %d", i.plan.End(), got),
-			Want: "the field to be kept (Kubernetes 1.27 or newer)", Remedy: "upgrade the destination cluster"}}, nil
+		return []Finding{{
+			Object: object, Saw: fmt.Sprintf("a trial set with ordinals.start %d came back with %d", i.plan.End(), got),
+			Want: "the field to be kept (Kubernetes 1.27 or newer)", Remedy: "upgrade the destination cluster",
+		}}, nil
 	}
 	return nil, nil
 }
@@ -83,8 +87,10 @@ func unowned(_ context.Context, i inspection) ([]Finding, error) {
 			continue
 		}
 		if o := metav1.GetControllerOf(set); o != nil {
-			out = append(out, Finding{Object: i.name(side), Saw: fmt.Sprintf("it is controlled by %s %s", o.Kind, o.Name), Want: "no controller that would scale it back",
-				Remedy: "pause that operator for this set and take the owner reference off, or use the operator's own way to move"})
+			out = append(out, Finding{
+				Object: i.name(side), Saw: fmt.Sprintf("it is controlled by %s %s", o.Kind, o.Name), Want: "no controller that would scale it back",
+				Remedy: "pause that operator for this set and take the owner reference off, or use the operator's own way to move",
+			})
 		}
 	}
 	return out, nil
@@ -102,8 +108,10 @@ func unscaled(ctx context.Context, i inspection) ([]Finding, error) {
 		}
 		for _, h := range list.Items {
 			if t := h.Spec.ScaleTargetRef; t.Kind == "StatefulSet" && t.Name == ref.Name {
-				out = append(out, Finding{Object: i.name(side), Saw: "HorizontalPodAutoscaler " + h.Name + " scales it", Want: "no autoscaler",
-					Remedy: fmt.Sprintf("save it and delete it for the time of the move: kubectl -n %s delete hpa %s", ref.Namespace, h.Name)})
+				out = append(out, Finding{
+					Object: i.name(side), Saw: "HorizontalPodAutoscaler " + h.Name + " scales it", Want: "no autoscaler",
+					Remedy: fmt.Sprintf("save it and delete it for the time of the move: kubectl -n %s delete hpa %s", ref.Namespace, h.Name),
+				})
 			}
 		}
 	}
@@ -127,8 +135,10 @@ func budgetAlone(ctx context.Context, i inspection) ([]Finding, error) {
 	}
 	for _, p := range pods.Items {
 		if !metav1.IsControlledBy(&p, i.now.Set) {
-			return []Finding{{Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + p.Name, Want: "only pods of " + i.now.Set.Name,
-				Remedy: "narrow its selector, or give the other workload a budget of its own"}}, nil
+			return []Finding{{
+				Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + p.Name, Want: "only pods of " + i.now.Set.Name,
+				Remedy: "narrow its selector, or give the other workload a budget of its own",
+			}}, nil
 		}
 	}
 	return nil, nil
@@ -163,8 +173,10 @@ func claimsUnshared(ctx context.Context, i inspection) ([]Finding, error) {
 		for o := i.plan.Start; o < i.plan.End(); o++ {
 			for _, c := range i.plan.Claims {
 				if claim := i.plan.ClaimName(c.Template, o); p.Name != i.plan.Pod(o) && storage.Mounts(p, claim) {
-					out = append(out, Finding{Object: "claim " + claim, Saw: "pod " + p.Name + " mounts it too", Want: "no pod but " + i.plan.Pod(o),
-						Remedy: "wait for that pod or delete it (finished pods count as well)"})
+					out = append(out, Finding{
+						Object: "claim " + claim, Saw: "pod " + p.Name + " mounts it too", Want: "no pod but " + i.plan.Pod(o),
+						Remedy: "wait for that pod or delete it (finished pods count as well)",
+					})
 				}
 			}
 		}
@@ -177,8 +189,10 @@ func claimsUnshared(ctx context.Context, i inspection) ([]Finding, error) {
 func destinationFree(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
 	if s := i.now.Existing; s != nil && plans.SliceOf(s).Replicas != 0 {
-		out = append(out, Finding{Object: i.name(plans.Destination), Saw: "it has the ordinals " + plans.SliceOf(s).String(), Want: "no ordinals (replicas 0)",
-			Remedy: "scale it to 0, or choose another destination"})
+		out = append(out, Finding{
+			Object: i.name(plans.Destination), Saw: "it has the ordinals " + plans.SliceOf(s).String(), Want: "no ordinals (replicas 0)",
+			Remedy: "scale it to 0, or choose another destination",
+		})
 	}
 	ns := i.plan.Destination.Namespace
 	for o := i.plan.Start; o < i.plan.End(); o++ {
@@ -193,8 +207,10 @@ func destinationFree(ctx context.Context, i inspection) ([]Finding, error) {
 			name := i.plan.ClaimName(c.Template, o)
 			err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, &corev1.PersistentVolumeClaim{})
 			if err == nil {
-				out = append(out, Finding{Object: "claim " + ns + "/" + name, Saw: "it exists on the destination", Want: "the name to be free",
-					Remedy: "delete the claim if its data is not needed; the set would use it instead of the source's volume"})
+				out = append(out, Finding{
+					Object: "claim " + ns + "/" + name, Saw: "it exists on the destination", Want: "the name to be free",
+					Remedy: "delete the claim if its data is not needed; the set would use it instead of the source's volume",
+				})
 			} else if !apierrors.IsNotFound(err) {
 				return nil, err
 			}
@@ -212,13 +228,15 @@ func compatible(ctx context.Context, i inspection) ([]Finding, error) {
 	}
 	want, err := i.tryOut(ctx)
 	if err != nil {
-		return nil, nil // the check of the API server says so
+		return nil, nil //nolint:nilerr // the check ordinals-kept reports it
 	}
 	var out []Finding
 	differs := func(field string, a, b any) {
 		if !equality.Semantic.DeepEqual(a, b) {
-			out = append(out, Finding{Object: i.name(plans.Destination), Saw: "spec." + field + " differs from the source's", Want: "equal",
-				Remedy: "make them equal, or delete the destination set and let the plan create it"})
+			out = append(out, Finding{
+				Object: i.name(plans.Destination), Saw: "spec." + field + " differs from the source's", Want: "equal",
+				Remedy: "make them equal, or delete the destination set and let the plan create it",
+			})
 		}
 	}
 	differs("selector", have.Spec.Selector, want.Spec.Selector)
@@ -250,12 +268,16 @@ func dependenciesEqual(ctx context.Context, i inspection) ([]Finding, error) {
 			return nil, err
 		}
 		if s, ok := from.(*corev1.Secret); ok && s.Type == corev1.SecretTypeServiceAccountToken {
-			out = append(out, Finding{Object: d.String(), Saw: "it is a service account token of the source cluster", Want: "a Secret that means something elsewhere",
-				Remedy: "use a projected token in the pod template"})
+			out = append(out, Finding{
+				Object: d.String(), Saw: "it is a service account token of the source cluster", Want: "a Secret that means something elsewhere",
+				Remedy: "use a projected token in the pod template",
+			})
 		}
 		if from != nil && to != nil && !same(from, to) {
-			out = append(out, Finding{Object: d.String() + " in namespace " + i.plan.Destination.Namespace, Saw: "its content differs from the source's", Want: "equal, or absent",
-				Remedy: "make them equal, or delete that of the destination and let it be copied"})
+			out = append(out, Finding{
+				Object: d.String() + " in namespace " + i.plan.Destination.Namespace, Saw: "its content differs from the source's", Want: "equal, or absent",
+				Remedy: "make them equal, or delete that of the destination and let it be copied",
+			})
 		}
 	}
 	return out, nil

@@ -17,17 +17,17 @@ import (
 type Kind string
 
 const (
-	// Wrote: one write was sent. Its outcome is what the next look sees.
+	// Wrote means: one write was sent. Its outcome is what the next look sees.
 	Wrote Kind = "Wrote"
-	// Advanced: a step was seen to be finished.
+	// Advanced means: a step was seen to be finished.
 	Advanced Kind = "Advanced"
-	// Waiting: something is on its way in the cluster.
+	// Waiting means: something is on its way in the cluster.
 	Waiting Kind = "Waiting"
-	// Paused: a person asked for it, and no ordinal is in flight.
+	// Paused means: a person asked for it, and no ordinal is in flight.
 	Paused Kind = "Paused"
-	// Held: a person is needed; the reason says what for.
+	// Held means: a person is needed; the reason says what for.
 	Held Kind = "Held"
-	// Finished: the leg is at its end.
+	// Finished means: the leg is at its end.
 	Finished Kind = "Finished"
 )
 
@@ -89,16 +89,11 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	recorded := j.Done
 	j.Done = max(j.Done, e.passed)
 	step, began, more := j.Next(e.plan)
-	if !more {
+	switch {
+	case !more:
 		return e.finish(ctx, j, version)
-	}
-	if j.Paused && step.Boundary() && !began {
-		if j.Done > recorded { // nothing else will write it soon
-			if err := e.store.Save(ctx, j, version); err != nil {
-				return Progress{Step: step}, asAnswer(err)
-			}
-		}
-		return Progress{Kind: Paused, Step: step, Reason: "paused before " + step.ID()}, nil
+	case j.Paused && step.Boundary() && !began:
+		return e.pause(ctx, j, version, step, recorded)
 	}
 	sight, err := e.looks[step.Op](ctx, e.moment(j, step, began))
 	if err != nil {
@@ -113,15 +108,25 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	case plans.Foreign:
 		return e.hold(ctx, j, version, step, sight.Reason)
 	case plans.Before:
-		if !began || !j.Recorded(sight.Undo) {
-			j.Begin(e.plan, step, sight.Undo)
-			if err := e.store.Save(ctx, j, version); err != nil {
-				return Progress{Step: step}, asAnswer(err)
-			}
-		}
-		return Progress{Kind: Wrote, Step: step, Reason: sight.Reason}, asAnswer(sight.Write(ctx))
 	}
-	return Progress{}, fmt.Errorf("step %s: unknown standing %d", step.ID(), sight.Standing)
+	if !began {
+		j.Begin(e.plan, step, sight.Undo)
+		if err := e.store.Save(ctx, j, version); err != nil {
+			return Progress{Step: step}, asAnswer(err)
+		}
+	}
+	return Progress{Kind: Wrote, Step: step, Reason: sight.Reason}, asAnswer(sight.Write(ctx))
+}
+
+// pause ends the run before a step that has not begun. What has been passed is
+// recorded, since no next intent will carry it.
+func (e *Engine) pause(ctx context.Context, j *plans.Journal, version Version, step plans.Step, recorded int) (Progress, error) {
+	if j.Done > recorded {
+		if err := e.store.Save(ctx, j, version); err != nil {
+			return Progress{Step: step}, asAnswer(err)
+		}
+	}
+	return Progress{Kind: Paused, Step: step, Reason: "paused before " + e.StepOf(step)}, nil
 }
 
 func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.Moment {

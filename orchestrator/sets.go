@@ -125,7 +125,7 @@ func (w world) unsettled(side plans.Side, set *appsv1.StatefulSet) string {
 func writer(o client.Object, path ...string) string {
 	var last *metav1.ManagedFieldsEntry
 	for i, e := range o.GetManagedFields() {
-		if e.FieldsV1 == nil || !owns(e.FieldsV1.Raw, path) {
+		if e.FieldsV1 == nil || !owns(e.FieldsV1.GetRawBytes(), path) {
 			continue
 		}
 		if last == nil || e.Time != nil && last.Time != nil && last.Time.Before(e.Time) {

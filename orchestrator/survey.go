@@ -187,8 +187,10 @@ func unchanged(_ context.Context, i inspection) ([]Finding, error) {
 		return nil, err
 	}
 	if changed := i.plan.Seen.Changed(now); len(changed) > 0 {
-		return []Finding{{Object: "plan " + i.plan.Name, Saw: "changed since the plan was made: " + strings.Join(changed, ", "),
-			Want: "everything as it was", Remedy: "make a new plan with `stsmigrate plan`"}}, nil
+		return []Finding{{
+			Object: "plan " + i.plan.Name, Saw: "changed since the plan was made: " + strings.Join(changed, ", "),
+			Want: "everything as it was", Remedy: "make a new plan with `stsmigrate plan`",
+		}}, nil
 	}
 	return nil, nil
 }
@@ -198,8 +200,10 @@ func namespaceThere(ctx context.Context, i inspection) ([]Finding, error) {
 	name := i.plan.Destination.Namespace
 	err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Name: name}, &ns)
 	if apierrors.IsNotFound(err) {
-		return []Finding{{Object: "namespace " + name, Saw: "it does not exist on the destination", Want: "it to exist",
-			Remedy: "create it, with the labels and quotas it shall have"}}, nil
+		return []Finding{{
+			Object: "namespace " + name, Saw: "it does not exist on the destination", Want: "it to exist",
+			Remedy: "create it, with the labels and quotas it shall have",
+		}}, nil
 	}
 	if err == nil && ns.DeletionTimestamp != nil {
 		return []Finding{{Object: "namespace " + name, Saw: "it is being deleted", Want: "it to stay", Remedy: "choose another --to-namespace"}}, nil
@@ -214,9 +218,11 @@ func unmarked(_ context.Context, i inspection) ([]Finding, error) {
 		if set == nil {
 			continue
 		}
-		if s, ok := plans.Stamped(set); ok && !(i.taken && s.Plan == i.plan.ID) {
-			out = append(out, Finding{Object: i.name(side), Saw: "it is being moved by plan " + s.Plan, Want: "no plan to be at work on it",
-				Remedy: "finish that plan (`stsmigrate finalize`) or walk it back (`stsmigrate abort`)"})
+		if s, ok := plans.Stamped(set); ok && (!i.taken || s.Plan != i.plan.ID) {
+			out = append(out, Finding{
+				Object: i.name(side), Saw: "it is being moved by plan " + s.Plan, Want: "no plan to be at work on it",
+				Remedy: "finish that plan (`stsmigrate finalize`) or walk it back (`stsmigrate abort`)",
+			})
 		}
 	}
 	return out, nil

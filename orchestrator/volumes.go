@@ -162,8 +162,10 @@ func (i inspection) sameClass(ctx context.Context, name string) ([]Finding, erro
 		return nil, err
 	}
 	if a.Provisioner != b.Provisioner || !equality.Semantic.DeepEqual(a.Parameters, b.Parameters) {
-		return []Finding{{Saw: "StorageClass " + name + " has another provisioner or other parameters on the destination", Want: "one and the same storage backend",
-			Remedy: "volumes can be re-imported only from a backend that both clusters share"}}, nil
+		return []Finding{{
+			Saw: "StorageClass " + name + " has another provisioner or other parameters on the destination", Want: "one and the same storage backend",
+			Remedy: "volumes can be re-imported only from a backend that both clusters share",
+		}}, nil
 	}
 	return nil, nil
 }

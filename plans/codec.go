@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -90,8 +91,14 @@ func decode(raw []byte, kind string, into any) error {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 	}
-	if err := yaml.Unmarshal(raw, &head); err != nil {
-		return fmt.Errorf("not a %s: malformed YAML: %w", kind, err)
+	if !json.Valid(raw) { // the journal is JSON: it is read at every pass
+		var err error
+		if raw, err = yaml.YAMLToJSONStrict(raw); err != nil {
+			return fmt.Errorf("not a %s: malformed YAML: %w", kind, err)
+		}
+	}
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return fmt.Errorf("not a %s: %w", kind, err)
 	}
 	if head.Kind != kind {
 		return fmt.Errorf("kind is %q, expected %q", head.Kind, kind)
@@ -99,7 +106,9 @@ func decode(raw []byte, kind string, into any) error {
 	if head.APIVersion != APIVersion {
 		return fmt.Errorf("the %s is of version %q, this program reads %q: use the stsmigrate that made it", kind, head.APIVersion, APIVersion)
 	}
-	if err := yaml.UnmarshalStrict(raw, into); err != nil {
+	strict := json.NewDecoder(bytes.NewReader(raw))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(into); err != nil {
 		return fmt.Errorf("malformed %s: %w", kind, err)
 	}
 	return nil

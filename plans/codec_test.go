@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-func set(name string, start, replicas int32) *appsv1.StatefulSet {
+func set(start, replicas int32) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "set-uid"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set-uid"},
 		Spec:       appsv1.StatefulSetSpec{Replicas: &replicas, Ordinals: &appsv1.StatefulSetOrdinals{Start: start}},
 	}
 }
 
 func inputs() Inputs {
 	return Inputs{
-		Name: "web", ID: "abc", MaxUnavailable: 1, Set: set("web", 2, 3),
+		Name: "web", ID: "abc", MaxUnavailable: 1, Set: set(2, 3),
 		Source:      Ref{Cluster: "one", Context: "east", Namespace: "shop", Name: "web"},
 		Destination: Ref{Cluster: "two", Context: "west", Namespace: "shop", Name: "web"},
 	}
@@ -77,7 +77,7 @@ func TestBuildRefusesWhatCannotBeMoved(t *testing.T) {
 		want   string
 	}{
 		"one place":   {func(in *Inputs) { in.Destination.Cluster = "one" }, "both"},
-		"no replicas": {func(in *Inputs) { in.Set = set("web", 0, 0) }, "0 replicas"},
+		"no replicas": {func(in *Inputs) { in.Set = set(0, 0) }, "0 replicas"},
 		"bad name":    {func(in *Inputs) { in.Name = "Web!" }, "DNS label"},
 		"no budget":   {func(in *Inputs) { in.MaxUnavailable = 0 }, "budget is 0"},
 	}
@@ -94,14 +94,14 @@ func TestBuildRefusesWhatCannotBeMoved(t *testing.T) {
 
 func TestAChangedWorldIsNamed(t *testing.T) {
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{UID: "b"}}
-	was, err := Fingerprints(set("web", 2, 3), nil, budget)
+	was, err := Fingerprints(set(2, 3), nil, budget)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := was.Changed(was); got != nil {
 		t.Errorf("an unchanged world is reported as %v", got)
 	}
-	now, err := Fingerprints(set("web", 2, 4), set("web", 0, 0), nil)
+	now, err := Fingerprints(set(2, 4), set(0, 0), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestAChangedWorldIsNamed(t *testing.T) {
 // number of ordinals.
 func TestPlanAndJournalOfManyOrdinalsAreSmall(t *testing.T) {
 	in := inputs()
-	in.Set = set("web", 0, 10_000)
+	in.Set = set(0, 10_000)
 	p, err := Build(in)
 	if err != nil {
 		t.Fatal(err)

@@ -39,11 +39,11 @@ type Journal struct {
 type Outcome string
 
 const (
-	// Moved: every ordinal is on the destination; finalize or abort is next.
+	// Moved means: every ordinal is on the destination; finalize or abort is next.
 	Moved Outcome = "Moved"
-	// Finalized: the source is cleaned up. Nothing is left to do.
+	// Finalized means: the source is cleaned up. Nothing is left to do.
 	Finalized Outcome = "Finalized"
-	// Aborted: everything is back on the source. Nothing is left to do.
+	// Aborted means: everything is back on the source. Nothing is left to do.
 	Aborted Outcome = "Aborted"
 )
 

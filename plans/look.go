@@ -6,13 +6,13 @@ import "context"
 type Standing int
 
 const (
-	// Before: the step's write has not happened and may happen now.
+	// Before means: the step's write has not happened and may happen now.
 	Before Standing = iota
-	// During: on its way; nothing to do but wait.
+	// During means: on its way; nothing to do but wait.
 	During
-	// After: finished.
+	// After means: finished.
 	After
-	// Foreign: the world is neither as it was planned nor as we made it.
+	// Foreign means: the world is neither as it was planned nor as we made it.
 	Foreign
 )
 

@@ -36,15 +36,16 @@ func (v mover) hold(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 // take the claim, and with it the binding, when the owner goes. The StatefulSet
 // controller takes its own reference off once the retention policy is Retain.
 func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Sight {
+	var found *plans.Sight
 	for _, o := range claim.OwnerReferences {
-		if o.Kind == "StatefulSet" && o.Name == p.Source.Name || o.Kind == "Pod" {
-			s := plans.Wait(fmt.Sprintf("claim %s: waiting for the StatefulSet controller to take its owner reference off", claim.Name))
+		if (o.Kind != "StatefulSet" || o.Name != p.Source.Name) && o.Kind != "Pod" {
+			s := plans.Stop(fmt.Sprintf("claim %s is owned by %s %s, expected no owner: it would be deleted together with it; remove the owner reference", claim.Name, o.Kind, o.Name))
 			return &s
 		}
-		s := plans.Stop(fmt.Sprintf("claim %s is owned by %s %s, expected no owner: it would be deleted together with it; remove the owner reference", claim.Name, o.Kind, o.Name))
-		return &s
+		s := plans.Wait(fmt.Sprintf("claim %s: waiting for the StatefulSet controller to take its owner reference off", claim.Name))
+		found = &s
 	}
-	return nil
+	return found
 }
 
 // retain hands out the write that holds a volume, unless it is held already.

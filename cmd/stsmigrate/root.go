@@ -11,9 +11,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/klog/v2"
-
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the person's own kubeconfig may use any of them
+	"k8s.io/klog/v2"
 )
 
 // version is set when a release is built.
