@@ -1,0 +1,153 @@
+package pdb
+
+import (
+	"strings"
+	"testing"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// plan moves web[0..4] from shop to mall with d = 1 and the user's budget on the
+// source.
+func plan() *plans.Plan {
+	return &plans.Plan{
+		ID: "web-abc", Start: 0, Count: 5, MaxUnavailable: 1, Window: 1,
+		Source:      plans.Ref{Cluster: "one", Namespace: "shop", Name: "web"},
+		Destination: plans.Ref{Cluster: "one", Namespace: "mall", Name: "web"},
+		Budget:      plans.Budget{Source: "web", Destination: "web", SourceExisted: true},
+	}
+}
+
+type change func(*policyv1.PodDisruptionBudget)
+
+func budget(namespace string, changes ...change) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Generation: 3}}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	b.Status.ObservedGeneration = 3
+	for _, f := range changes {
+		f(b)
+	}
+	return b
+}
+
+func atLeast(n int32) change {
+	return func(b *policyv1.PodDisruptionBudget) { v := intstr.FromInt32(n); b.Spec.MinAvailable = &v }
+}
+
+func atMost(s string) change {
+	return func(b *policyv1.PodDisruptionBudget) { v := intstr.Parse(s); b.Spec.MaxUnavailable = &v }
+}
+
+func stamped(s string) change {
+	return func(b *policyv1.PodDisruptionBudget) {
+		b.Annotations = map[string]string{plans.StampAnnotation: s}
+	}
+}
+
+func unseen(b *policyv1.PodDisruptionBudget) { b.Status.ObservedGeneration = 2 }
+
+func evicting(b *policyv1.PodDisruptionBudget) {
+	b.Status.DisruptedPods = map[string]metav1.Time{"web-1": {}}
+}
+
+func moment(op plans.Op) plans.Moment {
+	return plans.Moment{
+		Step:  plans.Step{Seq: 20, Op: op, Ordinal: 4, From: plans.Source},
+		Stamp: plans.Stamp{Plan: "web-abc", Epoch: 1, Seq: 20},
+	}
+}
+
+func TestBudgets(t *testing.T) {
+	ours := stamped("web-abc/1/9")
+	tests := []struct {
+		name   string
+		op     plans.Op
+		world  []client.Object
+		want   plans.Standing
+		reason string
+	}{
+		{"tighten takes the unit from the user's budget first", plans.Tighten, []client.Object{budget("shop", atMost("30%"))}, plans.Before, "source: PodDisruptionBudget web: maxUnavailable 30% -> minAvailable 5"},
+		{"then makes the other side's, allowing nothing", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours)}, plans.Before, "destination: create PodDisruptionBudget web: maxUnavailable 0"},
+		{"then waits for the controller", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours, unseen), budget("mall", atMost("0"), ours)}, plans.During, "waiting for the disruption controller"},
+		{"then for evictions that were granted", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours, evicting), budget("mall", atMost("0"), ours)}, plans.During, "eviction of pod web-1"},
+		{"and is done", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours)}, plans.After, ""},
+		{"relax gives the unit to the larger side", plans.Relax, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours)}, plans.Before, "source: PodDisruptionBudget web: minAvailable 5 -> minAvailable 3"},
+		{"relax lowers one before it raises the other", plans.Relax, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("1"), ours)}, plans.Before, "destination: PodDisruptionBudget web: maxUnavailable 1 -> maxUnavailable 0"},
+		{"relax waits for what it lowered before it raises", plans.Relax, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours, unseen)}, plans.During, "waiting for the disruption controller"},
+		{"stops when the user's budget was deleted", plans.Tighten, nil, plans.Foreign, "was deleted by somebody else"},
+		{"stops at a budget that a stranger made", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("2"))}, plans.Foreign, "made by somebody else"},
+		{"stops behind a later stamp", plans.Tighten, []client.Object{budget("shop", atMost("1"), stamped("web-abc/1/21"))}, plans.Foreign, "another process"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithObjects(tt.world...).Build()
+			s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c})[tt.op](t.Context(), moment(tt.op))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Standing != tt.want || !strings.Contains(s.Reason, tt.reason) {
+				t.Errorf("got %s (%s), expected %s (%s)", s.Standing, s.Reason, tt.want, tt.reason)
+			}
+		})
+	}
+}
+
+func TestTheUsersSpecIsSavedBeforeTheFirstWrite(t *testing.T) {
+	c := fake.NewClientBuilder().WithObjects(budget("shop", atMost("30%"))).Build()
+	s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c})[plans.Tighten](t.Context(), moment(plans.Tighten))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := s.Undo.Saved.Budgets[plans.Source]
+	if Words(saved) != "maxUnavailable 30%" || len(s.Undo.Saved.Budgets) != 1 {
+		t.Errorf("saved %v", s.Undo.Saved.Budgets)
+	}
+}
+
+func TestRestore(t *testing.T) {
+	user := budget("shop", atMost("30%")).Spec
+	saved := plans.Saved{Budgets: map[plans.Side]policyv1.PodDisruptionBudgetSpec{plans.Source: user}}
+	ours := stamped("web-abc/1/9")
+	tests := []struct {
+		name  string
+		from  plans.Side // the side that ends up without the ordinals
+		saved plans.Saved
+		world []client.Object
+		// what is left of each, or "" for gone
+		source, destination string
+	}{
+		{"after a move both are the user's", plans.Source, saved, []client.Object{budget("shop", atLeast(0), ours), budget("mall", atMost("1"), ours)}, "maxUnavailable 30%", "maxUnavailable 30%"},
+		{"after a walk back ours is gone", plans.Destination, saved, []client.Object{budget("shop", atMost("1"), ours), budget("mall", atLeast(0), ours)}, "maxUnavailable 30%", ""},
+		{"a user's budget that was only marked is only unmarked", plans.Destination, plans.Saved{}, []client.Object{budget("shop", atMost("30%"), ours)}, "maxUnavailable 30%", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithObjects(tt.world...).Build()
+			m := moment(plans.Thaw)
+			m.From, m.Saved = tt.from, tt.saved
+			look := Restore(plan(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c})
+			s, err := look(t.Context(), m)
+			for ; err == nil && s.Standing == plans.Before; s, err = look(t.Context(), m) {
+				if err := s.Write(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err != nil || s.Standing != plans.After {
+				t.Fatalf("%s (%s), %v", s.Standing, s.Reason, err)
+			}
+			for namespace, want := range map[string]string{"shop": tt.source, "mall": tt.destination} {
+				var b policyv1.PodDisruptionBudget
+				err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "web"}, &b)
+				if want == "" && err == nil || want != "" && (err != nil || Words(b.Spec) != want || len(b.Annotations) != 0) {
+					t.Errorf("%s: %s %v, %v; expected %q", namespace, Words(b.Spec), b.Annotations, err, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,278 @@
+package storage
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+const disk = "disk.example.com^vol-1"
+
+func rebind() *plans.Plan {
+	return &plans.Plan{
+		ID: "web-abc", Start: 0, Count: 5,
+		Source:      plans.Ref{Cluster: "one", Namespace: "shop", Name: "web"},
+		Destination: plans.Ref{Cluster: "one", Namespace: "mall", Name: "web"},
+		Claims:      []plans.ClaimMove{{Template: "data", Mode: plans.Rebind}},
+	}
+}
+
+// claimIn is the bound claim of ordinal 4 in a namespace.
+func claimIn(namespace string, uid types.UID, change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data-web-4", UID: uid}}
+	c.Spec.VolumeName = "pv-1"
+	c.Status.Phase = corev1.ClaimBound
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+// volume is the volume behind it, held by the plan.
+func volume(namespace string, uid types.UID, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	manifest, err := Manifest(claimIn("shop", "old"))
+	if err != nil {
+		panic(err)
+	}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", Annotations: map[string]string{
+		plans.StampAnnotation: "web-abc/1/2", plans.PolicyAnnotation: "Delete", plans.ClaimAnnotation: manifest,
+	}}}
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "vol-1"}
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	ref := RefTo(namespace, "data-web-4", uid)
+	pv.Spec.ClaimRef = &ref
+	pv.Status.Phase = corev1.VolumeReleased
+	for _, f := range change {
+		f(pv)
+	}
+	return pv
+}
+
+func marked(stamp string) func(*corev1.PersistentVolumeClaim) {
+	return func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{plans.StampAnnotation: stamp} }
+}
+
+func node(ready corev1.ConditionStatus, used ...corev1.UniqueVolumeName) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+	n.Status.VolumesInUse = used
+	return n
+}
+
+func pod(name string, uid types.UID, claims ...string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid}}
+	for _, c := range claims {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c},
+		}})
+	}
+	return p
+}
+
+func attachment() *storagev1.VolumeAttachment {
+	name := "pv-1"
+	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va-1"}, Spec: storagev1.VolumeAttachmentSpec{
+		NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name},
+	}}
+}
+
+// at is the moment of a step of ordinal 4 on its way from source to destination.
+func at(op plans.Op, change ...func(*plans.Moment)) plans.Moment {
+	m := plans.Moment{
+		Step: plans.Step{Seq: 20, Op: op, Ordinal: 4, From: plans.Source}, Began: true,
+		Stamp: plans.Stamp{Plan: "web-abc", Epoch: 1, Seq: 20},
+		Flight: &plans.Flight{Ordinal: 4, From: plans.Source, Pod: "pod-uid", Node: "n1",
+			Volumes: []plans.Volume{{Template: "data", Claim: "old", Name: "pv-1", Handle: disk}}},
+	}
+	for _, f := range change {
+		f(&m)
+	}
+	return m
+}
+
+func notBegun(m *plans.Moment) { m.Began = false }
+
+type row struct {
+	name   string
+	moment plans.Moment
+	world  []client.Object
+	want   plans.Standing
+	reason string
+	// then looks at the world after the write, for Before.
+	then func(*testing.T, client.Client)
+}
+
+func check(t *testing.T, rows []row) {
+	t.Helper()
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithObjects(r.world...).Build()
+			on := map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}
+			s, err := Looks(rebind(), on)[r.moment.Op](t.Context(), r.moment)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Standing != r.want || !strings.Contains(s.Reason, r.reason) {
+				t.Fatalf("got %s (%s), expected %s (%s)", s.Standing, s.Reason, r.want, r.reason)
+			}
+			if r.then == nil {
+				return
+			}
+			if err := s.Write(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.then(t, c)
+		})
+	}
+}
+
+func theVolume(t *testing.T, c client.Client) *corev1.PersistentVolume {
+	t.Helper()
+	var pv corev1.PersistentVolume
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "pv-1"}, &pv); err != nil {
+		t.Fatal(err)
+	}
+	return &pv
+}
+
+func TestHold(t *testing.T) {
+	free := func(pv *corev1.PersistentVolume) {
+		pv.Annotations, pv.Status.Phase = nil, corev1.VolumeBound
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	}
+	owner := func(kind, name string) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) {
+			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: "o"}}
+		}
+	}
+	check(t, []row{
+		{name: "saves policy and claim and sets Retain in one write", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", free)},
+			want: plans.Before, reason: "Delete -> Retain", then: func(t *testing.T, c client.Client) {
+				pv := theVolume(t, c)
+				if pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain || pv.Annotations[plans.PolicyAnnotation] != "Delete" || !strings.Contains(pv.Annotations[plans.ClaimAnnotation], "data-web-4") {
+					t.Errorf("policy %s, annotations %v", pv.Spec.PersistentVolumeReclaimPolicy, pv.Annotations)
+				}
+			}},
+		{name: "is done when held", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old"), volume("shop", "old")}, want: plans.After},
+		{name: "waits for the owner reference of the set to go", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old", owner("StatefulSet", "web")), volume("shop", "old")}, want: plans.During, reason: "owner reference"},
+		{name: "stops at an owner that is a stranger", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old", owner("Backup", "b")), volume("shop", "old")}, want: plans.Foreign, reason: "owned by Backup b"},
+		{name: "stops at a claim that is missing", moment: at(plans.Hold), want: plans.Foreign, reason: "does not exist"},
+		{name: "stops at a binding of one side only", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old"), volume("shop", "other")}, want: plans.Foreign, reason: "do not name each other"},
+	})
+}
+
+func TestVacate(t *testing.T) {
+	terminating := pod("web-4", "pod-uid")
+	check(t, []row{
+		{name: "waits for the pod", moment: at(plans.Vacate), world: []client.Object{terminating}, want: plans.During, reason: "terminating"},
+		{name: "stops at another pod of that name", moment: at(plans.Vacate), world: []client.Object{pod("web-4", "another")}, want: plans.Foreign, reason: "made again"},
+		{name: "does not believe a node that is gone", moment: at(plans.Vacate), want: plans.Foreign, reason: "no longer exists"},
+		{name: "does not believe a node that is not Ready", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionUnknown)}, want: plans.During, reason: "may still run"},
+		{name: "waits while the node uses the volume", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue, "kubernetes.io/csi/"+disk)}, want: plans.During, reason: "in use"},
+		{name: "waits for the attachment", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), attachment()}, want: plans.During, reason: "VolumeAttachment va-1"},
+		{name: "is done when all is proven", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue)}, want: plans.After},
+		{name: "stops when the journal does not know the pod", moment: at(plans.Vacate, func(m *plans.Moment) { m.Flight = nil }), want: plans.Foreign, reason: "does not know"},
+	})
+}
+
+func TestRelease(t *testing.T) {
+	policy := func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	}
+	bound := func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }
+	labelled := func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"team": "a"} }
+	check(t, []row{
+		{name: "deletes the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound)}, want: plans.Before, reason: "delete claim data-web-4",
+			then: func(t *testing.T, c client.Client) {
+				if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "data-web-4"}, &corev1.PersistentVolumeClaim{}); client.IgnoreNotFound(err) != nil || err == nil {
+					t.Errorf("the claim is still there: %v", err)
+				}
+			}},
+		{name: "saves a claim that has changed before it deletes it", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old", labelled), volume("shop", "old", bound)}, want: plans.Before, reason: "reclaim policy",
+			then: func(t *testing.T, c client.Client) {
+				if pv := theVolume(t, c); !strings.Contains(pv.Annotations[plans.ClaimAnnotation], "team") {
+					t.Errorf("saved claim: %s", pv.Annotations[plans.ClaimAnnotation])
+				}
+			}},
+		{name: "stops when the volume is not Retain", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound, policy)}, want: plans.Foreign, reason: "expected Retain"},
+		{name: "waits for pods that mount the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound), pod("backup", "b", "data-web-4")}, want: plans.During, reason: "mounted by pod backup"},
+		{name: "stops at another claim of that name", moment: at(plans.Release), world: []client.Object{claimIn("shop", "new"), volume("shop", "old")}, want: plans.Foreign, reason: "another object"},
+		{name: "stops when somebody else deleted the claim", moment: at(plans.Release, notBegun), world: []client.Object{volume("shop", "old")}, want: plans.Foreign, reason: "deleted by somebody else"},
+		{name: "waits for the binder", moment: at(plans.Release), world: []client.Object{volume("shop", "old", bound)}, want: plans.During, reason: "waiting for the binder"},
+		{name: "is done when the volume is Released", moment: at(plans.Release), world: []client.Object{volume("shop", "old")}, want: plans.After},
+		{name: "stops behind a later stamp", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old", marked("web-abc/2/1")), volume("shop", "old")}, want: plans.Foreign, reason: "another process"},
+	})
+}
+
+func TestReserve(t *testing.T) {
+	empty := func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }
+	check(t, []row{
+		{name: "points the volume at the new claim in one write", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old")}, want: plans.Before, reason: "claimRef shop/data-web-4 -> mall/data-web-4",
+			then: func(t *testing.T, c client.Client) {
+				if ref := theVolume(t, c).Spec.ClaimRef; ref == nil || ref.Namespace != "mall" || ref.Name != "data-web-4" || ref.UID != "" {
+					t.Errorf("claimRef is %v", ref)
+				}
+			}},
+		{name: "stops while the old claim exists", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old"), claimIn("shop", "old")}, want: plans.Foreign, reason: "exists again"},
+		{name: "stops at an empty claimRef", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old", empty)}, want: plans.Foreign, reason: "empty claimRef"},
+		{name: "stops at a claimRef of a stranger", moment: at(plans.Reserve), world: []client.Object{volume("elsewhere", "x")}, want: plans.Foreign, reason: "expected one of this migration"},
+		{name: "takes the UID of a claim that is gone out", moment: at(plans.Reserve), world: []client.Object{volume("mall", "gone")}, want: plans.Before, reason: "claimRef mall/data-web-4"},
+		{name: "is done without a UID", moment: at(plans.Reserve), world: []client.Object{volume("mall", "")}, want: plans.After},
+		{name: "is done with the UID of the claim", moment: at(plans.Reserve), world: []client.Object{volume("mall", "new"), claimIn("mall", "new")}, want: plans.After},
+		{name: "stops when the volume is gone", moment: at(plans.Reserve), want: plans.Foreign, reason: "is gone"},
+	})
+}
+
+func TestClaim(t *testing.T) {
+	pending := func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }
+	other := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }
+	check(t, []row{
+		{name: "makes the claim for its volume", moment: at(plans.Claim), world: []client.Object{volume("mall", "")}, want: plans.Before, reason: "create claim data-web-4",
+			then: func(t *testing.T, c client.Client) {
+				var claim corev1.PersistentVolumeClaim
+				if err := c.Get(t.Context(), client.ObjectKey{Namespace: "mall", Name: "data-web-4"}, &claim); err != nil || claim.Spec.VolumeName != "pv-1" {
+					t.Errorf("claim for %q, %v", claim.Spec.VolumeName, err)
+				}
+			}},
+		{name: "waits until it is bound", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new", marked("web-abc/1/20"), pending)}, want: plans.During, reason: "Pending"},
+		{name: "is done when both name each other", moment: at(plans.Claim), world: []client.Object{volume("mall", "new"), claimIn("mall", "new", marked("web-abc/1/20"))}, want: plans.After},
+		{name: "stops at a claim of a stranger", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new")}, want: plans.Foreign, reason: "made by somebody else"},
+		{name: "stops at a claim for another volume", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new", marked("web-abc/1/20"), other)}, want: plans.Foreign, reason: `names volume "pv-2"`},
+		{name: "does not make the claim for a volume that is promised to another", moment: at(plans.Claim), world: []client.Object{volume("elsewhere", "x")}, want: plans.Foreign, reason: "no longer promised"},
+	})
+}
+
+// A write that conflicts leaves the world to the next look.
+func TestAWritePreparedAgainstAnOlderVolumeIsTurnedAway(t *testing.T) {
+	c := fake.NewClientBuilder().WithObjects(volume("shop", "old")).Build()
+	on := map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}
+	s, err := Looks(rebind(), on)[plans.Reserve](t.Context(), at(plans.Reserve))
+	if err != nil || s.Standing != plans.Before {
+		t.Fatalf("%s, %v", s.Standing, err)
+	}
+	touch(t, c)
+	if err := s.Write(t.Context()); err == nil {
+		t.Fatal("the write went through")
+	}
+	if ref := theVolume(t, c).Spec.ClaimRef; ref.Namespace != "shop" {
+		t.Errorf("claimRef names %s", ref.Namespace)
+	}
+}
+
+func touch(t *testing.T, c client.Client) {
+	t.Helper()
+	pv := theVolume(t, c)
+	pv.Labels = map[string]string{"touched": "yes"}
+	if err := c.Update(context.WithoutCancel(t.Context()), pv); err != nil {
+		t.Fatal(err)
+	}
+}
