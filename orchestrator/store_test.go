@@ -1,0 +1,108 @@
+package orchestrator
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func planNamed(t *testing.T, id string) *plans.Plan {
+	t.Helper()
+	replicas := int32(3)
+	p, err := plans.Build(plans.Inputs{
+		Name: "web", ID: id, MaxUnavailable: 1,
+		Source:      plans.Ref{Cluster: "one", Namespace: "shop", Name: "web"},
+		Destination: plans.Ref{Cluster: "one", Namespace: "mall", Name: "web"},
+		Set:         &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
+	store, p := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planNamed(t, "abc")
+	if _, err := store.Plan(t.Context()); !errors.As(err, new(ErrNoPlan)) {
+		t.Errorf("an absent plan is %v", err)
+	}
+	for range 2 { // again, as after a death in the middle
+		if err := store.Create(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Create(t.Context(), planNamed(t, "xyz")); err == nil || !strings.Contains(err.Error(), "another plan named web") {
+		t.Errorf("another plan of the same name: %v", err)
+	}
+	j, seen, err := store.Journal(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Begun = 1
+	if err := store.Save(t.Context(), j, seen); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Save(t.Context(), j, seen); !apierrors.IsConflict(err) {
+		t.Errorf("a journal that has moved was overwritten: %v", err)
+	}
+}
+
+func TestAStoredPlanIsImmutable(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	store := NewStore(c, "mall", "web")
+	if err := store.Create(t.Context(), planNamed(t, "abc")); err != nil {
+		t.Fatal(err)
+	}
+	var cm corev1.ConfigMap
+	if err := c.Get(t.Context(), store.planMap(), &cm); err != nil || cm.Immutable == nil || !*cm.Immutable {
+		t.Errorf("immutable is %v, %v", cm.Immutable, err)
+	}
+}
+
+func TestTheWriterOfAFieldIsNamed(t *testing.T) {
+	fields := func(s string) *metav1.FieldsV1 { return metav1.NewFieldsV1(s) }
+	set := &appsv1.StatefulSet{}
+	set.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "helm", Operation: "Update", FieldsV1: fields(`{"f:spec":{"f:template":{}}}`)},
+		{Manager: "autoscaler", Operation: "Update", Subresource: "scale", FieldsV1: fields(`{"f:spec":{"f:replicas":{}}}`)},
+	}
+	if got := writer(set, "spec", "replicas"); got != "autoscaler (Update of scale)" {
+		t.Errorf("got %q", got)
+	}
+	if got := writer(&appsv1.StatefulSet{}, "spec", "replicas"); got != "somebody" {
+		t.Errorf("without managedFields: %q", got)
+	}
+}
+
+func TestDeparture(t *testing.T) {
+	p := planNamed(t, "abc")
+	tests := map[string]struct {
+		from    plans.Journal
+		course  plans.Course
+		refusal string
+	}{
+		"abort of a move":            {plans.Journal{Leg: plans.Leg{Course: plans.Move, First: 1}}, plans.Return, ""},
+		"abort of a complete move":   {plans.Journal{Leg: plans.Leg{Course: plans.Move, First: 1}, Outcome: plans.Moved}, plans.Return, ""},
+		"finalize too early":         {plans.Journal{Leg: plans.Leg{Course: plans.Move, First: 1}}, plans.Clean, "not complete"},
+		"finalize of a move":         {plans.Journal{Leg: plans.Leg{Course: plans.Move, First: 1}, Outcome: plans.Moved}, plans.Clean, ""},
+		"abort while finalizing":     {plans.Journal{Leg: plans.Leg{Course: plans.Clean, First: 9}}, plans.Return, "can no longer be walked back"},
+		"finalize while walked back": {plans.Journal{Leg: plans.Leg{Course: plans.Return, First: 9}}, plans.Clean, "being walked back"},
+		"anything after the end":     {plans.Journal{Leg: plans.Leg{Course: plans.Return, First: 9}, Outcome: plans.Aborted}, plans.Return, "has ended"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := Departure(p, &tt.from, tt.course)
+			if (tt.refusal == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.refusal) {
+				t.Errorf("got %v, expected %q", err, tt.refusal)
+			}
+		})
+	}
+}
