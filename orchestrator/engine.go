@@ -67,6 +67,9 @@ func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 	}
 	maps.Copy(looks, storage.Looks(p, on))
 	maps.Copy(looks, pdb.Looks(p, on))
+	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
+		looks[op] = w.outside(looks[op])
+	}
 	return &Engine{plan: p, store: store, on: on, looks: looks}
 }
 
@@ -109,13 +112,31 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 		return e.hold(ctx, j, version, step, sight.Reason)
 	case plans.Before:
 	}
-	if !began {
+	return e.write(ctx, j, version, began, step, sight)
+}
+
+// write sends the write of a look, once its intent and the old values it destroys
+// are in the journal. The journal must be as it was read, also AFTER the look: a
+// later process may have taken its stamps off again, and what this one saw then
+// would carry no sign of it (S9). A Save finds that out by its version.
+func (e *Engine) write(ctx context.Context, j *plans.Journal, seen Version, began bool, step plans.Step, sight plans.Sight) (Progress, error) {
+	if began && j.Recorded(sight.Undo) {
+		if _, now, err := e.store.Journal(ctx, e.plan); err != nil {
+			return Progress{Step: step}, err
+		} else if now != seen {
+			return movedOn(step), nil
+		}
+	} else {
 		j.Begin(e.plan, step, sight.Undo)
-		if err := e.store.Save(ctx, j, version); err != nil {
+		if err := e.store.Save(ctx, j, seen); err != nil {
 			return Progress{Step: step}, asAnswer(err)
 		}
 	}
 	return Progress{Kind: Wrote, Step: step, Reason: sight.Reason}, asAnswer(sight.Write(ctx))
+}
+
+func movedOn(step plans.Step) Progress {
+	return Progress{Kind: Wrote, Step: step, Reason: "the journal has moved; looking again"}
 }
 
 // pause ends the run before a step that has not begun. What has been passed is
@@ -152,7 +173,7 @@ func (e *Engine) hold(ctx context.Context, j *plans.Journal, seen Version, step 
 		return Progress{Step: step}, err
 	}
 	if now != seen {
-		return Progress{Kind: Wrote, Step: step, Reason: "the journal has moved; looking again"}, nil
+		return movedOn(step), nil
 	}
 	if j.Held != reason {
 		j.Held = reason

@@ -218,6 +218,9 @@ func (w world) thawLoser(ctx context.Context, m plans.Moment) (plans.Sight, erro
 	if err != nil || set == nil || set.DeletionTimestamp != nil || !m.Stamp.Mine(set) {
 		return plans.Done(), err
 	}
+	if m.From == plans.Source || !w.plan.Existed() {
+		return w.retire(ctx, m) // made by a process that was late, after Retire
+	}
 	next := set.DeepCopy()
 	if s := m.Saved.Slice; s != nil {
 		next.Spec.Replicas = &s.Replicas

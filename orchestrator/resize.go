@@ -31,6 +31,9 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		}
 		return plans.Done(), nil
 	case w.plan.Slice(m.From, m.Ordinal, true):
+		if written(m, set) {
+			return plans.Stop(w.again(m.From, set, m.Ordinal)), nil
+		}
 		if why, err := w.othersUp(ctx, m, set); err != nil || why != "" {
 			return plans.Wait(why), err
 		}
@@ -92,6 +95,9 @@ func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	}
 	switch plans.SliceOf(set) {
 	case w.plan.Slice(m.To(), m.Ordinal, false):
+		if written(m, set) {
+			return w.strange(m.To(), set, m.Ordinal), nil
+		}
 		if why, err := w.otherHas(ctx, m); err != nil || why != "" {
 			return plans.Stop(why), err
 		}
@@ -114,13 +120,41 @@ func (w world) otherHas(ctx context.Context, m plans.Moment) (string, error) {
 		return "", err
 	}
 	if other != nil && plans.SliceOf(other).Has(m.Ordinal) {
-		return fmt.Sprintf("StatefulSet %s has ordinal %d in its range again (%s, written by %s); take it out", w.plan.On(m.From), m.Ordinal, plans.SliceOf(other), writer(other, "spec", "replicas")), nil
+		return w.again(m.From, other, m.Ordinal), nil
 	}
 	pod, err := w.pod(ctx, m.From, m.Ordinal)
 	if err != nil || pod == nil {
 		return "", err
 	}
 	return fmt.Sprintf("pod %s of %s exists again; delete it", pod.Name, w.plan.On(m.From)), nil
+}
+
+// written says whether the step that is looked at has already written the set, in
+// this very epoch. A range as it was before that step is then somebody else's
+// doing (S12).
+func written(m plans.Moment, set *appsv1.StatefulSet) bool {
+	have, ok := plans.Stamped(set)
+	return ok && have == m.Stamp
+}
+
+// again reports an ordinal in the range that it was taken out of.
+func (w world) again(side plans.Side, set *appsv1.StatefulSet, ordinal int32) string {
+	return fmt.Sprintf("StatefulSet %s has ordinal %d in its range again (%s, written by %s); take it out", w.plan.On(side), ordinal, plans.SliceOf(set), writer(set, "spec", "replicas"))
+}
+
+// outside keeps a look away from an ordinal that the side which let go of it has
+// in its range again: its pod and its claims are not ours to touch then (S6).
+func (w world) outside(look plans.Look) plans.Look {
+	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		set, err := w.set(ctx, m.From)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if set != nil && plans.SliceOf(set).Has(m.Ordinal) {
+			return plans.Stop(w.again(m.From, set, m.Ordinal)), nil
+		}
+		return look(ctx, m)
+	}
 }
 
 // arrived waits until the pod is available where it has arrived.

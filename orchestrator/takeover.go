@@ -173,12 +173,16 @@ func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, x exposed) error 
 			return fmt.Errorf("reading %s on the %s: %w", key, x.side, err)
 		}
 		have, marked := plans.Stamped(x.object)
+		now, _, err := e.store.Journal(ctx, e.plan) // AFTER the object: a later process may have taken its stamp off again
+		if err != nil {
+			return err
+		}
 		switch {
 		case !marked && !x.known(x.object):
 			return nil
 		case marked && have.Plan != stamp.Plan:
 			return fmt.Errorf("%s on the %s %s", key, x.side, stamp.Barred(x.object))
-		case marked && have.Epoch > stamp.Epoch:
+		case now.Epoch != stamp.Epoch, marked && have.Epoch > stamp.Epoch:
 			return fmt.Errorf("another process took plan %s over at the same moment", stamp.Plan)
 		}
 		stamp.Put(x.object)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +36,11 @@ func Restore(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 // budgets. After: the disruption controller has seen it, and no eviction that
 // it granted earlier is still to come (it may take two minutes to arrive).
 func (k keeper) tighten(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	if m.Turned {
+		if why, err := k.leaving(ctx, m); err != nil || why != "" {
+			return plans.Wait(why), err
+		}
+	}
 	s, found, err := k.bring(ctx, m, k.plan.MaxUnavailable-k.plan.Window, true)
 	if err != nil || s.Standing != plans.After {
 		return s, err
@@ -45,6 +51,32 @@ func (k keeper) tighten(ctx context.Context, m plans.Moment) (plans.Sight, error
 		}
 	}
 	return plans.Done(), nil
+}
+
+// leaving gives the reason why the side that gets the ordinal back cannot be
+// bounded by its replicas yet: the plan was turned round while its set had let go
+// of the pod and not deleted it. Such a pod counts as healthy, and maxUnavailable
+// would allow one eviction too many.
+func (k keeper) leaving(ctx context.Context, m plans.Moment) (string, error) {
+	ref := k.plan.On(m.To())
+	var set appsv1.StatefulSet
+	var pod corev1.Pod
+	for _, read := range []struct {
+		name string
+		into client.Object
+	}{{ref.Name, &set}, {k.plan.Pod(m.Ordinal), &pod}} {
+		err := k.on[m.To()].Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: read.name}, read.into)
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("reading %s of %s: %w", read.name, ref, err)
+		}
+	}
+	if plans.SliceOf(&set).Has(m.Ordinal) || pod.DeletionTimestamp != nil {
+		return "", nil
+	}
+	return fmt.Sprintf("pod %s of %s: waiting for the StatefulSet controller to delete it, as it was told before the plan was turned round", pod.Name, ref), nil
 }
 
 // relax divides the whole budget over the new split.
@@ -133,11 +165,24 @@ func (k keeper) foreign(m plans.Moment, side plans.Side, b *policyv1.PodDisrupti
 	_, saved := m.Saved.Budgets[side]
 	switch {
 	case b == nil && (existed || saved):
-		return fmt.Sprintf("PodDisruptionBudget %s of %s was deleted by somebody else; make it again, or abort", name, k.plan.On(side))
+		return fmt.Sprintf("PodDisruptionBudget %s of %s was deleted by somebody else; make it again", name, k.plan.On(side))
 	case b != nil && !existed && !m.Stamp.Mine(b):
 		return fmt.Sprintf("PodDisruptionBudget %s of %s was made by somebody else since the plan was made; delete it, or make a new plan", name, k.plan.On(side))
 	}
-	return ""
+	return k.edited(side, b)
+}
+
+// edited gives the reason why a budget does not ask for what we last made it ask
+// for (S12).
+func (k keeper) edited(side plans.Side, b *policyv1.PodDisruptionBudget) string {
+	if b == nil {
+		return ""
+	}
+	ours, ok := b.Annotations[plans.BudgetAnnotation]
+	if !ok || ours == Words(b.Spec) {
+		return ""
+	}
+	return fmt.Sprintf("PodDisruptionBudget %s of %s was changed by somebody else to %s; set it back to %s", b.Name, k.plan.On(side), Words(b.Spec), ours)
 }
 
 func (k keeper) read(ctx context.Context, side plans.Side) (*policyv1.PodDisruptionBudget, error) {
@@ -171,9 +216,15 @@ func (k keeper) write(m plans.Moment, side plans.Side, found map[plans.Side]*pol
 	}
 	next := b.DeepCopy()
 	next.Spec.MinAvailable, next.Spec.MaxUnavailable = spec.MinAvailable, spec.MaxUnavailable
-	m.Stamp.Put(next)
+	sign(m, next)
 	return plans.Write(fmt.Sprintf("%s: PodDisruptionBudget %s: %s -> %s", side, b.Name, Words(b.Spec), Words(spec)),
 		undo, func(ctx context.Context) error { return k.on[side].Update(ctx, next) })
+}
+
+// sign stamps a budget and notes on it what it was made to ask for.
+func sign(m plans.Moment, b *policyv1.PodDisruptionBudget) {
+	m.Stamp.Put(b)
+	b.Annotations[plans.BudgetAnnotation] = Words(b.Spec)
 }
 
 // create makes a budget where there is none: on the destination like the user's
@@ -196,7 +247,7 @@ func (k keeper) create(ctx context.Context, m plans.Moment, side plans.Side, spe
 		next.Spec.Selector = set.Spec.Selector
 	}
 	next.Spec.MinAvailable, next.Spec.MaxUnavailable = spec.MinAvailable, spec.MaxUnavailable
-	m.Stamp.Put(next)
+	sign(m, next)
 	return k.on[side].Create(ctx, next)
 }
 
@@ -235,6 +286,9 @@ func (k keeper) restore(ctx context.Context, m plans.Moment) (plans.Sight, error
 		}
 		if why := m.Stamp.Barred(b); why != "" {
 			return plans.Stop(fmt.Sprintf("PodDisruptionBudget %s of %s %s", b.Name, k.plan.On(side), why)), nil
+		}
+		if why := k.edited(side, b); why != "" {
+			return plans.Stop(why), nil
 		}
 		next := b.DeepCopy()
 		plans.Unmark(next)

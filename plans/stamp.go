@@ -17,6 +17,9 @@ const (
 	// ClaimAnnotation on a PersistentVolume is the whole manifest of the claim
 	// of the source.
 	ClaimAnnotation = "stsmigrate.dev/claim"
+	// BudgetAnnotation on a PodDisruptionBudget is what the migration last made
+	// it ask for. Another spec beside it is somebody else's (S12).
+	BudgetAnnotation = "stsmigrate.dev/budget"
 	// PlanLabel on the ConfigMaps and the Lease of a plan is the plan's name.
 	PlanLabel = "stsmigrate.dev/plan"
 )
@@ -90,7 +93,7 @@ func (s Stamp) Barred(o metav1.Object) string {
 func Unmark(o metav1.Object) bool {
 	a := o.GetAnnotations()
 	n := len(a)
-	for _, k := range []string{StampAnnotation, PolicyAnnotation, ClaimAnnotation} {
+	for _, k := range []string{StampAnnotation, PolicyAnnotation, ClaimAnnotation, BudgetAnnotation} {
 		delete(a, k)
 	}
 	o.SetAnnotations(a)

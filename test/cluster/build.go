@@ -1,0 +1,197 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// program is a binary of a cluster and the package it is built from.
+type program struct{ name, pkg string }
+
+// programs lists the small ones first, so that progress shows early.
+func programs() []program {
+	return []program{
+		{"kwokctl", "sigs.k8s.io/kwok/cmd/kwokctl"},
+		{"kwok", "sigs.k8s.io/kwok/cmd/kwok"},
+		{"etcd", "go.etcd.io/etcd/server/v3"},
+		{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
+		{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
+		{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
+		{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
+	}
+}
+
+var kubernetesVersion = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)$`)
+
+// CacheDir returns the folder of everything that outlives a run: the binaries
+// and detached clusters. It is $STSMIGRATE_CACHE, or stsmigrate in the user's
+// cache folder.
+func CacheDir() (string, error) {
+	if dir := os.Getenv("STSMIGRATE_CACHE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find a cache folder (or set STSMIGRATE_CACHE): %w", err)
+	}
+	return filepath.Join(dir, "stsmigrate"), nil
+}
+
+// Build compiles the binaries of a cluster unless the cache already holds them,
+// and returns their folder. The first build takes minutes and says so on stderr;
+// it can be interrupted and picks up where it stopped. Processes that build at
+// the same time wait for one another.
+func Build(ctx context.Context) (string, error) {
+	module, err := binariesModule(ctx)
+	if err != nil {
+		return "", err
+	}
+	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	sum, err := os.ReadFile(filepath.Join(module, "go.sum"))
+	if err != nil {
+		return "", err
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	key := sha256.New()
+	fmt.Fprintf(key, "%s\n%s\n%s", mod, sum, runtime.Version())
+	dir := filepath.Join(cache, fmt.Sprintf("%x", key.Sum(nil))[:16])
+	if len(missing(dir)) == 0 {
+		return dir, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := lock(ctx, filepath.Join(dir, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	flags, err := linkerFlags(mod)
+	if err != nil {
+		return "", err
+	}
+	return dir, buildMissing(ctx, module, dir, flags)
+}
+
+// Kubectl returns the path of a kubectl of the same version as the clusters,
+// building it if need be.
+func Kubectl(ctx context.Context) (string, error) {
+	dir, err := Build(ctx)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "kubectl"), nil
+}
+
+func missing(dir string) []program {
+	return slices.DeleteFunc(programs(), func(p program) bool {
+		_, err := os.Stat(filepath.Join(dir, p.name))
+		return err == nil
+	})
+}
+
+func buildMissing(ctx context.Context, module, dir, flags string) error {
+	absent := missing(dir)
+	for i, p := range absent {
+		start := time.Now()
+		fmt.Fprintf(os.Stderr, "test bed: building %s (%d of %d) ...", p.name, i+1, len(absent))
+		if err := buildOne(ctx, module, filepath.Join(dir, p.name), p.pkg, flags); err != nil {
+			fmt.Fprintln(os.Stderr)
+			return fmt.Errorf("build %s: %w", p.name, err)
+		}
+		fmt.Fprintf(os.Stderr, " %s\n", time.Since(start).Round(time.Second))
+	}
+	return nil
+}
+
+// buildOne leaves path either absent or complete: it builds beside it and renames.
+func buildOne(ctx context.Context, module, path, pkg, flags string) error {
+	partial := path + ".partial"
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", flags, "-o", partial, pkg)
+	cmd.Dir = module
+	cmd.Env = buildEnv()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return os.Rename(partial, path)
+}
+
+// buildEnv is the environment without what would make the build target another
+// machine, another module or another mode.
+func buildEnv() []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		switch name, _, _ := strings.Cut(kv, "="); name {
+		case "GOOS", "GOARCH", "GOFLAGS", "GOWORK", "CGO_ENABLED":
+		default:
+			env = append(env, kv)
+		}
+	}
+	return append(env, "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -buildvcs=false")
+}
+
+// linkerFlags sets the version a release build would carry: clients cannot parse
+// the placeholder that a plain build reports.
+func linkerFlags(mod []byte) (string, error) {
+	v := kubernetesVersion.FindSubmatch(mod)
+	if v == nil {
+		return "", errors.New("binaries/go.mod does not require k8s.io/kubernetes")
+	}
+	const pkg = "k8s.io/component-base/version"
+	return fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, v[1], v[2], v[3]), nil
+}
+
+// binariesModule finds the nested module that pins the binaries.
+func binariesModule(ctx context.Context) (string, error) {
+	_, file, _, _ := runtime.Caller(0)
+	dir := filepath.Join(filepath.Dir(file), "binaries")
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); filepath.IsAbs(file) && err == nil {
+		return dir, nil
+	}
+	// Built with -trimpath, or moved since: ask the go command.
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/stsmigrate/stsmigrate/test/cluster").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the sources of the test bed: %w", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "binaries"), nil
+}
+
+// lock takes an exclusive lock on a file; the kernel gives it back if the
+// process dies.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	err = wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(context.Context) (bool, error) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		_ = f.Close() // only read for its lock
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { _ = f.Close() }, nil
+}

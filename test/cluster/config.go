@@ -1,0 +1,75 @@
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+//go:embed kwokctl.yaml.tmpl
+var kwokctlTemplate string
+
+func configPath(dir string) string     { return filepath.Join(dir, "kwokctl.yaml") }
+func kubeconfigPath(dir string) string { return filepath.Join(dir, "kubeconfig") }
+
+// configure writes kwokctl's configuration: components, ports and how pods and
+// nodes behave.
+func (c *Cluster) configure(ctx context.Context, bin string, o Options) error {
+	ports, err := freePorts(ctx, 6)
+	if err != nil {
+		return err
+	}
+	// The pods' templates are full of {{ }}, so ours are [[ ]].
+	tmpl, err := template.New("kwokctl").Delims("[[", "]]").Parse(kwokctlTemplate)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	err = tmpl.Execute(&text, map[string]any{
+		"Bin":      bin,
+		"Ports":    ports,
+		"Marked":   map[string]string{"Key": NeverReady, "Operator": "In"},
+		"Unmarked": map[string]string{"Key": NeverReady, "Operator": "NotIn"},
+		"PodStart": o.PodStart.Milliseconds(),
+		"PodStop":  o.PodStop.Milliseconds(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(configPath(c.Dir), []byte(text.String()), 0o644); err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(c.Dir, "bin"), 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(filepath.Join(bin, "kwokctl"), filepath.Join(c.Dir, "bin", "kwokctl"))
+}
+
+// writeKubeconfig turns the kubeconfig kwokctl wrote into one that stands alone:
+// credentials inside, one context, named after the cluster.
+func (c *Cluster) writeKubeconfig() error {
+	made, err := clientcmd.LoadFromFile(filepath.Join(c.Dir, "clusters", c.Name, "kubeconfig.yaml"))
+	if err != nil {
+		return err
+	}
+	if err := clientcmdapi.FlattenConfig(made); err != nil {
+		return err
+	}
+	from := made.Contexts[made.CurrentContext]
+	if from == nil {
+		return errors.New("kwokctl's kubeconfig has no current context")
+	}
+	alone := clientcmdapi.NewConfig()
+	alone.Clusters[c.Name] = made.Clusters[from.Cluster]
+	alone.AuthInfos[c.Name] = made.AuthInfos[from.AuthInfo]
+	alone.Contexts[c.Name] = &clientcmdapi.Context{Cluster: c.Name, AuthInfo: c.Name}
+	alone.CurrentContext = c.Name
+	return clientcmd.WriteToFile(*alone, c.Kubeconfig)
+}

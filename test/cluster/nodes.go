@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+)
+
+// ready makes the nodes and waits until a pod could start: the API server is
+// ready, the nodes are, and the default service account exists.
+func (c *Cluster) ready(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return err
+	}
+	for i, zone := range []string{"zone-a", "zone-b", "zone-c"} {
+		node := fakeNode(fmt.Sprintf("%s-node-%d", c.Name, i), zone)
+		if err := createNode(ctx, client, node); err != nil {
+			return err
+		}
+	}
+	var missing string
+	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		missing = c.notReady(ctx, client)
+		return missing == "", nil
+	})
+	if err != nil {
+		return fmt.Errorf("not ready: %s\n%s", missing, c.tail())
+	}
+	return nil
+}
+
+// notReady names the first thing that is not there yet. Errors count as that:
+// an API server that has just started refuses some requests.
+func (c *Cluster) notReady(ctx context.Context, client kubernetes.Interface) string {
+	if err := c.Ping(ctx); err != nil {
+		return err.Error()
+	}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	for _, node := range nodes.Items {
+		if !isReady(node.Status.Conditions) || len(node.Spec.Taints) != 0 {
+			return "node " + node.Name
+		}
+	}
+	if _, err = client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func isReady(conditions []corev1.NodeCondition) bool {
+	for _, c := range conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// createNode makes one simulated node. It insists, because the API server may
+// still be putting its own roles in place.
+func createNode(ctx context.Context, client kubernetes.Interface, node *corev1.Node) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		_, last = client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+		return last == nil || apierrors.IsAlreadyExists(last), nil
+	})
+	if err != nil {
+		return fmt.Errorf("create node %s: %w", node.Name, last)
+	}
+	return nil
+}
+
+func fakeNode(name, zone string) *corev1.Node {
+	room := corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("64"),
+		corev1.ResourceMemory:           resource.MustParse("256Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
+		corev1.ResourcePods:             resource.MustParse("1000"),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				corev1.LabelHostname:     name,
+				corev1.LabelTopologyZone: zone,
+				corev1.LabelOSStable:     "linux",
+				corev1.LabelArchStable:   "amd64",
+			},
+			Annotations: map[string]string{
+				"kwok.x-k8s.io/node": "fake",
+				// What a kubelet writes when it leaves attaching to the controller.
+				"volumes.kubernetes.io/controller-managed-attach-detach": "true",
+			},
+		},
+		Status: corev1.NodeStatus{Capacity: room, Allocatable: room},
+	}
+}

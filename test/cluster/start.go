@@ -1,0 +1,246 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// NeverReady is the label (or annotation) that, with the value "true", keeps a
+// pod running but not ready. Putting it on a ready pod makes it unready; taking
+// it away makes it ready.
+const NeverReady = "test.stsmigrate.dev/never-ready"
+
+// startTimeout is far beyond the seconds a start takes; it is for broken machines.
+const startTimeout = 3 * time.Minute
+
+// Options are what a test or a demonstration may choose. The zero value is what
+// most want.
+type Options struct {
+	// Dir is the work folder; it must not exist. Empty means a new temporary one.
+	Dir string
+	// Detached leaves the cluster running when this process ends; Remove ends it.
+	Detached bool
+	// PodStart is how long a scheduled pod takes to become ready.
+	PodStart time.Duration
+	// PodStop is how long a deleted pod takes to be gone.
+	PodStop time.Duration
+	// DetachDelay is how long a volume of AttachDriver takes to leave a node. It
+	// is the provisioner's, hence only StartBed heeds it.
+	DetachDelay time.Duration
+}
+
+// Cluster is one running control plane.
+type Cluster struct {
+	// Name is the cluster's name and the name of its kubeconfig context.
+	Name string
+	// Kubeconfig is the path of a kubeconfig file with this cluster only; other
+	// processes can use it.
+	Kubeconfig string
+	// Dir is the work folder; logs are in Dir/clusters/Name/logs.
+	Dir string
+
+	config *rest.Config
+	reaper *reaper
+	stop   sync.Once
+}
+
+// Start starts a control plane with three ready nodes, on loopback only. Unless
+// Detached is set the cluster is gone shortly after this process is, even if it
+// is killed; ctx bounds the start only.
+func Start(ctx context.Context, name string, o Options) (*Cluster, error) {
+	bin, err := Build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	c, err := prepare(ctx, name, bin, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.up(ctx, o); err != nil {
+		err = fmt.Errorf("start cluster %s: %w", name, err)
+		return nil, errors.Join(err, stopAll(ctx, c))
+	}
+	return c, nil
+}
+
+// StartPair starts two clusters at the same time. Either both run or none.
+func StartPair(ctx context.Context, first, second string, o Options) (*Cluster, *Cluster, error) {
+	if o.Dir != "" {
+		if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+			return nil, nil, err
+		}
+	}
+	var pair [2]*Cluster
+	g, gctx := errgroup.WithContext(ctx)
+	for i, name := range []string{first, second} {
+		own := o
+		if o.Dir != "" {
+			own.Dir = filepath.Join(o.Dir, name)
+		}
+		g.Go(func() (err error) {
+			pair[i], err = Start(gctx, name, own)
+			return err
+		})
+	}
+	err := g.Wait()
+	if err == nil {
+		return pair[0], pair[1], nil
+	}
+	return nil, nil, errors.Join(err, stopAll(ctx, pair[0], pair[1]))
+}
+
+// Open returns the cluster of a work folder that another process started.
+// Stopping it removes the cluster.
+func Open(name, dir string) (*Cluster, error) {
+	c := &Cluster{Name: name, Dir: dir, Kubeconfig: kubeconfigPath(dir)}
+	return c, c.load()
+}
+
+// Config returns a fresh client configuration without client-side throttling.
+func (c *Cluster) Config() *rest.Config {
+	return rest.CopyConfig(c.config)
+}
+
+// Ping returns nil if the API server is ready.
+func (c *Cluster) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	client, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return err
+	}
+	_, err = client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+	return err
+}
+
+// Stop removes the cluster: when it returns nil, no process and no file of it is
+// left. Stopping twice is no error.
+func (c *Cluster) Stop(ctx context.Context) (err error) {
+	c.stop.Do(func() {
+		if c.reaper != nil {
+			err = c.reaper.reap(ctx)
+			return
+		}
+		err = Remove(ctx, c.Dir)
+	})
+	return err
+}
+
+// prepare makes the work folder and the process that will remove it. From here
+// on, whatever happens, nothing is left behind.
+func prepare(ctx context.Context, name, bin string, o Options) (*Cluster, error) {
+	dir, err := workDir(name, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Name: name, Dir: dir, Kubeconfig: kubeconfigPath(dir)}
+	if c.reaper, err = startReaper(dir); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := c.configure(ctx, bin, o); err != nil {
+		return nil, errors.Join(err, stopAll(ctx, c))
+	}
+	return c, nil
+}
+
+func workDir(name, dir string) (string, error) {
+	var err error
+	if dir == "" {
+		dir, err = os.MkdirTemp("", "stsmigrate-"+name+"-")
+	} else {
+		err = os.Mkdir(dir, 0o755)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make the work folder of %s: %w", name, err)
+	}
+	// Processes are recognised by their path, so it must be the real one.
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(filepath.Join(dir, marker), nil, 0o644)
+}
+
+func (c *Cluster) up(ctx context.Context, o Options) error {
+	if err := c.kwokctl(ctx); err != nil {
+		return err
+	}
+	if err := c.writeKubeconfig(); err != nil {
+		return err
+	}
+	if err := c.load(); err != nil {
+		return err
+	}
+	if err := c.ready(ctx); err != nil {
+		return err
+	}
+	if !o.Detached {
+		return nil
+	}
+	err := c.reaper.keep()
+	c.reaper = nil
+	return err
+}
+
+// kwokctl starts the components. It runs under a path inside the work folder, as
+// they do, so that the reaper knows it for part of the cluster.
+func (c *Cluster) kwokctl(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "kwokctl"),
+		"create", "cluster", "--name", c.Name, "--config", configPath(c.Dir), "--kubeconfig", "")
+	cmd.Dir = c.Dir
+	cmd.Env = append(os.Environ(), "KWOK_WORKDIR="+c.Dir)
+	// Ctrl-C is for this process, which stops kwokctl in its own way.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := os.Create(filepath.Join(c.Dir, "kwokctl.log"))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("kwokctl: %w\n%s", err, c.tail())
+	}
+	return nil
+}
+
+// tail is the end of every log, for the error of a start that failed: the folder
+// is gone by the time anybody could look.
+func (c *Cluster) tail() string {
+	const most = 1500
+	paths, _ := filepath.Glob(filepath.Join(c.Dir, "clusters", c.Name, "logs", "*.log")) // the pattern is valid
+	var text string
+	for _, path := range append(paths, filepath.Join(c.Dir, "kwokctl.log")) {
+		log, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		text += fmt.Sprintf("--- %s\n%s\n", filepath.Base(path), log[max(0, len(log)-most):])
+	}
+	return text
+}
+
+func (c *Cluster) load() error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	config.QPS = -1
+	c.config = config
+	return nil
+}

@@ -1,0 +1,211 @@
+// Command demo moves a StatefulSet of five between two local clusters, with a
+// second pair of eyes on it, and checks that nothing was lost. With -kill the
+// process that moves it is killed ten times on the way.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/demo/stage"
+	"github.com/stsmigrate/stsmigrate/test/witness"
+)
+
+const (
+	// budget is d: how many ordinals may be unavailable at once.
+	budget = 1
+	// pace is how long a pod takes to start and to stop, so that one can follow.
+	pace = time.Second
+	// kills is how often -kill kills.
+	kills = 10
+)
+
+func main() {
+	kill := flag.Bool("kill", false, fmt.Sprintf("kill apply with SIGKILL at %d random moments", kills))
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "chooses the moments")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	var moments []time.Duration
+	if *kill {
+		fmt.Printf("The moments at which apply will be killed are those of -seed %d.\n", *seed)
+		moments = choose(rand.New(rand.NewPCG(*seed, 0)))
+	}
+	if err := run(ctx, moments); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("interrupted; everything has been cleaned up")
+		}
+		fmt.Fprintln(os.Stderr, "demo: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+// show is one run of the demo.
+type show struct {
+	*terminal
+	dir, kubeconfig, binary string
+	bed                     *cluster.Bed
+	set                     stage.Set
+}
+
+func run(ctx context.Context, moments []time.Duration) (err error) {
+	dir, err := os.MkdirTemp("", "stsmigrate-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s := &show{
+		terminal: &terminal{out: os.Stdout}, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"),
+		set: stage.Set{Namespace: "shop", Replicas: 5, Claims: []string{"data", "logs"}},
+	}
+	s.say("Building stsmigrate ...")
+	if s.binary, err = stage.BuildCLI(ctx, dir); err != nil {
+		return err
+	}
+	s.say("Starting two clusters, east and west ...")
+	o := cluster.Options{PodStart: pace, PodStop: pace}
+	if len(moments) > 0 { // the move must outlast the kills
+		o.PodStart, o.PodStop = 2*pace, 2*pace
+	}
+	if s.bed, err = cluster.StartBed(ctx, filepath.Join(dir, "bed"), o); err != nil {
+		return err
+	}
+	defer func() {
+		s.say("\nRemoving the clusters ...")
+		err = errors.Join(err, s.bed.Stop(context.WithoutCancel(ctx)))
+	}()
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	f, err := s.play(ctx, moments)
+	if err != nil {
+		return err
+	}
+	s.say("\n%s", f)
+	return f.verdict()
+}
+
+// prepare sets the stage: the set runs in east, and west has only the namespace.
+func (s *show) prepare(ctx context.Context) error {
+	if err := stage.Kubeconfig(s.kubeconfig, s.bed.East, s.bed.West); err != nil {
+		return err
+	}
+	s.say("Starting a set of %d with %d volumes each in east ...", s.set.Replicas, len(s.set.Claims))
+	if err := stage.Namespace(ctx, s.set.Namespace, s.bed.East, s.bed.West); err != nil {
+		return err
+	}
+	return s.set.Install(ctx, s.bed.East.Config())
+}
+
+// play moves the set and gathers what can be said about it afterwards.
+func (s *show) play(ctx context.Context, moments []time.Duration) (*findings, error) {
+	before, err := s.set.Handles(ctx, s.bed.East.Config())
+	if err != nil {
+		return nil, err
+	}
+	eyes, err := witness.Watch(ctx, stage.Name, s.side(s.bed.East), s.side(s.bed.West))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.run(ctx, "plan", stage.Name, "-n", s.set.Namespace, "--context", "east", "--to-context", "west", "--out", "web.yaml"); err != nil {
+		return nil, err
+	}
+	killed, err := s.move(ctx, moments)
+	if err != nil {
+		return nil, err
+	}
+	for _, verb := range []string{"status", "finalize"} {
+		args := []string{verb, stage.Name, "-n", s.set.Namespace, "--context", "west"}
+		if verb == "finalize" {
+			args = append(args, "--yes")
+		}
+		if err := s.run(ctx, args...); err != nil {
+			return nil, err
+		}
+	}
+	f := &findings{
+		set: s.set, before: before, report: eyes.Stop(),
+		killed: killed, wanted: len(moments),
+	}
+	return f, s.lookAround(ctx, f)
+}
+
+func (s *show) side(c *cluster.Cluster) witness.Side {
+	return witness.Side{Config: c.Config(), Namespace: s.set.Namespace}
+}
+
+// move runs apply, with the view of the second terminal beside it.
+func (s *show) move(ctx context.Context, moments []time.Duration) (killed int, err error) {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	s.say("\nA second terminal watches the pods: %s.", legend)
+	if err := watch(watching, s.set, func(text string) { s.line("watch", text) }, s.bed.East, s.bed.West); err != nil {
+		return 0, err
+	}
+	apply := []string{"apply", "web.yaml", "--yes"}
+	for _, moment := range moments {
+		finished, err := s.runUntil(ctx, moment, apply...)
+		if finished || err != nil {
+			return killed, err
+		}
+		killed++
+		s.say("\nKilled after %s (%d of %d). Once more:", moment, killed, len(moments))
+	}
+	return killed, s.run(ctx, apply...)
+}
+
+// run runs stsmigrate to its end. What it says is shown under the verb's name.
+func (s *show) run(ctx context.Context, args ...string) error {
+	_, err := s.runUntil(ctx, 0, args...)
+	return err
+}
+
+// runUntil runs stsmigrate and kills it after a while, unless that is 0. It says
+// whether the process came to its end by itself.
+func (s *show) runUntil(ctx context.Context, moment time.Duration, args ...string) (finished bool, err error) {
+	s.say("\n$ stsmigrate %s", strings.Join(args, " "))
+	out := s.as(args[0])
+	defer out.flush()
+	cmd := stage.Command(ctx, s.kubeconfig, s.dir, s.binary, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	if moment > 0 {
+		// The process may be gone when its time has come.
+		defer time.AfterFunc(moment, func() { _ = cmd.Process.Kill() }).Stop()
+	}
+	err = cmd.Wait()
+	if moment > 0 && ctx.Err() == nil && wasKilled(cmd.ProcessState) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("stsmigrate %s: %w", args[0], err)
+	}
+	return true, nil
+}
+
+func wasKilled(state *os.ProcessState) bool {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
+
+// choose picks the moments, counted from the start of each process. They reach
+// from before its first request to after most of the move of an ordinal.
+func choose(r *rand.Rand) []time.Duration {
+	var out []time.Duration
+	for range kills {
+		out = append(out, time.Duration(100+r.IntN(3100))*time.Millisecond)
+	}
+	return out
+}

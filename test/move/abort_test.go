@@ -1,0 +1,87 @@
+package move_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestAbortWalksEverythingBack(t *testing.T) {
+	for where, line := range map[string][]string{
+		"before the first ordinal":   {"volume", "-> Retain"},
+		"after ordinal 3":            {"web-3 Grow", "available on the destination"},
+		"in the middle of ordinal 2": {"web-2 Release", "delete claim data-web-2"},
+	} {
+		t.Run(where, func(t *testing.T) {
+			inBothModes(t, func(t *testing.T, m mode) {
+				s := stage(t, m, cast{})
+				before, there := s.state(s.source), s.names("destination")
+				w := s.watched()
+				s.planned()
+				p := start(t, s.applyArgs()...)
+				p.until(line...)
+				p.signal(syscall.SIGINT)
+				r := p.end().expect(t, interrupted, "stopped; everything written so far is recorded", "stsmigrate apply web", "stsmigrate abort web")
+				same(t, "lines on stderr", 2, strings.Count(r.stderr, "\n"))
+				s.shows(done, "Stopped", "stsmigrate apply web")
+				run(t, s.args("abort")...).expect(t, done, "walked back")
+				proper(t, w, 2)
+				s.asBefore(before, there)
+			})
+		})
+	}
+}
+
+func TestAbortWalksACompleteMoveBack(t *testing.T) {
+	inBothModes(t, func(t *testing.T, m mode) {
+		s := stage(t, m, cast{})
+		before, there := s.state(s.source), s.names("destination")
+		w := s.watched()
+		s.planned()
+		run(t, s.applyArgs()...).expect(t, done, "moved: 5 ordinals")
+		run(t, s.args("abort")...).expect(t, done, "walked back")
+		proper(t, w, 2)
+		s.asBefore(before, there)
+	})
+}
+
+func TestAbortSurvivesKills(t *testing.T) {
+	inBothModes(t, func(t *testing.T, m mode) {
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // no secret
+		s := stage(t, m, cast{})
+		before, there := s.state(s.source), s.names("destination")
+		w := s.watched()
+		s.planned()
+		p := start(t, s.applyArgs()...)
+		for range 25 + random.IntN(40) { // lines; a move has more than a hundred
+			p.line()
+		}
+		p.signal(syscall.SIGKILL)
+		p.end().expect(t, killed)
+		t.Logf("%d kills", s.killed(random, 12, s.args("abort")))
+		proper(t, w, 2)
+		s.asBefore(before, there)
+	})
+}
+
+// asBefore checks that a move that was walked back has left no trace but its
+// record, and that it can be neither gone on with nor lost anything.
+func (s *scene) asBefore(before state, there []string) {
+	s.t.Helper()
+	s.ready(s.source)
+	same(s.t, "source", before, s.state(s.source))
+	left := slices.DeleteFunc(s.names("destination"), func(name string) bool {
+		return name == "ConfigMap/stsmigrate-web" || name == "ConfigMap/stsmigrate-web-journal"
+	})
+	same(s.t, "objects of the destination", there, left)
+	s.unmarked()
+	nothingLost(s.t, before)
+	s.shows(walkedBack, "Aborted")
+	run(s.t, s.applyArgs()...).expect(s.t, walkedBack, "walked back; make a new plan")
+	run(s.t, s.args("abort")...).expect(s.t, done, "nothing to do")
+	run(s.t, s.args("finalize")...).expect(s.t, failed, "has ended")
+}

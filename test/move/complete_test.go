@@ -1,0 +1,152 @@
+package move_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestMovesASetToTheEnd(t *testing.T) {
+	inBothModes(t, func(t *testing.T, m mode) {
+		s := stage(t, m, cast{})
+		before := s.state(s.source)
+		w := s.watched()
+		s.planned()
+		out := run(t, s.applyArgs()...).expect(t, done, "moved: 5 ordinals")
+		s.arrived(before)
+		s.shows(done, "Moved", "unavailable=0", "finalize")
+		final := run(t, s.args("finalize")...).expect(t, done, "finalized")
+		report := proper(t, w, 2)
+		s.settled(before)
+		s.destroysAgain(before)
+		for _, r := range []result{out, final} {
+			if strings.Contains(r.stdout+r.stderr, "canary") {
+				t.Errorf("a Secret's value is in the output of %s", r.args[0])
+			}
+		}
+		for o, span := range report.Spans {
+			t.Logf("ordinal %d was unavailable for %s", o, span.DestinationReady.Sub(span.SourceDeleting).Round(time.Millisecond))
+		}
+	})
+}
+
+func TestSurvivesTwentyKillsOnTheWay(t *testing.T) {
+	inBothModes(t, func(t *testing.T, m mode) {
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // no secret
+		s := stage(t, m, cast{})
+		before := s.state(s.source)
+		w := s.watched()
+		s.planned()
+		kills := s.killed(random, 17, s.applyArgs())
+		s.arrived(before)
+		kills += s.killed(random, 20-kills, s.args("finalize"))
+		t.Logf("%d kills", kills)
+		if kills < 10 {
+			t.Errorf("the process lived through it with %d kills only", kills)
+		}
+		proper(t, w, 2)
+		s.settled(before)
+		s.destroysAgain(before)
+	})
+}
+
+// killed runs a command and kills it, up to so many times, until it ends well. It
+// returns how often it was killed.
+func (s *scene) killed(random *rand.Rand, most int, args []string) int {
+	s.t.Helper()
+	for kills := range most {
+		p := start(s.t, args...)
+		if random.IntN(4) > 0 {
+			p.line() // so that it gets somewhere; else it may die while it takes over
+		}
+		select {
+		case <-p.ended:
+		case <-time.After(20*time.Millisecond + time.Duration(random.Int64N(int64(380*time.Millisecond)))):
+			p.signal(syscall.SIGKILL)
+		}
+		if r := p.end(); r.code != killed {
+			r.expect(s.t, done)
+			return kills
+		}
+	}
+	run(s.t, args...).expect(s.t, done)
+	return most
+}
+
+// arrived checks that every ordinal is on the destination with its own disks.
+func (s *scene) arrived(before state) {
+	s.t.Helper()
+	s.ready(s.destination)
+	s.sliceIs(s.source, s.start, 0)
+	s.sliceIs(s.destination, s.start, s.replicas)
+	same(s.t, "disks of the destination", before.handles(), s.state(s.destination).handles())
+	var left corev1.PodList
+	s.list(s.source, &left)
+	if len(left.Items) != 0 {
+		s.t.Errorf("%d pods are left on the source", len(left.Items))
+	}
+	nothingLost(s.t, before)
+}
+
+// sliceIs checks the range of ordinals of a side. An empty one may begin anywhere.
+func (s *scene) sliceIs(on *end, start, replicas int32) {
+	s.t.Helper()
+	var set appsv1.StatefulSet
+	s.read(on, &set, "web")
+	first := int32(0)
+	if set.Spec.Ordinals != nil {
+		first = set.Spec.Ordinals.Start
+	}
+	if *set.Spec.Replicas != replicas || replicas > 0 && first != start {
+		s.t.Errorf("set in %s has %d ordinals from %d on, want %d from %d on", on.namespace, *set.Spec.Replicas, first, replicas, start)
+	}
+}
+
+// settled checks the end of a finalized move: the destination is as the source
+// was, and nothing of the move is left.
+func (s *scene) settled(before state) {
+	s.t.Helper()
+	after := s.state(s.destination)
+	same(s.t, "volumes", before.Volumes, after.Volumes)
+	same(s.t, "budgets of the destination", before.Budgets, after.Budgets)
+	want := before.Set
+	if want.Ordinals == nil {
+		want.Ordinals = after.Set.Ordinals // a start of 0 may be spelled out
+	}
+	same(s.t, "set", want, after.Set)
+	s.unmarked()
+	nothingLost(s.t, before)
+	if !s.gone(s.source, &appsv1.StatefulSet{}, "web") {
+		s.t.Error("the source set is still there")
+	}
+	for _, name := range s.names("source") {
+		if strings.HasPrefix(name, "PersistentVolume") || strings.HasPrefix(name, "Pod/") {
+			s.t.Errorf("the source still has %s", name)
+		}
+	}
+}
+
+// destroysAgain checks that the policies work again: when the highest ordinal is
+// scaled away its claims go, and with them the data, and nothing else.
+func (s *scene) destroysAgain(before state) {
+	s.t.Helper()
+	s.change(s.destination, &appsv1.StatefulSet{}, "web", `{"spec":{"replicas":4}}`)
+	for _, claim := range []string{"data-web-4", "logs-web-4"} {
+		s.destroyed(before.Volumes[claim].Handle)
+		delete(before.Volumes, claim)
+	}
+	nothingLost(s.t, before)
+}
+
+// shows checks what status says of the plan.
+func (s *scene) shows(code int, words ...string) {
+	s.t.Helper()
+	run(s.t, s.args("status")...).expect(s.t, code, words...)
+}

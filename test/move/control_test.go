@@ -1,0 +1,126 @@
+package move_test
+
+import (
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+func TestPausesBetweenOrdinalsAndResumes(t *testing.T) {
+	inBothModes(t, func(t *testing.T, m mode) {
+		s := stage(t, m, cast{replicas: 3})
+		before := s.state(s.source)
+		w := s.watched()
+		s.planned()
+		p := start(t, s.applyArgs()...)
+		p.until("web-2 Shrink")
+		run(t, s.args("pause")...).expect(t, done, "pauses when the ordinal under way has arrived")
+		p.end().expect(t, done, "paused before web-1 Tighten", "stsmigrate resume web")
+		s.shows(done, "Paused", "stsmigrate resume web")
+		s.sliceIs(s.source, 0, 2)
+		s.sliceIs(s.destination, 2, 1)
+		run(t, s.applyArgs()...).expect(t, failed, "is paused: go on with", "stsmigrate resume web")
+		run(t, s.args("resume")...).expect(t, done, "moved: 3 ordinals")
+		s.arrived(before)
+		run(t, s.args("finalize")...).expect(t, done)
+		proper(t, w, 1)
+		s.settled(before)
+	})
+}
+
+func TestASecondProcessWaitsForTheDeathOfTheFirst(t *testing.T) {
+	inBothModes(t, func(t *testing.T, m mode) {
+		s := stage(t, m, cast{replicas: 3})
+		before := s.state(s.source)
+		w := s.watched()
+		s.planned()
+		first := start(t, s.applyArgs()...)
+		first.until("web-2 Tighten")
+		holder := "/" + strconv.Itoa(first.cmd.Process.Pid)
+		first.signal(syscall.SIGSTOP) // alive and silent: nothing may be done yet
+		for _, args := range [][]string{s.applyArgs(), s.args("abort")} {
+			r := run(t, args...).expect(t, failed, "is being carried out by", holder, "stsmigrate status web")
+			same(t, "output of the second", "", r.stdout)
+		}
+		s.shows(done, "Moving", holder)
+		first.signal(syscall.SIGKILL)
+		first.end().expect(t, killed)
+
+		began := time.Now()
+		second := start(t, s.applyArgs()...)
+		second.until("web-2")
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("the second process did nothing for %s after the death of the first", took)
+		}
+		second.end().expect(t, done, "moved: 3 ordinals")
+		s.arrived(before)
+		proper(t, w, 1)
+	})
+}
+
+// A process that was suspended for long wakes up after another has gone on.
+func TestAProcessThatWasOvertakenStops(t *testing.T) {
+	inBothModes(t, func(t *testing.T, m mode) {
+		s := stage(t, m, cast{replicas: 3})
+		before := s.state(s.source)
+		w := s.watched()
+		s.planned()
+		first := start(t, s.applyArgs()...)
+		first.until("web-2 Release")
+		first.signal(syscall.SIGSTOP)
+		s.expire()
+		second := start(t, s.applyArgs()...)
+		second.until("web-2 Grow")
+		first.signal(syscall.SIGCONT)
+		first.end().expect(t, held, "another process has taken plan web over")
+		second.end().expect(t, done, "moved: 3 ordinals")
+		s.arrived(before)
+		run(t, s.args("finalize")...).expect(t, done)
+		proper(t, w, 1)
+		s.settled(before)
+	})
+}
+
+func TestAForeignHandStopsTheMove(t *testing.T) {
+	for name, c := range map[string]struct {
+		at            string // the step after which somebody scales the source
+		replicas      string
+		says          []string
+		mend          string
+		witnessIsCalm bool
+	}{
+		"that scales down": {at: "web-3 Grow", replicas: "2", mend: "3",
+			says: []string{"StatefulSet", "/web in east has the ordinals [0..1]", "expected [0..2]", "written by kubectl-edit"}},
+		"that scales up": {at: "web-3 Shrink", replicas: "4", mend: "3", witnessIsCalm: true,
+			says: []string{"StatefulSet", "/web in east has ordinal 3 in its range again", "written by kubectl-edit"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBothModes(t, func(t *testing.T, m mode) {
+				s := stage(t, m, cast{})
+				before := s.state(s.source)
+				w := s.watched()
+				s.planned()
+				p := start(t, s.applyArgs()...)
+				p.until(c.at)
+				p.signal(syscall.SIGSTOP)
+				s.change(s.source, &appsv1.StatefulSet{}, "web", `{"spec":{"replicas":`+c.replicas+`}}`)
+				p.signal(syscall.SIGCONT)
+				p.end().expect(t, held, append(c.says, "held: ", "stsmigrate resume web", "stsmigrate abort web")...)
+				s.shows(held, append(c.says, "Held")...)
+				run(t, s.applyArgs()...).expect(t, held, c.says...)
+
+				s.change(s.source, &appsv1.StatefulSet{}, "web", `{"spec":{"replicas":`+c.mend+`}}`)
+				run(t, s.args("resume")...).expect(t, done, "moved: 5 ordinals")
+				s.arrived(before)
+				if c.witnessIsCalm {
+					proper(t, w, 2)
+				}
+				run(t, s.args("finalize")...).expect(t, done)
+				s.settled(before)
+			})
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package move_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The exit codes that the program promises.
+const (
+	done        = 0
+	failed      = 1
+	blocked     = 3
+	held        = 4
+	walkedBack  = 5
+	interrupted = 130
+	killed      = -1
+)
+
+// tooLong is when a command counts as hanging.
+const tooLong = 90 * time.Second
+
+// process is one run of the binary.
+type process struct {
+	t      *testing.T
+	args   []string
+	cmd    *exec.Cmd
+	began  time.Time
+	lines  chan string // stdout; closed at its end
+	seen   strings.Builder
+	stderr bytes.Buffer
+	ended  chan struct{}
+}
+
+// result is how a run ended.
+type result struct {
+	args           []string
+	code           int
+	stdout, stderr string
+}
+
+// start runs the binary with these arguments and nothing around it: no home, no
+// KUBECONFIG, no terminal.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), tooLong)
+	p := &process{t: t, args: args, began: time.Now(), lines: make(chan string, 10_000), ended: make(chan struct{})}
+	p.cmd = exec.CommandContext(ctx, binary, args...)
+	p.cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	p.cmd.Stderr = &p.stderr
+	read, write := io.Pipe()
+	p.cmd.Stdout = write
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.lines)
+		last := time.Now()
+		for text := bufio.NewScanner(read); text.Scan(); {
+			if d := time.Since(last); d > 2*time.Second {
+				t.Logf("SLOW %s: %s", d, text.Text())
+			}
+			last = time.Now()
+			p.lines <- text.Text()
+		}
+	}()
+	go func() {
+		_ = p.cmd.Wait() // its exit code is looked at in end
+		cancel()
+		_ = write.Close() // never fails
+		close(p.ended)
+	}()
+	return p
+}
+
+// line reads one more line of the output, if there is one.
+func (p *process) line() (text string, more bool) {
+	text, more = <-p.lines
+	if more {
+		p.seen.WriteString(text + "\n")
+	}
+	return text, more
+}
+
+// until reads the output up to a line with all of these words.
+func (p *process) until(words ...string) {
+	p.t.Helper()
+	for {
+		line, more := p.line()
+		if !more {
+			break
+		}
+		if hasAll(line, words) {
+			return
+		}
+	}
+	<-p.ended
+	p.t.Fatalf("stsmigrate %s ended before it said %q:\n%s%s", strings.Join(p.args, " "), words, p.seen.String(), p.stderr.String())
+}
+
+func hasAll(text string, words []string) bool {
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Logf("signal %s: %v", s, err) // it ended by itself; its exit code says how
+	}
+}
+
+// end waits for the end of the process.
+func (p *process) end() result {
+	p.t.Helper()
+	for more := true; more; {
+		_, more = p.line()
+	}
+	<-p.ended
+	p.t.Logf("%s: stsmigrate %s ended after %s with %d", time.Now().Format("15:04:05.000"), p.args[0], time.Since(p.began).Round(time.Millisecond), p.cmd.ProcessState.ExitCode())
+	return result{args: p.args, code: p.cmd.ProcessState.ExitCode(), stdout: p.seen.String(), stderr: p.stderr.String()}
+}
+
+func run(t *testing.T, args ...string) result {
+	t.Helper()
+	return start(t, args...).end()
+}
+
+// expect fails the test unless the run ended with this code and its output, both
+// streams together, has these words.
+func (r result) expect(t *testing.T, code int, words ...string) result {
+	t.Helper()
+	if r.code != code || !hasAll(r.stdout+r.stderr, words) {
+		t.Fatalf("stsmigrate %s\nended with %d, want %d and the words %q:\n%s--- stderr\n%s", strings.Join(r.args, " "), r.code, code, words, r.stdout, r.stderr)
+	}
+	return r
+}

@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// long asks for the runs that take minutes.
+func long() bool { return os.Getenv("SIM_LONG") != "" }
+
+// dieAt begins a move with a process that dies at the given write.
+func dieAt(t *testing.T, w *world, n int, f fault) {
+	t.Helper()
+	r := w.process()
+	r.at = once(n, f)
+	if _, err := r.run(t.Context(), plans.Move, nil); !errors.Is(err, errDead) {
+		t.Fatalf("the process did not die at write %d: %v", n, err)
+	}
+}
+
+func TestAnAbortAtAnyWriteBringsEverythingBack(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			first := newWorld(threeOrdinals(mode))
+			want := goldenOf(t, first.fork(0), journey{plans.Move})
+			for n := range want.writes {
+				for _, f := range []fault{crashBefore, crashAfter} {
+					w := first.fork(uint64(n))
+					dieAt(t, w, n, f)
+					walk(t, w, plans.Return, nil)
+					cleanEnd(t, w, w.start)
+					if t.Failed() {
+						t.Fatalf("that was: aborted after %s, write %d of %d", f, n, want.writes)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestAnAbortOfEveryVariantHalfWayBringsEverythingBack(t *testing.T) {
+	t.Parallel()
+	for name, sc := range variants() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := newWorld(sc)
+			want := goldenOf(t, first.fork(0), journey{plans.Move})
+			for n := want.writes / 3; n < want.writes; n += 7 {
+				w := first.fork(uint64(n))
+				dieAt(t, w, n, crashAfter)
+				walk(t, w, plans.Return, nil)
+				cleanEnd(t, w, w.start)
+				if t.Failed() {
+					t.Fatalf("that was: aborted at write %d of %d", n, want.writes)
+				}
+			}
+		})
+	}
+}
+
+func TestADeathAtAnyWriteOfAnAbortIsSurvived(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			first := newWorld(threeOrdinals(mode))
+			whole := first.fork(0)
+			goldenOf(t, whole, journey{plans.Move})
+			for _, a := range whole.acts {
+				if a.ordinal != 1 && !long() {
+					continue
+				}
+				w := first.fork(uint64(a.write))
+				dieAt(t, w, a.write, crashAfter)
+				kinds := []fault{crashAfter}
+				if long() {
+					kinds = faults()
+				}
+				everyWrite(t, w, journey{plans.Return}, false, kinds)
+			}
+		})
+	}
+}

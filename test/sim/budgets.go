@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// budgetController is the disruption controller.
+func (w *world) budgetController(s *store) bool {
+	for _, b := range shuffle(w, all[*policyv1.PodDisruptionBudget](s)) {
+		status := w.countBudget(s, b)
+		if equality.Semantic.DeepEqual(status, b.Status) {
+			continue
+		}
+		next := clone(b)
+		next.Status = status
+		s.put(next)
+		return true
+	}
+	return false
+}
+
+// countBudget is what the status has to be: maxUnavailable and percentages are
+// counted from the replicas of the set, a plain minAvailable from nothing.
+func (w *world) countBudget(s *store, b *policyv1.PodDisruptionBudget) policyv1.PodDisruptionBudgetStatus {
+	status := policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation}
+	for _, pod := range all[*corev1.Pod](s) {
+		if pod.Namespace != b.Namespace {
+			continue
+		}
+		status.ExpectedPods++
+		granted, waits := b.Status.DisruptedPods[pod.Name]
+		if waits && pod.DeletionTimestamp == nil && w.granted[pod.UID] {
+			if status.DisruptedPods == nil {
+				status.DisruptedPods = map[string]metav1.Time{}
+			}
+			status.DisruptedPods[pod.Name] = granted
+			continue
+		}
+		if ready(pod) {
+			status.CurrentHealthy++
+		}
+	}
+	if b.Spec.MaxUnavailable != nil || b.Spec.MinAvailable != nil && b.Spec.MinAvailable.Type == intstr.String {
+		status.ExpectedPods = 0
+		if set, ok := get[*appsv1.StatefulSet](s, b.Namespace, setName); ok {
+			status.ExpectedPods = plans.SliceOf(set).Replicas
+		}
+	}
+	n := int(status.ExpectedPods)
+	switch {
+	case b.Spec.MaxUnavailable != nil:
+		v, err := intstr.GetScaledValueFromIntOrPercent(b.Spec.MaxUnavailable, n, true)
+		must(err)
+		status.DesiredHealthy = int32(max(n-v, 0))
+	case b.Spec.MinAvailable != nil:
+		v, err := intstr.GetScaledValueFromIntOrPercent(b.Spec.MinAvailable, n, true)
+		must(err)
+		status.DesiredHealthy = int32(v)
+	default:
+		status.DesiredHealthy = int32(max(n-1, 0))
+	}
+	if status.ExpectedPods > 0 {
+		status.DisruptionsAllowed = max(status.CurrentHealthy-status.DesiredHealthy, 0)
+	}
+	return status
+}
+
+// evictor is somebody who drains nodes: the eviction API grants by the status,
+// which may be old but never older than the spec; the deletion comes later.
+func (w *world) evictor(s *store) bool {
+	for _, b := range shuffle(w, all[*policyv1.PodDisruptionBudget](s)) {
+		for _, pod := range all[*corev1.Pod](s) {
+			if w.granted[pod.UID] && pod.Namespace == b.Namespace && pod.DeletionTimestamp == nil {
+				must(s.Delete(context.TODO(), clone(pod)))
+				return true
+			}
+		}
+		if w.evictions == 0 || b.Status.ObservedGeneration < b.Generation || b.Status.DisruptionsAllowed == 0 {
+			continue
+		}
+		for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
+			if pod.Namespace != b.Namespace || !ready(pod) || w.granted[pod.UID] || w.rng.IntN(4) > 0 {
+				continue
+			}
+			w.evictions--
+			next := clone(b)
+			next.Status.DisruptionsAllowed--
+			if next.Status.DisruptedPods == nil {
+				next.Status.DisruptedPods = map[string]metav1.Time{}
+			}
+			next.Status.DisruptedPods[pod.Name] = metav1.Unix(s.version, 0)
+			w.granted[pod.UID] = true
+			s.put(next)
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// check asserts the invariants that hold at every instant. It is called after
+// every change of the world, whoever made it.
+func (w *world) check() {
+	if !w.stringent {
+		return
+	}
+	w.oneIdentity()
+	w.atomicSlices()
+	w.budgetKept()
+	w.dataKept()
+	w.rightVolumes()
+}
+
+func sides() []plans.Side { return []plans.Side{plans.Source, plans.Destination} }
+
+func (w *world) namespace(side plans.Side) string { return w.plan.On(side).Namespace }
+
+// slice is the range of a side; a set that is not there, or not yet prepared,
+// has no ordinals at the end it grows from.
+func (w *world) slice(side plans.Side) plans.Slice {
+	set, ok := get[*appsv1.StatefulSet](w.on[side], w.namespace(side), setName)
+	if ok && *set.Spec.Replicas > 0 {
+		return plans.SliceOf(set)
+	}
+	if side == plans.Source {
+		return plans.Slice{Start: w.plan.Start}
+	}
+	return plans.Slice{Start: w.plan.End()}
+}
+
+func (w *world) pod(side plans.Side, ordinal int32) *corev1.Pod {
+	pod, _ := get[*corev1.Pod](w.on[side], w.namespace(side), w.plan.Pod(ordinal))
+	return pod
+}
+
+// oneIdentity is S1: no ordinal runs, or has its disk attached, in two places.
+func (w *world) oneIdentity() {
+	for o := w.plan.Start; o < w.plan.End(); o++ {
+		if w.pod(plans.Source, o) != nil && w.pod(plans.Destination, o) != nil {
+			w.fail("S1", "ordinal %d has a pod on both sides", o)
+		}
+		if w.slice(plans.Source).Has(o) && w.slice(plans.Destination).Has(o) {
+			w.fail("S1", "ordinal %d is in both ranges", o)
+		}
+		for _, side := range sides() {
+			if pod := w.pod(side.Other(), o); pod != nil && w.slice(side).Has(o) && !w.foreign {
+				w.fail("S1", "the %s has ordinal %d in its range while its pod is on the other side", side, o)
+			}
+		}
+	}
+	attached := map[string]string{}
+	for _, s := range w.stores {
+		for _, va := range all[*storagev1.VolumeAttachment](s) {
+			if where, ok := attached[va.Annotations["disk"]]; ok {
+				w.fail("S1", "%s is attached to %s and to %s", va.Annotations["disk"], where, va.Spec.NodeName)
+			}
+			attached[va.Annotations["disk"]] = va.Spec.NodeName
+		}
+	}
+}
+
+// atomicSlices is S7: both ranges lie end to end, with room for at most one
+// ordinal between them.
+func (w *world) atomicSlices() {
+	a, b := w.slice(plans.Source), w.slice(plans.Destination)
+	gap := b.Start - (a.Start + a.Replicas)
+	if !w.foreign && (a.Start != w.plan.Start || b.Start+b.Replicas != w.plan.End() || gap < 0 || gap > w.plan.Window) {
+		w.fail("S7", "the source has %s, the destination has %s (start %d)", a, b, b.Start)
+	}
+}
+
+// budgetKept is S2 and S3: what is unavailable, and what may still be evicted,
+// are together never more than d.
+func (w *world) budgetKept() {
+	if w.foreign {
+		return
+	}
+	var down int32
+	for o := w.plan.Start; o < w.plan.End(); o++ {
+		inFlight := !w.slice(plans.Source).Has(o) && !w.slice(plans.Destination).Has(o)
+		if inFlight || !ready(w.pod(plans.Source, o)) && !ready(w.pod(plans.Destination, o)) {
+			down++
+		}
+	}
+	if down > w.plan.MaxUnavailable {
+		w.fail("S2", "%d ordinals are unavailable, at most %d may be", down, w.plan.MaxUnavailable)
+	}
+	a, b := w.allowed(plans.Source), w.allowed(plans.Destination)
+	if a+b+down > w.plan.MaxUnavailable {
+		w.fail("S3", "the budgets allow %d and %d while %d ordinals are unavailable, together at most %d", a, b, down, w.plan.MaxUnavailable)
+	}
+}
+
+// allowed is how many pods of a side may be evicted right now: by the status
+// that the eviction API believes, or by the spec and the healthy pods, whichever
+// is more. Evictions that are granted and still to come count too.
+func (w *world) allowed(side plans.Side) int32 {
+	s := w.on[side]
+	name, _ := w.plan.BudgetOn(side)
+	b, ok := get[*policyv1.PodDisruptionBudget](s, w.namespace(side), name)
+	if !ok {
+		return 0
+	}
+	now := w.countBudget(s, b)
+	n := now.DisruptionsAllowed
+	if b.Status.ObservedGeneration == b.Generation {
+		n = max(n, b.Status.DisruptionsAllowed)
+	}
+	// An old status may allow what is no longer healthy.
+	return min(n, now.CurrentHealthy) + int32(len(now.DisruptedPods))
+}
+
+// dataKept is S4: no disk of the user's is destroyed, and a volume that carries
+// our hold mark is Retain for as long as it carries it.
+func (w *world) dataKept() {
+	for handle, d := range w.disks {
+		if d.destroyed && d.claim != "" {
+			w.fail("S4", "%s, which held the data of %s, is destroyed", handle, d.claim)
+		}
+	}
+	if w.foreign {
+		return
+	}
+	for _, s := range w.stores {
+		seen := map[string]bool{}
+		for _, pv := range all[*corev1.PersistentVolume](s) {
+			d := w.disks[diskOf(pv)]
+			_, held := pv.Annotations[plans.PolicyAnnotation]
+			retained := pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+			o := ordinalOf(d.claim)
+			inFlight := d.claim != "" && !w.slice(plans.Source).Has(o) && !w.slice(plans.Destination).Has(o)
+			if (held || inFlight) && !retained || inFlight && !held {
+				w.fail("S4", "volume %s (policy %s, marked %t) is not held", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy, held)
+			}
+			if seen[diskOf(pv)] {
+				w.fail("S5", "cluster %s has two volumes for %s", s.name, diskOf(pv))
+			}
+			seen[diskOf(pv)] = true
+		}
+	}
+}
+
+// rightVolumes is S5: a claim is bound to the disk with the data of its own
+// ordinal and template, in one place, and no such disk is free for the taking.
+func (w *world) rightVolumes() {
+	bound := map[string]string{}
+	for _, s := range w.stores {
+		for _, claim := range all[*corev1.PersistentVolumeClaim](s) {
+			pv, ok := get[*corev1.PersistentVolume](s, "", claim.Spec.VolumeName)
+			if !ok {
+				continue
+			}
+			if d := w.disks[diskOf(pv)]; d.claim != claim.Name {
+				w.fail("S5", "claim %s of %s got the disk of %q", claim.Name, claim.Namespace, d.claim)
+			}
+			where := fmt.Sprintf("%s/%s", s.name, claim.Namespace)
+			if other, ok := bound[claim.Name]; ok && claim.Status.Phase == corev1.ClaimBound {
+				w.fail("S5", "claim %s is bound in %s and in %s", claim.Name, other, where)
+			}
+			if claim.Status.Phase == corev1.ClaimBound {
+				bound[claim.Name] = where
+			}
+		}
+		for _, pv := range all[*corev1.PersistentVolume](s) {
+			if w.disks[diskOf(pv)].claim != "" && pv.Spec.ClaimRef == nil {
+				w.fail("S5", "volume %s has an empty claimRef", pv.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// once gives a fault to one write, counted over all processes.
+func once(n int, f fault) func(int) fault {
+	return func(i int) fault {
+		if i == n {
+			return f
+		}
+		return ""
+	}
+}
+
+func TestADeathAtAnyWriteIsSurvivedWithTheSameEnd(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		for _, j := range journeys() {
+			t.Run(fmt.Sprintf("%s %s", mode, j.name()), func(t *testing.T) {
+				t.Parallel()
+				first := newWorld(threeOrdinals(mode))
+				if j[1] == plans.Return { // the journey before it has the deaths of the move
+					walk(t, first, j[0], nil)
+					j = j[1:]
+				}
+				everyWrite(t, first, j, true, faults())
+			})
+		}
+	}
+}
+
+// everyWrite walks the journey once for every write of it and every fault, and
+// demands the end of the walk without a fault (S15), and its counts (S11) unless
+// the world was left with a pod on its way, which may or may not arrive.
+func everyWrite(t *testing.T, first *world, j journey, counted bool, faults []fault) {
+	t.Helper()
+	want := goldenOf(t, first.fork(0), j)
+	for n := first.writes; n < want.writes; n++ {
+		for _, f := range faults {
+			w := first.fork(uint64(n))
+			for _, c := range j {
+				walk(t, w, c, once(n, f))
+			}
+			cleanEnd(t, w, want.end)
+			if diff := cmp.Diff(want.counts, w.counts()); diff != "" && counted {
+				t.Errorf("S11: what was made and what went differs (-golden +got):\n%s", diff)
+			}
+			if t.Failed() {
+				t.Fatalf("that was: %s, write %d of %d", f, n, want.writes)
+			}
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// interference is what somebody does in the middle of a move.
+type interference struct {
+	after string // the step that has just been finished
+	do    func(*world)
+	undo  func(*world)
+	// want is in the reason; unless waits, the run is held by then.
+	want  string
+	waits bool
+	// alone says that an abort needs no undo.
+	alone bool
+}
+
+func interferences() map[string]interference {
+	scale := func(side plans.Side, n int32) func(*world) {
+		return change(side, setName, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &n })
+	}
+	policy := func(p corev1.PersistentVolumeReclaimPolicy) func(*world) {
+		return func(w *world) {
+			w.volume("data-web-1", func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = p })
+		}
+	}
+	budget := func(side plans.Side, n int32) func(*world) {
+		return change(side, "web-budget", func(b *policyv1.PodDisruptionBudget) {
+			v := intstr.FromInt32(n)
+			b.Spec.MaxUnavailable, b.Spec.MinAvailable = &v, nil
+		})
+	}
+	return map[string]interference{
+		"the source is scaled down":           {after: "2/Relax", do: scale(plans.Source, 1), undo: scale(plans.Source, 2), want: "StatefulSet blue/web"},
+		"the destination is scaled down":      {after: "2/Relax", do: scale(plans.Destination, 0), undo: scale(plans.Destination, 1), want: "StatefulSet green/web"},
+		"the destination is scaled up":        {after: "1/Vacate", do: scale(plans.Destination, 2), undo: scale(plans.Destination, 1), want: "StatefulSet green/web"},
+		"the source is scaled up again":       {after: "1/Claim", do: scale(plans.Source, 2), undo: scale(plans.Source, 1), want: "StatefulSet blue/web"},
+		"a volume is set back to Delete":      {after: "1/Shrink", do: policy("Delete"), undo: policy("Retain"), want: "volume pvc-disk-2"},
+		"a volume is deleted":                 {after: "1/Vacate", do: deletion(volumeKey), want: "volume pvc-disk-2"},
+		"a claim is deleted":                  {after: "2/Relax", do: deletion(claimKey), want: "claim data-web-1"},
+		"the new claim is deleted":            {after: "1/Claim", do: deletion(newClaimKey), want: "claim data-web-1", alone: true},
+		"the source's budget is edited":       {after: "2/Relax", do: budget(plans.Source, 3), undo: restoreBudget(plans.Source), want: "PodDisruptionBudget web-budget of blue/web"},
+		"the destination's budget is edited":  {after: "1/Grow", do: budget(plans.Destination, 3), undo: restoreBudget(plans.Destination), want: "PodDisruptionBudget web-budget of green/web"},
+		"the source's budget is deleted":      {after: "2/Relax", do: deletion(budgetKey), undo: remakeBudget, want: "PodDisruptionBudget web-budget of blue/web"},
+		"the mark is taken off the source":    {after: "2/Relax", do: unmark[*appsv1.StatefulSet](setName), want: "StatefulSet blue/web", alone: true},
+		"the marks are taken off a volume":    {after: "1/Vacate", do: unmarkVolume, undo: remarkVolume, want: "volume pvc-disk-2"},
+		"the source set is deleted":           {after: "1/Vacate", do: deletion(setKey), want: "StatefulSet blue/web"},
+		"a claimRef is emptied":               {after: "1/Release", do: emptyRef, undo: refillRef, want: "claimRef"},
+		"a node is gone after a force delete": {after: "1/Shrink", do: killNode, undo: reviveNode, want: "node", waits: true},
+	}
+}
+
+func TestSomebodyElsesChangeHoldsTheMove(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		done := goldenOf(t, newWorld(threeOrdinals(mode)), journey{plans.Move, plans.Clean})
+		for name, in := range interferences() {
+			t.Run(string(mode)+", "+name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(threeOrdinals(mode))
+				in.disturb(t, w)
+				if in.undo == nil && !in.alone {
+					return // it is for a person to decide; nothing is lost
+				}
+				if in.undo != nil {
+					onward := w.fork(1)
+					in.undo(onward)
+					onward.foreign = false
+					walk(t, onward, plans.Move, nil)
+					walk(t, onward, plans.Clean, nil)
+					cleanEnd(t, onward, done.end)
+				}
+				back := w.fork(2)
+				if !in.alone {
+					in.undo(back)
+				}
+				walk(t, back, plans.Return, nil)
+				cleanEnd(t, back, back.start)
+			})
+		}
+	}
+}
+
+// disturb runs a move into the interference and demands that it stops there,
+// with a reason that names what is wrong, and that no data is lost.
+func (in interference) disturb(t *testing.T, w *world) {
+	t.Helper()
+	did := false
+	got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
+		if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == in.after {
+			did, w.foreign = true, true
+			in.do(w)
+		}
+		return false
+	})
+	want := orchestrator.Held
+	if in.waits {
+		want = orchestrator.Waiting
+	}
+	if err != nil || !did || got.kind != want || !strings.Contains(got.reason, in.want) {
+		t.Errorf("ended with %q (%v), want %s with %q; disturbed: %t", got, err, want, in.want, did)
+	}
+	if !in.waits && w.journal.Held != got.reason {
+		t.Errorf("the journal says %q, the engine %q", w.journal.Held, got.reason)
+	}
+	w.rest()
+	unbroken(t, w)
+}
+
+// change edits an object of a side as somebody else would.
+func change[T client.Object](side plans.Side, name string, edit func(T)) func(*world) {
+	return func(w *world) {
+		o, ok := get[T](w.on[side], w.namespace(side), name)
+		if !ok {
+			panic("there is no " + name)
+		}
+		next := clone(o)
+		edit(next)
+		must(w.on[side].Update(nil, next))
+	}
+}
+
+// volume edits the volume of a claim of the source, in the source's cluster.
+func (w *world) volume(claim string, edit func(*corev1.PersistentVolume)) {
+	for _, pv := range all[*corev1.PersistentVolume](w.on[plans.Source]) {
+		if w.disks[diskOf(pv)].claim == claim {
+			next := clone(pv)
+			edit(next)
+			must(w.on[plans.Source].Update(nil, next))
+		}
+	}
+}
+
+func claimKey(*world) (plans.Side, key) {
+	return plans.Source, key{"PersistentVolumeClaim", blue, "data-web-1"}
+}
+
+func newClaimKey(*world) (plans.Side, key) {
+	return plans.Destination, key{"PersistentVolumeClaim", green, "data-web-1"}
+}
+
+func volumeKey(*world) (plans.Side, key) {
+	return plans.Source, key{"PersistentVolume", "", "pvc-disk-2"}
+}
+
+func budgetKey(*world) (plans.Side, key) {
+	return plans.Source, key{"PodDisruptionBudget", blue, "web-budget"}
+}
+
+func setKey(*world) (plans.Side, key) { return plans.Source, key{"StatefulSet", blue, setName} }
+
+func deletion(which func(*world) (plans.Side, key)) func(*world) {
+	return func(w *world) {
+		side, k := which(w)
+		must(w.on[side].Delete(nil, clone(w.on[side].objects[k])))
+	}
+}
+
+func restoreBudget(side plans.Side) func(*world) {
+	return change(side, "web-budget", func(b *policyv1.PodDisruptionBudget) {
+		words := b.Annotations[plans.BudgetAnnotation]
+		b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, nil
+		v := intstr.Parse(words[strings.Index(words, " ")+1:])
+		if strings.HasPrefix(words, "max") {
+			b.Spec.MaxUnavailable = &v
+		} else {
+			b.Spec.MinAvailable = &v
+		}
+	})
+}
+
+func remakeBudget(w *world) { must(w.on[plans.Source].Create(nil, w.budget(blue))) }
+
+func unmark[T client.Object](name string) func(*world) {
+	return change(plans.Source, name, func(o T) { plans.Unmark(o) })
+}
+
+func unmarkVolume(w *world) {
+	w.volume("data-web-1", func(pv *corev1.PersistentVolume) {
+		// Somebody keeps what was there, and will put it back.
+		w.kept = pv.DeepCopy().Annotations
+		plans.Unmark(pv)
+	})
+}
+
+func remarkVolume(w *world) {
+	w.volume("data-web-1", func(pv *corev1.PersistentVolume) { pv.Annotations = w.kept })
+}
+
+func emptyRef(w *world) {
+	w.volume("data-web-1", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
+}
+
+func refillRef(w *world) {
+	w.volume("data-web-1", func(pv *corev1.PersistentVolume) {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: blue, Name: "data-web-1"}
+	})
+}
+
+// killNode stops the node of the ordinal in flight, and somebody deletes the
+// pod by force.
+func killNode(w *world) { w.power(corev1.ConditionFalse) }
+
+func reviveNode(w *world) { w.power(corev1.ConditionTrue) }
+
+func (w *world) power(status corev1.ConditionStatus) {
+	node, _ := get[*corev1.Node](w.on[plans.Source], "", w.journal.Flight.Node)
+	next := clone(node)
+	next.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+	w.on[plans.Source].put(next)
+	k := key{"Pod", blue, "web-1"}
+	if _, ok := w.on[plans.Source].objects[k]; ok && status == corev1.ConditionFalse {
+		w.on[plans.Source].remove(k)
+	}
+}

@@ -1,0 +1,199 @@
+package sim
+
+import (
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// member is one of several processes that carry out one plan at the same time.
+// Each of its reads and writes waits until it is let through.
+type member struct {
+	r      *runner
+	course plans.Course
+	next   func() (struct{}, bool)
+	stop   func()
+	sleeps int // rounds for which nothing of it is let through
+	end    end
+	err    error
+	over   bool
+}
+
+func (w *world) member(t *testing.T, course plans.Course, sleeps int) *member {
+	m := &member{r: w.process(), course: course, sleeps: sleeps}
+	m.next, m.stop = iter.Pull(func(yield func(struct{}) bool) {
+		m.r.pause = func() bool { return yield(struct{}{}) }
+		m.end, m.err = m.r.run(t.Context(), course, nil)
+	})
+	return m
+}
+
+// crowd lets members and everybody else act in an order drawn from a seed, until
+// the last member has come to its end.
+type crowd struct {
+	w       *world
+	rng     *rand.Rand
+	members []*member
+	deaths  bool // members die now and then
+}
+
+func (c *crowd) round() {
+	if c.rng.IntN(3) == 0 {
+		c.w.tick()
+	}
+	var awake []*member
+	for _, m := range c.members {
+		switch {
+		case m.over:
+		case m.sleeps > 0:
+			m.sleeps--
+		default:
+			awake = append(awake, m)
+		}
+	}
+	if len(awake) == 0 {
+		c.w.tick()
+		return
+	}
+	m := awake[c.rng.IntN(len(awake))]
+	if c.rng.IntN(60) == 0 { // held up: what it was about to do comes late
+		m.sleeps = 1 + c.rng.IntN(600)
+		return
+	}
+	if c.deaths && c.rng.IntN(300) == 0 {
+		m.stop()
+		m.over = true
+		return
+	}
+	if _, more := m.next(); !more {
+		m.over = true
+	}
+}
+
+// until lets time pass until the member is over.
+func (c *crowd) until(t *testing.T, m *member) {
+	t.Helper()
+	for range 60_000 {
+		if c.round(); m.over {
+			return
+		}
+	}
+	t.Fatalf("seed %d: %s by epoch %d never ends; journal %+v", c.w.scene.Seed, m.course, m.r.epoch, c.w.journal)
+}
+
+func TestProcessesThatOverlapDoNoHarm(t *testing.T) {
+	t.Parallel()
+	seeds := uint64(150)
+	if long() {
+		seeds = 5000
+	}
+	for _, mode := range modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			sc := threeOrdinals(mode)
+			first := newWorld(sc)
+			done := goldenOf(t, first.fork(0), journey{plans.Move, plans.Clean})
+			for seed := uint64(1); seed <= seeds; seed++ {
+				w := first.fork(seed)
+				if seed%2 == 0 {
+					w.evictions = 3
+				}
+				overlap(t, w, done)
+				if t.Failed() {
+					t.Fatalf("that was seed %d", seed)
+				}
+			}
+		})
+	}
+}
+
+// overlap lets up to three processes run at the same time, each taking over from
+// the others at some point, and then one more until the plan has ended.
+func overlap(t *testing.T, w *world, done golden) {
+	t.Helper()
+	c := &crowd{w: w, rng: rand.New(rand.NewPCG(w.scene.Seed, 11))}
+	defer func() {
+		for _, m := range c.members {
+			m.stop()
+		}
+	}()
+	courses := []plans.Course{plans.Move, plans.Move, plans.Return}
+	c.members = []*member{
+		w.member(t, plans.Move, 0),
+		w.member(t, courses[c.rng.IntN(3)], c.rng.IntN(900)),
+		w.member(t, courses[c.rng.IntN(3)], c.rng.IntN(1800)),
+	}
+	c.deaths = w.scene.Seed%3 > 0
+	c.until(t, c.members[1])
+	c.until(t, c.members[2])
+	c.deaths = false
+	for range 8 {
+		if w.journal.Ended() {
+			break
+		}
+		m := w.member(t, c.onward(), 0)
+		c.members = append(c.members, m)
+		c.until(t, m)
+		if m.err != nil && !errors.Is(m.err, errReplaced) {
+			t.Logf("%s: %v", m.course, m.err)
+		}
+		unbroken(t, w)
+	}
+	for _, m := range c.members {
+		c.until(t, m) // what is late comes even after the end
+	}
+	w.sweep(t)
+	switch w.journal.Outcome {
+	case plans.Aborted:
+		cleanEnd(t, w, w.start)
+	case plans.Finalized:
+		cleanEnd(t, w, done.end)
+	default:
+		last := c.members[len(c.members)-1]
+		t.Errorf("seed %d: the plan never ends: %s, %v; journal %+v", w.scene.Seed, last.end, last.err, w.journal)
+	}
+}
+
+// sweep removes what a stale process made after it was fenced. No precondition
+// can stop a creation whose request was under way, so it has to be harmless: it
+// has a stamp of its epoch, and a set has no ordinals.
+func (w *world) sweep(t *testing.T) {
+	t.Helper()
+	for _, l := range w.late {
+		s := w.stores[0]
+		if s.name != l.on {
+			s = w.stores[1]
+		}
+		o, ok := s.objects[l.key]
+		if !ok {
+			continue
+		}
+		stamp, marked := plans.Stamped(o)
+		if set, ok := o.(*appsv1.StatefulSet); ok && *set.Spec.Replicas > 0 || marked && stamp.Epoch >= w.journal.Epoch {
+			continue // adopted, or alive
+		}
+		if marked {
+			t.Logf("seed %d: %s was made late and is left over", w.scene.Seed, l.key)
+			s.remove(l.key)
+		}
+	}
+}
+
+// onward is a course that a person could ask for now.
+func (c *crowd) onward() plans.Course {
+	switch {
+	case c.w.journal.Leg.Course != plans.Move:
+		return c.w.journal.Leg.Course
+	case c.w.journal.Outcome == plans.Moved && c.rng.IntN(2) == 0:
+		return plans.Clean
+	case c.w.journal.Outcome == plans.Moved || c.rng.IntN(3) == 0:
+		return plans.Return
+	default:
+		return plans.Move
+	}
+}

@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// volumesOf lists the volumes of a pod; ok is false until every claim is bound.
+func volumesOf(s *store, pod *corev1.Pod) (pvs []*corev1.PersistentVolume, ok bool) {
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		claim, ok := get[*corev1.PersistentVolumeClaim](s, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
+		if !ok || claim.Status.Phase != corev1.ClaimBound {
+			return nil, false
+		}
+		pv, ok := get[*corev1.PersistentVolume](s, "", claim.Spec.VolumeName)
+		if !ok {
+			return nil, false
+		}
+		pvs = append(pvs, pv)
+	}
+	return pvs, true
+}
+
+// scheduler gives a pod a node once its claims are bound.
+func (w *world) scheduler(s *store) bool {
+	for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
+		if _, bound := volumesOf(s, pod); pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !bound {
+			continue
+		}
+		for _, node := range shuffle(w, all[*corev1.Node](s)) {
+			if node.Status.Conditions[0].Status == corev1.ConditionTrue {
+				next := clone(pod)
+				next.Spec.NodeName = node.Name
+				s.put(next)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// kubelet starts pods whose volumes are attached and ends those that are being
+// deleted. The kubelet of a node that is not Ready does nothing.
+func (w *world) kubelet(s *store) bool {
+	for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
+		node, ok := get[*corev1.Node](s, "", pod.Spec.NodeName)
+		if !ok || node.Status.Conditions[0].Status != corev1.ConditionTrue {
+			continue
+		}
+		if pod.DeletionTimestamp != nil {
+			s.remove(keyOf(pod))
+			return true
+		}
+		if ready(pod) {
+			if w.scene.MinReady > 0 && !w.aged[pod.UID] {
+				w.aged[pod.UID] = true
+				return true
+			}
+			continue
+		}
+		if !w.mounted(s, pod, node) {
+			continue
+		}
+		next := clone(pod)
+		next.Status.Phase = corev1.PodRunning
+		next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		s.put(next)
+		return true
+	}
+	return false
+}
+
+func (w *world) mounted(s *store, pod *corev1.Pod, node *corev1.Node) bool {
+	pvs, ok := volumesOf(s, pod)
+	for _, pv := range pvs {
+		_, attached := get[*storagev1.VolumeAttachment](s, "", attachment(pv.Name, node.Name))
+		ok = ok && attached && slices.Contains(node.Status.VolumesInUse, inUse(pv))
+	}
+	return ok
+}
+
+func attachment(pv, node string) string { return pv + "." + node }
+
+func inUse(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
+	return corev1.UniqueVolumeName("kubernetes.io/csi/" + pv.Spec.CSI.Driver + "^" + pv.Spec.CSI.VolumeHandle)
+}
+
+// attacher is the attach-detach controller and the kubelet's report of what it
+// has in use: reported before it is attached, detached after it is reported free.
+func (w *world) attacher(s *store) bool {
+	wanted := map[string]bool{}
+	for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
+		node, ok := get[*corev1.Node](s, "", pod.Spec.NodeName)
+		pvs, bound := volumesOf(s, pod)
+		if !ok || !bound {
+			continue
+		}
+		for _, pv := range pvs {
+			wanted[attachment(pv.Name, node.Name)] = true
+			wanted[node.Name+string(inUse(pv))] = true
+			if pod.DeletionTimestamp == nil && w.attach(s, pv, node) {
+				return true
+			}
+		}
+	}
+	for _, node := range shuffle(w, all[*corev1.Node](s)) {
+		for i, used := range node.Status.VolumesInUse {
+			if !wanted[node.Name+string(used)] {
+				next := clone(node)
+				next.Status.VolumesInUse = slices.Delete(next.Status.VolumesInUse, i, i+1)
+				s.put(next)
+				return true
+			}
+		}
+	}
+	for _, va := range shuffle(w, all[*storagev1.VolumeAttachment](s)) {
+		if !wanted[va.Name] {
+			s.remove(keyOf(va))
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) attach(s *store, pv *corev1.PersistentVolume, node *corev1.Node) bool {
+	for _, va := range all[*storagev1.VolumeAttachment](s) {
+		if *va.Spec.Source.PersistentVolumeName == pv.Name && va.Spec.NodeName != node.Name {
+			return false // ReadWriteOnce: the other node has to let go first
+		}
+	}
+	if !slices.Contains(node.Status.VolumesInUse, inUse(pv)) {
+		next := clone(node)
+		next.Status.VolumesInUse = append(next.Status.VolumesInUse, inUse(pv))
+		s.put(next)
+		return true
+	}
+	va := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: attachment(pv.Name, node.Name)}}
+	if _, ok := get[*storagev1.VolumeAttachment](s, "", va.Name); ok {
+		return false
+	}
+	va.Spec = storagev1.VolumeAttachmentSpec{NodeName: node.Name, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name}}
+	va.Annotations = map[string]string{"disk": diskOf(pv)}
+	must(s.Create(context.TODO(), va))
+	return true
+}

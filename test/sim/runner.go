@@ -1,0 +1,295 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// fault is what happens to one write of an engine.
+type fault string
+
+const (
+	crashBefore fault = "crash before the write"
+	crashAfter  fault = "crash after the write"
+	lostAnswer  fault = "answer lost"
+	refused409  fault = "refused with 409"
+	refused500  fault = "refused with 500"
+)
+
+func faults() []fault { return []fault{crashBefore, crashAfter, lostAnswer, refused409, refused500} }
+
+var (
+	errDead     = errors.New("the process is dead")
+	errReplaced = errors.New("another process has taken over")
+)
+
+// runner is one process: its clients, and what it was last seen to do.
+type runner struct {
+	w     *world
+	epoch int64
+	dead  bool
+	// takingOver is set while the runner fences.
+	takingOver bool
+	// pause lets others act before a call goes through; false ends the process.
+	pause func() bool
+	// at gives the fault of the n-th write of the world; nil means none.
+	at     func(n int) fault
+	stores map[plans.Side]*conn
+}
+
+// conn is the client of one runner to one cluster.
+type conn struct {
+	*store
+	r *runner
+}
+
+func (w *world) process() *runner {
+	r := &runner{w: w, stores: map[plans.Side]*conn{}}
+	for side, s := range w.on {
+		r.stores[side] = &conn{s, r}
+	}
+	return r
+}
+
+func (r *runner) engine(ctx context.Context) (*orchestrator.Engine, error) {
+	home := orchestrator.NewStore(r.stores[plans.Destination], green, planName)
+	p, err := home.Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	on := orchestrator.Clusters{}
+	for side, c := range r.stores {
+		on[side] = c
+	}
+	return orchestrator.New(p, home, on), nil
+}
+
+func (c *conn) Get(ctx context.Context, k client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if !c.r.alive() {
+		return errDead
+	}
+	return c.store.Get(ctx, k, into, opts...)
+}
+
+func (c *conn) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	if !c.r.alive() {
+		return errDead
+	}
+	return c.store.List(ctx, into, opts...)
+}
+
+func (c *conn) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	return c.r.write(c.store, "create", o, func() error { return c.store.Create(ctx, o, opts...) })
+}
+
+func (c *conn) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+	if o.GetResourceVersion() == "" {
+		c.r.w.fail("S8", "update of %s without a resourceVersion", keyOf(o))
+	}
+	return c.r.write(c.store, "update", o, func() error { return c.store.Update(ctx, o, opts...) })
+}
+
+func (c *conn) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
+	var d client.DeleteOptions
+	d.ApplyOptions(opts)
+	if d.Preconditions == nil || d.Preconditions.UID == nil || d.Preconditions.ResourceVersion == nil {
+		c.r.w.fail("S8", "deletion of %s without preconditions", keyOf(o))
+	}
+	return c.r.write(c.store, "delete", o, func() error { return c.store.Delete(ctx, o, opts...) })
+}
+
+func (r *runner) alive() bool {
+	if !r.dead && r.pause != nil && !r.pause() {
+		r.dead = true
+	}
+	return !r.dead
+}
+
+// write lets a write through, or does to it what the fault says.
+func (r *runner) write(s *store, verb string, o client.Object, apply func() error) error {
+	if !r.alive() {
+		return errDead
+	}
+	n := r.w.writes
+	r.w.writes++
+	var f fault
+	if r.at != nil {
+		f = r.at(n)
+	}
+	k := keyOf(o)
+	switch f {
+	case crashBefore:
+		r.dead = true
+		return errDead
+	case crashAfter:
+		r.dead = true
+		_ = r.apply(s, verb, o, apply) // nobody is there to hear the answer
+		return errDead
+	case lostAnswer:
+		_ = r.apply(s, verb, o, apply) // the answer is what is lost
+		return apierrors.NewTimeoutError("request timed out", 0)
+	case refused409:
+		return conflict(k, "somebody was faster")
+	case refused500:
+		return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+	}
+	return r.apply(s, verb, o, apply)
+}
+
+// apply checks what only the write itself shows: S6, S9 and S10.
+func (r *runner) apply(s *store, verb string, o client.Object, apply func() error) error {
+	w, k := r.w, keyOf(o)
+	if why := w.ownGround(s, k); why != "" && verb != "update" {
+		defer func(before int64) {
+			if s.version != before {
+				w.fail("S6", "%s of %s: %s", verb, k, why)
+			}
+		}(s.version)
+	}
+	before := s.version
+	err := apply()
+	w.trail = append(w.trail, fmt.Sprintf("epoch %d, step %d: %s of %s %s: %v", r.epoch, w.journal.Done+1, verb, s.name, k, err))
+	if s.version == before {
+		return err
+	}
+	if cm, ok := o.(*corev1.ConfigMap); ok && cm.Labels[plans.PlanLabel] != "" {
+		w.journal = plans.Journal{} // absent fields must not keep old values
+		must(json.Unmarshal([]byte(cm.Data["journal.json"]), &w.journal))
+		r.epoch = w.journal.Epoch
+	} else {
+		r.inOrder(s, verb, o)
+		ordinal := plans.Whole
+		if w.journal.Flight != nil {
+			ordinal = w.journal.Flight.Ordinal
+		}
+		w.acts = append(w.acts, act{w.writes - 1, ordinal})
+	}
+	w.check()
+	return err
+}
+
+// inOrder is S9, nothing of an earlier epoch after the fence, and S10, the intent
+// is durable before the write.
+func (r *runner) inOrder(s *store, verb string, o client.Object) {
+	w, k := r.w, keyOf(o)
+	if r.epoch < w.fenced {
+		if verb != "create" {
+			w.fail("S9", "%s of %s by epoch %d after epoch %d had fenced", verb, k, r.epoch, w.fenced)
+		}
+		w.late = append(w.late, place{s.name, k})
+		return
+	}
+	stamp, marked := plans.Stamped(o)
+	switch {
+	case r.takingOver || r.epoch != w.journal.Epoch:
+	case marked && verb != "delete" && stamp.Seq > w.journal.Begun, w.journal.Begun <= w.journal.Done:
+		w.fail("S10", "%s of %s before it was journaled (step %d, begun %d, done %d)", verb, k, stamp.Seq, w.journal.Begun, w.journal.Done)
+	}
+}
+
+// ownGround is S6: a claim is made or deleted only while its ordinal is outside
+// the side's range and its pod is gone; pods are never deleted.
+func (w *world) ownGround(s *store, k key) string {
+	switch k.kind {
+	case "Pod":
+		return "the engine never touches pods"
+	case "PersistentVolumeClaim":
+		for _, side := range sides() {
+			if w.on[side] != s || w.namespace(side) != k.namespace {
+				continue
+			}
+			if o := ordinalOf(k.name); w.slice(side).Has(o) || w.pod(side, o) != nil {
+				return fmt.Sprintf("ordinal %d is in use on the %s", o, side)
+			}
+		}
+	}
+	return ""
+}
+
+// takeOver begins like a process begins, and tries again like one.
+func (r *runner) takeOver(ctx context.Context, course plans.Course) (*orchestrator.Engine, error) {
+	var err error
+	for range 5 {
+		var e *orchestrator.Engine
+		if e, err = r.engine(ctx); err != nil {
+			if r.dead {
+				return nil, errDead
+			}
+			continue
+		}
+		r.takingOver = true
+		err = e.TakeOver(ctx, course)
+		r.takingOver = false
+		switch {
+		case r.dead:
+			return nil, errDead
+		case err == nil:
+			r.w.fenced = max(r.w.fenced, r.epoch)
+			return e, nil
+		}
+	}
+	return nil, err
+}
+
+// end is how a run came to its end.
+type end struct {
+	kind    orchestrator.Kind
+	outcome plans.Outcome
+	reason  string
+}
+
+func (e end) String() string { return fmt.Sprintf("%s %s%s", e.kind, e.outcome, e.reason) }
+
+// run drives one process until it finishes, is held or waits with nothing left
+// to wait for, or dies. stop may end it earlier.
+func (r *runner) run(ctx context.Context, course plans.Course, stop func(orchestrator.Progress) bool) (end, error) {
+	e, err := r.takeOver(ctx, course)
+	if err != nil {
+		return end{}, err
+	}
+	patience := 0
+	for range 10_000 {
+		p, err := e.Advance(ctx)
+		now := end{kind: p.Kind, outcome: p.Outcome, reason: p.Reason}
+		switch {
+		case r.dead:
+			return end{}, errDead
+		case stop != nil && stop(p), p.Kind == orchestrator.Finished, p.Kind == orchestrator.Paused:
+			return now, nil
+		case p.Kind == orchestrator.Held && r.epoch != r.w.journal.Epoch:
+			return now, errReplaced
+		case r.w.others(r, p.Kind), err == nil && (p.Kind == orchestrator.Wrote || p.Kind == orchestrator.Advanced):
+			patience = 0
+		}
+		if patience++; patience > 20 && (r.pause == nil || patience > 1000) {
+			return now, err
+		}
+	}
+	return end{}, errors.New("the run never ends")
+}
+
+// others lets everybody else act: a little after a write, more during a wait.
+// Beside other processes that is not for one of them to say.
+func (w *world) others(r *runner, kind orchestrator.Kind) bool {
+	if r.pause != nil {
+		return false
+	}
+	n := w.rng.IntN(3)
+	if kind == orchestrator.Waiting || kind == orchestrator.Held {
+		n += 3
+	}
+	moved := false
+	for range n {
+		moved = w.tick() || moved
+	}
+	return moved
+}

@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// snapshot is what people can see of the world, field by field, without what no
+// two runs have in common: versions, UIDs, times, and who runs on which node. The
+// record of the plan itself is left out; it stays.
+func (w *world) snapshot() map[string]any {
+	out := map[string]any{}
+	for _, s := range w.stores {
+		for _, k := range s.order {
+			o := s.objects[k]
+			_, record := o.GetLabels()[plans.PlanLabel]
+			if record || k.kind == kindOf(&storagev1.VolumeAttachment{}) || k.kind == kindOf(&corev1.Node{}) {
+				continue
+			}
+			out[s.name+" "+k.String()] = plain(clone(o))
+		}
+	}
+	return out
+}
+
+func plain(o client.Object) client.Object {
+	o.SetUID("")
+	o.SetResourceVersion("")
+	o.SetGeneration(0)
+	o.SetCreationTimestamp(metav1.Time{})
+	if len(o.GetAnnotations()) == 0 {
+		o.SetAnnotations(nil)
+	}
+	owners := o.GetOwnerReferences()
+	for i := range owners {
+		owners[i].UID = types.UID("")
+	}
+	o.SetOwnerReferences(owners)
+	switch o := o.(type) {
+	case *appsv1.StatefulSet:
+		o.Status.ObservedGeneration = 0
+	case *policyv1.PodDisruptionBudget:
+		o.Status.ObservedGeneration = 0
+	case *corev1.Pod:
+		o.Spec.NodeName = ""
+	case *corev1.PersistentVolume:
+		if o.Spec.ClaimRef != nil {
+			o.Spec.ClaimRef.UID = ""
+		}
+	}
+	return o
+}
+
+// marked lists the objects that still carry anything of ours.
+func (w *world) marked() []string {
+	var out []string
+	for _, s := range w.stores {
+		for _, k := range s.order {
+			o := clone(s.objects[k])
+			if _, record := o.GetLabels()[plans.PlanLabel]; !record && plans.Unmark(o) {
+				out = append(out, s.name+" "+k.String())
+			}
+		}
+	}
+	return out
+}
+
+// counts says how many claims, volumes and pods were made and went, per cluster.
+func (w *world) counts() map[string]int {
+	out := map[string]int{}
+	for _, s := range w.stores {
+		for _, what := range slices.Sorted(maps.Keys(s.counts)) {
+			if !strings.Contains(what, "VolumeAttachment") {
+				out[s.name+": "+what] = s.counts[what]
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,290 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+type key struct{ kind, namespace, name string }
+
+func (k key) String() string {
+	if k.namespace == "" {
+		return k.kind + " " + k.name
+	}
+	return k.kind + " " + k.namespace + "/" + k.name
+}
+
+func compareKeys(a, b key) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+}
+
+// store is the API server of one cluster, as far as the engine uses it: copies
+// in and out, a resourceVersion per write, preconditions, finalizers, and
+// updates that never change a status.
+type store struct {
+	client.Client // nil: what the engine is not known to use panics
+	name          string
+	objects       map[key]client.Object
+	order         []key // sorted, so that every walk is the same again
+	version       int64
+	made          int
+	// counts says how many objects were made and went, by verb, kind and namespace.
+	counts map[string]int
+}
+
+func newStore(name string) *store {
+	return &store{name: name, objects: map[key]client.Object{}, counts: map[string]int{}}
+}
+
+func kindOf(o any) string { return reflect.TypeOf(o).Elem().Name() }
+
+func keyOf(o client.Object) key { return key{kindOf(o), o.GetNamespace(), o.GetName()} }
+
+func resource(k key) schema.GroupResource { return schema.GroupResource{Resource: k.kind} }
+
+func conflict(k key, why string) error {
+	return apierrors.NewConflict(resource(k), k.name, fmt.Errorf("%s", why))
+}
+
+// all lists the live objects of a type. They must not be changed.
+func all[T client.Object](s *store) []T {
+	var zero T
+	kind := kindOf(zero)
+	i, _ := slices.BinarySearchFunc(s.order, key{kind: kind}, compareKeys)
+	var out []T
+	for ; i < len(s.order) && s.order[i].kind == kind; i++ {
+		out = append(out, s.objects[s.order[i]].(T))
+	}
+	return out
+}
+
+// get gives the live object of that name, or the zero value. It must not be
+// changed.
+func get[T client.Object](s *store, namespace, name string) (T, bool) {
+	var zero T
+	o, ok := s.objects[key{kindOf(zero), namespace, name}]
+	if !ok {
+		return zero, false
+	}
+	return o.(T), true
+}
+
+func clone[T client.Object](o T) T { return o.DeepCopyObject().(T) }
+
+// Get implements client.Reader.
+func (s *store) Get(_ context.Context, k client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	full := key{kindOf(into), k.Namespace, k.Name}
+	o, ok := s.objects[full]
+	if !ok {
+		return apierrors.NewNotFound(resource(full), k.Name)
+	}
+	assign(into, o)
+	return nil
+}
+
+func assign(into, o client.Object) {
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(o.DeepCopyObject()).Elem())
+}
+
+// List implements client.Reader for namespaces and label selectors.
+func (s *store) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	selector := o.LabelSelector
+	if selector == nil {
+		selector = labels.Everything()
+	}
+	kind := strings.TrimSuffix(kindOf(into), "List")
+	var items []runtime.Object
+	for _, k := range s.order {
+		x := s.objects[k]
+		if k.kind == kind && (o.Namespace == "" || k.namespace == o.Namespace) && selector.Matches(labels.Set(x.GetLabels())) {
+			items = append(items, x.DeepCopyObject())
+		}
+	}
+	return meta.SetList(into, items)
+}
+
+// Create implements client.Writer.
+func (s *store) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	k := keyOf(o)
+	if _, ok := s.objects[k]; ok {
+		return apierrors.NewAlreadyExists(resource(k), k.name)
+	}
+	if o.GetResourceVersion() != "" {
+		return apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	next := clone(o)
+	s.made++
+	next.SetUID(types.UID(fmt.Sprintf("%s-%s-%d", s.name, strings.ToLower(k.kind), s.made)))
+	next.SetCreationTimestamp(metav1.Unix(int64(s.made), 0))
+	next.SetGeneration(1)
+	defaults(next)
+	s.put(next)
+	assign(o, next)
+	return nil
+}
+
+// defaults fills in what an API server fills in.
+func defaults(o client.Object) {
+	switch o := o.(type) {
+	case *appsv1.StatefulSet:
+		one, keep := int32(1), appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+		o.Status = appsv1.StatefulSetStatus{}
+		o.Spec.Replicas = cmp.Or(o.Spec.Replicas, &one)
+		o.Spec.PodManagementPolicy = cmp.Or(o.Spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+		if o.Spec.PersistentVolumeClaimRetentionPolicy == nil {
+			o.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: keep, WhenScaled: keep}
+		}
+	case *corev1.PersistentVolumeClaim:
+		o.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+		o.Finalizers = []string{"kubernetes.io/pvc-protection"}
+	case *corev1.PersistentVolume:
+		o.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending}
+		o.Finalizers = []string{"kubernetes.io/pv-protection"}
+	case *policyv1.PodDisruptionBudget:
+		o.Status = policyv1.PodDisruptionBudgetStatus{}
+	}
+}
+
+// Update implements client.Writer.
+func (s *store) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
+	k := keyOf(o)
+	old, ok := s.objects[k]
+	switch {
+	case !ok:
+		return apierrors.NewNotFound(resource(k), k.name)
+	case o.GetUID() != "" && o.GetUID() != old.GetUID():
+		return conflict(k, "the UID in the precondition is another")
+	case o.GetResourceVersion() != "" && o.GetResourceVersion() != old.GetResourceVersion():
+		return conflict(k, "the object has been modified")
+	}
+	next := clone(o)
+	next.SetUID(old.GetUID())
+	next.SetResourceVersion(old.GetResourceVersion())
+	next.SetCreationTimestamp(old.GetCreationTimestamp())
+	next.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	next.SetGeneration(old.GetGeneration())
+	changed, err := merge(next, old)
+	if err != nil {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: k.kind}, k.name, nil)
+	}
+	if changed {
+		next.SetGeneration(old.GetGeneration() + 1)
+	}
+	s.put(next)
+	assign(o, next)
+	return nil
+}
+
+// merge keeps the status of the old object, says whether a counted spec has
+// changed, and refuses what may not change.
+func merge(next, old client.Object) (changed bool, err error) {
+	allowed := true
+	switch n := next.(type) {
+	case *appsv1.StatefulSet:
+		o := old.(*appsv1.StatefulSet)
+		n.Status = *o.Status.DeepCopy()
+		changed = !equality.Semantic.DeepEqual(n.Spec, o.Spec)
+		allowed = equality.Semantic.DeepEqual(n.Spec.VolumeClaimTemplates, o.Spec.VolumeClaimTemplates) && n.Spec.PodManagementPolicy == o.Spec.PodManagementPolicy
+	case *policyv1.PodDisruptionBudget:
+		o := old.(*policyv1.PodDisruptionBudget)
+		n.Status = *o.Status.DeepCopy()
+		changed = !equality.Semantic.DeepEqual(n.Spec, o.Spec)
+	case *corev1.PersistentVolumeClaim:
+		o := old.(*corev1.PersistentVolumeClaim)
+		n.Status = *o.Status.DeepCopy()
+		allowed = equality.Semantic.DeepEqual(n.Spec, o.Spec)
+	case *corev1.PersistentVolume:
+		o := old.(*corev1.PersistentVolume)
+		n.Status = *o.Status.DeepCopy()
+		allowed = equality.Semantic.DeepEqual(n.Spec.PersistentVolumeSource, o.Spec.PersistentVolumeSource)
+	case *corev1.ConfigMap:
+		o := old.(*corev1.ConfigMap)
+		fixed := o.Immutable != nil && *o.Immutable
+		allowed = !fixed || equality.Semantic.DeepEqual(n.Data, o.Data) && n.Immutable != nil && *n.Immutable
+	}
+	if !allowed {
+		return false, fmt.Errorf("field is immutable")
+	}
+	return changed, nil
+}
+
+// Delete implements client.Writer.
+func (s *store) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
+	var d client.DeleteOptions
+	d.ApplyOptions(opts)
+	k := keyOf(o)
+	old, ok := s.objects[k]
+	if !ok {
+		return apierrors.NewNotFound(resource(k), k.name)
+	}
+	if p := d.Preconditions; p != nil {
+		if p.UID != nil && *p.UID != old.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != old.GetResourceVersion() {
+			return conflict(k, "a precondition failed")
+		}
+	}
+	pod, isPod := old.(*corev1.Pod)
+	waits := len(old.GetFinalizers()) > 0 || isPod && pod.Spec.NodeName != "" // its kubelet ends a pod
+	if !waits {
+		s.remove(k)
+		return nil
+	}
+	if old.GetDeletionTimestamp() == nil {
+		next := clone(old)
+		now := metav1.NewTime(time.Unix(s.version, 0))
+		next.SetDeletionTimestamp(&now)
+		s.put(next)
+	}
+	return nil
+}
+
+// put stores an object as it is, status included: the way of the controllers.
+// An object that is being deleted goes with its last finalizer.
+func (s *store) put(o client.Object) {
+	k := keyOf(o)
+	old, ok := s.objects[k]
+	if ok && equality.Semantic.DeepEqual(old, o) {
+		return
+	}
+	_, isPod := o.(*corev1.Pod)
+	if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && !isPod {
+		s.remove(k)
+		return
+	}
+	s.version++
+	o.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	s.objects[k] = o
+	if !ok {
+		i, _ := slices.BinarySearchFunc(s.order, k, compareKeys)
+		s.order = slices.Insert(s.order, i, k)
+		s.counts["made "+k.kind+" "+k.namespace]++
+	}
+}
+
+func (s *store) remove(k key) {
+	s.version++
+	delete(s.objects, k)
+	i, _ := slices.BinarySearchFunc(s.order, k, compareKeys)
+	s.order = slices.Delete(s.order, i, i+1)
+	s.counts["gone "+k.kind+" "+k.namespace]++
+}

@@ -1,0 +1,42 @@
+package sim
+
+import (
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// variants are the scenes that a migration has to be able to start from, in both
+// modes.
+func variants() map[string]scene {
+	changes := map[string]func(*scene){
+		"plain":               func(*scene) {},
+		"no claim templates":  func(s *scene) { s.Templates = nil },
+		"two claim templates": func(s *scene) { s.Templates = []string{"data", "log"} },
+		"start ordinal 3":     func(s *scene) { s.Start = 3 },
+		"one ordinal":         func(s *scene) { s.Ordinals = 1 },
+		"d of 2": func(s *scene) {
+			s.Ordinals, s.D, s.Budget = 5, 2, maxUnavailable(intstr.FromInt32(2))
+		},
+		"percentage": func(s *scene) { s.Budget = maxUnavailable(intstr.FromString("34%")); s.D = 2 },
+		"minAvailable percentage": func(s *scene) {
+			v := intstr.FromString("50%")
+			s.Ordinals, s.Budget = 4, &policyv1.PodDisruptionBudgetSpec{MinAvailable: &v}
+			s.D = 2
+		},
+		"no budget":                func(s *scene) { s.Budget = nil },
+		"existing destination":     func(s *scene) { s.Existing = true },
+		"existing, without budget": func(s *scene) { s.Existing, s.Budget = true, nil },
+		"parallel":                 func(s *scene) { s.Parallel = true; s.Templates = []string{"data", "log"} },
+		"minReadySeconds":          func(s *scene) { s.MinReady = 10 },
+		"retention policy Delete":  func(s *scene) { s.Delete = true },
+	}
+	out := map[string]scene{}
+	for name, change := range changes {
+		for _, mode := range modes() {
+			sc := threeOrdinals(mode)
+			change(&sc)
+			out[name+", "+string(mode)] = sc
+		}
+	}
+	return out
+}

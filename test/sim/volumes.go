@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// binder is the PV controller: one write on a volume or a claim per call.
+func (w *world) binder(s *store) bool {
+	for _, claim := range shuffle(w, all[*corev1.PersistentVolumeClaim](s)) {
+		if w.syncClaim(s, claim) {
+			return true
+		}
+	}
+	for _, pv := range shuffle(w, all[*corev1.PersistentVolume](s)) {
+		if w.syncVolume(s, pv) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) syncClaim(s *store, claim *corev1.PersistentVolumeClaim) bool {
+	if claim.Spec.VolumeName == "" {
+		return claim.DeletionTimestamp == nil && w.choose(s, claim)
+	}
+	pv, ok := get[*corev1.PersistentVolume](s, "", claim.Spec.VolumeName)
+	misbound := ok && (pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID)
+	switch {
+	case claim.Status.Phase == corev1.ClaimBound && (!ok || misbound):
+		return setPhase(s, claim, corev1.ClaimLost)
+	case claim.Status.Phase != corev1.ClaimPending || !ok:
+		return false
+	case pv.Spec.ClaimRef == nil || names(pv, claim) && pv.Spec.ClaimRef.UID == "":
+		next := clone(pv)
+		next.Spec.ClaimRef = refTo(claim)
+		s.put(next)
+		return true
+	case misbound:
+		return false // looked at again when the volume is free; it may never be
+	case pv.Status.Phase != corev1.VolumeBound:
+		return setVolumePhase(s, pv, corev1.VolumeBound)
+	default:
+		return setPhase(s, claim, corev1.ClaimBound)
+	}
+}
+
+func names(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	return pv.Spec.ClaimRef.Namespace == claim.Namespace && pv.Spec.ClaimRef.Name == claim.Name
+}
+
+func refTo(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
+	return &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+}
+
+func setPhase(s *store, claim *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase) bool {
+	next := clone(claim)
+	next.Status.Phase = phase
+	if phase == corev1.ClaimBound {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, "pv.kubernetes.io/bind-completed", "yes")
+	}
+	s.put(next)
+	return true
+}
+
+func setVolumePhase(s *store, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase) bool {
+	if pv.Status.Phase == phase {
+		return false
+	}
+	next := clone(pv)
+	next.Status.Phase = phase
+	s.put(next)
+	return true
+}
+
+// choose finds a volume for a claim that names none: one that is promised to it,
+// any free one, or a new and EMPTY one, so that a claim made by the wrong hand
+// shows at once.
+func (w *world) choose(s *store, claim *corev1.PersistentVolumeClaim) bool {
+	for _, pv := range all[*corev1.PersistentVolume](s) {
+		ref := pv.Spec.ClaimRef
+		if ref == nil && pv.Status.Phase == corev1.VolumeAvailable || ref != nil && names(pv, claim) && (ref.UID == "" || ref.UID == claim.UID) {
+			next := clone(claim)
+			next.Spec.VolumeName = pv.Name
+			s.put(next)
+			return true
+		}
+	}
+	handle := fmt.Sprintf("disk-%d", len(w.disks)+1)
+	w.disks[handle] = disk{}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + handle, Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "sim"}}}
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "sim", VolumeHandle: handle}
+	pv.Spec.ClaimRef = refTo(claim)
+	must(s.Create(context.TODO(), pv))
+	return true
+}
+
+func (w *world) syncVolume(s *store, pv *corev1.PersistentVolume) bool {
+	ref := pv.Spec.ClaimRef
+	if ref == nil || ref.UID == "" {
+		return setVolumePhase(s, pv, corev1.VolumeAvailable)
+	}
+	claim, ok := get[*corev1.PersistentVolumeClaim](s, ref.Namespace, ref.Name)
+	if !ok || claim.UID != ref.UID {
+		return setVolumePhase(s, pv, corev1.VolumeReleased)
+	}
+	return false
+}
+
+// provisioner destroys the disk of a volume whose policy is Delete when its
+// claim is gone, and also when the object of the volume is deleted.
+func (w *world) provisioner(s *store) bool {
+	for _, pv := range shuffle(w, all[*corev1.PersistentVolume](s)) {
+		going := pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound
+		wanted := pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete
+		switch {
+		case !wanted && (going || pv.Status.Phase == corev1.VolumeReleased):
+			d := w.disks[diskOf(pv)]
+			d.destroyed = true
+			w.disks[diskOf(pv)] = d
+			s.remove(keyOf(pv))
+			return true
+		case going:
+			s.remove(keyOf(pv))
+			return true
+		}
+	}
+	return false
+}
+
+// protection ends a claim that is being deleted once no pod mounts it.
+func (w *world) protection(s *store) bool {
+	for _, claim := range shuffle(w, all[*corev1.PersistentVolumeClaim](s)) {
+		mounted := slices.ContainsFunc(all[*corev1.Pod](s), func(p *corev1.Pod) bool {
+			return p.Namespace == claim.Namespace && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
+			})
+		})
+		if claim.DeletionTimestamp != nil && !mounted {
+			next := clone(claim)
+			next.Finalizers = nil
+			s.put(next)
+			return true
+		}
+	}
+	return false
+}
+
+// collector deletes what has only owners that are gone.
+func (w *world) collector(s *store) bool {
+	var owned []client.Object
+	for _, p := range all[*corev1.Pod](s) {
+		owned = append(owned, p)
+	}
+	for _, c := range all[*corev1.PersistentVolumeClaim](s) {
+		owned = append(owned, c)
+	}
+	for _, o := range shuffle(w, owned) {
+		owners := o.GetOwnerReferences()
+		alive := slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return exists(s, r.UID) })
+		if len(owners) > 0 && !alive && o.GetDeletionTimestamp() == nil {
+			must(s.Delete(context.TODO(), clone(o)))
+			return true
+		}
+	}
+	return false
+}
+
+func exists(s *store, uid types.UID) bool {
+	for _, p := range all[*corev1.Pod](s) {
+		if p.UID == uid {
+			return true
+		}
+	}
+	for _, set := range all[*appsv1.StatefulSet](s) {
+		if set.UID == uid {
+			return true
+		}
+	}
+	return false
+}

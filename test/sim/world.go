@@ -1,0 +1,314 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// scene is the world that a migration starts in.
+type scene struct {
+	Mode      plans.Mode
+	Ordinals  int32
+	Start     int32
+	D         int32
+	Templates []string
+	// Budget is the user's PodDisruptionBudget on the source; nil means none.
+	Budget *policyv1.PodDisruptionBudgetSpec
+	// Existing puts an empty set and a budget on the destination beforehand.
+	Existing   bool
+	Parallel   bool
+	MinReady   int32
+	Delete     bool // the source's retention policy is Delete/Delete
+	Evictions  int  // how many pods somebody drains during the run
+	Seed       uint64
+	Dependents bool // the pod template names a ConfigMap, a Secret and a Service
+}
+
+func threeOrdinals(mode plans.Mode) scene {
+	return scene{Mode: mode, Ordinals: 3, D: 1, Templates: []string{"data"}, Budget: maxUnavailable(intstr.FromInt32(1)), Dependents: true}
+}
+
+func maxUnavailable(v intstr.IntOrString) *policyv1.PodDisruptionBudgetSpec {
+	return &policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &v}
+}
+
+const (
+	setName  = "web"
+	planName = "move-web"
+	blue     = "blue"  // the namespace of the source
+	green    = "green" // the namespace of the destination, and home
+)
+
+// world is everything there is: the clusters, the disks, and what is remembered
+// about them so that the invariants can be checked.
+type world struct {
+	scene  scene
+	on     map[plans.Side]*store
+	stores []*store
+	plan   *plans.Plan
+	rng    *rand.Rand
+	// What the controllers remember.
+	seen      map[types.UID]*appsv1.StatefulSet // the set controller's cache
+	aged      map[types.UID]bool                // pods Ready for minReadySeconds
+	granted   map[types.UID]bool                // evictions granted
+	evictions int
+	// The disks behind the volumes: which ordinal's data each holds.
+	disks     map[string]disk
+	start     map[string]any
+	journal   plans.Journal // as last written
+	fenced    int64         // the highest epoch whose TakeOver is finished
+	writes    int           // by engines
+	acts      []act         // those that were not to the journal
+	late      []place       // made by a stale engine after it was fenced
+	kept      map[string]string
+	foreign   bool     // somebody has interfered: S2, S4 and S7 are not ours alone
+	broken    []string // invariants that did not hold
+	trail     []string // what engines wrote, for a person to read after a failure
+	quiet     int64    // the version at which nobody had anything to do
+	stringent bool     // the migration has begun
+}
+
+type place struct {
+	on  string // the cluster
+	key key
+}
+
+// act is a write by an engine, and the ordinal that was last in flight then.
+type act struct {
+	write   int
+	ordinal int32
+}
+
+type disk struct {
+	claim     string // the name of the claim whose data it holds; "" when empty
+	destroyed bool
+}
+
+// newWorld builds the scene, lets it come to rest, and stores the plan.
+func newWorld(sc scene) *world {
+	w := &world{
+		scene: sc, rng: rand.New(rand.NewPCG(0, 7)), disks: map[string]disk{},
+		seen: map[types.UID]*appsv1.StatefulSet{}, aged: map[types.UID]bool{}, granted: map[types.UID]bool{},
+	}
+	first := newStore("one")
+	w.stores, w.on = []*store{first}, map[plans.Side]*store{plans.Source: first, plans.Destination: first}
+	if sc.Mode == plans.Reimport {
+		second := newStore("two")
+		w.stores, w.on[plans.Destination] = append(w.stores, second), second
+	}
+	for _, s := range w.stores {
+		for _, name := range []string{"kube-system", blue, green} {
+			must(s.Create(context.TODO(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		}
+		for _, name := range []string{"node-a", "node-b"} {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-" + name}}
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+			must(s.Create(context.TODO(), node))
+		}
+	}
+	w.furnish()
+	w.rest()
+	w.label()
+	w.storePlan()
+	w.rest()
+	w.start = w.snapshot()
+	for _, s := range w.stores {
+		clear(s.counts)
+	}
+	// Every seed starts from the same world.
+	w.rng = rand.New(rand.NewPCG(sc.Seed, 7))
+	w.evictions, w.stringent = sc.Evictions, true
+	return w
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// fork gives a world of its own that goes on from here, with another seed.
+// Stored objects are never changed in place, so that both may hold them.
+func (w *world) fork(seed uint64) *world {
+	out := *w
+	out.scene.Seed, out.rng = seed, rand.New(rand.NewPCG(seed, 7))
+	out.seen, out.aged, out.granted, out.disks = maps.Clone(w.seen), maps.Clone(w.aged), maps.Clone(w.granted), maps.Clone(w.disks)
+	out.stores, out.on = nil, map[plans.Side]*store{}
+	for _, s := range w.stores {
+		next := *s
+		next.objects, next.counts, next.order = maps.Clone(s.objects), maps.Clone(s.counts), slices.Clone(s.order)
+		out.stores = append(out.stores, &next)
+		for side, on := range w.on {
+			if on == s {
+				out.on[side] = &next
+			}
+		}
+	}
+	out.trail = slices.Clone(w.trail)
+	out.late, out.acts, out.broken = slices.Clone(w.late), slices.Clone(w.acts), slices.Clone(w.broken)
+	return &out
+}
+
+// furnish makes what the user has: the set, its budget and its dependencies.
+func (w *world) furnish() {
+	ctx, source, destination := context.TODO(), w.on[plans.Source], w.on[plans.Destination]
+	if w.scene.Dependents {
+		meta := metav1.ObjectMeta{Namespace: blue, Name: setName}
+		must(source.Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"color": "blue"}}))
+		must(source.Create(ctx, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"key": []byte("canary")}}))
+		must(source.Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}))
+	}
+	must(source.Create(ctx, w.set(blue, w.scene.Start, w.scene.Ordinals)))
+	if w.scene.Budget != nil {
+		must(source.Create(ctx, w.budget(blue)))
+	}
+	if w.scene.Existing {
+		set := w.set(green, 0, 0)
+		set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType, WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
+		}
+		must(destination.Create(ctx, set))
+		if w.scene.Budget != nil {
+			must(destination.Create(ctx, w.budget(green)))
+		}
+	}
+}
+
+func (w *world) budget(namespace string) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-budget", Labels: map[string]string{"team": "shop"}}, Spec: *w.scene.Budget}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": setName}}
+	return b
+}
+
+func (w *world) set(namespace string, start, replicas int32) *appsv1.StatefulSet {
+	app := map[string]string{"app": setName}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName, Labels: app}}
+	set.Spec = appsv1.StatefulSetSpec{
+		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: app}, MinReadySeconds: w.scene.MinReady,
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}}},
+	}
+	if start > 0 {
+		set.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: start}
+	}
+	if w.scene.Parallel {
+		set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
+	}
+	if w.scene.Delete {
+		set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType, WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
+		}
+	}
+	for _, t := range w.scene.Templates {
+		set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: t, Labels: app}})
+	}
+	if w.scene.Dependents {
+		ref := corev1.LocalObjectReference{Name: setName}
+		set.Spec.ServiceName = setName
+		set.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{
+			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref}}, {SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref}},
+		}
+	}
+	return set
+}
+
+// label writes data on the disks: whatever was provisioned so far is the user's.
+func (w *world) label() {
+	for _, pv := range all[*corev1.PersistentVolume](w.on[plans.Source]) {
+		w.disks[diskOf(pv)] = disk{claim: pv.Spec.ClaimRef.Name}
+	}
+}
+
+func diskOf(pv *corev1.PersistentVolume) string { return pv.Spec.CSI.VolumeHandle }
+
+func (w *world) ref(side plans.Side) plans.Ref {
+	s := w.on[side]
+	system, _ := get[*corev1.Namespace](s, "", "kube-system")
+	r := plans.Ref{Cluster: system.UID, Context: s.name, Namespace: blue, Name: setName}
+	if side == plans.Destination {
+		r.Namespace = green
+	}
+	return r
+}
+
+func (w *world) storePlan() {
+	in := plans.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.scene.D}
+	in.Set, _ = get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName)
+	in.SourceBudget, _ = get[*policyv1.PodDisruptionBudget](w.on[plans.Source], blue, "web-budget")
+	if w.scene.Existing {
+		in.Existing, _ = get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
+		in.DestinationBudget, _ = get[*policyv1.PodDisruptionBudget](w.on[plans.Destination], green, "web-budget")
+	}
+	p, err := plans.Build(in)
+	must(err)
+	must(orchestrator.NewStore(w.on[plans.Destination], green, planName).Create(context.TODO(), p))
+	w.plan, w.journal = p, *plans.NewJournal(p)
+}
+
+// tick lets one of "everybody else" make one change. It is false when nobody
+// has anything to do.
+func (w *world) tick() bool {
+	if w.version() == w.quiet {
+		return false
+	}
+	type actor struct {
+		act func(*store) bool
+		on  *store
+	}
+	var actors []actor
+	for _, s := range w.stores {
+		for _, act := range []func(*store) bool{w.setController, w.scheduler, w.kubelet, w.attacher, w.binder, w.provisioner, w.protection, w.collector, w.budgetController, w.evictor} {
+			actors = append(actors, actor{act, s})
+		}
+	}
+	for _, i := range w.rng.Perm(len(actors)) {
+		if actors[i].act(actors[i].on) {
+			w.check()
+			return true
+		}
+	}
+	w.quiet = w.version()
+	return false
+}
+
+// version changes with every change of any cluster.
+func (w *world) version() (n int64) {
+	for _, s := range w.stores {
+		n += s.version
+	}
+	return n
+}
+
+// rest lets the world come to rest.
+func (w *world) rest() {
+	for range 5000 {
+		if !w.tick() {
+			return
+		}
+	}
+	panic("the world never comes to rest")
+}
+
+// shuffle gives the items in an order that nobody can rely on.
+func shuffle[T any](w *world, items []T) []T {
+	w.rng.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
+	return items
+}
+
+func (w *world) fail(id, format string, args ...any) {
+	if w.stringent && len(w.broken) < 5 {
+		w.broken = append(w.broken, id+": "+fmt.Sprintf(format, args...))
+	}
+}

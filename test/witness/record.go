@@ -1,0 +1,308 @@
+package witness
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+)
+
+// The marks of a move, as its documentation has them.
+const (
+	stamp = "stsmigrate.dev/stamp"
+	// held is on a volume from the write that makes it safe to the one that gives
+	// it back. The stamp alone may also be on a volume before and after that.
+	held = "stsmigrate.dev/reclaim-policy"
+)
+
+// place is where a side is.
+type place struct {
+	cluster   int
+	namespace string
+}
+
+// span is the range of ordinals of a set: [start, end).
+type span struct{ start, end int32 }
+
+func (s span) has(o int32) bool { return o >= s.start && o < s.end }
+
+func (s span) String() string { return fmt.Sprintf("[%d,%d)", s.start, s.end) }
+
+type volumeKey struct {
+	cluster int
+	name    string
+}
+
+// record is what is known at one moment and what has been wrong so far. Index 0
+// is the source, 1 the destination.
+type record struct {
+	set     string
+	places  [2]place
+	pods    [2]map[int32]*corev1.Pod
+	sets    [2]*span
+	budgets [2]map[string]*policyv1.PodDisruptionBudget
+	volumes map[volumeKey]*corev1.PersistentVolume
+
+	started  bool
+	whole    span    // the ordinals of both sets at the start
+	counted  []int32 // those that were Ready at the start
+	spans    map[int32]Span
+	worst    int
+	atRisk   int
+	broken   []string
+	reported map[string]bool
+}
+
+func newRecord(set string, places [2]place) *record {
+	r := &record{
+		set: set, places: places, volumes: map[volumeKey]*corev1.PersistentVolume{},
+		spans: map[int32]Span{}, reported: map[string]bool{},
+	}
+	for i := range places {
+		r.pods[i] = map[int32]*corev1.Pod{}
+		r.budgets[i] = map[string]*policyv1.PodDisruptionBudget{}
+	}
+	return r
+}
+
+func (r *record) violate(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !r.reported[text] {
+		r.reported[text] = true
+		r.broken = append(r.broken, text)
+	}
+}
+
+// begin ends the description of how things were at the start.
+func (r *record) begin() {
+	r.started = true
+	for i := range r.pods {
+		for o, p := range r.pods[i] {
+			if ready(p) && !slices.Contains(r.counted, o) {
+				r.counted = append(r.counted, o)
+			}
+		}
+		if s := r.sets[i]; s != nil && s.end > s.start {
+			if r.whole == (span{}) {
+				r.whole = *s
+			}
+			r.whole = span{min(r.whole.start, s.start), max(r.whole.end, s.end)}
+		}
+	}
+}
+
+func (r *record) report() *Report {
+	return &Report{
+		Violations: slices.Clone(r.broken), MaxUnavailable: r.worst, MaxAtRisk: r.atRisk, Spans: maps.Clone(r.spans),
+	}
+}
+
+// sideOf returns the side of a namespace, or -1.
+func (r *record) sideOf(cluster int, namespace string) int {
+	return slices.Index(r.places[:], place{cluster, namespace})
+}
+
+func (r *record) take(e event) {
+	switch o := e.object.(type) {
+	case *corev1.Pod:
+		if side := r.sideOf(e.cluster, o.Namespace); side >= 0 {
+			r.pod(side, o, e)
+		}
+	case *appsv1.StatefulSet:
+		if side := r.sideOf(e.cluster, o.Namespace); side >= 0 && o.Name == r.set {
+			r.slice(side, o, e.gone)
+		}
+	case *policyv1.PodDisruptionBudget:
+		if side := r.sideOf(e.cluster, o.Namespace); side >= 0 {
+			r.budgets[side][o.Name] = o
+			if e.gone {
+				delete(r.budgets[side], o.Name)
+			}
+		}
+	case *corev1.PersistentVolume:
+		r.volume(e.cluster, o, e.gone)
+	}
+	r.measure()
+}
+
+// pod: no ordinal may have pods on both sides (S1).
+func (r *record) pod(side int, p *corev1.Pod, e event) {
+	number, ours := strings.CutPrefix(p.Name, r.set+"-")
+	n, err := strconv.ParseInt(number, 10, 32)
+	if !ours || err != nil {
+		return
+	}
+	o := int32(n)
+	if e.gone {
+		delete(r.pods[side], o)
+	} else {
+		r.pods[side][o] = p
+	}
+	here, there := r.pods[side][o], r.pods[1-side][o]
+	if alive(here) && alive(there) {
+		r.violate("S1: pod %s exists on both sides (terminating: %s)", p.Name, terminating(r.pods[0][o], r.pods[1][o]))
+	}
+	if r.started {
+		r.time(side, o, p, e)
+	}
+}
+
+func (r *record) time(side int, o int32, p *corev1.Pod, e event) {
+	s := r.spans[o]
+	switch {
+	case side == 0 && e.gone && s.SourceGone.IsZero():
+		s.SourceGone = e.at
+	case side == 0 && p.DeletionTimestamp != nil && s.SourceDeleting.IsZero():
+		s.SourceDeleting = e.at
+	case side == 1 && !e.gone && s.DestinationCreated.IsZero():
+		s.DestinationCreated = e.at
+	}
+	if side == 1 && !e.gone && ready(p) && s.DestinationReady.IsZero() {
+		s.DestinationReady = e.at
+	}
+	r.spans[o] = s
+}
+
+// slice: no ordinal may be in both ranges, and at most one of those of the start
+// in neither (S7).
+func (r *record) slice(side int, set *appsv1.StatefulSet, gone bool) {
+	s := span{}
+	if set.Spec.Ordinals != nil {
+		s.start = set.Spec.Ordinals.Start
+	}
+	s.end = s.start + 1
+	if set.Spec.Replicas != nil {
+		s.end = s.start + *set.Spec.Replicas
+	}
+	r.sets[side] = &s
+	if gone {
+		r.sets[side] = &span{}
+	}
+	a, b := r.sets[0], r.sets[1]
+	if a == nil || b == nil {
+		return
+	}
+	if low, high := max(a.start, b.start), min(a.end, b.end); low < high {
+		r.violate("S7: ordinals %s are in the ranges of both sets (%s and %s)", span{low, high}, a, b)
+	}
+	homeless := 0
+	for o := r.whole.start; o < r.whole.end; o++ {
+		if !a.has(o) && !b.has(o) {
+			homeless++
+		}
+	}
+	if homeless > 1 {
+		r.violate("S7: %d ordinals are in the range of neither set (%s and %s)", homeless, a, b)
+	}
+}
+
+// volume: a volume of ours always names a claim of ours, always means the same
+// disk, and is Retain for as long as it is held (S4, S5).
+func (r *record) volume(cluster int, pv *corev1.PersistentVolume, gone bool) {
+	k := volumeKey{cluster, pv.Name}
+	before := r.volumes[k]
+	if before == nil && !r.claims(cluster, pv.Spec.ClaimRef) {
+		return
+	}
+	_, isHeld := pv.Annotations[held]
+	switch {
+	case pv.Spec.ClaimRef == nil:
+		r.violate("S5: volume %s has an empty claimRef", pv.Name)
+	case !r.claims(cluster, pv.Spec.ClaimRef):
+		r.violate("S5: volume %s is promised to claim %s/%s", pv.Name, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
+	case isHeld && pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
+		r.violate("S4: volume %s is held and its reclaim policy is %s", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy)
+	case isHeld && gone && pv.Status.Phase == corev1.VolumeBound:
+		r.violate("S4: volume %s was deleted while it was held and Bound", pv.Name)
+	}
+	if before != nil && disk(before) != disk(pv) {
+		r.violate("S4: volume %s meant disk %s and means %s", pv.Name, disk(before), disk(pv))
+	}
+	r.volumes[k] = pv
+	if gone {
+		delete(r.volumes, k)
+		return
+	}
+	for other, twin := range r.volumes {
+		if other.cluster == cluster && other.name != pv.Name && disk(twin) == disk(pv) {
+			a, b := min(other.name, pv.Name), max(other.name, pv.Name)
+			r.violate("S5: volumes %s and %s of one cluster mean the same disk %s", a, b, disk(pv))
+		}
+	}
+}
+
+// claims says whether a claimRef names a namespace of this move.
+func (r *record) claims(cluster int, ref *corev1.ObjectReference) bool {
+	return ref != nil && r.sideOf(cluster, ref.Namespace) >= 0
+}
+
+func disk(pv *corev1.PersistentVolume) string {
+	if pv.Spec.CSI == nil {
+		return pv.Name
+	}
+	return pv.Spec.CSI.Driver + "/" + pv.Spec.CSI.VolumeHandle
+}
+
+// measure counts what is down, and what might be taken down besides.
+func (r *record) measure() {
+	if !r.started {
+		return
+	}
+	down := 0
+	for _, o := range r.counted {
+		if !ready(r.pods[0][o]) && !ready(r.pods[1][o]) {
+			down++
+		}
+	}
+	r.worst = max(r.worst, down)
+	here, marked := allowed(r.budgets[0])
+	there, markedToo := allowed(r.budgets[1])
+	if marked && markedToo {
+		r.atRisk = max(r.atRisk, here+there+down)
+	}
+}
+
+// allowed is how many evictions a side's budgets of the move would grant now. The
+// eviction API refuses all as long as the controller has not seen the spec.
+func allowed(budgets map[string]*policyv1.PodDisruptionBudget) (n int, marked bool) {
+	for _, b := range budgets {
+		if _, ok := b.Annotations[stamp]; !ok {
+			continue
+		}
+		marked = true
+		if b.Status.ObservedGeneration >= b.Generation {
+			n += int(b.Status.DisruptionsAllowed)
+		}
+	}
+	return n, marked
+}
+
+func alive(p *corev1.Pod) bool {
+	return p != nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
+func terminating(source, destination *corev1.Pod) string {
+	var sides []string
+	if source.DeletionTimestamp != nil {
+		sides = append(sides, "source")
+	}
+	if destination.DeletionTimestamp != nil {
+		sides = append(sides, "destination")
+	}
+	return cmp.Or(strings.Join(sides, " and "), "neither")
+}
+
+func ready(p *corev1.Pod) bool {
+	if p == nil || p.DeletionTimestamp != nil {
+		return false
+	}
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

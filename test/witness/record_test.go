@@ -1,0 +1,210 @@
+package witness
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const (
+	east = "shop"
+	west = "shop-new"
+)
+
+// story is a record of one cluster with two namespaces, at the start of a move
+// of two ordinals.
+func story() *record {
+	r := newRecord("web", [2]place{{0, east}, {0, west}})
+	tell(r, set(east, 0, 2), set(west, 2, 0), pod(east, 0), pod(east, 1), volume("a", nil))
+	r.begin()
+	return r
+}
+
+func tell(r *record, objects ...runtime.Object) {
+	for _, o := range objects {
+		r.take(event{object: o, at: time.Now()})
+	}
+}
+
+func end(r *record, objects ...runtime.Object) {
+	for _, o := range objects {
+		r.take(event{object: o, at: time.Now(), gone: true})
+	}
+}
+
+func set(namespace string, start, replicas int32) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		Spec:       appsv1.StatefulSetSpec{Replicas: &replicas, Ordinals: &appsv1.StatefulSetOrdinals{Start: start}},
+	}
+}
+
+func pod(namespace string, o int) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("web-%d", o)},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+		}},
+	}
+}
+
+func dying(p *corev1.Pod) *corev1.Pod {
+	p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	return p
+}
+
+func volume(name string, change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{held: "Delete"}},
+		Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			ClaimRef:                      &corev1.ObjectReference{Namespace: east, Name: "data-web-0"},
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}},
+		},
+	}
+	if change != nil {
+		change(pv)
+	}
+	return pv
+}
+
+func budget(namespace string, allowed int32, change func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Annotations: map[string]string{stamp: "x"}},
+		Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+	}
+	if change != nil {
+		change(b)
+	}
+	return b
+}
+
+func TestSeesWhatIsWrong(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(*record)
+		want    []string
+	}{
+		"a proper move": {func(r *record) {
+			tell(r, set(east, 0, 1), dying(pod(east, 1)))
+			end(r, pod(east, 1))
+			tell(r, volume("a", func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.Namespace = west }), set(west, 1, 1), pod(west, 1))
+		}, nil},
+		"a pod that is terminating on the source while the destination has it": {func(r *record) {
+			tell(r, dying(pod(east, 1)), pod(west, 1))
+			end(r, pod(east, 1))
+		}, []string{"S1: pod web-1 exists on both sides (terminating: source)"}},
+		"a pod that has failed is not in the way": {func(r *record) {
+			failed := pod(east, 1)
+			failed.Status.Phase = corev1.PodFailed
+			tell(r, failed, pod(west, 1))
+		}, nil},
+		"an ordinal in both ranges": {
+			func(r *record) { tell(r, set(west, 1, 1)) },
+			[]string{"S7: ordinals [1,2) are in the ranges of both sets ([0,2) and [1,2))"},
+		},
+		"two ordinals in neither range": {
+			func(r *record) { tell(r, set(east, 0, 0)) },
+			[]string{"S7: 2 ordinals are in the range of neither set ([0,0) and [2,2))"},
+		},
+		"an empty claimRef": {func(r *record) {
+			tell(r, volume("a", func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil }))
+		}, []string{"S5: volume a has an empty claimRef"}},
+		"a claimRef to somebody else": {func(r *record) {
+			tell(r, volume("a", func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.Namespace = "other" }))
+		}, []string{"S5: volume a is promised to claim other/data-web-0"}},
+		"somebody else's volume": {func(r *record) {
+			tell(r, volume("b", func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.Namespace = "other" }))
+		}, nil},
+		"a held volume that is not Retain": {func(r *record) {
+			tell(r, volume("a", func(v *corev1.PersistentVolume) {
+				v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+			}))
+		}, []string{"S4: volume a is held and its reclaim policy is Delete"}},
+		"a volume that is given back": {func(r *record) {
+			tell(r, volume("a", func(v *corev1.PersistentVolume) {
+				v.Annotations, v.Spec.PersistentVolumeReclaimPolicy = nil, corev1.PersistentVolumeReclaimDelete
+			}))
+		}, nil},
+		"a held volume that is deleted while it is bound": {func(r *record) {
+			end(r, volume("a", func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeBound }))
+		}, []string{"S4: volume a was deleted while it was held and Bound"}},
+		"another disk": {func(r *record) {
+			tell(r, volume("a", func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "i" }))
+		}, []string{"S4: volume a meant disk d/h and means d/i"}},
+		"two volumes of one disk": {
+			func(r *record) { tell(r, volume("b", nil)) },
+			[]string{"S5: volumes a and b of one cluster mean the same disk d/h"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := story()
+			c.happens(r)
+			if diff := cmp.Diff(c.want, r.report().Violations); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCountsWhatIsDown(t *testing.T) {
+	r := story()
+	tell(r, pod(west, 7)) // not there at the start, so not counted
+	end(r, pod(west, 7))
+	tell(r, dying(pod(east, 1)))
+	if got := r.report().MaxUnavailable; got != 1 {
+		t.Errorf("one pod terminating: %d unavailable, want 1", got)
+	}
+	end(r, pod(east, 1))
+	tell(r, pod(west, 1))
+	end(r, pod(east, 0))
+	if got := r.report().MaxUnavailable; got != 1 {
+		t.Errorf("one after the other: %d unavailable, want 1", got)
+	}
+	end(r, pod(west, 1))
+	if got := r.report().MaxUnavailable; got != 2 {
+		t.Errorf("both down: %d unavailable, want 2", got)
+	}
+}
+
+func TestAddsWhatTheBudgetsAllowToWhatIsDown(t *testing.T) {
+	r := story()
+	tell(r, budget(east, 5, func(b *policyv1.PodDisruptionBudget) { b.Annotations = nil }), budget(west, 0, nil))
+	if got := r.report().MaxAtRisk; got != 0 {
+		t.Errorf("a budget without mark counts: %d", got)
+	}
+	tell(r, budget(east, 5, func(b *policyv1.PodDisruptionBudget) { b.Generation = 1 }))
+	if got := r.report().MaxAtRisk; got != 0 {
+		t.Errorf("a spec that the controller has not seen counts: %d", got)
+	}
+	tell(r, budget(east, 1, nil), dying(pod(east, 1)))
+	if got := r.report().MaxAtRisk; got != 2 {
+		t.Errorf("one allowed and one down: %d, want 2", got)
+	}
+}
+
+func TestTimesEachOrdinalOnce(t *testing.T) {
+	r := story()
+	at := func(second int64, gone bool, p *corev1.Pod) {
+		r.take(event{object: p, gone: gone, at: time.Unix(second, 0)})
+	}
+	young := pod(west, 1)
+	young.Status.Conditions = nil
+	at(1, false, pod(east, 1))
+	at(2, false, dying(pod(east, 1)))
+	at(3, true, dying(pod(east, 1)))
+	at(4, false, young)
+	at(5, false, pod(west, 1))
+	at(6, true, pod(west, 1))
+	at(7, false, pod(west, 1))
+	want := Span{time.Unix(2, 0), time.Unix(3, 0), time.Unix(4, 0), time.Unix(5, 0)}
+	if diff := cmp.Diff(want, r.report().Spans[1]); diff != "" {
+		t.Errorf("times of ordinal 1 (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,322 @@
+// Package witness watches a move from outside and says afterwards whether it
+// kept its promises. It shares no code with what carries the move out, so that
+// one mistake cannot be in both.
+//
+// It opens raw watches on the pods, StatefulSets, PodDisruptionBudgets and
+// PersistentVolumes of both sides and judges the events in ONE goroutine, in the
+// order in which they arrive. What that order is worth:
+//
+//   - Both sides in one cluster: pods of both namespaces come through one watch,
+//     and so do sets and budgets. Within a kind the order is the API server's own;
+//     an overlap of two pods, however short, is seen.
+//   - Two clusters have no common clock. A watch that lags can make two pods look
+//     as if they had overlapped although they did not (a false alarm), and can hide
+//     an overlap that is shorter than the lag. An overlap that lasts is always seen.
+//   - Different kinds come through different watches. Nothing is concluded from the
+//     order of a pod and a set, or of a volume and a claim. Only the sum of the
+//     budgets' allowances and of the ordinals that are down mixes two kinds.
+//
+// The witness sees API objects. It does not see containers, disks or nodes.
+package witness
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Side is one end of a move as the witness sees it.
+type Side struct {
+	Config    *rest.Config
+	Namespace string
+}
+
+// Report is what the witness saw.
+type Report struct {
+	// Violations are the broken promises, each once, with the id of the rule in
+	// front.
+	Violations []string
+	// MaxUnavailable is the largest number of ordinals that neither side had Ready
+	// at one moment. Only ordinals that were Ready on some side at the start count,
+	// and a terminating pod counts as not Ready.
+	MaxUnavailable int
+	// MaxAtRisk is the largest sum, at one moment, of the evictions that the
+	// budgets of both sides would have allowed and of the ordinals that were
+	// unavailable. It is taken while budgets of both sides carry the mark of a move.
+	MaxAtRisk int
+	// Spans has the times of every ordinal of which a pod was seen.
+	Spans map[int32]Span
+}
+
+// Span is when each thing was first seen to happen to an ordinal, by the local
+// clock at the arrival of the event. The zero time means never.
+type Span struct {
+	SourceDeleting, SourceGone, DestinationCreated, DestinationReady time.Time
+}
+
+// Witness is one running observation.
+type Witness struct {
+	streams []stream
+	events  chan event
+	asks    chan ask
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	record  *record
+	seen    map[string]int64
+	judged  chan struct{} // closed when the judging goroutine has ended
+}
+
+// event is one change of one object.
+type event struct {
+	cluster int
+	object  runtime.Object
+	gone    bool
+	lost    string // why the watch ended, instead of an object
+	at      time.Time
+}
+
+// ask is the wish to be told when these versions have been seen.
+type ask struct {
+	versions map[string]int64
+	done     chan struct{}
+}
+
+// stream is one list and watch.
+type stream struct {
+	cluster int
+	kind    string
+	list    func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// Watch starts the watches of both sides of the set's move and returns when they
+// are established. Nothing that happens after it returns is missed. They end
+// with Stop, or with ctx.
+func Watch(ctx context.Context, set string, source, destination Side) (*Witness, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &Witness{
+		events: make(chan event, 1024), asks: make(chan ask), cancel: cancel,
+		seen: map[string]int64{}, judged: make(chan struct{}),
+	}
+	one := source.Config.Host == destination.Config.Host
+	w.record = newRecord(set, [2]place{{0, source.Namespace}, {1, destination.Namespace}})
+	if one {
+		w.record.places[1].cluster = 0
+	}
+	if err := w.open(source, destination, one); err != nil {
+		cancel()
+		return nil, err
+	}
+	if err := w.start(ctx); err != nil {
+		cancel()
+		w.running.Wait()
+		return nil, err
+	}
+	w.record.begin()
+	go w.judge()
+	return w, nil
+}
+
+// open prepares the streams. In one cluster the namespaced kinds are watched over
+// all namespaces, since only one watch has an order.
+func (w *Witness) open(source, destination Side, one bool) error {
+	for cluster, side := range []Side{source, destination} {
+		if cluster == 1 && one {
+			break
+		}
+		client, err := kubernetes.NewForConfig(side.Config)
+		if err != nil {
+			return err
+		}
+		namespace := side.Namespace
+		if one {
+			namespace = metav1.NamespaceAll
+		}
+		w.streams = append(w.streams, streams(client, cluster, namespace)...)
+	}
+	return nil
+}
+
+func streams(client kubernetes.Interface, cluster int, namespace string) []stream {
+	pods, volumes := client.CoreV1().Pods(namespace), client.CoreV1().PersistentVolumes()
+	sets, budgets := client.AppsV1().StatefulSets(namespace), client.PolicyV1().PodDisruptionBudgets(namespace)
+	return []stream{
+		{cluster, "pods", listing(pods.List), pods.Watch},
+		{cluster, "statefulsets", listing(sets.List), sets.Watch},
+		{cluster, "poddisruptionbudgets", listing(budgets.List), budgets.Watch},
+		{cluster, "persistentvolumes", listing(volumes.List), volumes.Watch},
+	}
+}
+
+func listing[T runtime.Object](list func(context.Context, metav1.ListOptions) (T, error)) func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) }
+}
+
+// start records what there is and follows it from exactly there.
+func (w *Witness) start(ctx context.Context) error {
+	for _, s := range w.streams {
+		list, err := s.list(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", s.kind, err)
+		}
+		err = meta.EachListItem(list, func(o runtime.Object) error {
+			w.take(event{cluster: s.cluster, object: o, at: time.Now()})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		of, err := meta.ListAccessor(list)
+		if err != nil {
+			return err
+		}
+		changes, err := s.watch(ctx, metav1.ListOptions{ResourceVersion: of.GetResourceVersion()})
+		if err != nil {
+			return fmt.Errorf("watching %s: %w", s.kind, err)
+		}
+		w.running.Go(func() { w.follow(ctx, s, changes) })
+	}
+	return nil
+}
+
+func (w *Witness) follow(ctx context.Context, s stream, changes watch.Interface) {
+	defer changes.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case c, open := <-changes.ResultChan():
+			e := event{cluster: s.cluster, object: c.Object, gone: c.Type == watch.Deleted, at: time.Now()}
+			if ctx.Err() != nil {
+				return // the watch ended because it was asked to
+			}
+			if !open || c.Type == watch.Error {
+				e = event{lost: fmt.Sprintf("the watch on %s ended: %v", s.kind, c.Object)}
+			}
+			select {
+			case w.events <- e:
+			case <-ctx.Done():
+				return
+			}
+			if e.lost != "" {
+				return
+			}
+		}
+	}
+}
+
+// judge is the one goroutine that looks at events, until Stop.
+func (w *Witness) judge() {
+	defer close(w.judged)
+	var asked *ask
+	for {
+		if asked != nil && w.caughtUp(asked.versions) {
+			close(asked.done)
+			asked = nil
+		}
+		select {
+		case e, open := <-w.events:
+			if !open {
+				return
+			}
+			w.take(e)
+		case a := <-w.asks:
+			asked = &a
+		}
+	}
+}
+
+func (w *Witness) take(e event) {
+	if e.lost != "" {
+		w.record.violate("witness: %s; what came after it is not known", e.lost)
+		return
+	}
+	if o, err := meta.Accessor(e.object); err == nil {
+		w.seen[key(e.cluster, e.object, o)] = version(o)
+	}
+	w.record.take(e)
+}
+
+func key(cluster int, o runtime.Object, m metav1.Object) string {
+	return fmt.Sprintf("%d/%T/%s/%s", cluster, o, m.GetNamespace(), m.GetName())
+}
+
+func version(o metav1.Object) int64 {
+	n, err := strconv.ParseInt(o.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (w *Witness) caughtUp(versions map[string]int64) bool {
+	for k, v := range versions {
+		if w.seen[k] < v {
+			return false
+		}
+	}
+	return true
+}
+
+// patience bounds how long Stop waits for events that are on their way.
+const patience = 5 * time.Second
+
+// Stop waits until the witness has seen the pods as they are now, ends the
+// watches and reports.
+func (w *Witness) Stop() *Report {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	behind := w.catchUp(ctx)
+	w.cancel()
+	w.running.Wait()
+	close(w.events)
+	<-w.judged
+	if behind != nil {
+		w.record.violate("witness: it could not catch up with the pods: %v", behind)
+	}
+	return w.record.report()
+}
+
+func (w *Witness) catchUp(ctx context.Context) error {
+	a := ask{versions: map[string]int64{}, done: make(chan struct{})}
+	for _, s := range w.streams {
+		if s.kind != "pods" {
+			continue
+		}
+		list, err := s.list(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		err = meta.EachListItem(list, func(o runtime.Object) error {
+			pod, ok := o.(*corev1.Pod)
+			if ok && w.record.sideOf(s.cluster, pod.Namespace) >= 0 {
+				a.versions[key(s.cluster, o, pod)] = version(pod)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	select {
+	case w.asks <- a:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-a.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
