@@ -34,6 +34,9 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		if written(m, set) {
 			return plans.Stop(w.again(m.From, set, m.Ordinal)), nil
 		}
+		if s, err := w.elsewhere(ctx, m); err != nil || s != nil {
+			return orEmpty(s), err
+		}
 		if why, err := w.othersUp(ctx, m, set); err != nil || why != "" {
 			return plans.Wait(why), err
 		}
@@ -41,6 +44,20 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	default:
 		return w.strange(m.From, set, m.Ordinal), nil
 	}
+}
+
+// elsewhere stops when the side that takes over does not have exactly what it has
+// to have before the move: the ordinals missing there would be down as well (S7).
+func (w world) elsewhere(ctx context.Context, m plans.Moment) (*plans.Sight, error) {
+	to, err := w.set(ctx, m.To())
+	if err != nil || to != nil && plans.SliceOf(to) == w.plan.Slice(m.To(), m.Ordinal, false) {
+		return nil, err
+	}
+	s := plans.Stop(fmt.Sprintf("StatefulSet %s does not exist", w.plan.On(m.To())))
+	if to != nil {
+		s = w.strange(m.To(), to, m.Ordinal)
+	}
+	return &s, nil
 }
 
 // othersUp gives the reason why the ordinal must not be taken down now.
@@ -101,6 +118,9 @@ func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		if why, err := w.otherHas(ctx, m); err != nil || why != "" {
 			return plans.Stop(why), err
 		}
+		if why, err := w.empty(ctx, m); err != nil || why != "" {
+			return plans.Stop(why), err
+		}
 		return w.resize(m, m.To(), set, true, plans.Undo{}), nil
 	case w.plan.Slice(m.To(), m.Ordinal, true):
 		if !m.Began && !m.Turned {
@@ -127,6 +147,21 @@ func (w world) otherHas(ctx context.Context, m plans.Moment) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("pod %s of %s exists again; delete it", pod.Name, w.plan.On(m.From)), nil
+}
+
+// empty gives the reason why the pod would not find its data: the set's controller
+// makes a claim that is missing, and it is given a new and empty volume (S5).
+func (w world) empty(ctx context.Context, m plans.Moment) (string, error) {
+	vols, why, err := storage.Volumes(ctx, w.plan, w.on, m.To(), m.Ordinal)
+	if err != nil || why != "" || m.Flight == nil || m.Flight.Ordinal != m.Ordinal {
+		return why, err
+	}
+	for i, v := range m.Flight.Volumes {
+		if i >= len(vols) || vols[i].Name != v.Name || vols[i].Handle != v.Handle {
+			return fmt.Sprintf("claim %s of %s is not bound to volume %s", w.plan.ClaimName(v.Template, m.Ordinal), w.plan.On(m.To()), v.Name), nil
+		}
+	}
+	return "", nil
 }
 
 // written says whether the step that is looked at has already written the set, in

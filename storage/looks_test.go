@@ -90,8 +90,10 @@ func at(op plans.Op, change ...func(*plans.Moment)) plans.Moment {
 	m := plans.Moment{
 		Step: plans.Step{Seq: 20, Op: op, Ordinal: 4, From: plans.Source}, Began: true,
 		Stamp: plans.Stamp{Plan: "web-abc", Epoch: 1, Seq: 20},
-		Flight: &plans.Flight{Ordinal: 4, From: plans.Source, Pod: "pod-uid", Node: "n1",
-			Volumes: []plans.Volume{{Template: "data", Claim: "old", Name: "pv-1", Handle: disk}}},
+		Flight: &plans.Flight{
+			Ordinal: 4, From: plans.Source, Pod: "pod-uid", Node: "n1",
+			Volumes: []plans.Volume{{Template: "data", Claim: "old", Name: "pv-1", Handle: disk}},
+		},
 	}
 	for _, f := range change {
 		f(&m)
@@ -155,13 +157,16 @@ func TestHold(t *testing.T) {
 		}
 	}
 	check(t, []row{
-		{name: "saves policy and claim and sets Retain in one write", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", free)},
+		{
+			name: "saves policy and claim and sets Retain in one write", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", free)},
 			want: plans.Before, reason: "Delete -> Retain", then: func(t *testing.T, c client.Client) {
+				t.Helper()
 				pv := theVolume(t, c)
 				if pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain || pv.Annotations[plans.PolicyAnnotation] != "Delete" || !strings.Contains(pv.Annotations[plans.ClaimAnnotation], "data-web-4") {
 					t.Errorf("policy %s, annotations %v", pv.Spec.PersistentVolumeReclaimPolicy, pv.Annotations)
 				}
-			}},
+			},
+		},
 		{name: "is done when held", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old"), volume("shop", "old")}, want: plans.After},
 		{name: "waits for the owner reference of the set to go", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old", owner("StatefulSet", "web")), volume("shop", "old")}, want: plans.During, reason: "owner reference"},
 		{name: "stops at an owner that is a stranger", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old", owner("Backup", "b")), volume("shop", "old")}, want: plans.Foreign, reason: "owned by Backup b"},
@@ -191,18 +196,24 @@ func TestRelease(t *testing.T) {
 	bound := func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }
 	labelled := func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"team": "a"} }
 	check(t, []row{
-		{name: "deletes the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound)}, want: plans.Before, reason: "delete claim data-web-4",
+		{
+			name: "deletes the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound)}, want: plans.Before, reason: "delete claim data-web-4",
 			then: func(t *testing.T, c client.Client) {
+				t.Helper()
 				if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "data-web-4"}, &corev1.PersistentVolumeClaim{}); client.IgnoreNotFound(err) != nil || err == nil {
 					t.Errorf("the claim is still there: %v", err)
 				}
-			}},
-		{name: "saves a claim that has changed before it deletes it", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old", labelled), volume("shop", "old", bound)}, want: plans.Before, reason: "reclaim policy",
+			},
+		},
+		{
+			name: "saves a claim that has changed before it deletes it", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old", labelled), volume("shop", "old", bound)}, want: plans.Before, reason: "reclaim policy",
 			then: func(t *testing.T, c client.Client) {
+				t.Helper()
 				if pv := theVolume(t, c); !strings.Contains(pv.Annotations[plans.ClaimAnnotation], "team") {
 					t.Errorf("saved claim: %s", pv.Annotations[plans.ClaimAnnotation])
 				}
-			}},
+			},
+		},
 		{name: "stops when the volume is not Retain", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound, policy)}, want: plans.Foreign, reason: "expected Retain"},
 		{name: "waits for pods that mount the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound), pod("backup", "b", "data-web-4")}, want: plans.During, reason: "mounted by pod backup"},
 		{name: "stops at another claim of that name", moment: at(plans.Release), world: []client.Object{claimIn("shop", "new"), volume("shop", "old")}, want: plans.Foreign, reason: "another object"},
@@ -216,12 +227,15 @@ func TestRelease(t *testing.T) {
 func TestReserve(t *testing.T) {
 	empty := func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }
 	check(t, []row{
-		{name: "points the volume at the new claim in one write", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old")}, want: plans.Before, reason: "claimRef shop/data-web-4 -> mall/data-web-4",
+		{
+			name: "points the volume at the new claim in one write", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old")}, want: plans.Before, reason: "claimRef shop/data-web-4 -> mall/data-web-4",
 			then: func(t *testing.T, c client.Client) {
+				t.Helper()
 				if ref := theVolume(t, c).Spec.ClaimRef; ref == nil || ref.Namespace != "mall" || ref.Name != "data-web-4" || ref.UID != "" {
 					t.Errorf("claimRef is %v", ref)
 				}
-			}},
+			},
+		},
 		{name: "stops while the old claim exists", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old"), claimIn("shop", "old")}, want: plans.Foreign, reason: "exists again"},
 		{name: "stops at an empty claimRef", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old", empty)}, want: plans.Foreign, reason: "empty claimRef"},
 		{name: "stops at a claimRef of a stranger", moment: at(plans.Reserve), world: []client.Object{volume("elsewhere", "x")}, want: plans.Foreign, reason: "expected one of this migration"},
@@ -236,13 +250,16 @@ func TestClaim(t *testing.T) {
 	pending := func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }
 	other := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }
 	check(t, []row{
-		{name: "makes the claim for its volume", moment: at(plans.Claim), world: []client.Object{volume("mall", "")}, want: plans.Before, reason: "create claim data-web-4",
+		{
+			name: "makes the claim for its volume", moment: at(plans.Claim), world: []client.Object{volume("mall", "")}, want: plans.Before, reason: "create claim data-web-4",
 			then: func(t *testing.T, c client.Client) {
+				t.Helper()
 				var claim corev1.PersistentVolumeClaim
 				if err := c.Get(t.Context(), client.ObjectKey{Namespace: "mall", Name: "data-web-4"}, &claim); err != nil || claim.Spec.VolumeName != "pv-1" {
 					t.Errorf("claim for %q, %v", claim.Spec.VolumeName, err)
 				}
-			}},
+			},
+		},
 		{name: "waits until it is bound", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new", marked("web-abc/1/20"), pending)}, want: plans.During, reason: "Pending"},
 		{name: "is done when both name each other", moment: at(plans.Claim), world: []client.Object{volume("mall", "new"), claimIn("mall", "new", marked("web-abc/1/20"))}, want: plans.After},
 		{name: "stops at a claim of a stranger", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new")}, want: plans.Foreign, reason: "made by somebody else"},

@@ -105,6 +105,9 @@ func (v mover) reimport(ctx context.Context, m plans.Moment, vol plans.Volume) (
 	if !m.Stamp.Mine(held) {
 		return plans.Stop(fmt.Sprintf("volume %s on the %s is not held by this plan", held.Name, m.From)), nil
 	}
+	if !v.named(held.Spec.ClaimRef, m.From, vol.Template, m.Ordinal) {
+		return plans.Stop(fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.plan.On(m.From).Namespace, v.plan.ClaimName(vol.Template, m.Ordinal))), nil
+	}
 	next := VolumeFrom(held, RefTo(v.plan.On(m.To()).Namespace, v.plan.ClaimName(vol.Template, m.Ordinal), ""))
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("%s: create volume %s for disk %s", m.To(), next.Name, vol.Handle),

@@ -23,6 +23,9 @@ func (v mover) settle(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		if claim == nil || claim.Spec.VolumeName == "" {
 			continue // never held: there is no volume to give back
 		}
+		if claim.DeletionTimestamp != nil {
+			return plans.Stop(fmt.Sprintf("claim %s of %s is being deleted by somebody else; its volume %s stays at Retain, or the data would go with the claim", claim.Name, v.plan.On(m.To()), claim.Spec.VolumeName)), nil
+		}
 		for _, look := range []func(context.Context, plans.Moment, *corev1.PersistentVolumeClaim) (plans.Sight, error){
 			v.forget, v.unmarkClaim, v.restore,
 		} {

@@ -211,7 +211,7 @@ func (c *Cluster) kwokctl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer out.Close()
+	defer out.Close() //nolint:errcheck // a log that nobody waits for
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("kwokctl: %w\n%s", err, c.tail())

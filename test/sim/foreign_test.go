@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -27,9 +28,6 @@ type interference struct {
 }
 
 func interferences() map[string]interference {
-	scale := func(side plans.Side, n int32) func(*world) {
-		return change(side, setName, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &n })
-	}
 	policy := func(p corev1.PersistentVolumeReclaimPolicy) func(*world) {
 		return func(w *world) {
 			w.volume("data-web-1", func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = p })
@@ -44,8 +42,8 @@ func interferences() map[string]interference {
 	return map[string]interference{
 		"the source is scaled down":           {after: "2/Relax", do: scale(plans.Source, 1), undo: scale(plans.Source, 2), want: "StatefulSet blue/web"},
 		"the destination is scaled down":      {after: "2/Relax", do: scale(plans.Destination, 0), undo: scale(plans.Destination, 1), want: "StatefulSet green/web"},
-		"the destination is scaled up":        {after: "1/Vacate", do: scale(plans.Destination, 2), undo: scale(plans.Destination, 1), want: "StatefulSet green/web"},
-		"the source is scaled up again":       {after: "1/Claim", do: scale(plans.Source, 2), undo: scale(plans.Source, 1), want: "StatefulSet blue/web"},
+		"the destination is scaled up":        {after: "1/Vacate", do: scale(plans.Destination, 2), undo: scaleBack(plans.Destination, 1, "data-web-3"), want: "StatefulSet green/web"},
+		"the source is scaled up again":       {after: "1/Claim", do: scale(plans.Source, 2), undo: scaleBack(plans.Source, 1, "data-web-1"), want: "StatefulSet blue/web"},
 		"a volume is set back to Delete":      {after: "1/Shrink", do: policy("Delete"), undo: policy("Retain"), want: "volume pvc-disk-2"},
 		"a volume is deleted":                 {after: "1/Vacate", do: deletion(volumeKey), want: "volume pvc-disk-2"},
 		"a claim is deleted":                  {after: "2/Relax", do: deletion(claimKey), want: "claim data-web-1"},
@@ -127,7 +125,22 @@ func change[T client.Object](side plans.Side, name string, edit func(T)) func(*w
 		}
 		next := clone(o)
 		edit(next)
-		must(w.on[side].Update(nil, next))
+		must(w.on[side].Update(context.TODO(), next))
+	}
+}
+
+func scale(side plans.Side, n int32) func(*world) {
+	return change(side, setName, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &n })
+}
+
+// scaleBack also deletes the claim that was made for the pod too many.
+func scaleBack(side plans.Side, n int32, claim string) func(*world) {
+	return func(w *world) {
+		scale(side, n)(w)
+		w.rest()
+		k := key{"PersistentVolumeClaim", w.namespace(side), claim}
+		must(w.on[side].Delete(context.TODO(), clone(w.on[side].objects[k])))
+		w.rest()
 	}
 }
 
@@ -137,7 +150,7 @@ func (w *world) volume(claim string, edit func(*corev1.PersistentVolume)) {
 		if w.disks[diskOf(pv)].claim == claim {
 			next := clone(pv)
 			edit(next)
-			must(w.on[plans.Source].Update(nil, next))
+			must(w.on[plans.Source].Update(context.TODO(), next))
 		}
 	}
 }
@@ -163,7 +176,7 @@ func setKey(*world) (plans.Side, key) { return plans.Source, key{"StatefulSet", 
 func deletion(which func(*world) (plans.Side, key)) func(*world) {
 	return func(w *world) {
 		side, k := which(w)
-		must(w.on[side].Delete(nil, clone(w.on[side].objects[k])))
+		must(w.on[side].Delete(context.TODO(), clone(w.on[side].objects[k])))
 	}
 }
 
@@ -180,7 +193,7 @@ func restoreBudget(side plans.Side) func(*world) {
 	})
 }
 
-func remakeBudget(w *world) { must(w.on[plans.Source].Create(nil, w.budget(blue))) }
+func remakeBudget(w *world) { must(w.on[plans.Source].Create(context.TODO(), w.budget(blue))) }
 
 func unmark[T client.Object](name string) func(*world) {
 	return change(plans.Source, name, func(o T) { plans.Unmark(o) })

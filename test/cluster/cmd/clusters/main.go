@@ -146,7 +146,7 @@ func startServing(dir string, o cluster.Options) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer log.Close() //nolint:errcheck // the child has its own descriptor
 	cmd := exec.Command(path, "-dir", dir, "-detach", o.DetachDelay.String(), "serve")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
