@@ -89,6 +89,7 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	if j.Epoch != e.epoch {
 		return Progress{Kind: Held, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
 	}
+	j.Touched = nil // this process has fenced them
 	recorded := j.Done
 	j.Done = max(j.Done, e.passed)
 	step, began, more := j.Next(e.plan)

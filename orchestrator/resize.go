@@ -32,7 +32,8 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		return plans.Done(), nil
 	case w.plan.Slice(m.From, m.Ordinal, true):
 		if written(m, set) {
-			return plans.Stop(w.again(m.From, set, m.Ordinal)), nil
+			// Done, and undone by somebody else. Vacate says so, also after a takeover.
+			return plans.Done(), nil
 		}
 		if s, err := w.elsewhere(ctx, m); err != nil || s != nil {
 			return orEmpty(s), err
@@ -250,9 +251,16 @@ func (w world) guarded(ctx context.Context, m plans.Moment, side plans.Side) (*a
 
 // strange reports a range that neither we nor the plan can explain (S12).
 func (w world) strange(side plans.Side, set *appsv1.StatefulSet, ordinal int32) plans.Sight {
-	return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s (start %d), expected %s or %s; replicas were last written by %s; stop that writer and set them back",
-		w.plan.On(side), plans.SliceOf(set), plans.SliceOf(set).Start,
-		w.plan.Slice(side, ordinal, true), w.plan.Slice(side, ordinal, false), writer(set, "spec", "replicas")))
+	have, with, without := plans.SliceOf(set), w.plan.Slice(side, ordinal, true), w.plan.Slice(side, ordinal, false)
+	expected := with.String() + " or " + without.String()
+	switch have {
+	case with:
+		expected = without.String()
+	case without:
+		expected = with.String()
+	}
+	return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s (start %d), expected %s; replicas were last written by %s; stop that writer and set them back",
+		w.plan.On(side), have, have.Start, expected, writer(set, "spec", "replicas")))
 }
 
 // pod reads the pod of an ordinal; nil means that there is none.

@@ -27,9 +27,8 @@ import (
 // ends it. Move goes on as the journal says.
 func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
 	var j *plans.Journal
-	var touched []int32
 	err := e.store.Change(ctx, e.plan, func(now *plans.Journal) error {
-		touched = e.touched(now) // BEFORE the leg changes: it names the steps of the old one
+		now.Touched = e.touched(now) // BEFORE the leg changes: it names the steps of the old one
 		if err := Departure(e.plan, now, course); err != nil {
 			return err
 		}
@@ -43,7 +42,7 @@ func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
 	}
 	e.epoch, e.passed = j.Epoch, 0
 	stamp := plans.Stamp{Plan: e.plan.ID, Epoch: j.Epoch, Seq: j.Done}
-	exposed, err := e.exposed(ctx, j, touched)
+	exposed, err := e.exposed(ctx, j)
 	if err != nil {
 		return fmt.Errorf("taking plan %s over: %w", e.plan.Name, err)
 	}
@@ -84,7 +83,7 @@ type exposed struct {
 
 // exposed lists the objects that any step may write, and those of the ordinals
 // whose steps may have been begun and not seen finished.
-func (e *Engine) exposed(ctx context.Context, j *plans.Journal, touched []int32) ([]exposed, error) {
+func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, error) {
 	p := e.plan
 	uids := map[plans.Side][]types.UID{plans.Source: {p.Seen.SourceUID}, plans.Destination: {p.Seen.DestinationUID}}
 	// Once everything is where it stays, the last flight is over: a stamp would be
@@ -102,7 +101,7 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal, touched []int32)
 			out = append(out, e.inFlight(j.Flight, side)...)
 		}
 	}
-	for _, o := range touched {
+	for _, o := range j.Touched {
 		vols, _, err := storage.Volumes(ctx, p, e.on, plans.Source, o)
 		if err != nil {
 			return nil, err
@@ -149,11 +148,11 @@ func holds(handle string) func(client.Object) bool {
 }
 
 // touched lists the ordinals whose steps may have been begun and are not known
-// to be finished.
+// to be finished, and those that an earlier process was to fence.
 func (e *Engine) touched(j *plans.Journal) []int32 {
-	var out []int32
+	out := slices.Clone(j.Touched)
 	for seq := j.Done + 1; seq <= j.Begun; seq++ {
-		if s, ok := e.plan.Step(j.Leg, seq); ok && s.Ordinal != plans.Whole {
+		if s, ok := e.plan.Step(j.Leg, seq); ok && s.Ordinal != plans.Whole && !slices.Contains(out, s.Ordinal) {
 			out = append(out, s.Ordinal)
 		}
 	}

@@ -26,6 +26,9 @@ type Journal struct {
 	// Flight is the ordinal under way, or the last one that was.
 	Flight *Flight `json:"flight,omitempty"`
 	Saved  Saved   `json:"saved"`
+	// Touched are the ordinals that a process has begun to fence. They stay until
+	// one has fenced them all: what it was writing when it died may come late too.
+	Touched []int32 `json:"touched,omitempty"`
 	// Paused is the wish of a person. It takes effect at the next Boundary.
 	Paused bool `json:"paused,omitempty"`
 	// Held is the reason why nothing goes on without a person. Cleared by the

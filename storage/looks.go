@@ -79,8 +79,12 @@ func unknown(m plans.Moment) string {
 
 // claimOf reads a claim; nil means that there is none.
 func (v mover) claimOf(ctx context.Context, side plans.Side, template string, ordinal int32) (*corev1.PersistentVolumeClaim, error) {
+	return v.claimNamed(ctx, side, v.plan.ClaimName(template, ordinal))
+}
+
+func (v mover) claimNamed(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolumeClaim, error) {
 	var c corev1.PersistentVolumeClaim
-	key := client.ObjectKey{Namespace: v.plan.On(side).Namespace, Name: v.plan.ClaimName(template, ordinal)}
+	key := client.ObjectKey{Namespace: v.plan.On(side).Namespace, Name: name}
 	if err := v.on[side].Get(ctx, key, &c); err != nil {
 		return nil, ignoreAbsent(err, "claim %s on the %s", key, side)
 	}

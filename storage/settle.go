@@ -27,7 +27,7 @@ func (v mover) settle(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 			return plans.Stop(fmt.Sprintf("claim %s of %s is being deleted by somebody else; its volume %s stays at Retain, or the data would go with the claim", claim.Name, v.plan.On(m.To()), claim.Spec.VolumeName)), nil
 		}
 		for _, look := range []func(context.Context, plans.Moment, *corev1.PersistentVolumeClaim) (plans.Sight, error){
-			v.forget, v.unmarkClaim, v.restore,
+			v.late, v.forget, v.unmarkClaim, v.restore,
 		} {
 			s, err := look(ctx, m, claim)
 			if err != nil || s.Standing != plans.After {
@@ -36,6 +36,28 @@ func (v mover) settle(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		}
 	}
 	return plans.Done(), nil
+}
+
+// late deletes a claim of ours on the destination that came after the plan was
+// turned round: a creation that was under way then cannot be called back. No pod
+// of ours ever used it.
+func (v mover) late(ctx context.Context, m plans.Moment, kept *corev1.PersistentVolumeClaim) (plans.Sight, error) {
+	if m.From == plans.Source {
+		return plans.Done(), nil
+	}
+	claim, err := v.claimNamed(ctx, m.From, kept.Name)
+	if err != nil || claim == nil || !m.Stamp.Mine(claim) {
+		return plans.Done(), err
+	}
+	if claim.DeletionTimestamp != nil {
+		return v.terminating(ctx, m, claim)
+	}
+	if users, err := v.users(ctx, m.From, claim.Name); err != nil || users != "" {
+		return plans.Stop(fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.plan.On(m.From), users)), err
+	}
+	opts := &client.DeleteOptions{Preconditions: preconditions(claim)}
+	return plans.Write(fmt.Sprintf("%s: delete claim %s, which was made late", m.From, claim.Name), plans.Undo{},
+		func(ctx context.Context) error { return v.on[m.From].Delete(ctx, claim, opts) }), nil
 }
 
 // forget deletes the volume object of the side that let go. It must be Retain
@@ -64,6 +86,9 @@ func (v mover) forget(ctx context.Context, m plans.Moment, claim *corev1.Persist
 	case old.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
 		return plans.Stop(fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting it would destroy the disk; set it to Retain", old.Name, m.From, old.Spec.PersistentVolumeReclaimPolicy)), nil
 	case old.Status.Phase == corev1.VolumeBound:
+		if taker, err := v.claimNamed(ctx, m.From, claim.Name); err != nil || taker == nil {
+			return plans.Wait(fmt.Sprintf("volume %s on the %s: waiting for the binder to see that its claim is gone", old.Name, m.From)), err
+		}
 		return plans.Stop(fmt.Sprintf("volume %s on the %s is Bound, expected Released: find out which claim took it", old.Name, m.From)), nil
 	case m.Stamp.Barred(old) != "":
 		return plans.Stop(fmt.Sprintf("volume %s %s", old.Name, m.Stamp.Barred(old))), nil

@@ -24,12 +24,12 @@ func (v mover) vacate(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		return plans.Sight{}, err
 	}
 	if pod != nil {
-		if !m.Turned && pod.UID != m.Flight.Pod && pod.DeletionTimestamp == nil {
+		if !m.Turned && m.Flight.Pod != "" && pod.UID != m.Flight.Pod && pod.DeletionTimestamp == nil {
 			return plans.Stop(fmt.Sprintf("pod %s of %s was made again after it was taken out of the set's range; find out who made it and delete it", pod.Name, v.plan.On(m.From))), nil
 		}
 		return plans.Wait(fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.plan.On(m.From))), nil
 	}
-	if m.Turned || m.Flight.Pod == "" {
+	if m.Turned {
 		return plans.Done(), nil // it never ran on this side
 	}
 	s, err := v.nodeFree(ctx, m)
@@ -43,7 +43,7 @@ func (v mover) vacate(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 // pod object that was deleted by force says nothing about its containers.
 func (v mover) nodeFree(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	if m.Flight.Node == "" {
-		return plans.Done(), nil // never scheduled, so never attached
+		return plans.Done(), nil // not scheduled when it was last seen; its volumes are asked about next
 	}
 	var node corev1.Node
 	err := v.on[m.From].Get(ctx, client.ObjectKey{Name: m.Flight.Node}, &node)

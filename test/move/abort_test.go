@@ -15,8 +15,8 @@ func TestAbortWalksEverythingBack(t *testing.T) {
 		"in the middle of ordinal 2": {"web-2 Release", "delete claim data-web-2"},
 	} {
 		t.Run(where, func(t *testing.T) {
-			inBothModes(t, func(t *testing.T, m mode) {
-				s := stage(t, m, cast{})
+			inBothModes(t, cast{}, func(s *scene) {
+				t := s.t
 				before, there := s.state(s.source), s.names("destination")
 				w := s.watched()
 				s.planned()
@@ -35,8 +35,8 @@ func TestAbortWalksEverythingBack(t *testing.T) {
 }
 
 func TestAbortWalksACompleteMoveBack(t *testing.T) {
-	inBothModes(t, func(t *testing.T, m mode) {
-		s := stage(t, m, cast{})
+	inBothModes(t, cast{}, func(s *scene) {
+		t := s.t
 		before, there := s.state(s.source), s.names("destination")
 		w := s.watched()
 		s.planned()
@@ -48,11 +48,11 @@ func TestAbortWalksACompleteMoveBack(t *testing.T) {
 }
 
 func TestAbortSurvivesKills(t *testing.T) {
-	inBothModes(t, func(t *testing.T, m mode) {
+	inBothModes(t, cast{}, func(s *scene) {
+		t := s.t
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
 		random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // no secret
-		s := stage(t, m, cast{})
 		before, there := s.state(s.source), s.names("destination")
 		w := s.watched()
 		s.planned()

@@ -12,8 +12,8 @@ import (
 )
 
 func TestMovesASetToTheEnd(t *testing.T) {
-	inBothModes(t, func(t *testing.T, m mode) {
-		s := stage(t, m, cast{})
+	inBothModes(t, cast{}, func(s *scene) {
+		t := s.t
 		before := s.state(s.source)
 		w := s.watched()
 		s.planned()
@@ -36,11 +36,11 @@ func TestMovesASetToTheEnd(t *testing.T) {
 }
 
 func TestSurvivesTwentyKillsOnTheWay(t *testing.T) {
-	inBothModes(t, func(t *testing.T, m mode) {
+	inBothModes(t, cast{}, func(s *scene) {
+		t := s.t
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
 		random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // no secret
-		s := stage(t, m, cast{})
 		before := s.state(s.source)
 		w := s.watched()
 		s.planned()

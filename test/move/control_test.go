@@ -10,8 +10,8 @@ import (
 )
 
 func TestPausesBetweenOrdinalsAndResumes(t *testing.T) {
-	inBothModes(t, func(t *testing.T, m mode) {
-		s := stage(t, m, cast{replicas: 3})
+	inBothModes(t, cast{replicas: 3}, func(s *scene) {
+		t := s.t
 		before := s.state(s.source)
 		w := s.watched()
 		s.planned()
@@ -32,8 +32,8 @@ func TestPausesBetweenOrdinalsAndResumes(t *testing.T) {
 }
 
 func TestASecondProcessWaitsForTheDeathOfTheFirst(t *testing.T) {
-	inBothModes(t, func(t *testing.T, m mode) {
-		s := stage(t, m, cast{replicas: 3})
+	inBothModes(t, cast{replicas: 3}, func(s *scene) {
+		t := s.t
 		before := s.state(s.source)
 		w := s.watched()
 		s.planned()
@@ -63,8 +63,8 @@ func TestASecondProcessWaitsForTheDeathOfTheFirst(t *testing.T) {
 
 // A process that was suspended for long wakes up after another has gone on.
 func TestAProcessThatWasOvertakenStops(t *testing.T) {
-	inBothModes(t, func(t *testing.T, m mode) {
-		s := stage(t, m, cast{replicas: 3})
+	inBothModes(t, cast{replicas: 3}, func(s *scene) {
+		t := s.t
 		before := s.state(s.source)
 		w := s.watched()
 		s.planned()
@@ -92,14 +92,18 @@ func TestAForeignHandStopsTheMove(t *testing.T) {
 		mend          string
 		witnessIsCalm bool
 	}{
-		"that scales down": {at: "web-3 Grow", replicas: "2", mend: "3",
-			says: []string{"StatefulSet", "/web in east has the ordinals [0..1]", "expected [0..2]", "written by kubectl-edit"}},
-		"that scales up": {at: "web-3 Shrink", replicas: "4", mend: "3", witnessIsCalm: true,
-			says: []string{"StatefulSet", "/web in east has ordinal 3 in its range again", "written by kubectl-edit"}},
+		"that scales down": {
+			at: "web-3 Grow", replicas: "2", mend: "3",
+			says: []string{"StatefulSet", "/web in east has the ordinals [0..1]", "expected [0..2]", "written by kubectl-edit"},
+		},
+		"that scales up": {
+			at: "web-3 Shrink", replicas: "4", mend: "3", witnessIsCalm: true,
+			says: []string{"StatefulSet", "/web in east has ordinal 3 in its range again", "written by kubectl-edit"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBothModes(t, func(t *testing.T, m mode) {
-				s := stage(t, m, cast{})
+			inBothModes(t, cast{replicas: 4}, func(s *scene) {
+				t := s.t
 				before := s.state(s.source)
 				w := s.watched()
 				s.planned()
@@ -113,7 +117,7 @@ func TestAForeignHandStopsTheMove(t *testing.T) {
 				run(t, s.applyArgs()...).expect(t, held, c.says...)
 
 				s.change(s.source, &appsv1.StatefulSet{}, "web", `{"spec":{"replicas":`+c.mend+`}}`)
-				run(t, s.args("resume")...).expect(t, done, "moved: 5 ordinals")
+				run(t, s.args("resume")...).expect(t, done, "moved: 4 ordinals")
 				s.arrived(before)
 				if c.witnessIsCalm {
 					proper(t, w, 2)

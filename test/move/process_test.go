@@ -62,12 +62,7 @@ func start(t *testing.T, args ...string) *process {
 	}
 	go func() {
 		defer close(p.lines)
-		last := time.Now()
 		for text := bufio.NewScanner(read); text.Scan(); {
-			if d := time.Since(last); d > 2*time.Second {
-				t.Logf("SLOW %s: %s", d, text.Text())
-			}
-			last = time.Now()
 			p.lines <- text.Text()
 		}
 	}()

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -164,8 +165,8 @@ func (w *world) rightVolumes() {
 				continue
 			}
 			d := w.disks[diskOf(pv)]
-			if d.claim == "" && w.foreign {
-				continue // made for what somebody else has scaled up
+			if d.claim == "" && w.foreign || slices.Contains(w.late, place{s.name, keyOf(claim)}) {
+				continue // for what somebody else has scaled up; or made late, for no pod
 			}
 			if d.claim != claim.Name {
 				w.fail("S5", "claim %s of %s got the disk of %q", claim.Name, claim.Namespace, d.claim)

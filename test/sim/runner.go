@@ -41,8 +41,10 @@ type runner struct {
 	takingOver bool
 	// pause lets others act before a call goes through; false ends the process.
 	pause func() bool
-	// at gives the fault of the n-th write of the world; nil means none.
+	// at gives the fault of the n-th write of the world; nil means none. now is
+	// the object that is being written.
 	at     func(n int) fault
+	now    key
 	stores map[plans.Side]*conn
 }
 
@@ -122,6 +124,7 @@ func (r *runner) write(s *store, verb string, o client.Object, apply func() erro
 	n := r.w.writes
 	r.w.writes++
 	var f fault
+	r.now = keyOf(o)
 	if r.at != nil {
 		f = r.at(n)
 	}
@@ -182,7 +185,10 @@ func (r *runner) apply(s *store, verb string, o client.Object, apply func() erro
 func (r *runner) inOrder(s *store, verb string, o client.Object) {
 	w, k := r.w, keyOf(o)
 	if r.epoch < w.fenced {
-		if verb != "create" {
+		// The copies of dependencies are not guarded: what is done to them is the
+		// same for every process of a leg.
+		copied := k.kind == "ConfigMap" || k.kind == "Secret" || k.kind == "Service"
+		if verb != "create" && !copied {
 			w.fail("S9", "%s of %s by epoch %d after epoch %d had fenced", verb, k, r.epoch, w.fenced)
 		}
 		w.late = append(w.late, place{s.name, k})
@@ -260,10 +266,14 @@ func (r *runner) run(ctx context.Context, course plans.Course, stop func(orchest
 	for range 10_000 {
 		p, err := e.Advance(ctx)
 		now := end{kind: p.Kind, outcome: p.Outcome, reason: p.Reason}
+		enough := stop != nil && stop(p)
+		if p.Kind == orchestrator.Held && r.epoch == r.w.journal.Epoch && !r.w.foreign {
+			r.w.fail("S12", "held, and nobody has interfered: %s", p.Reason)
+		}
 		switch {
 		case r.dead:
 			return end{}, errDead
-		case stop != nil && stop(p), p.Kind == orchestrator.Finished, p.Kind == orchestrator.Paused:
+		case enough, p.Kind == orchestrator.Finished, p.Kind == orchestrator.Paused:
 			return now, nil
 		case p.Kind == orchestrator.Held && r.epoch != r.w.journal.Epoch:
 			return now, errReplaced

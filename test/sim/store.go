@@ -155,6 +155,8 @@ func defaults(o client.Object) {
 		if o.Spec.PersistentVolumeClaimRetentionPolicy == nil {
 			o.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: keep, WhenScaled: keep}
 		}
+	case *corev1.Pod:
+		o.Status.Phase = corev1.PodPending
 	case *corev1.PersistentVolumeClaim:
 		o.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
 		o.Finalizers = []string{"kubernetes.io/pvc-protection"}

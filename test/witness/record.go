@@ -210,16 +210,14 @@ func (r *record) volume(cluster int, pv *corev1.PersistentVolume, gone bool) {
 	if before == nil && !r.claims(cluster, pv.Spec.ClaimRef) {
 		return
 	}
-	_, isHeld := pv.Annotations[held]
 	switch {
 	case pv.Spec.ClaimRef == nil:
 		r.violate("S5: volume %s has an empty claimRef", pv.Name)
 	case !r.claims(cluster, pv.Spec.ClaimRef):
 		r.violate("S5: volume %s is promised to claim %s/%s", pv.Name, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
-	case isHeld && pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		r.violate("S4: volume %s is held and its reclaim policy is %s", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy)
-	case isHeld && gone && pv.Status.Phase == corev1.VolumeBound:
-		r.violate("S4: volume %s was deleted while it was held and Bound", pv.Name)
+	}
+	if _, isHeld := pv.Annotations[held]; isHeld {
+		r.heldVolume(pv, gone)
 	}
 	if before != nil && disk(before) != disk(pv) {
 		r.violate("S4: volume %s meant disk %s and means %s", pv.Name, disk(before), disk(pv))
@@ -229,10 +227,23 @@ func (r *record) volume(cluster int, pv *corev1.PersistentVolume, gone bool) {
 		delete(r.volumes, k)
 		return
 	}
+	r.twins(k)
+}
+
+func (r *record) heldVolume(pv *corev1.PersistentVolume, gone bool) {
+	switch {
+	case pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
+		r.violate("S4: volume %s is held and its reclaim policy is %s", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy)
+	case gone && pv.Status.Phase == corev1.VolumeBound:
+		r.violate("S4: volume %s was deleted while it was held and Bound", pv.Name)
+	}
+}
+
+// twins finds other volumes of the same cluster that mean the same disk.
+func (r *record) twins(k volumeKey) {
 	for other, twin := range r.volumes {
-		if other.cluster == cluster && other.name != pv.Name && disk(twin) == disk(pv) {
-			a, b := min(other.name, pv.Name), max(other.name, pv.Name)
-			r.violate("S5: volumes %s and %s of one cluster mean the same disk %s", a, b, disk(pv))
+		if other != k && other.cluster == k.cluster && disk(twin) == disk(r.volumes[k]) {
+			r.violate("S5: volumes %s and %s of one cluster mean the same disk %s", min(other.name, k.name), max(other.name, k.name), disk(twin))
 		}
 	}
 }
