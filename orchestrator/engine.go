@@ -48,6 +48,13 @@ type Engine struct {
 	on    Clusters
 	looks map[plans.Op]plans.Look
 	epoch int64
+	// journal is the journal as it was last read or written, at the given version,
+	// and nil when it has to be read again: after a wait, and whenever somebody
+	// else may have written it. It is never trusted for a write: the write is
+	// preceded by a Save or a read that finds the version unchanged.
+	journal  *plans.Journal
+	version  Version
+	recorded int // Done as it is stored
 	// passed is the last step seen finished. It runs ahead of the journal's Done,
 	// which is written together with the next intent; after a death the looks
 	// find it out again.
@@ -82,22 +89,21 @@ func (e *Engine) Plan() *plans.Plan { return e.plan }
 // read from its answer. An error means that something could not be read or
 // written; the caller tries again later.
 func (e *Engine) Advance(ctx context.Context) (Progress, error) {
-	j, version, err := e.store.Journal(ctx, e.plan)
-	if err != nil {
+	if err := e.recall(ctx); err != nil {
 		return Progress{}, err
 	}
+	j := e.journal
 	if j.Epoch != e.epoch {
 		return Progress{Kind: Held, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
 	}
 	j.Touched = nil // this process has fenced them
-	recorded := j.Done
 	j.Done = max(j.Done, e.passed)
 	step, began, more := j.Next(e.plan)
 	switch {
 	case !more:
-		return e.finish(ctx, j, version)
+		return e.finish(ctx)
 	case j.Paused && step.Boundary() && !began:
-		return e.pause(ctx, j, version, step, recorded)
+		return e.pause(ctx, step)
 	}
 	sight, err := e.looks[step.Op](ctx, e.moment(j, step, began))
 	if err != nil {
@@ -108,28 +114,60 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 		e.passed = step.Seq
 		return Progress{Kind: Advanced, Step: step}, nil
 	case plans.During:
+		e.journal = nil // a wait may be long
 		return Progress{Kind: Waiting, Step: step, Reason: sight.Reason}, nil
 	case plans.Foreign:
-		return e.hold(ctx, j, version, step, sight.Reason)
+		return e.hold(ctx, step, sight.Reason)
 	case plans.Before:
 	}
-	return e.write(ctx, j, version, began, step, sight)
+	return e.write(ctx, began, step, sight)
+}
+
+// recall reads the journal unless it is known.
+func (e *Engine) recall(ctx context.Context) (err error) {
+	if e.journal == nil {
+		if e.journal, e.version, err = e.store.Journal(ctx, e.plan); err == nil {
+			e.recorded = e.journal.Done
+		}
+	}
+	return err
+}
+
+// save writes the journal. Whatever the answer, a journal that was not surely
+// written is read again.
+func (e *Engine) save(ctx context.Context) error {
+	version, err := e.store.Save(ctx, e.journal, e.version)
+	if err != nil {
+		e.journal = nil
+		return err
+	}
+	e.version, e.recorded = version, e.journal.Done
+	return nil
+}
+
+// unmoved reads whether the journal is still the one that is known.
+func (e *Engine) unmoved(ctx context.Context) (bool, error) {
+	_, now, err := e.store.Journal(ctx, e.plan)
+	if err != nil || now != e.version {
+		e.journal = nil
+	}
+	return now == e.version, err
 }
 
 // write sends the write of a look, once its intent and the old values it destroys
 // are in the journal. The journal must be as it was read, also AFTER the look: a
 // later process may have taken its stamps off again, and what this one saw then
 // would carry no sign of it (S9). A Save finds that out by its version.
-func (e *Engine) write(ctx context.Context, j *plans.Journal, seen Version, began bool, step plans.Step, sight plans.Sight) (Progress, error) {
-	if began && j.Recorded(sight.Undo) {
-		if _, now, err := e.store.Journal(ctx, e.plan); err != nil {
+func (e *Engine) write(ctx context.Context, began bool, step plans.Step, sight plans.Sight) (Progress, error) {
+	if began && e.journal.Recorded(sight.Undo) {
+		if same, err := e.unmoved(ctx); err != nil {
 			return Progress{Step: step}, err
-		} else if now != seen {
+		} else if !same {
 			return movedOn(step), nil
 		}
 	} else {
-		j.Begin(e.plan, step, sight.Undo)
-		if err := e.store.Save(ctx, j, seen); err != nil {
+		e.journal.Begin(e.plan, step, sight.Undo)
+		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, asAnswer(err)
 		}
 	}
@@ -142,9 +180,9 @@ func movedOn(step plans.Step) Progress {
 
 // pause ends the run before a step that has not begun. What has been passed is
 // recorded, since no next intent will carry it.
-func (e *Engine) pause(ctx context.Context, j *plans.Journal, version Version, step plans.Step, recorded int) (Progress, error) {
-	if j.Done > recorded {
-		if err := e.store.Save(ctx, j, version); err != nil {
+func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
+	if e.journal.Done > e.recorded {
+		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, asAnswer(err)
 		}
 	}
@@ -168,17 +206,17 @@ func asAnswer(err error) error {
 
 // hold records why nothing goes on. A journal that has moved meanwhile explains
 // what looked foreign: then it is looked at again instead (design rule 6).
-func (e *Engine) hold(ctx context.Context, j *plans.Journal, seen Version, step plans.Step, reason string) (Progress, error) {
-	_, now, err := e.store.Journal(ctx, e.plan)
+func (e *Engine) hold(ctx context.Context, step plans.Step, reason string) (Progress, error) {
+	same, err := e.unmoved(ctx)
 	if err != nil {
 		return Progress{Step: step}, err
 	}
-	if now != seen {
+	if !same {
 		return movedOn(step), nil
 	}
-	if j.Held != reason {
-		j.Held = reason
-		if err := e.store.Save(ctx, j, seen); err != nil {
+	if e.journal.Held != reason {
+		e.journal.Held = reason
+		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, asAnswer(err)
 		}
 	}
@@ -188,21 +226,20 @@ func (e *Engine) hold(ctx context.Context, j *plans.Journal, seen Version, step 
 // Hold records a reason that is not in what a look saw, such as a wait that
 // takes too long.
 func (e *Engine) Hold(ctx context.Context, step plans.Step, reason string) (Progress, error) {
-	j, version, err := e.store.Journal(ctx, e.plan)
-	if err != nil {
+	if err := e.recall(ctx); err != nil {
 		return Progress{Step: step}, err
 	}
-	if j.Epoch != e.epoch {
+	if e.journal.Epoch != e.epoch {
 		return Progress{}, errors.New("another process has taken the plan over")
 	}
-	return e.hold(ctx, j, version, step, reason)
+	return e.hold(ctx, step, reason)
 }
 
-func (e *Engine) finish(ctx context.Context, j *plans.Journal, version Version) (Progress, error) {
-	outcome := j.Leg.Outcome()
-	if j.Outcome != outcome {
-		j.Outcome, j.Held = outcome, ""
-		if err := e.store.Save(ctx, j, version); err != nil {
+func (e *Engine) finish(ctx context.Context) (Progress, error) {
+	outcome := e.journal.Leg.Outcome()
+	if e.journal.Outcome != outcome {
+		e.journal.Outcome, e.journal.Held = outcome, ""
+		if err := e.save(ctx); err != nil {
 			return Progress{}, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -35,10 +36,11 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 			// Done, and undone by somebody else. Vacate says so, also after a takeover.
 			return plans.Done(), nil
 		}
-		if s, err := w.elsewhere(ctx, m); err != nil || s != nil {
+		to, s, err := w.elsewhere(ctx, m)
+		if err != nil || s != nil {
 			return orEmpty(s), err
 		}
-		if why, err := w.othersUp(ctx, m, set); err != nil || why != "" {
+		if why, err := w.othersUp(ctx, m, set, to); err != nil || why != "" {
 			return plans.Wait(why), err
 		}
 		return w.letGo(ctx, m, set)
@@ -47,29 +49,22 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	}
 }
 
-// elsewhere stops when the side that takes over does not have exactly what it has
+// elsewhere reads the set that takes over. It stops when that side that takes over does not have exactly what it has
 // to have before the move: the ordinals missing there would be down as well (S7).
-func (w world) elsewhere(ctx context.Context, m plans.Moment) (*plans.Sight, error) {
+func (w world) elsewhere(ctx context.Context, m plans.Moment) (*appsv1.StatefulSet, *plans.Sight, error) {
 	to, err := w.set(ctx, m.To())
 	if err != nil || to != nil && plans.SliceOf(to) == w.plan.Slice(m.To(), m.Ordinal, false) {
-		return nil, err
+		return to, nil, err
 	}
 	s := plans.Stop(fmt.Sprintf("StatefulSet %s does not exist", w.plan.On(m.To())))
 	if to != nil {
 		s = w.strange(m.To(), to, m.Ordinal)
 	}
-	return &s, nil
+	return nil, &s, nil
 }
 
 // othersUp gives the reason why the ordinal must not be taken down now.
-func (w world) othersUp(ctx context.Context, m plans.Moment, from *appsv1.StatefulSet) (string, error) {
-	to, err := w.set(ctx, m.To())
-	if err != nil {
-		return "", err
-	}
-	if to == nil {
-		return fmt.Sprintf("StatefulSet %s does not exist", w.plan.On(m.To())), nil
-	}
+func (w world) othersUp(ctx context.Context, m plans.Moment, from, to *appsv1.StatefulSet) (string, error) {
 	for _, s := range []struct {
 		side plans.Side
 		set  *appsv1.StatefulSet
@@ -178,10 +173,15 @@ func (w world) again(side plans.Side, set *appsv1.StatefulSet, ordinal int32) st
 	return fmt.Sprintf("StatefulSet %s has ordinal %d in its range again (%s, written by %s); take it out", w.plan.On(side), ordinal, plans.SliceOf(set), writer(set, "spec", "replicas"))
 }
 
-// outside keeps a look away from an ordinal that the side which let go of it has
-// in its range again: its pod and its claims are not ours to touch then (S6).
+// outside keeps a step away from an ordinal that the side which let go of it has
+// in its range again: its pod and its claims are not ours to touch then (S6). A
+// step that is finished touches nothing, unless it is the gate, Vacate.
 func (w world) outside(look plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		s, err := look(ctx, m)
+		if err != nil || m.Op != plans.Vacate && s.Standing == plans.After {
+			return s, err
+		}
 		set, err := w.set(ctx, m.From)
 		if err != nil {
 			return plans.Sight{}, err
@@ -189,18 +189,21 @@ func (w world) outside(look plans.Look) plans.Look {
 		if set != nil && plans.SliceOf(set).Has(m.Ordinal) {
 			return plans.Stop(w.again(m.From, set, m.Ordinal)), nil
 		}
-		return look(ctx, m)
+		return s, nil
 	}
 }
 
 // arrived waits until the pod is available where it has arrived.
 func (w world) arrived(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet) (plans.Sight, error) {
-	pods, err := w.pods(ctx, m.To(), set)
+	pod, err := w.pod(ctx, m.To(), m.Ordinal)
 	if err != nil {
 		return plans.Sight{}, err
 	}
 	name := w.plan.Pod(m.Ordinal)
-	if why := ready(pods[name]); why != "" {
+	if pod != nil && !metav1.IsControlledBy(pod, set) {
+		return plans.Stop(fmt.Sprintf("pod %s of %s does not belong to the set; delete it", name, w.plan.On(m.To()))), nil
+	}
+	if why := ready(pod); why != "" {
 		return plans.Wait(fmt.Sprintf("pod %s of %s %s", name, w.plan.On(m.To()), why)), nil
 	}
 	if set.Spec.MinReadySeconds > 0 {

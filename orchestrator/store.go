@@ -141,19 +141,19 @@ func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 	return nil
 }
 
-// Save replaces the version of the journal that was read. A conflict means that
-// somebody else has written it since.
-func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) error {
+// Save replaces the version of the journal that was read and gives the version
+// that it now has. A conflict means that somebody else has written it since.
+func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version, error) {
 	raw, err := json.Marshal(j)
 	if err != nil {
-		return err
+		return v, err
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap()), Data: map[string]string{journalKey: string(raw)}}
 	cm.UID, cm.ResourceVersion = v.uid, v.version
 	if err := s.home.Update(ctx, cm); err != nil {
-		return fmt.Errorf("writing the journal of plan %s: %w", s.name, err)
+		return v, fmt.Errorf("writing the journal of plan %s: %w", s.name, err)
 	}
-	return nil
+	return Version{uid: cm.UID, version: cm.ResourceVersion}, nil
 }
 
 // Change reads the journal, lets change edit it and saves it, again if somebody
@@ -171,7 +171,7 @@ func (s *Store) Change(ctx context.Context, p *plans.Plan, change func(*plans.Jo
 		if equality.Semantic.DeepEqual(&before, j) {
 			return nil
 		}
-		if err := s.Save(ctx, j, v); !apierrors.IsConflict(err) {
+		if _, err := s.Save(ctx, j, v); !apierrors.IsConflict(err) {
 			return err
 		}
 	}

@@ -47,10 +47,10 @@ func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.Begun = 1
-	if err := store.Save(t.Context(), j, seen); err != nil {
+	if _, err := store.Save(t.Context(), j, seen); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Save(t.Context(), j, seen); !apierrors.IsConflict(err) {
+	if _, err := store.Save(t.Context(), j, seen); !apierrors.IsConflict(err) {
 		t.Errorf("a journal that has moved was overwritten: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -112,7 +113,7 @@ func (k keeper) bring(ctx context.Context, m plans.Moment, allowance int32, befo
 		for _, side := range []plans.Side{m.From, m.To()} {
 			w := wants[side]
 			b := found[side]
-			if b != nil && matches(b.Spec, w.spec) {
+			if b != nil && matches(b.Spec, w) {
 				if b.Status.ObservedGeneration < b.Generation {
 					s := plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.plan.On(side)))
 					waits = &s
@@ -153,10 +154,16 @@ func (k keeper) wants(m plans.Moment, allowance int32, before bool) map[plans.Si
 	return map[plans.Side]want{m.From: from, m.To(): to}
 }
 
-// matches compares the numbers; selector and eviction policy stay the user's.
-func matches(have, want policyv1.PodDisruptionBudgetSpec) bool {
-	return equality.Semantic.DeepEqual(have.MinAvailable, want.MinAvailable) &&
-		equality.Semantic.DeepEqual(have.MaxUnavailable, want.MaxUnavailable)
+// matches compares the numbers; selector and eviction policy stay the user's. A
+// side that shall allow nothing may keep a minAvailable from when it had more
+// pods: that allows nothing either, now and until it has them again.
+func matches(have policyv1.PodDisruptionBudgetSpec, w want) bool {
+	if a, b := have.MinAvailable, w.spec.MinAvailable; a != nil && b != nil &&
+		a.Type == intstr.Int && b.IntVal == w.pods && a.IntVal >= b.IntVal {
+		return true
+	}
+	return equality.Semantic.DeepEqual(have.MinAvailable, w.spec.MinAvailable) &&
+		equality.Semantic.DeepEqual(have.MaxUnavailable, w.spec.MaxUnavailable)
 }
 
 // foreign gives the reason why a budget is not the one the plan knows.

@@ -122,6 +122,9 @@ func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 		}
 		j.Begun++
 	}
+	if s.Op == Reserve {
+		j.Begun++ // and Claim behind it: neither destroys anything that has to be saved
+	}
 	if u.Flight != nil {
 		j.Flight = u.Flight
 	}

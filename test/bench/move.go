@@ -18,7 +18,7 @@ import (
 )
 
 //go:embed by-hand.sh
-var script string //nolint:gochecknoglobals // go:embed knows no other way
+var script string
 
 // line is one line of output and when it arrived.
 type line struct {

@@ -145,6 +145,7 @@ func (m mark) show(ordinal int32) string {
 		return strconv.Itoa(int(ordinal))
 	case starting, stopping:
 		return string(m)
+	default:
+		return string(absent)
 	}
-	return string(absent)
 }

@@ -99,7 +99,7 @@ func (s *scene) arrived(before state) {
 func (s *scene) sliceIs(on *end, start, replicas int32) {
 	s.t.Helper()
 	var set appsv1.StatefulSet
-	s.read(on, &set, "web")
+	s.read(on, &set)
 	first := int32(0)
 	if set.Spec.Ordinals != nil {
 		first = set.Spec.Ordinals.Start

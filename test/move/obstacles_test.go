@@ -158,7 +158,7 @@ func autoscaler(on *end) *autoscalingv2.HorizontalPodAutoscaler {
 func (s *scene) owned() func() {
 	s.t.Helper()
 	var owner corev1.ConfigMap
-	s.read(s.source, &owner, "web")
+	s.read(s.source, &owner)
 	return s.edit(s.source, &appsv1.StatefulSet{}, fmt.Sprintf(
 		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"web","uid":%q,"controller":true}]}}`, owner.UID),
 		`{"metadata":{"ownerReferences":null}}`)
@@ -181,4 +181,19 @@ func strayPod(on *end, claim string) *corev1.Pod {
 func (s *scene) expire() {
 	s.t.Helper()
 	s.change(s.destination, &coordinationv1.Lease{}, "stsmigrate-web", `{"spec":{"renewTime":"2020-01-01T00:00:00.000000Z"}}`)
+}
+
+// replaced deletes the set, its pods not, and makes it again.
+func (s *scene) replaced() func() {
+	s.t.Helper()
+	var set appsv1.StatefulSet
+	s.read(s.source, &set)
+	if err := s.source.Delete(s.t.Context(), &set, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		s.t.Fatal(err)
+	}
+	s.eventually("the set is gone", func(context.Context) bool { return s.gone(s.source, &appsv1.StatefulSet{}, "web") })
+	set.ResourceVersion, set.UID = "", ""
+	s.create(s.source, &set)
+	s.ready(s.source)
+	return func() {}
 }

@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ type refusal struct {
 	// prepare makes what is wrong and gives back how to mend it.
 	prepare func(*scene) (mend func())
 	// command is what is run; nil means the usual plan.
-	command func(*scene) []string
+	command command
 	code    int
 	// says are words of the one message.
 	says []string
@@ -25,7 +26,7 @@ type refusal struct {
 func TestRefusesWhatCannotWorkAndWritesNothing(t *testing.T) {
 	inBothModes(t, cast{replicas: 2}, func(s *scene) {
 		t := s.t
-		for _, c := range append(badInput(), blockedChecks()...) {
+		for _, c := range slices.Concat(badInput(), badPlans(), obstacles()) {
 			t.Run(c.name, func(t *testing.T) {
 				s.t = t
 				s.refuses(c)
@@ -72,120 +73,95 @@ func with(args []string, flag, value string) []string {
 	return append(out, flag, value)
 }
 
+// command gives the arguments of a command.
+type command = func(*scene) []string
+
 func badInput() []refusal {
+	plan := func(flag, value string) command {
+		return func(s *scene) []string { return with(s.planArgs(), flag, value) }
+	}
 	return []refusal{
-		{
-			"a kubeconfig that does not exist", nil,
-			func(s *scene) []string { return with(s.planArgs(), "--kubeconfig", "/nowhere/config") }, failed,
-			[]string{"/nowhere/config"},
-		},
-		{
-			"a kubeconfig of the destination that does not exist", nil,
-			func(s *scene) []string { return with(s.planArgs(), "--to-kubeconfig", "/nowhere/config") }, failed,
-			[]string{"destination", "/nowhere/config"},
-		},
-		{
-			"an unknown context", nil,
-			func(s *scene) []string { return with(s.planArgs(), "--context", "north") }, failed,
-			[]string{`no context "north"`, "it has: east"},
-		},
-		{
-			"a set that does not exist", nil,
-			func(s *scene) []string { a := s.planArgs(); a[1] = "wob"; return a }, failed,
-			[]string{"StatefulSet", "/wob in east does not exist"},
-		},
-		{"source and destination are the same", nil, func(s *scene) []string {
+		{name: "a kubeconfig that does not exist", command: plan("--kubeconfig", "/nowhere/config"), code: failed, says: []string{"/nowhere/config"}},
+		{name: "a kubeconfig of the destination that does not exist", command: plan("--to-kubeconfig", "/nowhere/config"), code: failed, says: []string{"destination", "/nowhere/config"}},
+		{name: "an unknown context", command: plan("--context", "north"), code: failed, says: []string{`no context "north"`, "it has: east"}},
+		{name: "a negative budget", command: plan("--max-unavailable", "-1"), code: failed, says: []string{"--max-unavailable -1"}},
+		{name: "more than the budget allows", command: plan("--max-unavailable", "2"), code: failed, says: []string{"--max-unavailable 2", "30%", "PodDisruptionBudget web"}},
+		{name: "a namespace that does not exist", command: plan("--to-namespace", "nowhere"), code: blocked, says: []string{"namespace nowhere", "does not exist on the destination"}},
+		{name: "a set that does not exist", command: func(s *scene) []string {
+			args := s.planArgs()
+			args[1] = "wob"
+			return args
+		}, code: failed, says: []string{"StatefulSet", "/wob in east does not exist"}},
+		{name: "source and destination are the same", command: func(s *scene) []string {
 			return []string{"plan", "web", "--kubeconfig", bed.East.Kubeconfig, "-n", s.source.namespace}
-		}, failed, []string{"source and destination are both", "give --to-namespace or --to-context"}},
-		{
-			"a negative budget", nil,
-			func(s *scene) []string { return s.planArgs("--max-unavailable", "-1") }, failed,
-			[]string{"--max-unavailable -1"},
-		},
-		{
-			"more than the budget allows", nil,
-			func(s *scene) []string { return s.planArgs("--max-unavailable", "2") }, failed,
-			[]string{"--max-unavailable 2", "30%", "PodDisruptionBudget web"},
-		},
-		{"two budgets", func(s *scene) func() {
-			return s.put(s.source, newBudget(s.source.namespace, "web-too", nil))
-		}, nil, failed, []string{"PodDisruptionBudgets", "web-too", "delete one of them"}},
-		{
-			"a plan file that is not there", nil,
-			func(s *scene) []string { return s.applyArgsOf("/nowhere/plan.yaml") }, failed,
-			[]string{"/nowhere/plan.yaml", "no such file"},
-		},
-		{"malformed YAML", nil, func(s *scene) []string { return s.applyArgsOf(s.file("{ kind: [")) }, failed, []string{"malformed YAML"}},
-		{"a file of another kind", nil, func(s *scene) []string { return s.applyArgsOf(s.file("kind: Pod\n")) }, failed, []string{`kind is "Pod"`}},
-		{"a plan that was edited", nil, func(s *scene) []string {
-			return s.applyArgsOf(s.edited("count: 2", "count: 1"))
-		}, failed, []string{"edited after it was made", "make a new one"}},
-		{"a plan of another version", nil, func(s *scene) []string {
-			return s.applyArgsOf(s.edited("apiVersion: stsmigrate.dev/", "apiVersion: stsmigrate.dev/v0"))
-		}, failed, []string{"is of version", "stsmigrate that made it"}},
-		{"no terminal and no --yes", nil, func(s *scene) []string {
+		}, code: failed, says: []string{"source and destination are both", "give --to-namespace or --to-context"}},
+		{name: "a name that no plan has", command: func(s *scene) []string { return s.args("abort") }, code: failed, says: []string{"there is no plan web in namespace"}},
+		{name: "no terminal and no --yes", command: func(s *scene) []string {
 			s.planned()
 			return without(s.applyArgs(), "--yes")
-		}, failed, []string{"not a terminal", "--yes"}},
-		{"a name that no plan has", nil, func(s *scene) []string { return s.args("abort") }, failed, []string{"there is no plan web in namespace"}},
-		{
-			"no permissions at all", nil,
-			func(s *scene) []string { return with(s.planArgs(), "--kubeconfig", s.stranger()) }, failed,
-			[]string{"forbidden"},
-		},
+		}, code: failed, says: []string{"not a terminal", "--yes"}},
 	}
 }
 
-func blockedChecks() []refusal {
+func badPlans() []refusal {
 	return []refusal{
-		{
-			"a namespace that does not exist", nil,
-			func(s *scene) []string { return with(s.planArgs(), "--to-namespace", "nowhere") }, blocked,
-			[]string{"namespace nowhere", "does not exist on the destination"},
-		},
-		{"a plan whose source has changed since", func(s *scene) func() {
+		{name: "a plan file that is not there", command: func(s *scene) []string { return s.applyArgsOf("/nowhere/plan.yaml") }, code: failed, says: []string{"/nowhere/plan.yaml", "no such file"}},
+		{name: "malformed YAML", command: func(s *scene) []string { return s.applyArgsOf(s.file("{ kind: [")) }, code: failed, says: []string{"malformed YAML"}},
+		{name: "a file of another kind", command: func(s *scene) []string { return s.applyArgsOf(s.file("kind: Pod\n")) }, code: failed, says: []string{`kind is "Pod"`}},
+		{name: "a plan that was edited", command: func(s *scene) []string {
+			return s.applyArgsOf(s.edited("count: 2", "count: 1"))
+		}, code: failed, says: []string{"edited after it was made", "make a new one"}},
+		{name: "a plan of another version", command: func(s *scene) []string {
+			return s.applyArgsOf(s.edited("apiVersion: stsmigrate.dev/", "apiVersion: stsmigrate.dev/v0"))
+		}, code: failed, says: []string{"is of version", "stsmigrate that made it"}},
+		{name: "a plan whose source has changed since", prepare: func(s *scene) func() {
 			s.planned()
 			return s.edit(s.source, &appsv1.StatefulSet{}, `{"spec":{"revisionHistoryLimit":7}}`, `{"spec":{"revisionHistoryLimit":10}}`)
-		}, func(s *scene) []string { return s.applyArgs() }, blocked, []string{"plan-current", "the spec of the source set"}},
-		{"another ConfigMap on the destination", func(s *scene) func() {
+		}, command: func(s *scene) []string { return s.applyArgs() }, code: blocked, says: []string{"plan-current", "the spec of the source set"}},
+		{name: "a plan that was made before its source was made again", prepare: func(s *scene) func() {
+			s.planned()
+			return s.replaced()
+		}, command: func(s *scene) []string { return s.applyArgs() }, code: blocked, says: []string{"plan-current", "deleted and made again"}},
+	}
+}
+
+func obstacles() []refusal {
+	return []refusal{
+		{name: "two budgets", prepare: func(s *scene) func() {
+			return s.put(s.source, newBudget(s.source.namespace, "web-too", nil))
+		}, code: failed, says: []string{"PodDisruptionBudgets", "web-too", "delete one of them"}},
+		{name: "another ConfigMap on the destination", prepare: func(s *scene) func() {
 			return s.put(s.destination, &corev1.ConfigMap{ObjectMeta: s.destination.named("web"), Data: map[string]string{"mode": "slow"}})
-		}, nil, blocked, []string{"dependencies", "ConfigMap/web", "differs"}},
-		{
-			"an autoscaler on the source", func(s *scene) func() { return s.put(s.source, autoscaler(s.source)) },
-			nil, blocked,
-			[]string{"autoscaler", "HorizontalPodAutoscaler web scales it"},
-		},
-		{
-			"an autoscaler on the destination", func(s *scene) func() { return s.put(s.destination, autoscaler(s.destination)) },
-			nil, blocked,
-			[]string{"autoscaler", "HorizontalPodAutoscaler web scales it"},
-		},
-		{"a set that an operator owns", (*scene).owned, nil, blocked, []string{"owner", "controlled by ConfigMap web"}},
-		{"a partition", func(s *scene) func() {
+		}, code: blocked, says: []string{"dependencies", "ConfigMap/web", "differs"}},
+		{name: "an autoscaler on the source", prepare: func(s *scene) func() {
+			return s.put(s.source, autoscaler(s.source))
+		}, code: blocked, says: []string{"autoscaler", "HorizontalPodAutoscaler web scales it"}},
+		{name: "an autoscaler on the destination", prepare: func(s *scene) func() {
+			return s.put(s.destination, autoscaler(s.destination))
+		}, code: blocked, says: []string{"autoscaler", "HorizontalPodAutoscaler web scales it"}},
+		{name: "a set that an operator owns", prepare: (*scene).owned, code: blocked, says: []string{"owner", "controlled by ConfigMap web"}},
+		{name: "a partition", prepare: func(s *scene) func() {
 			return s.edit(s.source, &appsv1.StatefulSet{}, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":1}}}}`, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
-		}, nil, blocked, []string{"source-settled", "partition 1"}},
-		{
-			"a pod that is not ready", func(s *scene) func() { return s.unready("web-1") },
-			nil, blocked,
-			[]string{"source-settled", "pod web-1", "not Ready"},
-		},
-		{"a claim that is in the way", func(s *scene) func() {
+		}, code: blocked, says: []string{"source-settled", "partition 1"}},
+		{name: "a pod that is not ready", prepare: func(s *scene) func() {
+			return s.unready("web-1")
+		}, code: blocked, says: []string{"source-settled", "pod web-1", "not Ready"}},
+		{name: "a claim that is in the way", prepare: func(s *scene) func() {
 			c := newClaim("data-web-1", cluster.WaitClass)
 			c.Namespace = s.destination.namespace
 			return s.put(s.destination, &c)
-		}, nil, blocked, []string{"destination-free", "data-web-1", "exists on the destination"}},
-		{
-			"a claim that a stray pod mounts", func(s *scene) func() { return s.put(s.source, strayPod(s.source, "data-web-0")) },
-			nil, blocked,
-			[]string{"claims-unshared", "pod stray mounts it too"},
-		},
-		{
-			"few permissions", func(s *scene) (mend func()) {
-				s.kubeconfig, mend = s.reader()
-				return mend
-			}, func(s *scene) []string { return with(s.planArgs(), "--kubeconfig", s.kubeconfig) },
-			blocked,
-			[]string{"permissions", "you may not"},
-		},
+		}, code: blocked, says: []string{"destination-free", "data-web-1", "exists on the destination"}},
+		{name: "a claim that a stray pod mounts", prepare: func(s *scene) func() {
+			return s.put(s.source, strayPod(s.source, "data-web-0"))
+		}, code: blocked, says: []string{"claims-unshared", "pod stray mounts it too"}},
+		{name: "no permissions at all", command: func(s *scene) []string {
+			return with(s.planArgs(), "--kubeconfig", s.stranger())
+		}, code: failed, says: []string{"forbidden"}},
+		{name: "few permissions", prepare: func(s *scene) (mend func()) {
+			s.kubeconfig, mend = s.reader()
+			return mend
+		}, command: func(s *scene) []string {
+			return with(s.planArgs(), "--kubeconfig", s.kubeconfig)
+		}, code: blocked, says: []string{"permissions", "you may not"}},
 	}
 }

@@ -142,10 +142,10 @@ func (s *scene) create(on *end, o client.Object) {
 	}
 }
 
-// read fills in an object of a side by its name.
-func (s *scene) read(on *end, o client.Object, name string) {
+// read fills in the object of a side that is named as the set.
+func (s *scene) read(on *end, o client.Object) {
 	s.t.Helper()
-	if err := on.Get(s.t.Context(), on.key(name), o); err != nil {
+	if err := on.Get(s.t.Context(), on.key("web"), o); err != nil {
 		s.t.Fatal(err)
 	}
 }

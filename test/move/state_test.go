@@ -41,7 +41,7 @@ func (s *scene) state(on *end) state {
 	s.t.Helper()
 	out := state{Budgets: map[string]policyv1.PodDisruptionBudgetSpec{}, Volumes: map[string]disk{}}
 	var set appsv1.StatefulSet
-	s.read(on, &set, "web")
+	s.read(on, &set)
 	out.Set = set.Spec
 	var budgets policyv1.PodDisruptionBudgetList
 	var claims corev1.PersistentVolumeClaimList

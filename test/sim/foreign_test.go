@@ -30,7 +30,7 @@ type interference struct {
 func interferences() map[string]interference {
 	policy := func(p corev1.PersistentVolumeReclaimPolicy) func(*world) {
 		return func(w *world) {
-			w.volume("data-web-1", func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = p })
+			w.volume(func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = p })
 		}
 	}
 	budget := func(side plans.Side, n int32) func(*world) {
@@ -144,10 +144,10 @@ func scaleBack(side plans.Side, n int32, claim string) func(*world) {
 	}
 }
 
-// volume edits the volume of a claim of the source, in the source's cluster.
-func (w *world) volume(claim string, edit func(*corev1.PersistentVolume)) {
+// volume edits the volume of ordinal 1, in the source's cluster.
+func (w *world) volume(edit func(*corev1.PersistentVolume)) {
 	for _, pv := range all[*corev1.PersistentVolume](w.on[plans.Source]) {
-		if w.disks[diskOf(pv)].claim == claim {
+		if w.disks[diskOf(pv)].claim == "data-web-1" {
 			next := clone(pv)
 			edit(next)
 			must(w.on[plans.Source].Update(context.TODO(), next))
@@ -200,7 +200,7 @@ func unmark[T client.Object](name string) func(*world) {
 }
 
 func unmarkVolume(w *world) {
-	w.volume("data-web-1", func(pv *corev1.PersistentVolume) {
+	w.volume(func(pv *corev1.PersistentVolume) {
 		// Somebody keeps what was there, and will put it back.
 		w.kept = pv.DeepCopy().Annotations
 		plans.Unmark(pv)
@@ -208,15 +208,15 @@ func unmarkVolume(w *world) {
 }
 
 func remarkVolume(w *world) {
-	w.volume("data-web-1", func(pv *corev1.PersistentVolume) { pv.Annotations = w.kept })
+	w.volume(func(pv *corev1.PersistentVolume) { pv.Annotations = w.kept })
 }
 
 func emptyRef(w *world) {
-	w.volume("data-web-1", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
+	w.volume(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
 }
 
 func refillRef(w *world) {
-	w.volume("data-web-1", func(pv *corev1.PersistentVolume) {
+	w.volume(func(pv *corev1.PersistentVolume) {
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: blue, Name: "data-web-1"}
 	})
 }

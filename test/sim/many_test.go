@@ -25,6 +25,7 @@ type member struct {
 }
 
 func (w *world) member(t *testing.T, course plans.Course, sleeps int) *member {
+	t.Helper()
 	m := &member{r: w.process(), course: course, sleeps: sleeps}
 	m.next, m.stop = iter.Pull(func(yield func(struct{}) bool) {
 		m.r.pause = func() bool { return yield(struct{}{}) }

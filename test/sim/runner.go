@@ -265,26 +265,37 @@ func (r *runner) run(ctx context.Context, course plans.Course, stop func(orchest
 	patience := 0
 	for range 10_000 {
 		p, err := e.Advance(ctx)
-		now := end{kind: p.Kind, outcome: p.Outcome, reason: p.Reason}
-		enough := stop != nil && stop(p)
-		if p.Kind == orchestrator.Held && r.epoch == r.w.journal.Epoch && !r.w.foreign {
-			r.w.fail("S12", "held, and nobody has interfered: %s", p.Reason)
+		if r.over(p, stop != nil && stop(p)) {
+			return end{kind: p.Kind, outcome: p.Outcome, reason: p.Reason}, r.fate(p)
 		}
-		switch {
-		case r.dead:
-			return end{}, errDead
-		case enough, p.Kind == orchestrator.Finished, p.Kind == orchestrator.Paused:
-			return now, nil
-		case p.Kind == orchestrator.Held && r.epoch != r.w.journal.Epoch:
-			return now, errReplaced
-		case r.w.others(r, p.Kind), err == nil && (p.Kind == orchestrator.Wrote || p.Kind == orchestrator.Advanced):
+		wrote := err == nil && (p.Kind == orchestrator.Wrote || p.Kind == orchestrator.Advanced)
+		if r.w.others(r, p.Kind) || wrote {
 			patience = 0
 		}
 		if patience++; patience > 20 && (r.pause == nil || patience > 1000) {
-			return now, err
+			return end{kind: p.Kind, reason: p.Reason}, err
 		}
 	}
 	return end{}, errors.New("the run never ends")
+}
+
+// over says whether the process goes no further.
+func (r *runner) over(p orchestrator.Progress, enough bool) bool {
+	if p.Kind == orchestrator.Held && r.fate(p) == nil && !r.w.foreign {
+		r.w.fail("S12", "held, and nobody has interfered: %s", p.Reason)
+	}
+	return enough || p.Kind == orchestrator.Finished || p.Kind == orchestrator.Paused || r.fate(p) != nil
+}
+
+// fate is why a process cannot go on, or nil.
+func (r *runner) fate(p orchestrator.Progress) error {
+	switch {
+	case r.dead:
+		return errDead
+	case p.Kind == orchestrator.Held && r.epoch != r.w.journal.Epoch:
+		return errReplaced
+	}
+	return nil
 }
 
 // others lets everybody else act: a little after a write, more during a wait.

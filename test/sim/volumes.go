@@ -29,7 +29,10 @@ func (w *world) binder(s *store) bool {
 
 func (w *world) syncClaim(s *store, claim *corev1.PersistentVolumeClaim) bool {
 	if claim.Spec.VolumeName == "" {
-		return claim.DeletionTimestamp == nil && w.choose(s, claim)
+		if claim.DeletionTimestamp == nil {
+			w.choose(s, claim)
+		}
+		return claim.DeletionTimestamp == nil
 	}
 	pv, ok := get[*corev1.PersistentVolume](s, "", claim.Spec.VolumeName)
 	misbound := ok && (pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID)
@@ -83,14 +86,14 @@ func setVolumePhase(s *store, pv *corev1.PersistentVolume, phase corev1.Persiste
 // choose finds a volume for a claim that names none: one that is promised to it,
 // any free one, or a new and EMPTY one, so that a claim made by the wrong hand
 // shows at once.
-func (w *world) choose(s *store, claim *corev1.PersistentVolumeClaim) bool {
+func (w *world) choose(s *store, claim *corev1.PersistentVolumeClaim) {
 	for _, pv := range all[*corev1.PersistentVolume](s) {
 		ref := pv.Spec.ClaimRef
 		if ref == nil && pv.Status.Phase == corev1.VolumeAvailable || ref != nil && names(pv, claim) && (ref.UID == "" || ref.UID == claim.UID) {
 			next := clone(claim)
 			next.Spec.VolumeName = pv.Name
 			s.put(next)
-			return true
+			return
 		}
 	}
 	handle := fmt.Sprintf("disk-%d", len(w.disks)+1)
@@ -100,7 +103,6 @@ func (w *world) choose(s *store, claim *corev1.PersistentVolumeClaim) bool {
 	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "sim", VolumeHandle: handle}
 	pv.Spec.ClaimRef = refTo(claim)
 	must(s.Create(context.TODO(), pv))
-	return true
 }
 
 func (w *world) syncVolume(s *store, pv *corev1.PersistentVolume) bool {
