@@ -48,8 +48,10 @@ type Engine struct {
 	on    Clusters
 	looks map[plans.Op]plans.Look
 	epoch int64
+	// glance is what the looks read through: what the last one has read.
+	glance *glance
 	// journal is the journal as it was last read or written, at the given version,
-	// and nil when it has to be read again: after a wait, and whenever somebody
+	// and nil when it has to be read again: after a long wait, and whenever somebody
 	// else may have written it. It is never trusted for a write: the write is
 	// preceded by a Save or a read that finds the version unchanged.
 	journal  *plans.Journal
@@ -64,20 +66,22 @@ type Engine struct {
 // New returns the engine of a stored plan. It writes nothing; TakeOver comes
 // before the first Advance.
 func New(p *plans.Plan, store *Store, on Clusters) *Engine {
-	w := world{plan: p, on: on}
+	seen := &glance{}
+	through := seen.glancing(p, on)
+	w := world{plan: p, on: through}
 	looks := map[plans.Op]plans.Look{
 		plans.Freeze: w.freeze,
 		plans.Shrink: w.shrink,
 		plans.Grow:   w.grow,
 		plans.Retire: w.retire,
-		plans.Thaw:   w.thaw(pdb.Restore(p, on)),
+		plans.Thaw:   w.thaw(pdb.Restore(p, through)),
 	}
-	maps.Copy(looks, storage.Looks(p, on))
-	maps.Copy(looks, pdb.Looks(p, on))
+	maps.Copy(looks, storage.Looks(p, through))
+	maps.Copy(looks, pdb.Looks(p, through))
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.outside(looks[op])
 	}
-	return &Engine{plan: p, store: store, on: on, looks: looks}
+	return &Engine{plan: p, store: store, on: on, looks: looks, glance: seen}
 }
 
 // Plan returns the plan.
@@ -105,7 +109,7 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	case j.Paused && step.Boundary() && !began:
 		return e.pause(ctx, step)
 	}
-	sight, err := e.looks[step.Op](ctx, e.moment(j, step, began))
+	sight, err := e.look(ctx, e.moment(j, step, began))
 	if err != nil {
 		return Progress{Step: step}, err
 	}
@@ -114,13 +118,18 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 		e.passed = step.Seq
 		return Progress{Kind: Advanced, Step: step}, nil
 	case plans.During:
-		e.journal = nil // a wait may be long
 		return Progress{Kind: Waiting, Step: step, Reason: sight.Reason}, nil
 	case plans.Foreign:
 		return e.hold(ctx, step, sight.Reason)
 	case plans.Before:
 	}
 	return e.write(ctx, began, step, sight)
+}
+
+// look looks at a step with fresh eyes.
+func (e *Engine) look(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	e.glance.clear()
+	return e.looks[m.Op](ctx, m)
 }
 
 // recall reads the journal unless it is known.

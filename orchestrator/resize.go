@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -49,8 +50,9 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	}
 }
 
-// elsewhere reads the set that takes over. It stops when that side that takes over does not have exactly what it has
-// to have before the move: the ordinals missing there would be down as well (S7).
+// elsewhere reads the set that takes over. It stops when that side does not have
+// exactly what it has to have before the move: the ordinals missing there would
+// be down as well (S7).
 func (w world) elsewhere(ctx context.Context, m plans.Moment) (*appsv1.StatefulSet, *plans.Sight, error) {
 	to, err := w.set(ctx, m.To())
 	if err != nil || to != nil && plans.SliceOf(to) == w.plan.Slice(m.To(), m.Ordinal, false) {
@@ -81,6 +83,13 @@ func (w world) othersUp(ctx context.Context, m plans.Moment, from, to *appsv1.St
 
 func (w world) letGo(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet) (plans.Sight, error) {
 	flight := &plans.Flight{Ordinal: m.Ordinal, From: m.From}
+	pods, err := w.everyPod(ctx, m.From)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if why := w.shared(pods, m); why != "" {
+		return plans.Wait(why), nil
+	}
 	vols, why, err := storage.Volumes(ctx, w.plan, w.on, m.From, m.Ordinal)
 	if err != nil {
 		return plans.Sight{}, err
@@ -89,19 +98,34 @@ func (w world) letGo(ctx context.Context, m plans.Moment, set *appsv1.StatefulSe
 		return plans.Stop(why), nil
 	}
 	flight.Volumes = vols
-	pod, err := w.pod(ctx, m.From, m.Ordinal)
-	if err != nil {
-		return plans.Sight{}, err
-	}
-	if pod != nil {
-		flight.Pod, flight.Node = pod.UID, pod.Spec.NodeName
+	for _, pod := range pods {
+		if pod.Name == w.plan.Pod(m.Ordinal) {
+			flight.Pod, flight.Node = pod.UID, pod.Spec.NodeName
+		}
 	}
 	return w.resize(m, m.From, set, false, plans.Undo{Flight: flight}), nil
+}
+
+// shared gives the reason why the claims of the ordinal could not be released: a
+// pod that is not the set's mounts one. It is better waited for with the ordinal
+// up than with it down.
+func (w world) shared(pods []corev1.Pod, m plans.Moment) string {
+	others := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return p.Name == w.plan.Pod(m.Ordinal) })
+	for _, c := range w.plan.Claims {
+		claim := w.plan.ClaimName(c.Template, m.Ordinal)
+		if users := storage.Users(others, claim); users != "" {
+			return fmt.Sprintf("claim %s of %s is also mounted by pod %s; nothing is taken down until that pod is gone: wait for it or delete it", claim, w.plan.On(m.From), users)
+		}
+	}
+	return ""
 }
 
 // grow puts the ordinal into the range of the side that takes over. BEFORE that,
 // the other side's range is without it and its pod is gone, both read live (S1).
 func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	if why, err := w.starting(ctx, m); err != nil || why != "" {
+		return plans.Wait(why), err
+	}
 	set, stop, err := w.guarded(ctx, m, m.To())
 	if err != nil || stop != nil {
 		return orEmpty(stop), err
@@ -126,6 +150,23 @@ func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	default:
 		return w.strange(m.To(), set, m.Ordinal), nil
 	}
+}
+
+// starting gives the reason to wait for a pod that is on its way up, "" for one
+// that is not: then the set has to be asked what is the matter.
+func (w world) starting(ctx context.Context, m plans.Moment) (string, error) {
+	if !m.Began {
+		return "", nil
+	}
+	pod, err := w.pod(ctx, m.To(), m.Ordinal)
+	if err != nil || pod == nil || pod.DeletionTimestamp != nil {
+		return "", err
+	}
+	owner, why := metav1.GetControllerOf(pod), ready(pod)
+	if owner == nil || owner.Name != w.plan.On(m.To()).Name || why == "" {
+		return "", nil
+	}
+	return fmt.Sprintf("pod %s of %s %s", pod.Name, w.plan.On(m.To()), why), nil
 }
 
 // otherHas gives the reason why the ordinal is still, or again, on the side it
@@ -175,11 +216,11 @@ func (w world) again(side plans.Side, set *appsv1.StatefulSet, ordinal int32) st
 
 // outside keeps a step away from an ordinal that the side which let go of it has
 // in its range again: its pod and its claims are not ours to touch then (S6). A
-// step that is finished touches nothing, unless it is the gate, Vacate.
+// step that touches nothing is let be, unless it opens the gate, Vacate.
 func (w world) outside(look plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		s, err := look(ctx, m)
-		if err != nil || m.Op != plans.Vacate && s.Standing == plans.After {
+		if opens := m.Op == plans.Vacate && s.Standing == plans.After; err != nil || !opens && s.Standing != plans.Before {
 			return s, err
 		}
 		set, err := w.set(ctx, m.From)

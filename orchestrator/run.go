@@ -14,8 +14,8 @@ import (
 
 // Options of a Run.
 type Options struct {
-	// Wake has a value when the world may have changed. See Wake.
-	Wake <-chan struct{}
+	// Wake rings when the world has changed.
+	Wake *Wake
 	// Stop, when closed, ends the run after the write that is under way.
 	Stop <-chan struct{}
 	// StepTimeout is how long one step may wait before the plan is held. The
@@ -95,21 +95,27 @@ func (r *run) report(p Progress) {
 	r.Report(p, nil)
 }
 
-// wait returns when something may have changed, or when the step has waited
-// too long.
+// wait returns when something that was looked at has changed, or when the step
+// has waited too long.
 func (r *run) wait(ctx context.Context) error {
 	again := time.NewTimer(relook)
 	defer again.Stop()
-	select {
-	case <-r.Wake:
-	case <-again.C:
-	case <-r.Stop: // looked at by the loop
-	case <-r.deadline.C:
-		r.expired = true
-	case <-ctx.Done():
-		return ctx.Err()
+	for {
+		select {
+		case <-r.Wake.Bell():
+			if !r.glance.outdated(r.Wake.take()) {
+				continue
+			}
+		case <-again.C:
+			r.journal = nil // nobody has told us anything for long
+		case <-r.Stop: // looked at by the loop
+		case <-r.deadline.C:
+			r.expired = true
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		return nil
 	}
-	return nil
 }
 
 // failed reports an error and waits before the next attempt. What the API server

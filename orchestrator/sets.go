@@ -38,23 +38,25 @@ func (w world) set(ctx context.Context, side plans.Side) (*appsv1.StatefulSet, e
 	return &set, nil
 }
 
-// pods reads the pods that a set controls, by ordinal name.
-func (w world) pods(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (map[string]*corev1.Pod, error) {
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-	if err != nil {
-		return nil, fmt.Errorf("selector of StatefulSet %s: %w", w.plan.On(side), err)
-	}
+// everyPod reads all pods of the namespace of a side.
+func (w world) everyPod(ctx context.Context, side plans.Side) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := w.on[side].List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := w.on[side].List(ctx, &list, client.InNamespace(w.plan.On(side).Namespace)); err != nil {
 		return nil, fmt.Errorf("listing the pods of %s: %w", w.plan.On(side), err)
 	}
+	return list.Items, nil
+}
+
+// pods reads the pods that a set controls, by ordinal name.
+func (w world) pods(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (map[string]*corev1.Pod, error) {
+	all, err := w.everyPod(ctx, side)
 	out := map[string]*corev1.Pod{}
-	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], set) {
-			out[list.Items[i].Name] = &list.Items[i]
+	for i := range all {
+		if metav1.IsControlledBy(&all[i], set) {
+			out[all[i].Name] = &all[i]
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // ready gives the reason why a pod is not ready to serve, or "".

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,62 +15,114 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Wake returns a channel that gets a value whenever something that a step of
-// the plan may be waiting for has changed on either side. Watches only wake: what
-// is decided is read live. The channel holds one value, so that changes during
-// a look are not lost and many of them wake once. The watches end with ctx.
-// also names further resources of the destination's namespace.
-func Wake(ctx context.Context, p *plans.Plan, configs map[plans.Side]*rest.Config, also ...schema.GroupVersionResource) (<-chan struct{}, error) {
-	wake := make(chan struct{}, 1)
+// Wake tells that something has changed on either side. Watches only wake: what
+// is decided is read live.
+type Wake struct {
+	bell    chan struct{}
+	mu      sync.Mutex
+	changes map[thing]change
+}
+
+// NewWake returns a Wake that nothing rings yet.
+func NewWake() *Wake {
+	return &Wake{bell: make(chan struct{}, 1), changes: map[thing]change{}}
+}
+
+// Bell has a value when there are changes. It holds one value, so that changes
+// during a look are not lost and many of them wake once.
+func (w *Wake) Bell() <-chan struct{} { return w.bell }
+
+func (w *Wake) ring(t thing, c change) {
+	w.mu.Lock()
+	w.changes[t] = c
+	w.mu.Unlock()
+	select {
+	case w.bell <- struct{}{}:
+	default:
+	}
+}
+
+// take hands the changes over and forgets them: what is read from now on is as
+// new as they are.
+func (w *Wake) take() map[thing]change {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.changes
+	w.changes = map[thing]change{}
+	return out
+}
+
+// kinds are the resources whose changes are watched.
+type kinds map[string]schema.GroupVersionResource
+
+// Watch rings whenever something that a step of the plan may be waiting for has
+// changed on either side. The watches end with ctx. also names further resources
+// of the destination's namespace.
+func (w *Wake) Watch(ctx context.Context, p *plans.Plan, configs map[plans.Side]*rest.Config, also kinds) error {
 	for _, side := range []plans.Side{plans.Source, plans.Destination} {
 		c, err := metadata.NewForConfig(configs[side])
 		if err != nil {
-			return nil, fmt.Errorf("watching the %s: %w", side, err)
+			return fmt.Errorf("watching the %s: %w", side, err)
 		}
-		watch(ctx, c, p.On(side).Namespace, wake, namespaced())
-		if side == plans.Destination && len(also) > 0 {
-			watch(ctx, c, p.On(side).Namespace, wake, also)
+		cluster := side
+		if p.OneCluster() {
+			cluster = plans.Source
 		}
-		if len(p.Claims) > 0 && (side == plans.Source || !p.OneCluster()) { // without claims there is no right to see volumes
-			watch(ctx, c, metav1.NamespaceAll, wake, clusterWide())
+		w.watch(ctx, c, cluster, p.On(side).Namespace, namespaced())
+		if side == plans.Destination {
+			w.watch(ctx, c, cluster, p.On(side).Namespace, also)
+		}
+		if len(p.Claims) > 0 && side == cluster { // without claims there is no right to see volumes
+			w.watch(ctx, c, cluster, metav1.NamespaceAll, clusterWide())
 		}
 	}
-	return wake, nil
+	return nil
 }
 
-func namespaced() []schema.GroupVersionResource {
-	return []schema.GroupVersionResource{
-		{Version: "v1", Resource: "pods"},
-		{Version: "v1", Resource: "persistentvolumeclaims"},
-		{Group: "apps", Version: "v1", Resource: "statefulsets"},
-		{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
-	}
-}
-
-func clusterWide() []schema.GroupVersionResource {
-	return []schema.GroupVersionResource{
-		{Version: "v1", Resource: "persistentvolumes"},
-		{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"},
+func namespaced() kinds {
+	return kinds{
+		"Pod":                   {Version: "v1", Resource: "pods"},
+		"PersistentVolumeClaim": {Version: "v1", Resource: "persistentvolumeclaims"},
+		"StatefulSet":           {Group: "apps", Version: "v1", Resource: "statefulsets"},
+		"PodDisruptionBudget":   {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	}
 }
 
-func watch(ctx context.Context, c metadata.Interface, namespace string, wake chan<- struct{}, kinds []schema.GroupVersionResource) {
-	ring := func() {
-		select {
-		case wake <- struct{}{}:
-		default:
-		}
+func clusterWide() kinds {
+	return kinds{
+		"PersistentVolume": {Version: "v1", Resource: "persistentvolumes"},
+		"VolumeAttachment": {Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"},
 	}
+}
+
+// Records are the resources in which a plan itself is kept, for those who watch
+// it being carried out.
+func Records() kinds {
+	return kinds{
+		"ConfigMap": {Version: "v1", Resource: "configmaps"},
+		"Lease":     {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+	}
+}
+
+func (w *Wake) watch(ctx context.Context, c metadata.Interface, cluster plans.Side, namespace string, what kinds) {
 	factory := metadatainformer.NewFilteredSharedInformerFactory(c, 0, namespace, nil)
-	for _, k := range kinds {
-		informer := factory.ForResource(k).Informer()
+	for kind, resource := range what {
+		tell := func(o any, gone bool) {
+			if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = unknown.Obj
+			}
+			if name, namespace, c, ok := changeOf(o, gone); ok {
+				w.ring(thing{cluster, kind, namespace, name}, c)
+			}
+		}
+		informer := factory.ForResource(resource).Informer()
 		// Only the name is kept: a cluster may have many volumes. The two calls
 		// below fail only after the informer has been started.
 		_ = informer.SetTransform(nameOnly)
 		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { ring() },
-			UpdateFunc: func(any, any) { ring() },
-			DeleteFunc: func(any) { ring() },
+			AddFunc:    func(o any) { tell(o, false) },
+			UpdateFunc: func(_, o any) { tell(o, false) },
+			DeleteFunc: func(o any) { tell(o, true) },
 		})
 	}
 	factory.Start(ctx.Done())

@@ -122,8 +122,8 @@ func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 		}
 		j.Begun++
 	}
-	if s.Op == Reserve {
-		j.Begun++ // and Claim behind it: neither destroys anything that has to be saved
+	if s.Op == Reserve || s.Op == Grow {
+		j.Begun++ // and Claim, or Relax, behind it: they destroy nothing that is not saved yet
 	}
 	if u.Flight != nil {
 		j.Flight = u.Flight

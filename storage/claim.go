@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,16 +14,19 @@ import (
 // the volume named in it, and waits until both name each other.
 func (v mover) claim(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
 	to := m.To()
+	claim, err := v.claimOf(ctx, to, vol.Template, m.Ordinal)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if claim != nil && m.Stamp.Mine(claim) && pending(claim) {
+		return v.unbound(claim, to), nil // the binder writes the volume first; the claim tells when it is done
+	}
 	pv, err := v.volumeOf(ctx, to, vol.Name)
 	if err != nil {
 		return plans.Sight{}, err
 	}
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(why), nil
-	}
-	claim, err := v.claimOf(ctx, to, vol.Template, m.Ordinal)
-	if err != nil {
-		return plans.Sight{}, err
 	}
 	if claim == nil {
 		return v.makeClaim(m, vol, pv)
@@ -61,7 +65,17 @@ func (v mover) inspect(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *
 	case claim.Status.Phase == corev1.ClaimLost:
 		return plans.Stop(fmt.Sprintf("claim %s of %s is Lost; its volume is %s", claim.Name, to, pv.Name))
 	case claim.Status.Phase != corev1.ClaimBound || !together:
-		return plans.Wait(fmt.Sprintf("claim %s of %s is %s; waiting for it to be bound to volume %s", claim.Name, to, claim.Status.Phase, pv.Name))
+		return v.unbound(claim, m.To())
 	}
 	return plans.Done()
+}
+
+// pending says whether a claim was made so lately that the binder may not have
+// come to it. Later, its volume may tell why it does not.
+func pending(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Status.Phase == corev1.ClaimPending && claim.DeletionTimestamp == nil && time.Since(claim.CreationTimestamp.Time) < soon
+}
+
+func (v mover) unbound(claim *corev1.PersistentVolumeClaim, side plans.Side) plans.Sight {
+	return plans.Wait(fmt.Sprintf("claim %s of %s is %s; waiting for it to be bound to volume %s", claim.Name, v.plan.On(side), claim.Status.Phase, claim.Spec.VolumeName))
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -291,5 +292,27 @@ func touch(t *testing.T, c client.Client) {
 	pv.Labels = map[string]string{"touched": "yes"}
 	if err := c.Update(context.WithoutCancel(t.Context()), pv); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A claim that nothing protects goes at once, also under a pod: then the pods are
+// read live, not from a watch cache.
+func TestTheUsersOfAnUnprotectedClaimAreReadLive(t *testing.T) {
+	for finalizer, version := range map[string]string{"kubernetes.io/pvc-protection": "0", "example.com/other": ""} {
+		var asked client.ListOptions
+		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+				asked.ApplyOptions(opts)
+				return c.List(ctx, l, client.InNamespace("shop"))
+			},
+		}).WithObjects(pod("backup", "b", "data-web-4")).Build()
+		claim := claimIn("shop", "old", func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{finalizer} })
+		v := mover{plan: rebind(), on: map[plans.Side]client.Client{plans.Source: c}}
+		if users, err := v.users(t.Context(), plans.Source, claim); err != nil || users != "backup" {
+			t.Errorf("with %s: users %q, %v", finalizer, users, err)
+		}
+		if got := asked.AsListOptions().ResourceVersion; got != version {
+			t.Errorf("with %s: asked for resourceVersion %q, expected %q", finalizer, got, version)
+		}
 	}
 }

@@ -4,12 +4,20 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
+
+// soon is how long the binding of a claim, or the deletion of one that nobody
+// mounts, takes at most. Before that, nobody needs to know what it waits for. A
+// clock that is wrong makes for a read too many or a reason too late, no more.
+const soon = 10 * time.Second
 
 // release deletes the claim of the side that lets go. BEFORE that, its manifest
 // is on the volume and the volume is Retain, both read live in this very look.
@@ -84,7 +92,7 @@ func (v mover) unsafe(pv *corev1.PersistentVolume, vol plans.Volume) string {
 // letGo hands out the two writes of a release: the manifest, if the claim has
 // changed since it was saved, then the deletion.
 func (v mover) letGo(ctx context.Context, m plans.Moment, vol plans.Volume, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
-	if users, err := v.users(ctx, m.From, claim.Name); err != nil || users != "" {
+	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
 		return plans.Wait(fmt.Sprintf("claim %s of %s is still mounted by pod %s; wait for it or delete it", claim.Name, v.plan.On(m.From), users)), err
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)
@@ -107,8 +115,13 @@ func (v mover) letGo(ctx context.Context, m plans.Moment, vol plans.Volume, clai
 		func(ctx context.Context) error { return v.on[m.From].Delete(ctx, claim, opts) }), nil
 }
 
+// terminating waits for our deletion, which a pod that mounts the claim keeps
+// back.
 func (v mover) terminating(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
-	users, err := v.users(ctx, m.From, claim.Name)
+	if time.Since(claim.DeletionTimestamp.Time) < soon {
+		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.plan.On(m.From), strings.Join(claim.Finalizers, ", "))), nil
+	}
+	users, err := v.users(ctx, m.From, claim)
 	if err != nil {
 		return plans.Sight{}, err
 	}
@@ -119,18 +132,32 @@ func (v mover) terminating(ctx context.Context, m plans.Moment, claim *corev1.Pe
 }
 
 // users names the pods, in whatever phase, that mount a claim.
-func (v mover) users(ctx context.Context, side plans.Side, claim string) (string, error) {
+//
+// A claim with the usual finalizer does not go while a pod mounts it: the API
+// server's side reads that live before it takes the finalizer off. Our own look is
+// then only there to wait before the deletion rather than after it, and may come
+// out of the API server's watch cache. Without the finalizer it is the proof (S1).
+func (v mover) users(ctx context.Context, side plans.Side, claim *corev1.PersistentVolumeClaim) (string, error) {
+	opts := []client.ListOption{client.InNamespace(v.plan.On(side).Namespace)}
+	if controllerutil.ContainsFinalizer(claim, "kubernetes.io/pvc-protection") {
+		opts = append(opts, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
+	}
 	var pods corev1.PodList
-	if err := v.on[side].List(ctx, &pods, client.InNamespace(v.plan.On(side).Namespace)); err != nil {
+	if err := v.on[side].List(ctx, &pods, opts...); err != nil {
 		return "", fmt.Errorf("listing pods on the %s: %w", side, err)
 	}
+	return Users(pods.Items, claim.Name), nil
+}
+
+// Users names the pods, in whatever phase, that mount a claim.
+func Users(pods []corev1.Pod, claim string) string {
 	var names []string
-	for _, p := range pods.Items {
-		if Mounts(&p, claim) {
-			names = append(names, p.Name)
+	for i := range pods {
+		if Mounts(&pods[i], claim) {
+			names = append(names, pods[i].Name)
 		}
 	}
-	return strings.Join(names, ", "), nil
+	return strings.Join(names, ", ")
 }
 
 // Mounts says whether the pod names the claim among its volumes.

@@ -52,7 +52,7 @@ func (v mover) late(ctx context.Context, m plans.Moment, kept *corev1.Persistent
 	if claim.DeletionTimestamp != nil {
 		return v.terminating(ctx, m, claim)
 	}
-	if users, err := v.users(ctx, m.From, claim.Name); err != nil || users != "" {
+	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
 		return plans.Stop(fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.plan.On(m.From), users)), err
 	}
 	opts := &client.DeleteOptions{Preconditions: preconditions(claim)}

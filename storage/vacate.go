@@ -32,18 +32,14 @@ func (v mover) vacate(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	if m.Turned {
 		return plans.Done(), nil // it never ran on this side
 	}
-	s, err := v.nodeFree(ctx, m)
-	if err != nil || s.Standing != plans.After {
-		return s, err
-	}
-	return v.detached(ctx, m)
+	return v.nodeFree(ctx, m)
 }
 
 // nodeFree believes "the pod is gone" only from a node that is there and Ready: a
 // pod object that was deleted by force says nothing about its containers.
 func (v mover) nodeFree(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	if m.Flight.Node == "" {
-		return plans.Done(), nil // not scheduled when it was last seen; its volumes are asked about next
+		return v.detached(ctx, m) // not scheduled when it was last seen
 	}
 	var node corev1.Node
 	err := v.on[m.From].Get(ctx, client.ObjectKey{Name: m.Flight.Node}, &node)
@@ -56,6 +52,9 @@ func (v mover) nodeFree(ctx context.Context, m plans.Moment) (plans.Sight, error
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+			if s, err := v.detached(ctx, m); err != nil || s.Standing != plans.After {
+				return s, err
+			}
 			return v.unused(node, m), nil
 		}
 	}

@@ -161,8 +161,8 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 	if err := engine.TakeOver(ctx, course); err != nil {
 		return err
 	}
-	wake, err := orchestrator.Wake(background, t.plan, t.configs)
-	if err != nil {
+	wake := orchestrator.NewWake()
+	if err := wake.Watch(background, t.plan, t.configs, nil); err != nil {
 		return err
 	}
 	p, err := engine.Run(ctx, orchestrator.Options{Wake: wake, Stop: a.stop, StepTimeout: timeout, Report: a.reporter(engine)})

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -163,9 +162,8 @@ func stateCode(v *orchestrator.View) error {
 func (a *app) watch(ctx context.Context, t *target) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wake, err := orchestrator.Wake(ctx, t.plan, t.configs, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
-		schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"})
-	if err != nil {
+	wake := orchestrator.NewWake()
+	if err := wake.Watch(ctx, t.plan, t.configs, orchestrator.Records()); err != nil {
 		return err
 	}
 	last := ""
@@ -184,7 +182,7 @@ func (a *app) watch(ctx context.Context, t *target) error {
 			return stateCode(v)
 		}
 		select {
-		case <-wake:
+		case <-wake.Bell():
 		case <-a.stop:
 			return exitCode{code: exitInterrupted}
 		case <-ctx.Done():

@@ -105,7 +105,7 @@ func (s *stage) build(args map[string]string) []string {
 func (s *stage) run(course plans.Course, args map[string]string) []string {
 	lines, r := &script{}, s.w.process()
 	r.at = func(int) fault {
-		step, _ := s.w.plan.Step(s.w.journal.Leg, s.w.journal.Begun)
+		step, _ := s.w.plan.Step(s.w.journal.Leg, s.w.journal.Done+1)
 		if r.now.kind == kindOf(&corev1.ConfigMap{}) || r.takingOver || step.ID() != args["until"] {
 			return ""
 		}

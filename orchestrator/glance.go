@@ -1,0 +1,145 @@
+package orchestrator
+
+import (
+	"context"
+	"reflect"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// thing names an object, or, without a name, all objects of a kind that one
+// list read. In a plan within one cluster that cluster is the Source.
+type thing struct {
+	cluster               plans.Side
+	kind, namespace, name string
+}
+
+// glance is what one look has read, live. An object is read once in it, however
+// often the look asks for it. It is also what a wait depends on: nothing else can
+// change what was seen.
+type glance struct {
+	objects map[thing]client.Object // nil for one that does not exist
+	lists   map[thing]client.ObjectList
+}
+
+func (g *glance) clear() {
+	g.objects, g.lists = map[thing]client.Object{}, map[thing]client.ObjectList{}
+}
+
+// glancing returns clients that read through the glance and write past it.
+func (g *glance) glancing(p *plans.Plan, on Clusters) Clusters {
+	out := Clusters{}
+	for side, c := range on {
+		cluster := side
+		if p.OneCluster() {
+			cluster = plans.Source
+		}
+		out[side] = glancer{Client: c, glance: g, cluster: cluster}
+	}
+	return out
+}
+
+type glancer struct {
+	client.Client
+	glance  *glance
+	cluster plans.Side
+}
+
+// Get implements client.Reader.
+func (c glancer) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	t := thing{c.cluster, kindOf(into), key.Namespace, key.Name}
+	known, ok := c.glance.objects[t]
+	if !ok {
+		err := c.Client.Get(ctx, key, into, opts...)
+		switch {
+		case err == nil:
+			c.glance.objects[t], _ = into.DeepCopyObject().(client.Object)
+		case apierrors.IsNotFound(err):
+			c.glance.objects[t] = nil
+		}
+		return err
+	}
+	if known == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: t.kind}, t.name)
+	}
+	assign(into, known)
+	return nil
+}
+
+// List implements client.Reader. Only whole lists, read live, are kept.
+func (c glancer) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	t := thing{cluster: c.cluster, kind: strings.TrimSuffix(kindOf(into), "List"), namespace: o.Namespace}
+	if known, ok := c.glance.lists[t]; ok && o.LabelSelector == nil && o.FieldSelector == nil {
+		assign(into, known)
+		return nil
+	}
+	if err := c.Client.List(ctx, into, opts...); err != nil {
+		return err
+	}
+	if o.LabelSelector == nil && o.FieldSelector == nil && o.Raw == nil {
+		c.glance.lists[t], _ = into.DeepCopyObject().(client.ObjectList)
+	}
+	return nil
+}
+
+func assign(into, known runtime.Object) {
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(known.DeepCopyObject()).Elem())
+}
+
+// kindOf is the kind of a typed object: the name of its Go type.
+func kindOf(o any) string { return reflect.TypeOf(o).Elem().Name() }
+
+// change is the news of an object.
+type change struct {
+	version string
+	gone    bool
+}
+
+// outdated says whether one of the changes is news to the glance: of an object
+// in it, and later than what was read. In doubt it is.
+func (g *glance) outdated(changes map[thing]change) bool {
+	for t, c := range changes {
+		if o, ok := g.objects[t]; ok && c.newsTo(o) {
+			return true
+		}
+		for _, namespace := range []string{t.namespace, ""} {
+			if l, ok := g.lists[thing{cluster: t.cluster, kind: t.kind, namespace: namespace}]; ok && (c.gone || later(c.version, l.GetResourceVersion())) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c change) newsTo(seen client.Object) bool {
+	if seen == nil {
+		return !c.gone
+	}
+	return c.gone || later(c.version, seen.GetResourceVersion())
+}
+
+// later compares two versions of one resource, which Kubernetes promises to be
+// comparable (KEP-5504).
+func later(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err != nil || order > 0
+}
+
+// changeOf reads the news from what an informer hands out.
+func changeOf(o any, gone bool) (name, namespace string, c change, ok bool) {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return "", "", change{}, false
+	}
+	return m.GetName(), m.GetNamespace(), change{version: m.GetResourceVersion(), gone: gone}, true
+}

@@ -1,0 +1,104 @@
+package orchestrator
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func TestAWaitEndsOnlyWithNewsOfWhatWasLookedAt(t *testing.T) {
+	pod := func(name string) thing { return thing{plans.Source, "Pod", "shop", name} }
+	seen := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "90"}}
+	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "100"}}
+	one := &glance{objects: map[thing]client.Object{pod("web-4"): seen, pod("web-5"): nil}}
+	for _, c := range []struct {
+		name   string
+		glance *glance
+		of     thing
+		change change
+		want   bool
+	}{
+		{"the object itself, later", one, pod("web-4"), change{version: "100"}, true},
+		{"the very version that was read", one, pod("web-4"), change{version: "90"}, false},
+		{"an earlier version, told late", one, pod("web-4"), change{version: "89"}, false},
+		{"the object is gone", one, pod("web-4"), change{version: "89", gone: true}, true},
+		{"a version that cannot be compared", one, pod("web-4"), change{version: "v"}, true},
+		{"an absent one has come", one, pod("web-5"), change{version: "1"}, true},
+		{"an absent one is gone", one, pod("web-5"), change{version: "100", gone: true}, false},
+		{"another object", one, pod("web-0"), change{version: "100"}, false},
+		{"the same name on the other side", one, thing{plans.Destination, "Pod", "shop", "web-4"}, change{version: "100"}, false},
+		{"the same name of another kind", one, thing{plans.Source, "StatefulSet", "shop", "web-4"}, change{version: "100"}, false},
+		{"one of a list, later", &glance{lists: map[thing]client.ObjectList{pod(""): list}}, pod("x"), change{version: "101"}, true},
+		{"one of a list, as it was", &glance{lists: map[thing]client.ObjectList{pod(""): list}}, pod("x"), change{version: "100"}, false},
+		{"one of a list is gone", &glance{lists: map[thing]client.ObjectList{pod(""): list}}, pod("x"), change{version: "9", gone: true}, true},
+		{"one of a list of all namespaces", &glance{lists: map[thing]client.ObjectList{{cluster: plans.Source, kind: "Pod"}: list}}, pod("x"), change{version: "101"}, true},
+	} {
+		if got := c.glance.outdated(map[thing]change{c.of: c.change}); got != c.want {
+			t.Errorf("%s: outdated is %v, expected %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestALookReadsEachObjectOnce(t *testing.T) {
+	reads := 0
+	c := fake.NewClientBuilder().WithObjects(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-4"}}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				reads++
+				return c.Get(ctx, key, o, opts...)
+			},
+			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+				reads++
+				return c.List(ctx, l, opts...)
+			},
+		}).Build()
+	g := &glance{}
+	g.clear()
+	on := g.glancing(&plans.Plan{Source: plans.Ref{Cluster: "1"}, Destination: plans.Ref{Cluster: "1"}}, Clusters{plans.Source: c, plans.Destination: c})
+
+	for _, side := range []plans.Side{plans.Source, plans.Destination} { // one cluster
+		var pod corev1.Pod
+		if err := on[side].Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-4"}, &pod); err != nil || pod.Name != "web-4" {
+			t.Errorf("read %q: %v", pod.Name, err)
+		}
+		pod.Name = "changed" // by a look: the next one must not see it
+		if err := on[side].Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-5"}, &pod); !apierrors.IsNotFound(err) {
+			t.Errorf("an absent pod: %v", err)
+		}
+		var list corev1.PodList
+		if err := on[side].List(t.Context(), &list, client.InNamespace("shop")); err != nil || len(list.Items) != 1 {
+			t.Errorf("listed %d: %v", len(list.Items), err)
+		}
+	}
+	if reads != 3 {
+		t.Errorf("%d reads, expected 3", reads)
+	}
+	g.clear()
+	if err := on[plans.Source].Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-4"}, &corev1.Pod{}); err != nil || reads != 4 {
+		t.Errorf("the next look read nothing (%d reads): %v", reads, err)
+	}
+}
+
+func TestChangesDuringALookAreNotLost(t *testing.T) {
+	w := NewWake()
+	w.ring(thing{name: "a"}, change{version: "1"})
+	w.ring(thing{name: "b"}, change{version: "2"})
+	w.ring(thing{name: "a"}, change{version: "3"})
+	<-w.Bell()
+	if got := w.take(); len(got) != 2 || got[thing{name: "a"}].version != "3" {
+		t.Errorf("took %v", got)
+	}
+	select {
+	case <-w.Bell():
+		t.Error("the bell rang twice for one take")
+	default:
+	}
+}
