@@ -24,7 +24,7 @@ func TestAnOrdinalStaysUpWhileAnotherPodMountsItsClaim(t *testing.T) {
 		want string
 	}{
 		{[]corev1.Pod{own, mounting("web-3", "data-web-3")}, ""},
-		{[]corev1.Pod{own, mounting("backup", "data-web-4")}, "data-web-4 of shop/web in  is also mounted by pod backup"},
+		{[]corev1.Pod{own, mounting("backup", "data-web-4")}, "data-web-4 of shop/web is also mounted by pod backup"},
 		{[]corev1.Pod{mounting("backup", "data-web-4")}, "mounted by pod backup"},
 	} {
 		if got := w.shared(c.pods, m); got != c.want && (c.want == "" || !strings.Contains(got, c.want)) {

@@ -54,7 +54,7 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, now f
 	if more && v.State != "Paused" {
 		v.Step = e.StepOf(step)
 		if j.Held == "" {
-			if s, err := e.looks[step.Op](ctx, e.moment(j, step, began)); err == nil && s.Standing != plans.Before {
+			if s, err := e.look(ctx, e.moment(j, step, began)); err == nil && s.Standing != plans.Before {
 				v.Reason = s.Reason
 			}
 		}
