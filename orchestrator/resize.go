@@ -220,7 +220,7 @@ func (w world) again(side plans.Side, set *appsv1.StatefulSet, ordinal int32) st
 func (w world) outside(look plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		s, err := look(ctx, m)
-		if opens := m.Op == plans.Vacate && s.Standing == plans.After; err != nil || !opens && s.Standing != plans.Before {
+		if err != nil || s.Standing == plans.During || s.Standing == plans.After && m.Op != plans.Vacate {
 			return s, err
 		}
 		set, err := w.set(ctx, m.From)
