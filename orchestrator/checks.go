@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
@@ -94,6 +95,55 @@ func unowned(_ context.Context, i inspection) ([]Finding, error) {
 		}
 	}
 	return out, nil
+}
+
+// namesThere wants what the bridge of the names stands on: the governing Service,
+// headless as the plan saw it, and for names that the other cluster does not know a
+// namespace to make a Service in, and no Service of somebody else's.
+func namesThere(ctx context.Context, i inspection) ([]Finding, error) {
+	var out []Finding
+	if names := i.plan.Names; names.Mode == plans.Bridge && i.now.Names != names {
+		out = append(out, Finding{
+			Object: fmt.Sprintf("Service %s/%s", i.plan.Source.Namespace, names.Service), Saw: "it is gone, or no longer headless",
+			Want: "the headless Service that gives the pods their names", Remedy: "bring it back, or make a new plan with --names none",
+		})
+	}
+	for _, d := range i.plan.Directories() {
+		if d.Lists != "" {
+			continue
+		}
+		found, err := i.standIn(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// standIn wants room for a Service that stands in for one of the other cluster.
+func (i inspection) standIn(ctx context.Context, d plans.Directory) ([]Finding, error) {
+	var namespace corev1.Namespace
+	err := i.on[d.On].Get(ctx, client.ObjectKey{Name: d.Namespace}, &namespace)
+	if apierrors.IsNotFound(err) {
+		return []Finding{{
+			Object: fmt.Sprintf("namespace %s on the %s", d.Namespace, d.On), Saw: "it does not exist",
+			Want:   fmt.Sprintf("a namespace in which %s can be looked up", i.plan.Host(i.plan.Start, d.Namespace)),
+			Remedy: "create it, move to a namespace of the same name, or make a new plan with --names none",
+		}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s corev1.Service
+	err = i.on[d.On].Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: i.plan.Names.Service}, &s)
+	if apierrors.IsNotFound(err) || err == nil && s.Labels[names.PlanLabel] == i.plan.ID {
+		return nil, nil
+	}
+	return []Finding{{
+		Object: fmt.Sprintf("Service %s/%s on the %s", d.Namespace, i.plan.Names.Service, d.On), Saw: "it exists",
+		Want: "no Service there, so that the names of the other cluster can be answered", Remedy: "delete it, or make a new plan with --names none",
+	}}, err
 }
 
 // unscaled refuses a HorizontalPodAutoscaler on either set: on the destination it

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
@@ -43,6 +44,10 @@ type Progress struct {
 // Engine carries one plan out. It is not safe for concurrent use; any number of
 // engines of one plan, in any processes, are (S9).
 type Engine struct {
+	// StopNames, if any, ends the names.Keeper of this process and returns when
+	// its last write is answered. It is called before the names are taken away.
+	StopNames func()
+
 	plan  *plans.Plan
 	store *Store
 	on    Clusters
@@ -74,14 +79,22 @@ func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 		plans.Shrink: w.shrink,
 		plans.Grow:   w.grow,
 		plans.Retire: w.retire,
-		plans.Thaw:   w.thaw(pdb.Restore(p, through)),
 	}
 	maps.Copy(looks, storage.Looks(p, through))
 	maps.Copy(looks, pdb.Looks(p, through))
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.outside(looks[op])
 	}
-	return &Engine{plan: p, store: store, on: on, looks: looks, glance: seen}
+	e := &Engine{plan: p, store: store, on: on, looks: looks, glance: seen}
+	looks[plans.Thaw] = w.thaw(names.Remove(p, through, e.quiet), pdb.Restore(p, through))
+	return e
+}
+
+// quiet ends the Keeper of the names, if there is one.
+func (e *Engine) quiet() {
+	if e.StopNames != nil {
+		e.StopNames()
+	}
 }
 
 // Plan returns the plan.

@@ -199,11 +199,11 @@ func (w world) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.Stat
 	return "", nil
 }
 
-// thaw takes back, last of all, what Freeze and the budgets changed: the copies
-// or their marks, the budgets, and the sets' own retention policy and mark.
-func (w world) thaw(budgets plans.Look) plans.Look {
+// thaw takes back, last of all, what Freeze, the names and the budgets changed:
+// the slices that bridge the names, the copies or their marks, the budgets, and the sets' own retention policy and mark.
+func (w world) thaw(names, budgets plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-		for _, look := range []plans.Look{budgets, w.uncopy, w.thawLoser, w.thawWinner} {
+		for _, look := range []plans.Look{names, budgets, w.uncopy, w.thawLoser, w.thawWinner} {
 			if s, err := look(ctx, m); err != nil || s.Standing != plans.After {
 				return s, err
 			}

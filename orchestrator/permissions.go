@@ -11,11 +11,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Right is a set of verbs on one resource, in the namespace of the side or, if
-// ClusterWide, everywhere.
+// Right is a set of verbs on one resource, in the namespace of the side or the one
+// that is named, or, if ClusterWide, everywhere.
 type Right struct {
 	Group, Resource string
 	Verbs           []string
+	Namespace       string
 	ClusterWide     bool
 }
 
@@ -52,7 +53,24 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 			out = append(out, Right{Group: "storage.k8s.io", Resource: "csidrivers", Verbs: []string{"get"}, ClusterWide: true})
 		}
 	}
-	return append(out, forDependencies(p, side)...)
+	return slices.Concat(out, forDependencies(p, side), forNames(p, side))
+}
+
+func forNames(p *plans.Plan, side plans.Side) []Right {
+	var out []Right
+	for _, d := range p.Directories() {
+		if d.On != side {
+			continue
+		}
+		services := []string{"list", "watch"}
+		if d.Lists == "" {
+			services = []string{"get", "list", "watch", "create", "delete"}
+			out = append(out, Right{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true})
+		}
+		out = append(out, Right{Resource: "services", Verbs: services, Namespace: d.Namespace},
+			Right{Group: "discovery.k8s.io", Resource: "endpointslices", Verbs: []string{"get", "list", "watch", "create", "update", "delete"}, Namespace: d.Namespace})
+	}
+	return out
 }
 
 func forDependencies(p *plans.Plan, side plans.Side) []Right {
@@ -106,14 +124,21 @@ func (r Right) where(p *plans.Plan, side plans.Side) string {
 	if r.ClusterWide {
 		return name + " (cluster-wide)"
 	}
-	return name + " in namespace " + p.On(side).Namespace
+	return name + " in namespace " + r.in(p, side)
+}
+
+func (r Right) in(p *plans.Plan, side plans.Side) string {
+	if r.Namespace != "" {
+		return r.Namespace
+	}
+	return p.On(side).Namespace
 }
 
 func allowed(ctx context.Context, p *plans.Plan, on Clusters, side plans.Side, r Right, verb string) (bool, error) {
 	ask := &authorizationv1.SelfSubjectAccessReview{}
 	ask.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Group: r.Group, Resource: r.Resource, Verb: verb}
 	if !r.ClusterWide {
-		ask.Spec.ResourceAttributes.Namespace = p.On(side).Namespace
+		ask.Spec.ResourceAttributes.Namespace = r.in(p, side)
 	}
 	if err := on[side].Create(ctx, ask); err != nil {
 		return false, fmt.Errorf("asking the %s what you may do: %w", side, err)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
@@ -251,6 +252,9 @@ func (w world) arrived(ctx context.Context, m plans.Moment, set *appsv1.Stateful
 		if set.Status.ObservedGeneration < set.Generation || set.Status.AvailableReplicas < plans.SliceOf(set).Replicas {
 			return plans.Wait(fmt.Sprintf("pod %s of %s is Ready, waiting until it is available (minReadySeconds %d)", name, w.plan.On(m.To()), set.Spec.MinReadySeconds)), nil
 		}
+	}
+	if why, err := names.Missing(ctx, w.plan, w.on, m.To(), pod, m.Ordinal); err != nil || why != "" {
+		return plans.Wait(why), err
 	}
 	return plans.Done(), nil
 }

@@ -28,8 +28,9 @@ func ClusterUID(ctx context.Context, c client.Client) (types.UID, error) {
 }
 
 // Survey reads what a plan is made from. maxUnavailable is what the person asked
-// for, 0 for the budget of the source's PodDisruptionBudget.
-func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, maxUnavailable int32) (plans.Inputs, error) {
+// for, 0 for the budget of the source's PodDisruptionBudget; names is the mode that
+// was asked for, "" for Bridge wherever there is something to bridge.
+func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, maxUnavailable int32, names plans.NameMode) (plans.Inputs, error) {
 	in := plans.Inputs{Source: source, Destination: destination}
 	w := world{plan: &plans.Plan{Source: source, Destination: destination}, on: on}
 	var err error
@@ -48,8 +49,42 @@ func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, max
 	if in.DestinationBudget, err = w.budget(ctx, plans.Destination, in.Set); err != nil {
 		return in, err
 	}
+	if in.Names, err = w.naming(ctx, in.Set.Spec.ServiceName, names); err != nil {
+		return in, err
+	}
 	in.MaxUnavailable, err = allowance(in, maxUnavailable)
 	return in, err
+}
+
+// naming says how pods will be found. Only a headless Service gives pods names.
+func (w world) naming(ctx context.Context, service string, asked plans.NameMode) (plans.Names, error) {
+	switch asked {
+	case plans.NoNames:
+		return plans.Names{Mode: plans.NoNames}, nil
+	case "", plans.Bridge:
+	default:
+		return plans.Names{}, fmt.Errorf("--names %s: expected %s or %s", asked, plans.Bridge, plans.NoNames)
+	}
+	why := "the set names no governing Service"
+	if service != "" {
+		o, err := w.dependency(ctx, plans.Source, plans.Dependency{Kind: "Service", Name: service})
+		if err != nil {
+			return plans.Names{}, err
+		}
+		s, ok := o.(*corev1.Service)
+		switch {
+		case !ok:
+			why = fmt.Sprintf("its governing Service %s does not exist", service)
+		case s.Spec.ClusterIP != corev1.ClusterIPNone:
+			why = fmt.Sprintf("its governing Service %s is not headless", service)
+		default:
+			return plans.Names{Mode: plans.Bridge, Service: service}, nil
+		}
+	}
+	if asked == plans.Bridge {
+		return plans.Names{}, fmt.Errorf("--names bridge: %s has no names to bridge: %s; give --names none", w.plan.Source, why)
+	}
+	return plans.Names{Mode: plans.NoNames}, nil
 }
 
 // allowance is d: the source's budget, or what was asked for if that is no
@@ -141,7 +176,7 @@ func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) ([
 	if err != nil || len(may) > 0 {
 		return may, err // without the right to look, the others would only stumble
 	}
-	now, err := Survey(ctx, on, p.Source, p.Destination, p.MaxUnavailable)
+	now, err := Survey(ctx, on, p.Source, p.Destination, p.MaxUnavailable, "")
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +200,7 @@ func checks() []check {
 	return []check{
 		{"plan-current", unchanged},
 		{"namespace", namespaceThere},
+		{"names", namesThere},
 		{"not-migrating", unmarked},
 		{"ordinals-kept", ordinalsKept},
 		{"source-settled", sourceSettled},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
@@ -69,6 +70,11 @@ func (w *Wake) Watch(ctx context.Context, p *plans.Plan, configs map[plans.Side]
 			cluster = plans.Source
 		}
 		w.watch(ctx, c, cluster, p.On(side).Namespace, namespaced())
+		for _, d := range p.Directories() {
+			if d.On == side {
+				w.watch(ctx, c, cluster, d.Namespace, kinds{"EndpointSlice": discoveryv1.SchemeGroupVersion.WithResource("endpointslices")})
+			}
+		}
 		if side == plans.Destination {
 			w.watch(ctx, c, cluster, p.On(side).Namespace, also)
 		}

@@ -19,6 +19,7 @@ type Inputs struct {
 	// The one budget over the pods of each side; nil when there is none.
 	SourceBudget, DestinationBudget *policyv1.PodDisruptionBudget
 	MaxUnavailable                  int32
+	Names                           Names
 }
 
 // SliceOf returns the range of ordinals a set has by its spec.
@@ -45,7 +46,7 @@ func Build(in Inputs) (*Plan, error) {
 		Source: in.Source, Destination: in.Destination,
 		Start: slice.Start, Count: slice.Replicas,
 		MaxUnavailable: in.MaxUnavailable, Window: 1,
-		Dependencies: Dependencies(in.Set),
+		Dependencies: Dependencies(in.Set), Names: in.Names,
 	}
 	mode := Reimport
 	if p.OneCluster() {

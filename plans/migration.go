@@ -23,6 +23,9 @@ type Request struct {
 	Destination Place `json:"destination"`
 	// MaxUnavailable is d; 0 takes it from the source's PodDisruptionBudget.
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
+	// Names is how pods are found meanwhile; empty for Bridge wherever that is
+	// possible.
+	Names NameMode `json:"names,omitempty"`
 }
 
 // Place is a StatefulSet and how to get to its cluster. In the destination,

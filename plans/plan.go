@@ -130,6 +130,7 @@ type Plan struct {
 
 	Claims       []ClaimMove  `json:"claims,omitempty"`
 	Dependencies []Dependency `json:"dependencies,omitempty"`
+	Names        Names        `json:"names,omitzero"`
 	Budget       Budget       `json:"budget"`
 	Seen         Fingerprint  `json:"seen"`
 }

@@ -27,10 +27,14 @@ func Render(p *Plan) string {
 	for _, d := range p.Dependencies {
 		fmt.Fprintf(&b, "  copied       %s, if it is absent on the destination\n", d)
 	}
+	renderNames(&b, p)
 	b.WriteString("\nBefore the first ordinal: volumes and claims are held (reclaim and retention policies to Retain, old values saved).\n\n")
 	b.WriteString("ORDINAL  SOURCE     DESTINATION  WHAT HAPPENS\n")
 	for o := p.End() - 1; o >= p.Start; o-- {
 		fmt.Fprintf(&b, "%-8d %-10s %-12s %s\n", o, p.Slice(Source, o, false), p.Slice(Destination, o, true), p.story(o))
+	}
+	if p.Names.Mode == Bridge {
+		b.WriteString("\n" + RenderNames(p))
 	}
 	b.WriteString("\nAfter the last: everything stays as it is until `finalize` (cleans the source up) or `abort` (walks back).\n")
 	return b.String()
@@ -46,6 +50,34 @@ func renderBudget(b *strings.Builder, p *Plan) {
 			what = "created; becomes a copy of the source's"
 		}
 		fmt.Fprintf(b, "  budget       PodDisruptionBudget %s on the %s (%s)\n", name, side, what)
+	}
+}
+
+// RenderNames is the table of the names under which each pod is found, on both
+// sides, from the first step to the last.
+func RenderNames(p *Plan) string {
+	if p.Names.Mode != Bridge {
+		return "Names are left alone: each side finds its own pods only.\n"
+	}
+	var b strings.Builder
+	width := len(p.Host(p.End()-1, p.Source.Namespace))
+	fmt.Fprintf(&b, "%-*s  %s\n", width, "OLD NAME", "NEW NAME")
+	for o := p.Start; o < p.End(); o++ {
+		fmt.Fprintf(&b, "%-*s  %s\n", width, p.Host(o, p.Source.Namespace), p.Host(o, p.Destination.Namespace))
+	}
+	return b.String()
+}
+
+func renderNames(b *strings.Builder, p *Plan) {
+	if p.Names.Mode != Bridge {
+		b.WriteString("  names        left alone: each side finds its own pods only\n")
+		return
+	}
+	b.WriteString("  names        bridge (every pod is found under its old and its new name on both sides, until the end)\n")
+	for _, d := range p.Directories() {
+		if d.Lists == "" {
+			fmt.Fprintf(b, "  names        Service %s/%s on the %s is made for the time of the move\n", d.Namespace, p.Names.Service, d.On)
+		}
 	}
 }
 

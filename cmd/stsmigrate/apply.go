@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -165,9 +166,22 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 	if err := wake.Watch(background, t.plan, t.configs, nil); err != nil {
 		return err
 	}
+	if len(t.plan.Directories()) > 0 && course != plans.Clean { // a Clean takes the names away
+		keeper, err := names.Keep(background, t.plan, t.configs, a.complain)
+		if err != nil {
+			return err
+		}
+		defer keeper.Stop()
+		engine.StopNames = keeper.Stop
+	}
 	p, err := engine.Run(ctx, orchestrator.Options{Wake: wake, Stop: a.stop, StepTimeout: timeout, Report: a.reporter(engine)})
 	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
 	return a.conclude(t, course, p, err)
+}
+
+// complain prints an error that is tried again.
+func (a *app) complain(err error) {
+	fmt.Fprintf(a.Out, "%s  %-16s will try again: %s\n", a.now().UTC().Format("15:04:05.000"), "", oneLine(err.Error()))
 }
 
 // reporter prints one line per event.

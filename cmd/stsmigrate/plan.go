@@ -16,6 +16,7 @@ import (
 
 type planFlags struct {
 	file, name, out string
+	names           string
 	maxUnavailable  int32
 	detailed        bool
 }
@@ -36,6 +37,7 @@ func (a *app) planCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "read a Migration from this file (- is standard input)")
 	cmd.Flags().Int32Var(&f.maxUnavailable, "max-unavailable", 0, "d: how many ordinals may be unavailable at once over both sides (default: what the source's PodDisruptionBudget allows, or 1)")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name)")
+	cmd.Flags().StringVar(&f.names, "names", "", "how pods are found while they are on two sides: bridge or none (default: bridge, where the set has a headless governing Service)")
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the plan to this file, for apply")
 	cmd.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 when the plan has something to do")
 	a.outputFlag(cmd)
@@ -122,7 +124,7 @@ func (a *app) request(f *planFlags, args []string) (set string, err error) {
 	for flag, value := range map[*string]string{
 		s.KubeConfig: m.Spec.Source.Kubeconfig, s.Context: m.Spec.Source.Context, s.Namespace: m.Spec.Source.Namespace,
 		d.KubeConfig: m.Spec.Destination.Kubeconfig, d.Context: m.Spec.Destination.Context, d.Namespace: m.Spec.Destination.Namespace,
-		&f.name: m.Metadata.Name,
+		&f.name: m.Metadata.Name, &f.names: string(m.Spec.Names),
 	} {
 		fill(flag, value)
 	}
@@ -145,7 +147,7 @@ func build(ctx context.Context, set string, f planFlags, source, destination *en
 	if f.maxUnavailable < 0 {
 		return nil, nil, fmt.Errorf("--max-unavailable %d: at least 1 is needed", f.maxUnavailable)
 	}
-	in, err := orchestrator.Survey(ctx, on, refs[plans.Source], refs[plans.Destination], f.maxUnavailable)
+	in, err := orchestrator.Survey(ctx, on, refs[plans.Source], refs[plans.Destination], f.maxUnavailable, plans.NameMode(f.names))
 	if err != nil {
 		return nil, nil, err
 	}

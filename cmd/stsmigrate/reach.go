@@ -66,7 +66,7 @@ func open(flags *genericclioptions.ConfigFlags) (*end, error) {
 	if *flags.Context != "" {
 		e.context = *flags.Context
 		if _, ok := raw.Contexts[e.context]; !ok {
-			return nil, fmt.Errorf("kubeconfig %s has no context %q (it has: %s)", kubeconfig(flags), e.context, names(raw.Contexts))
+			return nil, fmt.Errorf("kubeconfig %s has no context %q (it has: %s)", kubeconfig(flags), e.context, keys(raw.Contexts))
 		}
 	}
 	if e.config, err = loader.ClientConfig(); err != nil {
@@ -98,7 +98,7 @@ func kubeconfig(flags *genericclioptions.ConfigFlags) string {
 	return clientcmd.RecommendedHomeFile
 }
 
-func names[T any](m map[string]T) string {
+func keys[T any](m map[string]T) string {
 	var out []string
 	for k := range m {
 		out = append(out, k)

@@ -1,0 +1,52 @@
+package plans
+
+import "fmt"
+
+// NameMode says how pods are found by name while they are on two sides.
+type NameMode string
+
+const (
+	// Bridge lists every pod in the governing Services of both sides, by mirroring
+	// the addresses of the other side. The pod networks must be routed to one
+	// another.
+	Bridge NameMode = "bridge"
+	// NoNames leaves names alone: each side lists its own pods only.
+	NoNames NameMode = "none"
+)
+
+// Names is how the pods are found during the migration.
+type Names struct {
+	Mode NameMode `json:"mode"`
+	// Service is the governing Service of the set (rule ID-5), headless.
+	Service string `json:"service,omitempty"`
+}
+
+// Directory is a headless Service of the governing Service's name in one
+// namespace of one cluster: what a pod name is looked up in.
+type Directory struct {
+	// On is the side whose cluster it is in.
+	On        Side
+	Namespace string
+	// Lists is the side whose pods the control plane lists in it; empty for a
+	// Service that has no pods of its own and is made for the migration.
+	Lists Side
+}
+
+// Directories are the places where all pods have to be found: the old and the new
+// name, in every cluster. There are none unless the mode is Bridge.
+func (p *Plan) Directories() []Directory {
+	if p.Names.Mode != Bridge {
+		return nil
+	}
+	s, d := p.Source.Namespace, p.Destination.Namespace
+	out := []Directory{{Source, s, Source}, {Destination, d, Destination}}
+	if s != d && !p.OneCluster() {
+		out = append(out, Directory{Source, d, ""}, Directory{Destination, s, ""})
+	}
+	return out
+}
+
+// Host is the name of a pod in a namespace, without the cluster's domain.
+func (p *Plan) Host(ordinal int32, namespace string) string {
+	return fmt.Sprintf("%s.%s.%s.svc", p.Pod(ordinal), p.Names.Service, namespace)
+}

@@ -1,0 +1,187 @@
+package move_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestEveryPodIsFoundUnderBothItsNames(t *testing.T) {
+	inBothModes(t, cast{replicas: 3}, func(s *scene) {
+		t := s.t
+		run(t, s.planArgs()...).expect(t, done, "OLD NAME", "web-2.web."+s.source.namespace+".svc", "web-2.web."+s.destination.namespace+".svc")
+		p := start(t, s.applyArgs()...)
+		p.until("web-2 Shrink")
+		run(t, s.args("pause")...).expect(t, done)
+		p.end().expect(t, done, "paused before web-1 Tighten")
+		s.found(s.source, s.destination) // one pod has moved
+
+		keeper := start(t, s.args("names", "-w")...)
+		keeper.until("answered on both sides")
+		for pod, on := range map[string]*end{"web-0": s.source, "web-2": s.destination} {
+			s.restarted(on, pod)
+			s.found(s.source, s.destination)
+		}
+		run(t, s.args("resume")...).expect(t, failed, "is being carried out by")
+		keeper.signal(syscall.SIGINT)
+		keeper.end().expect(t, done)
+
+		run(t, s.args("resume")...).expect(t, done, "moved: 3 ordinals")
+		s.found(s.source, s.destination) // all have moved
+		run(t, s.args("finalize")...).expect(t, done)
+		s.unbridged()
+		run(t, s.args("names", "-w")...).expect(t, failed, "its names are gone")
+	})
+}
+
+// Two namespaces in two clusters: each cluster has to answer a name that no
+// Service of its own does.
+func TestNamesOfTheOtherClusterAreAnsweredToo(t *testing.T) {
+	t.Parallel()
+	s := stage(t, reimport, cast{replicas: 2})
+	s.destination = newEnd(t, bed.West, s.source.namespace+"-new")
+	run(t, s.planArgs()...).expect(t, blocked, "names", "namespace "+s.source.namespace+"-new on the source", "it does not exist")
+	// The west has a namespace of the source's name already.
+	east, west := newEnd(t, bed.East, s.destination.namespace), &end{s.destination.Client, bed.West, s.source.namespace}
+	s.planned()
+	before, there := s.state(s.source), s.names("destination")
+	run(t, s.applyArgs()...).expect(t, done, "moved: 2 ordinals")
+	s.found(s.source, s.destination, east, west)
+	run(t, s.args("abort")...).expect(t, done)
+	s.asBefore(before, there)
+	s.unbridged()
+	for _, on := range []*end{east, west} {
+		if !s.gone(on, &corev1.Service{}, "web") {
+			t.Errorf("the Service that stood in in %s is still there", on.namespace)
+		}
+	}
+}
+
+// A pod that its peers cannot find is as good as down: the next one stays up.
+func TestAnOrdinalHasNotArrivedBeforeItIsFound(t *testing.T) {
+	inBothModes(t, cast{replicas: 2}, func(s *scene) {
+		t := s.t
+		quota := &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.source.namespace, Name: "no-slices"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/endpointslices.discovery.k8s.io": resource.MustParse("1")}},
+		}
+		s.create(s.source, quota)
+		s.eventually("the quota counts", func(ctx context.Context) bool {
+			return s.source.Get(ctx, client.ObjectKeyFromObject(quota), quota) == nil && len(quota.Status.Used) > 0
+		})
+		s.planned()
+		run(t, s.applyArgs("--step-timeout", "3s")...).expect(t, held, "web-1.web."+s.source.namespace+".svc names it", "will try again", "exceeded quota")
+		s.sliceIs(s.source, 0, 1)
+		s.sliceIs(s.destination, 1, 1)
+		if err := s.source.Delete(t.Context(), quota); err != nil {
+			t.Fatal(err)
+		}
+		run(t, s.args("resume")...).expect(t, done, "moved: 2 ordinals")
+		s.found(s.source, s.destination)
+	})
+}
+
+func TestNamesAreLeftAloneOnRequest(t *testing.T) {
+	inBothModes(t, cast{replicas: 1}, func(s *scene) {
+		t := s.t
+		run(t, s.planArgs("--names", "none")...).expect(t, done, "names        left alone")
+		p := start(t, s.applyArgs()...)
+		p.until("web-0 Grow", "available")
+		s.unbridged()
+		p.end().expect(t, done)
+		run(t, s.args("names", "-w")...).expect(t, failed, "leaves names alone")
+	})
+}
+
+// found waits until each of the places has every pod under its hostname and its
+// address, wherever it runs, and nothing else.
+func (s *scene) found(in ...*end) {
+	s.t.Helper()
+	for _, on := range in {
+		s.eventually("every pod is found in "+on.namespace, func(ctx context.Context) bool {
+			return maps.Equal(s.addresses(ctx), entries(ctx, on))
+		})
+	}
+}
+
+// addresses are those of the pods of both sides, by name.
+func (s *scene) addresses(ctx context.Context) map[string]string {
+	out := map[string]string{}
+	for _, on := range []*end{s.source, s.destination} {
+		var pods corev1.PodList
+		if on.List(ctx, &pods, client.InNamespace(on.namespace)) != nil {
+			return nil
+		}
+		for _, p := range pods.Items {
+			if p.Status.PodIP == "" {
+				return nil
+			}
+			out[p.Name] = p.Status.PodIP
+		}
+	}
+	return out
+}
+
+// entries are what a DNS server would answer from, by hostname.
+func entries(ctx context.Context, on *end) map[string]string {
+	var all discoveryv1.EndpointSliceList
+	if on.List(ctx, &all, client.InNamespace(on.namespace), client.MatchingLabels{discoveryv1.LabelServiceName: "web"}) != nil {
+		return map[string]string{"?": ""}
+	}
+	out := map[string]string{}
+	for _, slice := range all.Items {
+		for _, e := range slice.Endpoints {
+			if e.Hostname == nil || e.Conditions.Ready == nil || !*e.Conditions.Ready {
+				continue
+			}
+			if _, twice := out[*e.Hostname]; twice {
+				out[*e.Hostname] = "twice"
+			} else {
+				out[*e.Hostname] = e.Addresses[0]
+			}
+		}
+	}
+	return out
+}
+
+// restarted deletes a pod and waits until it is back with another address.
+func (s *scene) restarted(on *end, name string) {
+	s.t.Helper()
+	var old, now corev1.Pod
+	if err := on.Get(s.t.Context(), on.key(name), &old); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := on.Delete(s.t.Context(), &old); err != nil {
+		s.t.Fatal(err)
+	}
+	s.eventually(name+" is back", func(ctx context.Context) bool {
+		return on.Get(ctx, on.key(name), &now) == nil && now.UID != old.UID && now.Status.PodIP != "" &&
+			slices.ContainsFunc(now.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+			})
+	})
+}
+
+// unbridged checks that no slice of ours is left.
+func (s *scene) unbridged() {
+	s.t.Helper()
+	for _, on := range []*end{s.source, s.destination} {
+		var left discoveryv1.EndpointSliceList
+		if err := on.List(s.t.Context(), &left, client.MatchingLabels{discoveryv1.LabelManagedBy: "names.stsmigrate.dev"}); err != nil {
+			s.t.Fatal(err)
+		}
+		for _, slice := range left.Items {
+			if slice.Namespace == s.source.namespace || slice.Namespace == s.destination.namespace {
+				s.t.Errorf("EndpointSlice %s/%s is left", slice.Namespace, slice.Name)
+			}
+		}
+	}
+}
