@@ -52,7 +52,7 @@ func run(ctx context.Context, ordinals int32, verbose bool) (err error) {
 	if b.stsmigrate, err = stage.BuildCLI(ctx, dir); err != nil {
 		return err
 	}
-	if b.kubectl, err = cluster.Kubectl(ctx); err != nil {
+	if b.kubectl, err = cluster.Program(ctx, "kubectl"); err != nil {
 		return err
 	}
 	fmt.Println("Starting two clusters, east and west ...")

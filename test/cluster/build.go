@@ -50,11 +50,11 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "stsmigrate"), nil
 }
 
-// Build compiles the binaries of a cluster unless the cache already holds them,
-// and returns their folder. The first build takes minutes and says so on stderr;
+// Build compiles the named binaries of a cluster, or all, unless the cache already
+// holds them, and returns their folder. The first build takes minutes and says so on stderr;
 // it can be interrupted and picks up where it stopped. Processes that build at
 // the same time wait for one another.
-func Build(ctx context.Context) (string, error) {
+func Build(ctx context.Context, names ...string) (string, error) {
 	module, err := binariesModule(ctx)
 	if err != nil {
 		return "", err
@@ -74,7 +74,7 @@ func Build(ctx context.Context) (string, error) {
 	key := sha256.New()
 	fmt.Fprintf(key, "%s\n%s\n%s", mod, sum, runtime.Version())
 	dir := filepath.Join(cache, fmt.Sprintf("%x", key.Sum(nil))[:16])
-	if len(missing(dir)) == 0 {
+	if len(missing(dir, names)) == 0 {
 		return dir, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -89,28 +89,28 @@ func Build(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, buildMissing(ctx, module, dir, flags)
+	return dir, buildMissing(ctx, module, dir, flags, names)
 }
 
-// Kubectl returns the path of a kubectl of the same version as the clusters,
-// building it if need be.
-func Kubectl(ctx context.Context) (string, error) {
-	dir, err := Build(ctx)
+// Program returns the path of one of the binaries, etcd or kubectl say, building it
+// if need be.
+func Program(ctx context.Context, name string) (string, error) {
+	dir, err := Build(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(dir, "kubectl"), nil
+	return filepath.Join(dir, name), nil
 }
 
-func missing(dir string) []program {
+func missing(dir string, wanted []string) []program {
 	return slices.DeleteFunc(programs(), func(p program) bool {
 		_, err := os.Stat(filepath.Join(dir, p.name))
-		return err == nil
+		return err == nil || len(wanted) > 0 && !slices.Contains(wanted, p.name)
 	})
 }
 
-func buildMissing(ctx context.Context, module, dir, flags string) error {
-	absent := missing(dir)
+func buildMissing(ctx context.Context, module, dir, flags string, names []string) error {
+	absent := missing(dir, names)
 	for i, p := range absent {
 		start := time.Now()
 		fmt.Fprintf(os.Stderr, "test bed: building %s (%d of %d) ...", p.name, i+1, len(absent))

@@ -134,7 +134,7 @@ func TestAdmissionIsOn(t *testing.T) {
 }
 
 func TestKubeconfigStandsAlone(t *testing.T) {
-	kubectl, err := cluster.Kubectl(t.Context())
+	kubectl, err := cluster.Program(t.Context(), "kubectl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,7 @@ func serve(ctx context.Context, dir string, o cluster.Options) error {
 
 // explain prints how to reach the clusters.
 func explain(ctx context.Context, dir string) error {
-	kubectl, err := cluster.Kubectl(ctx)
+	kubectl, err := cluster.Program(ctx, "kubectl")
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,237 @@
+// Package bed makes two kind clusters, east and west, between which a StatefulSet can
+// move: their pods reach one another by address, and one folder of the host is the
+// storage backend of both.
+package bed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
+	kind "sigs.k8s.io/kind/pkg/cluster"
+	"sigs.k8s.io/kind/pkg/cluster/nodes"
+	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
+
+	"github.com/stsmigrate/stsmigrate/test/cluster"
+)
+
+// Cluster is one kind cluster.
+type Cluster struct {
+	Name       string // kind's; its context is kind-NAME
+	Kubeconfig string
+	Config     *rest.Config
+	Client     client.Client
+	Set        kubernetes.Interface
+
+	pods, services string // address ranges
+	workers        int    // beside the control plane, which takes pods too
+}
+
+// Bed is the two clusters.
+type Bed struct {
+	East, West *Cluster
+	// Backend is what the volumes of both are kept in.
+	Backend *cluster.Backend
+
+	dir      string
+	provider *kind.Provider
+}
+
+func describe(dir string) *Bed {
+	b := &Bed{provider: kind.NewProvider(kind.ProviderWithDocker()), dir: dir}
+	// A set in the east can be drained from one node to the other.
+	b.East = &Cluster{Name: "stsmigrate-east", pods: "10.30.0.0/17", services: "10.30.128.0/17", workers: 1}
+	b.West = &Cluster{Name: "stsmigrate-west", pods: "10.40.0.0/17", services: "10.40.128.0/17"}
+	for _, c := range b.Clusters() {
+		c.Kubeconfig = filepath.Join(dir, c.Name+".kubeconfig")
+	}
+	return b
+}
+
+// Clusters are both.
+func (b *Bed) Clusters() []*Cluster { return []*Cluster{b.East, b.West} }
+
+// Up creates the bed, with its files below dir. The node image is $KIND_NODE_IMAGE, or
+// kind's own. What it made it takes away again when it fails. It refuses if one of the
+// clusters is there already.
+func Up(ctx context.Context, dir string) (*Bed, error) {
+	b := describe(dir)
+	there, err := b.provider.List()
+	if err != nil {
+		return nil, fmt.Errorf("asking Docker for clusters: %w", err)
+	}
+	for _, c := range b.Clusters() {
+		if slices.Contains(there, c.Name) {
+			return nil, fmt.Errorf("kind cluster %s is there already: take it away first (make kind-down)", c.Name)
+		}
+	}
+	if err := b.up(ctx); err != nil {
+		return nil, errors.Join(err, b.Down())
+	}
+	return b, nil
+}
+
+func (b *Bed) up(ctx context.Context) error {
+	if err := os.MkdirAll(filepath.Join(b.dir, "shared"), 0o755); err != nil {
+		return err
+	}
+	archive, err := images(ctx, b.dir)
+	if err != nil {
+		return err
+	}
+	for _, c := range b.Clusters() { // one after the other: two at once need more than two cores
+		if err := b.create(ctx, c, archive); err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+	}
+	if err := b.route(ctx); err != nil {
+		return err
+	}
+	b.Backend, err = cluster.OpenBackend(filepath.Join(b.dir, "shared", backend))
+	return err
+}
+
+// Open finds the bed that Up made with the same folder.
+func Open(dir string) (*Bed, error) {
+	b := describe(dir)
+	for _, c := range b.Clusters() {
+		if err := c.connect(); err != nil {
+			return nil, fmt.Errorf("cluster %s, which is not up, or not here: %w", c.Name, err)
+		}
+	}
+	var err error
+	b.Backend, err = cluster.OpenBackend(filepath.Join(dir, "shared", backend))
+	return b, err
+}
+
+// Down takes the bed away, its volumes too, as much of it as there is.
+func Down(dir string) error { return describe(dir).Down() }
+
+// Down takes the bed away, its volumes too.
+func (b *Bed) Down() error {
+	var all error
+	for _, c := range b.Clusters() {
+		all = errors.Join(all, b.provider.Delete(c.Name, c.Kubeconfig))
+	}
+	return errors.Join(all, os.RemoveAll(b.dir))
+}
+
+// Nodes are the nodes of a cluster, as containers in which commands can be run.
+func (b *Bed) Nodes(c *Cluster) ([]nodes.Node, error) { return b.provider.ListInternalNodes(c.Name) }
+
+func (b *Bed) create(ctx context.Context, c *Cluster, archive string) error {
+	node := v1alpha4.Node{Role: v1alpha4.ControlPlaneRole, ExtraMounts: []v1alpha4.Mount{{HostPath: filepath.Join(b.dir, "shared"), ContainerPath: shared}}}
+	config := &v1alpha4.Cluster{
+		Networking: v1alpha4.Networking{PodSubnet: c.pods, ServiceSubnet: c.services},
+		Nodes:      []v1alpha4.Node{node},
+		// Kubelets refuse cgroup v1 by default since 1.35; hosts still have it.
+		KubeadmConfigPatches: []string{"kind: KubeletConfiguration\nfailCgroupV1: false\n"},
+	}
+	for range c.workers {
+		node.Role = v1alpha4.WorkerRole
+		config.Nodes = append(config.Nodes, node)
+	}
+	options := []kind.CreateOption{
+		kind.CreateWithV1Alpha4Config(config), kind.CreateWithKubeconfigPath(c.Kubeconfig), kind.CreateWithWaitForReady(3 * time.Minute),
+		kind.CreateWithDisplayUsage(false), kind.CreateWithDisplaySalutation(false),
+	}
+	if image := os.Getenv("KIND_NODE_IMAGE"); image != "" {
+		options = append(options, kind.CreateWithNodeImage(image))
+	}
+	if err := b.provider.Create(c.Name, options...); err != nil {
+		return err
+	}
+	if err := c.connect(); err != nil {
+		return err
+	}
+	if err := c.allowAll(ctx); err != nil {
+		return err
+	}
+	own, err := b.Nodes(c)
+	if err != nil {
+		return err
+	}
+	for _, n := range own {
+		if err := load(n, archive); err != nil {
+			return err
+		}
+	}
+	return c.installStorage(ctx)
+}
+
+func load(n nodes.Node, archive string) error {
+	f, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	return errors.Join(nodeutils.LoadImageArchive(n, f), f.Close())
+}
+
+func (c *Cluster) connect() (err error) {
+	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+		return err
+	}
+	c.Config.QPS = -1
+	if c.Client, err = client.New(c.Config, client.Options{}); err != nil {
+		return err
+	}
+	c.Set, err = kubernetes.NewForConfig(c.Config)
+	return err
+}
+
+// allowAll lets every node take pods, the control plane's too.
+func (c *Cluster) allowAll(ctx context.Context) error {
+	all, err := c.Set.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, n := range all.Items {
+		if _, err := c.Set.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// route gives every node a way to the pods of the other cluster.
+func (b *Bed) route(ctx context.Context) error {
+	for from, to := range map[*Cluster]*Cluster{b.East: b.West, b.West: b.East} {
+		there, err := to.Set.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		own, err := b.Nodes(from)
+		if err != nil {
+			return err
+		}
+		for _, n := range own {
+			for _, t := range there.Items {
+				if err := n.CommandContext(ctx, "ip", "route", "replace", t.Spec.PodCIDR, "via", internalIP(t)).Run(); err != nil {
+					return fmt.Errorf("a route from %s to %s: %w", n, t.Name, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func internalIP(n corev1.Node) string {
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			return a.Address
+		}
+	}
+	return ""
+}

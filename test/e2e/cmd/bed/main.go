@@ -1,0 +1,56 @@
+// Command bed makes the two kind clusters of the end-to-end tests for people, and
+// takes them away.
+//
+//	bed up | bed down
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/e2e/bed"
+)
+
+func main() {
+	ctrl.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bed: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errors.New("say up or down")
+	}
+	cache, err := cluster.CacheDir()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(cache, "kind")
+	switch args[0] {
+	case "up":
+		b, err := bed.Up(ctx, dir)
+		if err != nil {
+			return err
+		}
+		for _, c := range b.Clusters() {
+			fmt.Printf("export %s=%s\n", map[*bed.Cluster]string{b.East: "EAST", b.West: "WEST"}[c], c.Kubeconfig)
+		}
+		return nil
+	case "down":
+		return bed.Down(dir)
+	}
+	return fmt.Errorf("unknown argument %q: say up or down", args[0])
+}

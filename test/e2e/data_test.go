@@ -1,0 +1,254 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/e2e/history"
+	"github.com/stsmigrate/stsmigrate/test/witness"
+)
+
+// between is a scene in two clusters, within one cluster in two namespaces.
+func between(t *testing.T, namespace string) scene {
+	b := clusters(t)
+	return scene{set: "web", from: b.East, to: b.West, source: namespace, destination: namespace, replicas: 3, d: 1}
+}
+
+func within(t *testing.T, namespace string) scene {
+	b := clusters(t)
+	return scene{set: "web", from: b.East, to: b.East, source: namespace, destination: namespace + "-new", replicas: 3, d: 1}
+}
+
+// The part of the suite that is fast enough for every change.
+func TestSmokeDataMovesBetweenClusters(t *testing.T) {
+	s := between(t, "smoke")
+	s.moveData(t, "data, two clusters", s.dataSet(cluster.SharedClass))
+}
+
+func TestDataMovesBetweenNamespacesInOrder(t *testing.T) {
+	s := within(t, "ordered")
+	set := s.dataSet(cluster.SharedClass)
+	set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+	s.moveData(t, "data, two namespaces, OrderedReady", set)
+}
+
+func TestDataOnAttachedVolumesMovesBetweenClusters(t *testing.T) {
+	s := between(t, "attached")
+	s.moveData(t, "data, attached volumes", s.dataSet(cluster.AttachedClass))
+}
+
+func TestAnOrdinalCountsOnlyAfterMinReadySeconds(t *testing.T) {
+	s := between(t, "patient")
+	set := s.dataSet(cluster.SharedClass)
+	set.Spec.MinReadySeconds = 4
+	set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+	report := s.moveData(t, "data, minReadySeconds 4", set)
+	for o := range s.replicas - 1 {
+		ready, next := report.Spans[o+1].DestinationReady, report.Spans[o].SourceDeleting
+		if next.Sub(ready) < 3*time.Second { // the condition's time has whole seconds
+			t.Errorf("ordinal %d left %s after %d was ready, expected 4 s", o, next.Sub(ready), o+1)
+		}
+	}
+}
+
+func TestAPodThatIgnoresSIGTERMIsWaitedFor(t *testing.T) {
+	s := within(t, "stubborn")
+	set := s.dataSet(cluster.AttachedClass, "-stubborn")
+	report := s.moveData(t, "data, SIGTERM ignored for 8 s", set)
+	for o, span := range report.Spans {
+		if span.SourceGone.Sub(span.SourceDeleting) < 7*time.Second || span.DestinationCreated.Before(span.SourceGone) {
+			t.Errorf("ordinal %d: deleted %s, gone %s, on the destination %s: expected 8 s, and never both", o, span.SourceDeleting, span.SourceGone, span.DestinationCreated)
+		}
+	}
+}
+
+func TestWhatThePodNeedsComesAlong(t *testing.T) {
+	s := between(t, "needy")
+	own := metav1.ObjectMeta{Namespace: s.source, Name: "needs"}
+	set := s.dataSet(cluster.WaitClass)
+	pod := &set.Spec.Template.Spec
+	pod.ServiceAccountName = own.Name
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: own.Name}}})
+	c := &pod.Containers[0]
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "secret", MountPath: "/secret"})
+	c.Env = append(c.Env, corev1.EnvVar{Name: "KEY", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: own.Name}, Key: "key"}}})
+	s.moveData(t, "data, ConfigMap, Secret, ServiceAccount", set,
+		&corev1.ServiceAccount{ObjectMeta: own},
+		&corev1.ConfigMap{ObjectMeta: own, Data: map[string]string{"key": "value"}},
+		&corev1.Secret{ObjectMeta: own, Data: map[string][]byte{"key": []byte("value")}})
+}
+
+func TestAPodThatNeverBecomesReadyIsHeldAndWalkedBack(t *testing.T) {
+	s := within(t, "hopeless")
+	set := s.dataSet(cluster.AttachedClass, "-unready-in", s.destination)
+	s.create(t, append(s.around(false, 8080), set)...)
+	s.available(t, s.places()[0])
+	s.acquainted(t)
+	before := s.states(t.Context())
+	watch := s.listen(t.Context())
+	began := time.Now()
+	file := s.plan(t)
+	out := s.run(t, 4, "apply", file, "--yes", "--step-timeout", "10s")
+	if !strings.Contains(out, "web-2") {
+		t.Errorf("the message does not name the pod:\n%s", out)
+	}
+	t.Log(out)
+	t.Log(s.run(t, 5, "abort", "web", "--yes"))
+	gap, wrong := watch()
+	s.available(t, s.places()[0])
+	r := row{scenario: "data, never ready: held, walked back", ordinals: int(s.replicas), d: 1, wall: time.Since(began), gap: gap}
+	s.judge(t, &r, before, wrong)
+	var left appsv1.StatefulSetList
+	if err := s.to.Client.List(t.Context(), &left, client.InNamespace(s.destination)); err != nil || len(left.Items) > 0 {
+		t.Errorf("sets of the destination after the walk back: %v, %v", left.Items, err)
+	}
+	s.nothingDestroyed(t)
+}
+
+// moveData moves the data application and checks what its members have seen.
+func (s scene) moveData(t *testing.T, name string, set *appsv1.StatefulSet, needs ...client.Object) *witness.Report {
+	t.Helper()
+	s.create(t, append(append(s.around(false, 8080), needs...), set)...)
+	s.available(t, s.places()[0])
+	s.acquainted(t)
+	before := s.states(t.Context())
+	watch := s.listen(t.Context())
+	report, r := s.move(t, nil)
+	gap, wrong := watch()
+	r.scenario, r.gap = name, gap
+	if report.MaxUnavailable > s.d {
+		t.Errorf("witness: %d ordinals were down at once", report.MaxUnavailable)
+	}
+	s.judge(t, &r, before, wrong)
+	s.run(t, 0, "finalize", s.set, "--yes")
+	err := s.from.Client.Get(t.Context(), client.ObjectKey{Namespace: s.source, Name: s.set}, &appsv1.StatefulSet{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("the source set after finalize: %v, expected that it is gone", err)
+	}
+	s.available(t, s.places()[1])
+	s.nothingDestroyed(t)
+	return report
+}
+
+// judge compares what the members know now with what they knew before.
+func (s scene) judge(t *testing.T, r *row, before map[string]memberState, wrong []string) {
+	t.Helper()
+	after := s.states(t.Context())
+	for pod, state := range after {
+		for dir, n := range state.Records {
+			r.acknowledged += n
+			if was := before[pod].Records[dir]; n < was || was == 0 {
+				t.Errorf("%s %s: %d records, and %d before the move", pod, dir, n, was)
+				r.lost += was - n
+			}
+		}
+		wrong = append(wrong, state.Wrong...)
+	}
+	for _, v := range unique(wrong...) {
+		t.Error(v)
+	}
+	if len(after) != int(s.replicas) {
+		t.Errorf("%d members answer, expected %d", len(after), s.replicas)
+	}
+	suite.rows = append(suite.rows, *r)
+}
+
+// nothingDestroyed asks the storage whether it lost a volume.
+func (s scene) nothingDestroyed(t *testing.T) {
+	t.Helper()
+	if gone, err := clusters(t).Backend.Destroyed(); err != nil || len(gone) > 0 {
+		t.Errorf("volumes whose data is gone: %v, %v", gone, err)
+	}
+}
+
+// acquainted waits until every member has found every other under its old name.
+func (s scene) acquainted(t *testing.T) {
+	t.Helper()
+	eventually(t, time.Minute, "the members have found one another", func(ctx context.Context) error {
+		states := s.states(ctx)
+		if len(states) != int(s.replicas) {
+			return fmt.Errorf("%d members answer", len(states))
+		}
+		for pod, state := range states {
+			for name, n := range state.Names {
+				if strings.Contains(name, "."+s.source+".svc") && n.Answers == 0 {
+					return fmt.Errorf("%s has not found %s: %s", pod, name, n.Last)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// memberState is what a member of the data application says of itself.
+type memberState struct {
+	Records map[string]int
+	Wrong   []string
+	Names   map[string]*history.Name
+}
+
+// states asks the members on both sides.
+func (s scene) states(ctx context.Context) map[string]memberState {
+	out := map[string]memberState{}
+	for i := range s.replicas {
+		pod := fmt.Sprintf("%s-%d", s.set, i)
+		for _, p := range s.places() {
+			var state memberState
+			if p.ask(ctx, "GET", pod, "state", nil, &state) == nil {
+				out[pod] = state
+			}
+		}
+	}
+	return out
+}
+
+// listen asks the members again and again, since what they know of names is lost
+// when they restart. The function it returns ends that, and gives the longest
+// gap between two answers for one old name and everything that was wrong.
+func (s scene) listen(ctx context.Context) func() (time.Duration, []string) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	var gap time.Duration
+	wrong := map[string]bool{}
+	go func() {
+		defer close(ended)
+		for tick := time.NewTicker(500 * time.Millisecond); ; {
+			for _, state := range s.states(ctx) {
+				for _, w := range state.Wrong {
+					wrong[w] = true
+				}
+				for name, n := range state.Names {
+					if strings.Contains(name, "."+s.source+".svc") {
+						gap = max(gap, n.Gap)
+					}
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() (time.Duration, []string) {
+		cancel()
+		<-ended
+		var all []string
+		for w := range wrong {
+			all = append(all, w)
+		}
+		return gap, all
+	}
+}

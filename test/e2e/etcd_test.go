@@ -1,0 +1,254 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/e2e/bed"
+	"github.com/stsmigrate/stsmigrate/test/e2e/history"
+)
+
+// TestEtcdMovesUnderItsClients takes one etcd of five members through four moves. It is
+// never made anew: what it acknowledged in the first must be there after the last.
+func TestEtcdMovesUnderItsClients(t *testing.T) {
+	b := clusters(t)
+	s := scene{set: "etcd", from: b.East, to: b.East, source: "db", destination: "db-new", replicas: 5, d: 1}
+	s.create(t, append(s.around(true, 2379, 2380), s.etcdSet())...)
+	s.available(t, s.places()[0])
+	if !t.Run("to a namespace, a pod crashes", func(t *testing.T) {
+		s.moveEtcd(t, []fault{{2, s.crash(0)}})
+	}) {
+		return
+	}
+	s = s.back()
+	s.d = 2
+	s.budget(t)
+	if !t.Run("back, the process is killed", func(t *testing.T) {
+		s.moveEtcd(t, nil, 1, 3, 4)
+	}) {
+		return
+	}
+	s.from, s.to, s.source, s.destination = b.East, b.West, "db", "db"
+	if !t.Run("to a cluster, a node is drained", func(t *testing.T) {
+		s.moveEtcd(t, []fault{{1, s.drain(b.East.Name + "-worker")}})
+	}) {
+		return
+	}
+	s = s.back()
+	s.d = 1
+	s.budget(t)
+	t.Run("and back, a pod crashes and the process is killed", func(t *testing.T) {
+		s.moveEtcd(t, []fault{{3, s.crash(1)}}, 2)
+	})
+}
+
+func (s scene) etcdSet() *appsv1.StatefulSet {
+	var members []string
+	peer := func(name string) string {
+		return fmt.Sprintf("http://%s.%s.%s.svc.cluster.local:2380", name, s.set, s.source)
+	}
+	for i := range s.replicas {
+		name := fmt.Sprintf("%s-%d", s.set, i)
+		members = append(members, name+"="+peer(name))
+	}
+	return s.statefulSet(corev1.Container{Name: "etcd", Image: bed.Image("etcd"), Args: []string{
+		"--name=$(POD_NAME)", "--data-dir=/data/etcd", "--initial-cluster-state=new", "--initial-cluster=" + strings.Join(members, ","),
+		"--listen-peer-urls=http://0.0.0.0:2380", "--listen-client-urls=http://0.0.0.0:2379", "--initial-advertise-peer-urls=" + peer("$(POD_NAME)"),
+		fmt.Sprintf("--advertise-client-urls=http://$(POD_NAME).%s.%s.svc.cluster.local:2379", s.set, s.source),
+	}}, "/readyz", 2379, claim("data", cluster.AttachedClass))
+}
+
+// budget gives the set's PodDisruptionBudget the scene's d.
+func (s scene) budget(t *testing.T) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"maxUnavailable":%d}}`, s.d)
+	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.source, Name: s.set}}
+	if err := s.from.Client.Patch(t.Context(), pdb, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// moveEtcd moves it under a client on the source's side, and, when the destination is
+// in another cluster, one there that asks for the names.
+func (s scene) moveEtcd(t *testing.T, faults []fault, kills ...int32) {
+	writer := s.client(t, s.places()[0], 4)
+	watchers := []place{writer}
+	if s.from != s.to {
+		watchers = append(watchers, s.client(t, s.places()[1], 0))
+	}
+	report, r := s.move(t, faults, kills...)
+	if limit := s.d + len(faults); report.MaxUnavailable > limit || report.MaxUnavailable > 2 {
+		t.Errorf("witness: %d ordinals were down at once, expected %d at most, and a quorum of three", report.MaxUnavailable, min(limit, 2))
+	}
+	var state history.State
+	if err := writer.ask(t.Context(), "POST", "client", "stop", nil, &state); err != nil {
+		t.Fatal(err)
+	}
+	var calls []history.Call
+	if err := writer.ask(t.Context(), "GET", "client", "history", nil, &calls); err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.replicas {
+		o := s.replicas - 1 - i
+		span := report.Spans[o]
+		gap := history.Gap(calls, span.SourceDeleting, span.DestinationReady)
+		fmt.Printf("  %s-%d: %.1f s without the member, longest %.2f s without an answer to the client\n", s.set, o, span.DestinationReady.Sub(span.SourceDeleting).Seconds(), gap.Seconds())
+		r.gap = max(r.gap, gap)
+	}
+	if len(state.Lost) > 0 {
+		t.Errorf("%d of %d acknowledged writes are lost: %v", len(state.Lost), state.Acknowledged, state.Lost[:min(5, len(state.Lost))])
+	}
+	if verdict := history.Linearizable(calls, 2*time.Minute); verdict != porcupine.Ok {
+		t.Errorf("the history of %d calls is not linearizable: %s", len(calls), verdict)
+	}
+	if state.Acknowledged < 100 {
+		t.Errorf("only %d writes were acknowledged: %s", state.Acknowledged, state.Last)
+	}
+	for _, w := range watchers {
+		s.rightNames(t, w)
+	}
+	r.scenario, r.acknowledged, r.lost = "etcd, "+t.Name()[strings.IndexByte(t.Name(), '/')+1:], state.Acknowledged, len(state.Lost)
+	suite.rows = append(suite.rows, r)
+	// Only now do the members get other addresses.
+	suffix := fmt.Sprintf("%s.%s.svc.cluster.local", s.set, s.destination)
+	if err := writer.ask(t.Context(), "POST", "client", "rename", map[string]string{"suffix": suffix, "port": "2380"}, nil); err != nil {
+		t.Error(err)
+	}
+	t.Log(s.run(t, 0, "finalize", s.set, "--yes"))
+	s.available(t, s.places()[1])
+	s.nothingDestroyed(t)
+	for _, w := range watchers {
+		if err := w.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "client"}}, client.GracePeriodSeconds(0)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// client starts a client in a place, and waits until it works.
+func (s scene) client(t *testing.T, p place, workers int) place {
+	t.Helper()
+	var endpoints []string
+	for _, h := range s.hosts() {
+		if strings.Contains(h, "."+s.source+".svc") {
+			endpoints = append(endpoints, h+":2379")
+		}
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "client"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "client", Image: bed.Image("etcdclient"), ImagePullPolicy: corev1.PullNever,
+		Args: []string{"-endpoints", strings.Join(endpoints, ","), "-names", strings.Join(s.hosts(), ","), "-workers", fmt.Sprint(workers)},
+	}}}}
+	if err := p.Client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, "the client works", func(ctx context.Context) error {
+		var state history.State
+		if err := p.ask(ctx, "GET", "client", "state", nil, &state); err != nil {
+			return err
+		}
+		if workers > 0 && state.Calls-state.Failures < 50 {
+			return fmt.Errorf("%d calls, %d failed: %s", state.Calls, state.Failures, state.Last)
+		}
+		return nil
+	})
+	return p
+}
+
+// rightNames fails on a wrong answer for a name, and on a name that was never answered.
+func (s scene) rightNames(t *testing.T, p place) {
+	t.Helper()
+	var state history.State
+	if err := p.ask(t.Context(), "GET", "client", "state", nil, &state); err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range state.Names {
+		switch {
+		case n.Wrong != "":
+			t.Errorf("in %s: %s", p.Name, n.Wrong)
+		case n.Answers == 0:
+			t.Errorf("in %s: %s was never answered: %s", p.Name, name, n.Last)
+		}
+		t.Logf("in %s: %s: %d answers, %d without, longest gap %s, last %s", p.Name, name, n.Answers, n.Failures, n.Gap.Round(time.Millisecond), n.Last)
+	}
+}
+
+// crash kills the process of a member that is still on the source.
+func (s scene) crash(ordinal int32) func(*testing.T) {
+	return func(t *testing.T) {
+		name := fmt.Sprintf("%s-%d", s.set, ordinal)
+		var pod corev1.Pod
+		if err := s.from.Client.Get(t.Context(), client.ObjectKey{Namespace: s.source, Name: name}, &pod); err != nil {
+			t.Errorf("crash: %v", err)
+			return
+		}
+		nodes, err := clusters(t).Nodes(s.from)
+		if err != nil {
+			t.Errorf("crash: %v", err)
+			return
+		}
+		for _, n := range nodes {
+			if n.String() == pod.Spec.NodeName {
+				if err := n.Command("pkill", "-KILL", "-f", "--", "--name="+name+" ").Run(); err != nil {
+					t.Errorf("crash of %s on %s: %v", name, n, err)
+				}
+			}
+		}
+	}
+}
+
+// drain evicts the set's pods from a node, as kubectl drain does, and lets the node
+// have pods again in the end.
+func (s scene) drain(node string) func(*testing.T) {
+	return func(t *testing.T) {
+		cordon := func(yes bool) error {
+			return s.from.Client.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, yes)))
+		}
+		if err := cordon(true); err != nil {
+			t.Errorf("drain: %v", err)
+			return
+		}
+		var evicted, refused int
+		err := wait.PollUntilContextTimeout(t.Context(), time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+			var left int
+			for _, pod := range s.pods(ctx) {
+				if pod.Spec.NodeName != node || pod.Namespace != s.source {
+					continue
+				}
+				left++
+				if pod.DeletionTimestamp != nil {
+					continue
+				}
+				err := s.from.Set.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+				switch {
+				case err == nil:
+					evicted++
+				case apierrors.IsTooManyRequests(err):
+					refused++
+				case !apierrors.IsNotFound(err):
+					return false, err
+				}
+			}
+			return left == 0, nil
+		})
+		if err = errors.Join(err, cordon(false)); err != nil || evicted == 0 {
+			t.Errorf("drain of %s: %d evicted: %v", node, evicted, err)
+		}
+		fmt.Printf("  drain of %s: %d evictions, %d refused for now\n", node, evicted, refused)
+	}
+}

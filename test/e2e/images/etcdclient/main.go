@@ -1,0 +1,246 @@
+// Command etcdclient is a client of an etcd cluster that is being moved. It writes and
+// reads without pause and keeps every call with its times; and it looks the members up
+// by all their names, all along, and asks who answers.
+//
+//	etcdclient -endpoints a:2379,b:2379 [-workers 4] -names etcd-0.x,etcd-0.y,...
+//
+//	GET  /history   every call, once POST /stop has ended them
+//	GET  /state     how it goes
+//	POST /stop      end the calls, read back everything that was acknowledged
+//	POST /rename    ?suffix=S&port=P: peer addresses become http://MEMBER.S:P
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/stsmigrate/stsmigrate/test/e2e/history"
+)
+
+type client struct {
+	etcd  *clientv3.Client
+	calls sync.WaitGroup
+	end   context.CancelFunc // of the calls
+
+	mu    sync.Mutex
+	log   []history.Call
+	state history.State
+}
+
+func main() {
+	endpoints := flag.String("endpoints", "", "the members' client addresses")
+	names := flag.String("names", "", "the members' names, the member's own before the first dot")
+	workers := flag.Int("workers", 0, "how many callers")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, strings.Split(*endpoints, ","), strings.Split(*names, ","), *workers); err != nil {
+		fmt.Fprintln(os.Stderr, "etcdclient: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, endpoints, names []string, workers int) error {
+	etcd, err := connect(endpoints...)
+	if err != nil {
+		return err
+	}
+	defer etcd.Close()
+	c := &client{etcd: etcd, state: history.State{Names: map[string]*history.Name{}}}
+	for _, n := range names {
+		c.state.Names[n] = &history.Name{}
+		go c.follow(ctx, n)
+	}
+	calling, end := context.WithCancel(ctx)
+	c.end = end
+	for w := range workers {
+		c.calls.Go(func() { c.work(calling, w) })
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) { c.show(w, &c.state) })
+	mux.HandleFunc("GET /history", func(w http.ResponseWriter, _ *http.Request) { c.show(w, &c.log) })
+	mux.HandleFunc("POST /stop", c.stop)
+	mux.HandleFunc("POST /rename", c.rename)
+	server := &http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: time.Second}
+	go func() {
+		<-ctx.Done()
+		_ = server.Close()
+	}()
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func connect(endpoints ...string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints: endpoints, Logger: zap.NewNop(),
+		DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second,
+		// A member that is back must be found soon, or the client's gap is its own.
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond}, MinConnectTimeout: time.Second,
+		})},
+	})
+}
+
+func (c *client) show(w http.ResponseWriter, what any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(what)
+}
+
+// work calls without pause. Every second write is of a key that nobody writes again,
+// to be read back in the end; the others are of registers that all share, a new one
+// every second, so that the history falls into parts that can be checked. Two of
+// three calls are reads.
+func (c *client) work(ctx context.Context, worker int) {
+	for n := 0; ctx.Err() == nil; n++ {
+		call := history.Call{Worker: worker, Key: fmt.Sprintf("register/%d", time.Now().Unix()), Kind: history.Read}
+		switch n % 6 {
+		case 0:
+			call.Kind, call.Value = history.Write, fmt.Sprintf("%d-%d", worker, n)
+		case 3:
+			call.Kind, call.Key, call.Value = history.Write, fmt.Sprintf("log/%d/%d", worker, n), "x"
+		}
+		c.do(ctx, call)
+	}
+}
+
+func (c *client) do(ctx context.Context, call history.Call) {
+	// What the end of the calls cuts off is not known to have failed either.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	call.Begun = time.Now().UnixNano()
+	var err error
+	switch call.Kind {
+	case history.Write:
+		_, err = c.etcd.Put(ctx, call.Key, call.Value)
+	case history.Read:
+		var r *clientv3.GetResponse
+		if r, err = c.etcd.Get(ctx, call.Key); err == nil && len(r.Kvs) > 0 {
+			call.Value = string(r.Kvs[0].Value)
+		}
+	}
+	if err == nil {
+		call.Ended = time.Now().UnixNano()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.Calls++
+	if err != nil {
+		c.state.Failures++
+		c.state.Last = err.Error()
+	}
+	c.log = append(c.log, call)
+}
+
+// stop ends the calls and counts the acknowledged writes that are not there.
+func (c *client) stop(w http.ResponseWriter, r *http.Request) {
+	c.end()
+	c.calls.Wait()
+	there, err := c.etcd.Get(r.Context(), "log/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	keys := map[string]bool{}
+	for _, kv := range there.Kvs {
+		keys[string(kv.Key)] = true
+	}
+	c.mu.Lock()
+	c.state.Lost = nil
+	c.state.Acknowledged = 0
+	for _, call := range c.log {
+		if call.Kind != history.Write || call.Ended == 0 {
+			continue
+		}
+		c.state.Acknowledged++
+		if strings.HasPrefix(call.Key, "log/") && !keys[call.Key] {
+			c.state.Lost = append(c.state.Lost, call.Key)
+		}
+	}
+	c.mu.Unlock()
+	c.show(w, &c.state)
+}
+
+// follow asks for one name again and again and who answers there.
+func (c *client) follow(ctx context.Context, name string) {
+	for tick := time.NewTicker(250 * time.Millisecond); ; {
+		began := time.Now()
+		err := c.ask(ctx, name)
+		c.mu.Lock()
+		c.state.Names[name].Note(began, err)
+		c.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *client) ask(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	addresses, err := net.DefaultResolver.LookupHost(ctx, name)
+	if err != nil {
+		return err
+	}
+	if len(addresses) > 1 {
+		return fmt.Errorf("%w: %s has the addresses %v", history.ErrWrong, name, addresses)
+	}
+	etcd, err := connect(net.JoinHostPort(addresses[0], "2379"))
+	if err != nil {
+		return err
+	}
+	defer etcd.Close()
+	members, err := etcd.MemberList(ctx, clientv3.WithSerializable())
+	if err != nil {
+		return err
+	}
+	want, _, _ := strings.Cut(name, ".")
+	for _, m := range members.Members {
+		if m.ID == members.Header.MemberId && m.Name != want {
+			return fmt.Errorf("%w: %s at %s says it is %q", history.ErrWrong, name, addresses[0], m.Name)
+		}
+	}
+	return nil
+}
+
+// rename gives every member its new peer address, one after the other, as a person
+// does before the old names go.
+func (c *client) rename(w http.ResponseWriter, r *http.Request) {
+	members, err := c.etcd.MemberList(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	done := map[string][]string{}
+	for _, m := range members.Members {
+		address := []string{fmt.Sprintf("http://%s.%s:%s", m.Name, r.URL.Query().Get("suffix"), r.URL.Query().Get("port"))}
+		if _, err := c.etcd.MemberUpdate(r.Context(), m.ID, address); err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		done[m.Name] = address
+	}
+	fmt.Fprintln(w, slices.Sorted(maps.Keys(done)), done)
+}

@@ -1,0 +1,247 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/test/e2e/bed"
+	"github.com/stsmigrate/stsmigrate/test/witness"
+)
+
+// scene is one set and the way it goes.
+type scene struct {
+	set                 string
+	from, to            *bed.Cluster
+	source, destination string // namespaces
+	replicas            int32
+	d                   int
+}
+
+// back is the way back.
+func (s scene) back() scene {
+	s.from, s.to, s.source, s.destination = s.to, s.from, s.destination, s.source
+	return s
+}
+
+// places are the cluster and namespace of the source, and of the destination.
+func (s scene) places() []place {
+	return []place{{s.from, s.source}, {s.to, s.destination}}
+}
+
+type place struct {
+	*bed.Cluster
+	namespace string
+}
+
+// create makes the namespaces, as far as they are missing, and the objects in the source.
+func (s scene) create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, p := range s.places() {
+		err := p.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	for _, o := range objects {
+		if err := s.from.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// flags are those of every command.
+func (s scene) flags() []string {
+	return []string{"-n", s.source, "--kubeconfig", s.from.Kubeconfig, "--to-kubeconfig", s.to.Kubeconfig, "--to-namespace", s.destination}
+}
+
+// stsmigrate is a command that waits to be started.
+func (s scene) stsmigrate(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	cmd := exec.CommandContext(t.Context(), suite.binary, append(args, s.flags()...)...)
+	cmd.Env = []string{"HOME=" + t.TempDir()}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	return cmd, &out
+}
+
+// run runs stsmigrate, which must end with a code.
+func (s scene) run(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	cmd, out := s.stsmigrate(t, args...)
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || cmd.ProcessState.ExitCode() != code {
+		t.Fatalf("stsmigrate %s: %v, expected exit code %d\n%s", strings.Join(args, " "), err, code, out.Bytes())
+	}
+	return out.String()
+}
+
+// plan makes the plan and returns its file.
+func (s scene) plan(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	t.Log(s.run(t, 0, "plan", s.set, "--max-unavailable", fmt.Sprint(s.d), "--out", file))
+	return file
+}
+
+// fault is something that happens once a number of ordinals has left for the
+// destination.
+type fault struct {
+	at   int32
+	what func(*testing.T)
+}
+
+// move carries the set to the destination, with faults, and says how it went. The
+// process that does it is killed whenever one of the numbers of ordinals is reached.
+func (s scene) move(t *testing.T, faults []fault, kills ...int32) (*witness.Report, row) {
+	t.Helper()
+	file := s.plan(t)
+	w, err := witness.Watch(t.Context(), s.set, witness.Side{Config: s.from.Config, Namespace: s.source}, witness.Side{Config: s.to.Config, Namespace: s.destination})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var happening sync.WaitGroup
+	for _, f := range faults {
+		happening.Go(func() {
+			if s.reached(t, f.at) {
+				f.what(t)
+			}
+		})
+	}
+	began := time.Now()
+	for _, k := range kills {
+		cmd, out := s.stsmigrate(t, "apply", file, "--yes")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		s.reached(t, k)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err == nil {
+			t.Fatalf("apply ended before it was killed\n%s", out.Bytes())
+		}
+	}
+	out := s.run(t, 0, "apply", file, "--yes")
+	r := row{ordinals: int(s.replicas), d: s.d, wall: time.Since(began)}
+	t.Log(out)
+	happening.Wait()
+	report := w.Stop()
+	for _, v := range report.Violations {
+		t.Errorf("witness: %s", v)
+	}
+	for _, span := range report.Spans {
+		r.down = max(r.down, span.DestinationReady.Sub(span.SourceDeleting))
+	}
+	s.available(t, s.places()[1])
+	return report, r
+}
+
+// reached waits until the destination has been told to run a number of ordinals.
+func (s scene) reached(t *testing.T, ordinals int32) bool {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
+		var set appsv1.StatefulSet
+		err := s.to.Client.Get(ctx, client.ObjectKey{Namespace: s.destination, Name: s.set}, &set)
+		return err == nil && *set.Spec.Replicas >= ordinals, nil
+	})
+	if err != nil {
+		t.Errorf("the destination never had %d ordinals: %v", ordinals, err)
+	}
+	return err == nil
+}
+
+func eventually(t *testing.T, limit time.Duration, what string, is func(context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
+		last = is(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("not in %s: %s: %v", limit, what, last)
+	}
+}
+
+// available waits until all of the set is, in a place.
+func (s scene) available(t *testing.T, p place) {
+	t.Helper()
+	eventually(t, 3*time.Minute, "the set is available in "+p.namespace+" of "+p.Name, func(ctx context.Context) error {
+		var set appsv1.StatefulSet
+		if err := p.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: s.set}, &set); err != nil {
+			return err
+		}
+		if set.Status.AvailableReplicas != s.replicas {
+			return fmt.Errorf("%d of %d are available", set.Status.AvailableReplicas, s.replicas)
+		}
+		return nil
+	})
+}
+
+// hosts are the names of all members in the namespaces of both sides.
+func (s scene) hosts() []string {
+	var all []string
+	for _, ns := range unique(s.source, s.destination) {
+		for i := range s.replicas {
+			all = append(all, fmt.Sprintf("%s-%d.%s.%s.svc.cluster.local", s.set, i, s.set, ns))
+		}
+	}
+	return all
+}
+
+// pods are those of the set that are there, on both sides.
+func (s scene) pods(ctx context.Context) (all []corev1.Pod) {
+	seen := map[string]bool{}
+	for _, p := range s.places() {
+		var list corev1.PodList
+		if p.Client.List(ctx, &list, client.InNamespace(p.namespace), client.MatchingLabels{"app": s.set}) != nil {
+			continue
+		}
+		for _, pod := range list.Items {
+			if !seen[string(pod.UID)] {
+				all = append(all, pod)
+			}
+			seen[string(pod.UID)] = true
+		}
+	}
+	return all
+}
+
+// ask calls a program in a pod and decodes what it answers.
+func (p place) ask(ctx context.Context, verb, pod, path string, query map[string]string, into any) error {
+	r := p.Set.CoreV1().RESTClient().Verb(verb).Namespace(p.namespace).Resource("pods").Name(pod + ":8080").SubResource("proxy").Suffix(path)
+	for k, v := range query {
+		r.Param(k, v)
+	}
+	raw, err := r.DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("%s %s of pod %s: %w: %s", verb, path, pod, err, raw)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(raw, into)
+}
+
+func unique(all ...string) []string {
+	all = slices.Clone(all)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
