@@ -23,11 +23,13 @@ import (
 // between is a scene in two clusters, within one cluster in two namespaces.
 func between(t *testing.T, namespace string) scene {
 	b := clusters(t)
+	namespace += suite.suffix
 	return scene{set: "web", from: b.East, to: b.West, source: namespace, destination: namespace, replicas: 3, d: 1}
 }
 
 func within(t *testing.T, namespace string) scene {
 	b := clusters(t)
+	namespace += suite.suffix
 	return scene{set: "web", from: b.East, to: b.East, source: namespace, destination: namespace + "-new", replicas: 3, d: 1}
 }
 
@@ -105,7 +107,7 @@ func TestAPodThatNeverBecomesReadyIsHeldAndWalkedBack(t *testing.T) {
 		t.Errorf("the message does not name the pod:\n%s", out)
 	}
 	t.Log(out)
-	t.Log(s.run(t, 5, "abort", "web", "--yes"))
+	t.Log(s.run(t, 0, "abort", "web", "--yes"))
 	gap, wrong := watch()
 	s.available(t, s.places()[0])
 	r := row{scenario: "data, never ready: held, walked back", ordinals: int(s.replicas), d: 1, wall: time.Since(began), gap: gap}
@@ -206,9 +208,11 @@ func (s scene) states(ctx context.Context) map[string]memberState {
 		pod := fmt.Sprintf("%s-%d", s.set, i)
 		for _, p := range s.places() {
 			var state memberState
+			ctx, cancel := context.WithTimeout(ctx, time.Second) // one that has just gone does not answer at all
 			if p.ask(ctx, "GET", pod, "state", nil, &state) == nil {
 				out[pod] = state
 			}
+			cancel()
 		}
 	}
 	return out

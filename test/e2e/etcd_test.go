@@ -29,7 +29,7 @@ import (
 // never made anew: what it acknowledged in the first must be there after the last.
 func TestEtcdMovesUnderItsClients(t *testing.T) {
 	b := clusters(t)
-	s := scene{set: "etcd", from: b.East, to: b.East, source: "db", destination: "db-new", replicas: 5, d: 1}
+	s := scene{set: "etcd", from: b.East, to: b.East, source: "db" + suite.suffix, destination: "db-new" + suite.suffix, replicas: 5, d: 1}
 	s.create(t, append(s.around(true, 2379, 2380), s.etcdSet())...)
 	s.available(t, s.places()[0])
 	if !t.Run("to a namespace, a pod crashes", func(t *testing.T) {
@@ -45,7 +45,8 @@ func TestEtcdMovesUnderItsClients(t *testing.T) {
 	}) {
 		return
 	}
-	s.from, s.to, s.source, s.destination = b.East, b.West, "db", "db"
+	s.to, s.destination = b.West, s.source
+	s.create(t)
 	if !t.Run("to a cluster, a node is drained", func(t *testing.T) {
 		s.moveEtcd(t, []fault{{1, s.drain(b.East.Name + "-worker")}})
 	}) {
@@ -124,7 +125,7 @@ func (s scene) moveEtcd(t *testing.T, faults []fault, kills ...int32) {
 	for _, w := range watchers {
 		s.rightNames(t, w)
 	}
-	r.scenario, r.acknowledged, r.lost = "etcd, "+t.Name()[strings.IndexByte(t.Name(), '/')+1:], state.Acknowledged, len(state.Lost)
+	r.scenario, r.acknowledged, r.lost = "etcd, "+strings.ReplaceAll(t.Name()[strings.IndexByte(t.Name(), '/')+1:], "_", " "), state.Acknowledged, len(state.Lost)
 	suite.rows = append(suite.rows, r)
 	// Only now do the members get other addresses.
 	suffix := fmt.Sprintf("%s.%s.svc.cluster.local", s.set, s.destination)

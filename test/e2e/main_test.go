@@ -29,6 +29,7 @@ var suite struct {
 	bed    *bed.Bed
 	up     sync.Once
 	rows   []row
+	suffix string // of namespaces, on a bed that has had other runs
 }
 
 // row is a line of the summary.
@@ -81,6 +82,7 @@ func clusters(t *testing.T) *bed.Bed {
 	suite.up.Do(func() {
 		var err error
 		if dir := os.Getenv("E2E_BED"); dir != "" { // of make kind, and left as it is
+			suite.suffix = fmt.Sprintf("-%x", time.Now().Unix()&0xfffff)
 			if suite.bed, err = bed.Open(dir); err != nil {
 				t.Fatal(err)
 			}

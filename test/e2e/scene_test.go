@@ -61,10 +61,28 @@ func (s scene) create(t *testing.T, objects ...client.Object) {
 			t.Fatal(err)
 		}
 	}
+	t.Cleanup(func() { s.leave(t) })
 	for _, o := range objects {
 		if err := s.from.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// leave stops the set wherever it is: the machine is small. Its volumes stay, so that a
+// volume that was destroyed was destroyed by a move.
+func (s scene) leave(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	for _, p := range s.places() {
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: s.set}}
+		if err := p.Client.Delete(ctx, set); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	}
+	err := wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) { return len(s.pods(ctx)) == 0, nil })
+	if err != nil {
+		t.Errorf("the pods of %s do not end: %v", s.set, err)
 	}
 }
 
