@@ -7,10 +7,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -102,13 +105,29 @@ func unowned(_ context.Context, i inspection) ([]Finding, error) {
 // namespace to make a Service in, and no Service of somebody else's.
 func namesThere(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
-	if names := i.plan.Names; names.Mode == plans.Bridge && i.now.Names != names {
+	if names := i.plan.Names; names.Mode != plans.NoNames && i.now.Names.Service != names.Service {
 		out = append(out, Finding{
 			Object: fmt.Sprintf("Service %s/%s", i.plan.Source.Namespace, names.Service), Saw: "it is gone, or no longer headless",
 			Want: "the headless Service that gives the pods their names", Remedy: "bring it back, or make a new plan with --names none",
 		})
 	}
+	for _, side := range i.plan.Exports() {
+		err := i.on[side].List(ctx, &mcsv1alpha1.ServiceExportList{}, client.InNamespace(i.plan.On(side).Namespace))
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			out = append(out, Finding{
+				Object: "the cluster of the " + string(side), Saw: "it does not know ServiceExports (multicluster.x-k8s.io/v1alpha1)",
+				Want: "Multi-Cluster Services", Remedy: "install an implementation of them, or make a new plan with --names bridge or none",
+			})
+		} else if err != nil {
+			return nil, err
+		}
+	}
 	for _, d := range i.plan.Directories() {
+		kept, err := i.kept(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, kept...)
 		if d.Lists != "" {
 			continue
 		}
@@ -119,6 +138,24 @@ func namesThere(ctx context.Context, i inspection) ([]Finding, error) {
 		out = append(out, found...)
 	}
 	return out, nil
+}
+
+// kept wants no names that an earlier plan left behind: nobody keeps them right any
+// more once the pods move again, and they would answer beside ours.
+func (i inspection) kept(ctx context.Context, d plans.Directory) ([]Finding, error) {
+	var all discoveryv1.EndpointSliceList
+	err := i.on[d.On].List(ctx, &all, client.InNamespace(d.Namespace), client.MatchingLabels{
+		discoveryv1.LabelServiceName: i.plan.Names.Service, discoveryv1.LabelManagedBy: names.ManagedBy,
+	})
+	for _, s := range all.Items {
+		if plan := s.Labels[names.PlanLabel]; plan != i.plan.ID {
+			return []Finding{{
+				Object: fmt.Sprintf("EndpointSlice %s/%s on the %s", d.Namespace, s.Name, d.On), Saw: "it keeps the names of plan " + plan,
+				Want: "no names that an earlier plan has left", Remedy: "take them away with `stsmigrate names PLAN --remove`; `stsmigrate get -A` lists the plans",
+			}}, nil
+		}
+	}
+	return nil, err
 }
 
 // standIn wants room for a Service that stands in for one of the other cluster.

@@ -75,7 +75,7 @@ func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 	through := seen.glancing(p, on)
 	w := world{plan: p, on: through}
 	looks := map[plans.Op]plans.Look{
-		plans.Freeze: w.freeze,
+		plans.Freeze: inTurn(w.freeze, names.Export(p, through)),
 		plans.Shrink: w.shrink,
 		plans.Grow:   w.grow,
 		plans.Retire: w.retire,
@@ -86,7 +86,9 @@ func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 		looks[op] = w.outside(looks[op])
 	}
 	e := &Engine{plan: p, store: store, on: on, looks: looks, glance: seen}
-	looks[plans.Thaw] = w.thaw(names.Remove(p, through, e.quiet), pdb.Restore(p, through))
+	// Last of all: the names, the budgets, the copies or their marks, and the sets' own
+	// retention policy and mark.
+	looks[plans.Thaw] = inTurn(names.Remove(p, through, e.quiet), pdb.Restore(p, through), w.uncopy, w.thawLoser, w.thawWinner)
 	return e
 }
 
@@ -213,7 +215,7 @@ func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
 
 func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.Moment {
 	return plans.Moment{
-		Step: s, Began: began, Turned: j.Turned(s), Flight: j.Flight, Saved: j.Saved,
+		Step: s, Began: began, Turned: j.Turned(s), Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
 		Stamp: plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq},
 	}
 }

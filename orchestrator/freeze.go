@@ -199,11 +199,11 @@ func (w world) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.Stat
 	return "", nil
 }
 
-// thaw takes back, last of all, what Freeze, the names and the budgets changed:
-// the slices that bridge the names, the copies or their marks, the budgets, and the sets' own retention policy and mark.
-func (w world) thaw(names, budgets plans.Look) plans.Look {
+// inTurn is the look of a step in several parts, each begun when the one before it is
+// finished.
+func inTurn(looks ...plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-		for _, look := range []plans.Look{names, budgets, w.uncopy, w.thawLoser, w.thawWinner} {
+		for _, look := range looks {
 			if s, err := look(ctx, m); err != nil || s.Standing != plans.After {
 				return s, err
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -58,6 +59,9 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 
 func forNames(p *plans.Plan, side plans.Side) []Right {
 	var out []Right
+	if len(p.Exports()) > 0 {
+		out = append(out, Right{Group: mcsv1alpha1.GroupName, Resource: "serviceexports", Verbs: []string{"get", "list", "watch", "create", "update", "delete"}})
+	}
 	for _, d := range p.Directories() {
 		if d.On != side {
 			continue

@@ -9,8 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,9 +64,13 @@ func (w world) naming(ctx context.Context, service string, asked plans.NameMode)
 	switch asked {
 	case plans.NoNames:
 		return plans.Names{Mode: plans.NoNames}, nil
+	case plans.MCS:
+		if w.plan.OneCluster() || w.plan.Source.Namespace != w.plan.Destination.Namespace {
+			return plans.Names{}, fmt.Errorf("--names mcs: Multi-Cluster Services join Services of one namespace name in two clusters, and this move is from %s to %s", w.plan.Source, w.plan.Destination)
+		}
 	case "", plans.Bridge:
 	default:
-		return plans.Names{}, fmt.Errorf("--names %s: expected %s or %s", asked, plans.Bridge, plans.NoNames)
+		return plans.Names{}, fmt.Errorf("--names %s: expected %s, %s or %s", asked, plans.Bridge, plans.MCS, plans.NoNames)
 	}
 	why := "the set names no governing Service"
 	if service != "" {
@@ -78,13 +85,41 @@ func (w world) naming(ctx context.Context, service string, asked plans.NameMode)
 		case s.Spec.ClusterIP != corev1.ClusterIPNone:
 			why = fmt.Sprintf("its governing Service %s is not headless", service)
 		default:
-			return plans.Names{Mode: plans.Bridge, Service: service}, nil
+			return w.named(ctx, asked, service)
 		}
 	}
-	if asked == plans.Bridge {
-		return plans.Names{}, fmt.Errorf("--names bridge: %s has no names to bridge: %s; give --names none", w.plan.Source, why)
+	if asked != "" {
+		return plans.Names{}, fmt.Errorf("--names %s: %s has no names to keep: %s; give --names none", asked, w.plan.Source, why)
 	}
 	return plans.Names{Mode: plans.NoNames}, nil
+}
+
+func (w world) named(ctx context.Context, asked plans.NameMode, service string) (n plans.Names, err error) {
+	n = plans.Names{Mode: plans.Bridge, Service: service}
+	if asked != plans.MCS {
+		return n, nil
+	}
+	n.Mode = plans.MCS
+	if n.SourceID, err = w.clusterID(ctx, plans.Source); err == nil {
+		n.DestinationID, err = w.clusterID(ctx, plans.Destination)
+	}
+	return n, err
+}
+
+// clusterID is what a cluster calls itself (KEP-2149), or "" where it does not say so
+// to everybody. It is for the eyes only.
+func (w world) clusterID(ctx context.Context, side plans.Side) (string, error) {
+	property := &unstructured.Unstructured{}
+	property.SetGroupVersionKind(schema.GroupVersionKind{Group: "about.k8s.io", Version: "v1alpha1", Kind: "ClusterProperty"})
+	err := w.on[side].Get(ctx, client.ObjectKey{Name: "cluster.clusterset.k8s.io"}, property)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || apierrors.IsForbidden(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the name of the %s's cluster: %w", side, err)
+	}
+	id, _, err := unstructured.NestedString(property.Object, "spec", "value")
+	return id, err
 }
 
 // allowance is d: the source's budget, or what was asked for if that is no

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -74,6 +75,9 @@ func (w *Wake) Watch(ctx context.Context, p *plans.Plan, configs map[plans.Side]
 			if d.On == side {
 				w.watch(ctx, c, cluster, d.Namespace, kinds{"EndpointSlice": discoveryv1.SchemeGroupVersion.WithResource("endpointslices")})
 			}
+		}
+		if len(p.Exports()) > 0 {
+			w.watch(ctx, c, cluster, p.On(side).Namespace, kinds{"ServiceExport": {Group: mcsv1alpha1.GroupName, Version: mcsv1alpha1.GroupVersion.Version, Resource: mcsv1alpha1.ServiceExportPluralName}})
 		}
 		if side == plans.Destination {
 			w.watch(ctx, c, cluster, p.On(side).Namespace, also)

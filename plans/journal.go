@@ -34,6 +34,9 @@ type Journal struct {
 	// Held is the reason why nothing goes on without a person. Cleared by the
 	// next process that finds the reason gone.
 	Held string `json:"held,omitempty"`
+	// KeepNames is the wish of a person that the bridge of the names outlives the
+	// plan: a Clean leaves it, and who keeps it from then on knows it by this plan.
+	KeepNames bool `json:"keepNames,omitempty"`
 	// Outcome is set when the Leg is finished.
 	Outcome Outcome `json:"outcome,omitempty"`
 }

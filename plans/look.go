@@ -30,6 +30,8 @@ type Moment struct {
 	Stamp  Stamp
 	Flight *Flight
 	Saved  Saved
+	// KeepNames is that of the Journal.
+	KeepNames bool
 }
 
 // InFlight says whether the journal knows the pod and volumes of this ordinal.

@@ -10,6 +10,10 @@ const (
 	// the addresses of the other side. The pod networks must be routed to one
 	// another.
 	Bridge NameMode = "bridge"
+	// MCS exports the governing Services of both sides to the other cluster, by the
+	// clusters' own Multi-Cluster Services (KEP-1645). The namespaces must have the
+	// same name.
+	MCS NameMode = "mcs"
 	// NoNames leaves names alone: each side lists its own pods only.
 	NoNames NameMode = "none"
 )
@@ -19,6 +23,10 @@ type Names struct {
 	Mode NameMode `json:"mode"`
 	// Service is the governing Service of the set (rule ID-5), headless.
 	Service string `json:"service,omitempty"`
+	// SourceID and DestinationID are what the clusters call themselves in the names
+	// of MCS, where they say it (KEP-2149).
+	SourceID      string `json:"sourceID,omitempty"`
+	DestinationID string `json:"destinationID,omitempty"`
 }
 
 // Directory is a headless Service of the governing Service's name in one
@@ -46,7 +54,29 @@ func (p *Plan) Directories() []Directory {
 	return out
 }
 
+// Exports are the sides whose governing Service is exported, in order. There are none
+// unless the mode is MCS.
+func (p *Plan) Exports() []Side {
+	if p.Names.Mode != MCS {
+		return nil
+	}
+	return []Side{Source, Destination}
+}
+
 // Host is the name of a pod in a namespace, without the cluster's domain.
 func (p *Plan) Host(ordinal int32, namespace string) string {
 	return fmt.Sprintf("%s.%s.%s.svc", p.Pod(ordinal), p.Names.Service, namespace)
+}
+
+// FindAs is the name of a pod on a side, by which the other side finds it.
+func (p *Plan) FindAs(ordinal int32, side Side) string {
+	ref := p.On(side)
+	if p.Names.Mode != MCS {
+		return p.Host(ordinal, ref.Namespace)
+	}
+	id := map[Side]string{Source: p.Names.SourceID, Destination: p.Names.DestinationID}[side]
+	if id == "" {
+		id = fmt.Sprintf("<id of %s>", ref.Context)
+	}
+	return fmt.Sprintf("%s.%s.%s.%s.svc.clusterset.local", p.Pod(ordinal), id, p.Names.Service, ref.Namespace)
 }

@@ -33,7 +33,7 @@ func Render(p *Plan) string {
 	for o := p.End() - 1; o >= p.Start; o-- {
 		fmt.Fprintf(&b, "%-8d %-10s %-12s %s\n", o, p.Slice(Source, o, false), p.Slice(Destination, o, true), p.story(o))
 	}
-	if p.Names.Mode == Bridge {
+	if p.Names.Mode != NoNames {
 		b.WriteString("\n" + RenderNames(p))
 	}
 	b.WriteString("\nAfter the last: everything stays as it is until `finalize` (cleans the source up) or `abort` (walks back).\n")
@@ -56,20 +56,25 @@ func renderBudget(b *strings.Builder, p *Plan) {
 // RenderNames is the table of the names under which each pod is found, on both
 // sides, from the first step to the last.
 func RenderNames(p *Plan) string {
-	if p.Names.Mode != Bridge {
+	if p.Names.Mode == NoNames {
 		return "Names are left alone: each side finds its own pods only.\n"
 	}
 	var b strings.Builder
-	width := len(p.Host(p.End()-1, p.Source.Namespace))
+	width := len(p.FindAs(p.End()-1, Source))
 	fmt.Fprintf(&b, "%-*s  %s\n", width, "OLD NAME", "NEW NAME")
 	for o := p.Start; o < p.End(); o++ {
-		fmt.Fprintf(&b, "%-*s  %s\n", width, p.Host(o, p.Source.Namespace), p.Host(o, p.Destination.Namespace))
+		fmt.Fprintf(&b, "%-*s  %s\n", width, p.FindAs(o, Source), p.FindAs(o, Destination))
 	}
 	return b.String()
 }
 
 func renderNames(b *strings.Builder, p *Plan) {
-	if p.Names.Mode != Bridge {
+	switch p.Names.Mode {
+	case MCS:
+		b.WriteString("  names        mcs (the Service is exported on both sides; a pod's name has the cluster in which it runs)\n")
+		return
+	case Bridge:
+	case NoNames:
 		b.WriteString("  names        left alone: each side finds its own pods only\n")
 		return
 	}

@@ -166,7 +166,11 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 	if err := wake.Watch(background, t.plan, t.configs, nil); err != nil {
 		return err
 	}
-	if len(t.plan.Directories()) > 0 && course != plans.Clean { // a Clean takes the names away
+	j, err := t.journal(ctx, false)
+	if err != nil {
+		return err
+	}
+	if len(t.plan.Directories()) > 0 && (course != plans.Clean || j.KeepNames) { // else a Clean takes the names away
 		keeper, err := names.Keep(background, t.plan, t.configs, a.complain)
 		if err != nil {
 			return err
@@ -176,7 +180,12 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 	}
 	p, err := engine.Run(ctx, orchestrator.Options{Wake: wake, Stop: a.stop, StepTimeout: timeout, Report: a.reporter(engine)})
 	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
-	return a.conclude(t, course, p, err)
+	if err := a.conclude(t, course, p, err); err != nil || p.Outcome != plans.Finalized || !j.KeepNames {
+		return err
+	}
+	fmt.Fprintf(a.Out, "The old names are still answered, with the addresses of today. Keep them right when pods restart: %s -w; take them away: %s --remove\n",
+		t.command("names"), t.command("names"))
+	return nil
 }
 
 // complain prints an error that is tried again.

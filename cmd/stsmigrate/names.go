@@ -2,39 +2,90 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 func (a *app) namesCommand() *cobra.Command {
-	var watch bool
+	var watch, remove bool
 	cmd := &cobra.Command{
-		Use: "names PLAN", Short: "Show the old and the new name of each pod; -w keeps both answered",
+		Use: "names PLAN", Short: "Show the old and the new name of each pod; -w keeps both answered, --remove ends what finalize kept",
 		Long: `Show the old and the new name of each pod.
 
 With -w, keep every pod found under both names on both sides until Ctrl-C, as apply
 does while it runs. Between apply and finalize a pod that restarts gets another
 address: without a process that keeps the names, the other side would be sent to
-the old one.`,
+the old one. The same holds after "finalize --keep-names", until --remove takes the
+old names away.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.stored(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			if !watch {
-				_, err = fmt.Fprint(a.Out, plans.RenderNames(t.plan))
-				return err
+			switch {
+			case remove && watch:
+				return errors.New("say -w or --remove, not both")
+			case remove:
+				return a.removeNames(cmd.Context(), t)
+			case watch:
+				return a.keepNames(cmd.Context(), t)
 			}
-			return a.keepNames(cmd.Context(), t)
+			_, err = fmt.Fprint(a.Out, plans.RenderNames(t.plan))
+			return err
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "keep the names answered until interrupted")
+	cmd.Flags().BoolVar(&remove, "remove", false, "take away the names that finalize kept")
+	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
 	return cmd
+}
+
+// removeNames takes away what "finalize --keep-names" has left. Dying on the way leaves
+// the wish in the journal, so that the command can be given again.
+func (a *app) removeNames(ctx context.Context, t *target) error {
+	j, err := t.journal(ctx, false)
+	switch {
+	case err != nil:
+		return err
+	case !j.Ended():
+		return fmt.Errorf("plan %s is under way: its names go with %s or %s", t.plan.Name, t.command("finalize"), t.command("abort"))
+	case !j.KeepNames:
+		fmt.Fprintf(a.Out, "plan %s has kept no names; nothing to do\n", t.plan.Name)
+		return nil
+	}
+	if err := a.confirm(fmt.Sprintf("Take the old names of plan %s away? Clients that still use them will not find %s any more.", t.plan.Name, t.plan.Destination)); err != nil {
+		return err
+	}
+	lease, err := t.store.Acquire(ctx, holder(), dead, a.now) // a keeper would make them again
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lease.Release(ctx, true) }()
+	look := names.Remove(t.plan, t.on, func() {})
+	for {
+		s, err := look(ctx, plans.Moment{})
+		if err != nil {
+			return err
+		}
+		if s.Standing == plans.After {
+			break
+		}
+		fmt.Fprintln(a.Out, s.Reason)
+		if err := s.Write(ctx); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error {
+		j.KeepNames = false
+		return nil
+	})
 }
 
 // keepNames keeps the names of a plan that nobody carries.
@@ -45,7 +96,7 @@ func (a *app) keepNames(ctx context.Context, t *target) error {
 		return err
 	case len(t.plan.Directories()) == 0:
 		return fmt.Errorf("plan %s leaves names alone (--names none)", t.plan.Name)
-	case j.Ended() || j.Leg.Course == plans.Clean:
+	case !j.KeepNames && (j.Ended() || j.Leg.Course == plans.Clean) || j.Outcome == plans.Aborted:
 		return fmt.Errorf("plan %s is finalized or walked back, or about to be: its names are gone", t.plan.Name)
 	}
 	// Whoever carries the plan keeps the names too, and takes them away at its end.
@@ -53,7 +104,7 @@ func (a *app) keepNames(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lease.Release(ctx, false) }() // it expires by itself
+	defer func() { _ = lease.Release(ctx, j.Ended()) }() // it expires by itself
 	background, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go lease.Keep(background)

@@ -37,7 +37,7 @@ func (a *app) planCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "read a Migration from this file (- is standard input)")
 	cmd.Flags().Int32Var(&f.maxUnavailable, "max-unavailable", 0, "d: how many ordinals may be unavailable at once over both sides (default: what the source's PodDisruptionBudget allows, or 1)")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name)")
-	cmd.Flags().StringVar(&f.names, "names", "", "how pods are found while they are on two sides: bridge or none (default: bridge, where the set has a headless governing Service)")
+	cmd.Flags().StringVar(&f.names, "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the plan to this file, for apply")
 	cmd.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 when the plan has something to do")
 	a.outputFlag(cmd)

@@ -16,16 +16,39 @@ import (
 
 func (a *app) abortCommand() *cobra.Command {
 	return a.turnCommand("abort", plans.Return, "Walk a plan back: every ordinal to the source, same volumes, same budget",
-		"Walk plan %s back, every ordinal to %s?", func(p *plans.Plan) plans.Ref { return p.Source })
+		"Walk plan %s back, every ordinal to %s?", nil)
 }
 
 func (a *app) finalizeCommand() *cobra.Command {
-	return a.turnCommand("finalize", plans.Clean, "End a complete move: delete the emptied source set and our marks. There is no way back",
-		"Finalize plan %s: delete what is left of %s? There is no way back.", func(p *plans.Plan) plans.Ref { return p.Source })
+	var keep bool
+	cmd := a.turnCommand("finalize", plans.Clean, "End a complete move: delete the emptied source set and our marks. There is no way back",
+		"Finalize plan %s: delete what is left of %s? There is no way back.", func(ctx context.Context, t *target) error {
+			if !keep {
+				return nil
+			}
+			return t.wantNames(ctx)
+		})
+	cmd.Flags().BoolVar(&keep, "keep-names", false, "leave the old names answered, for clients that still use them")
+	return cmd
 }
 
-// turnCommand is a command that turns a stored plan into another direction.
-func (a *app) turnCommand(name string, course plans.Course, short, question string, about func(*plans.Plan) plans.Ref) *cobra.Command {
+// wantNames records, before the cleaning up, that the names outlive it.
+func (t *target) wantNames(ctx context.Context) error {
+	if len(t.plan.Directories()) == 0 {
+		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.plan.Name, t.plan.Names.Mode)
+	}
+	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error {
+		if j.Leg.Course == plans.Clean && !j.KeepNames {
+			return fmt.Errorf("--keep-names: plan %s is being finalized without it, and its names may be gone", t.plan.Name)
+		}
+		j.KeepNames = true
+		return nil
+	})
+}
+
+// turnCommand is a command that turns a stored plan into another direction. before, if
+// any, is called once a person has agreed.
+func (a *app) turnCommand(name string, course plans.Course, short, question string, before func(context.Context, *target) error) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: name + " PLAN", Short: short, Args: cobra.ExactArgs(1),
@@ -45,8 +68,13 @@ func (a *app) turnCommand(name string, course plans.Course, short, question stri
 			if err := orchestrator.Departure(t.plan, j, course); err != nil {
 				return err
 			}
-			if err := a.confirm(fmt.Sprintf(question, t.plan.Name, about(t.plan))); err != nil {
+			if err := a.confirm(fmt.Sprintf(question, t.plan.Name, t.plan.Source)); err != nil {
 				return err
+			}
+			if before != nil {
+				if err := before(cmd.Context(), t); err != nil {
+					return err
+				}
 			}
 			return a.carry(cmd.Context(), t, course, timeout)
 		},

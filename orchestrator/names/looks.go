@@ -58,19 +58,26 @@ func listed(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directo
 	}), nil
 }
 
-// Remove returns the look that takes the slices and stand-in Services of a plan
-// away, one after the other. BEFORE its first write, stop has ended the Keeper of
-// this process, which would make them again.
+// Remove returns the look that takes the exports, slices and stand-in Services of a
+// plan away, one after the other, unless a person wants them kept after a Clean. BEFORE
+// its first write, stop has ended the Keeper of this process, which would make them
+// again.
 func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.Look {
-	return func(ctx context.Context, _ plans.Moment) (plans.Sight, error) {
+	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		if m.KeepNames && m.To() == plans.Destination {
+			return plans.Done(), nil
+		}
 		stop()
+		if s, err := unexport(ctx, p, on, m); err != nil || s.Standing != plans.After {
+			return s, err
+		}
 		for _, d := range p.Directories() {
 			var all discoveryv1.EndpointSliceList
 			if err := on[d.On].List(ctx, &all, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector(p)}); err != nil {
 				return plans.Sight{}, fmt.Errorf("listing EndpointSlices of namespace %s on the %s: %w", d.Namespace, d.On, err)
 			}
 			for i := range all.Items {
-				return remove(on[d.On], d, "EndpointSlice", &all.Items[i]), nil
+				return remove(on[d.On], d.Namespace, "EndpointSlice", &all.Items[i], d.On), nil
 			}
 			if d.Lists != "" {
 				continue
@@ -81,16 +88,16 @@ func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.L
 				return plans.Sight{}, fmt.Errorf("reading Service %s/%s on the %s: %w", d.Namespace, p.Names.Service, d.On, err)
 			}
 			if err == nil && s.Labels[PlanLabel] == p.ID && s.DeletionTimestamp == nil {
-				return remove(on[d.On], d, "Service", &s), nil
+				return remove(on[d.On], d.Namespace, "Service", &s, d.On), nil
 			}
 		}
 		return plans.Done(), nil
 	}
 }
 
-func remove(c client.Client, d plans.Directory, kind string, o client.Object) plans.Sight {
+func remove(c client.Client, namespace, kind string, o client.Object, side plans.Side) plans.Sight {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	opts := &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
-	return plans.Write(fmt.Sprintf("%s: delete %s %s/%s, which bridged the names", d.On, kind, d.Namespace, o.GetName()), plans.Undo{},
+	return plans.Write(fmt.Sprintf("%s: delete %s %s/%s, which bridged the names", side, kind, namespace, o.GetName()), plans.Undo{},
 		func(ctx context.Context) error { return c.Delete(ctx, o, opts) })
 }

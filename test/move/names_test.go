@@ -42,6 +42,36 @@ func TestEveryPodIsFoundUnderBothItsNames(t *testing.T) {
 	})
 }
 
+// Clients may need the old names for longer than the source.
+func TestNamesOutliveTheSourceOnRequest(t *testing.T) {
+	inBothModes(t, cast{replicas: 2}, func(s *scene) {
+		t := s.t
+		s.planned()
+		run(t, s.applyArgs()...).expect(t, done)
+		run(t, s.args("names", "--remove", "--yes")...).expect(t, failed, "is under way")
+		run(t, s.args("finalize", "--keep-names")...).expect(t, done, "finalized", "still answered", "names", "--remove")
+		s.found(s.source, s.destination)
+
+		keeper := start(t, s.args("names", "-w")...)
+		keeper.until("answered on both sides")
+		s.restarted(s.destination, "web-1")
+		s.found(s.source, s.destination)
+		run(t, s.args("names", "--remove", "--yes")...).expect(t, failed, "is being carried out by")
+		keeper.signal(syscall.SIGINT)
+		keeper.end().expect(t, done)
+
+		// Whoever moves the set again would have two answers for one name.
+		back := []string{"plan", "web", "--name", "back", "-n", s.destination.namespace, "--kubeconfig", s.destination.cluster.Kubeconfig,
+			"--to-kubeconfig", s.source.cluster.Kubeconfig, "--to-namespace", s.source.namespace}
+		run(t, back...).expect(t, blocked, "it keeps the names of plan web-", "--remove")
+
+		run(t, s.args("names", "--remove", "--yes")...).expect(t, done, "delete EndpointSlice")
+		s.unbridged()
+		run(t, s.args("names", "--remove", "--yes")...).expect(t, done, "nothing to do")
+		run(t, back...).expect(t, done)
+	})
+}
+
 // Two namespaces in two clusters: each cluster has to answer a name that no
 // Service of its own does.
 func TestNamesOfTheOtherClusterAreAnsweredToo(t *testing.T) {

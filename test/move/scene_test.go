@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/witness"
 )
@@ -125,7 +126,7 @@ func (s *scene) claimsGoWithPods() {
 
 func newEnd(t *testing.T, c *cluster.Cluster, namespace string) *end {
 	t.Helper()
-	api, err := client.New(c.Config(), client.Options{})
+	api, err := client.New(c.Config(), client.Options{Scheme: orchestrator.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
