@@ -6,7 +6,7 @@ LINT     := $(CACHE)/golangci-lint-v2.15.0/golangci-lint
 FLAGS    := -trimpath -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit sim clusters clusters-down move demo bench lint format verify
+.PHONY: help build install test unit move demo bench clusters clusters-down e2e smoke kind kind-down lint format verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,11 +39,25 @@ clusters: ## Start two local clusters, east and west, and print their kubeconfig
 clusters-down: ## Stop them
 	go run ./test/cluster/cmd/clusters down
 
+e2e: ## Run the end-to-end tests on two kind clusters (needs Docker; KIND_NODE_IMAGE for another node image)
+	cd test/e2e && go test -tags e2e -p 1 -count=1 -timeout 60m -v ./...
+
+smoke: ## Run the fastest of them: one move between the clusters
+	cd test/e2e && go test -tags e2e -count=1 -timeout 20m -run TestSmoke -v .
+
+kind: ## Make the two kind clusters for yourself, and print the KUBECONFIG to set
+	@cd test/e2e && go run ./cmd/bed up
+
+kind-down: ## Take them away
+	@cd test/e2e && go run ./cmd/bed down
+
 lint: $(LINT) ## Run the linters
 	$(LINT) run ./...
+	cd test/e2e && $(LINT) run --build-tags e2e ./...
 
 format: $(LINT) ## Format the code
 	$(LINT) fmt ./...
+	cd test/e2e && $(LINT) fmt ./...
 
 $(LINT):
 	GOBIN=$(dir $@) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -51,4 +65,5 @@ $(LINT):
 verify: lint ## Lint, and check that go.mod and the tree are tidy
 	go mod tidy -diff
 	cd test/cluster/binaries && go mod tidy -diff
+	cd test/e2e && go mod tidy -diff
 	test -z "$$(git status --porcelain)" || { git status --short; exit 1; }

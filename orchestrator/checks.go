@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -98,6 +99,25 @@ func unowned(_ context.Context, i inspection) ([]Finding, error) {
 		}
 	}
 	return out, nil
+}
+
+// nameFree wants no plan of the same name that has not ended.
+func nameFree(ctx context.Context, i inspection) ([]Finding, error) {
+	store := NewStore(i.on[plans.Destination], i.plan.Destination.Namespace, i.plan.Name)
+	have, err := store.Plan(ctx)
+	if errors.As(err, new(ErrNoPlan)) || err == nil && have.ID == i.plan.ID {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if why := store.needed(ctx, have); why != nil {
+		return []Finding{{
+			Object: fmt.Sprintf("plan %s of namespace %s on the destination", i.plan.Name, i.plan.Destination.Namespace), Saw: fmt.Sprintf("it is another one (%s), %v", have.ID, why),
+			Want: "a name that no such plan has", Remedy: "finish it, or give this one another --name",
+		}}, nil
+	}
+	return nil, nil
 }
 
 // namesThere wants what the bridge of the names stands on: the governing Service,

@@ -47,7 +47,7 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 	}
 	if side == plans.Destination {
 		out = append(out,
-			Right{Resource: "configmaps", Verbs: []string{"get", "create", "update"}},
+			Right{Resource: "configmaps", Verbs: []string{"get", "create", "update", "delete"}},
 			Right{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "create", "update", "delete"}},
 			Right{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true})
 		if !p.OneCluster() && len(p.Claims) > 0 {

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -100,7 +101,7 @@ func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Ver
 
 // Create stores a plan and an empty journal. It is safe to run again after a
 // death in the middle: a plan that is there already is accepted if it is this
-// one, and refused if it is another of the same name.
+// one. Another of the same name makes room if it has ended, and refuses otherwise.
 func (s *Store) Create(ctx context.Context, p *plans.Plan) error {
 	raw, err := plans.Encode(p)
 	if err != nil {
@@ -116,14 +117,51 @@ func (s *Store) Create(ctx context.Context, p *plans.Plan) error {
 		return err
 	}
 	if have.ID != p.ID || have.Hash != p.Hash {
-		return fmt.Errorf("namespace %s has another plan named %s (%s): finish it, delete its record with `kubectl delete configmap,lease -n %s -l %s=%s` if it has ended, or give this one another --name",
-			s.name.Namespace, s.name.Name, have.ID, s.name.Namespace, plans.PlanLabel, s.name.Name)
+		if why := s.needed(ctx, have); why != nil {
+			return fmt.Errorf("namespace %s has another plan named %s (%s), %w: finish it, or give this one another --name", s.name.Namespace, s.name.Name, have.ID, why)
+		}
+		if err := s.forget(ctx); err != nil {
+			return err
+		}
+		return s.Create(ctx, p)
 	}
 	raw, err = json.Marshal(plans.NewJournal(p))
 	if err != nil {
 		return err
 	}
 	return s.put(ctx, &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap()), Data: map[string]string{journalKey: string(raw)}})
+}
+
+// needed gives the reason why the record of a plan must stay, or nil: it has ended, and
+// nothing of it is kept. Without its journal nobody can tell.
+func (s *Store) needed(ctx context.Context, p *plans.Plan) error {
+	j, _, err := s.Journal(ctx, p)
+	switch {
+	case err != nil:
+		return err
+	case !j.Ended():
+		return errors.New("which has not ended")
+	case j.KeepNames:
+		return errors.New("whose names are kept (names --remove takes them away)")
+	}
+	return nil
+}
+
+// forget deletes the record of an ended plan, as it was read. The journal goes first:
+// a plan without one is never taken for another's, and a journal without its plan
+// would be.
+func (s *Store) forget(ctx context.Context) error {
+	for _, name := range []types.NamespacedName{s.journalMap(), s.planMap()} {
+		var cm corev1.ConfigMap
+		err := s.home.Get(ctx, name, &cm)
+		if err == nil {
+			err = s.home.Delete(ctx, &cm, client.Preconditions{UID: &cm.UID, ResourceVersion: &cm.ResourceVersion})
+		}
+		if asAnswer(err) != nil {
+			return fmt.Errorf("making room for plan %s: %w", s.name, err)
+		}
+	}
+	return nil
 }
 
 func (s *Store) meta(name types.NamespacedName) metav1.ObjectMeta {

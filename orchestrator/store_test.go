@@ -55,6 +55,49 @@ func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
 	}
 }
 
+func TestOnlyAnEndedPlanMakesRoomForAnotherOfItsName(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*plans.Journal)
+		refuse string
+	}{
+		{"under way", func(j *plans.Journal) { j.Begun = 1 }, "which has not ended"},
+		{"moved, and not finalized", func(j *plans.Journal) { j.Outcome = plans.Moved }, "which has not ended"},
+		{"names kept", func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }, "names --remove"},
+		{"finalized", func(j *plans.Journal) { j.Outcome = plans.Finalized }, ""},
+		{"walked back", func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Aborted, false }, ""},
+	} {
+		store, old, next := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planNamed(t, "abc"), planNamed(t, "xyz")
+		if err := store.Create(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Change(t.Context(), old, func(j *plans.Journal) error { c.change(j); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		err := store.Create(t.Context(), next)
+		if c.refuse != "" {
+			if err == nil || !strings.Contains(err.Error(), c.refuse) {
+				t.Errorf("%s: %v, expected a refusal that says %q", c.name, err, c.refuse)
+			}
+			if have, err := store.Plan(t.Context()); err != nil || have.ID != old.ID {
+				t.Errorf("%s: the record is %v, %v", c.name, have, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		have, err := store.Plan(t.Context())
+		if err != nil || have.ID != next.ID {
+			t.Errorf("%s: the record is %v, %v", c.name, have, err)
+		}
+		if j, _, err := store.Journal(t.Context(), next); err != nil || j.Outcome != "" || j.Begun != 0 {
+			t.Errorf("%s: the new plan's journal is %+v, %v", c.name, j, err)
+		}
+	}
+}
+
 func TestAStoredPlanIsImmutable(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	store := NewStore(c, "mall", "web")

@@ -235,6 +235,7 @@ func checks() []check {
 	return []check{
 		{"plan-current", unchanged},
 		{"namespace", namespaceThere},
+		{"name-free", nameFree},
 		{"names", namesThere},
 		{"not-migrating", unmarked},
 		{"ordinals-kept", ordinalsKept},

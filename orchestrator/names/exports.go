@@ -32,7 +32,7 @@ func Export(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 				}), nil
 			}
 			name := fmt.Sprintf("ServiceExport %s/%s on the %s", e.Namespace, e.Name, side)
-			if c := meta.FindStatusCondition(e.Status.Conditions, mcsv1alpha1.ServiceExportConflict); c != nil && c.Status == metav1.ConditionTrue {
+			if c := meta.FindStatusCondition(e.Status.Conditions, string(mcsv1alpha1.ServiceExportConditionConflict)); c != nil && c.Status == metav1.ConditionTrue {
 				return plans.Stop(fmt.Sprintf("%s conflicts with that of another cluster: %s %s; make the Services alike", name, c.Reason, c.Message)), nil
 			}
 			if why := unexported(e); why != "" {
@@ -46,7 +46,7 @@ func Export(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 // unexported gives the reason why an export is not yet in effect, or "". Not every
 // implementation has the condition Ready.
 func unexported(e *mcsv1alpha1.ServiceExport) string {
-	valid := meta.FindStatusCondition(e.Status.Conditions, mcsv1alpha1.ServiceExportValid)
+	valid := meta.FindStatusCondition(e.Status.Conditions, string(mcsv1alpha1.ServiceExportConditionValid))
 	ready := meta.FindStatusCondition(e.Status.Conditions, string(mcsv1alpha1.ServiceExportConditionReady))
 	switch {
 	case valid == nil:

@@ -22,12 +22,14 @@ import (
 
 // between is a scene in two clusters, within one cluster in two namespaces.
 func between(t *testing.T, namespace string) scene {
+	t.Helper()
 	b := clusters(t)
 	namespace += suite.suffix
 	return scene{set: "web", from: b.East, to: b.West, source: namespace, destination: namespace, replicas: 3, d: 1}
 }
 
 func within(t *testing.T, namespace string) scene {
+	t.Helper()
 	b := clusters(t)
 	namespace += suite.suffix
 	return scene{set: "web", from: b.East, to: b.East, source: namespace, destination: namespace + "-new", replicas: 3, d: 1}
@@ -106,8 +108,8 @@ func TestAPodThatNeverBecomesReadyIsHeldAndWalkedBack(t *testing.T) {
 	if !strings.Contains(out, "web-2") {
 		t.Errorf("the message does not name the pod:\n%s", out)
 	}
-	t.Log(out)
-	t.Log(s.run(t, 0, "abort", "web", "--yes"))
+	whenFailed(t, out)
+	whenFailed(t, s.run(t, 0, "abort", "web", "--yes"))
 	gap, wrong := watch()
 	s.available(t, s.places()[0])
 	r := row{scenario: "data, never ready: held, walked back", ordinals: int(s.replicas), d: 1, wall: time.Since(began), gap: gap}

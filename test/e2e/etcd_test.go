@@ -37,23 +37,22 @@ func TestEtcdMovesUnderItsClients(t *testing.T) {
 	}) {
 		return
 	}
-	s = s.back()
-	s.d = 2
+	s, s.d = s.back(), 2
 	s.budget(t)
 	if !t.Run("back, the process is killed", func(t *testing.T) {
 		s.moveEtcd(t, nil, 1, 3, 4)
 	}) {
 		return
 	}
-	s.to, s.destination = b.West, s.source
+	s.source, s.to = s.destination, b.West
 	s.create(t)
+	s.budget(t)
 	if !t.Run("to a cluster, a node is drained", func(t *testing.T) {
 		s.moveEtcd(t, []fault{{1, s.drain(b.East.Name + "-worker")}})
 	}) {
 		return
 	}
-	s = s.back()
-	s.d = 1
+	s, s.d = s.back(), 1
 	s.budget(t)
 	t.Run("and back, a pod crashes and the process is killed", func(t *testing.T) {
 		s.moveEtcd(t, []fault{{3, s.crash(1)}}, 2)
@@ -89,6 +88,7 @@ func (s scene) budget(t *testing.T) {
 // moveEtcd moves it under a client on the source's side, and, when the destination is
 // in another cluster, one there that asks for the names.
 func (s scene) moveEtcd(t *testing.T, faults []fault, kills ...int32) {
+	t.Helper()
 	writer := s.client(t, s.places()[0], 4)
 	watchers := []place{writer}
 	if s.from != s.to {
@@ -110,7 +110,7 @@ func (s scene) moveEtcd(t *testing.T, faults []fault, kills ...int32) {
 		o := s.replicas - 1 - i
 		span := report.Spans[o]
 		gap := history.Gap(calls, span.SourceDeleting, span.DestinationReady)
-		fmt.Printf("  %s-%d: %.1f s without the member, longest %.2f s without an answer to the client\n", s.set, o, span.DestinationReady.Sub(span.SourceDeleting).Seconds(), gap.Seconds())
+		fmt.Printf("  %s-%d: %.1f s without the member, longest %.2f s without an answer to the client\n", s.set, o, report.Down[o].Seconds(), gap.Seconds())
 		r.gap = max(r.gap, gap)
 	}
 	if len(state.Lost) > 0 {
@@ -132,7 +132,7 @@ func (s scene) moveEtcd(t *testing.T, faults []fault, kills ...int32) {
 	if err := writer.ask(t.Context(), "POST", "client", "rename", map[string]string{"suffix": suffix, "port": "2380"}, nil); err != nil {
 		t.Error(err)
 	}
-	t.Log(s.run(t, 0, "finalize", s.set, "--yes"))
+	whenFailed(t, s.run(t, 0, "finalize", s.set, "--yes"))
 	s.available(t, s.places()[1])
 	s.nothingDestroyed(t)
 	for _, w := range watchers {
@@ -185,13 +185,14 @@ func (s scene) rightNames(t *testing.T, p place) {
 		case n.Answers == 0:
 			t.Errorf("in %s: %s was never answered: %s", p.Name, name, n.Last)
 		}
-		t.Logf("in %s: %s: %d answers, %d without, longest gap %s, last %s", p.Name, name, n.Answers, n.Failures, n.Gap.Round(time.Millisecond), n.Last)
+		whenFailed(t, fmt.Sprintf("in %s: %s: %d answers, %d without, longest gap %s, last %s", p.Name, name, n.Answers, n.Failures, n.Gap.Round(time.Millisecond), n.Last))
 	}
 }
 
 // crash kills the process of a member that is still on the source.
 func (s scene) crash(ordinal int32) func(*testing.T) {
 	return func(t *testing.T) {
+		t.Helper()
 		name := fmt.Sprintf("%s-%d", s.set, ordinal)
 		var pod corev1.Pod
 		if err := s.from.Client.Get(t.Context(), client.ObjectKey{Namespace: s.source, Name: name}, &pod); err != nil {
@@ -217,6 +218,7 @@ func (s scene) crash(ordinal int32) func(*testing.T) {
 // have pods again in the end.
 func (s scene) drain(node string) func(*testing.T) {
 	return func(t *testing.T) {
+		t.Helper()
 		cordon := func(yes bool) error {
 			return s.from.Client.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, yes)))
 		}

@@ -72,6 +72,7 @@ func (s scene) create(t *testing.T, objects ...client.Object) {
 // leave stops the set wherever it is: the machine is small. Its volumes stay, so that a
 // volume that was destroyed was destroyed by a move.
 func (s scene) leave(t *testing.T) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
 	for _, p := range s.places() {
@@ -116,7 +117,7 @@ func (s scene) run(t *testing.T, code int, args ...string) string {
 func (s scene) plan(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "plan.yaml")
-	t.Log(s.run(t, 0, "plan", s.set, "--max-unavailable", fmt.Sprint(s.d), "--out", file))
+	whenFailed(t, s.run(t, 0, "plan", s.set, "--max-unavailable", fmt.Sprint(s.d), "--out", file))
 	return file
 }
 
@@ -139,51 +140,75 @@ func (s scene) move(t *testing.T, faults []fault, kills ...int32) (*witness.Repo
 	var happening sync.WaitGroup
 	for _, f := range faults {
 		happening.Go(func() {
-			if s.reached(t, f.at) {
+			if s.reached(t.Context(), t, f.at) {
 				f.what(t)
 			}
 		})
 	}
 	began := time.Now()
 	for _, k := range kills {
-		cmd, out := s.stsmigrate(t, "apply", file, "--yes")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		s.reached(t, k)
-		if err := cmd.Process.Kill(); err != nil {
-			t.Error(err)
-		}
-		if err := cmd.Wait(); err == nil {
-			t.Fatalf("apply ended before it was killed\n%s", out.Bytes())
-		}
+		s.killed(t, k, "apply", file, "--yes")
 	}
 	out := s.run(t, 0, "apply", file, "--yes")
 	r := row{ordinals: int(s.replicas), d: s.d, wall: time.Since(began)}
-	t.Log(out)
+	whenFailed(t, out)
 	happening.Wait()
 	report := w.Stop()
 	for _, v := range report.Violations {
 		t.Errorf("witness: %s", v)
 	}
-	for _, span := range report.Spans {
-		r.down = max(r.down, span.DestinationReady.Sub(span.SourceDeleting))
+	for _, down := range report.Down {
+		r.down = max(r.down, down)
 	}
 	s.available(t, s.places()[1])
 	return report, r
 }
 
+// killed starts stsmigrate and kills it once a number of ordinals is reached.
+func (s scene) killed(t *testing.T, at int32, args ...string) {
+	t.Helper()
+	cmd, out := s.stsmigrate(t, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	reached := make(chan bool, 1)
+	go func() { reached <- s.reached(ctx, t, at) }()
+	select {
+	case err := <-ended:
+		t.Fatalf("stsmigrate %s ended by itself: %v\n%s", strings.Join(args, " "), err, out.Bytes())
+	case <-reached:
+		if err := cmd.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		<-ended
+	}
+}
+
 // reached waits until the destination has been told to run a number of ordinals.
-func (s scene) reached(t *testing.T, ordinals int32) bool {
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
+func (s scene) reached(ctx context.Context, t *testing.T, ordinals int32) bool {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		var set appsv1.StatefulSet
 		err := s.to.Client.Get(ctx, client.ObjectKey{Namespace: s.destination, Name: s.set}, &set)
 		return err == nil && *set.Spec.Replicas >= ordinals, nil
 	})
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		t.Errorf("the destination never had %d ordinals: %v", ordinals, err)
 	}
 	return err == nil
+}
+
+// whenFailed shows a text only if the test fails: it is long.
+func whenFailed(t *testing.T, text string) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(text)
+		}
+	})
 }
 
 func eventually(t *testing.T, limit time.Duration, what string, is func(context.Context) error) {

@@ -35,12 +35,12 @@ func exportedAndAwaited(t *testing.T) {
 
 	run(t, s.applyArgs("--step-timeout", "2s")...).expect(t, held, "export Service web", "ServiceExport "+s.source.namespace+"/web", "waits for the cluster's Multi-Cluster Services")
 	s.sliceIs(s.source, 0, 2) // nothing leaves before it can be found
-	s.exported(s.source, mcsv1alpha1.ServiceExportConflict)
+	s.exported(s.source, mcsv1alpha1.ServiceExportConditionConflict)
 	run(t, s.args("resume")...).expect(t, held, "conflicts with that of another cluster")
-	s.exported(s.source, mcsv1alpha1.ServiceExportValid)
+	s.exported(s.source, mcsv1alpha1.ServiceExportConditionValid)
 	p := start(t, s.args("resume")...)
 	p.until("waiting: ServiceExport " + s.source.namespace + "/web on the destination")
-	s.exported(s.destination, mcsv1alpha1.ServiceExportValid)
+	s.exported(s.destination, mcsv1alpha1.ServiceExportConditionValid)
 	p.end().expect(t, done, "moved: 2 ordinals") // woken: it is over long before the next look without news
 	run(t, s.args("finalize", "--keep-names")...).expect(t, failed, "bridges no names (--names mcs)")
 	run(t, s.args("finalize")...).expect(t, done, "stays")
@@ -59,12 +59,12 @@ func exportLeftAlone(t *testing.T) {
 		s.learnsExports(on)
 	}
 	s.create(s.source, &mcsv1alpha1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: s.source.namespace, Name: "web"}})
-	s.exported(s.source, mcsv1alpha1.ServiceExportValid)
+	s.exported(s.source, mcsv1alpha1.ServiceExportConditionValid)
 	s.planned("--names", "mcs")
 	before, there := s.state(s.source), s.names("destination")
 	p := start(t, s.applyArgs()...)
 	p.until("destination: export Service web")
-	s.exported(s.destination, mcsv1alpha1.ServiceExportValid)
+	s.exported(s.destination, mcsv1alpha1.ServiceExportConditionValid)
 	p.end().expect(t, done, "moved: 1 ordinals")
 	run(t, s.args("abort")...).expect(t, done)
 	s.asBefore(before, there)
@@ -104,7 +104,7 @@ func (s *scene) export(on *end) *mcsv1alpha1.ServiceExport {
 }
 
 // exported gives the export of an end one condition and no other.
-func (s *scene) exported(on *end, condition string) {
+func (s *scene) exported(on *end, condition mcsv1alpha1.ServiceExportConditionType) {
 	s.t.Helper()
 	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		e := s.export(on)
@@ -112,7 +112,7 @@ func (s *scene) exported(on *end, condition string) {
 			return false, nil
 		}
 		e.Status.Conditions = nil
-		meta.SetStatusCondition(&e.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: "Test"})
+		meta.SetStatusCondition(&e.Status.Conditions, metav1.Condition{Type: string(condition), Status: metav1.ConditionTrue, Reason: "Test"})
 		return on.Status().Update(ctx, e) == nil, nil
 	})
 	if err != nil {

@@ -61,8 +61,10 @@ func TestNamesOutliveTheSourceOnRequest(t *testing.T) {
 		keeper.end().expect(t, done)
 
 		// Whoever moves the set again would have two answers for one name.
-		back := []string{"plan", "web", "--name", "back", "-n", s.destination.namespace, "--kubeconfig", s.destination.cluster.Kubeconfig,
-			"--to-kubeconfig", s.source.cluster.Kubeconfig, "--to-namespace", s.source.namespace}
+		back := []string{
+			"plan", "web", "--name", "back", "-n", s.destination.namespace, "--kubeconfig", s.destination.cluster.Kubeconfig,
+			"--to-kubeconfig", s.source.cluster.Kubeconfig, "--to-namespace", s.source.namespace,
+		}
 		run(t, back...).expect(t, blocked, "it keeps the names of plan web-", "--remove")
 
 		run(t, s.args("names", "--remove", "--yes")...).expect(t, done, "delete EndpointSlice")

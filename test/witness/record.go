@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,8 @@ type record struct {
 	whole    span    // the ordinals of both sets at the start
 	counted  []int32 // those that were Ready at the start
 	spans    map[int32]Span
+	lost     map[int32]time.Time     // since when an ordinal has been down
+	longest  map[int32]time.Duration // the longest that it was
 	worst    int
 	atRisk   int
 	broken   []string
@@ -62,7 +65,7 @@ type record struct {
 func newRecord(set string, places [2]place) *record {
 	r := &record{
 		set: set, places: places, volumes: map[volumeKey]*corev1.PersistentVolume{},
-		spans: map[int32]Span{}, reported: map[string]bool{},
+		spans: map[int32]Span{}, lost: map[int32]time.Time{}, longest: map[int32]time.Duration{}, reported: map[string]bool{},
 	}
 	for i := range places {
 		r.pods[i] = map[int32]*corev1.Pod{}
@@ -99,7 +102,7 @@ func (r *record) begin() {
 
 func (r *record) report() *Report {
 	return &Report{
-		Violations: slices.Clone(r.broken), MaxUnavailable: r.worst, MaxAtRisk: r.atRisk, Spans: maps.Clone(r.spans),
+		Violations: slices.Clone(r.broken), MaxUnavailable: r.worst, MaxAtRisk: r.atRisk, Down: maps.Clone(r.longest), Spans: maps.Clone(r.spans),
 	}
 }
 
@@ -128,7 +131,7 @@ func (r *record) take(e event) {
 	case *corev1.PersistentVolume:
 		r.volume(e.cluster, o, e.gone)
 	}
-	r.measure()
+	r.measure(e.at)
 }
 
 // pod: no ordinal may have pods on both sides (S1).
@@ -261,14 +264,22 @@ func disk(pv *corev1.PersistentVolume) string {
 }
 
 // measure counts what is down, and what might be taken down besides.
-func (r *record) measure() {
+func (r *record) measure(at time.Time) {
 	if !r.started {
 		return
 	}
 	down := 0
 	for _, o := range r.counted {
-		if !ready(r.pods[0][o]) && !ready(r.pods[1][o]) {
+		since, was := r.lost[o]
+		switch up := ready(r.pods[0][o]) || ready(r.pods[1][o]); {
+		case !up:
 			down++
+			if !was {
+				r.lost[o] = at
+			}
+		case was:
+			r.longest[o] = max(r.longest[o], at.Sub(since))
+			delete(r.lost, o)
 		}
 	}
 	r.worst = max(r.worst, down)

@@ -208,3 +208,19 @@ func TestTimesEachOrdinalOnce(t *testing.T) {
 		t.Errorf("times of ordinal 1 (-want +got):\n%s", diff)
 	}
 }
+
+func TestTheLongestTimeDownCountsWhateverTheReason(t *testing.T) {
+	r := story()
+	at := func(second int64, gone bool, o runtime.Object) { r.take(event{object: o, at: time.Unix(second, 0), gone: gone}) }
+	unready := pod(east, 1)
+	unready.Status.Conditions = nil
+	at(10, false, unready) // a crash
+	at(12, false, pod(east, 1))
+	at(20, false, dying(pod(east, 1))) // a move
+	at(25, true, dying(pod(east, 1)))
+	at(31, false, pod(west, 1))
+	at(40, false, dying(pod(east, 0))) // still down
+	if diff := cmp.Diff(map[int32]time.Duration{1: 11 * time.Second}, r.report().Down); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -54,6 +54,9 @@ type Report struct {
 	// budgets of both sides would have allowed and of the ordinals that were
 	// unavailable. It is taken while budgets of both sides carry the mark of a move.
 	MaxAtRisk int
+	// Down is the longest time for which neither side had an ordinal Ready, whatever
+	// the reason: a move, a crash, a drain.
+	Down map[int32]time.Duration
 	// Spans has the times of every ordinal of which a pod was seen.
 	Spans map[int32]Span
 }

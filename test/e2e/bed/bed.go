@@ -29,7 +29,7 @@ import (
 
 // Cluster is one kind cluster.
 type Cluster struct {
-	Name       string // kind's; its context is kind-NAME
+	Name       string // kind's
 	Kubeconfig string
 	Config     *rest.Config
 	Client     client.Client
@@ -38,6 +38,9 @@ type Cluster struct {
 	pods, services string // address ranges
 	workers        int    // beside the control plane, which takes pods too
 }
+
+// Context is its name in the kubeconfig.
+func (c *Cluster) Context() string { return "kind-" + c.Name }
 
 // Bed is the two clusters.
 type Bed struct {
@@ -92,6 +95,7 @@ func (b *Bed) up(ctx context.Context) error {
 		return err
 	}
 	for _, c := range b.Clusters() { // one after the other: two at once need more than two cores
+		fmt.Fprintf(os.Stderr, "creating kind cluster %s ...\n", c.Name)
 		if err := b.create(ctx, c, archive); err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}

@@ -108,29 +108,31 @@ func Linearizable(calls []Call, limit time.Duration) porcupine.CheckResult {
 		}
 		all = append(all, porcupine.Operation{ClientId: c.Worker, Input: c, Output: c.Value, Call: c.Begun, Return: end})
 	}
-	return porcupine.CheckOperationsTimeout(registers, all, limit)
+	return porcupine.CheckOperationsTimeout(registers(), all, limit)
 }
 
 // registers is a register for every key, each checked alone.
-var registers = porcupine.Model{
-	Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
-		byKey := map[string][]porcupine.Operation{}
-		for _, o := range all {
-			key := o.Input.(Call).Key
-			byKey[key] = append(byKey[key], o)
-		}
-		var parts [][]porcupine.Operation
-		for _, part := range byKey {
-			parts = append(parts, part)
-		}
-		return parts
-	},
-	Init: func() any { return "" },
-	Step: func(state, input, output any) (bool, any) {
-		c := input.(Call)
-		if c.Kind == Write {
-			return true, c.Value
-		}
-		return state == output, state
-	},
+func registers() porcupine.Model {
+	return porcupine.Model{
+		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
+			byKey := map[string][]porcupine.Operation{}
+			for _, o := range all {
+				key := o.Input.(Call).Key
+				byKey[key] = append(byKey[key], o)
+			}
+			var parts [][]porcupine.Operation
+			for _, part := range byKey {
+				parts = append(parts, part)
+			}
+			return parts
+		},
+		Init: func() any { return "" },
+		Step: func(state, input, output any) (bool, any) {
+			c := input.(Call)
+			if c.Kind == Write {
+				return true, c.Value
+			}
+			return state == output, state
+		},
+	}
 }

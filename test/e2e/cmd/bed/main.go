@@ -1,7 +1,8 @@
 // Command bed makes the two kind clusters of the end-to-end tests for people, and
 // takes them away.
 //
-//	bed up | bed down
+//	bed up     make them, and print the KUBECONFIG to set
+//	bed down   take them away
 package main
 
 import (
@@ -45,9 +46,7 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		for _, c := range b.Clusters() {
-			fmt.Printf("export %s=%s\n", map[*bed.Cluster]string{b.East: "EAST", b.West: "WEST"}[c], c.Kubeconfig)
-		}
+		fmt.Printf("export KUBECONFIG=%s:%s # contexts %s and %s\n", b.East.Kubeconfig, b.West.Kubeconfig, b.East.Context(), b.West.Context())
 		return nil
 	case "down":
 		return bed.Down(dir)

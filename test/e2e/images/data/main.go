@@ -220,7 +220,7 @@ func ask(ctx context.Context, client *http.Client, name string) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // read to its end, or not worth it
 	who, err := io.ReadAll(answer.Body)
 	if err == nil && string(who) != ordinalOf(name) {
 		return fmt.Errorf("%w: %s at %s says it is %q", history.ErrWrong, name, addresses[0], who)

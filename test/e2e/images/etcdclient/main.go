@@ -63,7 +63,7 @@ func run(ctx context.Context, endpoints, names []string, workers int) error {
 	if err != nil {
 		return err
 	}
-	defer etcd.Close()
+	defer func() { _ = etcd.Close() }() // nothing is on its way any more
 	c := &client{etcd: etcd, state: history.State{Names: map[string]*history.Name{}}}
 	for _, n := range names {
 		c.state.Names[n] = &history.Name{}
@@ -211,7 +211,7 @@ func (c *client) ask(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer etcd.Close()
+	defer func() { _ = etcd.Close() }() // nothing is on its way any more
 	members, err := etcd.MemberList(ctx, clientv3.WithSerializable())
 	if err != nil {
 		return err
