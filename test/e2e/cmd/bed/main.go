@@ -1,8 +1,10 @@
 // Command bed makes the two kind clusters of the end-to-end tests for people, and
 // takes them away.
 //
-//	bed up     make them, and print the KUBECONFIG to set
-//	bed down   take them away
+//	bed up         make them, and print the KUBECONFIG to set
+//	bed down       take them away
+//	bed image      print the name of kind's own node image
+//	bed programs   build the programs of a control plane, and print their folder
 package main
 
 import (
@@ -16,6 +18,7 @@ import (
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/kind/pkg/apis/config/defaults"
 
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/e2e/bed"
@@ -33,7 +36,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) != 1 {
-		return errors.New("say up or down")
+		return errors.New("say up, down, image or programs")
 	}
 	cache, err := cluster.CacheDir()
 	if err != nil {
@@ -50,6 +53,13 @@ func run(ctx context.Context, args []string) error {
 		return nil
 	case "down":
 		return bed.Down(dir)
+	case "image":
+		fmt.Println(defaults.Image)
+		return nil
+	case "programs":
+		path, err := cluster.Build(ctx)
+		fmt.Println(path)
+		return err
 	}
-	return fmt.Errorf("unknown argument %q: say up or down", args[0])
+	return fmt.Errorf("unknown argument %q: say up, down, image or programs", args[0])
 }
