@@ -39,8 +39,8 @@ clusters: ## Start two local clusters, east and west, and print their kubeconfig
 clusters-down: ## Stop them
 	go run ./test/cluster/cmd/clusters down
 
-e2e: ## Run the end-to-end tests on two kind clusters (needs Docker; KIND_NODE_IMAGE for another node image)
-	cd test/e2e && go test -tags e2e -p 1 -count=1 -timeout 60m -v ./...
+e2e: ## Run the end-to-end tests on two kind clusters (needs Docker; RESULTS=FILE keeps what it measured)
+	cd test/e2e && E2E_RESULTS=$(abspath $(RESULTS)) go test -tags e2e -p 1 -count=1 -timeout 60m -v ./...
 
 smoke: ## Run the fastest of them: one move between the clusters
 	cd test/e2e && go test -tags e2e -count=1 -timeout 20m -run TestSmoke -v .

@@ -100,7 +100,6 @@ func TestAPodThatNeverBecomesReadyIsHeldAndWalkedBack(t *testing.T) {
 	s.create(t, append(s.around(false, 8080), set)...)
 	s.available(t, s.places()[0])
 	s.acquainted(t)
-	before := s.states(t.Context())
 	watch := s.listen(t.Context())
 	began := time.Now()
 	file := s.plan(t)
@@ -110,10 +109,10 @@ func TestAPodThatNeverBecomesReadyIsHeldAndWalkedBack(t *testing.T) {
 	}
 	whenFailed(t, out)
 	whenFailed(t, s.run(t, 0, "abort", "web", "--yes"))
-	gap, wrong := watch()
+	heard := watch()
 	s.available(t, s.places()[0])
-	r := row{scenario: "data, never ready: held, walked back", ordinals: int(s.replicas), d: 1, wall: time.Since(began), gap: gap}
-	s.judge(t, &r, before, wrong)
+	r := row{scenario: "data, never ready: held, walked back", ordinals: int(s.replicas), d: 1, wall: time.Since(began), gap: heard.gap}
+	s.judge(t, &r, heard)
 	var left appsv1.StatefulSetList
 	if err := s.to.Client.List(t.Context(), &left, client.InNamespace(s.destination)); err != nil || len(left.Items) > 0 {
 		t.Errorf("sets of the destination after the walk back: %v, %v", left.Items, err)
@@ -127,15 +126,14 @@ func (s scene) moveData(t *testing.T, name string, set *appsv1.StatefulSet, need
 	s.create(t, append(append(s.around(false, 8080), needs...), set)...)
 	s.available(t, s.places()[0])
 	s.acquainted(t)
-	before := s.states(t.Context())
 	watch := s.listen(t.Context())
 	report, r := s.move(t, nil)
-	gap, wrong := watch()
-	r.scenario, r.gap = name, gap
+	heard := watch()
+	r.scenario, r.gap = name, heard.gap
 	if report.MaxUnavailable > s.d {
 		t.Errorf("witness: %d ordinals were down at once", report.MaxUnavailable)
 	}
-	s.judge(t, &r, before, wrong)
+	s.judge(t, &r, heard)
 	s.run(t, 0, "finalize", s.set, "--yes")
 	err := s.from.Client.Get(t.Context(), client.ObjectKey{Namespace: s.source, Name: s.set}, &appsv1.StatefulSet{})
 	if !apierrors.IsNotFound(err) {
@@ -146,22 +144,19 @@ func (s scene) moveData(t *testing.T, name string, set *appsv1.StatefulSet, need
 	return report
 }
 
-// judge compares what the members know now with what they knew before.
-func (s scene) judge(t *testing.T, r *row, before map[string]memberState, wrong []string) {
+// judge compares what the members know now with what was heard of them.
+func (s scene) judge(t *testing.T, r *row, heard heard) {
 	t.Helper()
 	after := s.states(t.Context())
 	for pod, state := range after {
-		for dir, n := range state.Records {
+		heard.take(pod, state)
+		for _, n := range state.Records {
 			r.acknowledged += n
-			if was := before[pod].Records[dir]; n < was || was == 0 {
-				t.Errorf("%s %s: %d records, and %d before the move", pod, dir, n, was)
-				r.lost += was - n
-			}
 		}
-		wrong = append(wrong, state.Wrong...)
 	}
-	for _, v := range unique(wrong...) {
-		t.Error(v)
+	r.lost = heard.lost
+	for w := range heard.wrong {
+		t.Error(w)
 	}
 	if len(after) != int(s.replicas) {
 		t.Errorf("%d members answer, expected %d", len(after), s.replicas)
@@ -220,26 +215,47 @@ func (s scene) states(ctx context.Context) map[string]memberState {
 	return out
 }
 
+// heard is what the members have said over a time.
+type heard struct {
+	from    string // the namespace of the old names
+	records map[string]map[string]int
+	wrong   map[string]bool
+	lost    int           // records that were there once
+	gap     time.Duration // the longest between two answers for one old name
+}
+
+func (h *heard) take(pod string, state memberState) {
+	if h.records[pod] == nil {
+		h.records[pod] = map[string]int{}
+	}
+	for dir, n := range state.Records {
+		if was := h.records[pod][dir]; n < was {
+			h.lost += was - n
+			h.wrong[fmt.Sprintf("%s %s: %d records, and %d were there once", pod, dir, n, was)] = true
+		}
+		h.records[pod][dir] = n
+	}
+	for _, w := range state.Wrong {
+		h.wrong[w] = true
+	}
+	for name, n := range state.Names {
+		if strings.Contains(name, "."+h.from+".svc") {
+			h.gap = max(h.gap, n.Gap)
+		}
+	}
+}
+
 // listen asks the members again and again, since what they know of names is lost
-// when they restart. The function it returns ends that, and gives the longest
-// gap between two answers for one old name and everything that was wrong.
-func (s scene) listen(ctx context.Context) func() (time.Duration, []string) {
+// when they restart. The function it returns ends that.
+func (s scene) listen(ctx context.Context) func() heard {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	var gap time.Duration
-	wrong := map[string]bool{}
+	h := heard{from: s.source, records: map[string]map[string]int{}, wrong: map[string]bool{}}
 	go func() {
 		defer close(ended)
 		for tick := time.NewTicker(500 * time.Millisecond); ; {
-			for _, state := range s.states(ctx) {
-				for _, w := range state.Wrong {
-					wrong[w] = true
-				}
-				for name, n := range state.Names {
-					if strings.Contains(name, "."+s.source+".svc") {
-						gap = max(gap, n.Gap)
-					}
-				}
+			for pod, state := range s.states(ctx) {
+				h.take(pod, state)
 			}
 			select {
 			case <-ctx.Done():
@@ -248,13 +264,9 @@ func (s scene) listen(ctx context.Context) func() (time.Duration, []string) {
 			}
 		}
 	}()
-	return func() (time.Duration, []string) {
+	return func() heard {
 		cancel()
 		<-ended
-		var all []string
-		for w := range wrong {
-			all = append(all, w)
-		}
-		return gap, all
+		return h
 	}
 }

@@ -110,7 +110,7 @@ func (s scene) moveEtcd(t *testing.T, faults []fault, kills ...int32) {
 		o := s.replicas - 1 - i
 		span := report.Spans[o]
 		gap := history.Gap(calls, span.SourceDeleting, span.DestinationReady)
-		fmt.Printf("  %s-%d: %.1f s without the member, longest %.2f s without an answer to the client\n", s.set, o, report.Down[o].Seconds(), gap.Seconds())
+		r.note("%s-%d: %.1f s without the member, longest %.2f s without an answer to the client meanwhile", s.set, o, report.Down[o].Seconds(), gap.Seconds())
 		r.gap = max(r.gap, gap)
 	}
 	if len(state.Lost) > 0 {
@@ -190,19 +190,19 @@ func (s scene) rightNames(t *testing.T, p place) {
 }
 
 // crash kills the process of a member that is still on the source.
-func (s scene) crash(ordinal int32) func(*testing.T) {
-	return func(t *testing.T) {
+func (s scene) crash(ordinal int32) func(*testing.T) string {
+	return func(t *testing.T) string {
 		t.Helper()
 		name := fmt.Sprintf("%s-%d", s.set, ordinal)
 		var pod corev1.Pod
 		if err := s.from.Client.Get(t.Context(), client.ObjectKey{Namespace: s.source, Name: name}, &pod); err != nil {
 			t.Errorf("crash: %v", err)
-			return
+			return ""
 		}
 		nodes, err := clusters(t).Nodes(s.from)
 		if err != nil {
 			t.Errorf("crash: %v", err)
-			return
+			return ""
 		}
 		for _, n := range nodes {
 			if n.String() == pod.Spec.NodeName {
@@ -211,20 +211,18 @@ func (s scene) crash(ordinal int32) func(*testing.T) {
 				}
 			}
 		}
+		return name + ": its process was killed on the source"
 	}
 }
 
 // drain evicts the set's pods from a node, as kubectl drain does, and lets the node
 // have pods again in the end.
-func (s scene) drain(node string) func(*testing.T) {
-	return func(t *testing.T) {
+func (s scene) drain(node string) func(*testing.T) string {
+	return func(t *testing.T) string {
 		t.Helper()
-		cordon := func(yes bool) error {
-			return s.from.Client.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, yes)))
-		}
-		if err := cordon(true); err != nil {
+		if err := s.cordon(t, node, true); err != nil {
 			t.Errorf("drain: %v", err)
-			return
+			return ""
 		}
 		var evicted, refused int
 		err := wait.PollUntilContextTimeout(t.Context(), time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -249,9 +247,15 @@ func (s scene) drain(node string) func(*testing.T) {
 			}
 			return left == 0, nil
 		})
-		if err = errors.Join(err, cordon(false)); err != nil || evicted == 0 {
+		if err = errors.Join(err, s.cordon(t, node, false)); err != nil || evicted == 0 {
 			t.Errorf("drain of %s: %d evicted: %v", node, evicted, err)
 		}
-		fmt.Printf("  drain of %s: %d evictions, %d refused for now\n", node, evicted, refused)
+		return fmt.Sprintf("drain of %s: %d evictions, and %d that were refused and asked for again", node, evicted, refused)
 	}
+}
+
+func (s scene) cordon(t *testing.T, node string, yes bool) error {
+	t.Helper()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, yes))
+	return s.from.Client.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch)
 }

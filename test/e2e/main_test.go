@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +42,14 @@ type row struct {
 	gap          time.Duration // longest that a client was without an answer
 	acknowledged int           // writes, every one of which was looked for
 	lost         int
+	notes        []string // a line for each ordinal, or fault
+}
+
+// note keeps a line, and prints it.
+func (r *row) note(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	fmt.Println("  " + line)
+	r.notes = append(r.notes, line)
 }
 
 func TestMain(m *testing.M) {
@@ -68,12 +77,36 @@ func run(m *testing.M) (code int, err error) {
 		}
 	}()
 	code = m.Run()
-	table := summary()
-	fmt.Print(table)
-	if file := os.Getenv("E2E_RESULTS"); file != "" && code == 0 {
-		err = os.WriteFile(file, []byte(table), 0o644)
+	fmt.Print(summary())
+	if file := os.Getenv("E2E_RESULTS"); file != "" && code == 0 && len(suite.rows) > 0 {
+		err = report(file)
 	}
 	return code, err
+}
+
+// report writes what is kept of a run.
+func report(file string) error {
+	commit, err := command("../..", "git", "describe", "--always", "--dirty")
+	if err != nil {
+		return err
+	}
+	version, err := suite.bed.East.Set.Discovery().ServerVersion()
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# What the end-to-end tests measured\n\n`make e2e RESULTS=docs/results/e2e.md`, at commit %s, Kubernetes %s, %d cores, %s.\n\n", strings.TrimSpace(commit), version.GitVersion, runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
+	b.WriteString("```\n" + summary() + "```\n\n")
+	b.WriteString("LONGEST DOWN is the longest time for which an ordinal was ready on neither side; faults that the tests made are in it.\n" +
+		"CLIENT GAP is, for etcd, the longest time without an answer to any call of the client, and for the data\n" +
+		"application the longest time without an answer under one member's name. ACKNOWLEDGED are writes of the client, or\n" +
+		"records on the volumes, all of which were looked for in the end; the histories of etcd's clients are linearizable.\n")
+	for _, r := range suite.rows {
+		if len(r.notes) > 0 {
+			fmt.Fprintf(&b, "\n## %s\n\n```\n%s\n```\n", r.scenario, strings.Join(r.notes, "\n"))
+		}
+	}
+	return os.WriteFile(file, []byte(b.String()), 0o644)
 }
 
 // clusters are made with the first test that needs them.

@@ -94,6 +94,7 @@ func (s scene) flags() []string {
 
 // stsmigrate is a command that waits to be started.
 func (s scene) stsmigrate(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), suite.binary, append(args, s.flags()...)...)
 	cmd.Env = []string{"HOME=" + t.TempDir()}
 	var out bytes.Buffer
@@ -125,7 +126,7 @@ func (s scene) plan(t *testing.T) string {
 // destination.
 type fault struct {
 	at   int32
-	what func(*testing.T)
+	what func(*testing.T) string // what to note of it
 }
 
 // move carries the set to the destination, with faults, and says how it went. The
@@ -138,10 +139,11 @@ func (s scene) move(t *testing.T, faults []fault, kills ...int32) (*witness.Repo
 		t.Fatal(err)
 	}
 	var happening sync.WaitGroup
-	for _, f := range faults {
+	happened := make([]string, len(faults))
+	for i, f := range faults {
 		happening.Go(func() {
 			if s.reached(t.Context(), t, f.at) {
-				f.what(t)
+				happened[i] = f.what(t)
 			}
 		})
 	}
@@ -153,6 +155,9 @@ func (s scene) move(t *testing.T, faults []fault, kills ...int32) (*witness.Repo
 	r := row{ordinals: int(s.replicas), d: s.d, wall: time.Since(began)}
 	whenFailed(t, out)
 	happening.Wait()
+	for _, line := range happened {
+		r.note("%s", line)
+	}
 	report := w.Stop()
 	for _, v := range report.Violations {
 		t.Errorf("witness: %s", v)
@@ -184,7 +189,9 @@ func (s scene) killed(t *testing.T, at int32, args ...string) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Error(err)
 		}
-		<-ended
+		if err := <-ended; err == nil {
+			t.Errorf("stsmigrate %s had ended before it was killed", strings.Join(args, " "))
+		}
 	}
 }
 
@@ -204,6 +211,7 @@ func (s scene) reached(ctx context.Context, t *testing.T, ordinals int32) bool {
 
 // whenFailed shows a text only if the test fails: it is long.
 func whenFailed(t *testing.T, text string) {
+	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(text)

@@ -211,7 +211,9 @@ func TestTimesEachOrdinalOnce(t *testing.T) {
 
 func TestTheLongestTimeDownCountsWhateverTheReason(t *testing.T) {
 	r := story()
-	at := func(second int64, gone bool, o runtime.Object) { r.take(event{object: o, at: time.Unix(second, 0), gone: gone}) }
+	at := func(second int64, gone bool, o runtime.Object) {
+		r.take(event{object: o, at: time.Unix(second, 0), gone: gone})
+	}
 	unready := pod(east, 1)
 	unready.Status.Conditions = nil
 	at(10, false, unready) // a crash

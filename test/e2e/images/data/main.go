@@ -79,6 +79,7 @@ func (m *member) run(ctx context.Context, peers []string) error {
 		}
 	}
 	m.state.Wrong = m.readWrong()
+	m.compare()
 	server := &http.Server{Addr: ":8080", Handler: m.routes(), ReadHeaderTimeout: time.Second}
 	go func() {
 		<-ctx.Done()
@@ -134,6 +135,16 @@ func (m *member) open(dir string) error {
 	n, err := check(f)
 	m.state.Records[dir] = n
 	return err
+}
+
+// compare wants the same number of records on all volumes, which get them in turn: one
+// that was put back to an earlier state has fewer.
+func (m *member) compare() {
+	for _, dir := range m.dirs {
+		if n, first := m.state.Records[dir], m.state.Records[m.dirs[0]]; n > first || n < first-1 {
+			m.wrong(fmt.Sprintf("%s has %d records, and %s has %d", dir, n, m.dirs[0], first))
+		}
+	}
 }
 
 // check reads all records and leaves the file at its end. A last line that was cut

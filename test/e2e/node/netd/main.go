@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -44,7 +45,9 @@ const (
 )
 
 func main() {
-	if err := run(context.Background(), os.Getenv("NODE_NAME")); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Getenv("NODE_NAME")); err != nil {
 		fmt.Fprintln(os.Stderr, "netd:", err)
 		os.Exit(1)
 	}
@@ -85,6 +88,8 @@ func run(ctx context.Context, self string) error {
 		select {
 		case <-bell:
 		case <-again.C:
+		case <-ctx.Done():
+			return nil
 		}
 	}
 }
