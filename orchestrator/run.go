@@ -68,7 +68,11 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 			if r.expired {
 				return e.Hold(ctx, p.Step, fmt.Sprintf("%s (waited %s, --step-timeout; `resume` waits again, `abort` walks back)", p.Reason, o.StepTimeout))
 			}
-		case Wrote, Advanced:
+		case Advanced:
+			if p.Step.Op == plans.Relax {
+				r.yield(ctx, p.Step)
+			}
+		case Wrote:
 		}
 	}
 }

@@ -225,7 +225,7 @@ func (s scene) drain(node string) func(*testing.T) string {
 			return ""
 		}
 		var evicted, refused int
-		err := wait.PollUntilContextTimeout(t.Context(), time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(t.Context(), 5*time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 			var left int
 			for _, pod := range s.pods(ctx) {
 				if pod.Spec.NodeName != node || pod.Namespace != s.source {
