@@ -76,25 +76,15 @@ func (e *Engine) drained(ctx context.Context, done plans.Step) (string, error) {
 	w := world{plan: e.plan, on: e.glance.glancing(e.plan, e.on)}
 	var out []string
 	for _, side := range []plans.Side{done.From, done.To()} {
-		cordoned, err := w.cordoned(ctx, side)
-		if err != nil || len(cordoned) == 0 {
-			if err != nil {
-				return "", err
-			}
-			continue
-		}
-		set, err := w.set(ctx, side)
-		if err != nil || set == nil {
-			return "", err
-		}
-		pods, err := w.pods(ctx, side, set)
+		exposed, err := w.onCordoned(ctx, side)
 		if err != nil {
 			return "", err
 		}
-		for name, pod := range pods {
-			if cordoned[pod.Spec.NodeName] && (name != e.plan.Pod(next.Ordinal) || side != next.From) {
-				out = append(out, fmt.Sprintf("%s (node %s)", name, pod.Spec.NodeName))
-			}
+		if side == next.From {
+			delete(exposed, e.plan.Pod(next.Ordinal))
+		}
+		for pod, node := range exposed {
+			out = append(out, fmt.Sprintf("%s (node %s)", pod, node))
 		}
 	}
 	if len(out) == 0 {
@@ -102,6 +92,26 @@ func (e *Engine) drained(ctx context.Context, done plans.Step) (string, error) {
 	}
 	slices.Sort(out)
 	return fmt.Sprintf("nodes are being drained: the budgets stay open for %s, the next ordinal waits up to %s", strings.Join(out, ", "), courtesy), nil
+}
+
+// onCordoned gives the pods of a side's set that are on cordoned nodes, and these.
+func (w world) onCordoned(ctx context.Context, side plans.Side) (map[string]string, error) {
+	cordoned, err := w.cordoned(ctx, side)
+	if err != nil || len(cordoned) == 0 {
+		return nil, err
+	}
+	set, err := w.set(ctx, side)
+	if err != nil || set == nil {
+		return nil, err
+	}
+	pods, err := w.pods(ctx, side, set)
+	out := map[string]string{}
+	for name, pod := range pods {
+		if cordoned[pod.Spec.NodeName] {
+			out[name] = pod.Spec.NodeName
+		}
+	}
+	return out, err
 }
 
 // cordoned are the nodes of a side that take no more pods.
