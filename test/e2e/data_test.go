@@ -101,6 +101,7 @@ func TestAPodThatNeverBecomesReadyIsHeldAndWalkedBack(t *testing.T) {
 	s.available(t, s.places()[0])
 	s.acquainted(t)
 	watch := s.listen(t.Context())
+	w := s.witness(t)
 	began := time.Now()
 	file := s.plan(t)
 	out := s.run(t, 4, "apply", file, "--yes", "--step-timeout", "10s")
@@ -112,6 +113,7 @@ func TestAPodThatNeverBecomesReadyIsHeldAndWalkedBack(t *testing.T) {
 	heard := watch()
 	s.available(t, s.places()[0])
 	r := row{scenario: "data, never ready: held, walked back", ordinals: int(s.replicas), d: 1, wall: time.Since(began), gap: heard.gap}
+	r.hear(t, w)
 	s.judge(t, &r, heard)
 	var left appsv1.StatefulSetList
 	if err := s.to.Client.List(t.Context(), &left, client.InNamespace(s.destination)); err != nil || len(left.Items) > 0 {

@@ -134,10 +134,7 @@ type fault struct {
 func (s scene) move(t *testing.T, faults []fault, kills ...int32) (*witness.Report, row) {
 	t.Helper()
 	file := s.plan(t)
-	w, err := witness.Watch(t.Context(), s.set, witness.Side{Config: s.from.Config, Namespace: s.source}, witness.Side{Config: s.to.Config, Namespace: s.destination})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := s.witness(t)
 	var happening sync.WaitGroup
 	happened := make([]string, len(faults))
 	for i, f := range faults {
@@ -158,6 +155,24 @@ func (s scene) move(t *testing.T, faults []fault, kills ...int32) (*witness.Repo
 	for _, line := range happened {
 		r.note("%s", line)
 	}
+	report := r.hear(t, w)
+	s.available(t, s.places()[1])
+	return report, r
+}
+
+// witness watches the set from now on.
+func (s scene) witness(t *testing.T) *witness.Witness {
+	t.Helper()
+	w, err := witness.Watch(t.Context(), s.set, witness.Side{Config: s.from.Config, Namespace: s.source}, witness.Side{Config: s.to.Config, Namespace: s.destination})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// hear ends a witness and takes down what it saw.
+func (r *row) hear(t *testing.T, w *witness.Witness) *witness.Report {
+	t.Helper()
 	report := w.Stop()
 	for _, v := range report.Violations {
 		t.Errorf("witness: %s", v)
@@ -165,8 +180,7 @@ func (s scene) move(t *testing.T, faults []fault, kills ...int32) (*witness.Repo
 	for _, down := range report.Down {
 		r.down = max(r.down, down)
 	}
-	s.available(t, s.places()[1])
-	return report, r
+	return report
 }
 
 // killed starts stsmigrate and kills it once a number of ordinals is reached.
