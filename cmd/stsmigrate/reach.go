@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
@@ -69,10 +70,11 @@ func open(flags *genericclioptions.ConfigFlags) (*end, error) {
 			return nil, fmt.Errorf("kubeconfig %s has no context %q (it has: %s)", kubeconfig(flags), e.context, keys(raw.Contexts))
 		}
 	}
+	// Without any configuration the loader would try localhost.
+	if _, err := rest.InClusterConfig(); err != nil && clientcmdapi.IsConfigEmpty(&raw) && (flags.APIServer == nil || *flags.APIServer == "") {
+		return nil, fmt.Errorf("no kubeconfig found at %s: give --kubeconfig, or set KUBECONFIG", kubeconfig(flags))
+	}
 	if e.config, err = loader.ClientConfig(); err != nil {
-		if clientcmd.IsEmptyConfig(err) {
-			return nil, fmt.Errorf("no kubeconfig found at %s: give --kubeconfig, or set KUBECONFIG", kubeconfig(flags))
-		}
 		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig(flags), err)
 	}
 	if e.namespace, _, err = loader.Namespace(); err != nil {
