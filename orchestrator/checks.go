@@ -125,7 +125,7 @@ func nameFree(ctx context.Context, i inspection) ([]Finding, error) {
 // namespace to make a Service in, and no Service of somebody else's.
 func namesThere(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
-	if names := i.plan.Names; names.Mode != plans.NoNames && i.now.Names.Service != names.Service {
+	if names := i.plan.Names; names.Service != "" && i.now.Names.Service != names.Service {
 		out = append(out, Finding{
 			Object: fmt.Sprintf("Service %s/%s", i.plan.Source.Namespace, names.Service), Saw: "it is gone, or no longer headless",
 			Want: "the headless Service that gives the pods their names", Remedy: "bring it back, or make a new plan with --names none",

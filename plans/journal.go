@@ -186,6 +186,7 @@ func (j *Journal) Depart(p *Plan, c Course) {
 	j.Leg = Leg{Course: c, First: j.Begun + 1, Lowest: lowest}
 	j.Done = j.Begun
 	j.Outcome, j.Held, j.Paused = "", "", false
+	j.KeepNames = j.KeepNames && c == Clean // what was walked back has no names to keep
 }
 
 // lowest is the lowest ordinal that a Move may have touched: the one under way,

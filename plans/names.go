@@ -21,7 +21,8 @@ const (
 // Names is how the pods are found during the migration.
 type Names struct {
 	Mode NameMode `json:"mode"`
-	// Service is the governing Service of the set (rule ID-5), headless.
+	// Service is the governing Service of the set (rule ID-5), headless; empty where
+	// names are left alone.
 	Service string `json:"service,omitempty"`
 	// SourceID and DestinationID are what the clusters call themselves in the names
 	// of MCS, where they say it (KEP-2149).

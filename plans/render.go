@@ -33,7 +33,7 @@ func Render(p *Plan) string {
 	for o := p.End() - 1; o >= p.Start; o-- {
 		fmt.Fprintf(&b, "%-8d %-10s %-12s %s\n", o, p.Slice(Source, o, false), p.Slice(Destination, o, true), p.story(o))
 	}
-	if p.Names.Mode != NoNames {
+	if p.Names.Service != "" {
 		b.WriteString("\n" + RenderNames(p))
 	}
 	b.WriteString("\nAfter the last: everything stays as it is until `finalize` (cleans the source up) or `abort` (walks back).\n")
@@ -56,7 +56,7 @@ func renderBudget(b *strings.Builder, p *Plan) {
 // RenderNames is the table of the names under which each pod is found, on both
 // sides, from the first step to the last.
 func RenderNames(p *Plan) string {
-	if p.Names.Mode == NoNames {
+	if p.Names.Service == "" {
 		return "Names are left alone: each side finds its own pods only.\n"
 	}
 	var b strings.Builder

@@ -96,6 +96,20 @@ func TestDepartureBeginsWithTheOrdinalUnderWay(t *testing.T) {
 	}
 }
 
+// A wish that came with a finalize that did not begin must not outlive a walk back: the
+// record could not make room for another plan.
+func TestOnlyACleanCarriesTheWishToKeepNames(t *testing.T) {
+	for course, want := range map[Course]bool{Clean: true, Return: false} {
+		p := three()
+		j := NewJournal(p)
+		j.KeepNames = true
+		j.Depart(p, course)
+		if j.KeepNames != want {
+			t.Errorf("%s: names are kept: %v, expected %v", course, j.KeepNames, want)
+		}
+	}
+}
+
 func TestOldValuesAreSavedOnce(t *testing.T) {
 	p, j := three(), NewJournal(three())
 	first, _, _ := j.Next(p)

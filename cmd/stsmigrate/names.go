@@ -95,7 +95,7 @@ func (a *app) keepNames(ctx context.Context, t *target) error {
 	case err != nil:
 		return err
 	case len(t.plan.Directories()) == 0:
-		return fmt.Errorf("plan %s leaves names alone (--names none)", t.plan.Name)
+		return fmt.Errorf("plan %s leaves names alone (--names %s)", t.plan.Name, t.plan.Names.Mode)
 	case !j.KeepNames && (j.Ended() || j.Leg.Course == plans.Clean) || j.Outcome == plans.Aborted:
 		return fmt.Errorf("plan %s is finalized or walked back, or about to be: its names are gone", t.plan.Name)
 	}

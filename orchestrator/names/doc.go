@@ -1,5 +1,6 @@
 // Package names lets every pod of a set be found under its old and its new name
-// while the set is on two sides (plan mode bridge).
+// while the set is on two sides (plan mode bridge), or has the clusters' own
+// Multi-Cluster Services do it (plan mode mcs: Export).
 //
 // A headless Service lists the pods of its own namespace only. For the pods of the
 // other side, EndpointSlices of our own stand beside those of the control plane, in

@@ -50,12 +50,15 @@ func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[pl
 		if d.Lists == side {
 			continue
 		}
+		byName := map[string]*corev1.Pod{}
+		for _, pod := range pods[side] {
+			byName[pod.Name] = pod
+		}
 		for o := p.Start; o < p.End(); o++ {
-			i := slices.IndexFunc(pods[side], func(pod *corev1.Pod) bool { return pod.Name == p.Pod(o) })
-			if i < 0 {
+			pod := byName[p.Pod(o)]
+			if pod == nil {
 				continue
 			}
-			pod := pods[side][i]
 			for _, t := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 				address := addressOf(pod, t)
 				if address == "" || !findable(pod, service) {
