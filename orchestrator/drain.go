@@ -62,14 +62,14 @@ func (r *run) becalmed(ctx context.Context, limit <-chan time.Time) bool {
 	}
 }
 
-// drained says which pods of the set are on cordoned nodes, or "". The pod that leaves
-// next is not among them: its node is rid of it soon.
+// drained says which pods of the set are on cordoned nodes, or "". The pods that leave
+// next are not among them: their nodes are rid of them soon.
 func (e *Engine) drained(ctx context.Context, done plans.Step) (string, error) {
 	if len(e.plan.Claims) == 0 || e.journal == nil {
 		return "", nil // without claims there is no right to see nodes
 	}
 	next, more := e.plan.Step(e.journal.Leg, done.Seq+1)
-	if !more || next.Ordinal == plans.Whole {
+	if !more || !next.Moves() {
 		return "", nil // it was the last
 	}
 	e.glance.clear()
@@ -81,7 +81,9 @@ func (e *Engine) drained(ctx context.Context, done plans.Step) (string, error) {
 			return "", err
 		}
 		if side == next.From {
-			delete(exposed, e.plan.Pod(next.Ordinal))
+			for o := range next.Ordinals.All() {
+				delete(exposed, e.plan.Pod(o))
+			}
 		}
 		for pod, node := range exposed {
 			out = append(out, fmt.Sprintf("%s (node %s)", pod, node))

@@ -121,7 +121,7 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	switch {
 	case !more:
 		return e.finish(ctx)
-	case j.Paused && step.Boundary() && !began:
+	case (j.Paused || j.PauseDue(step)) && step.Boundary() && !began:
 		return e.pause(ctx, step)
 	}
 	sight, err := e.look(ctx, e.moment(j, step, began))
@@ -130,8 +130,11 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	}
 	switch sight.Standing {
 	case plans.After:
+		if sight.Undo.Flight != nil {
+			j.Flight = sight.Undo.Flight // a later reader may want to know; nothing rests on it
+		}
 		e.passed = step.Seq
-		return Progress{Kind: Advanced, Step: step}, nil
+		return Progress{Kind: Advanced, Step: step, Reason: sight.Reason}, nil
 	case plans.During:
 		return Progress{Kind: Waiting, Step: step, Reason: sight.Reason}, nil
 	case plans.Foreign:
@@ -205,7 +208,8 @@ func movedOn(step plans.Step) Progress {
 // pause ends the run before a step that has not begun. What has been passed is
 // recorded, since no next intent will carry it.
 func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
-	if e.journal.Done > e.recorded {
+	if e.journal.Done > e.recorded || !e.journal.Paused {
+		e.journal.Paused, e.journal.PauseAt = true, 0
 		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, asAnswer(err)
 		}
@@ -260,7 +264,7 @@ func (e *Engine) Hold(ctx context.Context, step plans.Step, reason string) (Prog
 }
 
 func (e *Engine) finish(ctx context.Context) (Progress, error) {
-	outcome := e.journal.Leg.Outcome()
+	outcome := e.journal.Leg.Outcome(e.plan)
 	if e.journal.Outcome != outcome {
 		e.journal.Outcome, e.journal.Held = outcome, ""
 		if err := e.save(ctx); err != nil {

@@ -181,7 +181,7 @@ func (w world) unready(ctx context.Context, m plans.Moment) (string, error) {
 	if kept == nil {
 		return fmt.Sprintf("StatefulSet %s does not exist; nothing of the source is deleted", w.plan.On(m.To())), nil
 	}
-	return w.unavailable(ctx, m.To(), kept, plans.Whole)
+	return w.unavailable(ctx, m.To(), kept, plans.Slice{})
 }
 
 func (w world) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// shrink takes the ordinal out of the range of the side that has it. BEFORE
+// shrink takes the wave out of the range of the side that has it. BEFORE
 // that, every other ordinal is available on one side or the other (S2), and what
 // will be needed to prove the pod gone is journaled.
 func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) {
@@ -25,15 +25,15 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		return orEmpty(stop), err
 	}
 	switch plans.SliceOf(set) {
-	case w.plan.Slice(m.From, m.Ordinal, false):
+	case w.plan.Slice(m.From, m.Ordinals, false):
 		if !m.Began && !m.Turned {
-			return w.strange(m.From, set, m.Ordinal), nil
+			return w.strange(m.From, set, m.Ordinals), nil
 		}
 		if set.Status.ObservedGeneration < set.Generation {
 			return plans.Wait(w.unsettled(m.From, set)), nil
 		}
 		return plans.Done(), nil
-	case w.plan.Slice(m.From, m.Ordinal, true):
+	case w.plan.Slice(m.From, m.Ordinals, true):
 		if written(m, set) {
 			// Done, and undone by somebody else. Vacate says so, also after a takeover.
 			return plans.Done(), nil
@@ -47,7 +47,7 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		}
 		return w.letGo(ctx, m, set)
 	default:
-		return w.strange(m.From, set, m.Ordinal), nil
+		return w.strange(m.From, set, m.Ordinals), nil
 	}
 }
 
@@ -56,12 +56,12 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 // be down as well (S7).
 func (w world) elsewhere(ctx context.Context, m plans.Moment) (*appsv1.StatefulSet, *plans.Sight, error) {
 	to, err := w.set(ctx, m.To())
-	if err != nil || to != nil && plans.SliceOf(to) == w.plan.Slice(m.To(), m.Ordinal, false) {
+	if err != nil || to != nil && plans.SliceOf(to) == w.plan.Slice(m.To(), m.Ordinals, false) {
 		return to, nil, err
 	}
 	s := plans.Stop(fmt.Sprintf("StatefulSet %s does not exist", w.plan.On(m.To())))
 	if to != nil {
-		s = w.strange(m.To(), to, m.Ordinal)
+		s = w.strange(m.To(), to, m.Ordinals)
 	}
 	return nil, &s, nil
 }
@@ -75,7 +75,7 @@ func (w world) othersUp(ctx context.Context, m plans.Moment, from, to *appsv1.St
 		if why := w.unsettled(s.side, s.set); why != "" {
 			return why, nil
 		}
-		if why, err := w.unavailable(ctx, s.side, s.set, m.Ordinal); err != nil || why != "" {
+		if why, err := w.unavailable(ctx, s.side, s.set, m.Ordinals); err != nil || why != "" {
 			return why, err
 		}
 	}
@@ -83,46 +83,50 @@ func (w world) othersUp(ctx context.Context, m plans.Moment, from, to *appsv1.St
 }
 
 func (w world) letGo(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet) (plans.Sight, error) {
-	flight := &plans.Flight{Ordinal: m.Ordinal, From: m.From}
-	pods, err := w.everyPod(ctx, m.From)
+	flight := &plans.Flight{Ordinals: m.Ordinals, From: m.From}
+	all, err := w.everyPod(ctx, m.From)
 	if err != nil {
 		return plans.Sight{}, err
 	}
-	if why := w.shared(pods, m); why != "" {
+	if why := w.shared(all, m); why != "" {
 		return plans.Wait(why), nil
 	}
-	vols, why, err := storage.Volumes(ctx, w.plan, w.on, m.From, m.Ordinal)
-	if err != nil {
-		return plans.Sight{}, err
-	}
-	if why != "" {
-		return plans.Stop(why), nil
-	}
-	flight.Volumes = vols
-	for _, pod := range pods {
-		if pod.Name == w.plan.Pod(m.Ordinal) {
-			flight.Pod, flight.Node = pod.UID, pod.Spec.NodeName
+	for o := range m.Ordinals.All() {
+		vols, why, err := storage.Volumes(ctx, w.plan, w.on, m.From, o)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if why != "" {
+			return plans.Stop(why), nil
+		}
+		flight.Volumes = append(flight.Volumes, vols...)
+		for _, pod := range all {
+			if pod.Name == w.plan.Pod(o) {
+				flight.Pods = append(flight.Pods, plans.Pod{Ordinal: o, UID: pod.UID, Node: pod.Spec.NodeName})
+			}
 		}
 	}
 	return w.resize(m, m.From, set, false, plans.Undo{Flight: flight}), nil
 }
 
-// shared gives the reason why the claims of the ordinal could not be released: a
-// pod that is not the set's mounts one. It is better waited for with the ordinal
-// up than with it down.
-func (w world) shared(pods []corev1.Pod, m plans.Moment) string {
-	others := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return p.Name == w.plan.Pod(m.Ordinal) })
-	for _, c := range w.plan.Claims {
-		claim := w.plan.ClaimName(c.Template, m.Ordinal)
-		if users := storage.Users(others, claim); users != "" {
-			return fmt.Sprintf("claim %s of %s is also mounted by pod %s; nothing is taken down until that pod is gone: wait for it or delete it", claim, w.plan.On(m.From), users)
+// shared gives the reason why the claims of the wave could not be released: a
+// pod that is not the set's mounts one. It is better waited for with the ordinals
+// up than with them down.
+func (w world) shared(all []corev1.Pod, m plans.Moment) string {
+	for o := range m.Ordinals.All() {
+		others := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.Name == w.plan.Pod(o) })
+		for _, c := range w.plan.Claims {
+			claim := w.plan.ClaimName(c.Template, o)
+			if users := storage.Users(others, claim); users != "" {
+				return fmt.Sprintf("claim %s of %s is also mounted by pod %s; nothing is taken down until that pod is gone: wait for it or delete it", claim, w.plan.On(m.From), users)
+			}
 		}
 	}
 	return ""
 }
 
-// grow puts the ordinal into the range of the side that takes over. BEFORE that,
-// the other side's range is without it and its pod is gone, both read live (S1).
+// grow puts the wave into the range of the side that takes over. BEFORE that,
+// the other side's range is without it and its pods are gone, both read live (S1).
 func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	if why, err := w.starting(ctx, m); err != nil || why != "" {
 		return plans.Wait(why), err
@@ -132,9 +136,9 @@ func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		return orEmpty(stop), err
 	}
 	switch plans.SliceOf(set) {
-	case w.plan.Slice(m.To(), m.Ordinal, false):
+	case w.plan.Slice(m.To(), m.Ordinals, false):
 		if written(m, set) {
-			return w.strange(m.To(), set, m.Ordinal), nil
+			return w.strange(m.To(), set, m.Ordinals), nil
 		}
 		if why, err := w.otherHas(ctx, m); err != nil || why != "" {
 			return plans.Stop(why), err
@@ -143,13 +147,13 @@ func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 			return plans.Stop(why), err
 		}
 		return w.resize(m, m.To(), set, true, plans.Undo{}), nil
-	case w.plan.Slice(m.To(), m.Ordinal, true):
+	case w.plan.Slice(m.To(), m.Ordinals, true):
 		if !m.Began && !m.Turned {
-			return w.strange(m.To(), set, m.Ordinal), nil
+			return w.strange(m.To(), set, m.Ordinals), nil
 		}
 		return w.arrived(ctx, m, set)
 	default:
-		return w.strange(m.To(), set, m.Ordinal), nil
+		return w.strange(m.To(), set, m.Ordinals), nil
 	}
 }
 
@@ -159,44 +163,59 @@ func (w world) starting(ctx context.Context, m plans.Moment) (string, error) {
 	if !m.Began {
 		return "", nil
 	}
-	pod, err := w.pod(ctx, m.To(), m.Ordinal)
-	if err != nil || pod == nil || pod.DeletionTimestamp != nil {
-		return "", err
+	for o := range m.Ordinals.All() {
+		pod, err := w.pod(ctx, m.To(), o)
+		if err != nil || pod == nil || pod.DeletionTimestamp != nil {
+			return "", err
+		}
+		owner, why := metav1.GetControllerOf(pod), ready(pod)
+		if owner == nil || owner.Name != w.plan.On(m.To()).Name {
+			return "", nil
+		}
+		if why != "" {
+			return fmt.Sprintf("pod %s of %s %s", pod.Name, w.plan.On(m.To()), why), nil
+		}
 	}
-	owner, why := metav1.GetControllerOf(pod), ready(pod)
-	if owner == nil || owner.Name != w.plan.On(m.To()).Name || why == "" {
-		return "", nil
-	}
-	return fmt.Sprintf("pod %s of %s %s", pod.Name, w.plan.On(m.To()), why), nil
+	return "", nil
 }
 
-// otherHas gives the reason why the ordinal is still, or again, on the side it
+// otherHas gives the reason why an ordinal is still, or again, on the side it
 // has left.
 func (w world) otherHas(ctx context.Context, m plans.Moment) (string, error) {
 	other, err := w.set(ctx, m.From)
 	if err != nil {
 		return "", err
 	}
-	if other != nil && plans.SliceOf(other).Has(m.Ordinal) {
-		return w.again(m.From, other, m.Ordinal), nil
+	if why := w.again(m.From, other, m.Ordinals); why != "" {
+		return why, nil
 	}
-	pod, err := w.pod(ctx, m.From, m.Ordinal)
-	if err != nil || pod == nil {
-		return "", err
+	for o := range m.Ordinals.All() {
+		pod, err := w.pod(ctx, m.From, o)
+		if err != nil {
+			return "", err
+		}
+		if pod != nil {
+			return fmt.Sprintf("pod %s of %s exists again; delete it", pod.Name, w.plan.On(m.From)), nil
+		}
 	}
-	return fmt.Sprintf("pod %s of %s exists again; delete it", pod.Name, w.plan.On(m.From)), nil
+	return "", nil
 }
 
-// empty gives the reason why the pod would not find its data: the set's controller
+// empty gives the reason why a pod would not find its data: the set's controller
 // makes a claim that is missing, and it is given a new and empty volume (S5).
 func (w world) empty(ctx context.Context, m plans.Moment) (string, error) {
-	vols, why, err := storage.Volumes(ctx, w.plan, w.on, m.To(), m.Ordinal)
-	if err != nil || why != "" || m.Flight == nil || m.Flight.Ordinal != m.Ordinal {
-		return why, err
-	}
-	for i, v := range m.Flight.Volumes {
-		if i >= len(vols) || vols[i].Name != v.Name || vols[i].Handle != v.Handle {
-			return fmt.Sprintf("claim %s of %s is not bound to volume %s", w.plan.ClaimName(v.Template, m.Ordinal), w.plan.On(m.To()), v.Name), nil
+	for o := range m.Ordinals.All() {
+		vols, why, err := storage.Volumes(ctx, w.plan, w.on, m.To(), o)
+		if err != nil || why != "" {
+			return why, err
+		}
+		if !m.InFlight() {
+			continue
+		}
+		for i, v := range m.Flight.Of(o) {
+			if i >= len(vols) || vols[i].Name != v.Name || vols[i].Handle != v.Handle {
+				return fmt.Sprintf("claim %s of %s is not bound to volume %s", w.plan.ClaimName(v.Template, o), w.plan.On(m.To()), v.Name), nil
+			}
 		}
 	}
 	return "", nil
@@ -210,13 +229,21 @@ func written(m plans.Moment, set *appsv1.StatefulSet) bool {
 	return ok && have == m.Stamp
 }
 
-// again reports an ordinal in the range that it was taken out of.
-func (w world) again(side plans.Side, set *appsv1.StatefulSet, ordinal int32) string {
-	return fmt.Sprintf("StatefulSet %s has ordinal %d in its range again (%s, written by %s); take it out", w.plan.On(side), ordinal, plans.SliceOf(set), writer(set, "spec", "replicas"))
+// again reports an ordinal of a wave in the range that it was taken out of, or "".
+func (w world) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) string {
+	if set == nil {
+		return ""
+	}
+	for o := range wave.All() {
+		if plans.SliceOf(set).Has(o) {
+			return fmt.Sprintf("StatefulSet %s has ordinal %d in its range again (%s, written by %s); take it out", w.plan.On(side), o, plans.SliceOf(set), writer(set, "spec", "replicas"))
+		}
+	}
+	return ""
 }
 
-// outside keeps a step away from an ordinal that the side which let go of it has
-// in its range again: its pod and its claims are not ours to touch then (S6). A
+// outside keeps a step away from ordinals that the side which let go of them has
+// in its range again: their pods and claims are not ours to touch then (S6). A
 // step that touches nothing is let be, unless it opens the gate, Vacate.
 func (w world) outside(look plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
@@ -228,41 +255,46 @@ func (w world) outside(look plans.Look) plans.Look {
 		if err != nil {
 			return plans.Sight{}, err
 		}
-		if set != nil && plans.SliceOf(set).Has(m.Ordinal) {
-			return plans.Stop(w.again(m.From, set, m.Ordinal)), nil
+		if why := w.again(m.From, set, m.Ordinals); why != "" {
+			return plans.Stop(why), nil
 		}
 		return s, nil
 	}
 }
 
-// arrived waits until the pod is available where it has arrived.
+// arrived waits until the pods are available where they have arrived.
 func (w world) arrived(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet) (plans.Sight, error) {
-	pod, err := w.pod(ctx, m.To(), m.Ordinal)
-	if err != nil {
-		return plans.Sight{}, err
-	}
-	name := w.plan.Pod(m.Ordinal)
-	if pod != nil && !metav1.IsControlledBy(pod, set) {
-		return plans.Stop(fmt.Sprintf("pod %s of %s does not belong to the set; delete it", name, w.plan.On(m.To()))), nil
-	}
-	if why := ready(pod); why != "" {
-		return plans.Wait(fmt.Sprintf("pod %s of %s %s", name, w.plan.On(m.To()), why)), nil
+	pods := map[int32]*corev1.Pod{}
+	for o := range m.Ordinals.All() {
+		pod, err := w.pod(ctx, m.To(), o)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if pod != nil && !metav1.IsControlledBy(pod, set) {
+			return plans.Stop(fmt.Sprintf("pod %s of %s does not belong to the set; delete it", pod.Name, w.plan.On(m.To()))), nil
+		}
+		if why := ready(pod); why != "" {
+			return plans.Wait(fmt.Sprintf("pod %s of %s %s", w.plan.Pod(o), w.plan.On(m.To()), why)), nil
+		}
+		pods[o] = pod
 	}
 	if set.Spec.MinReadySeconds > 0 {
 		if set.Status.ObservedGeneration < set.Generation || set.Status.AvailableReplicas < plans.SliceOf(set).Replicas {
-			return plans.Wait(fmt.Sprintf("pod %s of %s is Ready, waiting until it is available (minReadySeconds %d)", name, w.plan.On(m.To()), set.Spec.MinReadySeconds)), nil
+			return plans.Wait(fmt.Sprintf("%s of %s is Ready, waiting until it is available (minReadySeconds %d)", w.plan.Pods(m.Ordinals), w.plan.On(m.To()), set.Spec.MinReadySeconds)), nil
 		}
 	}
-	if why, err := names.Missing(ctx, w.plan, w.on, m.To(), pod, m.Ordinal); err != nil || why != "" {
-		return plans.Wait(why), err
+	for o := range m.Ordinals.All() {
+		if why, err := names.Missing(ctx, w.plan, w.on, m.To(), pods[o], o); err != nil || why != "" {
+			return plans.Wait(why), err
+		}
 	}
 	return plans.Done(), nil
 }
 
 // resize hands out the write that gives a side its range with or without the
-// ordinal: start and replicas in ONE request (S7).
+// wave: start and replicas in ONE request (S7).
 func (w world) resize(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, has bool, undo plans.Undo) plans.Sight {
-	slice := w.plan.Slice(side, m.Ordinal, has)
+	slice := w.plan.Slice(side, m.Ordinals, has)
 	next := set.DeepCopy()
 	next.Spec.Replicas = &slice.Replicas
 	if slice.Start != 0 || next.Spec.Ordinals != nil {
@@ -298,8 +330,8 @@ func (w world) guarded(ctx context.Context, m plans.Moment, side plans.Side) (*a
 }
 
 // strange reports a range that neither we nor the plan can explain (S12).
-func (w world) strange(side plans.Side, set *appsv1.StatefulSet, ordinal int32) plans.Sight {
-	have, with, without := plans.SliceOf(set), w.plan.Slice(side, ordinal, true), w.plan.Slice(side, ordinal, false)
+func (w world) strange(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) plans.Sight {
+	have, with, without := plans.SliceOf(set), w.plan.Slice(side, wave, true), w.plan.Slice(side, wave, false)
 	expected := with.String() + " or " + without.String()
 	switch have {
 	case with:

@@ -17,7 +17,7 @@ func TestAnOrdinalStaysUpWhileAnotherPodMountsItsClaim(t *testing.T) {
 		return p
 	}
 	w := world{plan: &plans.Plan{Source: plans.Ref{Namespace: "shop", Name: "web"}, Claims: []plans.ClaimMove{{Template: "data"}}}}
-	m := plans.Moment{Step: plans.Step{Op: plans.Shrink, Ordinal: 4, From: plans.Source}}
+	m := plans.Moment{Step: plans.Step{Op: plans.Shrink, Ordinals: plans.Slice{Start: 4, Replicas: 1}, From: plans.Source}}
 	own := mounting("web-4", "data-web-4")
 	for _, c := range []struct {
 		pods []corev1.Pod

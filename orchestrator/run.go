@@ -152,11 +152,11 @@ func permanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsUnauthorized(err)
 }
 
-// StepOf names the step of a progress for people: the pod and the word, or the
+// StepOf names the step of a progress for people: the pods and the word, or the
 // word alone.
 func (e *Engine) StepOf(s plans.Step) string {
-	if s.Ordinal == plans.Whole {
+	if s.Whole() {
 		return string(s.Op)
 	}
-	return e.plan.Pod(s.Ordinal) + " " + string(s.Op)
+	return e.plan.Pods(s.Ordinals) + " " + string(s.Op)
 }

@@ -86,18 +86,18 @@ func because(pod *corev1.Pod, t corev1.PodConditionType) string {
 	return ""
 }
 
-// unavailable gives the reason why some ordinal of a side, other than the one
-// that is moving, is not available, or "". Availability over time is the set
+// unavailable gives the reason why some ordinal of a side, other than those
+// that are moving, is not available, or "". Availability over time is the set
 // controller's word, since no clock of ours is compared with a node's.
-func (w world) unavailable(ctx context.Context, side plans.Side, set *appsv1.StatefulSet, moving int32) (string, error) {
+func (w world) unavailable(ctx context.Context, side plans.Side, set *appsv1.StatefulSet, moving plans.Slice) (string, error) {
 	pods, err := w.pods(ctx, side, set)
 	if err != nil {
 		return "", err
 	}
 	slice := plans.SliceOf(set)
 	expected := slice.Replicas
-	for o := slice.Start; o < slice.Start+slice.Replicas; o++ {
-		if o == moving {
+	for o := range slice.All() {
+		if moving.Has(o) {
 			expected--
 			continue
 		}

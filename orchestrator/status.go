@@ -33,7 +33,9 @@ type OrdinalView struct {
 	Source      string   `json:"source"`
 	Destination string   `json:"destination"`
 	Volumes     []string `json:"volumes,omitempty"`
-	Phase       string   `json:"phase"`
+	// Proof says how the pod and its volumes were last found to be free.
+	Proof string `json:"proof,omitempty"`
+	Phase string `json:"phase"`
 }
 
 // Status reads where a plan stands. It writes nothing. command makes a command
@@ -70,6 +72,8 @@ func (v *View) describe(p *plans.Plan, j *plans.Journal, command func(verb strin
 	}
 	switch {
 	case j.Ended() || v.Holder != "":
+	case j.Outcome == plans.Split:
+		v.Next = command("resume") + " moves the ordinals that are left; " + command("abort") + " walks back"
 	case j.Outcome == plans.Moved:
 		v.Next = command("finalize") + " cleans the source up; until then " + command("abort") + " walks back"
 	case j.Leg.Course == plans.Return:
@@ -129,10 +133,11 @@ func (v *View) ordinals(ctx context.Context, w world, j *plans.Journal, step pla
 			v.Unavailable++
 		}
 		row.Phase = phase(row, step, o)
-		if j.Flight != nil && j.Flight.Ordinal == o {
-			for _, vol := range j.Flight.Volumes {
+		if j.Flight != nil {
+			for _, vol := range j.Flight.Of(o) {
 				row.Volumes = append(row.Volumes, vol.Name)
 			}
+			row.Proof = j.Flight.Pod(o).Proof
 		}
 		v.Ordinals = append(v.Ordinals, row)
 	}
@@ -141,7 +146,7 @@ func (v *View) ordinals(ctx context.Context, w world, j *plans.Journal, step pla
 
 func phase(row OrdinalView, step plans.Step, o int32) string {
 	switch {
-	case step.Ordinal == o && step.Op != plans.Hold && step.Op != plans.Settle:
+	case step.Moves() && step.Ordinals.Has(o):
 		return string(step.Op)
 	case row.Destination != "-":
 		return "moved"

@@ -113,7 +113,7 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, erro
 	return out, nil
 }
 
-// inFlight lists the claims and volumes of the ordinal under way on one side.
+// inFlight lists the claims and volumes of the wave under way on one side.
 func (e *Engine) inFlight(f *plans.Flight, side plans.Side) []exposed {
 	var out []exposed
 	for _, v := range f.Volumes {
@@ -122,7 +122,7 @@ func (e *Engine) inFlight(f *plans.Flight, side plans.Side) []exposed {
 			known = holds(v.Handle)
 		}
 		out = append(out,
-			exposed{side, &corev1.PersistentVolumeClaim{ObjectMeta: named(e.plan.On(side).Namespace, e.plan.ClaimName(v.Template, f.Ordinal))}, oneOf([]types.UID{v.Claim})},
+			exposed{side, &corev1.PersistentVolumeClaim{ObjectMeta: named(e.plan.On(side).Namespace, e.plan.ClaimName(v.Template, v.Ordinal))}, oneOf([]types.UID{v.Claim})},
 			exposed{side, &corev1.PersistentVolume{ObjectMeta: named("", v.Name)}, known})
 	}
 	return out
@@ -152,8 +152,11 @@ func holds(handle string) func(client.Object) bool {
 func (e *Engine) touched(j *plans.Journal) []int32 {
 	out := slices.Clone(j.Touched)
 	for seq := j.Done + 1; seq <= j.Begun; seq++ {
-		if s, ok := e.plan.Step(j.Leg, seq); ok && s.Ordinal != plans.Whole && !slices.Contains(out, s.Ordinal) {
-			out = append(out, s.Ordinal)
+		s, _ := e.plan.Step(j.Leg, seq)
+		for o := range s.Ordinals.All() {
+			if !slices.Contains(out, o) {
+				out = append(out, o)
+			}
 		}
 	}
 	return out

@@ -33,7 +33,7 @@ func Restore(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	return keeper{plan: p, on: on}.restore
 }
 
-// tighten takes the unit of the ordinal that is about to be down out of both
+// tighten takes the units of the ordinals that are about to be down out of both
 // budgets. After: the disruption controller has seen it, and no eviction that
 // it granted earlier is still to come (it may take two minutes to arrive).
 func (k keeper) tighten(ctx context.Context, m plans.Moment) (plans.Sight, error) {
@@ -42,7 +42,7 @@ func (k keeper) tighten(ctx context.Context, m plans.Moment) (plans.Sight, error
 			return plans.Wait(why), err
 		}
 	}
-	s, found, err := k.bring(ctx, m, k.plan.MaxUnavailable-k.plan.Window, true)
+	s, found, err := k.bring(ctx, m, k.plan.MaxUnavailable-m.Ordinals.Replicas, true)
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
@@ -61,23 +61,30 @@ func (k keeper) tighten(ctx context.Context, m plans.Moment) (plans.Sight, error
 func (k keeper) leaving(ctx context.Context, m plans.Moment) (string, error) {
 	ref := k.plan.On(m.To())
 	var set appsv1.StatefulSet
-	var pod corev1.Pod
-	for _, read := range []struct {
-		name string
-		into client.Object
-	}{{ref.Name, &set}, {k.plan.Pod(m.Ordinal), &pod}} {
-		err := k.on[m.To()].Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: read.name}, read.into)
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
+	there, err := k.get(ctx, m.To(), ref.Name, &set)
+	if err != nil || !there {
+		return "", err
+	}
+	for o := range m.Ordinals.All() {
+		var pod corev1.Pod
+		there, err := k.get(ctx, m.To(), k.plan.Pod(o), &pod)
 		if err != nil {
-			return "", fmt.Errorf("reading %s of %s: %w", read.name, ref, err)
+			return "", err
+		}
+		if there && pod.DeletionTimestamp == nil && !plans.SliceOf(&set).Has(o) {
+			return fmt.Sprintf("pod %s of %s: waiting for the StatefulSet controller to delete it, as it was told before the plan was turned round", pod.Name, ref), nil
 		}
 	}
-	if plans.SliceOf(&set).Has(m.Ordinal) || pod.DeletionTimestamp != nil {
-		return "", nil
+	return "", nil
+}
+
+// get reads an object of a side's namespace and says whether it is there.
+func (k keeper) get(ctx context.Context, side plans.Side, name string, into client.Object) (bool, error) {
+	err := k.on[side].Get(ctx, client.ObjectKey{Namespace: k.plan.On(side).Namespace, Name: name}, into)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("reading %s of %s: %w", name, k.plan.On(side), err)
 	}
-	return fmt.Sprintf("pod %s of %s: waiting for the StatefulSet controller to delete it, as it was told before the plan was turned round", pod.Name, ref), nil
+	return err == nil, nil
 }
 
 // relax divides the whole budget over the new split.
@@ -88,7 +95,7 @@ func (k keeper) relax(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 
 // bring brings both budgets to an allowance. Those that fall are written first
 // and seen by the controller BEFORE one that rises is written (S3). before says
-// whether the ordinal is still on the side it leaves.
+// whether the ordinals are still on the side they leave.
 func (k keeper) bring(ctx context.Context, m plans.Moment, allowance int32, before bool) (plans.Sight, map[plans.Side]*policyv1.PodDisruptionBudget, error) {
 	found := map[plans.Side]*policyv1.PodDisruptionBudget{}
 	for _, side := range []plans.Side{plans.Source, plans.Destination} {
@@ -138,16 +145,16 @@ type want struct {
 }
 
 func (k keeper) wants(m plans.Moment, allowance int32, before bool) map[plans.Side]want {
-	// The ordinal in flight belongs to neither share.
+	// The ordinals in flight belong to neither share.
 	has := map[plans.Side]int32{}
 	for _, side := range []plans.Side{plans.Source, plans.Destination} {
-		has[side] = k.plan.Slice(side, m.Ordinal, !before && side == m.To()).Replicas
+		has[side] = k.plan.Slice(side, m.Ordinals, !before && side == m.To()).Replicas
 	}
 	share := map[plans.Side]int32{}
 	share[plans.Source], share[plans.Destination] = Split(allowance, has[plans.Source], has[plans.Destination])
 	from, to := want{pods: has[m.From]}, want{pods: has[m.To()]}
 	if before {
-		from.pods++
+		from.pods += m.Ordinals.Replicas
 	}
 	departing(&from.spec, from.pods, share[m.From])
 	arriving(&to.spec, share[m.To()])

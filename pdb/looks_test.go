@@ -58,7 +58,7 @@ func evicting(b *policyv1.PodDisruptionBudget) {
 
 func moment(op plans.Op) plans.Moment {
 	return plans.Moment{
-		Step:  plans.Step{Seq: 20, Op: op, Ordinal: 4, From: plans.Source},
+		Step:  plans.Step{Seq: 20, Op: op, Ordinals: plans.Slice{Start: 4, Replicas: 1}, From: plans.Source},
 		Stamp: plans.Stamp{Plan: "web-abc", Epoch: 1, Seq: 20},
 	}
 }

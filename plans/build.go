@@ -19,6 +19,7 @@ type Inputs struct {
 	// The one budget over the pods of each side; nil when there is none.
 	SourceBudget, DestinationBudget *policyv1.PodDisruptionBudget
 	MaxUnavailable                  int32
+	Window                          int32 // 0 means 1
 	Names                           Names
 }
 
@@ -45,7 +46,7 @@ func Build(in Inputs) (*Plan, error) {
 		APIVersion: APIVersion, Kind: PlanKind, Name: in.Name, ID: in.Name + "-" + in.ID,
 		Source: in.Source, Destination: in.Destination,
 		Start: slice.Start, Count: slice.Replicas,
-		MaxUnavailable: in.MaxUnavailable, Window: 1,
+		MaxUnavailable: in.MaxUnavailable, Window: max(in.Window, 1),
 		Dependencies: Dependencies(in.Set), Names: in.Names,
 	}
 	mode := Reimport
@@ -63,6 +64,13 @@ func Build(in Inputs) (*Plan, error) {
 	return p, p.seal()
 }
 
+// maxWindow bounds the journal, which knows the volumes of a whole wave.
+const maxWindow = 64
+
+func badWindow(w, d int32) error {
+	return fmt.Errorf("window %d: expected 1 to %d ordinals per wave, since all ordinals of a wave are unavailable together and at most %d may be", w, min(d, maxWindow), d)
+}
+
 func (in Inputs) refuse() error {
 	if in.Source.Cluster == in.Destination.Cluster && in.Source.Namespace == in.Destination.Namespace {
 		return fmt.Errorf("source and destination are both %s: give --to-namespace or --to-context; two sets of one name cannot be in one namespace", in.Source)
@@ -75,6 +83,9 @@ func (in Inputs) refuse() error {
 	}
 	if in.MaxUnavailable < 1 {
 		return errors.New("the budget is 0: at least one ordinal must be allowed to be unavailable")
+	}
+	if w := in.Window; w < 0 || w > in.MaxUnavailable || w > maxWindow {
+		return badWindow(w, in.MaxUnavailable)
 	}
 	return nil
 }

@@ -66,8 +66,8 @@ func (p *Plan) validate() error {
 		return fmt.Errorf("plan %s: ordinals [%d, %d) are not a range", p.Name, p.Start, p.End())
 	case p.MaxUnavailable < 1:
 		return fmt.Errorf("plan %s: maxUnavailable is %d, at least 1 is needed to move anything", p.Name, p.MaxUnavailable)
-	case p.Window != 1:
-		return fmt.Errorf("plan %s: window is %d, this version moves one ordinal at a time", p.Name, p.Window)
+	case p.Window < 1 || p.Window > p.MaxUnavailable || p.Window > maxWindow:
+		return fmt.Errorf("plan %s: %w", p.Name, badWindow(p.Window, p.MaxUnavailable))
 	}
 	return nil
 }

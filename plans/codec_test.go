@@ -129,7 +129,7 @@ func TestPlanAndJournalOfManyOrdinalsAreSmall(t *testing.T) {
 	percent := intstr.FromString("30%")
 	for s, _, more := j.Next(p); more; s, _, more = j.Next(p) {
 		j.Begin(p, s, Undo{
-			Flight: &Flight{Ordinal: s.Ordinal, From: Source, Pod: "uid", Volumes: make([]Volume, 8)},
+			Flight: &Flight{Ordinals: s.Ordinals, From: Source, Pods: make([]Pod, s.Ordinals.Replicas), Volumes: make([]Volume, 8*s.Ordinals.Replicas)},
 			Saved:  Saved{Budgets: map[Side]policyv1.PodDisruptionBudgetSpec{Source: {MaxUnavailable: &percent}}},
 		})
 		j.Done = s.Seq

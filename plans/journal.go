@@ -23,7 +23,7 @@ type Journal struct {
 	Done int `json:"done"`
 	// Begun is the Seq of the last step that may have written (S10).
 	Begun int `json:"begun"`
-	// Flight is the ordinal under way, or the last one that was.
+	// Flight is the wave under way, or the last one that was.
 	Flight *Flight `json:"flight,omitempty"`
 	Saved  Saved   `json:"saved"`
 	// Touched are the ordinals that a process has begun to fence. They stay until
@@ -31,6 +31,9 @@ type Journal struct {
 	Touched []int32 `json:"touched,omitempty"`
 	// Paused is the wish of a person. It takes effect at the next Boundary.
 	Paused bool `json:"paused,omitempty"`
+	// PauseAt, if not 0, pauses a Move before the first wave with no ordinal from it
+	// upwards: when all of these have arrived.
+	PauseAt int32 `json:"pauseAt,omitempty"`
 	// Held is the reason why nothing goes on without a person. Cleared by the
 	// next process that finds the reason gone.
 	Held string `json:"held,omitempty"`
@@ -47,41 +50,63 @@ type Outcome string
 const (
 	// Moved means: every ordinal is on the destination; finalize or abort is next.
 	Moved Outcome = "Moved"
+	// Split means: the ordinals from the leg's Lowest upwards are on the destination,
+	// the others stay on the source until somebody goes on or walks back.
+	Split Outcome = "Split"
 	// Finalized means: the source is cleaned up. Nothing is left to do.
 	Finalized Outcome = "Finalized"
 	// Aborted means: everything is back on the source. Nothing is left to do.
 	Aborted Outcome = "Aborted"
 )
 
-// Outcome is what a finished walk over this leg means.
-func (l Leg) Outcome() Outcome {
-	switch l.Course {
-	case Return:
-		return Aborted
-	case Clean:
-		return Finalized
-	case Move:
-		return Moved
-	}
-	return Moved
-}
-
 // Ended says whether the plan can never write again.
 func (j *Journal) Ended() bool { return j.Outcome == Finalized || j.Outcome == Aborted }
 
-// Flight is what has to be known about an ordinal after its pod and its claims
-// are gone from one side. It is journaled before the first of them goes.
+// Flight is what has to be known about the ordinals of a wave after their pods
+// and claims are gone from one side. It is journaled before the first of them goes.
+// It grows with the window, not with the set.
 type Flight struct {
+	Ordinals Slice    `json:"ordinals"`
+	From     Side     `json:"from"`
+	Pods     []Pod    `json:"pods,omitempty"`
+	Volumes  []Volume `json:"volumes,omitempty"`
+}
+
+// Pod is the pod of an ordinal in flight. An ordinal whose pod was not there when
+// it was let go of has none.
+type Pod struct {
 	Ordinal int32     `json:"ordinal"`
-	From    Side      `json:"from"`
-	Pod     types.UID `json:"pod,omitempty"`
+	UID     types.UID `json:"uid"`
 	Node    string    `json:"node,omitempty"`
-	Volumes []Volume  `json:"volumes,omitempty"`
+	// Proof says how the pod and its volumes were found to be free (Vacate).
+	Proof string `json:"proof,omitempty"`
+}
+
+// Pod returns the pod of an ordinal, the zero value for one without.
+func (f *Flight) Pod(ordinal int32) Pod {
+	for _, p := range f.Pods {
+		if p.Ordinal == ordinal {
+			return p
+		}
+	}
+	return Pod{Ordinal: ordinal}
+}
+
+// Of returns the volumes of an ordinal, in the order of the claim templates.
+func (f *Flight) Of(ordinal int32) []Volume {
+	var out []Volume
+	for _, v := range f.Volumes {
+		if v.Ordinal == ordinal {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // Volume is one volume of an ordinal. Name is the PersistentVolume object's,
 // the same on both sides.
 type Volume struct {
+	Ordinal  int32     `json:"ordinal"`
 	Template string    `json:"template"`
 	Claim    types.UID `json:"claim"`
 	Name     string    `json:"name"`
@@ -101,7 +126,7 @@ type Saved struct {
 func NewJournal(p *Plan) *Journal {
 	return &Journal{
 		APIVersion: APIVersion, Kind: JournalKind, Plan: p.ID,
-		Leg: Leg{Course: Move, First: 1, Lowest: p.End()},
+		Leg: Leg{Course: Move, First: 1, Lowest: p.Start, End: p.End()},
 	}
 }
 
@@ -177,33 +202,11 @@ func (s *Saved) keep(u Saved) {
 	}
 }
 
-// Depart starts a new leg behind everything that may have been written so far.
-func (j *Journal) Depart(p *Plan, c Course) {
-	lowest := p.End()
-	if c == Return {
-		lowest = j.lowest(p)
-	}
-	j.Leg = Leg{Course: c, First: j.Begun + 1, Lowest: lowest}
-	j.Done = j.Begun
-	j.Outcome, j.Held, j.Paused = "", "", false
-	j.KeepNames = j.KeepNames && c == Clean // what was walked back has no names to keep
-}
-
-// lowest is the lowest ordinal that a Move may have touched: the one under way,
-// or else the last one that arrived.
-func (j *Journal) lowest(p *Plan) int32 {
-	s, ok := p.Step(j.Leg, j.Begun)
-	if !ok || s.Ordinal == Whole || s.Op == Hold {
-		return p.End()
-	}
-	return s.Ordinal
-}
-
-// Turned says whether the ordinal of this step had not arrived, or had not even
+// Turned says whether the ordinals of this step had not arrived, or had not even
 // left, when the plan was turned round: what the earlier leg did not reach is
-// then already as it should be. It ends when the ordinal is found to have
-// arrived and leaves again.
+// then already as it should be. It ends when they are found to have arrived and
+// leave again.
 func (j *Journal) Turned(s Step) bool {
-	left := j.Flight != nil && j.Flight.Ordinal == s.Ordinal && j.Flight.From == s.From
-	return j.Leg.Course == Return && s.Ordinal != Whole && s.Ordinal == j.Leg.Lowest && !left
+	left := j.Flight != nil && j.Flight.Ordinals == s.Ordinals && j.Flight.From == s.From
+	return j.Leg.Course == Return && s.Moves() && s.Ordinals.Start == j.Leg.Lowest && !left
 }

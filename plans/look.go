@@ -1,6 +1,9 @@
 package plans
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // Standing is where a step stands in the world.
 type Standing int
@@ -34,8 +37,8 @@ type Moment struct {
 	KeepNames bool
 }
 
-// InFlight says whether the journal knows the pod and volumes of this ordinal.
-func (m Moment) InFlight() bool { return m.Flight != nil && m.Flight.Ordinal == m.Ordinal }
+// InFlight says whether the journal knows the pods and volumes of this wave.
+func (m Moment) InFlight() bool { return m.Flight != nil && m.Flight.Ordinals == m.Ordinals }
 
 // Undo holds the old values that a write would destroy. They are journaled
 // BEFORE the write is sent (S10).
@@ -50,9 +53,12 @@ type Sight struct {
 	// Reason is one sentence for a person: with During what is waited for, with
 	// Foreign what is wrong and what to do, with Before what the write does.
 	Reason string
-	Undo   Undo
-	// Write is one conditional write, prepared against exactly the objects that
-	// were seen. Valid with Before; its outcome is what the next look sees.
+	// Undo goes into the journal: with Before, before the write; with After, together
+	// with the next intent.
+	Undo Undo
+	// Write sends the writes that are due, each conditional and prepared against
+	// exactly the object that was seen: one, or one for each volume of a wave. Valid
+	// with Before; the outcome is what the next look sees.
 	Write func(context.Context) error
 }
 
@@ -68,6 +74,50 @@ func Wait(reason string) Sight { return Sight{Standing: During, Reason: reason} 
 
 // Stop is the sight of a world that somebody else has changed.
 func Stop(reason string) Sight { return Sight{Standing: Foreign, Reason: reason} }
+
+// Together is the sight of a step in parts that do not touch one another: foreign
+// if one part is, else Before with every write that is due, else what is waited for.
+func Together(parts []Sight) Sight {
+	var due, waits []Sight
+	for _, s := range parts {
+		switch s.Standing {
+		case Foreign:
+			return s
+		case Before:
+			due = append(due, s)
+		case During:
+			waits = append(waits, s)
+		case After:
+		}
+	}
+	switch {
+	case len(due) == 1:
+		return due[0]
+	case len(due) > 1:
+		return inOneGo(due)
+	case len(waits) > 0:
+		return waits[0]
+	}
+	return Done()
+}
+
+// inOneGo sends the writes one after the other, up to the first that fails: what
+// they wait for in the cluster then happens at the same time. None of them may need
+// an Undo of its own.
+func inOneGo(due []Sight) Sight {
+	var reasons []string
+	for _, s := range due {
+		reasons = append(reasons, s.Reason)
+	}
+	return Write(strings.Join(reasons, "; "), Undo{}, func(ctx context.Context) error {
+		for _, s := range due {
+			if err := s.Write(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
 
 // Write is the sight of a step whose next write is due.
 func Write(what string, undo Undo, write func(context.Context) error) Sight {

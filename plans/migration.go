@@ -23,6 +23,8 @@ type Request struct {
 	Destination Place `json:"destination"`
 	// MaxUnavailable is d; 0 takes it from the source's PodDisruptionBudget.
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
+	// Window is w, how many ordinals move together; 0 means 1.
+	Window int32 `json:"window,omitempty"`
 	// Names is how pods are found meanwhile; empty for Bridge wherever that is
 	// possible.
 	Names NameMode `json:"names,omitempty"`

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"fmt"
+	"iter"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -125,7 +126,7 @@ type Plan struct {
 	// MaxUnavailable is d: at most so many ordinals are unavailable at once,
 	// over both sides together. At least 1.
 	MaxUnavailable int32 `json:"maxUnavailable"`
-	// Window is how many ordinals one wave moves. Always 1 in this version.
+	// Window is w: how many ordinals one wave moves together, from 1 to d.
 	Window int32 `json:"window"`
 
 	Claims       []ClaimMove  `json:"claims,omitempty"`
@@ -161,6 +162,14 @@ func (p *Plan) BudgetOn(s Side) (name string, existed bool) {
 	return p.Budget.Destination, p.Budget.DestinationExisted
 }
 
+// Pods names the pods of a wave, such as "web-4" or "web-2..4".
+func (p *Plan) Pods(wave Slice) string {
+	if wave.Replicas == 1 {
+		return p.Pod(wave.Start)
+	}
+	return fmt.Sprintf("%s..%d", p.Pod(wave.Start), wave.End()-1)
+}
+
 // Pod is the name of the pod with the given ordinal, on either side.
 func (p *Plan) Pod(ordinal int32) string {
 	return fmt.Sprintf("%s-%d", p.Source.Name, ordinal)
@@ -178,7 +187,21 @@ type Slice struct {
 }
 
 // Has says whether the ordinal lies in the slice.
-func (s Slice) Has(ordinal int32) bool { return ordinal >= s.Start && ordinal < s.Start+s.Replicas }
+func (s Slice) Has(ordinal int32) bool { return ordinal >= s.Start && ordinal < s.End() }
+
+// End is the ordinal after the last one.
+func (s Slice) End() int32 { return s.Start + s.Replicas }
+
+// All gives the ordinals, lowest first.
+func (s Slice) All() iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for o := s.Start; o < s.End(); o++ {
+			if !yield(o) {
+				return
+			}
+		}
+	}
+}
 
 // String gives the ordinals, such as "[0..4]" or "[]".
 func (s Slice) String() string {
@@ -188,24 +211,27 @@ func (s Slice) String() string {
 	case 1:
 		return fmt.Sprintf("[%d]", s.Start)
 	default:
-		return fmt.Sprintf("[%d..%d]", s.Start, s.Start+s.Replicas-1)
+		return fmt.Sprintf("[%d..%d]", s.Start, s.End()-1)
 	}
 }
 
-// Slice returns the range a side has to have around the move of one ordinal:
-// with it (has), or without it. Whichever way the ordinal travels, everything
-// below it is on the source and everything above it on the destination (S7).
-func (p *Plan) Slice(side Side, ordinal int32, has bool) Slice {
+// Ordinals are all those that move.
+func (p *Plan) Ordinals() Slice { return Slice{Start: p.Start, Replicas: p.Count} }
+
+// Slice returns the range a side has to have around the move of one wave: with
+// its ordinals (has), or without them. Whichever way they travel, everything
+// below them is on the source and everything above them on the destination (S7).
+func (p *Plan) Slice(side Side, wave Slice, has bool) Slice {
 	if side == Source {
-		n := ordinal - p.Start
+		n := wave.Start - p.Start
 		if has {
-			n++
+			n += wave.Replicas
 		}
 		return Slice{Start: p.Start, Replicas: n}
 	}
-	start := ordinal + 1
+	start := wave.End()
 	if has {
-		start = ordinal
+		start = wave.Start
 	}
 	return Slice{Start: start, Replicas: p.End() - start}
 }

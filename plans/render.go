@@ -2,12 +2,13 @@ package plans
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
 // Render says in words what a plan will do: first what holds for all ordinals,
-// then a line for each, in the order in which they move.
-func Render(p *Plan) string {
+// then a line for each wave of the leg, in the order in which they move.
+func Render(p *Plan, l Leg) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Plan %s (%s)\n", p.Name, p.ID)
 	fmt.Fprintf(&b, "  source       StatefulSet %s %s\n", p.Source, Slice{p.Start, p.Count})
@@ -17,6 +18,9 @@ func Render(p *Plan) string {
 	}
 	fmt.Fprintf(&b, "  destination  StatefulSet %s (%s)\n", p.Destination, there)
 	fmt.Fprintf(&b, "  unavailable  at most %d ordinal(s) at once, over both sides together\n", p.MaxUnavailable)
+	if p.Window > 1 {
+		fmt.Fprintf(&b, "  window       %d ordinals move together\n", p.Window)
+	}
 	renderBudget(&b, p)
 	for _, c := range p.Claims {
 		fmt.Fprintf(&b, "  volumes      claim template %s: %s\n", c.Template, c.Mode.words())
@@ -30,8 +34,13 @@ func Render(p *Plan) string {
 	renderNames(&b, p)
 	b.WriteString("\nBefore the first ordinal: volumes and claims are held (reclaim and retention policies to Retain, old values saved).\n\n")
 	b.WriteString("ORDINAL  SOURCE     DESTINATION  WHAT HAPPENS\n")
-	for o := p.End() - 1; o >= p.Start; o-- {
-		fmt.Fprintf(&b, "%-8d %-10s %-12s %s\n", o, p.Slice(Source, o, false), p.Slice(Destination, o, true), p.story(o))
+	for i := range p.waves(l) {
+		wave := p.wave(l, i)
+		fmt.Fprintf(&b, "%-8s %-10s %-12s %s\n", label(wave), p.Slice(Source, wave, false), p.Slice(Destination, wave, true), p.story(wave))
+	}
+	if l.Lowest > p.Start {
+		wave := Slice{Start: l.Lowest}
+		fmt.Fprintf(&b, "\nThere it stops, split: the source keeps %s, the destination has %s. `resume` goes on.\n", p.Slice(Source, wave, true), p.Slice(Destination, wave, true))
 	}
 	if p.Names.Service != "" {
 		b.WriteString("\n" + RenderNames(p))
@@ -93,15 +102,27 @@ func (m Mode) words() string {
 	return "reimport (a PersistentVolume with the same handle is made in the destination cluster)"
 }
 
-// story is the move of one ordinal in one line.
-func (p *Plan) story(o int32) string {
-	var claims []string
-	for _, c := range p.Claims {
-		claims = append(claims, p.ClaimName(c.Template, o))
+// label is the ordinals of a wave, such as "4" or "2..4".
+func label(wave Slice) string {
+	if wave.Replicas == 1 {
+		return strconv.Itoa(int(wave.Start))
 	}
+	return fmt.Sprintf("%d..%d", wave.Start, wave.End()-1)
+}
+
+// story is the move of one wave in one line.
+func (p *Plan) story(wave Slice) string {
 	hand := ""
-	if len(claims) > 0 {
+	switch {
+	case len(p.Claims) == 0:
+	case wave.Replicas == 1:
+		var claims []string
+		for _, c := range p.Claims {
+			claims = append(claims, p.ClaimName(c.Template, wave.Start))
+		}
 		hand = fmt.Sprintf(", hand over %s", strings.Join(claims, ", "))
+	default:
+		hand = fmt.Sprintf(", hand over their %d claims", len(p.Claims)*int(wave.Replicas))
 	}
-	return fmt.Sprintf("stop %s%s, start %s", p.Pod(o), hand, p.Pod(o))
+	return fmt.Sprintf("stop %s%s, start %[1]s", p.Pods(wave), hand)
 }

@@ -22,128 +22,144 @@ const (
 	Thaw    Op = "Thaw"
 )
 
-// perOrdinal is the move of one ordinal from one side to the other, in the only
+// perWave is the move of one wave from one side to the other, in the only
 // order that is safe. The same list, with the sides swapped, walks it back.
-func perOrdinal() []Op {
+func perWave() []Op {
 	return []Op{
-		Tighten, // both budgets leave room for the ordinal that is about to be down
-		Shrink,  // the side that has it lets go of it
-		Vacate,  // its pod and its volumes are proven free
-		Release, // its claims are deleted; the volumes are held by Retain
+		Tighten, // both budgets leave room for the ordinals that are about to be down
+		Shrink,  // the side that has them lets go of them
+		Vacate,  // their pods and their volumes are proven free
+		Release, // their claims are deleted; the volumes are held by Retain
 		Reserve, // the volumes are promised to the claims of the other side
 		Claim,   // those claims are made and bound
-		Grow,    // the other side takes it
+		Grow,    // the other side takes them
 		Relax,   // both budgets for the new split
 	}
 }
 
-// Whole is the ordinal of a step that concerns the whole plan.
-const Whole int32 = -1
-
-// Step is one word of the list and what it is for. Seq grows by one from step to
-// step over the whole life of a plan, also when it is walked back, and is
+// Step is one word of the list and the ordinals it is for: those of a wave, one
+// for Hold and Settle, none for a step of the whole plan. Seq grows by one from
+// step to step over the whole life of a plan, also when it is walked back, and is
 // stamped on every object that the step writes.
 type Step struct {
-	Seq     int   `json:"seq"`
-	Op      Op    `json:"op"`
-	Ordinal int32 `json:"ordinal"`
-	// From is the side that has the ordinal before the move. For Retire, Settle
-	// and Thaw it is the side that ends up without the ordinals.
+	Seq      int   `json:"seq"`
+	Op       Op    `json:"op"`
+	Ordinals Slice `json:"ordinals"`
+	// From is the side that has the ordinals before the move. For Retire, Settle
+	// and Thaw it is the side that ends up without them.
 	From Side `json:"from"`
 }
 
-// To is the side that has the ordinal after the move.
+// To is the side that has the ordinals after the move.
 func (s Step) To() Side { return s.From.Other() }
 
-// ID gives "4/Reserve", or "Freeze" for a step of the whole plan.
+// Whole says whether the step concerns the whole plan and no ordinal of its own.
+func (s Step) Whole() bool { return s.Ordinals.Replicas == 0 }
+
+// Moves says whether the step is one of a wave.
+func (s Step) Moves() bool { return !s.Whole() && s.Op != Hold && s.Op != Settle }
+
+// ID gives "4/Reserve", "2..4/Reserve", or "Freeze" for a step of the whole plan.
 func (s Step) ID() string {
-	if s.Ordinal == Whole {
+	switch s.Ordinals.Replicas {
+	case 0:
 		return string(s.Op)
+	case 1:
+		return fmt.Sprintf("%d/%s", s.Ordinals.Start, s.Op)
+	default:
+		return fmt.Sprintf("%d..%d/%s", s.Ordinals.Start, s.Ordinals.End()-1, s.Op)
 	}
-	return fmt.Sprintf("%d/%s", s.Ordinal, s.Op)
-}
-
-// Course is a direction in which a plan is walked.
-type Course string
-
-const (
-	// Move takes the ordinals from source to destination, highest first.
-	Move Course = "Move"
-	// Return walks back what Move did, the last ordinal first, and restores the
-	// source field for field.
-	Return Course = "Return"
-	// Clean removes the source and our marks after a finished Move.
-	Clean Course = "Clean"
-)
-
-// Leg is one walk over a plan: a course, and the Seq of its first step.
-type Leg struct {
-	Course Course `json:"course"`
-	First  int    `json:"first"`
-	// Lowest is the ordinal a Return begins with. At End nothing has to be walked
-	// back. Other courses do not use it.
-	Lowest int32 `json:"lowest"`
 }
 
 // Step returns the step with the given Seq, or false behind the last one.
 func (p *Plan) Step(l Leg, seq int) (Step, bool) {
+	s := Step{Seq: seq, From: Source}
 	i := seq - l.First
 	if i < 0 {
-		return Step{}, false
+		return s, false
 	}
-	var op Op
-	ordinal, from := Whole, Source
 	switch l.Course {
 	case Move:
-		op, ordinal = p.moveStep(i)
+		s.Op, s.Ordinals = p.moveStep(l, i)
 	case Return:
-		from = Destination
-		op, ordinal = p.returnStep(i, l.Lowest)
+		s.From = Destination
+		s.Op, s.Ordinals = p.returnStep(l, i)
 	case Clean:
-		op, ordinal = p.closing(i)
+		s.Op, s.Ordinals = p.closing(i)
 	}
-	return Step{Seq: seq, Op: op, Ordinal: ordinal, From: from}, op != ""
+	return s, s.Op != ""
 }
 
-// moveStep: Freeze, Hold for each ordinal, then the ordinals, highest first.
-func (p *Plan) moveStep(i int) (Op, int32) {
-	if i == 0 {
-		return Freeze, Whole
+// moveStep: Freeze, Hold for each ordinal, then the waves, highest first. A leg
+// that goes on from a split has the waves only.
+func (p *Plan) moveStep(l Leg, i int) (Op, Slice) {
+	if l.End == p.End() {
+		switch {
+		case i == 0:
+			return Freeze, Slice{}
+		case i <= int(p.Count):
+			return Hold, Slice{Start: p.Start + int32(i) - 1, Replicas: 1}
+		}
+		i -= 1 + int(p.Count)
 	}
-	i--
-	if i < int(p.Count) {
-		return Hold, p.Start + int32(i)
+	ops := perWave()
+	if wave := p.wave(l, i/len(ops)); wave.Replicas > 0 {
+		return ops[i%len(ops)], wave
 	}
-	i -= int(p.Count)
-	ops := perOrdinal()
-	if i >= int(p.Count)*len(ops) {
-		return "", Whole
-	}
-	return ops[i%len(ops)], p.End() - 1 - int32(i/len(ops))
+	return "", Slice{}
 }
 
-// returnStep: the ordinals from lowest upwards, then the closing steps.
-func (p *Plan) returnStep(i int, lowest int32) (Op, int32) {
-	ops := perOrdinal()
-	walk := int(p.End()-lowest) * len(ops)
-	if i < walk {
-		return ops[i%len(ops)], lowest + int32(i/len(ops))
+// returnStep: the waves from the lowest upwards, then the closing steps.
+func (p *Plan) returnStep(l Leg, i int) (Op, Slice) {
+	ops := perWave()
+	if wave := p.wave(l, i/len(ops)); wave.Replicas > 0 {
+		return ops[i%len(ops)], wave
 	}
-	return p.closing(i - walk)
+	return p.closing(i - p.waves(l)*len(ops))
+}
+
+// wave gives the ordinals of the i-th wave of a leg, none behind the last one.
+// The first has Head of them, the others Window; the last has what is left.
+func (p *Plan) wave(l Leg, i int) Slice {
+	n, head := l.End-l.Lowest, l.head(p)
+	from, to := int32(0), head
+	if i > 0 {
+		from = head + int32(i-1)*p.Window
+		to = from + p.Window
+	}
+	to = min(to, n)
+	switch {
+	case from >= to:
+		return Slice{}
+	case l.Course == Move:
+		return Slice{Start: l.End - to, Replicas: to - from}
+	default:
+		return Slice{Start: l.Lowest + from, Replicas: to - from}
+	}
+}
+
+// waves counts the waves of a leg.
+func (p *Plan) waves(l Leg) int {
+	n := l.End - l.Lowest
+	if n <= 0 {
+		return 0
+	}
+	rest := max(n-l.head(p), 0)
+	return 1 + int((rest+p.Window-1)/p.Window)
 }
 
 // closing ends a plan in either direction: the emptied set goes, each volume is
 // given back its own policy, and the marks and budgets go last.
-func (p *Plan) closing(i int) (Op, int32) {
+func (p *Plan) closing(i int) (Op, Slice) {
 	switch {
 	case i == 0:
-		return Retire, Whole
+		return Retire, Slice{}
 	case i <= int(p.Count):
-		return Settle, p.Start + int32(i) - 1
+		return Settle, Slice{Start: p.Start + int32(i) - 1, Replicas: 1}
 	case i == int(p.Count)+1:
-		return Thaw, Whole
+		return Thaw, Slice{}
 	default:
-		return "", Whole
+		return "", Slice{}
 	}
 }
 

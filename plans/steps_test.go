@@ -29,11 +29,12 @@ func walk(p *Plan, l Leg) string {
 }
 
 func TestMoveTakesTheHighestOrdinalFirst(t *testing.T) {
+	p := three()
 	want := "Freeze 2/Hold 3/Hold 4/Hold " +
 		"4/Tighten 4/Shrink 4/Vacate 4/Release 4/Reserve 4/Claim 4/Grow 4/Relax " +
 		"3/Tighten 3/Shrink 3/Vacate 3/Release 3/Reserve 3/Claim 3/Grow 3/Relax " +
 		"2/Tighten 2/Shrink 2/Vacate 2/Release 2/Reserve 2/Claim 2/Grow 2/Relax"
-	if diff := cmp.Diff(want, walk(three(), Leg{Course: Move, First: 1})); diff != "" {
+	if diff := cmp.Diff(want, walk(p, NewJournal(p).Leg)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -42,57 +43,205 @@ func TestReturnWalksTheOrdinalThatMovedLastBackFirst(t *testing.T) {
 	want := "3/Tighten 3/Shrink 3/Vacate 3/Release 3/Reserve 3/Claim 3/Grow 3/Relax " +
 		"4/Tighten 4/Shrink 4/Vacate 4/Release 4/Reserve 4/Claim 4/Grow 4/Relax " +
 		"Retire 2/Settle 3/Settle 4/Settle Thaw"
-	if diff := cmp.Diff(want, walk(three(), Leg{Course: Return, First: 40, Lowest: 3})); diff != "" {
+	if diff := cmp.Diff(want, walk(three(), Leg{Course: Return, First: 40, Lowest: 3, End: 5})); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestCleanDeletesTheSourceAndSettlesEveryVolume(t *testing.T) {
-	if diff := cmp.Diff("Retire 2/Settle 3/Settle 4/Settle Thaw", walk(three(), Leg{Course: Clean, First: 29})); diff != "" {
+	if diff := cmp.Diff("Retire 2/Settle 3/Settle 4/Settle Thaw", walk(three(), Leg{Course: Clean, First: 29, Lowest: 5, End: 5})); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestSlicesAreWholeAtEveryOrdinal(t *testing.T) {
+// waves is the first step of every wave of a leg.
+func waves(p *Plan, l Leg) string {
+	var out []string
+	for _, id := range strings.Fields(walk(p, l)) {
+		if wave, ok := strings.CutSuffix(id, "/Tighten"); ok {
+			out = append(out, wave)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestAWindowMovesSeveralOrdinalsPerWave(t *testing.T) {
+	for _, c := range []struct {
+		window int32
+		leg    Leg
+		want   string
+	}{
+		{1, Leg{Course: Move, End: 7}, "6 5 4 3 2 1 0"},
+		{3, Leg{Course: Move, End: 7}, "4..6 1..3 0"},
+		{3, Leg{Course: Move, End: 7, Head: 1}, "6 3..5 0..2"},
+		{3, Leg{Course: Move, End: 7, Head: 2, Lowest: 2}, "5..6 2..4"},
+		{9, Leg{Course: Move, End: 7}, "0..6"},
+		{3, Leg{Course: Move, End: 3, Lowest: 1}, "1..2"},
+		{3, Leg{Course: Return, End: 7, Lowest: 2}, "2..4 5..6"},
+		{3, Leg{Course: Return, End: 7, Lowest: 2, Head: 1}, "2 3..5 6"},
+		{3, Leg{Course: Return, End: 7, Lowest: 7}, ""},
+	} {
+		p := &Plan{Count: 7, Window: c.window}
+		if got := waves(p, c.leg); got != c.want {
+			t.Errorf("window %d, leg %+v: waves %q, expected %q", c.window, c.leg, got, c.want)
+		}
+	}
+}
+
+func TestSlicesAreWholeAtEveryWave(t *testing.T) {
 	p := three()
-	for o := p.Start; o < p.End(); o++ {
+	for _, wave := range []Slice{{2, 1}, {3, 1}, {4, 1}, {2, 2}, {3, 2}, {2, 3}} {
 		for _, from := range []Side{Source, Destination} {
 			for has := 0; has < 3; has++ { // on from, in flight, on the other side
-				s, d := p.Slice(Source, o, has == 0 == (from == Source) && has != 1), p.Slice(Destination, o, has == 2 == (from == Source) && has != 1)
+				s, d := p.Slice(Source, wave, has == 0 == (from == Source) && has != 1), p.Slice(Destination, wave, has == 2 == (from == Source) && has != 1)
 				inFlight := int32(0)
 				if has == 1 {
-					inFlight = 1
+					inFlight = wave.Replicas
 				}
-				if s.Start != p.Start || d.Start+d.Replicas != p.End() || s.Replicas+d.Replicas+inFlight != p.Count {
-					t.Errorf("ordinal %d, from %s, has %d: source %s, destination %s", o, from, has, s, d)
+				if s.Start != p.Start || d.End() != p.End() || s.Replicas+d.Replicas+inFlight != p.Count {
+					t.Errorf("wave %s, from %s, has %d: source %s, destination %s", wave, from, has, s, d)
 				}
 			}
 		}
 	}
 }
 
-func TestDepartureBeginsWithTheOrdinalUnderWay(t *testing.T) {
-	p := three()
-	at := func(id string) *Journal {
-		j := NewJournal(p)
-		for seq := 1; ; seq++ {
-			s, more := p.Step(j.Leg, seq)
-			if !more {
-				t.Fatalf("no step %s", id)
-			}
-			j.Done, j.Begun = seq-1, seq
-			if s.ID() == id {
-				return j
-			}
+// at is the journal of a plan that has begun the step with the given ID and no more.
+func at(t *testing.T, p *Plan, j *Journal, id string) *Journal {
+	t.Helper()
+	for seq := j.Leg.First; ; seq++ {
+		s, more := p.Step(j.Leg, seq)
+		if !more {
+			t.Fatalf("no step %s", id)
+		}
+		j.Done, j.Begun = seq-1, seq
+		if s.ID() == id {
+			return j
 		}
 	}
-	for id, lowest := range map[string]int32{"Freeze": 5, "3/Hold": 5, "4/Tighten": 4, "4/Grow": 4, "3/Release": 3, "2/Relax": 2} {
-		j := at(id)
+}
+
+func TestDepartureBeginsWithTheWaveUnderWay(t *testing.T) {
+	for _, c := range []struct {
+		window int32
+		id     string
+		want   string
+	}{
+		{1, "Freeze", ""},
+		{1, "3/Hold", ""},
+		{1, "4/Tighten", "4"},
+		{1, "4/Grow", "4"},
+		{1, "3/Release", "3 4"},
+		{1, "2/Relax", "2 3 4"},
+		{2, "3..4/Release", "3..4"},
+		{2, "2/Reserve", "2 3..4"},
+	} {
+		p := three()
+		p.Window = c.window
+		j := at(t, p, NewJournal(p), c.id)
 		begun := j.Begun
 		j.Depart(p, Return)
-		if j.Leg.Lowest != lowest || j.Leg.First != begun+1 {
-			t.Errorf("abort at %s begins with ordinal %d at %d, expected %d at %d", id, j.Leg.Lowest, j.Leg.First, lowest, begun+1)
+		if got := waves(p, j.Leg); got != c.want || j.Leg.First != begun+1 {
+			t.Errorf("abort at %s walks back %q from step %d, expected %q from %d", c.id, got, j.Leg.First, c.want, begun+1)
 		}
+	}
+}
+
+func TestARouteEndsOrPausesWhereItWasAsked(t *testing.T) {
+	for _, c := range []struct {
+		window int32
+		begun  string // "" for nothing
+		until  int32  // -1 for the end
+		pause  int32
+		want   string // the waves from there
+		at     int32  // where it pauses
+	}{
+		{1, "", -1, 0, "6 5 4 3 2 1 0", 0},
+		{1, "", -1, 1, "6 5 4 3 2 1 0", 6},
+		{3, "", -1, 1, "6 3..5 0..2", 6},
+		{3, "", -1, 4, "6 3..5 0..2", 3},
+		{3, "", 2, 0, "4..6 2..3", 0},
+		{3, "", 2, 5, "5..6 2..4", 0}, // it ends there anyway
+		{3, "2/Hold", 2, 0, "4..6 2..3", 0},
+		{3, "4..6/Relax", -1, 0, "1..3 0", 0},
+		{3, "4..6/Relax", 2, 1, "3 2", 3},
+	} {
+		p := &Plan{Name: "web", Count: 7, Window: c.window}
+		j := NewJournal(p)
+		if c.begun != "" {
+			at(t, p, j, c.begun).Done = j.Begun
+		}
+		r := Route{PauseAfter: c.pause}
+		if c.until >= 0 {
+			r.Until = &c.until
+		}
+		if err := j.Take(p, r); err != nil {
+			t.Errorf("%+v: %v", c, err)
+			continue
+		}
+		if got := waves(p, j.Leg); got != c.want || j.PauseAt != c.at {
+			t.Errorf("%+v: waves %q, pause at %d", c, got, j.PauseAt)
+		}
+		if next, began, _ := j.Next(p); began && next.Moves() {
+			t.Errorf("%+v: the next step, %s, counts as begun", c, next.ID())
+		}
+	}
+}
+
+func TestARouteIsRefusedWhereItCannotBeTaken(t *testing.T) {
+	outside, here := int32(7), int32(5)
+	for _, c := range []struct {
+		begun string
+		r     Route
+		want  string
+	}{
+		{"", Route{Until: &outside}, "expected an ordinal from 0 to 6"},
+		{"6/Relax", Route{Until: &outside}, "expected an ordinal from 0 to 5"},
+		{"6/Reserve", Route{Until: &here}, "[6] in flight"},
+		{"6/Tighten", Route{PauseAfter: 1}, "[6] in flight"},
+		{"0/Relax", Route{PauseAfter: 1}, "no ordinal left"},
+	} {
+		p := &Plan{Name: "web", Count: 7, Window: 1}
+		j := NewJournal(p)
+		if c.begun != "" {
+			at(t, p, j, c.begun)
+			if strings.HasSuffix(c.begun, "Relax") {
+				j.Done = j.Begun
+			}
+		}
+		if err := j.Take(p, c.r); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("at %q: got %v, expected %q", c.begun, err, c.want)
+		}
+	}
+}
+
+func TestASplitGoesOnFromWhereItEnded(t *testing.T) {
+	p := three()
+	j := NewJournal(p)
+	split := int32(4)
+	if err := j.Take(p, Route{Until: &split}); err != nil {
+		t.Fatal(err)
+	}
+	at(t, p, j, "4/Relax").Done = j.Begun
+	j.Outcome = j.Leg.Outcome(p)
+	if _, _, more := j.Next(p); more || j.Outcome != Split {
+		t.Errorf("it goes on, or ended as %q", j.Outcome)
+	}
+	back := *j
+	back.Depart(p, Return)
+	if got := waves(p, back.Leg); got != "4" {
+		t.Errorf("walks back %q, expected 4", got)
+	}
+	if err := j.Take(p, Route{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := walk(p, j.Leg); !strings.HasPrefix(got, "3/Tighten") || !strings.HasSuffix(got, "2/Relax") || j.Leg.Outcome(p) != Moved {
+		t.Errorf("goes on with %s", got)
+	}
+	back = *j
+	back.Depart(p, Return)
+	if got := waves(p, back.Leg); got != "4" {
+		t.Errorf("walks back %q before anything more has moved, expected 4", got)
 	}
 }
 

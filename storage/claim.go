@@ -10,11 +10,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// claim makes the claim of the side that takes over, by its fixed name and with
+// take makes the claim of the side that takes over, by its fixed name and with
 // the volume named in it, and waits until both name each other.
-func (v mover) claim(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
+func (v mover) take(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
 	to := m.To()
-	claim, err := v.claimOf(ctx, to, vol.Template, m.Ordinal)
+	claim, err := v.claimOf(ctx, to, vol)
 	if err != nil {
 		return plans.Sight{}, err
 	}
@@ -39,8 +39,8 @@ func (v mover) claim(ctx context.Context, m plans.Moment, vol plans.Volume) (pla
 
 func (v mover) makeClaim(m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Sight, error) {
 	to := m.To()
-	if !v.named(pv.Spec.ClaimRef, to, vol.Template, m.Ordinal) || pv.Spec.ClaimRef.UID != "" {
-		return plans.Stop(fmt.Sprintf("volume %s is no longer promised to claim %s of %s", pv.Name, v.plan.ClaimName(vol.Template, m.Ordinal), v.plan.On(to))), nil
+	if !v.named(pv.Spec.ClaimRef, to, vol) || pv.Spec.ClaimRef.UID != "" {
+		return plans.Stop(fmt.Sprintf("volume %s is no longer promised to claim %s of %s", pv.Name, v.claim(vol), v.plan.On(to))), nil
 	}
 	next, err := ClaimFrom(pv.Annotations[plans.ClaimAnnotation], v.plan.On(to).Namespace, pv.Name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // volume in the same write.
 func (v mover) hold(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	for _, c := range v.plan.Claims {
-		claim, pv, reason, err := v.bound(ctx, m.From, c.Template, m.Ordinal)
+		claim, pv, reason, err := v.bound(ctx, m.From, c.Template, m.Ordinals.Start)
 		if err != nil {
 			return plans.Sight{}, err
 		}

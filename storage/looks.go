@@ -28,20 +28,17 @@ func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Lo
 		plans.Vacate:  v.vacate,
 		plans.Release: v.perVolume(v.release),
 		plans.Reserve: v.perVolume(v.reserve),
-		plans.Claim:   v.perVolume(v.claim),
+		plans.Claim:   v.perVolume(v.take),
 		plans.Settle:  v.settle,
 	}
 }
 
-// one is the part of a look that concerns one volume of the ordinal.
+// one is the part of a look that concerns one volume of the wave.
 type one func(context.Context, plans.Moment, plans.Volume) (plans.Sight, error)
 
-// perVolume looks at the volumes of the ordinal in their order. The first that
-// is not finished is what the step stands at, so that each look hands out at
-// most one write; those behind it are looked at when it is done.
-//
-// The binder works on all claims at the same time: a claim that is only waited
-// for does not keep the next one's write back.
+// perVolume looks at every volume of the wave and hands the writes out that are due
+// for them, so that binder, protection and provisioner work on all of them at the
+// same time. Nothing is written while one of them is foreign.
 func (v mover) perVolume(look one) plans.Look {
 	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		if len(v.plan.Claims) == 0 {
@@ -53,35 +50,30 @@ func (v mover) perVolume(look one) plans.Look {
 		if !m.InFlight() {
 			return plans.Stop(unknown(m)), nil
 		}
-		waits := plans.Done()
-		for _, vol := range m.Flight.Volumes {
-			s, err := look(ctx, m, vol)
-			if err != nil {
+		parts := make([]plans.Sight, len(m.Flight.Volumes))
+		for i, vol := range m.Flight.Volumes {
+			var err error
+			if parts[i], err = look(ctx, m, vol); err != nil {
 				return plans.Sight{}, err
 			}
-			switch s.Standing {
-			case plans.After:
-			case plans.During:
-				if waits.Standing == plans.After {
-					waits = s
-				}
-			case plans.Before, plans.Foreign:
-				return s, nil
-			}
 		}
-		return waits, nil
+		return plans.Together(parts), nil
 	}
 }
 
 func unknown(m plans.Moment) string {
-	return fmt.Sprintf("the journal does not know the pod and the volumes of ordinal %d; was it edited?", m.Ordinal)
+	return fmt.Sprintf("the journal does not know the pod and the volumes of ordinals %s; was it edited?", m.Ordinals)
 }
 
-// claimOf reads a claim; nil means that there is none.
-func (v mover) claimOf(ctx context.Context, side plans.Side, template string, ordinal int32) (*corev1.PersistentVolumeClaim, error) {
-	return v.claimNamed(ctx, side, v.plan.ClaimName(template, ordinal))
+// claimOf reads the claim of a volume on a side; nil means that there is none.
+func (v mover) claimOf(ctx context.Context, side plans.Side, vol plans.Volume) (*corev1.PersistentVolumeClaim, error) {
+	return v.claimNamed(ctx, side, v.claim(vol))
 }
 
+// claim is the name of the claim of a volume, the same on both sides.
+func (v mover) claim(vol plans.Volume) string { return v.plan.ClaimName(vol.Template, vol.Ordinal) }
+
+// claimNamed reads a claim; nil means that there is none.
 func (v mover) claimNamed(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolumeClaim, error) {
 	var c corev1.PersistentVolumeClaim
 	key := client.ObjectKey{Namespace: v.plan.On(side).Namespace, Name: name}
@@ -117,9 +109,9 @@ func ignoreAbsent(err error, format string, args ...any) error {
 	return fmt.Errorf("reading "+format+": %w", append(args, err)...)
 }
 
-// named says whether a claimRef names the claim of this side.
-func (v mover) named(ref *corev1.ObjectReference, side plans.Side, template string, ordinal int32) bool {
-	return ref != nil && ref.Namespace == v.plan.On(side).Namespace && ref.Name == v.plan.ClaimName(template, ordinal)
+// named says whether a claimRef names the claim of a volume on this side.
+func (v mover) named(ref *corev1.ObjectReference, side plans.Side, vol plans.Volume) bool {
+	return ref != nil && ref.Namespace == v.plan.On(side).Namespace && ref.Name == v.claim(vol)
 }
 
 func uidOf(c *corev1.PersistentVolumeClaim) types.UID {
@@ -139,7 +131,7 @@ func Volumes(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 			return nil, reason, err
 		}
 		handle, _ := Handle(pv)
-		vols = append(vols, plans.Volume{Template: c.Template, Claim: claim.UID, Name: pv.Name, Handle: handle})
+		vols = append(vols, plans.Volume{Ordinal: ordinal, Template: c.Template, Claim: claim.UID, Name: pv.Name, Handle: handle})
 	}
 	return vols, "", nil
 }
@@ -148,7 +140,7 @@ func Volumes(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 // what is not as it has to be.
 func (v mover) bound(ctx context.Context, side plans.Side, template string, ordinal int32) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, string, error) {
 	name := v.plan.ClaimName(template, ordinal)
-	claim, err := v.claimOf(ctx, side, template, ordinal)
+	claim, err := v.claimNamed(ctx, side, name)
 	if err != nil {
 		return nil, nil, "", err
 	}

@@ -89,11 +89,11 @@ func attachment() *storagev1.VolumeAttachment {
 // at is the moment of a step of ordinal 4 on its way from source to destination.
 func at(op plans.Op, change ...func(*plans.Moment)) plans.Moment {
 	m := plans.Moment{
-		Step: plans.Step{Seq: 20, Op: op, Ordinal: 4, From: plans.Source}, Began: true,
+		Step: plans.Step{Seq: 20, Op: op, Ordinals: plans.Slice{Start: 4, Replicas: 1}, From: plans.Source}, Began: true,
 		Stamp: plans.Stamp{Plan: "web-abc", Epoch: 1, Seq: 20},
 		Flight: &plans.Flight{
-			Ordinal: 4, From: plans.Source, Pod: "pod-uid", Node: "n1",
-			Volumes: []plans.Volume{{Template: "data", Claim: "old", Name: "pv-1", Handle: disk}},
+			Ordinals: plans.Slice{Start: 4, Replicas: 1}, From: plans.Source, Pods: []plans.Pod{{Ordinal: 4, UID: "pod-uid", Node: "n1"}},
+			Volumes: []plans.Volume{{Ordinal: 4, Template: "data", Claim: "old", Name: "pv-1", Handle: disk}},
 		},
 	}
 	for _, f := range change {

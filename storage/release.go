@@ -22,7 +22,7 @@ const soon = 10 * time.Second
 // release deletes the claim of the side that lets go. BEFORE that, its manifest
 // is on the volume and the volume is Retain, both read live in this very look.
 func (v mover) release(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
-	claim, err := v.claimOf(ctx, m.From, vol.Template, m.Ordinal)
+	claim, err := v.claimOf(ctx, m.From, vol)
 	if err != nil {
 		return plans.Sight{}, err
 	}
@@ -55,7 +55,7 @@ func (v mover) released(ctx context.Context, m plans.Moment, vol plans.Volume) (
 	if m.Turned {
 		return plans.Done(), nil
 	}
-	name := v.plan.ClaimName(vol.Template, m.Ordinal)
+	name := v.claim(vol)
 	if !m.Began {
 		return plans.Stop(fmt.Sprintf("claim %s of %s was deleted by somebody else; its volume %s is held, abort makes the claim again", name, v.plan.On(m.From), vol.Name)), nil
 	}

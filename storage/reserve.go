@@ -42,10 +42,10 @@ func (v mover) reserve(ctx context.Context, m plans.Moment, vol plans.Volume) (p
 	ref := pv.Spec.ClaimRef
 	switch {
 	case ref == nil:
-		return plans.Stop(fmt.Sprintf("volume %s has an empty claimRef: any claim may take it; set it to %s/%s", pv.Name, v.plan.On(to).Namespace, v.plan.ClaimName(vol.Template, m.Ordinal))), nil
-	case v.named(ref, to, vol.Template, m.Ordinal):
+		return plans.Stop(fmt.Sprintf("volume %s has an empty claimRef: any claim may take it; set it to %s/%s", pv.Name, v.plan.On(to).Namespace, v.claim(vol))), nil
+	case v.named(ref, to, vol):
 		return v.reserved(ctx, m, vol, pv)
-	case v.plan.OneCluster() && v.named(ref, m.From, vol.Template, m.Ordinal):
+	case v.plan.OneCluster() && v.named(ref, m.From, vol):
 		return v.swap(ctx, m, vol, pv)
 	default:
 		return plans.Stop(fmt.Sprintf("volume %s is promised to claim %s/%s, expected one of this migration", pv.Name, ref.Namespace, ref.Name)), nil
@@ -56,7 +56,7 @@ func (v mover) reserve(ctx context.Context, m plans.Moment, vol plans.Volume) (p
 // UID, or with that of the claim that is there. A UID of a claim that is gone
 // would leave the volume Released for ever, so it is taken out.
 func (v mover) reserved(ctx context.Context, m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Sight, error) {
-	claim, err := v.claimOf(ctx, m.To(), vol.Template, m.Ordinal)
+	claim, err := v.claimOf(ctx, m.To(), vol)
 	if err != nil {
 		return plans.Sight{}, err
 	}
@@ -73,7 +73,7 @@ func (v mover) reserved(ctx context.Context, m plans.Moment, vol plans.Volume, p
 
 // swap re-points the volume once the old claim is gone, read live.
 func (v mover) swap(ctx context.Context, m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Sight, error) {
-	claim, err := v.claimOf(ctx, m.From, vol.Template, m.Ordinal)
+	claim, err := v.claimOf(ctx, m.From, vol)
 	if err != nil {
 		return plans.Sight{}, err
 	}
@@ -85,7 +85,7 @@ func (v mover) swap(ctx context.Context, m plans.Moment, vol plans.Volume, pv *c
 
 func (v mover) point(m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) plans.Sight {
 	next := pv.DeepCopy()
-	ref := RefTo(v.plan.On(m.To()).Namespace, v.plan.ClaimName(vol.Template, m.Ordinal), "")
+	ref := RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), "")
 	next.Spec.ClaimRef = &ref
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("volume %s: claimRef %s/%s -> %s/%s", pv.Name, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name, ref.Namespace, ref.Name),
@@ -105,10 +105,10 @@ func (v mover) reimport(ctx context.Context, m plans.Moment, vol plans.Volume) (
 	if !m.Stamp.Mine(held) {
 		return plans.Stop(fmt.Sprintf("volume %s on the %s is not held by this plan", held.Name, m.From)), nil
 	}
-	if !v.named(held.Spec.ClaimRef, m.From, vol.Template, m.Ordinal) {
-		return plans.Stop(fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.plan.On(m.From).Namespace, v.plan.ClaimName(vol.Template, m.Ordinal))), nil
+	if !v.named(held.Spec.ClaimRef, m.From, vol) {
+		return plans.Stop(fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.plan.On(m.From).Namespace, v.claim(vol))), nil
 	}
-	next := VolumeFrom(held, RefTo(v.plan.On(m.To()).Namespace, v.plan.ClaimName(vol.Template, m.Ordinal), ""))
+	next := VolumeFrom(held, RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), ""))
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("%s: create volume %s for disk %s", m.To(), next.Name, vol.Handle),
 		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Create(ctx, next) }), nil

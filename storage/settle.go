@@ -16,7 +16,7 @@ import (
 // Retain; then our marks; the user's own reclaim policy comes back LAST (S15).
 func (v mover) settle(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	for _, c := range v.plan.Claims {
-		claim, err := v.claimOf(ctx, m.To(), c.Template, m.Ordinal)
+		claim, err := v.claimNamed(ctx, m.To(), v.plan.ClaimName(c.Template, m.Ordinals.Start))
 		if err != nil {
 			return plans.Sight{}, err
 		}

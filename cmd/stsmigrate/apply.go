@@ -20,23 +20,27 @@ import (
 
 func (a *app) applyCommand() *cobra.Command {
 	var timeout time.Duration
+	var far routeFlags
 	cmd := &cobra.Command{
 		Use:   "apply FILE|PLAN",
 		Short: "Carry a plan out, or go on with one that was stopped",
 		Long: `Carry a plan out, or go on with one that was stopped, killed or held.
 
 FILE is a plan written by "plan --out"; PLAN is the name of one that was applied
-before. It may be stopped with Ctrl-C at any moment and started again.`,
+before. It may be stopped with Ctrl-C at any moment and started again. A plan that
+is approved at the prompt pauses after its first ordinal; --yes does not.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, fresh, err := a.load(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return a.apply(cmd.Context(), t, fresh, timeout)
+			return a.apply(cmd.Context(), t, fresh, &far, timeout)
 		},
 	}
 	a.carryFlags(cmd, &timeout)
+	far.add(cmd)
+	far.addCanary(cmd)
 	return cmd
 }
 
@@ -74,12 +78,14 @@ func (a *app) load(ctx context.Context, what string) (t *target, fresh bool, err
 
 // apply carries a Move out: checks and a question before the first write, none of
 // the checks when the plan is already under way.
-func (a *app) apply(ctx context.Context, t *target, fresh bool, timeout time.Duration) error {
+func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags, timeout time.Duration) error {
 	j, err := t.journal(ctx, fresh)
 	if err != nil {
 		return err
 	}
 	switch {
+	case j.Outcome == plans.Split:
+		return fmt.Errorf("plan %s is split, as it was asked to be: move the other ordinals with %s", t.plan.Name, t.command("resume"))
 	case j.Outcome == plans.Aborted:
 		return exitCode{code: exitAborted, message: fmt.Sprintf("plan %s was walked back; make a new plan to try again", t.plan.Name)}
 	case j.Outcome != "":
@@ -90,11 +96,11 @@ func (a *app) apply(ctx context.Context, t *target, fresh bool, timeout time.Dur
 	case j.Paused:
 		return fmt.Errorf("plan %s is paused: go on with %s", t.plan.Name, t.command("resume"))
 	case j.Begun > 0:
-		if err := a.confirm(fmt.Sprintf("Go on with plan %s (%s -> %s)?", t.plan.Name, t.plan.Source, t.plan.Destination)); err != nil {
+		if err := a.goOn(ctx, t, j, far); err != nil {
 			return err
 		}
 	default:
-		if err := a.begin(ctx, t, j); err != nil {
+		if err := a.begin(ctx, t, j, far); err != nil {
 			return err
 		}
 	}
@@ -113,21 +119,6 @@ func (t *target) journal(ctx context.Context, fresh bool) (*plans.Journal, error
 		return plans.NewJournal(t.plan), nil
 	}
 	return j, err
-}
-
-// begin checks everything, asks, and stores the plan.
-func (a *app) begin(ctx context.Context, t *target, j *plans.Journal) error {
-	findings, err := orchestrator.Check(ctx, t.plan, t.on, j)
-	if err != nil {
-		return err
-	}
-	if len(findings) > 0 {
-		return blocked(findings)
-	}
-	if err := a.confirm(plans.Render(t.plan) + "\nCarry this out?"); err != nil {
-		return err
-	}
-	return t.store.Create(ctx, t.plan)
 }
 
 // confirm asks before anything is written.
@@ -203,7 +194,7 @@ func (a *app) reporter(e *orchestrator.Engine) func(orchestrator.Progress, error
 		case p.Kind == orchestrator.Waiting:
 			line = "waiting: " + p.Reason
 		case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Vacate:
-			line = fmt.Sprintf("free: pod and volumes have left the %s", p.Step.From)
+			line = fmt.Sprintf("free: pod and volumes have left the %s%s", p.Step.From, p.Reason)
 		case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Grow:
 			line = fmt.Sprintf("available on the %s", p.Step.To())
 		case p.Kind != orchestrator.Wrote:
@@ -229,6 +220,8 @@ func (a *app) conclude(t *target, course plans.Course, p orchestrator.Progress, 
 		return exitCode{code: exitHeld, message: fmt.Sprintf("held: %s\nNothing more is written. When that is mended: %s%s", p.Reason, t.command("resume"), back)}
 	case p.Kind == orchestrator.Paused:
 		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. To go on: %s%s\n", p.Reason, t.command("resume"), back)
+	case p.Outcome == plans.Split:
+		fmt.Fprintf(a.Out, "split, as asked: %s keeps the ordinals below, %s has the others.\nTo move the rest: %s%s\n", t.plan.Source, t.plan.Destination, t.command("resume"), back)
 	case p.Outcome == plans.Moved:
 		fmt.Fprintf(a.Out, "moved: %d ordinals of %s are on %s.\nTo clean the source up: %s%s\n", t.plan.Count, t.plan.Source, t.plan.Destination, t.command("finalize"), back)
 	case p.Outcome == plans.Aborted:

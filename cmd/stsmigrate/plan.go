@@ -18,6 +18,7 @@ type planFlags struct {
 	file, name, out string
 	names           string
 	maxUnavailable  int32
+	window          int32
 	detailed        bool
 }
 
@@ -36,6 +37,7 @@ func (a *app) planCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "read a Migration from this file (- is standard input)")
 	cmd.Flags().Int32Var(&f.maxUnavailable, "max-unavailable", 0, "d: how many ordinals may be unavailable at once over both sides (default: what the source's PodDisruptionBudget allows, or 1)")
+	cmd.Flags().Int32Var(&f.window, "window", 0, "w: how many ordinals move together, at most d (default 1)")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name)")
 	cmd.Flags().StringVar(&f.names, "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the plan to this file, for apply")
@@ -80,7 +82,7 @@ func (a *app) makePlan(ctx context.Context, f planFlags, args []string) error {
 			return fmt.Errorf("writing the plan: %w", err)
 		}
 	}
-	if err := a.print(p, func() string { return plans.Render(p) + goOn(f.out) }); err != nil {
+	if err := a.print(p, func() string { return plans.Render(p, plans.NewJournal(p).Leg) + goOn(f.out) }); err != nil {
 		return err
 	}
 	if f.detailed {
@@ -131,6 +133,9 @@ func (a *app) request(f *planFlags, args []string) (set string, err error) {
 	if f.maxUnavailable == 0 {
 		f.maxUnavailable = m.Spec.MaxUnavailable
 	}
+	if f.window == 0 {
+		f.window = m.Spec.Window
+	}
 	return m.Spec.Source.Name, nil
 }
 
@@ -151,7 +156,7 @@ func build(ctx context.Context, set string, f planFlags, source, destination *en
 	if err != nil {
 		return nil, nil, err
 	}
-	in.Name, in.ID = f.name, rand.String(6)
+	in.Name, in.ID, in.Window = f.name, rand.String(6), f.window
 	if in.Name == "" {
 		in.Name = set
 	}

@@ -61,7 +61,7 @@ func (a *app) turnCommand(name string, course plans.Course, short, question stri
 			if err != nil {
 				return err
 			}
-			if j.Outcome == (plans.Leg{Course: course}).Outcome() {
+			if j.Outcome == course.Outcome() {
 				fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
 				return nil
 			}
@@ -112,8 +112,9 @@ func (t *target) setPaused(ctx context.Context, paused bool) error {
 
 func (a *app) resumeCommand() *cobra.Command {
 	var timeout time.Duration
+	var far routeFlags
 	cmd := &cobra.Command{
-		Use: "resume PLAN", Short: "Go on with a paused or held plan, in the direction it was going", Args: cobra.ExactArgs(1),
+		Use: "resume PLAN", Short: "Go on with a paused, held or split plan, in the direction it was going", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.stored(cmd.Context(), args[0])
 			if err != nil {
@@ -123,19 +124,17 @@ func (a *app) resumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if j.Outcome != "" {
+			if j.Outcome != "" && j.Outcome != plans.Split {
 				return fmt.Errorf("plan %s is not under way (%s)", t.plan.Name, j.Outcome)
 			}
-			if err := a.confirm(fmt.Sprintf("Go on with plan %s (%s -> %s)?", t.plan.Name, t.plan.Source, t.plan.Destination)); err != nil {
-				return err
-			}
-			if err := t.setPaused(cmd.Context(), false); err != nil {
+			if err := a.goOn(cmd.Context(), t, j, &far); err != nil {
 				return err
 			}
 			return a.carry(cmd.Context(), t, j.Leg.Course, timeout)
 		},
 	}
 	a.carryFlags(cmd, &timeout)
+	far.add(cmd)
 	return cmd
 }
 
@@ -206,7 +205,7 @@ func (a *app) watch(ctx context.Context, t *target) error {
 				return err
 			}
 		}
-		if v.State == string(plans.Moved) || v.State == string(plans.Finalized) || v.State == string(plans.Aborted) {
+		if v.State == string(plans.Moved) || v.State == string(plans.Split) || v.State == string(plans.Finalized) || v.State == string(plans.Aborted) {
 			return stateCode(v)
 		}
 		select {

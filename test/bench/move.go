@@ -115,7 +115,7 @@ func (b *bench) watch(ctx context.Context, set stage.Set) (*watched, error) {
 	side := func(c *cluster.Cluster) witness.Side {
 		return witness.Side{Config: c.Config(), Namespace: set.Namespace}
 	}
-	eyes, err := witness.Watch(ctx, stage.Name, side(b.bed.East), side(b.bed.West))
+	eyes, err := witness.Watch(ctx, stage.Name, 1, side(b.bed.East), side(b.bed.West))
 	return &watched{bench: b, set: set, before: before, eyes: eyes}, err
 }
 

@@ -113,7 +113,7 @@ func (s *show) play(ctx context.Context, moments []time.Duration) (*findings, er
 	if err != nil {
 		return nil, err
 	}
-	eyes, err := witness.Watch(ctx, stage.Name, s.side(s.bed.East), s.side(s.bed.West))
+	eyes, err := witness.Watch(ctx, stage.Name, 1, s.side(s.bed.East), s.side(s.bed.West))
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ func (s scene) move(t *testing.T, faults []fault, kills ...int32) (*witness.Repo
 // witness watches the set from now on.
 func (s scene) witness(t *testing.T) *witness.Witness {
 	t.Helper()
-	w, err := witness.Watch(t.Context(), s.set, witness.Side{Config: s.from.Config, Namespace: s.source}, witness.Side{Config: s.to.Config, Namespace: s.destination})
+	w, err := witness.Watch(t.Context(), s.set, 1, witness.Side{Config: s.from.Config, Namespace: s.source}, witness.Side{Config: s.to.Config, Namespace: s.destination})
 	if err != nil {
 		t.Fatal(err)
 	}

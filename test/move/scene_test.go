@@ -219,10 +219,16 @@ func (s *scene) situation(on *end) string {
 	return b.String()
 }
 
-// watched starts the witness.
+// watched starts the witness of a move ordinal by ordinal.
 func (s *scene) watched() *witness.Witness {
 	s.t.Helper()
-	w, err := witness.Watch(s.t.Context(), "web",
+	return s.watchedInWaves(1)
+}
+
+// watchedInWaves starts the witness of a move with a window.
+func (s *scene) watchedInWaves(window int) *witness.Witness {
+	s.t.Helper()
+	w, err := witness.Watch(s.t.Context(), "web", window,
 		witness.Side{Config: s.source.cluster.Config(), Namespace: s.source.namespace},
 		witness.Side{Config: s.destination.cluster.Config(), Namespace: s.destination.namespace})
 	if err != nil {

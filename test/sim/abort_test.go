@@ -23,10 +23,10 @@ func dieAt(t *testing.T, w *world, n int, f fault) {
 
 func TestAnAbortAtAnyWriteBringsEverythingBack(t *testing.T) {
 	t.Parallel()
-	for _, mode := range modes() {
-		t.Run(string(mode), func(t *testing.T) {
+	for name, sc := range shapes() {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			first := newWorld(threeOrdinals(mode))
+			first := newWorld(sc)
 			want := goldenOf(t, first.fork(0), journey{plans.Move})
 			for n := range want.writes {
 				for _, f := range []fault{crashBefore, crashAfter} {
@@ -65,14 +65,14 @@ func TestAnAbortOfEveryVariantHalfWayBringsEverythingBack(t *testing.T) {
 
 func TestADeathAtAnyWriteOfAnAbortIsSurvived(t *testing.T) {
 	t.Parallel()
-	for _, mode := range modes() {
-		t.Run(string(mode), func(t *testing.T) {
+	for name, sc := range shapes() {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			first := newWorld(threeOrdinals(mode))
+			first := newWorld(sc)
 			whole := first.fork(0)
 			goldenOf(t, whole, journey{plans.Move})
 			for _, a := range whole.acts {
-				if a.ordinal != 1 && !long() {
+				if !a.wave.Has(1) && !long() {
 					continue
 				}
 				w := first.fork(uint64(a.write))

@@ -21,11 +21,11 @@ func once(n int, f fault) func(int) fault {
 
 func TestADeathAtAnyWriteIsSurvivedWithTheSameEnd(t *testing.T) {
 	t.Parallel()
-	for _, mode := range modes() {
+	for name, sc := range shapes() {
 		for _, j := range journeys() {
-			t.Run(fmt.Sprintf("%s %s", mode, j.name()), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s %s", name, j.name()), func(t *testing.T) {
 				t.Parallel()
-				first := newWorld(threeOrdinals(mode))
+				first := newWorld(sc)
 				if j[1] == plans.Return { // the journey before it has the deaths of the move
 					walk(t, first, j[0], nil)
 					j = j[1:]

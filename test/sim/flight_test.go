@@ -18,7 +18,7 @@ func shrinkOf(t *testing.T, first *world, ordinal int32) int {
 	whole := first.fork(0)
 	goldenOf(t, whole, journey{plans.Move})
 	for _, a := range whole.acts {
-		if a.ordinal == ordinal {
+		if a.wave.Has(ordinal) {
 			return a.write
 		}
 	}
@@ -35,12 +35,12 @@ func TestAPodThatWasReplacedBeforeItsShrinkIsTheOneThatIsProvenGone(t *testing.T
 		must(w.on[plans.Source].Delete(context.TODO(), clone(old)))
 		w.rest()
 		now := w.pod(plans.Source, 2)
-		if now == nil || now.UID == old.UID || w.journal.Flight.Pod != old.UID {
+		if now == nil || now.UID == old.UID || w.journal.Flight.Pod(2).UID != old.UID {
 			t.Fatalf("the pod was not replaced after its intent: %v", w.journal.Flight)
 		}
 		w.broken = nil // the deletion was not asked for; S2 is the user's
 		_, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool { return p.Step.ID() == "2/Vacate" })
-		if err != nil || w.journal.Flight.Pod != now.UID || w.journal.Flight.Node != now.Spec.NodeName {
+		if err != nil || w.journal.Flight.Pod(2).UID != now.UID || w.journal.Flight.Pod(2).Node != now.Spec.NodeName {
 			t.Errorf("%s: the journal knows pod %+v (%v), want UID %s on %s", mode, w.journal.Flight, err, now.UID, now.Spec.NodeName)
 		}
 		w.broken = nil

@@ -228,7 +228,7 @@ func killNode(w *world) { w.power(corev1.ConditionFalse) }
 func reviveNode(w *world) { w.power(corev1.ConditionTrue) }
 
 func (w *world) power(status corev1.ConditionStatus) {
-	node, _ := get[*corev1.Node](w.on[plans.Source], "", w.journal.Flight.Node)
+	node, _ := get[*corev1.Node](w.on[plans.Source], "", w.journal.Flight.Pods[0].Node)
 	next := clone(node)
 	next.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
 	w.on[plans.Source].put(next)

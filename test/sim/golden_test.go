@@ -31,7 +31,7 @@ func journeys() []journey {
 	return []journey{{plans.Move, plans.Clean}, {plans.Move, plans.Return}}
 }
 
-func outcomeOf(c plans.Course) plans.Outcome { return plans.Leg{Course: c}.Outcome() }
+func outcomeOf(c plans.Course) plans.Outcome { return c.Outcome() }
 
 // walk runs a course to its end, with a new process for each that dies.
 func walk(t *testing.T, w *world, course plans.Course, at func(int) fault) {

@@ -79,7 +79,7 @@ func (c *crowd) round() {
 // until lets time pass until the member is over.
 func (c *crowd) until(t *testing.T, m *member) {
 	t.Helper()
-	for range 60_000 {
+	for range 400_000 {
 		if c.round(); m.over {
 			return
 		}
@@ -93,10 +93,9 @@ func TestProcessesThatOverlapDoNoHarm(t *testing.T) {
 	if long() {
 		seeds = 5000
 	}
-	for _, mode := range modes() {
-		t.Run(string(mode), func(t *testing.T) {
+	for name, sc := range shapes() {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sc := threeOrdinals(mode)
 			first := newWorld(sc)
 			done := goldenOf(t, first.fork(0), journey{plans.Move, plans.Clean})
 			for seed := uint64(1); seed <= seeds; seed++ {

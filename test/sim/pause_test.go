@@ -9,8 +9,8 @@ import (
 
 func TestAPauseTakesEffectWithNoOrdinalInFlight(t *testing.T) {
 	t.Parallel()
-	for _, mode := range modes() {
-		first := newWorld(threeOrdinals(mode))
+	for name, sc := range shapes() {
+		first := newWorld(sc)
 		want := goldenOf(t, first.fork(0), journey{plans.Move})
 		for n := range want.writes {
 			w := first.fork(uint64(n))
@@ -24,10 +24,10 @@ func TestAPauseTakesEffectWithNoOrdinalInFlight(t *testing.T) {
 			wish(true)
 			got, err := w.process().run(t.Context(), plans.Move, nil)
 			if err != nil || got.kind != orchestrator.Paused && got.kind != orchestrator.Finished {
-				t.Fatalf("%s, write %d: ended with %q (%v), want a pause", mode, n, got, err)
+				t.Fatalf("%s, write %d: ended with %q (%v), want a pause", name, n, got, err)
 			}
 			if a, b := w.slice(plans.Source), w.slice(plans.Destination); a.Start+a.Replicas != b.Start {
-				t.Errorf("%s, write %d: paused with %s and %s", mode, n, a, b)
+				t.Errorf("%s, write %d: paused with %s and %s", name, n, a, b)
 			}
 			wish(false)
 			walk(t, w, plans.Move, nil)

@@ -170,11 +170,11 @@ func (r *runner) apply(s *store, verb string, o client.Object, apply func() erro
 		r.epoch = w.journal.Epoch
 	} else {
 		r.inOrder(s, verb, o)
-		ordinal := plans.Whole
+		var wave plans.Slice
 		if w.journal.Flight != nil {
-			ordinal = w.journal.Flight.Ordinal
+			wave = w.journal.Flight.Ordinals
 		}
-		w.acts = append(w.acts, act{w.writes - 1, ordinal})
+		w.acts = append(w.acts, act{w.writes - 1, wave})
 	}
 	w.check()
 	return err

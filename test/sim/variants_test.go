@@ -5,6 +5,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
+// shapes are the scenes in which every write is tried with every fault: ordinal by
+// ordinal and in waves, in both modes.
+func shapes() map[string]scene {
+	out := map[string]scene{}
+	for _, mode := range modes() {
+		out[string(mode)] = threeOrdinals(mode)
+		out[string(mode)+", in waves"] = inWaves(mode)
+	}
+	return out
+}
+
 // variants are the scenes that a migration has to be able to start from, in both
 // modes.
 func variants() map[string]scene {
@@ -16,6 +27,19 @@ func variants() map[string]scene {
 		"one ordinal":         func(s *scene) { s.Ordinals = 1 },
 		"d of 2": func(s *scene) {
 			s.Ordinals, s.D, s.Budget = 5, 2, maxUnavailable(intstr.FromInt32(2))
+		},
+		"window of 2": func(s *scene) {
+			s.Ordinals, s.D, s.Window, s.Budget = 5, 2, 2, maxUnavailable(intstr.FromInt32(2))
+		},
+		"window of 2 of d 3": func(s *scene) {
+			s.Ordinals, s.D, s.Window, s.Budget, s.Parallel = 5, 3, 2, maxUnavailable(intstr.FromInt32(3)), true
+		},
+		"window of 3, percentage": func(s *scene) {
+			s.Ordinals, s.D, s.Window, s.Start, s.Templates = 7, 3, 3, 2, []string{"data", "log"}
+			s.Budget = maxUnavailable(intstr.FromString("40%"))
+		},
+		"window wider than the set": func(s *scene) {
+			s.Ordinals, s.D, s.Window, s.Budget = 2, 3, 3, maxUnavailable(intstr.FromInt32(3))
 		},
 		"percentage": func(s *scene) { s.Budget = maxUnavailable(intstr.FromString("34%")); s.D = 2 },
 		"minAvailable percentage": func(s *scene) {

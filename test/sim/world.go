@@ -24,6 +24,7 @@ type scene struct {
 	Ordinals  int32
 	Start     int32
 	D         int32
+	Window    int32 // 0 means 1
 	Templates []string
 	// Budget is the user's PodDisruptionBudget on the source; nil means none.
 	Budget *policyv1.PodDisruptionBudgetSpec
@@ -39,6 +40,11 @@ type scene struct {
 
 func threeOrdinals(mode plans.Mode) scene {
 	return scene{Mode: mode, Ordinals: 3, D: 1, Templates: []string{"data"}, Budget: maxUnavailable(intstr.FromInt32(1)), Dependents: true}
+}
+
+// inWaves moves four ordinals in waves of two, with two volumes each.
+func inWaves(mode plans.Mode) scene {
+	return scene{Mode: mode, Ordinals: 4, D: 2, Window: 2, Templates: []string{"data", "log"}, Budget: maxUnavailable(intstr.FromInt32(2)), Dependents: true}
 }
 
 func maxUnavailable(v intstr.IntOrString) *policyv1.PodDisruptionBudgetSpec {
@@ -86,10 +92,10 @@ type place struct {
 	key key
 }
 
-// act is a write by an engine, and the ordinal that was last in flight then.
+// act is a write by an engine, and the wave that was last in flight then.
 type act struct {
-	write   int
-	ordinal int32
+	write int
+	wave  plans.Slice
 }
 
 type disk struct {
@@ -244,7 +250,7 @@ func (w *world) ref(side plans.Side) plans.Ref {
 }
 
 func (w *world) storePlan() {
-	in := plans.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.scene.D}
+	in := plans.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.scene.D, Window: w.scene.Window}
 	in.Set, _ = get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName)
 	in.SourceBudget, _ = get[*policyv1.PodDisruptionBudget](w.on[plans.Source], blue, "web-budget")
 	if w.scene.Existing {

@@ -44,6 +44,7 @@ type volumeKey struct {
 // is the source, 1 the destination.
 type record struct {
 	set     string
+	window  int
 	places  [2]place
 	pods    [2]map[int32]*corev1.Pod
 	sets    [2]*span
@@ -62,9 +63,9 @@ type record struct {
 	reported map[string]bool
 }
 
-func newRecord(set string, places [2]place) *record {
+func newRecord(set string, window int, places [2]place) *record {
 	r := &record{
-		set: set, places: places, volumes: map[volumeKey]*corev1.PersistentVolume{},
+		set: set, window: window, places: places, volumes: map[volumeKey]*corev1.PersistentVolume{},
 		spans: map[int32]Span{}, lost: map[int32]time.Time{}, longest: map[int32]time.Duration{}, reported: map[string]bool{},
 	}
 	for i := range places {
@@ -172,8 +173,8 @@ func (r *record) time(side int, o int32, p *corev1.Pod, e event) {
 	r.spans[o] = s
 }
 
-// slice: no ordinal may be in both ranges, and at most one of those of the start
-// in neither (S7).
+// slice: no ordinal may be in both ranges, and of those of the start no
+// more than a wave has in neither (S7).
 func (r *record) slice(side int, set *appsv1.StatefulSet, gone bool) {
 	s := span{}
 	if set.Spec.Ordinals != nil {
@@ -200,7 +201,7 @@ func (r *record) slice(side int, set *appsv1.StatefulSet, gone bool) {
 			homeless++
 		}
 	}
-	if homeless > 1 {
+	if homeless > r.window {
 		r.violate("S7: %d ordinals are in the range of neither set (%s and %s)", homeless, a, b)
 	}
 }

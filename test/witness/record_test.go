@@ -21,7 +21,7 @@ const (
 // story is a record of one cluster with two namespaces, at the start of a move
 // of two ordinals.
 func story() *record {
-	r := newRecord("web", [2]place{{0, east}, {0, west}})
+	r := newRecord("web", 1, [2]place{{0, east}, {0, west}})
 	tell(r, set(east, 0, 2), set(west, 2, 0), pod(east, 0), pod(east, 1), volume("a", nil))
 	r.begin()
 	return r

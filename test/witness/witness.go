@@ -102,17 +102,17 @@ type stream struct {
 	watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// Watch starts the watches of both sides of the set's move and returns when they
-// are established. Nothing that happens after it returns is missed. They end
+// Watch starts the watches of both sides of the move of a set, window ordinals at a
+// time, and returns when they are established. Nothing that happens after it returns is missed. They end
 // with Stop, or with ctx.
-func Watch(ctx context.Context, set string, source, destination Side) (*Witness, error) {
+func Watch(ctx context.Context, set string, window int, source, destination Side) (*Witness, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Witness{
 		events: make(chan event, 1024), asks: make(chan ask), cancel: cancel,
 		seen: map[string]int64{}, judged: make(chan struct{}),
 	}
 	one := source.Config.Host == destination.Config.Host
-	w.record = newRecord(set, [2]place{{0, source.Namespace}, {1, destination.Namespace}})
+	w.record = newRecord(set, window, [2]place{{0, source.Namespace}, {1, destination.Namespace}})
 	if one {
 		w.record.places[1].cluster = 0
 	}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// routeFlags say how far a run shall go.
+type routeFlags struct {
+	until      int32
+	pauseAfter int32
+	straight   bool
+	cmd        *cobra.Command
+}
+
+func (f *routeFlags) add(cmd *cobra.Command) {
+	f.cmd = cmd
+	cmd.Flags().Int32Var(&f.until, "until-ordinal", 0, "stop in a stable split: the destination has this ordinal and those above, the source keeps those below, until resume or abort")
+	cmd.Flags().Int32Var(&f.pauseAfter, "pause-after", 0, "pause when so many more ordinals have arrived")
+}
+
+func (f *routeFlags) addCanary(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.straight, "no-canary-pause", false, "do not pause after the first ordinal (as with --yes)")
+}
+
+// route is what the person asked for.
+func (f *routeFlags) route() (plans.Route, error) {
+	r := plans.Route{PauseAfter: f.pauseAfter}
+	if f.cmd.Flags().Changed("pause-after") && f.pauseAfter < 1 {
+		return r, fmt.Errorf("--pause-after %d: expected at least 1", f.pauseAfter)
+	}
+	if f.cmd.Flags().Changed("until-ordinal") {
+		r.Until = &f.until
+	}
+	return r, nil
+}
+
+// first is the route of a plan of which nothing has been begun. A person who approves
+// it at the prompt sees the first ordinal arrive before the others leave: the canary.
+func (f *routeFlags) first(yes bool) (r plans.Route, canary bool, err error) {
+	r, err = f.route()
+	if canary = !yes && !f.straight && r.PauseAfter == 0; canary {
+		r.PauseAfter = 1
+	}
+	return r, canary, err
+}
+
+// begin checks everything, asks, and stores the plan.
+func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) error {
+	route, canary, err := f.first(a.yes)
+	if err != nil {
+		return err
+	}
+	planned := plans.NewJournal(t.plan)
+	if err := planned.Take(t.plan, route); err != nil {
+		return err
+	}
+	findings, err := orchestrator.Check(ctx, t.plan, t.on, j)
+	if err != nil {
+		return err
+	}
+	if len(findings) > 0 {
+		return blocked(findings)
+	}
+	question := plans.Render(t.plan, planned.Leg)
+	switch {
+	case planned.PauseAt == 0:
+	case canary:
+		question += fmt.Sprintf("\nIt pauses after the first ordinal, %s, for you to look; --no-canary-pause goes straight on.\n", t.plan.Pod(t.plan.End()-1))
+	default:
+		question += fmt.Sprintf("\nIt pauses when %s has arrived.\n", t.plan.Pod(planned.PauseAt))
+	}
+	if err := a.confirm(question + "\nCarry this out?"); err != nil {
+		return err
+	}
+	if err := t.store.Create(ctx, t.plan); err != nil {
+		return err
+	}
+	return t.take(ctx, route)
+}
+
+// take records how far a Move shall go.
+func (t *target) take(ctx context.Context, r plans.Route) error {
+	if r == (plans.Route{}) {
+		return nil
+	}
+	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error { return j.Take(t.plan, r) })
+}
+
+// goOn asks, and then takes back what keeps a plan from going on.
+func (a *app) goOn(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) error {
+	route, err := f.route()
+	if err != nil {
+		return err
+	}
+	set := func(j *plans.Journal) error {
+		j.Paused = false
+		if j.Outcome == plans.Split || route != (plans.Route{}) {
+			return j.Take(t.plan, route)
+		}
+		return nil
+	}
+	if err := set(j); err != nil { // that of j is not stored: before anything is asked
+		return err
+	}
+	if err := a.confirm(fmt.Sprintf("Go on with plan %s (%s -> %s)?", t.plan.Name, t.plan.Source, t.plan.Destination)); err != nil {
+		return err
+	}
+	return t.store.Change(ctx, t.plan, set)
+}

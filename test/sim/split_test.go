@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// take records how far the move shall go, as a person asked.
+func (w *world) take(t *testing.T, r plans.Route) {
+	t.Helper()
+	home := orchestrator.NewStore(w.on[plans.Destination], green, planName)
+	if err := home.Change(t.Context(), w.plan, func(j *plans.Journal) error { return j.Take(w.plan, r) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// goes runs one process of a move and demands how it ends.
+func (w *world) goes(t *testing.T, kind orchestrator.Kind, outcome plans.Outcome, split int32) {
+	t.Helper()
+	got, err := w.process().run(t.Context(), plans.Move, nil)
+	if err != nil || got.kind != kind || got.outcome != outcome {
+		t.Fatalf("ended with %q (%v), expected %s %s", got, err, kind, outcome)
+	}
+	w.rest()
+	unbroken(t, w)
+	if a, b := w.slice(plans.Source), w.slice(plans.Destination); a.End() != split || b.Start != split {
+		t.Errorf("the source has %s, the destination %s, expected a split at %d", a, b, split)
+	}
+}
+
+func TestASplitIsStableAndCanBeResumedOrWalkedBack(t *testing.T) {
+	t.Parallel()
+	for name, sc := range shapes() {
+		first := newWorld(sc)
+		done := goldenOf(t, first.fork(0), journey{plans.Move, plans.Clean})
+		for split := int32(1); split < sc.Ordinals; split++ {
+			t.Run(fmt.Sprintf("%s, at %d", name, split), func(t *testing.T) {
+				w := first.fork(uint64(split))
+				w.evictions = 3 // nodes are drained all the time
+				w.take(t, plans.Route{Until: &split})
+				w.goes(t, orchestrator.Finished, plans.Split, split)
+				w.goes(t, orchestrator.Finished, plans.Split, split) // nothing to do
+				back := w.fork(1)
+				walk(t, back, plans.Return, nil)
+				cleanEnd(t, back, back.start)
+				w.take(t, plans.Route{PauseAfter: 1})
+				if split > 1 {
+					w.goes(t, orchestrator.Paused, "", split-1)
+					w.take(t, plans.Route{})
+					must(orchestrator.NewStore(w.on[plans.Destination], green, planName).Change(t.Context(), w.plan, func(j *plans.Journal) error { j.Paused = false; return nil }))
+				}
+				walk(t, w, plans.Move, nil)
+				walk(t, w, plans.Clean, nil)
+				cleanEnd(t, w, done.end)
+			})
+		}
+	}
+}
+
+// A death at any write of the second half of a split move is survived too.
+func TestADeathAfterASplitIsSurvived(t *testing.T) {
+	t.Parallel()
+	for name, sc := range shapes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, split := newWorld(sc), int32(2)
+			w.take(t, plans.Route{Until: &split})
+			w.goes(t, orchestrator.Finished, plans.Split, split)
+			w.take(t, plans.Route{})
+			everyWrite(t, w, journey{plans.Move, plans.Clean}, true, []fault{crashBefore, crashAfter})
+			for n, last := w.writes, goldenOf(t, w.fork(0), journey{plans.Move}).writes; n < last; n += 3 {
+				back := w.fork(uint64(n))
+				dieAt(t, back, n, crashAfter)
+				walk(t, back, plans.Return, nil)
+				cleanEnd(t, back, back.start)
+			}
+		})
+	}
+}
