@@ -278,7 +278,7 @@ func claimsUnshared(ctx context.Context, i inspection) ([]Finding, error) {
 	for k := range pods.Items {
 		p := &pods.Items[k]
 		for o := i.plan.Start; o < i.plan.End(); o++ {
-			for _, c := range i.plan.Claims {
+			for _, c := range i.plan.Moved() {
 				if claim := i.plan.ClaimName(c.Template, o); p.Name != i.plan.Pod(o) && storage.Mounts(p, claim) {
 					out = append(out, Finding{
 						Object: "claim " + claim, Saw: "pod " + p.Name + " mounts it too", Want: "no pod but " + i.plan.Pod(o),

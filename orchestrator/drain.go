@@ -65,7 +65,7 @@ func (r *run) becalmed(ctx context.Context, limit <-chan time.Time) bool {
 // drained says which pods of the set are on cordoned nodes, or "". The pods that leave
 // next are not among them: their nodes are rid of them soon.
 func (e *Engine) drained(ctx context.Context, done plans.Step) (string, error) {
-	if len(e.plan.Claims) == 0 || e.journal == nil {
+	if !e.plan.HasVolumes() || e.journal == nil {
 		return "", nil // without claims there is no right to see nodes
 	}
 	next, more := e.plan.Step(e.journal.Leg, done.Seq+1)

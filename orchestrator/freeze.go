@@ -126,7 +126,12 @@ func Twin(source *appsv1.StatefulSet, p *plans.Plan) *appsv1.StatefulSet {
 	next.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: p.End()}
 	next.Spec.PersistentVolumeClaimRetentionPolicy = retain()
 	for i := range next.Spec.VolumeClaimTemplates {
-		next.Spec.VolumeClaimTemplates[i].Status = corev1.PersistentVolumeClaimStatus{}
+		t := &next.Spec.VolumeClaimTemplates[i]
+		t.Status = corev1.PersistentVolumeClaimStatus{}
+		if class := t.Spec.StorageClassName; class != nil {
+			to := p.Storage.Class(*class)
+			t.Spec.StorageClassName = &to // it can never be changed later
+		}
 	}
 	return next
 }

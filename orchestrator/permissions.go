@@ -32,9 +32,9 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: change},
 		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}},
 	}
-	if len(p.Claims) > 0 {
+	if p.HasVolumes() {
 		volumes := Right{Resource: "persistentvolumes", Verbs: append(slices.Clone(watched), "update"), ClusterWide: true}
-		if !p.OneCluster() {
+		if !p.OneCluster() || len(p.Shared) > 0 {
 			volumes.Verbs = append(volumes.Verbs, "create", "delete")
 		}
 		out = append(out, volumes,
@@ -50,7 +50,7 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 			Right{Resource: "configmaps", Verbs: []string{"get", "create", "update", "delete"}},
 			Right{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "create", "update", "delete"}},
 			Right{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true})
-		if !p.OneCluster() && len(p.Claims) > 0 {
+		if !p.OneCluster() && p.HasVolumes() {
 			out = append(out, Right{Group: "storage.k8s.io", Resource: "csidrivers", Verbs: []string{"get"}, ClusterWide: true})
 		}
 	}

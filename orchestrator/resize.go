@@ -115,7 +115,7 @@ func (w world) letGo(ctx context.Context, m plans.Moment, set *appsv1.StatefulSe
 func (w world) shared(all []corev1.Pod, m plans.Moment) string {
 	for o := range m.Ordinals.All() {
 		others := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.Name == w.plan.Pod(o) })
-		for _, c := range w.plan.Claims {
+		for _, c := range w.plan.Moved() {
 			claim := w.plan.ClaimName(c.Template, o)
 			if users := storage.Users(others, claim); users != "" {
 				return fmt.Sprintf("claim %s of %s is also mounted by pod %s; nothing is taken down until that pod is gone: wait for it or delete it", claim, w.plan.On(m.From), users)

@@ -89,7 +89,7 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, erro
 	// Once everything is where it stays, the last flight is over: a stamp would be
 	// a mark that nobody takes off again (S15).
 	next, more := p.Step(j.Leg, j.Done+1)
-	closing := !more || next.Op == plans.Retire || next.Op == plans.Settle || next.Op == plans.Thaw
+	closing := !more || next.Op == plans.Retire || next.Op == plans.Settle || next.Op == plans.Unshare || next.Op == plans.Thaw
 	var out []exposed
 	for _, side := range []plans.Side{plans.Source, plans.Destination} {
 		ref := p.On(side)
@@ -99,6 +99,11 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, erro
 			exposed{side, &policyv1.PodDisruptionBudget{ObjectMeta: named(ref.Namespace, budget)}, func(client.Object) bool { return existed }})
 		if j.Flight != nil && !closing {
 			out = append(out, e.inFlight(j.Flight, side)...)
+		}
+	}
+	for _, s := range p.Shared {
+		if more && next.Op != plans.Thaw { // Unshare takes the stamp off again
+			out = append(out, exposed{plans.Source, &corev1.PersistentVolume{ObjectMeta: named("", s.Volume)}, holds(s.Handle)})
 		}
 	}
 	for _, o := range j.Touched {

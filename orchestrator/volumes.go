@@ -17,7 +17,7 @@ import (
 // volumesUsable wants each volume to mean the same disk on the destination, and
 // no other volume object to mean it too.
 func volumesUsable(ctx context.Context, i inspection) ([]Finding, error) {
-	if len(i.plan.Claims) == 0 {
+	if len(i.plan.Moved()) == 0 {
 		return nil, nil
 	}
 	here, err := i.index(ctx, plans.Source)

@@ -82,7 +82,7 @@ func (w *Wake) Watch(ctx context.Context, p *plans.Plan, configs map[plans.Side]
 		if side == plans.Destination {
 			w.watch(ctx, c, cluster, p.On(side).Namespace, also)
 		}
-		if len(p.Claims) > 0 && side == cluster { // without claims there is no right to see volumes
+		if p.HasVolumes() && side == cluster { // without claims there is no right to see volumes
 			w.watch(ctx, c, cluster, metav1.NamespaceAll, clusterWide())
 		}
 	}

@@ -21,6 +21,10 @@ type Inputs struct {
 	MaxUnavailable                  int32
 	Window                          int32 // 0 means 1
 	Names                           Names
+	Storage                         Storage
+	Shared                          []SharedVolume
+	// Empty are the claim templates whose ordinals start without data.
+	Empty []string
 }
 
 // SliceOf returns the range of ordinals a set has by its spec.
@@ -47,17 +51,13 @@ func Build(in Inputs) (*Plan, error) {
 		Source: in.Source, Destination: in.Destination,
 		Start: slice.Start, Count: slice.Replicas,
 		MaxUnavailable: in.MaxUnavailable, Window: max(in.Window, 1),
-		Dependencies: Dependencies(in.Set), Names: in.Names,
-	}
-	mode := Reimport
-	if p.OneCluster() {
-		mode = Rebind
-	}
-	for _, t := range in.Set.Spec.VolumeClaimTemplates {
-		p.Claims = append(p.Claims, ClaimMove{Template: t.Name, Mode: mode})
+		Dependencies: Dependencies(in.Set), Names: in.Names, Storage: in.Storage, Shared: in.Shared,
 	}
 	p.Budget = in.budget()
 	var err error
+	if p.Claims, err = in.claimMoves(p); err != nil {
+		return nil, err
+	}
 	if p.Seen, err = Fingerprints(in.Set, in.Existing, in.SourceBudget); err != nil {
 		return nil, err
 	}

@@ -25,6 +25,11 @@ type Request struct {
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
 	// Window is w, how many ordinals move together; 0 means 1.
 	Window int32 `json:"window,omitempty"`
+	// Storage says what is called otherwise in the destination's cluster.
+	Storage Storage `json:"storage,omitzero"`
+	// Empty names claim templates whose ordinals start without data on the destination;
+	// the application replicates it again.
+	Empty []string `json:"empty,omitempty"`
 	// Names is how pods are found meanwhile; empty for Bridge wherever that is
 	// possible.
 	Names NameMode `json:"names,omitempty"`

@@ -55,24 +55,6 @@ func (r Ref) String() string {
 	return r.Namespace + "/" + r.Name + " in " + r.Context
 }
 
-// Mode says how the volumes of one claim template get to the destination.
-type Mode string
-
-const (
-	// Rebind keeps the PersistentVolume object and points it at the new claim:
-	// both sides are namespaces of one cluster.
-	Rebind Mode = "rebind"
-	// Reimport makes a second PersistentVolume object with the same volume
-	// handle: two clusters that share one storage backend.
-	Reimport Mode = "reimport"
-)
-
-// ClaimMove is one entry of volumeClaimTemplates and how its volumes move.
-type ClaimMove struct {
-	Template string `json:"template"`
-	Mode     Mode   `json:"mode"`
-}
-
 // Dependency is an object of the source namespace that the pod template names
 // and that has to be in the destination namespace too. It is copied when
 // absent; an existing one that differs blocks the plan.
@@ -129,11 +111,14 @@ type Plan struct {
 	// Window is w: how many ordinals one wave moves together, from 1 to d.
 	Window int32 `json:"window"`
 
-	Claims       []ClaimMove  `json:"claims,omitempty"`
-	Dependencies []Dependency `json:"dependencies,omitempty"`
-	Names        Names        `json:"names,omitzero"`
-	Budget       Budget       `json:"budget"`
-	Seen         Fingerprint  `json:"seen"`
+	Claims  []ClaimMove `json:"claims,omitempty"`
+	Storage Storage     `json:"storage,omitzero"`
+	// Shared are the volumes that the pod template itself names.
+	Shared       []SharedVolume `json:"shared,omitempty"`
+	Dependencies []Dependency   `json:"dependencies,omitempty"`
+	Names        Names          `json:"names,omitzero"`
+	Budget       Budget         `json:"budget"`
+	Seen         Fingerprint    `json:"seen"`
 }
 
 // End is the ordinal after the last one that moves.

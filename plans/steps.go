@@ -9,6 +9,7 @@ type Op string
 const (
 	Freeze  Op = "Freeze"
 	Hold    Op = "Hold"
+	Share   Op = "Share"
 	Tighten Op = "Tighten"
 	Shrink  Op = "Shrink"
 	Vacate  Op = "Vacate"
@@ -19,6 +20,7 @@ const (
 	Relax   Op = "Relax"
 	Retire  Op = "Retire"
 	Settle  Op = "Settle"
+	Unshare Op = "Unshare"
 	Thaw    Op = "Thaw"
 )
 
@@ -90,8 +92,8 @@ func (p *Plan) Step(l Leg, seq int) (Step, bool) {
 	return s, s.Op != ""
 }
 
-// moveStep: Freeze, Hold for each ordinal, then the waves, highest first. A leg
-// that goes on from a split has the waves only.
+// moveStep: Freeze, Hold for each ordinal, Share if volumes are shared, then the
+// waves, highest first. A leg that goes on from a split has the waves only.
 func (p *Plan) moveStep(l Leg, i int) (Op, Slice) {
 	if l.End == p.End() {
 		switch {
@@ -101,6 +103,12 @@ func (p *Plan) moveStep(l Leg, i int) (Op, Slice) {
 			return Hold, Slice{Start: p.Start + int32(i) - 1, Replicas: 1}
 		}
 		i -= 1 + int(p.Count)
+		if len(p.Shared) > 0 {
+			if i == 0 {
+				return Share, Slice{}
+			}
+			i--
+		}
 	}
 	ops := perWave()
 	if wave := p.wave(l, i/len(ops)); wave.Replicas > 0 {
@@ -149,18 +157,22 @@ func (p *Plan) waves(l Leg) int {
 }
 
 // closing ends a plan in either direction: the emptied set goes, each volume is
-// given back its own policy, and the marks and budgets go last.
+// given back its own policy, shared ones too, and the marks and budgets go last.
 func (p *Plan) closing(i int) (Op, Slice) {
 	switch {
 	case i == 0:
 		return Retire, Slice{}
 	case i <= int(p.Count):
 		return Settle, Slice{Start: p.Start + int32(i) - 1, Replicas: 1}
-	case i == int(p.Count)+1:
-		return Thaw, Slice{}
-	default:
-		return "", Slice{}
 	}
+	last := []Op{Unshare, Thaw}
+	if len(p.Shared) == 0 {
+		last = last[1:]
+	}
+	if i -= int(p.Count) + 1; i < len(last) {
+		return last[i], Slice{}
+	}
+	return "", Slice{}
 }
 
 // Boundary says whether no ordinal is in flight just before this step: the
@@ -169,7 +181,7 @@ func (s Step) Boundary() bool {
 	switch s.Op {
 	case Shrink, Vacate, Release, Reserve, Claim, Grow, Relax:
 		return false
-	case Freeze, Hold, Tighten, Retire, Settle, Thaw:
+	case Freeze, Hold, Share, Tighten, Retire, Settle, Unshare, Thaw:
 		return true
 	}
 	return false

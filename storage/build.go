@@ -39,37 +39,37 @@ func Manifest(c *corev1.PersistentVolumeClaim) (string, error) {
 			keep.Annotations[k] = v
 		}
 	}
-	if c.Spec.StorageClassName == nil {
-		// The beta annotation is dropped; the class it named is not.
-		if class, ok := c.Annotations["volume.beta.kubernetes.io/storage-class"]; ok {
-			keep.Spec.StorageClassName = &class
-		}
-	}
 	raw, err := json.Marshal(keep)
 	return string(raw), err
 }
 
-// ClaimFrom makes the claim for a volume from the saved manifest. In another
+// ClaimFrom makes the claim for a volume from the manifest saved on it. In another
 // namespace than the one it was saved from, references into the old namespace
 // are left out: the volume has its data already.
-func ClaimFrom(manifest, namespace, volume string) (*corev1.PersistentVolumeClaim, error) {
+//
+// The class is that of the volume, whatever the manifest says: a claim without
+// one would be given the cluster's default, and the binder wants both to be equal.
+func ClaimFrom(pv *corev1.PersistentVolume, namespace string) (*corev1.PersistentVolumeClaim, error) {
 	var c corev1.PersistentVolumeClaim
-	if err := json.Unmarshal([]byte(manifest), &c); err != nil {
-		return nil, fmt.Errorf("annotation %s of volume %s is not a claim: %w", plans.ClaimAnnotation, volume, err)
+	if err := json.Unmarshal([]byte(pv.Annotations[plans.ClaimAnnotation]), &c); err != nil {
+		return nil, fmt.Errorf("annotation %s of volume %s is not a claim: %w", plans.ClaimAnnotation, pv.Name, err)
 	}
 	if c.Namespace != namespace {
 		c.Spec.DataSource, c.Spec.DataSourceRef, c.Spec.Selector = nil, nil, nil
 	}
 	c.Namespace = namespace
-	c.Spec.VolumeName = volume
+	c.Spec.VolumeName = pv.Name
+	class := pv.Spec.StorageClassName
+	c.Spec.StorageClassName = &class
 	return &c, nil
 }
 
 // VolumeFrom makes the second PersistentVolume object for the disk behind pv,
 // for another cluster and promised to one claim there from the start (S5).
 // What ties the object to its own cluster is left out; `provisioned-by` stays,
-// or the policy Delete would mean nothing later.
-func VolumeFrom(pv *corev1.PersistentVolume, ref corev1.ObjectReference) *corev1.PersistentVolume {
+// or the policy Delete would mean nothing later. What is called otherwise there is
+// written as names says.
+func VolumeFrom(pv *corev1.PersistentVolume, ref corev1.ObjectReference, names plans.Storage) *corev1.PersistentVolume {
 	notes := map[string]string{}
 	for k, v := range pv.Annotations {
 		if !slices.Contains(bindingNotes(), k) {
@@ -82,6 +82,7 @@ func VolumeFrom(pv *corev1.PersistentVolume, ref corev1.ObjectReference) *corev1
 	}
 	out.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	out.Spec.ClaimRef = &ref
+	translate(&out.Spec, names)
 	return out
 }
 

@@ -29,7 +29,7 @@ func (v mover) take(ctx context.Context, m plans.Moment, vol plans.Volume) (plan
 		return plans.Stop(why), nil
 	}
 	if claim == nil {
-		return v.makeClaim(m, vol, pv)
+		return v.makeClaim(m, vol, v.claim(vol), pv)
 	}
 	if why := m.Stamp.Barred(claim); why != "" {
 		return plans.Stop(fmt.Sprintf("claim %s %s", claim.Name, why)), nil
@@ -37,12 +37,16 @@ func (v mover) take(ctx context.Context, m plans.Moment, vol plans.Volume) (plan
 	return v.inspect(m, claim, pv), nil
 }
 
-func (v mover) makeClaim(m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Sight, error) {
+// makeClaim makes the claim that a volume is promised to.
+func (v mover) makeClaim(m plans.Moment, vol plans.Volume, name string, pv *corev1.PersistentVolume) (plans.Sight, error) {
 	to := m.To()
-	if !v.named(pv.Spec.ClaimRef, to, vol) || pv.Spec.ClaimRef.UID != "" {
-		return plans.Stop(fmt.Sprintf("volume %s is no longer promised to claim %s of %s", pv.Name, v.claim(vol), v.plan.On(to))), nil
+	if why := v.unsafe(pv, vol); why != "" {
+		return plans.Stop(why), nil
 	}
-	next, err := ClaimFrom(pv.Annotations[plans.ClaimAnnotation], v.plan.On(to).Namespace, pv.Name)
+	if ref := pv.Spec.ClaimRef; ref == nil || ref.Namespace != v.plan.On(to).Namespace || ref.Name != name || ref.UID != "" {
+		return plans.Stop(fmt.Sprintf("volume %s is no longer promised to claim %s of %s", pv.Name, name, v.plan.On(to))), nil
+	}
+	next, err := ClaimFrom(pv, v.plan.On(to).Namespace)
 	if err != nil {
 		return plans.Stop(err.Error()), nil
 	}

@@ -13,7 +13,7 @@ import (
 // policy Retain, with the old policy and the manifest of the claim saved on the
 // volume in the same write.
 func (v mover) hold(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-	for _, c := range v.plan.Claims {
+	for _, c := range v.plan.Moved() {
 		claim, pv, reason, err := v.bound(ctx, m.From, c.Template, m.Ordinals.Start)
 		if err != nil {
 			return plans.Sight{}, err

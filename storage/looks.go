@@ -30,6 +30,8 @@ func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Lo
 		plans.Reserve: v.perVolume(v.reserve),
 		plans.Claim:   v.perVolume(v.take),
 		plans.Settle:  v.settle,
+		plans.Share:   v.share,
+		plans.Unshare: v.unshare,
 	}
 }
 
@@ -41,7 +43,7 @@ type one func(context.Context, plans.Moment, plans.Volume) (plans.Sight, error)
 // same time. Nothing is written while one of them is foreign.
 func (v mover) perVolume(look one) plans.Look {
 	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-		if len(v.plan.Claims) == 0 {
+		if len(v.plan.Moved()) == 0 {
 			return plans.Done(), nil
 		}
 		if m.Turned && !m.InFlight() {
@@ -121,11 +123,11 @@ func uidOf(c *corev1.PersistentVolumeClaim) types.UID {
 	return c.UID
 }
 
-// Volumes reads which volumes the claims of an ordinal are bound to. A reason
-// says why they cannot be named.
+// Volumes reads which volumes the claims of an ordinal that move are bound to. A
+// reason says why they cannot be named.
 func Volumes(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, ordinal int32) (vols []plans.Volume, reason string, err error) {
 	v := mover{plan: p, on: on}
-	for _, c := range p.Claims {
+	for _, c := range p.Moved() {
 		claim, pv, reason, err := v.bound(ctx, side, c.Template, ordinal)
 		if err != nil || reason != "" {
 			return nil, reason, err

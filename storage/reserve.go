@@ -30,7 +30,7 @@ func (v mover) reserve(ctx context.Context, m plans.Moment, vol plans.Volume) (p
 	if err != nil {
 		return plans.Sight{}, err
 	}
-	if pv == nil && !v.plan.OneCluster() {
+	if pv == nil && !v.plan.OneCluster() && (to == plans.Destination || v.plan.Storage.None()) {
 		return v.reimport(ctx, m, vol)
 	}
 	if why := v.unsafe(pv, vol); why != "" {
@@ -108,7 +108,7 @@ func (v mover) reimport(ctx context.Context, m plans.Moment, vol plans.Volume) (
 	if !v.named(held.Spec.ClaimRef, m.From, vol) {
 		return plans.Stop(fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.plan.On(m.From).Namespace, v.claim(vol))), nil
 	}
-	next := VolumeFrom(held, RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), ""))
+	next := VolumeFrom(held, RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), ""), v.plan.Storage)
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("%s: create volume %s for disk %s", m.To(), next.Name, vol.Handle),
 		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Create(ctx, next) }), nil

@@ -15,7 +15,7 @@ import (
 // them (m.To): first the leftover object of the other cluster goes, while it is
 // Retain; then our marks; the user's own reclaim policy comes back LAST (S15).
 func (v mover) settle(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-	for _, c := range v.plan.Claims {
+	for _, c := range v.plan.Moved() {
 		claim, err := v.claimNamed(ctx, m.To(), v.plan.ClaimName(c.Template, m.Ordinals.Start))
 		if err != nil {
 			return plans.Sight{}, err
@@ -49,15 +49,7 @@ func (v mover) late(ctx context.Context, m plans.Moment, kept *corev1.Persistent
 	if err != nil || claim == nil || !m.Stamp.Mine(claim) {
 		return plans.Done(), err
 	}
-	if claim.DeletionTimestamp != nil {
-		return v.terminating(ctx, m, claim)
-	}
-	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
-		return plans.Stop(fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.plan.On(m.From), users)), err
-	}
-	opts := &client.DeleteOptions{Preconditions: preconditions(claim)}
-	return plans.Write(fmt.Sprintf("%s: delete claim %s, which was made late", m.From, claim.Name), plans.Undo{},
-		func(ctx context.Context) error { return v.on[m.From].Delete(ctx, claim, opts) }), nil
+	return v.dropClaim(ctx, m, claim)
 }
 
 // forget deletes the volume object of the side that let go. It must be Retain
@@ -77,6 +69,12 @@ func (v mover) forget(ctx context.Context, m plans.Moment, claim *corev1.Persist
 	if err != nil {
 		return plans.Sight{}, err
 	}
+	return v.dropVolume(ctx, m, old, kept, claim.Name)
+}
+
+// dropVolume deletes a volume object that is Retain, while another one for the same
+// disk is kept.
+func (v mover) dropVolume(ctx context.Context, m plans.Moment, old, kept *corev1.PersistentVolume, claim string) (plans.Sight, error) {
 	if kept == nil || !sameDisk(kept, old) {
 		return plans.Stop(fmt.Sprintf("volume %s means another disk on each side; nothing is deleted", old.Name)), nil
 	}
@@ -86,7 +84,7 @@ func (v mover) forget(ctx context.Context, m plans.Moment, claim *corev1.Persist
 	case old.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
 		return plans.Stop(fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting it would destroy the disk; set it to Retain", old.Name, m.From, old.Spec.PersistentVolumeReclaimPolicy)), nil
 	case old.Status.Phase == corev1.VolumeBound:
-		if taker, err := v.claimNamed(ctx, m.From, claim.Name); err != nil || taker == nil {
+		if taker, err := v.claimNamed(ctx, m.From, claim); err != nil || taker == nil {
 			return plans.Wait(fmt.Sprintf("volume %s on the %s: waiting for the binder to see that its claim is gone", old.Name, m.From)), err
 		}
 		return plans.Stop(fmt.Sprintf("volume %s on the %s is Bound, expected Released: find out which claim took it", old.Name, m.From)), nil

@@ -90,7 +90,7 @@ func (v mover) nodeFree(ctx context.Context, m plans.Moment, pod plans.Pod) (pro
 		return "", s, nil
 	}
 	proof = fmt.Sprintf("pod %s (UID %s) is gone, node %s is Ready", name, pod.UID, node.Name)
-	if len(v.plan.Claims) > 0 {
+	if len(m.Flight.Of(pod.Ordinal)) > 0 {
 		proof += " and uses none of its volumes, no VolumeAttachment names one"
 	}
 	return proof, plans.Done(), nil

@@ -100,6 +100,7 @@ func (w *world) choose(s *store, claim *corev1.PersistentVolumeClaim) {
 	w.disks[handle] = disk{}
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + handle, Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "sim"}}}
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	pv.Spec.StorageClassName = className
 	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "sim", VolumeHandle: handle}
 	pv.Spec.ClaimRef = refTo(claim)
 	must(s.Create(context.TODO(), pv))

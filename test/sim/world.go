@@ -54,6 +54,8 @@ func maxUnavailable(v intstr.IntOrString) *policyv1.PodDisruptionBudgetSpec {
 const (
 	setName  = "web"
 	planName = "move-web"
+	// className is the StorageClass of every volume.
+	className = "disks"
 	blue     = "blue"  // the namespace of the source
 	green    = "green" // the namespace of the destination, and home
 )
@@ -218,7 +220,10 @@ func (w *world) set(namespace string, start, replicas int32) *appsv1.StatefulSet
 		}
 	}
 	for _, t := range w.scene.Templates {
-		set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: t, Labels: app}})
+		class := className
+		set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: t, Labels: app}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class},
+		})
 	}
 	if w.scene.Dependents {
 		ref := corev1.LocalObjectReference{Name: setName}

@@ -1,0 +1,150 @@
+package plans
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// Mode says how the volumes of one claim template get to the destination.
+type Mode string
+
+const (
+	// Rebind keeps the PersistentVolume object and points it at the new claim:
+	// both sides are namespaces of one cluster.
+	Rebind Mode = "rebind"
+	// Reimport makes a second PersistentVolume object with the same volume
+	// handle: two clusters that share one storage backend.
+	Reimport Mode = "reimport"
+	// Empty moves no volume: the ordinal starts without data on the destination and the
+	// application replicates it again. The source's claim stays where it is.
+	Empty Mode = "empty"
+)
+
+// ClaimMove is one entry of volumeClaimTemplates and how its volumes move.
+type ClaimMove struct {
+	Template string `json:"template"`
+	Mode     Mode   `json:"mode"`
+}
+
+// Storage says what is called otherwise in the destination's cluster. It is
+// used for volumes that are reimported; what it does not name stays as it is.
+type Storage struct {
+	// Classes maps StorageClasses, by name.
+	Classes map[string]string `json:"classes,omitempty"`
+	// Topology maps the node labels that volumes are bound to.
+	Topology []Topology `json:"topology,omitempty"`
+	// Secrets maps the Secrets that CSI drivers are given, as namespace/name.
+	Secrets map[string]string `json:"secrets,omitempty"`
+	// VolumeAttributes maps values of a CSI volume's attributes, by key.
+	VolumeAttributes map[string]map[string]string `json:"volumeAttributes,omitempty"`
+}
+
+// Topology maps one label key of node affinity, and its values. A value that is not
+// in Values stays.
+type Topology struct {
+	Key    string            `json:"key"`
+	As     string            `json:"as,omitempty"` // empty for the same key
+	Values map[string]string `json:"values,omitempty"`
+}
+
+// SharedVolume is a volume that all ordinals mount by a claim named in the pod
+// template. It is given to the destination once, before the first ordinal moves.
+type SharedVolume struct {
+	Claim  string `json:"claim"`
+	Volume string `json:"volume"`
+	// Handle identifies the disk.
+	Handle string `json:"handle"`
+}
+
+// SecondVolume is the name of the PersistentVolume object that the destination gets
+// for a shared disk. In one cluster there are two for a time, so that it cannot be the
+// same.
+func (p *Plan) SecondVolume(s SharedVolume) string {
+	if p.OneCluster() {
+		return s.Volume + "-" + p.Destination.Namespace
+	}
+	return s.Volume
+}
+
+// SharedClaims are the claims that a set's pod template names itself, sorted.
+func SharedClaims(set *appsv1.StatefulSet) []string {
+	var out []string
+	for _, v := range set.Spec.Template.Spec.Volumes {
+		if c := v.PersistentVolumeClaim; c != nil {
+			out = append(out, c.ClaimName)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// None says whether nothing is called otherwise.
+func (s Storage) None() bool {
+	return len(s.Classes)+len(s.Topology)+len(s.Secrets)+len(s.VolumeAttributes) == 0
+}
+
+// Moved says whether volumes of this mode change hands.
+func (m Mode) Moved() bool { return m != Empty }
+
+// HasVolumes says whether the set has volumes at all.
+func (p *Plan) HasVolumes() bool { return len(p.Claims)+len(p.Shared) > 0 }
+
+// Moved lists the claim templates whose volumes move.
+func (p *Plan) Moved() []ClaimMove {
+	return slices.DeleteFunc(slices.Clone(p.Claims), func(c ClaimMove) bool { return !c.Mode.Moved() })
+}
+
+// Class is what a StorageClass of the source is called on the destination.
+func (s Storage) Class(name string) string {
+	if to, ok := s.Classes[name]; ok {
+		return to
+	}
+	return name
+}
+
+// refuse gives the one sentence that says why a map makes no sense.
+func (s Storage) refuse(oneCluster bool) error {
+	if oneCluster && !s.None() {
+		return errors.New("storage: nothing has another name in the same cluster, and its volumes keep their PersistentVolume objects; leave the maps out")
+	}
+	for i, t := range s.Topology {
+		if t.Key == "" || t.As == "" && len(t.Values) == 0 {
+			return fmt.Errorf("storage.topology[%d]: expected a key, and what it or its values become", i)
+		}
+	}
+	for _, from := range slices.Sorted(maps.Keys(s.Secrets)) {
+		for _, name := range []string{from, s.Secrets[from]} {
+			if namespace, rest, ok := strings.Cut(name, "/"); !ok || namespace == "" || rest == "" || strings.Contains(rest, "/") {
+				return fmt.Errorf("storage.secrets: %q, expected namespace/name", name)
+			}
+		}
+	}
+	return nil
+}
+
+// claimMoves says how each claim template moves.
+func (in Inputs) claimMoves(p *Plan) ([]ClaimMove, error) {
+	mode := Reimport
+	if p.OneCluster() {
+		mode = Rebind
+	}
+	var out []ClaimMove
+	for _, t := range in.Set.Spec.VolumeClaimTemplates {
+		c := ClaimMove{Template: t.Name, Mode: mode}
+		if slices.Contains(in.Empty, t.Name) {
+			c.Mode = Empty
+		}
+		out = append(out, c)
+	}
+	for _, name := range in.Empty {
+		if !slices.ContainsFunc(out, func(c ClaimMove) bool { return c.Template == name }) {
+			return nil, fmt.Errorf("empty: %s has no claim template %q", in.Source, name)
+		}
+	}
+	return out, in.Storage.refuse(p.OneCluster())
+}

@@ -1,0 +1,134 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// share gives the destination its own claim for each volume that the pod template
+// names and all ordinals mount. It is done once, before the first ordinal moves,
+// since the pods of both sides need it at the same time: the disk then has two
+// volume objects, both Retain, until unshare takes one of them away.
+func (v mover) share(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	return v.eachShared(func(s plans.SharedVolume) (plans.Sight, error) {
+		held, err := v.volumeOf(ctx, plans.Source, s.Volume)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		claim, err := v.claimNamed(ctx, plans.Source, s.Claim)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if held == nil || claim == nil || held.Spec.ClaimRef == nil || held.Spec.ClaimRef.UID != claim.UID {
+			return plans.Stop(fmt.Sprintf("claim %s of %s and volume %s do not name each other; repair the binding first", s.Claim, v.plan.Source, s.Volume)), nil
+		}
+		if handle, _ := Handle(held); handle != s.Handle {
+			return plans.Stop(fmt.Sprintf("volume %s has handle %s, expected %s", held.Name, handle, s.Handle)), nil
+		}
+		if sight, err := v.retain(m, claim, held); err != nil || sight.Standing != plans.After {
+			return sight, err
+		}
+		return v.second(ctx, m, s, held)
+	})
+}
+
+// second makes the volume and the claim of the destination, in this order (S5).
+func (v mover) second(ctx context.Context, m plans.Moment, s plans.SharedVolume, held *corev1.PersistentVolume) (plans.Sight, error) {
+	name := v.plan.SecondVolume(s)
+	pv, err := v.volumeOf(ctx, plans.Destination, name)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if pv == nil {
+		next := VolumeFrom(held, RefTo(v.plan.Destination.Namespace, s.Claim, ""), v.plan.Storage)
+		next.Name = name
+		m.Stamp.Put(next)
+		return plans.Write(fmt.Sprintf("destination: create volume %s for shared disk %s", name, s.Handle), plans.Undo{},
+			func(ctx context.Context) error { return v.on[plans.Destination].Create(ctx, next) }), nil
+	}
+	if !m.Stamp.Mine(pv) || m.Stamp.Barred(pv) != "" {
+		return plans.Stop(fmt.Sprintf("volume %s on the destination was made by somebody else; delete it if it is not needed (reclaim policy Retain first)", name)), nil
+	}
+	claim, err := v.claimNamed(ctx, plans.Destination, s.Claim)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if claim == nil {
+		return v.makeClaim(m, plans.Volume{Name: name, Handle: s.Handle}, s.Claim, pv)
+	}
+	return v.inspect(m, claim, pv), nil
+}
+
+// unshare leaves the shared volumes to the side that ends up with the ordinals:
+// the other side's claim goes, then its volume object while that is Retain, and the
+// user's policy comes back LAST (S15).
+func (v mover) unshare(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	return v.eachShared(func(s plans.SharedVolume) (plans.Sight, error) {
+		name := map[plans.Side]string{plans.Source: s.Volume, plans.Destination: v.plan.SecondVolume(s)}
+		lost, err := v.volumeOf(ctx, m.From, name[m.From])
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		kept, err := v.claimNamed(ctx, m.To(), s.Claim)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if sight, err := v.giveUp(ctx, m, s, lost, name[m.To()]); err != nil || sight.Standing != plans.After {
+			return sight, err
+		}
+		if kept == nil {
+			return plans.Stop(fmt.Sprintf("claim %s of %s is gone; its volume %s stays at Retain", s.Claim, v.plan.On(m.To()), name[m.To()])), nil
+		}
+		if sight, err := v.unmarkClaim(ctx, m, kept); err != nil || sight.Standing != plans.After {
+			return sight, err
+		}
+		return v.restore(ctx, m, kept)
+	})
+}
+
+// giveUp deletes the claim and then the volume object of the side that lets go.
+func (v mover) giveUp(ctx context.Context, m plans.Moment, s plans.SharedVolume, lost *corev1.PersistentVolume, keptName string) (plans.Sight, error) {
+	claim, err := v.claimNamed(ctx, m.From, s.Claim)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	ours := lost != nil && m.Stamp.Mine(lost)
+	if claim != nil && (m.Stamp.Mine(claim) || ours && lost.Spec.ClaimRef != nil && lost.Spec.ClaimRef.UID == claim.UID) {
+		return v.dropClaim(ctx, m, claim)
+	}
+	if !ours {
+		return plans.Done(), nil
+	}
+	kept, err := v.volumeOf(ctx, m.To(), keptName)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	return v.dropVolume(ctx, m, lost, kept, s.Claim)
+}
+
+// dropClaim deletes a claim that nobody mounts.
+func (v mover) dropClaim(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
+	if claim.DeletionTimestamp != nil {
+		return v.terminating(ctx, m, claim)
+	}
+	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
+		return plans.Stop(fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.plan.On(m.From), users)), err
+	}
+	opts := &client.DeleteOptions{Preconditions: preconditions(claim)}
+	return plans.Write(fmt.Sprintf("%s: delete claim %s, which nobody needs any more", m.From, claim.Name), plans.Undo{},
+		func(ctx context.Context) error { return v.on[m.From].Delete(ctx, claim, opts) }), nil
+}
+
+func (v mover) eachShared(look func(plans.SharedVolume) (plans.Sight, error)) (plans.Sight, error) {
+	for _, s := range v.plan.Shared {
+		if sight, err := look(s); err != nil || sight.Standing != plans.After {
+			return sight, err
+		}
+	}
+	return plans.Done(), nil
+}

@@ -1,0 +1,76 @@
+package storage
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// translate writes a volume down in the words of the destination's cluster. It is
+// done when the object is made: source and node affinity can never be changed
+// afterwards.
+func translate(v *corev1.PersistentVolumeSpec, names plans.Storage) {
+	v.StorageClassName = names.Class(v.StorageClassName)
+	if v.NodeAffinity != nil && v.NodeAffinity.Required != nil {
+		for i := range v.NodeAffinity.Required.NodeSelectorTerms {
+			for k := range v.NodeAffinity.Required.NodeSelectorTerms[i].MatchExpressions {
+				relabel(&v.NodeAffinity.Required.NodeSelectorTerms[i].MatchExpressions[k], names.Topology)
+			}
+		}
+	}
+	if v.CSI == nil {
+		return
+	}
+	for key, value := range v.CSI.VolumeAttributes {
+		if to, ok := names.VolumeAttributes[key][value]; ok {
+			v.CSI.VolumeAttributes[key] = to
+		}
+	}
+	for _, ref := range SecretRefs(v.CSI) {
+		*ref = SecretRef(*ref, names)
+	}
+}
+
+// relabel applies the first rule for the key.
+func relabel(e *corev1.NodeSelectorRequirement, rules []plans.Topology) {
+	for _, r := range rules {
+		if r.Key != e.Key {
+			continue
+		}
+		for i, v := range e.Values {
+			if to, ok := r.Values[v]; ok {
+				e.Values[i] = to
+			}
+		}
+		if r.As != "" {
+			e.Key = r.As
+		}
+		return
+	}
+}
+
+// SecretRefs are the references of a CSI volume to the Secrets its driver needs.
+func SecretRefs(csi *corev1.CSIPersistentVolumeSource) []*corev1.SecretReference {
+	var out []*corev1.SecretReference
+	for _, ref := range []*corev1.SecretReference{
+		csi.ControllerPublishSecretRef, csi.NodeStageSecretRef, csi.NodePublishSecretRef, csi.ControllerExpandSecretRef, csi.NodeExpandSecretRef,
+	} {
+		if ref != nil {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+// SecretRef is the Secret that the destination's driver is given for one of the
+// source's.
+func SecretRef(ref corev1.SecretReference, names plans.Storage) corev1.SecretReference {
+	to, ok := names.Secrets[ref.Namespace+"/"+ref.Name]
+	if !ok {
+		return ref
+	}
+	namespace, name, _ := strings.Cut(to, "/")
+	return corev1.SecretReference{Namespace: namespace, Name: name}
+}
