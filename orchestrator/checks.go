@@ -6,10 +6,8 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,42 +18,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
-
-// tryOut sends the destination set as a dry run and reads back what the API
-// server made of it. The name differs from the real one so that a set that is
-// there already does not answer in its place.
-func (i inspection) tryOut(ctx context.Context) (*appsv1.StatefulSet, error) {
-	twin := Twin(i.now.Set, i.plan)
-	twin.Name += "-dry-run"
-	err := i.on[plans.Destination].Create(ctx, twin, client.DryRunAll)
-	return twin, err
-}
-
-// ordinalsKept proves that the destination knows spec.ordinals: an API server
-// that drops the field would make pods with ordinals that run elsewhere.
-func ordinalsKept(ctx context.Context, i inspection) ([]Finding, error) {
-	back, err := i.tryOut(ctx)
-	object := "API server of " + i.plan.Destination.String()
-	if apierrors.IsNotFound(err) {
-		return nil, nil // no namespace; that check says so
-	}
-	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
-		return []Finding{{
-			Object: object, Saw: "it refuses the set: " + err.Error(), Want: "it to accept a copy of the source's set",
-			Remedy: "remove what it objects to, or choose another destination",
-		}}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if got := plans.SliceOf(back).Start; got != i.plan.End() {
-		return []Finding{{
-			Object: object, Saw: fmt.Sprintf("a trial set with ordinals.start %d came back with %d", i.plan.End(), got),
-			Want: "the field to be kept (Kubernetes 1.27 or newer)", Remedy: "upgrade the destination cluster",
-		}}, nil
-	}
-	return nil, nil
-}
 
 // sourceSettled wants every ordinal available, one revision and no partition: a
 // move starts from a set that is at rest (S2, S13).
@@ -80,23 +42,6 @@ func sourceSettled(ctx context.Context, i inspection) ([]Finding, error) {
 	}
 	if set.DeletionTimestamp != nil {
 		add("it is being deleted", "it to stay", "find out who deleted it")
-	}
-	return out, nil
-}
-
-// unowned refuses sets that something else scales: it would scale them back.
-func unowned(_ context.Context, i inspection) ([]Finding, error) {
-	var out []Finding
-	for side, set := range map[plans.Side]*appsv1.StatefulSet{plans.Source: i.now.Set, plans.Destination: i.now.Existing} {
-		if set == nil {
-			continue
-		}
-		if o := metav1.GetControllerOf(set); o != nil {
-			out = append(out, Finding{
-				Object: i.name(side), Saw: fmt.Sprintf("it is controlled by %s %s", o.Kind, o.Name), Want: "no controller that would scale it back",
-				Remedy: "pause that operator for this set and take the owner reference off, or use the operator's own way to move",
-			})
-		}
 	}
 	return out, nil
 }
@@ -203,28 +148,6 @@ func (i inspection) standIn(ctx context.Context, d plans.Directory) ([]Finding, 
 	}}, err
 }
 
-// unscaled refuses a HorizontalPodAutoscaler on either set: on the destination it
-// would make the ordinal after the last one.
-func unscaled(ctx context.Context, i inspection) ([]Finding, error) {
-	var out []Finding
-	for _, side := range []plans.Side{plans.Source, plans.Destination} {
-		ref := i.plan.On(side)
-		var list autoscalingv2.HorizontalPodAutoscalerList
-		if err := i.on[side].List(ctx, &list, client.InNamespace(ref.Namespace)); err != nil {
-			return nil, err
-		}
-		for _, h := range list.Items {
-			if t := h.Spec.ScaleTargetRef; t.Kind == "StatefulSet" && t.Name == ref.Name {
-				out = append(out, Finding{
-					Object: i.name(side), Saw: "HorizontalPodAutoscaler " + h.Name + " scales it", Want: "no autoscaler",
-					Remedy: fmt.Sprintf("save it and delete it for the time of the move: kubectl -n %s delete hpa %s", ref.Namespace, h.Name),
-				})
-			}
-		}
-	}
-	return out, nil
-}
-
 // budgetAlone wants the source's budget to be about this set only: its numbers
 // are going to be those of the set's ordinals.
 func budgetAlone(ctx context.Context, i inspection) ([]Finding, error) {
@@ -255,13 +178,13 @@ func budgetAlone(ctx context.Context, i inspection) ([]Finding, error) {
 // but the set.
 func claimsBound(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
-	for o := i.plan.Start; o < i.plan.End(); o++ {
-		_, why, err := storage.Volumes(ctx, i.plan, i.on, plans.Source, o)
+	for o := range i.each {
+		b, err := i.volumes(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		if why != "" {
-			out = append(out, Finding{Object: "pod " + i.plan.Pod(o), Saw: why, Want: "claims and volumes that name each other", Remedy: "repair the storage of this ordinal first"})
+		if b.why != "" {
+			out = append(out, Finding{Object: "pod " + i.plan.Pod(o), Saw: b.why, Want: "claims and volumes that name each other", Remedy: "repair the storage of this ordinal first"})
 		}
 	}
 	return out, nil
@@ -277,7 +200,7 @@ func claimsUnshared(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
 	for k := range pods.Items {
 		p := &pods.Items[k]
-		for o := i.plan.Start; o < i.plan.End(); o++ {
+		for o := range i.each {
 			for _, c := range i.plan.Moved() {
 				if claim := i.plan.ClaimName(c.Template, o); p.Name != i.plan.Pod(o) && storage.Mounts(p, claim) {
 					out = append(out, Finding{
@@ -295,14 +218,14 @@ func claimsUnshared(ctx context.Context, i inspection) ([]Finding, error) {
 // with ordinals of its own is one.
 func destinationFree(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
-	if s := i.now.Existing; s != nil && plans.SliceOf(s).Replicas != 0 {
+	if s := i.now.Existing; s != nil && !i.midway && plans.SliceOf(s).Replicas != 0 {
 		out = append(out, Finding{
 			Object: i.name(plans.Destination), Saw: "it has the ordinals " + plans.SliceOf(s).String(), Want: "no ordinals (replicas 0)",
 			Remedy: "scale it to 0, or choose another destination",
 		})
 	}
 	ns := i.plan.Destination.Namespace
-	for o := i.plan.Start; o < i.plan.End(); o++ {
+	for o := range i.each {
 		pod, err := i.pod(ctx, plans.Destination, o)
 		if err != nil {
 			return nil, err
@@ -335,23 +258,16 @@ func compatible(ctx context.Context, i inspection) ([]Finding, error) {
 	}
 	want, err := i.tryOut(ctx)
 	if err != nil {
-		return nil, nil //nolint:nilerr // the check ordinals-kept reports it
+		return nil, nil //nolint:nilerr // the check admission reports it
+	}
+	remedy := "make them equal, or delete the destination set and let the plan create it"
+	if i.midway {
+		remedy = "find out which of the two was changed, and change it back"
 	}
 	var out []Finding
-	differs := func(field string, a, b any) {
-		if !equality.Semantic.DeepEqual(a, b) {
-			out = append(out, Finding{
-				Object: i.name(plans.Destination), Saw: "spec." + field + " differs from the source's", Want: "equal",
-				Remedy: "make them equal, or delete the destination set and let the plan create it",
-			})
-		}
+	for _, field := range differing(have, want) {
+		out = append(out, Finding{Object: i.name(plans.Destination), Saw: "spec." + field + " differs from the source's", Want: "equal", Remedy: remedy})
 	}
-	differs("selector", have.Spec.Selector, want.Spec.Selector)
-	differs("serviceName", have.Spec.ServiceName, want.Spec.ServiceName)
-	differs("podManagementPolicy", have.Spec.PodManagementPolicy, want.Spec.PodManagementPolicy)
-	differs("template", have.Spec.Template, want.Spec.Template)
-	differs("minReadySeconds", have.Spec.MinReadySeconds, want.Spec.MinReadySeconds)
-	differs("volumeClaimTemplates", templates(have), templates(want))
 	return out, nil
 }
 

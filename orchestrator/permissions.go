@@ -94,9 +94,10 @@ func forDependencies(p *plans.Plan, side plans.Side) []Right {
 
 // permissions asks the API servers of both sides for every right, as the very
 // user who will write.
-func permissions(ctx context.Context, p *plans.Plan, on Clusters) ([]Finding, error) {
+func permissions(ctx context.Context, i inspection) ([]Finding, error) {
+	p, on := i.plan, i.on
 	var out []Finding
-	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+	for _, side := range sides() {
 		for _, r := range Rights(p, side) {
 			var denied []string
 			for _, verb := range r.Verbs {
@@ -110,8 +111,8 @@ func permissions(ctx context.Context, p *plans.Plan, on Clusters) ([]Finding, er
 			}
 			if len(denied) > 0 {
 				out = append(out, Finding{
-					Check: "permissions", Object: fmt.Sprintf("%s on the %s (%s)", r.where(p, side), side, p.On(side).Context),
-					Saw: "you may not " + strings.Join(denied, ", "), Want: "to be allowed " + strings.Join(r.Verbs, ", "),
+					Object: fmt.Sprintf("%s on the %s (%s)", r.where(p, side), side, p.On(side).Context),
+					Saw:    "you may not " + strings.Join(denied, ", "), Want: "to be allowed " + strings.Join(r.Verbs, ", "),
 					Remedy: "ask for a Role with these verbs",
 				})
 			}

@@ -55,6 +55,9 @@ func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, max
 	if in.Names, err = w.naming(ctx, in.Set.Spec.ServiceName, names); err != nil {
 		return in, err
 	}
+	if in.Versions, err = w.versions(ctx); err != nil {
+		return in, err
+	}
 	in.MaxUnavailable, err = allowance(in, maxUnavailable)
 	return in, err
 }
@@ -170,88 +173,6 @@ func (w world) budget(ctx context.Context, side plans.Side, set *appsv1.Stateful
 	return found, nil
 }
 
-// Finding is one failed check: the object, what was seen, what was expected and
-// what to do.
-type Finding struct {
-	Check  string `json:"check"`
-	Object string `json:"object"`
-	Saw    string `json:"saw"`
-	Want   string `json:"want"`
-	Remedy string `json:"remedy"`
-}
-
-// String gives the finding in one line.
-func (f Finding) String() string {
-	return fmt.Sprintf("%s: %s: %s, expected %s; %s", f.Check, f.Object, f.Saw, f.Want, f.Remedy)
-}
-
-// check is one check before the first write. It never writes, except for
-// requests that the API server only tries out (dry run).
-type check struct {
-	name string
-	run  func(context.Context, inspection) ([]Finding, error)
-}
-
-// inspection is what the checks look at.
-type inspection struct {
-	world
-	now plans.Inputs
-	// taken says that a process of this very plan has marked the sets already.
-	taken bool
-}
-
-// name gives the set of a side in the words of a finding.
-func (i inspection) name(s plans.Side) string { return "StatefulSet " + i.plan.On(s).String() }
-
-// Check runs every check that can refuse a plan, and gives all that fail (not
-// only the first). Nothing has been written when it returns. j is the journal of
-// a stored plan of which nothing has been begun, or nil.
-func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) ([]Finding, error) {
-	may, err := permissions(ctx, p, on)
-	if err != nil || len(may) > 0 {
-		return may, err // without the right to look, the others would only stumble
-	}
-	now, err := Survey(ctx, on, p.Source, p.Destination, p.MaxUnavailable, "")
-	if err != nil {
-		return nil, err
-	}
-	i := inspection{world: world{plan: p, on: on}, now: now, taken: j != nil && j.Epoch > 0}
-	var out []Finding
-	for _, c := range checks() {
-		found, err := c.run(ctx, i)
-		if err != nil {
-			return nil, fmt.Errorf("check %s: %w", c.name, err)
-		}
-		for _, f := range found {
-			f.Check = c.name
-			out = append(out, f)
-		}
-	}
-	return out, nil
-}
-
-// checks is the catalogue, in the order of the report.
-func checks() []check {
-	return []check{
-		{"plan-current", unchanged},
-		{"namespace", namespaceThere},
-		{"name-free", nameFree},
-		{"names", namesThere},
-		{"not-migrating", unmarked},
-		{"ordinals-kept", ordinalsKept},
-		{"source-settled", sourceSettled},
-		{"owner", unowned},
-		{"autoscaler", unscaled},
-		{"budget-alone", budgetAlone},
-		{"claims-bound", claimsBound},
-		{"claims-unshared", claimsUnshared},
-		{"volume-usable", volumesUsable},
-		{"destination-free", destinationFree},
-		{"destination-compatible", compatible},
-		{"dependencies", dependenciesEqual},
-	}
-}
-
 // unchanged refuses a plan whose world has moved on.
 func unchanged(_ context.Context, i inspection) ([]Finding, error) {
 	now, err := plans.Fingerprints(i.now.Set, i.now.Existing, i.now.SourceBudget)
@@ -286,11 +207,8 @@ func namespaceThere(ctx context.Context, i inspection) ([]Finding, error) {
 // unmarked refuses sets that another plan is working on.
 func unmarked(_ context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
-	for side, set := range map[plans.Side]*appsv1.StatefulSet{plans.Source: i.now.Set, plans.Destination: i.now.Existing} {
-		if set == nil {
-			continue
-		}
-		if s, ok := plans.Stamped(set); ok && (!i.taken || s.Plan != i.plan.ID) {
+	for side, set := range i.sets {
+		if s, ok := plans.Stamped(set); ok && !i.ours(set) {
 			out = append(out, Finding{
 				Object: i.name(side), Saw: "it is being moved by plan " + s.Plan, Want: "no plan to be at work on it",
 				Remedy: "finish that plan (`stsmigrate finalize`) or walk it back (`stsmigrate abort`)",

@@ -20,24 +20,24 @@ func volumesUsable(ctx context.Context, i inspection) ([]Finding, error) {
 	if len(i.plan.Moved()) == 0 {
 		return nil, nil
 	}
-	here, err := i.index(ctx, plans.Source)
+	here, err := i.shelf(ctx, plans.Source)
 	if err != nil {
 		return nil, err
 	}
 	there := here
 	if !i.plan.OneCluster() {
-		if there, err = i.index(ctx, plans.Destination); err != nil {
+		if there, err = i.shelf(ctx, plans.Destination); err != nil {
 			return nil, err
 		}
 	}
 	var out []Finding
 	seen := map[string]bool{}
-	for o := i.plan.Start; o < i.plan.End(); o++ {
-		vols, _, err := storage.Volumes(ctx, i.plan, i.on, plans.Source, o)
+	for o := range i.each {
+		b, err := i.volumes(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		for _, v := range vols {
+		for _, v := range b.volumes {
 			found, err := i.usable(ctx, v, here, there, seen)
 			if err != nil {
 				return nil, err
@@ -57,19 +57,50 @@ type shelf struct {
 	byHandle map[string][]string
 }
 
-func (i inspection) index(ctx context.Context, side plans.Side) (shelf, error) {
-	s := shelf{byName: map[string]*corev1.PersistentVolume{}, byHandle: map[string][]string{}}
-	var list corev1.PersistentVolumeList
-	if err := i.on[side].List(ctx, &list); err != nil {
-		return s, fmt.Errorf("listing volumes on the %s: %w", side, err)
+// shelf reads the volumes of a cluster: all of them before the first write, since any
+// may mean one of our disks, and later only those of the ordinals that are asked about.
+func (i inspection) shelf(ctx context.Context, side plans.Side) (shelf, error) {
+	if s, known := i.notes.shelves[side]; known {
+		return s, nil
 	}
-	for k := range list.Items {
-		pv := &list.Items[k]
+	volumes, err := i.onShelf(ctx, side)
+	if err != nil {
+		return shelf{}, fmt.Errorf("reading volumes on the %s: %w", side, err)
+	}
+	s := shelf{byName: map[string]*corev1.PersistentVolume{}, byHandle: map[string][]string{}}
+	for k := range volumes {
+		pv := &volumes[k]
 		handle, _ := storage.Handle(pv)
 		s.byName[pv.Name] = pv
 		s.byHandle[handle] = append(s.byHandle[handle], pv.Name)
 	}
+	i.notes.shelves[side] = s
 	return s, nil
+}
+
+func (i inspection) onShelf(ctx context.Context, side plans.Side) ([]corev1.PersistentVolume, error) {
+	if !i.midway {
+		var list corev1.PersistentVolumeList
+		err := i.on[side].List(ctx, &list)
+		return list.Items, err
+	}
+	var out []corev1.PersistentVolume
+	for o := range i.each {
+		b, err := i.volumes(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range b.volumes {
+			var pv corev1.PersistentVolume
+			err := i.on[side].Get(ctx, client.ObjectKey{Name: v.Name}, &pv)
+			if err == nil {
+				out = append(out, pv)
+			} else if !apierrors.IsNotFound(err) {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
 }
 
 // usable looks at one volume. What is true of a whole StorageClass or driver is
@@ -81,7 +112,7 @@ func (i inspection) usable(ctx context.Context, v plans.Volume, here, there shel
 	if pv == nil {
 		return nil, nil // gone since; the claims' check will say so next time
 	}
-	if s, ok := plans.Stamped(pv); ok {
+	if s, ok := plans.Stamped(pv); ok && !i.ours(pv) {
 		add("it is held by plan "+s.Plan, "no plan to hold it", "finish or abort that plan")
 	}
 	if twins := here.byHandle[v.Handle]; len(twins) > 1 {
@@ -93,13 +124,16 @@ func (i inspection) usable(ctx context.Context, v plans.Volume, here, there shel
 	if _, portable := storage.Handle(pv); !portable {
 		add("its source means something only inside its cluster", "a csi or nfs source", "this kind of volume cannot be re-imported; its data would have to be copied")
 	}
-	if other := there.byName[v.Name]; other != nil {
+	if other := there.byName[v.Name]; other != nil && !i.ours(other) {
 		add("the destination has a volume of this name", "the name to be free", "delete it there if it is a leftover (reclaim policy Retain first)")
-	} else if twins := there.byHandle[v.Handle]; len(twins) > 0 {
+	} else if twins := there.byHandle[v.Handle]; other == nil && len(twins) > 0 {
 		add(fmt.Sprintf("the destination has volume %v for the same disk", twins), "none", "delete it there (reclaim policy Retain first)")
 	}
 	if pinned(pv) {
 		add("its node affinity names a host", "a volume that any node can reach", "a volume of one machine cannot be re-imported; its data would have to be copied")
+	}
+	if i.midway {
+		return out, nil
 	}
 	found, err := i.shared(ctx, pv, seen)
 	return append(out, found...), err

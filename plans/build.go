@@ -25,6 +25,10 @@ type Inputs struct {
 	Shared                          []SharedVolume
 	// Empty are the claim templates whose ordinals start without data.
 	Empty []string
+	// Versions is what the API servers say of themselves.
+	Versions map[Side]string
+	// Ignored are the checks whose findings are accepted.
+	Ignored []string
 }
 
 // SliceOf returns the range of ordinals a set has by its spec.
@@ -52,6 +56,7 @@ func Build(in Inputs) (*Plan, error) {
 		Start: slice.Start, Count: slice.Replicas,
 		MaxUnavailable: in.MaxUnavailable, Window: max(in.Window, 1),
 		Dependencies: Dependencies(in.Set), Names: in.Names, Storage: in.Storage, Shared: in.Shared,
+		Versions: in.Versions, Ignored: in.Ignored,
 	}
 	p.Budget = in.budget()
 	var err error

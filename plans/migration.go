@@ -33,6 +33,8 @@ type Request struct {
 	// Names is how pods are found meanwhile; empty for Bridge wherever that is
 	// possible.
 	Names NameMode `json:"names,omitempty"`
+	// Ignore names checks whose findings are accepted.
+	Ignore []string `json:"ignore,omitempty"`
 }
 
 // Place is a StatefulSet and how to get to its cluster. In the destination,

@@ -119,6 +119,12 @@ type Plan struct {
 	Names        Names          `json:"names,omitzero"`
 	Budget       Budget         `json:"budget"`
 	Seen         Fingerprint    `json:"seen"`
+	// Versions is what the API servers of both sides said of themselves when the plan
+	// was made, as far as they did.
+	Versions map[Side]string `json:"versions,omitempty"`
+	// Ignored names the checks whose findings the person who made the plan accepts.
+	// They do not block this plan, now or later.
+	Ignored []string `json:"ignored,omitempty"`
 }
 
 // End is the ordinal after the last one that moves.

@@ -32,6 +32,9 @@ func Render(p *Plan, l Leg) string {
 		fmt.Fprintf(&b, "  copied       %s, if it is absent on the destination\n", d)
 	}
 	renderNames(&b, p)
+	if len(p.Ignored) > 0 {
+		fmt.Fprintf(&b, "  ignored      what these checks find: %s\n", strings.Join(p.Ignored, ", "))
+	}
 	b.WriteString("\nBefore the first ordinal: volumes and claims are held (reclaim and retention policies to Retain, old values saved).\n\n")
 	b.WriteString("ORDINAL  SOURCE     DESTINATION  WHAT HAPPENS\n")
 	for i := range p.waves(l) {

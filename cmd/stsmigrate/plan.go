@@ -19,7 +19,18 @@ type planFlags struct {
 	names           string
 	maxUnavailable  int32
 	window          int32
+	ignore          []string
 	detailed        bool
+}
+
+// addTo adds the flags that say what is to be moved, and how.
+func (f *planFlags) addTo(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "read a Migration from this file (- is standard input)")
+	cmd.Flags().Int32Var(&f.maxUnavailable, "max-unavailable", 0, "d: how many ordinals may be unavailable at once over both sides (default: what the source's PodDisruptionBudget allows, or 1)")
+	cmd.Flags().Int32Var(&f.window, "window", 0, "w: how many ordinals move together, at most d (default 1)")
+	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name)")
+	cmd.Flags().StringVar(&f.names, "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
+	cmd.Flags().StringSliceVar(&f.ignore, "ignore", nil, "go on in spite of what these checks find; the plan keeps it (repeatable, or a comma list; only checks that can be ignored)")
 }
 
 func (a *app) planCommand() *cobra.Command {
@@ -35,11 +46,7 @@ func (a *app) planCommand() *cobra.Command {
 			return a.makePlan(cmd.Context(), f, args)
 		},
 	}
-	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "read a Migration from this file (- is standard input)")
-	cmd.Flags().Int32Var(&f.maxUnavailable, "max-unavailable", 0, "d: how many ordinals may be unavailable at once over both sides (default: what the source's PodDisruptionBudget allows, or 1)")
-	cmd.Flags().Int32Var(&f.window, "window", 0, "w: how many ordinals move together, at most d (default 1)")
-	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name)")
-	cmd.Flags().StringVar(&f.names, "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
+	f.addTo(cmd)
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the plan to this file, for apply")
 	cmd.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 when the plan has something to do")
 	a.outputFlag(cmd)
@@ -51,27 +58,12 @@ func (a *app) outputFlag(cmd *cobra.Command) {
 }
 
 func (a *app) makePlan(ctx context.Context, f planFlags, args []string) error {
-	set, err := a.request(&f, args)
+	p, report, err := a.checked(ctx, f, args)
 	if err != nil {
 		return err
 	}
-	if err := a.knownOutput(); err != nil {
+	if err := a.judge(report); err != nil {
 		return err
-	}
-	source, destination, err := a.reach.both()
-	if err != nil {
-		return err
-	}
-	p, on, err := build(ctx, set, f, source, destination)
-	if err != nil {
-		return err
-	}
-	findings, err := orchestrator.Check(ctx, p, on, nil)
-	if err != nil {
-		return err
-	}
-	if len(findings) > 0 {
-		return blocked(findings)
 	}
 	if f.out != "" {
 		raw, err := plans.Encode(p)
@@ -96,6 +88,30 @@ func goOn(out string) string {
 		return "\nNothing has been written. Keep the plan with --out FILE, then `stsmigrate apply FILE`.\n"
 	}
 	return fmt.Sprintf("\nNothing has been written to the clusters. Next: stsmigrate apply %s\n", out)
+}
+
+// checked makes a plan and runs every check on it.
+func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.Plan, *orchestrator.Report, error) {
+	set, err := a.request(&f, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := a.knownOutput(); err != nil {
+		return nil, nil, err
+	}
+	if f.ignore, err = orchestrator.Ignorable(f.ignore); err != nil {
+		return nil, nil, fmt.Errorf("--ignore: %w", err)
+	}
+	source, destination, err := a.reach.both()
+	if err != nil {
+		return nil, nil, err
+	}
+	p, on, err := build(ctx, set, f, source, destination)
+	if err != nil {
+		return nil, nil, err
+	}
+	report, err := orchestrator.Check(ctx, p, on, nil)
+	return p, report, err
 }
 
 // request says which set is meant. A Migration file fills in the flags that the
@@ -136,13 +152,17 @@ func (a *app) request(f *planFlags, args []string) (set string, err error) {
 	if f.window == 0 {
 		f.window = m.Spec.Window
 	}
+	if len(f.ignore) == 0 {
+		f.ignore = m.Spec.Ignore
+	}
 	return m.Spec.Source.Name, nil
 }
 
 func build(ctx context.Context, set string, f planFlags, source, destination *end) (*plans.Plan, orchestrator.Clusters, error) {
 	on := orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client}
 	refs := map[plans.Side]plans.Ref{}
-	for side, e := range map[plans.Side]*end{plans.Source: source, plans.Destination: destination} {
+	for i, e := range []*end{source, destination} {
+		side := []plans.Side{plans.Source, plans.Destination}[i]
 		uid, err := orchestrator.ClusterUID(ctx, e.client)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s (context %s): %w", side, e.context, err)
@@ -156,22 +176,12 @@ func build(ctx context.Context, set string, f planFlags, source, destination *en
 	if err != nil {
 		return nil, nil, err
 	}
-	in.Name, in.ID, in.Window = f.name, rand.String(6), f.window
+	in.Name, in.ID, in.Window, in.Ignored = f.name, rand.String(6), f.window, f.ignore
 	if in.Name == "" {
 		in.Name = set
 	}
 	p, err := plans.Build(in)
 	return p, on, err
-}
-
-// blocked turns findings into the message and the exit code of a failed check.
-func blocked(findings []orchestrator.Finding) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "blocked by %d failed check(s); nothing has been written:\n", len(findings))
-	for _, f := range findings {
-		fmt.Fprintf(&b, "  FAIL %s\n", oneLine(f.String()))
-	}
-	return exitCode{code: exitBlocked, message: strings.TrimRight(b.String(), "\n")}
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

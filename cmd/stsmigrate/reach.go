@@ -84,7 +84,7 @@ func open(flags *genericclioptions.ConfigFlags) (*end, error) {
 	e.config.QPS = -1
 	e.config.UserAgent = "stsmigrate/" + versionText()
 	e.config.WarningHandler = rest.NoWarnings{}
-	if e.client, err = client.New(e.config, client.Options{Scheme: orchestrator.Scheme()}); err != nil {
+	if e.client, err = orchestrator.Connect(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.context, err)
 	}
 	return e, nil

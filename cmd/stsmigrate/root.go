@@ -54,7 +54,7 @@ interrupted.`,
 	a.reach.addFlags(root.PersistentFlags())
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much the client libraries log to stderr (0 to 9)")
 	root.AddCommand(
-		a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),
+		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.versionCommand(),
 	)
 	return root

@@ -60,12 +60,12 @@ func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFl
 	if err := planned.Take(t.plan, route); err != nil {
 		return err
 	}
-	findings, err := orchestrator.Check(ctx, t.plan, t.on, j)
+	report, err := orchestrator.Check(ctx, t.plan, t.on, j)
 	if err != nil {
 		return err
 	}
-	if len(findings) > 0 {
-		return blocked(findings)
+	if err := a.judge(report); err != nil {
+		return err
 	}
 	question := plans.Render(t.plan, planned.Leg)
 	switch {

@@ -56,8 +56,8 @@ const (
 	planName = "move-web"
 	// className is the StorageClass of every volume.
 	className = "disks"
-	blue     = "blue"  // the namespace of the source
-	green    = "green" // the namespace of the destination, and home
+	blue      = "blue"  // the namespace of the source
+	green     = "green" // the namespace of the destination, and home
 )
 
 // world is everything there is: the clusters, the disks, and what is remembered

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	var f planFlags
+	cmd := &cobra.Command{
+		Use:   "check SET | check -f MIGRATION | check PLAN.yaml",
+		Short: "Run every check of a move, and write nothing",
+		Long: `Run every check that "plan" and "apply" run before the first write, and list them
+all: what passes, what is worth knowing (WARN), what blocks (FAIL), and what to do.
+PLAN.yaml is a file that "plan --out" wrote. Exit code 3 says that something blocks.`,
+		Example: `  stsmigrate check web -n shop --to-namespace shop-new
+  stsmigrate check web -n shop --context east --to-context west --ignore nodes-fit
+  stsmigrate check web.yaml -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			report, err := a.report(cmd.Context(), f, args)
+			if err != nil {
+				return err
+			}
+			if err := a.print(report, func() string { return checkTable(report) }); err != nil {
+				return err
+			}
+			if len(report.Failed()) > 0 {
+				return exitCode{code: exitBlocked}
+			}
+			return nil
+		},
+	}
+	f.addTo(cmd)
+	a.outputFlag(cmd)
+	return cmd
+}
+
+// report checks the move of a set, or a plan that was made before.
+func (a *app) report(ctx context.Context, f planFlags, args []string) (*orchestrator.Report, error) {
+	if len(args) == 0 || f.file != "" || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(args[0])) {
+		_, report, err := a.checked(ctx, f, args)
+		return report, err
+	}
+	if err := a.knownOutput(); err != nil {
+		return nil, err
+	}
+	if len(f.ignore) > 0 {
+		return nil, fmt.Errorf("--ignore: %s has its own list; make a new plan", args[0])
+	}
+	t, fresh, err := a.load(ctx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	j, err := t.journal(ctx, fresh)
+	if err != nil {
+		return nil, err
+	}
+	if j.Begun > 0 {
+		return nil, fmt.Errorf("plan %s is under way, and is checked as it goes: see %s", t.plan.Name, t.command("status"))
+	}
+	return orchestrator.Check(ctx, t.plan, t.on, j)
+}
+
+// checkTable is a report as text: a line for each finding and for each check without
+// one, how many there are, and what to do about those that do not pass.
+func checkTable(r *orchestrator.Report) string {
+	var b strings.Builder
+	count := map[orchestrator.Level]int{}
+	ignored := 0
+	for _, c := range r.Checks {
+		if len(c.Findings) == 0 {
+			fmt.Fprintf(&b, "%s  %-22s  %s\n", c.Level, c.Name, c.About)
+		}
+		for _, f := range c.Findings {
+			note := ""
+			if f.Ignored {
+				note = " (ignored)"
+			}
+			fmt.Fprintf(&b, "%s  %-22s  %s: %s%s\n", f.Level, c.Name, f.Object, oneLine(f.Saw), note)
+		}
+		if c.Level == orchestrator.Warn && c.Findings[0].Ignored {
+			ignored++
+		} else {
+			count[c.Level]++
+		}
+	}
+	fmt.Fprintf(&b, "\n%d checks: %d passed, %d to know about, %d ignored, %d failed", len(r.Checks)+r.NotRun, count[orchestrator.Pass], count[orchestrator.Warn], ignored, count[orchestrator.Fail])
+	if r.NotRun > 0 {
+		fmt.Fprintf(&b, "; %d not run: without the right to look they would only stumble", r.NotRun)
+	}
+	b.WriteString("\n")
+	for _, f := range slices.Concat(r.Failed(), r.Warned()) {
+		fmt.Fprintf(&b, "\n%s %s: %s\n  expected %s\n  %s\n", f.Level, f.Check, f.Object, f.Want, strings.ReplaceAll(f.Remedy, "\n", "\n      "))
+	}
+	return b.String()
+}
+
+// judge prints what is worth knowing and turns what fails into the message and the exit
+// code of a blocked move.
+func (a *app) judge(r *orchestrator.Report) error {
+	failed, warned := r.Failed(), r.Warned()
+	if len(failed) == 0 {
+		fmt.Fprint(a.ErrOut, findings(warned))
+		return nil
+	}
+	text := fmt.Sprintf("blocked by %d failed check(s); nothing has been written:\n%s", len(failed), findings(slices.Concat(failed, warned)))
+	return exitCode{code: exitBlocked, message: strings.TrimRight(text, "\n")}
+}
+
+// findings gives a line for each, with what is there to be typed indented below it.
+func findings(all []orchestrator.Finding) string {
+	var b strings.Builder
+	for _, f := range all {
+		fmt.Fprintf(&b, "  %s %s\n", f.Level, oneLine(f.String()))
+		if _, commands, ok := strings.Cut(f.Remedy, "\n"); ok {
+			fmt.Fprintf(&b, "         %s\n", strings.ReplaceAll(commands, "\n", "\n         "))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,212 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	podresource "k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// nodesFit wants a node of the destination for each pod: one that takes it (cordons,
+// taints, nodeSelector and required node affinity), where its volumes are, and with room
+// for its requests beside what runs there and beside the ordinals above. It is not the
+// scheduler: pod affinity, topology spread and attach limits are not looked at.
+func nodesFit(ctx context.Context, i inspection) ([]Finding, error) {
+	var nodes corev1.NodeList
+	err := i.on[plans.Destination].List(ctx, &nodes)
+	if apierrors.IsForbidden(err) {
+		return []Finding{i.unseenNodes(plans.Destination)}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the nodes of the destination: %w", err)
+	}
+	pod := &corev1.Pod{ObjectMeta: i.now.Set.Spec.Template.ObjectMeta, Spec: i.now.Set.Spec.Template.Spec}
+	r := room{pod: pod, nodes: nodes.Items, used: map[string]corev1.ResourceList{}, running: func(node string) ([]corev1.Pod, error) { return i.running(ctx, node) }}
+	var out []Finding
+	for _, o := range slices.Backward(slices.Collect(i.each)) {
+		where, err := i.reach(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		why, err := r.take(where)
+		if apierrors.IsForbidden(err) {
+			return append(out, i.unseenPods()), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if why == "" {
+			continue
+		}
+		out = append(out, Finding{
+			Object: fmt.Sprintf("pod %s on the destination (%s)", i.plan.Pod(o), i.plan.Destination.Context), Saw: why, Want: "a node that can take it",
+			Remedy: "add nodes or free some, or --ignore nodes-fit where nodes come on demand",
+		})
+	}
+	return out, nil
+}
+
+func (i inspection) unseenPods() Finding {
+	return Finding{
+		Level: Warn, Object: fmt.Sprintf("nodes of the destination (%s)", i.plan.Destination.Context), Saw: "you may not list the pods that run there", Want: "to be able to see how full they are",
+		Remedy: "have somebody look who may, or ask for `list` on pods in all namespaces",
+	}
+}
+
+// running lists what runs on a node of the destination. The pods of the set that are
+// about to leave that very cluster make room.
+func (i inspection) running(ctx context.Context, node string) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := i.on[plans.Destination].List(ctx, &list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", node)})
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of node %s on the destination: %w", node, err)
+	}
+	leaving := map[string]bool{}
+	for o := range i.each {
+		leaving[i.plan.Pod(o)] = i.plan.OneCluster()
+	}
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+		return leaving[p.Name] && metav1.IsControlledBy(&p, i.now.Set)
+	}), nil
+}
+
+// reach gives the node affinities of the volumes of an ordinal. Those of a re-imported
+// volume are the source's.
+func (i inspection) reach(ctx context.Context, ordinal int32) ([]*corev1.NodeSelector, error) {
+	if len(i.plan.Claims) == 0 {
+		return nil, nil
+	}
+	s, err := i.shelf(ctx, plans.Source)
+	if err != nil {
+		return nil, err
+	}
+	b, err := i.volumes(ctx, ordinal)
+	var out []*corev1.NodeSelector
+	for _, v := range b.volumes {
+		if pv := s.byName[v.Name]; pv != nil && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil {
+			out = append(out, pv.Spec.NodeAffinity.Required)
+		}
+	}
+	return out, err
+}
+
+// room is the nodes of a cluster as pods of one template are put on them. What runs on a
+// node is asked only when the pod might go there, so that a cluster with room costs few
+// requests.
+type room struct {
+	pod     *corev1.Pod
+	nodes   []corev1.Node
+	used    map[string]corev1.ResourceList // by node; absent: not asked yet
+	running func(node string) ([]corev1.Pod, error)
+}
+
+// take puts one more pod on the first node that can take it, and says why there is none,
+// as the scheduler would.
+func (r *room) take(volumes []*corev1.NodeSelector) (string, error) {
+	whys := map[string]int{}
+	for k := range r.nodes {
+		node := &r.nodes[k]
+		why := r.barred(node, volumes)
+		if why == "" {
+			var err error
+			if why, err = r.full(node); err != nil {
+				return "", err
+			}
+		}
+		if why == "" {
+			add(r.used[node.Name], requests(r.pod))
+			return "", nil
+		}
+		whys[why]++
+	}
+	var out []string
+	for _, why := range slices.Sorted(maps.Keys(whys)) {
+		out = append(out, fmt.Sprintf("%d %s", whys[why], why))
+	}
+	if len(out) == 0 {
+		return "there are no nodes", nil
+	}
+	return fmt.Sprintf("none of %d nodes can take it: %s", len(r.nodes), strings.Join(out, ", ")), nil
+}
+
+// barred gives the reason why a node would not take the pod even if it were empty.
+func (r *room) barred(node *corev1.Node, volumes []*corev1.NodeSelector) string {
+	taints := node.Spec.Taints
+	if node.Spec.Unschedulable { // the taint of that name follows a moment later
+		taints = append(slices.Clone(taints), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	for _, t := range taints {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !r.tolerates(&t) {
+			return "with taint " + t.Key
+		}
+	}
+	if ok, err := nodeaffinity.GetRequiredNodeAffinity(r.pod).Match(node); err != nil || !ok {
+		return "not what nodeSelector or node affinity ask for"
+	}
+	for _, v := range volumes {
+		if ok, err := nodeaffinity.NewLazyErrorNodeSelector(v).Match(node); err != nil || !ok {
+			return "where its volume cannot be reached"
+		}
+	}
+	return ""
+}
+
+func (r *room) tolerates(taint *corev1.Taint) bool {
+	return slices.ContainsFunc(r.pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return t.ToleratesTaint(klog.Background(), taint, false)
+	})
+}
+
+// full gives the reason why there is no room for the pod on a node.
+func (r *room) full(node *corev1.Node) (string, error) {
+	used, asked := r.used[node.Name]
+	if !asked {
+		pods, err := r.running(node.Name)
+		if err != nil {
+			return "", err
+		}
+		used = corev1.ResourceList{}
+		for k := range pods {
+			if p := pods[k].Status.Phase; p != corev1.PodSucceeded && p != corev1.PodFailed {
+				add(used, requests(&pods[k]))
+			}
+		}
+		r.used[node.Name] = used
+	}
+	for _, name := range slices.Sorted(maps.Keys(requests(r.pod))) {
+		free, wanted := node.Status.Allocatable[name], requests(r.pod)[name]
+		free.Sub(used[name])
+		if wanted.Cmp(free) > 0 {
+			return "with too little " + string(name), nil
+		}
+	}
+	return "", nil
+}
+
+// requests is what a pod takes of a node, itself included.
+func requests(pod *corev1.Pod) corev1.ResourceList {
+	out := podresource.PodRequests(pod, podresource.PodResourcesOptions{})
+	out[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+	return out
+}
+
+func add(to, more corev1.ResourceList) {
+	for name, q := range more {
+		sum := to[name]
+		sum.Add(q)
+		to[name] = sum
+	}
+}

@@ -1,0 +1,143 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// settling is how long a pod that has come up may take to show that it does not stay up.
+const settling = 5 * time.Minute
+
+// rested warns of pods that have become Ready lately. A node's clock is compared with
+// ours here, which is good enough for a warning and for nothing else.
+func rested(ctx context.Context, i inspection) ([]Finding, error) {
+	pods, err := i.pods(ctx, plans.Source, i.now.Set)
+	if err != nil {
+		return nil, err
+	}
+	young := lately(pods, time.Since)
+	if len(young) == 0 {
+		return nil, nil
+	}
+	return []Finding{{
+		Level: Warn, Object: i.name(plans.Source), Saw: "Ready only lately: " + strings.Join(young, ", "), Want: fmt.Sprintf("every pod Ready for %s", minutes(settling)),
+		Remedy: "wait, if the application needs time to settle; see why they restarted if you did not expect it",
+	}}, nil
+}
+
+// lately names the pods that have become Ready within the time of settling, sorted.
+func lately(pods map[string]*corev1.Pod, since func(time.Time) time.Duration) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(pods)) {
+		for _, c := range pods[name].Status.Conditions {
+			if d := since(c.LastTransitionTime.Time); c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && d < settling {
+				out = append(out, fmt.Sprintf("%s (%s)", name, d.Round(time.Second)))
+			}
+		}
+	}
+	return out
+}
+
+// draining warns of pods of the set on cordoned nodes, and of cordoned nodes where pods
+// are to go: between two ordinals a move makes way for a drain, and takes that much
+// longer.
+func draining(ctx context.Context, i inspection) ([]Finding, error) {
+	var out []Finding
+	for _, side := range sides() {
+		if side == plans.Destination && i.plan.OneCluster() {
+			continue // the same nodes
+		}
+		cordoned, err := i.cordoned(ctx, side)
+		if apierrors.IsForbidden(err) {
+			return append(out, i.unseenNodes(side)), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(cordoned) == 0 {
+			continue
+		}
+		f := Finding{
+			Level: Warn, Object: fmt.Sprintf("nodes of the %s (%s)", side, i.plan.On(side).Context), Saw: "cordoned: " + strings.Join(slices.Sorted(maps.Keys(cordoned)), ", "),
+			Want: "no node that is being drained", Remedy: "let the drain finish first, or uncordon them",
+		}
+		if side == plans.Source {
+			pods, err := i.onNodes(ctx, side, i.now.Set, cordoned)
+			if err != nil {
+				return nil, err
+			}
+			if len(pods) > 0 {
+				f.Saw += ", with " + strings.Join(pods, ", ")
+			}
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// onNodes names the pods of a set on some nodes, sorted.
+func (i inspection) onNodes(ctx context.Context, side plans.Side, set *appsv1.StatefulSet, nodes map[string]bool) ([]string, error) {
+	pods, err := i.pods(ctx, side, set)
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(pods)) {
+		if nodes[pods[name].Spec.NodeName] {
+			out = append(out, name)
+		}
+	}
+	return out, err
+}
+
+// unseenNodes says that nodes could not be looked at, for which a move without volumes
+// needs no right.
+func (i inspection) unseenNodes(side plans.Side) Finding {
+	return Finding{
+		Level: Warn, Object: fmt.Sprintf("nodes of the %s (%s)", side, i.plan.On(side).Context), Saw: "you may not list them", Want: "to be able to look",
+		Remedy: "have somebody look who may, or ask for `list` on nodes",
+	}
+}
+
+// selectsOwn refuses pods of others that the set's selector selects too: Service and
+// PodDisruptionBudget would count them with the set's.
+func selectsOwn(ctx context.Context, i inspection) ([]Finding, error) {
+	selector, err := metav1.LabelSelectorAsSelector(i.now.Set.Spec.Selector)
+	if err != nil {
+		return nil, err
+	}
+	var out []Finding
+	for _, side := range sides() {
+		set, namespace := i.now.Set, i.plan.On(side).Namespace
+		if side == plans.Destination {
+			set = i.now.Existing
+		}
+		var pods corev1.PodList
+		if err := i.on[side].List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+			return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
+		}
+		for k := range pods.Items {
+			p := &pods.Items[k]
+			if set != nil && metav1.IsControlledBy(p, set) {
+				continue
+			}
+			out = append(out, Finding{
+				Object: fmt.Sprintf("pod %s/%s on the %s", namespace, p.Name, side), Saw: "the set's selector (" + selector.String() + ") selects it too",
+				Want: "only pods of the set", Remedy: "give the other pods other labels, or move them away: budget and Service of the set would count them",
+			})
+		}
+	}
+	return out, nil
+}
+
+// minutes gives a time as people write it.
+func minutes(d time.Duration) string { return fmt.Sprintf("%d minutes", int(d.Minutes())) }

@@ -1,0 +1,202 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Connect makes the live client of one cluster. Unlike a bare client it can say which
+// version its API server is of.
+func Connect(config *rest.Config) (client.Client, error) {
+	through, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: Scheme(), HTTPClient: through})
+	if err != nil {
+		return nil, err
+	}
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(config, through)
+	if err != nil {
+		return nil, err
+	}
+	return connection{c, d}, nil
+}
+
+type connection struct {
+	client.Client
+	discovery.ServerVersionInterfaceWithContext
+}
+
+// versions asks both API servers which version they are of. One that does not say it to
+// everybody is left out.
+func (w world) versions(ctx context.Context) (map[plans.Side]string, error) {
+	out := map[plans.Side]string{}
+	for _, side := range sides() {
+		c, ok := w.on[side].(discovery.ServerVersionInterfaceWithContext)
+		if !ok {
+			continue
+		}
+		info, err := c.ServerVersionWithContext(ctx)
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("asking the API server of the %s for its version: %w", side, err)
+		}
+		out[side] = info.GitVersion
+	}
+	return out, nil
+}
+
+const (
+	// oldest is the first version that keeps spec.ordinals without being told to.
+	oldest = 27
+	// apart is how many minor versions two clusters may be apart: as far as the parts
+	// of one cluster may.
+	apart = 3
+)
+
+// apiVersion wants API servers that mean the same by a StatefulSet. The versions are
+// words; ordinals-kept and admission try out what they promise.
+func apiVersion(ctx context.Context, i inspection) ([]Finding, error) {
+	now := i.now.Versions
+	if i.midway {
+		var err error
+		if now, err = i.versions(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return versionFindings(i.plan, now), nil
+}
+
+// versionFindings compares what the API servers say with what they need, with one
+// another, and with what they said when the plan was made.
+func versionFindings(p *plans.Plan, now map[plans.Side]string) []Finding {
+	var out []Finding
+	minor := map[plans.Side]uint{}
+	for _, side := range sides() {
+		object := "API server of the " + string(side) + " (" + p.On(side).Context + ")"
+		v, err := version.ParseGeneric(now[side])
+		if err != nil {
+			out = append(out, Finding{Level: Warn, Object: object, Saw: "it does not say its version", Want: "Kubernetes 1.27 or newer", Remedy: "look it up: `kubectl version`"})
+			continue
+		}
+		minor[side] = v.Minor()
+		if side == plans.Destination && v.Minor() < oldest {
+			out = append(out, Finding{
+				Object: object, Saw: "it is Kubernetes " + now[side] + ", which does not keep a set's start ordinal",
+				Want: "Kubernetes 1.27 or newer", Remedy: "upgrade the destination cluster",
+			})
+		}
+		if was, err := version.ParseGeneric(p.Versions[side]); err == nil && v.Minor() < was.Minor() {
+			out = append(out, Finding{
+				Object: object, Saw: "it is Kubernetes " + now[side] + ", and was " + p.Versions[side] + " when the plan was made",
+				Want: "no downgrade during a move", Remedy: "upgrade it again; with no ordinal under way yet, a new plan will do",
+			})
+		}
+	}
+	if len(minor) < len(sides()) {
+		return out
+	}
+	from, to := minor[plans.Source], minor[plans.Destination]
+	if to < from || to > from+apart {
+		out = append(out, Finding{
+			Level: Warn, Object: "API servers of both sides", Saw: fmt.Sprintf("the source is Kubernetes %s, the destination %s", now[plans.Source], now[plans.Destination]),
+			Want: fmt.Sprintf("a destination that is as new as the source, or up to %d minor versions newer", apart), Remedy: "find out what the pods need that the destination does not have, or does otherwise",
+		})
+	}
+	return out
+}
+
+// tryOut sends the destination set as a dry run and reads back what the API
+// server made of it. The name differs from the real one so that a set that is
+// there already does not answer in its place.
+func (i inspection) tryOut(ctx context.Context) (*appsv1.StatefulSet, error) {
+	n := i.notes
+	if !n.tried {
+		n.tried, n.twin = true, Twin(i.now.Set, i.plan)
+		n.twin.Name += "-dry-run"
+		n.refusal = i.on[plans.Destination].Create(ctx, n.twin, client.DryRunAll)
+	}
+	return n.twin, n.refusal
+}
+
+// refused says whether an API server answered that it does not want the object, which
+// is a finding, and no error.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}
+
+// ordinalsKept proves that the destination knows spec.ordinals: an API server
+// that drops the field would make pods with ordinals that run elsewhere.
+func ordinalsKept(ctx context.Context, i inspection) ([]Finding, error) {
+	back, err := i.tryOut(ctx)
+	if apierrors.IsNotFound(err) || refused(err) {
+		return nil, nil // namespace and admission say so
+	}
+	if err != nil {
+		return nil, err
+	}
+	if got := plans.SliceOf(back).Start; got != i.plan.End() {
+		return []Finding{{
+			Object: "API server of " + i.plan.Destination.String(), Saw: fmt.Sprintf("a trial set with ordinals.start %d came back with %d", i.plan.End(), got),
+			Want: "the field to be kept (Kubernetes 1.27 or newer)", Remedy: "upgrade the destination cluster",
+		}}, nil
+	}
+	return nil, nil
+}
+
+// admitted wants what admits objects to the destination (webhooks, policies, quotas) to
+// accept a copy of the source's set, and to leave it as it is.
+func admitted(ctx context.Context, i inspection) ([]Finding, error) {
+	back, err := i.tryOut(ctx)
+	object := "API server of " + i.plan.Destination.String()
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil // no namespace; that check says so
+	case refused(err):
+		return []Finding{{
+			Object: object, Saw: "it refuses the set: " + strings.Join(strings.Fields(err.Error()), " "), Want: "it to accept a copy of the source's set",
+			Remedy: "remove what it objects to, or choose another destination",
+		}}, nil
+	case err != nil:
+		return nil, err
+	}
+	changed := differing(Twin(i.now.Set, i.plan), back)
+	if len(changed) == 0 {
+		return nil, nil
+	}
+	return []Finding{{
+		Level: Warn, Object: object, Saw: "a copy of the source's set comes back with another spec." + strings.Join(changed, ", spec."), Want: "the set to be accepted unchanged",
+		Remedy: "look at the destination's mutating webhooks and policies, and at fields that its version does not know or fills in",
+	}}, nil
+}
+
+// differing names the fields of two sets that decide what their pods are.
+func differing(a, b *appsv1.StatefulSet) []string {
+	var out []string
+	add := func(field string, a, b any) {
+		if !equality.Semantic.DeepEqual(a, b) {
+			out = append(out, field)
+		}
+	}
+	add("selector", a.Spec.Selector, b.Spec.Selector)
+	add("serviceName", a.Spec.ServiceName, b.Spec.ServiceName)
+	add("podManagementPolicy", a.Spec.PodManagementPolicy, b.Spec.PodManagementPolicy)
+	add("template", a.Spec.Template, b.Spec.Template)
+	add("minReadySeconds", a.Spec.MinReadySeconds, b.Spec.MinReadySeconds)
+	add("volumeClaimTemplates", templates(a), templates(b))
+	return out
+}
