@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // nodesFit wants a node of the destination for each pod: one that takes it (cordons,
@@ -83,8 +84,7 @@ func (i inspection) running(ctx context.Context, node string) ([]corev1.Pod, err
 	}), nil
 }
 
-// reach gives the node affinities of the volumes of an ordinal. Those of a re-imported
-// volume are the source's.
+// reach gives the node affinities that the volumes of an ordinal will have.
 func (i inspection) reach(ctx context.Context, ordinal int32) ([]*corev1.NodeSelector, error) {
 	if len(i.plan.Claims) == 0 {
 		return nil, nil
@@ -96,8 +96,15 @@ func (i inspection) reach(ctx context.Context, ordinal int32) ([]*corev1.NodeSel
 	b, err := i.volumes(ctx, ordinal)
 	var out []*corev1.NodeSelector
 	for _, v := range b.volumes {
-		if pv := s.byName[v.Name]; pv != nil && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil {
-			out = append(out, pv.Spec.NodeAffinity.Required)
+		pv := s.byName[v.Name]
+		if pv == nil {
+			continue
+		}
+		if !i.plan.OneCluster() {
+			pv = storage.VolumeFrom(pv, corev1.ObjectReference{}, i.plan.Storage)
+		}
+		if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
+			out = append(out, a.Required)
 		}
 	}
 	return out, err

@@ -395,9 +395,29 @@ func storageChecks() []check {
 			remedy: "wait for that pod, or delete it",
 		},
 		{
+			name: "claims-left", worst: Fail, run: claimsLeft,
+			about:  "no claim of an ordinal that is gone would be deleted with the source set",
+			remedy: "take the owner reference off the claim",
+		},
+		{
+			name: "volumes-settled", worst: Fail, wave: true, run: volumesSettled,
+			about:  "no volume is being expanded or changed, and each claim could be bound to its volume again",
+			remedy: "wait for the change to finish, or repair the binding",
+		},
+		{
 			name: "volume-usable", worst: Fail, wave: true, run: volumesUsable,
 			about:  "each volume means the same disk on the destination, and no other volume object means it",
 			remedy: "install the driver, the class or the Secret there; data on volumes of one cluster has to be copied",
+		},
+		{
+			name: "csi-driver", worst: Fail, ignorable: true, run: driversKnown,
+			about:  "the volume handles of the CSI driver are known to mean the same disk in both clusters",
+			remedy: "have an administrator annotate the CSIDriver of the destination, or --ignore csi-driver",
+		},
+		{
+			name: "shared-volumes", worst: Fail, run: sharedUsable,
+			about:  "claims that the pod template names can be mounted on both sides at once, or are there on the destination",
+			remedy: "make the claim on the destination by hand",
 		},
 	})
 }

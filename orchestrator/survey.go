@@ -55,6 +55,9 @@ func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, max
 	if in.Names, err = w.naming(ctx, in.Set.Spec.ServiceName, names); err != nil {
 		return in, err
 	}
+	if in.Shared, err = w.sharedVolumes(ctx, in.Set); err != nil {
+		return in, err
+	}
 	if in.Versions, err = w.versions(ctx); err != nil {
 		return in, err
 	}

@@ -3,10 +3,9 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,6 +46,16 @@ func volumesUsable(ctx context.Context, i inspection) ([]Finding, error) {
 			}
 			out = append(out, found...)
 		}
+	}
+	for _, v := range i.plan.Shared {
+		found, err := i.usable(ctx, plans.Volume{Name: v.Volume, Handle: v.Handle}, here, there, seen)
+		if err != nil {
+			return nil, err
+		}
+		for k := range found {
+			found[k].Object = "volume " + v.Volume + " of " + v.Claim
+		}
+		out = append(out, found...)
 	}
 	return out, nil
 }
@@ -103,15 +112,14 @@ func (i inspection) onShelf(ctx context.Context, side plans.Side) ([]corev1.Pers
 	return out, nil
 }
 
-// usable looks at one volume. What is true of a whole StorageClass or driver is
-// reported once (seen).
+// usable looks at one volume.
 func (i inspection) usable(ctx context.Context, v plans.Volume, here, there shelf, seen map[string]bool) ([]Finding, error) {
-	var out []Finding
-	add := func(saw, want, remedy string) { out = append(out, Finding{Saw: saw, Want: want, Remedy: remedy}) }
 	pv := here.byName[v.Name]
 	if pv == nil {
 		return nil, nil // gone since; the claims' check will say so next time
 	}
+	var out []Finding
+	add := func(saw, want, remedy string) { out = append(out, Finding{Saw: saw, Want: want, Remedy: remedy}) }
 	if s, ok := plans.Stamped(pv); ok && !i.ours(pv) {
 		add("it is held by plan "+s.Plan, "no plan to hold it", "finish or abort that plan")
 	}
@@ -119,34 +127,59 @@ func (i inspection) usable(ctx context.Context, v plans.Volume, here, there shel
 		add(fmt.Sprintf("the volumes %v all mean disk %s", twins, v.Handle), "one volume object for a disk", "delete the one that is not bound, with reclaim policy Retain")
 	}
 	if i.plan.OneCluster() {
+		if pv.Spec.HostPath != nil && pv.Spec.NodeAffinity == nil {
+			out = append(out, Finding{
+				Level: Warn, Saw: "it is a hostPath without node affinity: another folder on every node", Want: "the pod to find its data wherever it runs",
+				Remedy: "keep the pod on its node, by a patch of the pod template or by the other nodes' taints",
+			})
+		}
 		return out, nil
 	}
-	if _, portable := storage.Handle(pv); !portable {
-		add("its source means something only inside its cluster", "a csi or nfs source", "this kind of volume cannot be re-imported; its data would have to be copied")
+	if why := immovable(pv); why != "" {
+		add(why, "a csi or nfs source that both clusters reach", "its data would have to be copied, which this program does not do; if the application replicates its data, --empty "+v.Template)
 	}
 	if other := there.byName[v.Name]; other != nil && !i.ours(other) {
 		add("the destination has a volume of this name", "the name to be free", "delete it there if it is a leftover (reclaim policy Retain first)")
 	} else if twins := there.byHandle[v.Handle]; other == nil && len(twins) > 0 {
 		add(fmt.Sprintf("the destination has volume %v for the same disk", twins), "none", "delete it there (reclaim policy Retain first)")
 	}
-	if pinned(pv) {
-		add("its node affinity names a host", "a volume that any node can reach", "a volume of one machine cannot be re-imported; its data would have to be copied")
-	}
 	if i.midway {
 		return out, nil
 	}
-	found, err := i.shared(ctx, pv, seen)
+	found, err := i.backend(ctx, pv, seen)
 	return append(out, found...), err
 }
 
-// pinned says whether a volume belongs to one machine.
+// immovable gives the reason why a volume means nothing in another cluster.
+func immovable(pv *corev1.PersistentVolume) string {
+	s := pv.Spec.PersistentVolumeSource
+	switch {
+	case s.HostPath != nil:
+		return "it is a hostPath: a folder on a node of its cluster"
+	case s.Local != nil:
+		return "it is a local volume: a disk of one node of its cluster"
+	case pinned(pv):
+		return "its node affinity names a single machine"
+	case s.CSI != nil:
+		if known, _ := storage.Portable(s.CSI.Driver); known == storage.ClusterHandles {
+			return "CSI driver " + s.CSI.Driver + " keeps its volumes in objects or on nodes of its own cluster"
+		}
+	case s.NFS == nil:
+		return "its source is one of Kubernetes' own that means something only inside its cluster"
+	}
+	return ""
+}
+
+// pinned says whether a volume belongs to one machine: by the node's name, or by a label
+// that drivers of local disks give each node.
 func pinned(pv *corev1.PersistentVolume) bool {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return false
 	}
 	for _, t := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
 		for _, e := range t.MatchExpressions {
-			if e.Key == corev1.LabelHostname {
+			switch e.Key[strings.LastIndex(e.Key, "/")+1:] {
+			case "hostname", "node", "nodename", "host":
 				return true
 			}
 		}
@@ -155,72 +188,4 @@ func pinned(pv *corev1.PersistentVolume) bool {
 		}
 	}
 	return false
-}
-
-// shared looks for signs that both clusters use one storage backend: the same
-// driver, a class of the same provisioner and parameters, the Secrets the driver
-// needs. No API can prove that a handle means the same disk; these can refute it.
-func (i inspection) shared(ctx context.Context, pv *corev1.PersistentVolume, seen map[string]bool) ([]Finding, error) {
-	var out []Finding
-	if csi := pv.Spec.CSI; csi != nil && !seen["driver "+csi.Driver] {
-		seen["driver "+csi.Driver] = true
-		err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Name: csi.Driver}, &storagev1.CSIDriver{})
-		if apierrors.IsNotFound(err) {
-			out = append(out, Finding{Saw: "CSI driver " + csi.Driver + " is not installed on the destination", Want: "the same driver on the same backend", Remedy: "install it there"})
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	if class := pv.Spec.StorageClassName; class != "" && !seen["class "+class] {
-		seen["class "+class] = true
-		f, err := i.sameClass(ctx, class)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, f...)
-	}
-	f, err := i.secretsThere(ctx, pv, seen)
-	return append(out, f...), err
-}
-
-func (i inspection) sameClass(ctx context.Context, name string) ([]Finding, error) {
-	var a, b storagev1.StorageClass
-	if err := i.on[plans.Source].Get(ctx, client.ObjectKey{Name: name}, &a); err != nil {
-		return nil, client.IgnoreNotFound(err) // nothing to compare with
-	}
-	err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Name: name}, &b)
-	if apierrors.IsNotFound(err) {
-		return []Finding{{Saw: "StorageClass " + name + " does not exist on the destination", Want: "a class of that name on the same backend", Remedy: "create it there"}}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if a.Provisioner != b.Provisioner || !equality.Semantic.DeepEqual(a.Parameters, b.Parameters) {
-		return []Finding{{
-			Saw: "StorageClass " + name + " has another provisioner or other parameters on the destination", Want: "one and the same storage backend",
-			Remedy: "volumes can be re-imported only from a backend that both clusters share",
-		}}, nil
-	}
-	return nil, nil
-}
-
-func (i inspection) secretsThere(ctx context.Context, pv *corev1.PersistentVolume, seen map[string]bool) ([]Finding, error) {
-	csi := pv.Spec.CSI
-	if csi == nil {
-		return nil, nil
-	}
-	var out []Finding
-	for _, ref := range []*corev1.SecretReference{csi.ControllerPublishSecretRef, csi.NodeStageSecretRef, csi.NodePublishSecretRef, csi.ControllerExpandSecretRef, csi.NodeExpandSecretRef} {
-		if ref == nil || seen["secret "+ref.Namespace+"/"+ref.Name] {
-			continue
-		}
-		seen["secret "+ref.Namespace+"/"+ref.Name] = true
-		err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &corev1.Secret{})
-		if apierrors.IsNotFound(err) {
-			out = append(out, Finding{Saw: fmt.Sprintf("its driver needs Secret %s/%s, which the destination does not have", ref.Namespace, ref.Name), Want: "the Secret on both sides", Remedy: "create it there"})
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
 }

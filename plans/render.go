@@ -1,7 +1,10 @@
 package plans
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,6 +31,7 @@ func Render(p *Plan, l Leg) string {
 	if len(p.Claims) == 0 {
 		b.WriteString("  volumes      none\n")
 	}
+	renderStorage(&b, p)
 	for _, d := range p.Dependencies {
 		fmt.Fprintf(&b, "  copied       %s, if it is absent on the destination\n", d)
 	}
@@ -50,6 +54,26 @@ func Render(p *Plan, l Leg) string {
 	}
 	b.WriteString("\nAfter the last: everything stays as it is until `finalize` (cleans the source up) or `abort` (walks back).\n")
 	return b.String()
+}
+
+func renderStorage(b *strings.Builder, p *Plan) {
+	for _, s := range p.Shared {
+		fmt.Fprintf(b, "  volumes      claim %s, shared by all ordinals: given to the destination before the first one moves (volume %s)\n", s.Claim, p.SecondVolume(s))
+	}
+	say := func(what string, names map[string]string) {
+		for _, from := range slices.Sorted(maps.Keys(names)) {
+			fmt.Fprintf(b, "  renamed      %s %s -> %s\n", what, from, names[from])
+		}
+	}
+	say("StorageClass", p.Storage.Classes)
+	for _, t := range p.Storage.Topology {
+		fmt.Fprintf(b, "  renamed      node label %s -> %s\n", t.Key, cmp.Or(t.As, t.Key))
+		say("value of "+t.Key, t.Values)
+	}
+	say("Secret", p.Storage.Secrets)
+	for _, key := range slices.Sorted(maps.Keys(p.Storage.VolumeAttributes)) {
+		say("volume attribute "+key, p.Storage.VolumeAttributes[key])
+	}
 }
 
 func renderBudget(b *strings.Builder, p *Plan) {
@@ -99,8 +123,12 @@ func renderNames(b *strings.Builder, p *Plan) {
 }
 
 func (m Mode) words() string {
-	if m == Rebind {
+	switch m {
+	case Rebind:
 		return "rebind (the same PersistentVolume is given to the claim of the destination)"
+	case Empty:
+		return "empty (the ordinal starts WITHOUT data, the application replicates it; the source's claims stay)"
+	case Reimport:
 	}
 	return "reimport (a PersistentVolume with the same handle is made in the destination cluster)"
 }

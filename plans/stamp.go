@@ -17,6 +17,9 @@ const (
 	// ClaimAnnotation on a PersistentVolume is the whole manifest of the claim
 	// of the source.
 	ClaimAnnotation = "stsmigrate.dev/claim"
+	// ProofAnnotation on a PersistentVolume says how it was found to be free before it
+	// was handed over.
+	ProofAnnotation = "stsmigrate.dev/vacated"
 	// BudgetAnnotation on a PodDisruptionBudget is what the migration last made
 	// it ask for. Another spec beside it is somebody else's (S12).
 	BudgetAnnotation = "stsmigrate.dev/budget"
@@ -93,7 +96,7 @@ func (s Stamp) Barred(o metav1.Object) string {
 func Unmark(o metav1.Object) bool {
 	a := o.GetAnnotations()
 	n := len(a)
-	for _, k := range []string{StampAnnotation, PolicyAnnotation, ClaimAnnotation, BudgetAnnotation} {
+	for _, k := range []string{StampAnnotation, PolicyAnnotation, ClaimAnnotation, ProofAnnotation, BudgetAnnotation} {
 		delete(a, k)
 	}
 	o.SetAnnotations(a)

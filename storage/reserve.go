@@ -87,9 +87,19 @@ func (v mover) point(m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolu
 	next := pv.DeepCopy()
 	ref := RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), "")
 	next.Spec.ClaimRef = &ref
-	m.Stamp.Put(next)
+	sign(m, vol, next)
 	return plans.Write(fmt.Sprintf("volume %s: claimRef %s/%s -> %s/%s", pv.Name, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name, ref.Namespace, ref.Name),
 		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Update(ctx, next) })
+}
+
+// sign stamps a volume that is handed over, with the proof that it was free.
+func sign(m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) {
+	m.Stamp.Put(pv)
+	if m.InFlight() {
+		if proof := m.Flight.Pod(vol.Ordinal).Proof; proof != "" {
+			pv.Annotations[plans.ProofAnnotation] = proof
+		}
+	}
 }
 
 // reimport makes the volume object of the other cluster from the one that is
@@ -109,7 +119,7 @@ func (v mover) reimport(ctx context.Context, m plans.Moment, vol plans.Volume) (
 		return plans.Stop(fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.plan.On(m.From).Namespace, v.claim(vol))), nil
 	}
 	next := VolumeFrom(held, RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), ""), v.plan.Storage)
-	m.Stamp.Put(next)
+	sign(m, vol, next)
 	return plans.Write(fmt.Sprintf("%s: create volume %s for disk %s", m.To(), next.Name, vol.Handle),
 		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Create(ctx, next) }), nil
 }

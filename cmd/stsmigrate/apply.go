@@ -226,10 +226,29 @@ func (a *app) conclude(t *target, course plans.Course, p orchestrator.Progress, 
 		fmt.Fprintf(a.Out, "moved: %d ordinals of %s are on %s.\nTo clean the source up: %s%s\n", t.plan.Count, t.plan.Source, t.plan.Destination, t.command("finalize"), back)
 	case p.Outcome == plans.Aborted:
 		fmt.Fprintf(a.Out, "walked back: everything is on %s as it was before.\n", t.plan.Source)
+		a.leftBehind(t, plans.Destination)
 	case p.Outcome == plans.Finalized:
 		fmt.Fprintf(a.Out, "finalized: %s is on its own; the source set is gone. What else the namespace %s has (Services, ConfigMaps, budgets of yours) is left for you.\n", t.plan.Destination, t.plan.Source.Namespace)
+		a.leftBehind(t, plans.Source)
 	}
 	return nil
+}
+
+// leftBehind names the claims that a side keeps because their volumes did not move. Their
+// data is a copy, and only the person knows whether it is still needed.
+func (a *app) leftBehind(t *target, side plans.Side) {
+	var names []string
+	for _, c := range t.plan.Claims {
+		for o := range t.plan.Ordinals().All() {
+			if !c.Mode.Moved() {
+				names = append(names, t.plan.ClaimName(c.Template, o))
+			}
+		}
+	}
+	if len(names) > 0 {
+		ref := t.plan.On(side)
+		fmt.Fprintf(a.Out, "Left on %s, with what the application had there: delete them when nobody needs them: kubectl --context %s -n %s delete pvc %s\n", ref, ref.Context, ref.Namespace, strings.Join(names, " "))
+	}
 }
 
 func readAll(r io.Reader) ([]byte, error) {

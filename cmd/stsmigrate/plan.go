@@ -20,6 +20,9 @@ type planFlags struct {
 	maxUnavailable  int32
 	window          int32
 	ignore          []string
+	classes         map[string]string
+	empty           []string
+	storage         plans.Storage
 	detailed        bool
 }
 
@@ -30,6 +33,8 @@ func (f *planFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().Int32Var(&f.window, "window", 0, "w: how many ordinals move together, at most d (default 1)")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name)")
 	cmd.Flags().StringVar(&f.names, "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
+	cmd.Flags().StringToStringVar(&f.classes, "storage-class", nil, "what a StorageClass is called on the destination, as OLD=NEW (repeatable, or a comma list)")
+	cmd.Flags().StringSliceVar(&f.empty, "empty", nil, "claim template whose ordinals start without data, because the application replicates it (repeatable, or a comma list)")
 	cmd.Flags().StringSliceVar(&f.ignore, "ignore", nil, "go on in spite of what these checks find; the plan keeps it (repeatable, or a comma list; only checks that can be ignored)")
 }
 
@@ -152,6 +157,10 @@ func (a *app) request(f *planFlags, args []string) (set string, err error) {
 	if f.window == 0 {
 		f.window = m.Spec.Window
 	}
+	f.storage = m.Spec.Storage
+	if len(f.empty) == 0 {
+		f.empty = m.Spec.Empty
+	}
 	if len(f.ignore) == 0 {
 		f.ignore = m.Spec.Ignore
 	}
@@ -177,6 +186,13 @@ func build(ctx context.Context, set string, f planFlags, source, destination *en
 		return nil, nil, err
 	}
 	in.Name, in.ID, in.Window, in.Ignored = f.name, rand.String(6), f.window, f.ignore
+	in.Empty, in.Storage = f.empty, f.storage
+	for from, to := range f.classes {
+		if in.Storage.Classes == nil {
+			in.Storage.Classes = map[string]string{}
+		}
+		in.Storage.Classes[from] = to
+	}
 	if in.Name == "" {
 		in.Name = set
 	}

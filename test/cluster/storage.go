@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // The drivers of the bed. Both keep their volumes in the Backend.
@@ -39,7 +41,8 @@ func InstallStorage(ctx context.Context, config *rest.Config) error {
 	}
 	for driver, attach := range map[string]bool{Driver: false, AttachDriver: true} {
 		_, err := client.StorageV1().CSIDrivers().Create(ctx, &storagev1.CSIDriver{
-			ObjectMeta: metav1.ObjectMeta{Name: driver},
+			// Both clusters use one backend, and an administrator has said so.
+			ObjectMeta: metav1.ObjectMeta{Name: driver, Annotations: map[string]string{storage.PortableAnnotation: "true"}},
 			Spec:       storagev1.CSIDriverSpec{AttachRequired: &attach},
 		}, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {

@@ -69,6 +69,8 @@ type cast struct {
 	budget          *intstr.IntOrString       // maxUnavailable; nil means 30%
 	noBudget        bool                      //
 	empty           func(*appsv1.StatefulSet) // a destination set without ordinals
+	props           func(*scene)              // makes what the set needs beyond the usual
+	classOf         string                    // the one claim template has the class of this name and the namespace
 }
 
 var scenes atomic.Int32
@@ -89,6 +91,12 @@ func stage(t *testing.T, m mode, c cast) *scene {
 	}
 	for _, o := range furniture(s.source.namespace) {
 		s.create(s.source, o)
+	}
+	if c.props != nil {
+		c.props(s)
+	}
+	if c.classOf != "" {
+		c.set = oneClaim(c.classOf + s.source.namespace)
 	}
 	if !c.noBudget {
 		s.create(s.source, newBudget(s.source.namespace, "web", c.budget))
@@ -119,7 +127,7 @@ func (s *scene) claimsGoWithPods() {
 	s.eventually("the claims are owned", func(ctx context.Context) bool {
 		var claims corev1.PersistentVolumeClaimList
 		err := s.source.List(ctx, &claims, client.InNamespace(s.source.namespace))
-		return err == nil && !slices.ContainsFunc(claims.Items, func(c corev1.PersistentVolumeClaim) bool { return len(c.OwnerReferences) == 0 })
+		return err == nil && !slices.ContainsFunc(claims.Items, func(c corev1.PersistentVolumeClaim) bool { return len(c.OwnerReferences) == 0 && c.Name != "media" })
 	})
 	s.ready(s.source)
 }

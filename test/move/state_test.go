@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/storage"
 	"github.com/stsmigrate/stsmigrate/test/witness"
 )
 
@@ -58,9 +59,18 @@ func (s *scene) state(on *end) state {
 		if c.Status.Phase != corev1.ClaimBound || pv.Status.Phase != corev1.VolumeBound || pv.Spec.ClaimRef.UID != c.UID {
 			s.t.Errorf("claim %s (%s) and volume %s (%s) do not name each other", c.Name, c.Status.Phase, pv.Name, pv.Status.Phase)
 		}
-		out.Volumes[c.Name] = disk{pv.Spec.CSI.VolumeHandle, pv.Spec.PersistentVolumeReclaimPolicy, c.Labels}
+		out.Volumes[c.Name] = disk{diskOf(&pv), pv.Spec.PersistentVolumeReclaimPolicy, c.Labels}
 	}
 	return out
+}
+
+// diskOf names the disk as the backend does, or, of other kinds, as the program does.
+func diskOf(pv *corev1.PersistentVolume) string {
+	if pv.Spec.CSI != nil {
+		return pv.Spec.CSI.VolumeHandle
+	}
+	handle, _ := storage.Handle(pv)
+	return handle
 }
 
 func (s *scene) list(on *end, into client.ObjectList) {

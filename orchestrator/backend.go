@@ -1,0 +1,224 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// backend looks for signs that both clusters use one storage backend: the same
+// driver, a class of the same provisioner and parameters, the Secrets the driver
+// needs. No API can prove that a handle means the same disk; these can refute it.
+// What is true of a whole driver, class or Secret is reported once (seen).
+func (i inspection) backend(ctx context.Context, pv *corev1.PersistentVolume, seen map[string]bool) ([]Finding, error) {
+	first := func(what string) bool {
+		was := seen[what]
+		seen[what] = true
+		return !was
+	}
+	var out []Finding
+	add := func(found []Finding, err error) error {
+		out = append(out, found...)
+		return err
+	}
+	if class := pv.Spec.StorageClassName; class != "" && first("class "+class) {
+		if err := add(i.sameClass(ctx, class)); err != nil {
+			return nil, err
+		}
+	}
+	if pv.Spec.CSI == nil {
+		return out, nil
+	}
+	if driver := pv.Spec.CSI.Driver; first("driver " + driver) {
+		if err := add(i.installed(ctx, driver)); err != nil {
+			return nil, err
+		}
+	}
+	for _, ref := range storage.SecretRefs(pv.Spec.CSI) {
+		if first("secret " + ref.Namespace + "/" + ref.Name) {
+			if err := add(i.secretThere(ctx, *ref)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func (i inspection) installed(ctx context.Context, driver string) ([]Finding, error) {
+	err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Name: driver}, &storagev1.CSIDriver{})
+	if apierrors.IsNotFound(err) {
+		return []Finding{{Saw: "CSI driver " + driver + " is not installed on the destination", Want: "the same driver on the same backend", Remedy: "install it there"}}, nil
+	}
+	return nil, err
+}
+
+// sameClass compares the class of a volume with what it becomes on the destination. A
+// class that a person has mapped may have other parameters, such as another name for the
+// same pool, and never another provisioner.
+func (i inspection) sameClass(ctx context.Context, name string) ([]Finding, error) {
+	to := i.plan.Storage.Class(name)
+	var a, b storagev1.StorageClass
+	if err := i.on[plans.Source].Get(ctx, client.ObjectKey{Name: name}, &a); err != nil {
+		return nil, client.IgnoreNotFound(err) // nothing to compare with
+	}
+	err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Name: to}, &b)
+	if apierrors.IsNotFound(err) {
+		return []Finding{{
+			Saw: "StorageClass " + to + " does not exist on the destination", Want: "a class of that name on the same backend",
+			Remedy: "create it there, or say what it is called there: --storage-class " + name + "=NAME",
+		}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	params := differentKeys(a.Parameters, b.Parameters)
+	switch {
+	case a.Provisioner != b.Provisioner:
+		return []Finding{{
+			Saw: fmt.Sprintf("StorageClass %s has provisioner %s on the destination, and %s has another one here", to, b.Provisioner, name), Want: "one and the same storage backend",
+			Remedy: "volumes can be re-imported only from a backend that both clusters share",
+		}}, nil
+	case len(params) > 0 && to != name:
+		return []Finding{{
+			Level: Warn, Saw: fmt.Sprintf("StorageClass %s of the destination has other parameters than %s (%s)", to, name, strings.Join(params, ", ")), Want: "one and the same storage backend",
+			Remedy: "make sure that they mean the same backend; what a volume has of them is mapped by spec.storage.volumeAttributes",
+		}}, nil
+	case len(params) > 0:
+		return []Finding{{
+			Saw: fmt.Sprintf("StorageClass %s has other parameters on the destination (%s)", name, strings.Join(params, ", ")), Want: "one and the same storage backend",
+			Remedy: "volumes can be re-imported only from a backend that both clusters share; if it is the same under other names, map the class (--storage-class) and spec.storage.volumeAttributes",
+		}}, nil
+	}
+	return nil, nil
+}
+
+// differentKeys names the keys with different values. The values themselves are nobody's
+// business: some drivers take credentials there.
+func differentKeys(a, b map[string]string) []string {
+	out := map[string]bool{}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			out[k] = true
+		}
+	}
+	for k := range b {
+		if _, ok := a[k]; !ok {
+			out[k] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(out))
+}
+
+// secretThere wants the Secret that the driver will be given. Its content is compared
+// and never told.
+func (i inspection) secretThere(ctx context.Context, ref corev1.SecretReference) ([]Finding, error) {
+	to := storage.SecretRef(ref, i.plan.Storage)
+	var here, there corev1.Secret
+	err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Namespace: to.Namespace, Name: to.Name}, &there)
+	switch {
+	case apierrors.IsNotFound(err):
+		return []Finding{{
+			Saw: fmt.Sprintf("its driver needs Secret %s/%s, which the destination does not have", to.Namespace, to.Name), Want: "the Secret on both sides",
+			Remedy: fmt.Sprintf("create it there, or say what it is called there: spec.storage.secrets: {%s/%s: NAMESPACE/NAME}", ref.Namespace, ref.Name),
+		}}, nil
+	case apierrors.IsForbidden(err):
+		return []Finding{{
+			Level: Warn, Saw: fmt.Sprintf("its driver needs Secret %s/%s, and you may not look whether the destination has it", to.Namespace, to.Name), Want: "the Secret on both sides",
+			Remedy: "ask somebody who may",
+		}}, nil
+	case err != nil:
+		return nil, err
+	}
+	err = i.on[plans.Source].Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &here)
+	if err == nil && !equality.Semantic.DeepEqual(here.Data, there.Data) {
+		return []Finding{{
+			Level: Warn, Saw: fmt.Sprintf("Secret %s/%s of the destination has another content than %s/%s", to.Namespace, to.Name, ref.Namespace, ref.Name), Want: "credentials for the same backend",
+			Remedy: "make sure that both let the driver reach the same volumes",
+		}}, nil
+	}
+	return nil, unless(err, apierrors.IsNotFound, apierrors.IsForbidden)
+}
+
+func unless(err error, which ...func(error) bool) error {
+	for _, is := range which {
+		if is(err) {
+			return nil
+		}
+	}
+	return err
+}
+
+// driversKnown wants volume handles that mean the same disk in the other cluster.
+func driversKnown(ctx context.Context, i inspection) ([]Finding, error) {
+	if i.plan.OneCluster() || !i.plan.HasVolumes() {
+		return nil, nil
+	}
+	here, err := i.shelf(ctx, plans.Source)
+	if err != nil {
+		return nil, err
+	}
+	var out []Finding
+	seen := map[string]bool{}
+	names, err := i.moving(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		pv := here.byName[name]
+		if pv == nil || pv.Spec.CSI == nil || seen[pv.Spec.CSI.Driver] {
+			continue
+		}
+		seen[pv.Spec.CSI.Driver] = true
+		f, err := i.driverKnown(ctx, pv.Spec.CSI.Driver)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f...)
+	}
+	return out, nil
+}
+
+func (i inspection) driverKnown(ctx context.Context, driver string) ([]Finding, error) {
+	known, _ := storage.Portable(driver)
+	if known != storage.UnknownHandles {
+		return nil, nil // volume-usable says what cannot be moved
+	}
+	var there storagev1.CSIDriver
+	err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Name: driver}, &there)
+	if apierrors.IsNotFound(err) || err == nil && there.Annotations[storage.PortableAnnotation] == "true" {
+		return nil, nil // one that is not installed is reported already
+	}
+	return []Finding{{
+		Object: "CSI driver " + driver, Saw: "it is not known whether its volume handles mean the same disk in both clusters", Want: "handles that do, on a backend that both share",
+		Remedy: "ask its documentation; then let an administrator say so once, or make the plan with --ignore csi-driver\nkubectl annotate csidriver " + driver + " " + storage.PortableAnnotation + "=true   # on the destination",
+	}}, err
+}
+
+// moving names the volumes of the ordinals that are asked about, and the shared ones.
+func (i inspection) moving(ctx context.Context) ([]string, error) {
+	var out []string
+	for o := range i.each {
+		b, err := i.volumes(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range b.volumes {
+			out = append(out, v.Name)
+		}
+	}
+	for _, s := range i.plan.Shared {
+		out = append(out, s.Volume)
+	}
+	return out, nil
+}

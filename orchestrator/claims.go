@@ -1,0 +1,147 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func controlledBy(pod *corev1.Pod, set *appsv1.StatefulSet) bool {
+	return metav1.IsControlledBy(pod, set)
+}
+
+// claimsLeft refuses claims of ordinals that were scaled away long ago and still belong
+// to the set: nobody takes that reference off, and the garbage collector would delete
+// them with the source set at the end.
+func claimsLeft(ctx context.Context, i inspection) ([]Finding, error) {
+	var claims corev1.PersistentVolumeClaimList
+	if err := i.on[plans.Source].List(ctx, &claims, client.InNamespace(i.plan.Source.Namespace)); err != nil {
+		return nil, err
+	}
+	moving := map[string]bool{}
+	for o := range i.plan.Ordinals().All() {
+		for _, c := range i.plan.Claims {
+			moving[i.plan.ClaimName(c.Template, o)] = true
+		}
+	}
+	var out []Finding
+	for _, c := range claims.Items {
+		for n, owner := range c.OwnerReferences {
+			if owner.UID == i.now.Set.UID && !moving[c.Name] {
+				out = append(out, Finding{
+					Object: "claim " + c.Namespace + "/" + c.Name, Saw: "it belongs to the set and to none of its ordinals, and would be deleted with the set", Want: "no owner",
+					Remedy: fmt.Sprintf("take the owner reference off, or delete the claim if its data is not needed\nkubectl -n %s patch pvc %s --type=json -p '[{\"op\":\"test\",\"path\":\"/metadata/ownerReferences/%d/uid\",\"value\":\"%s\"},{\"op\":\"remove\",\"path\":\"/metadata/ownerReferences/%d\"}]'",
+						c.Namespace, c.Name, n, owner.UID, n),
+				})
+			}
+		}
+	}
+	return out, nil
+}
+
+// volumesSettled wants no volume in the middle of a change, and what a claim on the
+// destination will be bound by: the binder compares size, class, mode and access modes
+// of a claim with the volume it names.
+func volumesSettled(ctx context.Context, i inspection) ([]Finding, error) {
+	shelf, err := i.shelf(ctx, plans.Source)
+	if err != nil {
+		return nil, err
+	}
+	var out []Finding
+	seen := map[string]bool{}
+	for o := range i.each {
+		for _, c := range i.plan.Moved() {
+			claim, err := i.claim(ctx, plans.Source, i.plan.ClaimName(c.Template, o))
+			if err != nil {
+				return nil, err
+			}
+			if claim == nil || shelf.byName[claim.Spec.VolumeName] == nil {
+				continue // claims-bound says so
+			}
+			for _, f := range append(unfinished(claim), mismatch(claim, shelf.byName[claim.Spec.VolumeName])...) {
+				f.Object = "claim " + claim.Name
+				out = append(out, f)
+			}
+			f, err := i.attributesClass(ctx, claim, seen)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, f...)
+		}
+	}
+	return out, nil
+}
+
+// unfinished reports an expansion or a change of the volume's attributes under way.
+func unfinished(c *corev1.PersistentVolumeClaim) []Finding {
+	var out []Finding
+	for _, cond := range c.Status.Conditions {
+		switch cond.Type { //nolint:exhaustive // the others do not matter
+		case corev1.PersistentVolumeClaimResizing, corev1.PersistentVolumeClaimFileSystemResizePending:
+			if cond.Status == corev1.ConditionTrue {
+				out = append(out, Finding{Saw: fmt.Sprintf("its volume is being expanded (%s)", cond.Type), Want: "a finished expansion", Remedy: "wait for it; a pod restart may be needed (`kubectl describe pvc` says so)"})
+			}
+		}
+	}
+	if m := c.Status.ModifyVolumeStatus; m != nil {
+		out = append(out, Finding{Saw: fmt.Sprintf("its volume is being changed to VolumeAttributesClass %s (%s)", m.TargetVolumeAttributesClassName, m.Status), Want: "a finished change", Remedy: "wait for it, or set the class back"})
+	}
+	return out
+}
+
+// mismatch reports why the binder would not bind a claim like this to its volume again.
+func mismatch(c *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) []Finding {
+	var out []Finding
+	add := func(saw, want, remedy string) { out = append(out, Finding{Saw: saw, Want: want, Remedy: remedy}) }
+	asked, has := c.Spec.Resources.Requests[corev1.ResourceStorage], pv.Spec.Capacity[corev1.ResourceStorage]
+	if asked.Cmp(has) > 0 {
+		add(fmt.Sprintf("it asks for %s and volume %s has %s", asked.String(), pv.Name, has.String()), "a volume of at least that size", "let the expansion finish, or ask for no more than the volume has")
+	}
+	if class := c.Spec.StorageClassName; class != nil && *class != pv.Spec.StorageClassName {
+		add(fmt.Sprintf("it has StorageClass %q and volume %s has %q", *class, pv.Name, pv.Spec.StorageClassName), "the same class", "set the class of the volume to that of the claim")
+	}
+	for _, m := range c.Spec.AccessModes {
+		if !strings.Contains(fmt.Sprint(pv.Spec.AccessModes), string(m)) {
+			add(fmt.Sprintf("it asks for %s and volume %s has %v", m, pv.Name, pv.Spec.AccessModes), "access modes that the volume has", "add the mode to the volume if the storage can do it")
+		}
+	}
+	if a, b := modeOf(c.Spec.VolumeMode), modeOf(pv.Spec.VolumeMode); a != b {
+		add(fmt.Sprintf("it has volume mode %s and volume %s has %s", a, pv.Name, b), "the same mode", "repair the binding first")
+	}
+	return out
+}
+
+func modeOf(m *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
+	if m == nil {
+		return corev1.PersistentVolumeFilesystem
+	}
+	return *m
+}
+
+// attributesClass wants the VolumeAttributesClass of a claim in the other cluster.
+func (i inspection) attributesClass(ctx context.Context, c *corev1.PersistentVolumeClaim, seen map[string]bool) ([]Finding, error) {
+	name := c.Spec.VolumeAttributesClassName
+	if name == nil || *name == "" || i.plan.OneCluster() || seen[*name] {
+		return nil, nil
+	}
+	seen[*name] = true
+	err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Name: *name}, &storagev1.VolumeAttributesClass{})
+	object := "claim " + c.Name
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return []Finding{{Object: object, Saw: "it has VolumeAttributesClass " + *name + ", which the destination does not have", Want: "a class of that name, for the same driver", Remedy: "create it there"}}, nil
+	case apierrors.IsForbidden(err):
+		return []Finding{{Object: object, Level: Warn, Saw: "it has VolumeAttributesClass " + *name + ", and you may not look whether the destination has it", Want: "a class of that name", Remedy: "ask somebody who may"}}, nil
+	}
+	return nil, err
+}
