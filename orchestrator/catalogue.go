@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -127,13 +129,33 @@ type inspection struct {
 
 // notes is what several checks of one inspection need to know, read once.
 type notes struct {
-	tried   bool
-	twin    *appsv1.StatefulSet
-	refusal error
-	shelves map[plans.Side]shelf
-	volumes map[int32]bindings
-	applied []applier
-	asked   bool
+	trials   once[struct{}, trial]
+	shelves  once[plans.Side, shelf]
+	volumes  once[int32, bindings]
+	appliers once[struct{}, []applier]
+}
+
+// once keeps what was read. Who asks for what is being read waits for it.
+type once[K comparable, V any] struct {
+	lock  sync.Mutex
+	known map[K]V
+}
+
+func (o *once[K, V]) get(key K, read func() (V, error)) (V, error) {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	v, known := o.known[key]
+	if known {
+		return v, nil
+	}
+	v, err := read()
+	if err == nil {
+		if o.known == nil {
+			o.known = map[K]V{}
+		}
+		o.known[key] = v
+	}
+	return v, err
 }
 
 // bindings are the volumes of an ordinal, or why they cannot be named.
@@ -145,7 +167,7 @@ type bindings struct {
 func inspect(p *plans.Plan, on Clusters) inspection {
 	return inspection{
 		world: world{plan: p, on: on}, ordinals: plans.Slice{Start: p.Start, Replicas: p.Count},
-		notes: &notes{shelves: map[plans.Side]shelf{}, volumes: map[int32]bindings{}},
+		notes: &notes{},
 	}
 }
 
@@ -185,14 +207,10 @@ func (i inspection) sets(yield func(plans.Side, *appsv1.StatefulSet) bool) {
 
 // volumes reads which volumes the claims of an ordinal are bound to on the source.
 func (i inspection) volumes(ctx context.Context, ordinal int32) (bindings, error) {
-	if b, known := i.notes.volumes[ordinal]; known {
-		return b, nil
-	}
-	vols, why, err := storage.Volumes(ctx, i.plan, i.on, plans.Source, ordinal)
-	if err == nil {
-		i.notes.volumes[ordinal] = bindings{vols, why}
-	}
-	return bindings{vols, why}, err
+	return i.notes.volumes.get(ordinal, func() (bindings, error) {
+		vols, why, err := storage.Volumes(ctx, i.plan, i.on, plans.Source, ordinal)
+		return bindings{vols, why}, err
+	})
 }
 
 // Check runs the whole catalogue and reports everything that it finds (not only the
@@ -215,12 +233,16 @@ func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) (*
 		return nil, err
 	}
 	more, err := i.results(ctx, others)
+	if err != nil {
+		return nil, err
+	}
 	r.Checks = append(r.Checks, more...)
-	return r, err
+	return r, nil
 }
 
 // CheckWave asks again, before the given ordinals move, what can have changed since Check
-// and would not be found, or be found too late, by the looks of the engine. It gives
+// and would not be found, or be found too late, by the looks of the engine. on must be
+// clients that may be used side by side, such as those of Connect. It gives
 // what must be mended before they move: warnings have been given before the first
 // write, and what the plan ignores is ignored here too. A plan that is being walked back
 // or cleaned up has no such checks: the way out is never barred.
@@ -242,21 +264,32 @@ func CheckWave(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal
 	}
 	again := slices.DeleteFunc(lookingChecks(), func(c check) bool { return !c.wave })
 	results, err := i.results(ctx, again)
-	r := Report{Checks: results}
-	return r.Failed(), err
+	if err != nil {
+		return nil, err
+	}
+	return (&Report{Checks: results}).Failed(), nil
 }
 
-// results runs checks, one after the other.
+// atOnce is how many requests the checks send side by side, so that a distant API server
+// does not make them long.
+const atOnce = 8
+
+// results runs checks side by side, and gives what they found in their order.
 func (i inspection) results(ctx context.Context, checks []check) ([]Result, error) {
-	var out []Result
-	for _, c := range checks {
-		found, err := c.run(ctx, i)
-		if err != nil {
-			return nil, fmt.Errorf("check %s: %w", c.name, err)
-		}
-		out = append(out, c.result(found, slices.Contains(i.plan.Ignored, c.name)))
+	out := make([]Result, len(checks))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for k, c := range checks {
+		g.Go(func() error {
+			found, err := c.run(ctx, i)
+			if err != nil {
+				return fmt.Errorf("check %s: %w", c.name, err)
+			}
+			out[k] = c.result(found, slices.Contains(i.plan.Ignored, c.name))
+			return nil
+		})
 	}
-	return out, nil
+	return out, g.Wait()
 }
 
 func (c check) result(found []Finding, ignored bool) Result {

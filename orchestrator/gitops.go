@@ -137,20 +137,19 @@ type applier struct {
 // appliers looks for everything that the marks name: first in the cluster of the marked
 // object, then in the other one, since one installation may serve both.
 func (i inspection) appliers(ctx context.Context) ([]applier, error) {
-	if i.notes.asked {
-		return i.notes.applied, nil
-	}
-	for _, g := range i.guarded() {
-		for _, m := range g.marks() {
-			a, err := i.find(ctx, g, m)
-			if err != nil {
-				return nil, err
+	return i.notes.appliers.get(struct{}{}, func() ([]applier, error) {
+		var out []applier
+		for _, g := range i.guarded() {
+			for _, m := range g.marks() {
+				a, err := i.find(ctx, g, m)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, a)
 			}
-			i.notes.applied = append(i.notes.applied, a)
 		}
-	}
-	i.notes.asked = true
-	return i.notes.applied, nil
+		return out, nil
+	})
 }
 
 func (i inspection) find(ctx context.Context, g guarded, m mark) (applier, error) {

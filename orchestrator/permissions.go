@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
@@ -95,24 +96,34 @@ func forDependencies(p *plans.Plan, side plans.Side) []Right {
 // permissions asks the API servers of both sides for every right, as the very
 // user who will write.
 func permissions(ctx context.Context, i inspection) ([]Finding, error) {
-	p, on := i.plan, i.on
 	var out []Finding
 	for _, side := range sides() {
-		for _, r := range Rights(p, side) {
-			var denied []string
-			for _, verb := range r.Verbs {
-				ok, err := allowed(ctx, p, on, side, r, verb)
-				if err != nil {
-					return nil, err
+		rights := Rights(i.plan, side)
+		denied := make([][]string, len(rights))
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(atOnce)
+		for k, r := range rights {
+			g.Go(func() error {
+				for _, verb := range r.Verbs {
+					ok, err := allowed(ctx, i.plan, i.on, side, r, verb)
+					if err != nil {
+						return err
+					}
+					if !ok {
+						denied[k] = append(denied[k], verb)
+					}
 				}
-				if !ok {
-					denied = append(denied, verb)
-				}
-			}
-			if len(denied) > 0 {
+				return nil
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
+		for k, r := range rights {
+			if len(denied[k]) > 0 {
 				out = append(out, Finding{
-					Object: fmt.Sprintf("%s on the %s (%s)", r.where(p, side), side, p.On(side).Context),
-					Saw:    "you may not " + strings.Join(denied, ", "), Want: "to be allowed " + strings.Join(r.Verbs, ", "),
+					Object: fmt.Sprintf("%s on the %s (%s)", r.where(i.plan, side), side, i.plan.On(side).Context),
+					Saw:    "you may not " + strings.Join(denied[k], ", "), Want: "to be allowed " + strings.Join(r.Verbs, ", "),
 					Remedy: "ask for a Role with these verbs",
 				})
 			}

@@ -124,13 +124,25 @@ func versionFindings(p *plans.Plan, now map[plans.Side]string) []Finding {
 // server made of it. The name differs from the real one so that a set that is
 // there already does not answer in its place.
 func (i inspection) tryOut(ctx context.Context) (*appsv1.StatefulSet, error) {
-	n := i.notes
-	if !n.tried {
-		n.tried, n.twin = true, Twin(i.now.Set, i.plan)
-		n.twin.Name += "-dry-run"
-		n.refusal = i.on[plans.Destination].Create(ctx, n.twin, client.DryRunAll)
+	t, err := i.notes.trials.get(struct{}{}, func() (trial, error) {
+		twin := Twin(i.now.Set, i.plan)
+		twin.Name += "-dry-run"
+		err := i.on[plans.Destination].Create(ctx, twin, client.DryRunAll)
+		if apierrors.IsNotFound(err) || refused(err) {
+			return trial{twin, err}, nil
+		}
+		return trial{twin, nil}, err
+	})
+	if err == nil {
+		err = t.refusal
 	}
-	return n.twin, n.refusal
+	return t.twin, err
+}
+
+// trial is what the API server made of a set, or why it refuses it.
+type trial struct {
+	twin    *appsv1.StatefulSet
+	refusal error
 }
 
 // refused says whether an API server answered that it does not want the object, which

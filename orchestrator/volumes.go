@@ -69,22 +69,20 @@ type shelf struct {
 // shelf reads the volumes of a cluster: all of them before the first write, since any
 // may mean one of our disks, and later only those of the ordinals that are asked about.
 func (i inspection) shelf(ctx context.Context, side plans.Side) (shelf, error) {
-	if s, known := i.notes.shelves[side]; known {
+	return i.notes.shelves.get(side, func() (shelf, error) {
+		volumes, err := i.onShelf(ctx, side)
+		if err != nil {
+			return shelf{}, fmt.Errorf("reading volumes on the %s: %w", side, err)
+		}
+		s := shelf{byName: map[string]*corev1.PersistentVolume{}, byHandle: map[string][]string{}}
+		for k := range volumes {
+			pv := &volumes[k]
+			handle, _ := storage.Handle(pv)
+			s.byName[pv.Name] = pv
+			s.byHandle[handle] = append(s.byHandle[handle], pv.Name)
+		}
 		return s, nil
-	}
-	volumes, err := i.onShelf(ctx, side)
-	if err != nil {
-		return shelf{}, fmt.Errorf("reading volumes on the %s: %w", side, err)
-	}
-	s := shelf{byName: map[string]*corev1.PersistentVolume{}, byHandle: map[string][]string{}}
-	for k := range volumes {
-		pv := &volumes[k]
-		handle, _ := storage.Handle(pv)
-		s.byName[pv.Name] = pv
-		s.byHandle[handle] = append(s.byHandle[handle], pv.Name)
-	}
-	i.notes.shelves[side] = s
-	return s, nil
+	})
 }
 
 func (i inspection) onShelf(ctx context.Context, side plans.Side) ([]corev1.PersistentVolume, error) {

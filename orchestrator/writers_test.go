@@ -23,7 +23,9 @@ func marked(labels, annotations map[string]string, entries ...metav1.ManagedFiel
 }
 
 func TestMarksOfGitOpsToolsAreRead(t *testing.T) {
-	applied := func(manager string) metav1.ManagedFieldsEntry { return entry(manager, `{"f:spec":{"f:replicas":{}}}`, time.Now()) }
+	applied := func(manager string) metav1.ManagedFieldsEntry {
+		return entry(manager, `{"f:spec":{"f:replicas":{}}}`, time.Now())
+	}
 	twin := func(g guarded) guarded { g.twin = true; return g }
 	id := func(id string) map[string]string { return map[string]string{tracking: id} }
 	flux := map[string]string{fluxKustomize + "/name": "apps", fluxKustomize + "/namespace": "flux-system"}

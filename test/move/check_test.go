@@ -287,4 +287,3 @@ func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
 		mend()
 	})
 }
-
