@@ -141,44 +141,48 @@ func (i inspection) appliers(ctx context.Context) ([]applier, error) {
 		var out []applier
 		for _, g := range i.guarded() {
 			for _, m := range g.marks() {
-				a, err := i.find(ctx, g, m)
+				found, err := i.find(ctx, g, m)
 				if err != nil {
 					return nil, err
 				}
-				out = append(out, a)
+				out = append(out, found...)
 			}
 		}
 		return out, nil
 	})
 }
 
-func (i inspection) find(ctx context.Context, g guarded, m mark) (applier, error) {
+// find gives what a mark may mean: without a namespace, objects of several.
+func (i inspection) find(ctx context.Context, g guarded, m mark) ([]applier, error) {
 	a := applier{guarded: g, mark: m, at: g.side, unseen: "nothing says which " + m.by.Kind + " it is"}
 	if m.name == "" {
-		return a, nil
+		return []applier{a}, nil
 	}
 	where := []plans.Side{g.side, g.side.Other()}
 	if i.plan.OneCluster() {
 		where = where[:1]
 	}
-	for _, side := range where {
-		tool, unseen, err := i.tool(ctx, side, m)
+	for n, side := range where {
+		tools, unseen, err := i.tools(ctx, side, m)
 		if err != nil {
-			return a, fmt.Errorf("reading %s %s on the %s: %w", m.by.Kind, m.name, side, err)
+			return nil, fmt.Errorf("reading %s %s on the %s: %w", m.by.Kind, m.name, side, err)
 		}
-		if tool != nil {
-			a.tool, a.at = tool, side
-			break
+		var out []applier
+		for k := range tools {
+			out = append(out, applier{guarded: g, mark: m, at: side, tool: &tools[k]})
 		}
-		if side == g.side {
+		if len(out) > 0 {
+			return out, nil
+		}
+		if n == 0 {
 			a.unseen = unseen
 		}
 	}
-	return a, nil
+	return []applier{a}, nil
 }
 
-// tool reads the object that a mark names in one cluster, or says why it cannot.
-func (i inspection) tool(ctx context.Context, side plans.Side, m mark) (*unstructured.Unstructured, string, error) {
+// tools reads what a mark names in one cluster, or says why it cannot.
+func (i inspection) tools(ctx context.Context, side plans.Side, m mark) ([]unstructured.Unstructured, string, error) {
 	mapping, err := i.on[side].RESTMapper().RESTMapping(m.by)
 	if meta.IsNoMatchError(err) {
 		return nil, "its cluster does not know " + m.by.String(), nil
@@ -194,10 +198,8 @@ func (i inspection) tool(ctx context.Context, side plans.Side, m mark) (*unstruc
 		return nil, "you may not look at " + m.by.Kind + "s", nil
 	case apierrors.IsNotFound(err) || err == nil && len(list.Items) == 0:
 		return nil, "there is no such " + m.by.Kind, nil
-	case err != nil:
-		return nil, "", err
 	}
-	return &list.Items[0], "", nil
+	return list.Items, "", err
 }
 
 // active collects the findings about the tools of one group that could be looked at.

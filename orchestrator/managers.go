@@ -20,8 +20,10 @@ const recent = time.Hour
 //     consoles) pass, however lately they wrote;
 //   - so does what other checks know better: GitOps controllers (argocd, flux,
 //     writers-unseen) and the scaling of autoscalers (autoscaler, keda);
-//   - anybody else who wrote in the last hour, and after the set was made, is taken to be at
-//     work and refused;
+//   - anybody else who declares them by server-side apply will declare them again, and is
+//     refused;
+//   - so is anybody else who wrote in the last hour, and after the set was made: it is
+//     taken to be at work;
 //   - anybody else at all is warned of: whoever made the set may be an operator that sets
 //     no owner reference.
 //
@@ -45,10 +47,11 @@ func managedByPeople(_ context.Context, i inspection) ([]Finding, error) {
 
 // manager is somebody who has written a field that a move writes.
 type manager struct {
-	name   string
-	fields []string
-	at     *metav1.Time
-	busy   bool
+	name     string
+	fields   []string
+	at       *metav1.Time // of the last write that changed something
+	declares bool
+	busy     bool
 }
 
 func (m manager) String() string {
@@ -56,7 +59,11 @@ func (m manager) String() string {
 	if m.at != nil {
 		when = " at " + m.at.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("%s wrote %s%s", m.name, strings.Join(m.fields, " and "), when)
+	verb := "wrote"
+	if m.declares {
+		verb = "declares, by server-side apply,"
+	}
+	return fmt.Sprintf("%s %s %s%s", m.name, verb, strings.Join(m.fields, " and "), when)
 }
 
 // managers gives those who have written what a move writes, and whom no rule lets pass.
@@ -66,7 +73,7 @@ func managers(entries []metav1.ManagedFieldsEntry, made metav1.Time, since func(
 		if e.FieldsV1 == nil || passes(e) {
 			continue
 		}
-		m := manager{name: e.Manager, at: e.Time}
+		m := manager{name: e.Manager, at: e.Time, declares: e.Operation == metav1.ManagedFieldsOperationApply}
 		for _, field := range []string{"replicas", "ordinals", "persistentVolumeClaimRetentionPolicy"} {
 			if owns(e.FieldsV1.GetRawBytes(), []string{"spec", field}) {
 				m.fields = append(m.fields, "spec."+field)
@@ -75,7 +82,7 @@ func managers(entries []metav1.ManagedFieldsEntry, made metav1.Time, since func(
 		if len(m.fields) == 0 {
 			continue
 		}
-		m.busy = e.Time != nil && e.Time.After(made.Time) && since(e.Time.Time) < recent
+		m.busy = m.declares || e.Time != nil && e.Time.After(made.Time) && since(e.Time.Time) < recent
 		out = append(out, m)
 	}
 	return out

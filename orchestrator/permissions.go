@@ -32,6 +32,7 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 		{Group: "apps", Resource: "statefulsets", Verbs: change},
 		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: change},
 		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}},
+		{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true}, // kube-system identifies the cluster
 	}
 	if p.HasVolumes() {
 		volumes := Right{Resource: "persistentvolumes", Verbs: append(slices.Clone(watched), "update"), ClusterWide: true}
@@ -49,8 +50,7 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 	if side == plans.Destination {
 		out = append(out,
 			Right{Resource: "configmaps", Verbs: []string{"get", "create", "update", "delete"}},
-			Right{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "create", "update", "delete"}},
-			Right{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true})
+			Right{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "create", "update", "delete"}})
 		if !p.OneCluster() && p.HasVolumes() {
 			out = append(out, Right{Group: "storage.k8s.io", Resource: "csidrivers", Verbs: []string{"get"}, ClusterWide: true})
 		}
@@ -70,7 +70,6 @@ func forNames(p *plans.Plan, side plans.Side) []Right {
 		services := []string{"list", "watch"}
 		if d.Lists == "" {
 			services = []string{"get", "list", "watch", "create", "delete"}
-			out = append(out, Right{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true})
 		}
 		out = append(out, Right{Resource: "services", Verbs: services, Namespace: d.Namespace},
 			Right{Group: "discovery.k8s.io", Resource: "endpointslices", Verbs: []string{"get", "list", "watch", "create", "update", "delete"}, Namespace: d.Namespace})

@@ -111,6 +111,8 @@ func TestWhoWritesReplicasIsToldFromPeople(t *testing.T) {
 	replicas := `{"f:spec":{"f:replicas":{},"f:template":{}}}`
 	scaled := entry("kube-controller-manager", replicas, now)
 	scaled.Subresource = "scale"
+	declared := entry("db-operator", replicas, made)
+	declared.Operation, declared.Time = metav1.ManagedFieldsOperationApply, nil // it has changed nothing yet
 	for _, c := range []struct {
 		entry metav1.ManagedFieldsEntry
 		want  string
@@ -127,6 +129,7 @@ func TestWhoWritesReplicasIsToldFromPeople(t *testing.T) {
 		{entry("db-operator", replicas, made), "db-operator wrote spec.replicas at 2026-01-01T12:00:00Z", false},
 		{entry("db-operator", replicas, now.Add(-2*time.Hour)), "db-operator wrote spec.replicas at 2026-01-03T10:00:00Z", false},
 		{entry("db-operator", replicas, now.Add(-time.Minute)), "db-operator wrote spec.replicas at 2026-01-03T11:59:00Z", true},
+		{declared, "db-operator declares, by server-side apply, spec.replicas", true},
 		{entry("db-operator", `{"f:spec":{"f:ordinals":{"f:start":{}}}}`, now), "db-operator wrote spec.ordinals at 2026-01-03T12:00:00Z", true},
 		{entry("db-operator", `{"f:spec":{"f:template":{}}}`, now), "", false},
 	} {

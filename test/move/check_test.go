@@ -3,7 +3,6 @@ package move_test
 import (
 	"encoding/json"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -222,19 +221,11 @@ func (r roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { retur
 func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
 	inBothModes(t, cast{replicas: 3}, func(s *scene) {
 		t := s.t
-		s.planned()
+		plan := s.plan()
 		p := start(t, s.applyArgs()...)
 		p.until("web-2 Shrink")
 		run(t, s.args("pause")...).expect(t, done)
 		p.end().expect(t, done, "paused before web-1 Tighten")
-		raw, err := os.ReadFile(s.planFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := plans.DecodePlan(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var requests atomic.Int64
 		on := orchestrator.Clusters{plans.Source: counted(t, s.source.cluster.Config(), &requests)}
 		on[plans.Destination] = on[plans.Source]

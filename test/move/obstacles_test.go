@@ -106,14 +106,17 @@ func (s *scene) edited(what, by string) string {
 }
 
 // stranger is the kubeconfig of somebody who has no rights on the source.
-func (s *scene) stranger() string {
+func (s *scene) stranger() string { return s.kubeconfigOf(s.source, "web") }
+
+// kubeconfigOf is that of a service account of an end.
+func (s *scene) kubeconfigOf(on *end, name string) string {
 	s.t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: s.source.named("web")}
+	account := &corev1.ServiceAccount{ObjectMeta: on.named(name)}
 	token := &authenticationv1.TokenRequest{}
-	if err := s.source.SubResource("token").Create(s.t.Context(), account, token); err != nil {
+	if err := on.SubResource("token").Create(s.t.Context(), account, token); err != nil {
 		s.t.Fatal(err)
 	}
-	config, err := clientcmd.LoadFromFile(s.source.cluster.Kubeconfig)
+	config, err := clientcmd.LoadFromFile(on.cluster.Kubeconfig)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,0 +1,298 @@
+package move_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// The kinds by which others who write a set are known. Their controllers do not run
+// here: what is looked at is what they, and people, leave on objects.
+var (
+	scaledObject  = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
+	vertical      = schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}
+	application   = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Application"}
+	kustomization = schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
+	helmRelease   = schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"}
+)
+
+// learns installs a custom kind in the cluster of an end.
+func (s *scene) learns(on *end, kind schema.GroupVersionKind) {
+	s.t.Helper()
+	plural := strings.ToLower(kind.Kind) + "s"
+	definition := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{
+			"name":        plural + "." + kind.Group,
+			"annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, for tests"}, // asked of every group of k8s.io
+		},
+		"spec": map[string]any{
+			"group": kind.Group, "scope": "Namespaced", "names": map[string]any{"kind": kind.Kind, "plural": plural},
+			"versions": []any{map[string]any{
+				"name": kind.Version, "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	}}
+	if err := on.Create(s.t.Context(), definition); client.IgnoreAlreadyExists(err) != nil {
+		s.t.Fatal(err)
+	}
+	s.eventually(kind.Kind+" is served", func(ctx context.Context) bool {
+		var list unstructured.UnstructuredList
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		return on.List(ctx, &list, client.InNamespace(on.namespace)) == nil
+	})
+}
+
+func custom(on *end, kind schema.GroupVersionKind, name string, spec map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	o.SetGroupVersionKind(kind)
+	o.SetNamespace(on.namespace)
+	o.SetName(name)
+	return o
+}
+
+// writer is somebody else who writes a set.
+type writer struct {
+	name, check string
+	level       orchestrator.Level
+	// appears makes what tells of it on one side, and gives back how to remove it.
+	appears func(*scene, *end) (gone func())
+	// says has %c for the context of the side and %n for its namespace.
+	says []string
+	// quiet does what the remedy asks for.
+	quiet func(*scene, *end)
+}
+
+// patched changes the set of a side, and gives back how to change it back.
+func patched(s *scene, on *end, patch, back string) func() {
+	s.change(on, &appsv1.StatefulSet{}, "web", patch)
+	return func() { s.change(on, &appsv1.StatefulSet{}, "web", back) }
+}
+
+// both undoes two things.
+func both(a, b func()) func() { return func() { a(); b() } }
+
+func (s *scene) changeCustom(on *end, kind schema.GroupVersionKind, name, patch string) {
+	s.t.Helper()
+	s.change(on, custom(on, kind, name, nil), name, patch)
+}
+
+func writers() []writer {
+	target := func(kind string) map[string]any {
+		return map[string]any{kind: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}}
+	}
+	tracked := func(s *scene, on *end) func() {
+		return both(
+			s.put(on, custom(on, application, "shop", map[string]any{"syncPolicy": map[string]any{"automated": map[string]any{"selfHeal": true}}})),
+			patched(s, on, `{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":"`+on.namespace+`_shop:apps/StatefulSet:`+on.namespace+`/web"}}}`,
+				`{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":null}}}`))
+	}
+	argo := []string{"Application %n/shop syncs it by itself", `kubectl --context %c -n %n patch application shop --type merge -p '{"spec":{"syncPolicy":{"automated":null}}}'`,
+		"argocd app set %n/shop --sync-policy none", "name: web, jsonPointers: [/spec/replicas, /spec/ordinals, /spec/persistentVolumeClaimRetentionPolicy]}", "syncOptions: [RespectIgnoreDifferences=true]"}
+	kustomized := func(s *scene, on *end) func() {
+		return both(s.put(on, custom(on, kustomization, "apps", map[string]any{})),
+			patched(s, on, `{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"apps","kustomize.toolkit.fluxcd.io/namespace":"`+on.namespace+`"}}}`,
+				`{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":null,"kustomize.toolkit.fluxcd.io/namespace":null},"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":null}}}`))
+	}
+	flux := []string{"Kustomization %n/apps applies it", "flux --context %c -n %n suspend kustomization apps", "kubectl --context %c -n %n annotate statefulset web kustomize.toolkit.fluxcd.io/reconcile=disabled"}
+	return []writer{
+		{name: "KEDA", check: "keda", level: orchestrator.Fail, appears: func(s *scene, on *end) func() {
+			return s.put(on, custom(on, scaledObject, "web-scaler", target("scaleTargetRef")))
+		}, says: []string{"ScaledObject web-scaler of KEDA", "kubectl --context %c -n %n annotate scaledobject web-scaler --overwrite autoscaling.keda.sh/paused=true"}, quiet: func(s *scene, on *end) {
+			s.changeCustom(on, scaledObject, "web-scaler", `{"metadata":{"annotations":{"autoscaling.keda.sh/paused":"true"}}}`)
+		}},
+		{name: "a VerticalPodAutoscaler", check: "vertical-autoscaler", level: orchestrator.Warn, appears: func(s *scene, on *end) func() {
+			return s.put(on, custom(on, vertical, "web", target("targetRef")))
+		}, says: []string{"evicts its pods (updateMode Auto)", `kubectl --context %c -n %n patch verticalpodautoscaler web --type merge -p '{"spec":{"updatePolicy":{"updateMode":"Off"}}}'`}, quiet: func(s *scene, on *end) {
+			s.changeCustom(on, vertical, "web", `{"spec":{"updatePolicy":{"updateMode":"Off"}}}`)
+		}},
+		{name: "Argo CD, until its sync is off", check: "argocd", level: orchestrator.Fail, appears: tracked, says: argo, quiet: func(s *scene, on *end) {
+			s.changeCustom(on, application, "shop", `{"spec":{"syncPolicy":{"automated":null}}}`)
+		}},
+		{name: "Argo CD, until it ignores what moves", check: "argocd", level: orchestrator.Fail, appears: tracked, says: argo, quiet: func(s *scene, on *end) {
+			s.changeCustom(on, application, "shop", `{"spec":{"syncPolicy":{"syncOptions":["RespectIgnoreDifferences=true"]},"ignoreDifferences":[{"group":"apps","kind":"StatefulSet","jsonPointers":["/spec/replicas","/spec/ordinals","/spec/persistentVolumeClaimRetentionPolicy"]}]}}`)
+		}},
+		{name: "Flux, until it is suspended", check: "flux", level: orchestrator.Fail, appears: kustomized, says: flux, quiet: func(s *scene, on *end) {
+			s.changeCustom(on, kustomization, "apps", `{"spec":{"suspend":true}}`)
+		}},
+		{name: "Flux, until it leaves the set alone", check: "flux", level: orchestrator.Fail, appears: kustomized, says: flux, quiet: func(s *scene, on *end) {
+			s.change(on, &appsv1.StatefulSet{}, "web", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":"disabled"}}}`)
+		}},
+		{name: "a HelmRelease", check: "flux", level: orchestrator.Fail, appears: func(s *scene, on *end) func() {
+			return both(s.put(on, custom(on, helmRelease, "db", map[string]any{})),
+				patched(s, on, `{"metadata":{"labels":{"helm.toolkit.fluxcd.io/name":"db","helm.toolkit.fluxcd.io/namespace":"`+on.namespace+`"}}}`,
+					`{"metadata":{"labels":{"helm.toolkit.fluxcd.io/name":null,"helm.toolkit.fluxcd.io/namespace":null}}}`))
+		}, says: []string{"HelmRelease %n/db applies it", "flux --context %c -n %n suspend helmrelease db"}, quiet: func(s *scene, on *end) {
+			s.changeCustom(on, helmRelease, "db", `{"spec":{"suspend":true}}`)
+		}},
+		{name: "a mark of what is not there", check: "writers-unseen", level: orchestrator.Fail, appears: func(s *scene, on *end) func() {
+			return patched(s, on, `{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"gone","kustomize.toolkit.fluxcd.io/namespace":"flux-system"}}}`,
+				`{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":null,"kustomize.toolkit.fluxcd.io/namespace":null},"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":null}}}`)
+		}, says: []string{"there is no such Kustomization", "--ignore writers-unseen", "flux --context %c -n flux-system suspend kustomization gone"}, quiet: func(s *scene, on *end) {
+			s.change(on, &appsv1.StatefulSet{}, "web", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":"disabled"}}}`)
+		}},
+		{name: "Helm", check: "helm", level: orchestrator.Warn, appears: func(s *scene, on *end) func() {
+			return patched(s, on, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"},"annotations":{"meta.helm.sh/release-name":"db","meta.helm.sh/release-namespace":"`+on.namespace+`"}}}`,
+				`{"metadata":{"labels":{"app.kubernetes.io/managed-by":null},"annotations":{"meta.helm.sh/release-name":null,"meta.helm.sh/release-namespace":null}}}`)
+		}, says: []string{"Helm release %n/db has it", "helm upgrade db -n %n"}},
+	}
+}
+
+func TestOthersWhoWriteAreFoundOnBothSides(t *testing.T) {
+	inBothModes(t, cast{replicas: 1, empty: func(*appsv1.StatefulSet) {}}, func(s *scene) {
+		t := s.t
+		for _, kind := range []schema.GroupVersionKind{scaledObject, vertical, application, kustomization, helmRelease} {
+			for _, on := range []*end{s.source, s.destination} {
+				s.learns(on, kind)
+			}
+		}
+		for _, w := range writers() {
+			for name, on := range map[string]*end{"source": s.source, "destination": s.destination} {
+				t.Run(w.name+" on the "+name, func(t *testing.T) {
+					s.t = t
+					s.appears(w, on)
+				})
+			}
+		}
+		s.t = t
+		s.operated()
+		s.syncedBudget()
+	})
+}
+
+func (s *scene) appears(w writer, on *end) {
+	s.t.Helper()
+	gone := w.appears(s, on)
+	defer gone()
+	fill := strings.NewReplacer("%c", on.cluster.Name, "%n", on.namespace)
+	object := fmt.Sprintf("StatefulSet %s/web in %s", on.namespace, on.cluster.Name)
+	says := []string{"  " + string(w.level) + " " + w.check + ": " + object}
+	for _, words := range w.says {
+		says = append(says, fill.Replace(words))
+	}
+	code := blocked
+	if w.level == orchestrator.Warn {
+		code = done
+	}
+	before := s.versions()
+	run(s.t, s.planArgs()...).expect(s.t, code, says...)
+	same(s.t, "objects", before, s.versions())
+	if w.quiet == nil {
+		return
+	}
+	w.quiet(s, on)
+	if got := s.checked(done)[w.check]; got.Level != orchestrator.Pass {
+		s.t.Errorf("it is quiet, but: %+v", got)
+	}
+}
+
+// operated has somebody unknown write the replicas of the source.
+func (s *scene) operated() {
+	s.t.Helper()
+	set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
+	set.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
+	set.SetNamespace(s.source.namespace)
+	set.SetName("web")
+	if err := s.source.Patch(s.t.Context(), set, client.Apply, client.FieldOwner("db-operator"), client.ForceOwnership); err != nil { //nolint:staticcheck // as an operator does it
+		s.t.Fatal(err)
+	}
+	s.finds("an operator that writes", "field-managers", orchestrator.Fail, "db-operator declares, by server-side apply, spec.replicas", "--ignore field-managers")
+	s.checked(done, "--ignore", "field-managers")
+}
+
+// syncedBudget has an Application that leaves the set alone, and the budget not.
+func (s *scene) syncedBudget() {
+	s.t.Helper()
+	ns := s.source.namespace
+	mend := s.put(s.source, custom(s.source, application, "shop-"+ns, map[string]any{
+		"syncPolicy":        map[string]any{"automated": map[string]any{}, "syncOptions": []any{"RespectIgnoreDifferences=true"}},
+		"ignoreDifferences": []any{map[string]any{"group": "apps", "kind": "StatefulSet", "jsonPointers": []any{"/spec"}}},
+	}))
+	defer mend()
+	s.change(s.source, &policyv1.PodDisruptionBudget{}, "web", `{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":"shop-`+ns+`:policy/PodDisruptionBudget:`+ns+`/web"}}}`)
+	s.finds("an Application that syncs the budget", "argocd", orchestrator.Fail, "PodDisruptionBudget "+ns+"/web in east", "jsonPointers: [/spec/minAvailable, /spec/maxUnavailable]}")
+}
+
+// A person with the rights that a move needs, and no more, is told what could not be
+// looked at, and may go on.
+func TestWhatMayNotBeLookedAtIsAWarning(t *testing.T) {
+	inBothModes(t, cast{replicas: 1}, func(s *scene) {
+		for _, on := range []*end{s.source, s.destination} {
+			s.learns(on, scaledObject)
+		}
+		paths := s.mover()
+		args := with(s.checkArgs(), "--kubeconfig", paths[0])
+		if s.mode == reimport {
+			args = with(args, "--to-kubeconfig", paths[1])
+		}
+		run(s.t, args...).expect(s.t, done, "PASS  permissions", "WARN  keda", "ScaledObjects of namespace "+s.source.namespace+" on the source: you may not list them",
+			"WARN  nodes-fit", "you may not list the pods that run there", "0 failed")
+	})
+}
+
+// mover is the kubeconfigs of somebody who may do on each side what a move needs, and
+// no more.
+func (s *scene) mover() (paths []string) {
+	s.t.Helper()
+	p := s.plan()
+	for n, on := range []*end{s.source, s.destination} {
+		who := on
+		if s.mode == rebind {
+			who = s.source
+		}
+		if n == 0 || who != s.source {
+			s.create(who, &corev1.ServiceAccount{ObjectMeta: who.named("mover")})
+		}
+		for k, r := range orchestrator.Rights(p, []plans.Side{plans.Source, plans.Destination}[n]) {
+			s.grant(on, who, fmt.Sprintf("%s-mover-%d-%d", who.namespace, n, k), r)
+		}
+		paths = append(paths, s.kubeconfigOf(who, "mover"))
+	}
+	return paths
+}
+
+func (s *scene) grant(on, who *end, name string, r orchestrator.Right) {
+	s.t.Helper()
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: r.Verbs}}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: who.namespace, Name: "mover"}}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+	s.create(on, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
+	if r.ClusterWide {
+		s.create(on, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: ref, Subjects: subjects})
+		return
+	}
+	namespace := on.namespace
+	if r.Namespace != "" {
+		namespace = r.Namespace
+	}
+	s.create(on, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, RoleRef: ref, Subjects: subjects})
+}
+
+// plan makes a plan file and reads it.
+func (s *scene) plan() *plans.Plan {
+	s.t.Helper()
+	s.planned()
+	raw, err := os.ReadFile(s.planFile)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p, err := plans.DecodePlan(raw)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return p
+}
