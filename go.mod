@@ -20,7 +20,7 @@ require (
 
 require sigs.k8s.io/mcs-api v0.5.2
 
-require k8s.io/component-helpers v0.37.2 // indirect
+require k8s.io/component-helpers v0.37.2
 
 require (
 	github.com/Azure/go-ansiterm v0.0.0-20250102033503-faa5f7b0171c // indirect

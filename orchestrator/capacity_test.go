@@ -2,13 +2,19 @@ package orchestrator
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 func withCPU(cpu string) corev1.Pod {
@@ -119,5 +125,51 @@ func TestPodsThatBecameReadyLatelyAreNamed(t *testing.T) {
 	}, now.Sub)
 	if diff := cmp.Diff([]string{"web-1 (10s)", "web-2 (1m0s)"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestDrainsOnEitherSideAreWarnedOf(t *testing.T) {
+	cluster := func(cordoned ...string) client.Client {
+		objects := []client.Object{&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: []metav1.OwnerReference{{UID: "u", Controller: new(true)}}},
+			Spec:       corev1.PodSpec{NodeName: "b"},
+		}}
+		for _, name := range []string{"a", "b"} {
+			objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: slices.Contains(cordoned, name)}})
+		}
+		return fake.NewClientBuilder().WithObjects(objects...).WithIndex(&corev1.Node{}, "spec.unschedulable", func(o client.Object) []string {
+			n, _ := o.(*corev1.Node)
+			return []string{fmt.Sprint(n.Spec.Unschedulable)}
+		}).Build()
+	}
+	for _, c := range []struct {
+		name        string
+		here, there []string
+		one         bool // cluster
+		want        []string
+	}{
+		{name: "none"},
+		{name: "a node without pods of the set", here: []string{"a"}, want: []string{"cordoned: a"}},
+		{name: "a node with one", here: []string{"b", "a"}, want: []string{"cordoned: a, b, with web-1"}},
+		{name: "on both sides", here: []string{"b"}, there: []string{"a"}, want: []string{"cordoned: b, with web-1", "cordoned: a"}},
+		{name: "in one cluster", here: []string{"b"}, there: []string{"b"}, one: true, want: []string{"cordoned: b, with web-1"}},
+	} {
+		p := planNamed(t, "abc")
+		if !c.one {
+			p.Destination.Cluster = "two"
+		}
+		i := inspect(p, Clusters{plans.Source: cluster(c.here...), plans.Destination: cluster(c.there...)})
+		i.now.Set = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}}
+		found, err := draining(t.Context(), i)
+		var got []string
+		for _, f := range found {
+			if f.Level != Warn {
+				t.Errorf("%s: %s is not a warning", c.name, f)
+			}
+			got = append(got, f.Saw)
+		}
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", c.name, err, diff)
+		}
 	}
 }

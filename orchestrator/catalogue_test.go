@@ -79,7 +79,9 @@ func TestWhatAPlanIgnoresDoesNotBlockIt(t *testing.T) {
 		}
 	}
 	checks := []check{
-		{name: "hard", run: finds("")}, {name: "soft", ignorable: true, run: finds(Fail)}, {name: "mild", ignorable: true, run: finds(Warn)},
+		{name: "hard", run: finds("")},
+		{name: "soft", ignorable: true, run: finds(Fail)},
+		{name: "mild", ignorable: true, run: finds(Warn)},
 		{name: "fine", run: func(context.Context, inspection) ([]Finding, error) { return nil, nil }},
 	}
 	for _, c := range []struct {

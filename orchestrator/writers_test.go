@@ -14,7 +14,7 @@ import (
 
 func entry(manager, fields string, at time.Time) metav1.ManagedFieldsEntry {
 	t := metav1.NewTime(at)
-	return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Time: &t, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Time: &t, FieldsV1: metav1.NewFieldsV1(fields)}
 }
 
 func marked(labels, annotations map[string]string, entries ...metav1.ManagedFieldsEntry) guarded {
@@ -24,7 +24,7 @@ func marked(labels, annotations map[string]string, entries ...metav1.ManagedFiel
 
 func TestMarksOfGitOpsToolsAreRead(t *testing.T) {
 	applied := func(manager string) metav1.ManagedFieldsEntry {
-		return entry(manager, `{"f:spec":{"f:replicas":{}}}`, time.Now())
+		return entry(manager, `{"f:spec":{"f:replicas":{}}}`, time.Unix(0, 0))
 	}
 	twin := func(g guarded) guarded { g.twin = true; return g }
 	id := func(id string) map[string]string { return map[string]string{tracking: id} }
@@ -43,7 +43,7 @@ func TestMarksOfGitOpsToolsAreRead(t *testing.T) {
 		{"instance label alone", marked(map[string]string{"app.kubernetes.io/instance": "shop"}, nil), ""},
 		{"instance label and manager", marked(map[string]string{"app.kubernetes.io/instance": "shop"}, nil, applied("argocd-controller")), "Application /shop (field manager argocd-controller)"},
 		{"manager alone", marked(nil, nil, applied("argocd-controller")), "Application / (field manager argocd-controller)"},
-		{"manager of the status only", marked(nil, nil, entry("argocd-controller", `{"f:status":{}}`, time.Now())), ""},
+		{"manager of the status only", marked(nil, nil, entry("argocd-controller", `{"f:status":{}}`, time.Unix(0, 0))), ""},
 		{"Kustomization", marked(flux, nil), "Kustomization flux-system/apps (label " + fluxKustomize + "/name)"},
 		{"HelmRelease", marked(map[string]string{fluxHelm + "/name": "web", fluxHelm + "/namespace": "shop"}, nil), "HelmRelease shop/web (label " + fluxHelm + "/name)"},
 		{"HelmRelease, by manager", marked(nil, nil, applied("helm-controller")), "HelmRelease / (field manager helm-controller)"},
@@ -139,6 +139,18 @@ func TestWhoWritesReplicasIsToldFromPeople(t *testing.T) {
 			t.Errorf("%s: %v, expected that it passes", c.entry.Manager, got)
 		case c.want != "" && (len(got) != 1 || got[0].String() != c.want || got[0].busy != c.busy):
 			t.Errorf("%s: %v, expected %q, busy %t", c.entry.Manager, got, c.want, c.busy)
+		}
+	}
+}
+
+// Whoever made a set has written its replicas, and need not write them again.
+func TestMakingASetLatelyIsNotWritingIt(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	made := now.Add(-10 * time.Minute)
+	for at, busy := range map[time.Time]bool{made: false, made.Add(time.Minute): true} {
+		got := managers([]metav1.ManagedFieldsEntry{entry("db-operator", `{"f:spec":{"f:replicas":{}}}`, at)}, metav1.NewTime(made), now.Sub)
+		if len(got) != 1 || got[0].busy != busy {
+			t.Errorf("written %s after the set was made: %+v, expected busy %t", at.Sub(made), got, busy)
 		}
 	}
 }

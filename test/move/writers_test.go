@@ -101,8 +101,10 @@ func writers() []writer {
 			patched(s, on, `{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":"`+on.namespace+`_shop:apps/StatefulSet:`+on.namespace+`/web"}}}`,
 				`{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":null}}}`))
 	}
-	argo := []string{"Application %n/shop syncs it by itself", `kubectl --context %c -n %n patch application shop --type merge -p '{"spec":{"syncPolicy":{"automated":null}}}'`,
-		"argocd app set %n/shop --sync-policy none", "name: web, jsonPointers: [/spec/replicas, /spec/ordinals, /spec/persistentVolumeClaimRetentionPolicy]}", "syncOptions: [RespectIgnoreDifferences=true]"}
+	argo := []string{
+		"Application %n/shop syncs it by itself", `kubectl --context %c -n %n patch application shop --type merge -p '{"spec":{"syncPolicy":{"automated":null}}}'`,
+		"argocd app set %n/shop --sync-policy none", "name: web, jsonPointers: [/spec/replicas, /spec/ordinals, /spec/persistentVolumeClaimRetentionPolicy]}", "syncOptions: [RespectIgnoreDifferences=true]",
+	}
 	kustomized := func(s *scene, on *end) func() {
 		return both(s.put(on, custom(on, kustomization, "apps", map[string]any{})),
 			patched(s, on, `{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"apps","kustomize.toolkit.fluxcd.io/namespace":"`+on.namespace+`"}}}`,
