@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -47,6 +48,9 @@ type Engine struct {
 	// StopNames, if any, ends the names.Keeper of this process and returns when
 	// its last write is answered. It is called before the names are taken away.
 	StopNames func()
+	// CheckWave, if any, is asked before each wave of a Move what has come up since the
+	// plan was made. What it finds holds the plan while nothing is in flight.
+	CheckWave func(context.Context, *plans.Journal, plans.Slice) ([]Finding, error)
 
 	plan  *plans.Plan
 	store *Store
@@ -66,6 +70,8 @@ type Engine struct {
 	// which is written together with the next intent; after a death the looks
 	// find it out again.
 	passed int
+	// checked is the last wave's first step of which CheckWave had nothing to say.
+	checked int
 }
 
 // New returns the engine of a stored plan. It writes nothing; TakeOver comes
@@ -124,6 +130,11 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	case (j.Paused || j.PauseDue(step)) && step.Boundary() && !began:
 		return e.pause(ctx, step)
 	}
+	if why, err := e.barred(ctx, step, began); err != nil {
+		return Progress{Step: step}, err
+	} else if why != "" {
+		return e.hold(ctx, step, why)
+	}
 	sight, err := e.look(ctx, e.moment(j, step, began))
 	if err != nil {
 		return Progress{Step: step}, err
@@ -148,6 +159,25 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 func (e *Engine) look(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	e.glance.clear()
 	return e.looks[m.Op](ctx, m)
+}
+
+// barred gives the reason why a wave must not begin.
+func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (string, error) {
+	if step.Op != plans.Tighten || began || e.CheckWave == nil || e.checked == step.Seq {
+		return "", nil
+	}
+	found, err := e.CheckWave(ctx, e.journal, step.Ordinals)
+	if err != nil {
+		return "", err
+	}
+	if len(found) == 0 {
+		e.checked = step.Seq
+	}
+	var why []string
+	for _, f := range found {
+		why = append(why, f.String())
+	}
+	return strings.Join(why, "; "), nil
 }
 
 // recall reads the journal unless it is known.

@@ -150,6 +150,9 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 	defer cancel()
 	go lease.Keep(background)
 	engine := orchestrator.New(t.plan, t.store, t.on)
+	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]orchestrator.Finding, error) {
+		return orchestrator.CheckWave(ctx, t.plan, t.on, j, wave)
+	}
 	if err := engine.TakeOver(ctx, course); err != nil {
 		return err
 	}
