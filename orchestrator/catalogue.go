@@ -503,9 +503,39 @@ func dependencyChecks() []check {
 			remedy: "create it",
 		},
 		{
-			name: "dependencies", worst: Fail, run: dependenciesEqual,
-			about:  "what the pod template names is absent on the destination, or equal",
-			remedy: "make them equal, or delete that of the destination",
+			name: "dependencies", worst: Fail, run: dependenciesThere,
+			about:  "what the pods name is absent on the destination, or equal; what something makes is there",
+			remedy: "make them equal, or delete that of the destination; have its maker make it there",
+		},
+		{
+			name: "rbac", worst: Warn, ignorable: true, run: bindingsThere,
+			about:  "the roles bound to the service account are bound on the destination too",
+			remedy: "bind them there; they do not come along",
+		},
+		{
+			name: "classes", worst: Fail, run: classesThere,
+			about:  "the priority, runtime and device classes that the pods name exist on the destination",
+			remedy: "create them there, or patch the pods",
+		},
+		{
+			name: "images", worst: Warn, ignorable: true, run: imagesReachable,
+			about:  "the destination has the images, or pull secrets for their registries",
+			remedy: "make sure that its nodes can pull them",
+		},
+		{
+			name: "pod-accepted", worst: Fail, wave: true, run: podAccepted,
+			about:  "the destination lets the very pod in: quota, LimitRange, Pod Security (tried with a dry run)",
+			remedy: "make room, or change the namespace's limits or the pods",
+		},
+		{
+			name: "claims-accepted", worst: Fail, run: claimsAccepted,
+			about:  "the destination lets the very claims in (tried with a dry run)",
+			remedy: "make room, or change the namespace's limits",
+		},
+		{
+			name: "quota", worst: Fail, run: quotaSuffices,
+			about:  "the quotas of the destination have room for all ordinals",
+			remedy: "raise the quota",
 		},
 		{
 			name: "admission", worst: Fail, wave: true, run: admitted,

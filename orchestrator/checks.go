@@ -278,30 +278,3 @@ func templates(set *appsv1.StatefulSet) map[string]corev1.PersistentVolumeClaimS
 	}
 	return out
 }
-
-func dependenciesEqual(ctx context.Context, i inspection) ([]Finding, error) {
-	var out []Finding
-	for _, d := range i.plan.Dependencies {
-		from, err := i.dependency(ctx, plans.Source, d)
-		if err != nil {
-			return nil, err
-		}
-		to, err := i.dependency(ctx, plans.Destination, d)
-		if err != nil {
-			return nil, err
-		}
-		if s, ok := from.(*corev1.Secret); ok && s.Type == corev1.SecretTypeServiceAccountToken {
-			out = append(out, Finding{
-				Object: d.String(), Saw: "it is a service account token of the source cluster", Want: "a Secret that means something elsewhere",
-				Remedy: "use a projected token in the pod template",
-			})
-		}
-		if from != nil && to != nil && !same(from, to) {
-			out = append(out, Finding{
-				Object: d.String() + " in namespace " + i.plan.Destination.Namespace, Saw: "its content differs from the source's", Want: "equal, or absent",
-				Remedy: "make them equal, or delete that of the destination and let it be copied",
-			})
-		}
-	}
-	return out, nil
-}

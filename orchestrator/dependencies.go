@@ -106,6 +106,9 @@ func same(a, b client.Object) bool {
 // copies hands out the writes that bring the dependencies to the destination.
 func (w world) copies(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	for _, d := range w.plan.Dependencies {
+		if d.Required != "" {
+			continue // its own maker is to make it there
+		}
 		from, err := w.dependency(ctx, plans.Source, d)
 		if err != nil {
 			return plans.Sight{}, err
@@ -119,6 +122,9 @@ func (w world) copies(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		}
 		if have == nil {
 			next := replica(from, w.plan.Destination.Namespace)
+			if account, ok := next.(*corev1.ServiceAccount); ok {
+				account.Secrets = w.mountable(from)
+			}
 			m.Stamp.Put(next)
 			return plans.Write(fmt.Sprintf("destination: create %s", d), plans.Undo{},
 				func(ctx context.Context) error { return w.on[plans.Destination].Create(ctx, next) }), nil
@@ -128,6 +134,17 @@ func (w world) copies(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		}
 	}
 	return plans.Done(), nil
+}
+
+// mountable gives the Secrets that an account lists and that come along: pods of
+// some accounts may mount no others. A token that it lists stays where it is valid.
+func (w world) mountable(account client.Object) (out []corev1.ObjectReference) {
+	for _, s := range account.(*corev1.ServiceAccount).Secrets { //nolint:forcetypeassert // copies asks only for these
+		if slices.ContainsFunc(w.plan.Dependencies, func(d plans.Dependency) bool { return d.Kind == "Secret" && d.Name == s.Name }) {
+			out = append(out, corev1.ObjectReference{Name: s.Name})
+		}
+	}
+	return out
 }
 
 // uncopy takes our marks off the copies, or takes the copies back when the

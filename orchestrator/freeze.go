@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -65,7 +64,10 @@ func (w world) freeze(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		if w.plan.Existed() {
 			return plans.Stop(fmt.Sprintf("StatefulSet %s was deleted by somebody else", w.plan.Destination)), nil
 		}
-		next := Twin(source, w.plan)
+		next, err := Twin(source, w.plan)
+		if err != nil {
+			return plans.Stop(err.Error() + "; make a new plan"), nil //nolint:nilerr // trying again would not mend it
+		}
 		m.Stamp.Put(next)
 		return plans.Write(fmt.Sprintf("destination: create StatefulSet %s with no ordinals (start %d)", next.Name, w.plan.End()),
 			undo, func(ctx context.Context) error { return w.on[plans.Destination].Create(ctx, next) }), nil
@@ -109,19 +111,14 @@ func (w world) freezeSet(m plans.Moment, side plans.Side, set *appsv1.StatefulSe
 		undo, func(ctx context.Context) error { return w.on[side].Update(ctx, next) })
 }
 
-// Twin is the destination set: the source's spec with no ordinals yet.
-func Twin(source *appsv1.StatefulSet, p *plans.Plan) *appsv1.StatefulSet {
+// Twin is the destination set: the source's spec with the plan's patches and no
+// ordinals yet. It fails only where the patches do not fit the set.
+func Twin(source *appsv1.StatefulSet, p *plans.Plan) (*appsv1.StatefulSet, error) {
+	next, err := plans.Destined(source, p)
+	if err != nil {
+		return nil, err
+	}
 	var none int32
-	notes := map[string]string{}
-	for k, v := range source.Annotations {
-		if k != "kubectl.kubernetes.io/last-applied-configuration" && k != plans.StampAnnotation {
-			notes[k] = v
-		}
-	}
-	next := &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Destination.Namespace, Name: source.Name, Labels: source.Labels, Annotations: notes},
-		Spec:       *source.Spec.DeepCopy(),
-	}
 	next.Spec.Replicas = &none
 	next.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: p.End()}
 	next.Spec.PersistentVolumeClaimRetentionPolicy = retain()
@@ -133,7 +130,7 @@ func Twin(source *appsv1.StatefulSet, p *plans.Plan) *appsv1.StatefulSet {
 			t.Spec.StorageClassName = &to // it can never be changed later
 		}
 	}
-	return next
+	return next, nil
 }
 
 // retire deletes the set that has lost its ordinals, once nothing depends on it:

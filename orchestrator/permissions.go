@@ -78,15 +78,19 @@ func forNames(p *plans.Plan, side plans.Side) []Right {
 }
 
 func forDependencies(p *plans.Plan, side plans.Side) []Right {
-	verbs := []string{"get"}
-	if side == plans.Destination {
-		verbs = []string{"get", "create", "update", "delete"}
-	}
 	var out []Right
 	for _, d := range p.Dependencies {
+		verbs := []string{"get"}
+		if side == plans.Destination && d.Required == "" {
+			verbs = []string{"get", "create", "update", "delete"}
+		}
 		resource := strings.ToLower(d.Kind) + "s"
-		if !slices.ContainsFunc(out, func(r Right) bool { return r.Resource == resource }) {
+		k := slices.IndexFunc(out, func(r Right) bool { return r.Resource == resource })
+		switch {
+		case k < 0:
 			out = append(out, Right{Resource: resource, Verbs: verbs})
+		case len(verbs) > len(out[k].Verbs):
+			out[k].Verbs = verbs
 		}
 	}
 	return out

@@ -124,23 +124,32 @@ func versionFindings(p *plans.Plan, now map[plans.Side]string) []Finding {
 // server made of it. The name differs from the real one so that a set that is
 // there already does not answer in its place.
 func (i inspection) tryOut(ctx context.Context) (*appsv1.StatefulSet, error) {
-	t, err := i.notes.trials.get(struct{}{}, func() (trial, error) {
-		twin := Twin(i.now.Set, i.plan)
-		twin.Name += "-dry-run"
-		err := i.on[plans.Destination].Create(ctx, twin, client.DryRunAll)
-		if apierrors.IsNotFound(err) || refused(err) {
-			return trial{twin, err}, nil
-		}
-		return trial{twin, nil}, err
-	})
+	t, err := i.trial(ctx)
 	if err == nil {
 		err = t.refusal
 	}
 	return t.twin, err
 }
 
-// trial is what the API server made of a set, or why it refuses it.
+func (i inspection) trial(ctx context.Context) (trial, error) {
+	return i.notes.trials.get(struct{}{}, func() (trial, error) {
+		twin, err := Twin(i.now.Set, i.plan)
+		if err != nil {
+			return trial{}, err
+		}
+		twin.Name += "-dry-run"
+		sent := twin.DeepCopy()
+		err = i.on[plans.Destination].Create(ctx, twin, client.DryRunAll)
+		if apierrors.IsNotFound(err) || refused(err) {
+			return trial{sent, twin, err}, nil
+		}
+		return trial{sent, twin, nil}, err
+	})
+}
+
+// trial is what the API server made of the set that it was sent, or why it refuses it.
 type trial struct {
+	sent    *appsv1.StatefulSet
 	twin    *appsv1.StatefulSet
 	refusal error
 }
@@ -186,7 +195,11 @@ func admitted(ctx context.Context, i inspection) ([]Finding, error) {
 	case err != nil:
 		return nil, err
 	}
-	changed := differing(Twin(i.now.Set, i.plan), back)
+	t, err := i.trial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changed := differing(t.sent, back)
 	if len(changed) == 0 {
 		return nil, nil
 	}

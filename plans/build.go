@@ -29,6 +29,11 @@ type Inputs struct {
 	Versions map[Side]string
 	// Ignored are the checks whose findings are accepted.
 	Ignored []string
+	// Patches are over the destination's set, in their order.
+	Patches []Patch
+	// Dependencies are those of the patched set, with what is known about
+	// who makes them; nil takes them from the set alone.
+	Dependencies []Dependency
 }
 
 // SliceOf returns the range of ordinals a set has by its spec.
@@ -49,18 +54,27 @@ func Build(in Inputs) (*Plan, error) {
 	if err := in.refuse(); err != nil {
 		return nil, err
 	}
+	destined, err := in.Destined()
+	if err != nil {
+		return nil, err
+	}
 	slice := SliceOf(in.Set)
 	p := &Plan{
 		APIVersion: APIVersion, Kind: PlanKind, Name: in.Name, ID: in.Name + "-" + in.ID,
 		Source: in.Source, Destination: in.Destination,
 		Start: slice.Start, Count: slice.Replicas,
 		MaxUnavailable: in.MaxUnavailable, Window: max(in.Window, 1),
-		Dependencies: Dependencies(in.Set), Names: in.Names, Storage: in.Storage, Shared: in.Shared,
+		Dependencies: in.Dependencies, Names: in.Names, Patches: in.Patches, Storage: in.Storage, Shared: in.Shared,
 		Versions: in.Versions, Ignored: in.Ignored,
 	}
+	if p.Dependencies == nil {
+		p.Dependencies = Dependencies(destined)
+	}
 	p.Budget = in.budget()
-	var err error
 	if p.Claims, err = in.claimMoves(p); err != nil {
+		return nil, err
+	}
+	if p.Changes, err = in.changes(destined); err != nil {
 		return nil, err
 	}
 	if p.Seen, err = Fingerprints(in.Set, in.Existing, in.SourceBudget); err != nil {

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,68 +11,131 @@ import (
 
 // Dependencies lists the ConfigMaps, Secrets, ServiceAccounts and the governing
 // Service that the set names, sorted and without repetition. What the control
-// plane makes in every namespace by itself is left out.
+// plane makes in every namespace by itself is left out. A dependency is Optional
+// only if every reference to it is.
 func Dependencies(set *appsv1.StatefulSet) []Dependency {
-	seen := map[Dependency]bool{}
-	add := func(kind, name string) {
-		if name != "" {
-			seen[Dependency{Kind: kind, Name: name}] = true
-		}
-	}
-	add("Service", set.Spec.ServiceName)
+	all := references{}
+	all.add("Service", set.Spec.ServiceName, nil)
 	spec := set.Spec.Template.Spec
-	add("ServiceAccount", spec.ServiceAccountName)
+	all.add("ServiceAccount", spec.ServiceAccountName, nil)
 	for _, s := range spec.ImagePullSecrets {
-		add("Secret", s.Name)
+		all.add("Secret", s.Name, nil)
 	}
 	for _, v := range spec.Volumes {
-		ofVolume(v.VolumeSource, add)
+		all.volume(v.VolumeSource)
+		all.inTree(v.VolumeSource)
 	}
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		ofContainer(c, add)
+		all.container(c)
 	}
-	delete(seen, Dependency{Kind: "ServiceAccount", Name: "default"})
-	delete(seen, Dependency{Kind: "ConfigMap", Name: "kube-root-ca.crt"})
-	var out []Dependency
-	for d := range seen {
-		out = append(out, d)
-	}
-	slices.SortFunc(out, func(a, b Dependency) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
-	return out
+	delete(all, named{"ServiceAccount", "default"})
+	delete(all, named{"ConfigMap", "kube-root-ca.crt"})
+	return SortDependencies(slices.Collect(maps.Values(all)))
 }
 
-func ofVolume(v corev1.VolumeSource, add func(kind, name string)) {
-	if v.ConfigMap != nil {
-		add("ConfigMap", v.ConfigMap.Name)
+// SortDependencies puts them in the order of a plan: by kind, then by name.
+func SortDependencies(list []Dependency) []Dependency {
+	slices.SortFunc(list, func(a, b Dependency) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// SharedClaims lists the claims that the pod template mounts by name, sorted and
+// without repetition. All ordinals share them, so that no ordinal takes them along.
+func SharedClaims(set *appsv1.StatefulSet) []string {
+	var out []string
+	for _, v := range set.Spec.Template.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			out = append(out, v.PersistentVolumeClaim.ClaimName)
+		}
 	}
-	if v.Secret != nil {
-		add("Secret", v.Secret.SecretName)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+type named struct{ kind, name string }
+
+// references are what was found so far.
+type references map[named]Dependency
+
+// add notes a reference; optional is the field of that name, nil where a reference has none.
+func (all references) add(kind, called string, optional *bool) {
+	if called == "" {
+		return
 	}
-	if v.CSI != nil && v.CSI.NodePublishSecretRef != nil {
-		add("Secret", v.CSI.NodePublishSecretRef.Name)
+	need := Dependency{Kind: kind, Name: called, Optional: optional != nil && *optional}
+	if have, ok := all[named{kind, called}]; ok {
+		need.Optional = need.Optional && have.Optional
+	}
+	all[named{kind, called}] = need
+}
+
+// volume looks at the kinds that name objects of the namespace as their content. The
+// token, the downward API and the claim template of an ephemeral volume name none.
+func (all references) volume(v corev1.VolumeSource) {
+	if s := v.ConfigMap; s != nil {
+		all.add("ConfigMap", s.Name, s.Optional)
+	}
+	if s := v.Secret; s != nil {
+		all.add("Secret", s.SecretName, s.Optional)
 	}
 	if v.Projected == nil {
 		return
 	}
 	for _, p := range v.Projected.Sources {
-		if p.ConfigMap != nil {
-			add("ConfigMap", p.ConfigMap.Name)
+		if s := p.ConfigMap; s != nil {
+			all.add("ConfigMap", s.Name, s.Optional)
 		}
-		if p.Secret != nil {
-			add("Secret", p.Secret.Name)
+		if s := p.Secret; s != nil {
+			all.add("Secret", s.Name, s.Optional)
 		}
 	}
 }
 
-func ofContainer(c corev1.Container, add func(kind, name string)) {
-	for _, e := range c.EnvFrom {
-		if e.ConfigMapRef != nil {
-			add("ConfigMap", e.ConfigMapRef.Name)
+// inTree looks at the kinds that take a Secret to get at their storage.
+func (all references) inTree(v corev1.VolumeSource) {
+	secret := func(r *corev1.LocalObjectReference) {
+		if r != nil {
+			all.add("Secret", r.Name, nil)
 		}
-		if e.SecretRef != nil {
-			add("Secret", e.SecretRef.Name)
+	}
+	if s := v.CSI; s != nil {
+		secret(s.NodePublishSecretRef)
+	}
+	if s := v.CephFS; s != nil {
+		secret(s.SecretRef)
+	}
+	if s := v.Cinder; s != nil {
+		secret(s.SecretRef)
+	}
+	if s := v.RBD; s != nil {
+		secret(s.SecretRef)
+	}
+	if s := v.ISCSI; s != nil {
+		secret(s.SecretRef)
+	}
+	if s := v.FlexVolume; s != nil {
+		secret(s.SecretRef)
+	}
+	if s := v.ScaleIO; s != nil {
+		secret(s.SecretRef)
+	}
+	if s := v.StorageOS; s != nil {
+		secret(s.SecretRef)
+	}
+	if s := v.AzureFile; s != nil {
+		all.add("Secret", s.SecretName, nil)
+	}
+}
+
+func (all references) container(c corev1.Container) {
+	for _, e := range c.EnvFrom {
+		if r := e.ConfigMapRef; r != nil {
+			all.add("ConfigMap", r.Name, r.Optional)
+		}
+		if r := e.SecretRef; r != nil {
+			all.add("Secret", r.Name, r.Optional)
 		}
 	}
 	for _, e := range c.Env {
@@ -79,10 +143,10 @@ func ofContainer(c corev1.Container, add func(kind, name string)) {
 			continue
 		}
 		if r := e.ValueFrom.ConfigMapKeyRef; r != nil {
-			add("ConfigMap", r.Name)
+			all.add("ConfigMap", r.Name, r.Optional)
 		}
 		if r := e.ValueFrom.SecretKeyRef; r != nil {
-			add("Secret", r.Name)
+			all.add("Secret", r.Name, r.Optional)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package plans
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Migration is the file behind `stsmigrate plan -f`: what a person asks for,
 // in the form that is kept under version control. Flags given beside the file
@@ -19,8 +22,8 @@ type Metadata struct {
 
 // Request is the spec of a Migration.
 type Request struct {
-	Source      Place `json:"source"`
-	Destination Place `json:"destination"`
+	Source      Place  `json:"source"`
+	Destination Target `json:"destination"`
 	// MaxUnavailable is d; 0 takes it from the source's PodDisruptionBudget.
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
 	// Window is w, how many ordinals move together; 0 means 1.
@@ -46,6 +49,14 @@ type Place struct {
 	Name       string `json:"name,omitempty"`
 }
 
+// Target is the Place to move to, and what the set is to have otherwise there.
+type Target struct {
+	Place `json:",inline"`
+	// Patches are applied in their order, each given by path (from the folder of the
+	// Migration file) or as text, as in a kustomization.
+	Patches []Patch `json:"patches,omitempty"`
+}
+
 // DecodeMigration reads a Migration file.
 func DecodeMigration(raw []byte) (*Migration, error) {
 	var m Migration
@@ -57,6 +68,11 @@ func DecodeMigration(raw []byte) (*Migration, error) {
 	}
 	if n := m.Spec.Destination.Name; n != "" && n != m.Spec.Source.Name {
 		return nil, errors.New("spec.destination.name differs from spec.source.name: pods keep their names, so the sets must have one name")
+	}
+	for i, p := range m.Spec.Destination.Patches {
+		if (p.Path == "") == (p.Patch == "") {
+			return nil, fmt.Errorf("spec.destination.patches[%d]: expected either path, the name of a file, or patch, its text", i)
+		}
 	}
 	return &m, nil
 }

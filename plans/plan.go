@@ -55,12 +55,17 @@ func (r Ref) String() string {
 	return r.Namespace + "/" + r.Name + " in " + r.Context
 }
 
-// Dependency is an object of the source namespace that the pod template names
-// and that has to be in the destination namespace too. It is copied when
-// absent; an existing one that differs blocks the plan.
+// Dependency is an object that the destination's pods name and that has to be in
+// the destination namespace. Unless it is Required, it is copied from the source when
+// absent, and an existing one that differs blocks the plan.
 type Dependency struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
+	// Optional says that the pods run without it too.
+	Optional bool `json:"optional,omitempty"`
+	// Required, if not empty, says why the object is neither copied nor compared
+	// and must be there already, such as "made by Certificate web of cert-manager".
+	Required string `json:"required,omitempty"`
 }
 
 // String gives "Kind/name".
@@ -116,9 +121,14 @@ type Plan struct {
 	// Shared are the volumes that the pod template itself names.
 	Shared       []SharedVolume `json:"shared,omitempty"`
 	Dependencies []Dependency   `json:"dependencies,omitempty"`
-	Names        Names          `json:"names,omitzero"`
-	Budget       Budget         `json:"budget"`
-	Seen         Fingerprint    `json:"seen"`
+	// Patches are what the destination's set is to have otherwise than the source's,
+	// and Changes what comes of them, a line of "field = value" each. Changes is
+	// for people.
+	Patches []Patch     `json:"patches,omitempty"`
+	Changes []string    `json:"changes,omitempty"`
+	Names   Names       `json:"names,omitzero"`
+	Budget  Budget      `json:"budget"`
+	Seen    Fingerprint `json:"seen"`
 	// Versions is what the API servers of both sides said of themselves when the plan
 	// was made, as far as they did.
 	Versions map[Side]string `json:"versions,omitempty"`

@@ -32,9 +32,8 @@ func Render(p *Plan, l Leg) string {
 		b.WriteString("  volumes      none\n")
 	}
 	renderStorage(&b, p)
-	for _, d := range p.Dependencies {
-		fmt.Fprintf(&b, "  copied       %s, if it is absent on the destination\n", d)
-	}
+	renderChanges(&b, p)
+	renderDependencies(&b, p)
 	renderNames(&b, p)
 	if len(p.Ignored) > 0 {
 		fmt.Fprintf(&b, "  ignored      what these checks find: %s\n", strings.Join(p.Ignored, ", "))
@@ -73,6 +72,25 @@ func renderStorage(b *strings.Builder, p *Plan) {
 	say("Secret", p.Storage.Secrets)
 	for _, key := range slices.Sorted(maps.Keys(p.Storage.VolumeAttributes)) {
 		say("volume attribute "+key, p.Storage.VolumeAttributes[key])
+	}
+}
+
+func renderChanges(b *strings.Builder, p *Plan) {
+	for _, c := range p.Changes {
+		fmt.Fprintf(b, "  patched      %s\n", c)
+	}
+	if len(p.Patches) > 0 && len(p.Changes) == 0 {
+		b.WriteString("  patched      nothing: the destination is as the patches want it without them\n")
+	}
+}
+
+func renderDependencies(b *strings.Builder, p *Plan) {
+	for _, d := range p.Dependencies {
+		if d.Required != "" {
+			fmt.Fprintf(b, "  required     %s, which has to be on the destination already (%s)\n", d, d.Required)
+			continue
+		}
+		fmt.Fprintf(b, "  copied       %s, if it is absent on the destination\n", d)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	appsv1 "k8s.io/api/apps/v1"
 )
 
 // Mode says how the volumes of one claim template get to the destination.
@@ -69,18 +67,6 @@ func (p *Plan) SecondVolume(s SharedVolume) string {
 		return s.Volume + "-" + p.Destination.Namespace
 	}
 	return s.Volume
-}
-
-// SharedClaims are the claims that a set's pod template names itself, sorted.
-func SharedClaims(set *appsv1.StatefulSet) []string {
-	var out []string
-	for _, v := range set.Spec.Template.Spec.Volumes {
-		if c := v.PersistentVolumeClaim; c != nil {
-			out = append(out, c.ClaimName)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // None says whether nothing is called otherwise.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +19,8 @@ import (
 type planFlags struct {
 	file, name, out string
 	names           string
+	patches         []string
+	inFile          []plans.Patch // of the Migration
 	maxUnavailable  int32
 	window          int32
 	ignore          []string
@@ -34,6 +38,7 @@ func (f *planFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name)")
 	cmd.Flags().StringVar(&f.names, "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
 	cmd.Flags().StringToStringVar(&f.classes, "storage-class", nil, "what a StorageClass is called on the destination, as OLD=NEW (repeatable, or a comma list)")
+	cmd.Flags().StringArrayVar(&f.patches, "patch", nil, "change the destination's set by this file: a strategic merge patch or a JSON patch (repeatable; they come after those of the Migration)")
 	cmd.Flags().StringSliceVar(&f.empty, "empty", nil, "claim template whose ordinals start without data, because the application replicates it (repeatable, or a comma list)")
 	cmd.Flags().StringSliceVar(&f.ignore, "ignore", nil, "go on in spite of what these checks find; the plan keeps it (repeatable, or a comma list; only checks that can be ignored)")
 }
@@ -45,6 +50,7 @@ func (a *app) planCommand() *cobra.Command {
 		Short: "Say what a move would do, per ordinal, and write nothing",
 		Example: `  stsmigrate plan web -n shop --to-namespace shop-new
   stsmigrate plan web -n shop --context east --to-context west --out web.yaml
+  stsmigrate plan web -n shop --to-context west --patch west.yaml --out web.yaml
   stsmigrate plan -f migration.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -111,7 +117,11 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 	if err != nil {
 		return nil, nil, err
 	}
-	p, on, err := build(ctx, set, f, source, destination)
+	patches, err := a.patches(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, on, err := build(ctx, set, f, patches, source, destination)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -151,6 +161,7 @@ func (a *app) request(f *planFlags, args []string) (set string, err error) {
 	} {
 		fill(flag, value)
 	}
+	f.inFile = m.Spec.Destination.Patches
 	if f.maxUnavailable == 0 {
 		f.maxUnavailable = m.Spec.MaxUnavailable
 	}
@@ -167,7 +178,31 @@ func (a *app) request(f *planFlags, args []string) (set string, err error) {
 	return m.Spec.Source.Name, nil
 }
 
-func build(ctx context.Context, set string, f planFlags, source, destination *end) (*plans.Plan, orchestrator.Clusters, error) {
+// patches reads the patch files: those of the Migration, from its folder, then those of
+// the flags.
+func (a *app) patches(f planFlags) ([]plans.Patch, error) {
+	all := slices.Clone(f.inFile)
+	for _, file := range f.patches {
+		all = append(all, plans.Patch{Path: file})
+	}
+	for i := range all {
+		if all[i].Path == "" {
+			continue
+		}
+		file := all[i].Path
+		if i < len(f.inFile) && !filepath.IsAbs(file) && f.file != "-" {
+			file = filepath.Join(filepath.Dir(f.file), file)
+		}
+		raw, err := a.read(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading a patch: %w", err)
+		}
+		all[i].Patch = string(raw)
+	}
+	return all, nil
+}
+
+func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, source, destination *end) (*plans.Plan, orchestrator.Clusters, error) {
 	on := orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client}
 	refs := map[plans.Side]plans.Ref{}
 	for i, e := range []*end{source, destination} {
@@ -192,6 +227,10 @@ func build(ctx context.Context, set string, f planFlags, source, destination *en
 			in.Storage.Classes = map[string]string{}
 		}
 		in.Storage.Classes[from] = to
+	}
+	in.Patches = patches
+	if in.Dependencies, err = orchestrator.Needs(ctx, on, in); err != nil {
+		return nil, nil, err
 	}
 	if in.Name == "" {
 		in.Name = set

@@ -83,7 +83,7 @@ func open(flags *genericclioptions.ConfigFlags) (*end, error) {
 	// One request follows the other; the API server's own fairness is enough.
 	e.config.QPS = -1
 	e.config.UserAgent = "stsmigrate/" + versionText()
-	e.config.WarningHandler = rest.NoWarnings{}
+	e.config.WarningHandlerWithContext = orchestrator.Warnings{}
 	if e.client, err = orchestrator.Connect(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.context, err)
 	}

@@ -1,0 +1,208 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// podAccepted sends the first pod of the destination as a dry run. LimitRanges, Pod
+// Security, webhooks and policies see it as they will see the real ones. The move itself
+// never writes a pod, so without the right to this is left out.
+func podAccepted(ctx context.Context, i inspection) ([]Finding, error) {
+	object := "a pod of the set on the destination"
+	may, err := i.mayTry(ctx, "pods")
+	if err != nil {
+		return nil, err
+	}
+	if !may {
+		return []Finding{{
+			Level: Warn, Object: object, Saw: "you may not create pods there, so that none could be tried (dry run)",
+			Want: "to know that LimitRange, Pod Security and webhooks let it in", Remedy: "ask for the right, or have somebody try: kubectl create --dry-run=server",
+		}}, nil
+	}
+	_, warnings, err := i.tryPod(ctx)
+	if f, refused, err := refusal(object, err); refused || err != nil {
+		return f, err
+	}
+	var out []Finding
+	for _, w := range warnings {
+		out = append(out, Finding{
+			Level: Warn, Object: object, Saw: "it is let in with a warning: " + w, Want: "no warning",
+			Remedy: "see whether the pods should be changed with --patch",
+		})
+	}
+	return out, nil
+}
+
+// refusal turns the answer to a dry run into a finding.
+func refusal(object string, err error) (f []Finding, refused bool, _ error) {
+	switch {
+	case err == nil:
+		return nil, false, nil
+	case apierrors.IsNotFound(err):
+		return nil, true, nil // no namespace; that check says so
+	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
+		return []Finding{{
+			Level: Warn, Object: object, Saw: "it could not be tried: " + err.Error(), Want: "to know that it is let in",
+			Remedy: "ask whoever runs that webhook whether it lets the pods in",
+		}}, true, nil
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsInternalError(err):
+		return []Finding{{
+			Object: object, Saw: "the API server refuses it (dry run): " + err.Error(), Want: "it to be let in",
+			Remedy: "change what the namespace demands (its labels, LimitRange, ResourceQuota, policies), or the pods with --patch",
+		}}, true, nil
+	}
+	return nil, true, err
+}
+
+func (i inspection) mayTry(ctx context.Context, resource string) (bool, error) {
+	return allowed(ctx, i.plan, i.on, plans.Destination, Right{Resource: resource}, "create")
+}
+
+// tryPod gives the first pod as the destination's API server would have it, defaults and all.
+func (i inspection) tryPod(ctx context.Context) (*corev1.Pod, []string, error) {
+	set, err := Twin(i.now.Set, i.plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	pod := podOf(set, i.plan.Start)
+	// What is yet to be copied, or what another check reports as missing, must not hide
+	// what else the API server has to say.
+	if d := (plans.Dependency{Kind: "ServiceAccount", Name: pod.Spec.ServiceAccountName}); d.Name != "" {
+		o, err := i.dependency(ctx, plans.Destination, d)
+		if err != nil {
+			return nil, nil, err
+		}
+		if o == nil {
+			pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount = "", ""
+		}
+	}
+	for _, p := range props(pod.Spec) {
+		if o, err := i.prop(ctx, plans.Destination, p); o != nil || err != nil {
+			continue
+		}
+		switch p.kind {
+		case "PriorityClass":
+			pod.Spec.PriorityClassName = ""
+		case "RuntimeClass":
+			pod.Spec.RuntimeClassName = nil
+		}
+	}
+	pod.Name += "-dry-run"
+	ctx, heard := hearing(ctx)
+	err = i.on[plans.Destination].Create(ctx, pod, client.DryRunAll)
+	return pod, *heard, err
+}
+
+// podOf makes a pod as the StatefulSet controller does (rules ID-1 to ID-8), without an owner: the
+// set may not be there yet.
+func podOf(set *appsv1.StatefulSet, ordinal int32) *corev1.Pod {
+	t := set.Spec.Template.DeepCopy()
+	name := fmt.Sprintf("%s-%d", set.Name, ordinal)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers},
+		Spec:       t.Spec,
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[appsv1.StatefulSetPodNameLabel] = name
+	pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(int(ordinal))
+	pod.Spec.Hostname, pod.Spec.Subdomain = name, set.Spec.ServiceName
+	for _, c := range set.Spec.VolumeClaimTemplates {
+		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == c.Name })
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: c.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name + "-" + name},
+		}})
+	}
+	return pod
+}
+
+// claims gives the claims of all ordinals as the move will make them on the destination.
+// One that is absent on the source is left out; another check says so.
+func (i inspection) claims(ctx context.Context) ([]*corev1.PersistentVolumeClaim, error) {
+	if len(i.plan.Claims) == 0 {
+		return nil, nil
+	}
+	var list corev1.PersistentVolumeClaimList
+	if err := i.on[plans.Source].List(ctx, &list, client.InNamespace(i.plan.Source.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the claims of namespace %s: %w", i.plan.Source.Namespace, err)
+	}
+	moving := map[string]bool{}
+	for _, s := range i.plan.Shared {
+		moving[s.Claim] = true
+	}
+	for o := range i.plan.Ordinals().All() {
+		for _, t := range i.plan.Claims {
+			moving[i.plan.ClaimName(t.Template, o)] = true
+		}
+	}
+	var out []*corev1.PersistentVolumeClaim
+	for k := range list.Items {
+		if have := &list.Items[k]; moving[have.Name] {
+			next, err := i.successor(have)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, next)
+		}
+	}
+	return out, nil
+}
+
+// successor is the claim of the destination for one of the source. That of an ordinal that
+// starts empty will be made from the set's template, and is as good as this one.
+func (i inspection) successor(have *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+	manifest, err := storage.Manifest(have)
+	if err != nil {
+		return nil, err
+	}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: have.Spec.VolumeName, Annotations: map[string]string{plans.ClaimAnnotation: manifest}}}
+	pv.Spec.StorageClassName = i.plan.Storage.Class(class(have))
+	return storage.ClaimFrom(pv, i.plan.Destination.Namespace)
+}
+
+// claimsAccepted sends claims of the destination as a dry run: the first of each size
+// and class.
+func claimsAccepted(ctx context.Context, i inspection) ([]Finding, error) {
+	claims, err := i.claims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []Finding
+	tried := map[string]bool{}
+	for _, c := range claims {
+		kind := fmt.Sprint(c.Spec.Resources.Requests.Storage(), c.Spec.AccessModes, class(c))
+		if tried[kind] {
+			continue
+		}
+		tried[kind] = true
+		object := fmt.Sprintf("claim %s/%s", c.Namespace, c.Name)
+		c.Name += "-dry-run"
+		found, _, err := refusal(object, i.on[plans.Destination].Create(ctx, c, client.DryRunAll))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+func class(c *corev1.PersistentVolumeClaim) string {
+	if c.Spec.StorageClassName == nil {
+		return ""
+	}
+	return *c.Spec.StorageClassName
+}

@@ -1,0 +1,113 @@
+package plans
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// changes lists what the patches change, a line of "field = value" for each field.
+func (in Inputs) changes(after *appsv1.StatefulSet) ([]string, error) {
+	var forms [2]map[string]any
+	for i, set := range []*appsv1.StatefulSet{bare(in.Set, in.Destination.Namespace), after} {
+		raw, err := json.Marshal(set)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(raw, &forms[i]); err != nil {
+			return nil, err
+		}
+	}
+	return differences("", forms[0], forms[1]), nil
+}
+
+// differences walks two JSON values at one path.
+func differences(path string, before, after any) []string {
+	if reflect.DeepEqual(before, after) {
+		return nil
+	}
+	was, is, fields := members(before, after)
+	if !fields {
+		return []string{strings.TrimPrefix(path, ".") + " = " + text(after)}
+	}
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(union(was, is))) {
+		out = append(out, differences(path+k, was[k], is[k])...)
+	}
+	return out
+}
+
+// members gives the parts of two maps, or of two lists of named entries, by the step
+// that leads to each; ok is false for values that are looked at as a whole.
+func members(before, after any) (was, is map[string]any, ok bool) {
+	was, one := parts(before)
+	is, two := parts(after)
+	// What was absent is told in its parts; what goes, goes in one line.
+	return was, is, two && (one || before == nil && len(is) > 0)
+}
+
+func parts(v any) (map[string]any, bool) {
+	out := map[string]any{}
+	switch v := v.(type) {
+	case map[string]any:
+		for k, inner := range v {
+			if strings.ContainsAny(k, "./") {
+				k = fmt.Sprintf("[%s]", k)
+			} else {
+				k = "." + k
+			}
+			out[k] = inner
+		}
+		return out, true
+	case []any:
+		for _, e := range v {
+			name := nameOf(e)
+			if name == "" {
+				return nil, false
+			}
+			out["["+name+"]"] = e
+		}
+		return out, len(out) == len(v) && len(v) > 0
+	}
+	return nil, false
+}
+
+func nameOf(entry any) string {
+	m, _ := entry.(map[string]any)
+	if meta, ok := m["metadata"].(map[string]any); ok {
+		m = meta
+	}
+	name, _ := m["name"].(string)
+	return name
+}
+
+func union(a, b map[string]any) map[string]any {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]any{}
+	}
+	maps.Copy(out, b)
+	return out
+}
+
+// text is a value in one line.
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "(none)"
+	case string:
+		if v != "" && !strings.ContainsAny(v, "\n\r\t") {
+			return v
+		}
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(raw)
+}
