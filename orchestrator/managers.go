@@ -27,7 +27,7 @@ const recent = time.Hour
 //   - anybody else at all is warned of: whoever made the set may be an operator that sets
 //     no owner reference.
 //
-// Writers of a wave that has begun are the engine's to find: it sees what they wrote.
+// Once the plan is under way they are the engine's to find: it sees what they wrote.
 func managedByPeople(_ context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
 	for side, set := range i.sets {

@@ -61,7 +61,7 @@ func ownershipChecks() []check {
 			remedy: "no helm upgrade or rollback of it meanwhile",
 		},
 		{
-			name: "field-managers", worst: Fail, ignorable: true, wave: true, run: managedByPeople,
+			name: "field-managers", worst: Fail, ignorable: true, run: managedByPeople,
 			about:  "replicas and ordinals were last written by people, or by what the checks above know",
 			remedy: "stop what writes them",
 		},

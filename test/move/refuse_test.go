@@ -51,9 +51,7 @@ func (s *scene) refuses(c refusal) {
 	r := run(s.t, args...)
 	same(s.t, "objects", before, s.versions())
 	r.expect(s.t, c.code, c.says...)
-	lines := slices.DeleteFunc(strings.Split(strings.TrimRight(r.stderr, "\n"), "\n"), func(line string) bool {
-		return strings.HasPrefix(line, "  WARN ") // apply has checked before it asks
-	})
+	lines := r.complaints()
 	switch {
 	case c.code == failed && (len(lines) != 1 || !strings.HasPrefix(lines[0], "error: ")):
 		s.t.Errorf("the error is not one line:\n%s", r.stderr)
@@ -61,6 +59,13 @@ func (s *scene) refuses(c refusal) {
 		s.t.Errorf("the findings are not a line each:\n%s", r.stderr)
 	}
 	s.t.Log(r.stderr)
+}
+
+// complaints are the lines of stderr, without what the checks warn of.
+func (r result) complaints() []string {
+	return slices.DeleteFunc(strings.Split(strings.TrimRight(r.stderr, "\n"), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "  WARN ")
+	})
 }
 
 // with gives the arguments with one flag set to another value.

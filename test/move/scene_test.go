@@ -144,9 +144,10 @@ func newEnd(t *testing.T, c *cluster.Cluster, namespace string) *end {
 	return &end{api, c, namespace}
 }
 
+// create is what a person does with kubectl.
 func (s *scene) create(on *end, o client.Object) {
 	s.t.Helper()
-	if err := on.Create(s.t.Context(), o); err != nil {
+	if err := on.Create(s.t.Context(), o, client.FieldOwner("kubectl-create")); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -58,7 +58,7 @@ func (s Set) Install(ctx context.Context, config *rest.Config) error {
 }
 
 func create[T any](ctx context.Context, send func(context.Context, *T, metav1.CreateOptions) (*T, error), o *T) error {
-	if _, err := send(ctx, o, metav1.CreateOptions{}); err != nil {
+	if _, err := send(ctx, o, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
 		return fmt.Errorf("create %T: %w", o, err)
 	}
 	return nil
