@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -88,6 +89,7 @@ func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 	}
 	maps.Copy(looks, storage.Looks(p, through))
 	maps.Copy(looks, pdb.Looks(p, through))
+	looks[plans.Tighten] = inTurn(w.steady, looks[plans.Tighten])
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.outside(looks[op])
 	}
@@ -143,6 +145,9 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	case plans.After:
 		if sight.Undo.Flight != nil {
 			j.Flight = sight.Undo.Flight // a later reader may want to know; nothing rests on it
+		}
+		if step.Op == plans.Relax {
+			j.Loosened(time.Now())
 		}
 		e.passed = step.Seq
 		return Progress{Kind: Advanced, Step: step, Reason: sight.Reason}, nil
@@ -224,6 +229,9 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, sight p
 		}
 	} else {
 		e.journal.Begin(e.plan, step, sight.Undo)
+		if step.Op == plans.Tighten || step.Op == plans.Shrink {
+			e.journal.Tightened(time.Now())
+		}
 		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, asAnswer(err)
 		}
@@ -295,7 +303,7 @@ func (e *Engine) Hold(ctx context.Context, step plans.Step, reason string) (Prog
 
 func (e *Engine) finish(ctx context.Context) (Progress, error) {
 	outcome := e.journal.Leg.Outcome(e.plan)
-	if e.journal.Outcome != outcome {
+	if e.journal.Outcome != outcome || e.journal.Done > e.recorded {
 		e.journal.Outcome, e.journal.Held = outcome, ""
 		if err := e.save(ctx); err != nil {
 			return Progress{}, err

@@ -33,6 +33,8 @@ const (
 	// relook is how long a wait lasts without a wake-up. It is the net under a
 	// watch that died silently, not the way changes are found.
 	relook = 30 * time.Second
+	// tight is how long a wave that has not left may wait under tightened budgets.
+	tight = 5 * time.Second
 	// patience is how often a write that the API server refuses for good is tried
 	// before a person is asked (L3).
 	patience = 5
@@ -46,7 +48,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 	for {
 		select {
 		case <-o.Stop:
-			return r.last, ErrStopped
+			return r.last, errors.Join(ErrStopped, e.Ease(ctx))
 		default:
 		}
 		p, err := e.Advance(ctx)
@@ -59,13 +61,18 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 		r.failures, r.backoff = 0, nil
 		r.report(p)
 		switch p.Kind {
-		case Finished, Paused, Held:
+		case Held:
+			return p, e.Ease(ctx)
+		case Finished, Paused:
 			return p, nil
 		case Waiting:
 			if err := r.wait(ctx); err != nil {
 				return p, err
 			}
 			if r.expired {
+				if err := e.Ease(ctx); err != nil {
+					return p, err
+				}
 				return e.Hold(ctx, p.Step, fmt.Sprintf("%s (waited %s, --step-timeout; `resume` waits again, `abort` walks back)", p.Reason, o.StepTimeout))
 			}
 		case Advanced:
@@ -102,10 +109,16 @@ func (r *run) report(p Progress) {
 // wait returns when something that was looked at has changed, or when the step
 // has waited too long.
 func (r *run) wait(ctx context.Context) error {
-	again := time.NewTimer(relook)
+	again, loosen := time.NewTimer(relook), time.NewTimer(tight)
 	defer again.Stop()
+	defer loosen.Stop()
 	for {
 		select {
+		case <-loosen.C:
+			if r.last.Step.Op == plans.Shrink {
+				return r.Ease(ctx) // nothing has left, or it does nothing
+			}
+			continue
 		case <-r.Wake.Bell():
 			if !r.glance.outdated(r.Wake.take()) {
 				continue

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -13,18 +14,22 @@ import (
 // View is where a plan stands, for people and programs. Its JSON form is stable
 // within an API version.
 type View struct {
-	Plan           string        `json:"plan"`
-	Source         plans.Ref     `json:"source"`
-	Destination    plans.Ref     `json:"destination"`
-	State          string        `json:"state"`
-	Step           string        `json:"step,omitempty"`
-	Reason         string        `json:"reason,omitempty"`
-	Next           string        `json:"next,omitempty"`
-	Holder         string        `json:"holder,omitempty"`
-	Epoch          int64         `json:"epoch"`
-	MaxUnavailable int32         `json:"maxUnavailable"`
-	Unavailable    int32         `json:"unavailable"`
-	Ordinals       []OrdinalView `json:"ordinals"`
+	Plan           string    `json:"plan"`
+	Source         plans.Ref `json:"source"`
+	Destination    plans.Ref `json:"destination"`
+	State          string    `json:"state"`
+	Step           string    `json:"step,omitempty"`
+	Reason         string    `json:"reason,omitempty"`
+	Next           string    `json:"next,omitempty"`
+	Holder         string    `json:"holder,omitempty"`
+	Epoch          int64     `json:"epoch"`
+	MaxUnavailable int32     `json:"maxUnavailable"`
+	Unavailable    int32     `json:"unavailable"`
+	// BudgetsTightSince is set while a wave is under way; BudgetsTightLongest is the longest
+	// time that a wave took from Tighten to Relax, in seconds.
+	BudgetsTightSince   *metav1.Time  `json:"budgetsTightSince,omitempty"`
+	BudgetsTightLongest float64       `json:"budgetsTightLongestSeconds,omitempty"`
+	Ordinals            []OrdinalView `json:"ordinals"`
 }
 
 // OrdinalView is where one ordinal is.
@@ -45,7 +50,12 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, now f
 	if err != nil {
 		return nil, err
 	}
-	v := &View{Plan: p.Name, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable}
+	v := &View{
+		Plan: p.Name, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.Tight,
+	}
+	if j.Longest != nil {
+		v.BudgetsTightLongest = j.Longest.Seconds()
+	}
 	if v.Holder, err = store.Holder(ctx, now); err != nil {
 		return nil, err
 	}

@@ -33,6 +33,16 @@ func Restore(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	return keeper{plan: p, on: on}.restore
 }
 
+// Ease returns the look that opens the budgets again for a wave that has not left. The
+// moment is that of its Tighten.
+func Ease(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
+	k := keeper{plan: p, on: on}
+	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		s, _, err := k.bring(ctx, m, k.plan.MaxUnavailable, true)
+		return s, err
+	}
+}
+
 // tighten takes the units of the ordinals that are about to be down out of both
 // budgets. After: the disruption controller has seen it, and no eviction that
 // it granted earlier is still to come (it may take two minutes to arrive).

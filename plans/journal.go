@@ -1,9 +1,12 @@
 package plans
 
 import (
+	"time"
+
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -34,6 +37,10 @@ type Journal struct {
 	// PauseAt, if not 0, pauses a Move before the first wave with no ordinal from it
 	// upwards: when all of these have arrived.
 	PauseAt int32 `json:"pauseAt,omitempty"`
+	// Tight is since when the budgets have been tightened for the wave under way, and
+	// Longest how long they were at most for one. Both are told, and decide nothing.
+	Tight   *metav1.Time     `json:"tight,omitempty"`
+	Longest *metav1.Duration `json:"longest,omitempty"`
 	// Held is the reason why nothing goes on without a person. Cleared by the
 	// next process that finds the reason gone.
 	Held string `json:"held,omitempty"`
@@ -58,6 +65,24 @@ const (
 	// Aborted means: everything is back on the source. Nothing is left to do.
 	Aborted Outcome = "Aborted"
 )
+
+// Tightened notes that the budgets are tight from now on, if they were not before.
+func (j *Journal) Tightened(now time.Time) {
+	if j.Tight == nil {
+		j.Tight = &metav1.Time{Time: now}
+	}
+}
+
+// Loosened notes that the budgets are open again.
+func (j *Journal) Loosened(now time.Time) {
+	if j.Tight == nil {
+		return
+	}
+	if d := now.Sub(j.Tight.Time); j.Longest == nil || d > j.Longest.Duration {
+		j.Longest = &metav1.Duration{Duration: d}
+	}
+	j.Tight = nil
+}
 
 // Ended says whether the plan can never write again.
 func (j *Journal) Ended() bool { return j.Outcome == Finalized || j.Outcome == Aborted }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -228,7 +229,14 @@ func table(v *orchestrator.View) string {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", o.Ordinal, o.Source, o.Destination, o.Phase)
 	}
 	_ = w.Flush() // into memory
-	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"reason", v.Reason}, {"process", v.Holder}, {"next", v.Next}} {
+	budgets := ""
+	if v.BudgetsTightLongest > 0 {
+		budgets = fmt.Sprintf("tight for at most %.1f s per wave", v.BudgetsTightLongest)
+	}
+	if v.BudgetsTightSince != nil {
+		budgets = strings.Join(slices.DeleteFunc([]string{"tight since " + v.BudgetsTightSince.UTC().Format("15:04:05 MST"), budgets}, func(s string) bool { return s == "" }), ", ")
+	}
+	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"reason", v.Reason}, {"process", v.Holder}, {"next", v.Next}} {
 		if line.value != "" {
 			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
 		}

@@ -237,7 +237,9 @@ func TestLeavesVolumesBehindWhereAsked(t *testing.T) {
 				}
 				if way == "abort" {
 					same(t, "source", before, s.state(s.source))
-					left := slices.DeleteFunc(s.names("destination"), func(name string) bool { return slices.Contains(there, name) || strings.HasPrefix(name, "PersistentVolume/pvc-") })
+					left := slices.DeleteFunc(s.names("destination"), func(name string) bool {
+						return slices.Contains(there, name) || strings.HasPrefix(name, "PersistentVolume/pvc-")
+					})
 					same(t, "objects that an abort leaves", []string{"ConfigMap/stsmigrate-web", "ConfigMap/stsmigrate-web-journal", "PersistentVolumeClaim/logs-web-0", "PersistentVolumeClaim/logs-web-1"}, left)
 				}
 			})

@@ -1,0 +1,71 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/pdb"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Ease opens the budgets again that were tightened for a wave which has not left, so that
+// nodes can be drained while the plan is held, stopped or waits for others. The order must
+// hold: the journal goes back to before Tighten FIRST, so that nobody takes an ordinal down
+// under open budgets (S3), and whoever goes on tightens them again.
+//
+// With ordinals in flight it does nothing: what the budgets leave then is what d leaves.
+func (e *Engine) Ease(ctx context.Context) error {
+	if err := e.recall(ctx); err != nil {
+		return err
+	}
+	j := e.journal
+	j.Done = max(j.Done, e.passed)
+	step, began, more := j.Next(e.plan)
+	switch {
+	case j.Epoch != e.epoch, !more, step.Op == plans.Shrink && began, step.Op != plans.Shrink && step.Op != plans.Tighten:
+		return nil
+	case step.Op == plans.Tighten && !began:
+		return nil // they are open
+	case step.Op == plans.Shrink:
+		step, _ = e.plan.Step(j.Leg, step.Seq-1)
+	}
+	j.Done, e.passed = step.Seq-1, 0
+	j.Loosened(time.Now())
+	if err := e.save(ctx); err != nil {
+		return asAnswer(err)
+	}
+	look := pdb.Ease(e.plan, e.glance.glancing(e.plan, e.on))
+	for range 2 * len(sides()) { // a write for each budget at most
+		e.glance.clear()
+		s, err := look(ctx, e.moment(j, step, true))
+		if err != nil || s.Standing != plans.Before {
+			return err
+		}
+		if same, err := e.unmoved(ctx); err != nil || !same {
+			return err
+		}
+		if err := s.Write(ctx); asAnswer(err) != nil {
+			return fmt.Errorf("opening the budgets again: %w", err)
+		}
+	}
+	return nil
+}
+
+// steady waits, before the budgets are tightened, until every other ordinal is available:
+// Shrink asks the same, and budgets that allow nothing must not wait for it.
+func (w world) steady(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	from, err := w.set(ctx, m.From)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	to, err := w.set(ctx, m.To())
+	if err != nil || from == nil || to == nil || m.Turned {
+		return plans.Done(), err // the next look says what is missing
+	}
+	why, err := w.othersUp(ctx, m, from, to)
+	if err != nil || why == "" {
+		return plans.Done(), err
+	}
+	return plans.Wait(why), nil
+}

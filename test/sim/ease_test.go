@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// A process that ends before a wave has left opens the budgets again, also when it dies on
+// the way, and nobody takes the wave down before they are tight again (S3 is checked after
+// every write).
+func TestBudgetsAreOpenWhileAWaveThatHasNotLeftWaits(t *testing.T) {
+	t.Parallel()
+	for name, sc := range shapes() {
+		first := newWorld(sc)
+		done := goldenOf(t, first.fork(0), journey{plans.Move, plans.Clean})
+		for _, after := range []plans.Op{plans.Relax, plans.Tighten} {
+			for write := -1; write < 4; write++ {
+				t.Run(fmt.Sprintf("%s, after %s, dies at write %d", name, after, write), func(t *testing.T) {
+					w := first.fork(uint64(write + 1))
+					w.evictions = 4
+					r := w.process()
+					e, err := r.takeOver(t.Context(), plans.Move)
+					if err != nil {
+						t.Fatal(err)
+					}
+					w.until(t, r, e, after)
+					at := w.writes + write
+					r.at = func(n int) fault {
+						if write >= 0 && n == at {
+							return crashAfter
+						}
+						return ""
+					}
+					if err := e.Ease(t.Context()); err != nil && !r.dead {
+						t.Fatal(err)
+					}
+					w.rest()
+					unbroken(t, w)
+					walk(t, w, plans.Move, nil)
+					walk(t, w, plans.Clean, nil)
+					cleanEnd(t, w, done.end)
+				})
+			}
+		}
+	}
+}
+
+// until advances to the end of the first step of that word.
+func (w *world) until(t *testing.T, r *runner, e *orchestrator.Engine, op plans.Op) {
+	t.Helper()
+	for range 5000 {
+		p, err := e.Advance(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Kind == orchestrator.Advanced && p.Step.Op == op {
+			return
+		}
+		w.others(r, p.Kind)
+	}
+	t.Fatalf("it never passed %s", op)
+}
+
+func TestBudgetsAreOpenAfterEase(t *testing.T) {
+	t.Parallel()
+	for name, sc := range shapes() {
+		w := newWorld(sc)
+		r := w.process()
+		e, err := r.takeOver(t.Context(), plans.Move)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.until(t, r, e, plans.Tighten)
+		w.rest()
+		tight := w.allowed(plans.Source)
+		if err := e.Ease(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.rest()
+		if open := w.allowed(plans.Source); tight != sc.D-max(sc.Window, 1) || open != sc.D {
+			t.Errorf("%s: the source allows %d tightened and %d eased, expected %d and %d", name, tight, open, sc.D-max(sc.Window, 1), sc.D)
+		}
+		unbroken(t, w)
+	}
+}
