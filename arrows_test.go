@@ -32,6 +32,7 @@ func TestPackagesImportOnlyAlongTheArrows(t *testing.T) {
 		"storage":            {module + "/pdb", module + "/orchestrator", module + "/cmd"},
 		"pdb":                {module + "/storage", module + "/orchestrator", module + "/cmd"},
 		"orchestrator/names": {module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd"},
+		"orchestrator/gates": {module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd"},
 		"orchestrator":       {module + "/cmd", "github.com/spf13"},
 	}
 	all := imports(t)

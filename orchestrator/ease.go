@@ -23,11 +23,12 @@ func (e *Engine) Ease(ctx context.Context) error {
 	j.Done = max(j.Done, e.passed)
 	step, began, more := j.Next(e.plan)
 	switch {
-	case j.Epoch != e.epoch, !more, step.Op == plans.Shrink && began, step.Op != plans.Shrink && step.Op != plans.Tighten:
+	case j.Epoch != e.epoch, !more, step.Op == plans.Shrink && began, step.Op == plans.Tighten && !began:
 		return nil
-	case step.Op == plans.Tighten && !began:
-		return nil // they are open
-	case step.Op == plans.Shrink:
+	case step.Op != plans.Tighten && step.Op != plans.Quiesce && step.Op != plans.Shrink:
+		return nil
+	}
+	for step.Op != plans.Tighten {
 		step, _ = e.plan.Step(j.Leg, step.Seq-1)
 	}
 	j.Done, e.passed = step.Seq-1, 0

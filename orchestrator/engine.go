@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
 	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -41,6 +42,8 @@ type Progress struct {
 	Reason string
 	// Outcome is set with Finished.
 	Outcome plans.Outcome
+	// Again, with Waiting, is when to look again at the latest; 0 for no such time.
+	Again time.Duration
 }
 
 // Engine carries one plan out. It is not safe for concurrent use; any number of
@@ -52,6 +55,9 @@ type Engine struct {
 	// CheckWave, if any, is asked before each wave of a Move what has come up since the
 	// plan was made. What it finds holds the plan while nothing is in flight.
 	CheckWave func(context.Context, *plans.Journal, plans.Slice) ([]Finding, error)
+	// Gates asks the gates of the plan. A plan that has any waits at the first of them
+	// until its Prober is set.
+	Gates *gates.Keeper
 
 	plan  *plans.Plan
 	store *Store
@@ -81,11 +87,14 @@ func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 	seen := &glance{}
 	through := seen.glancing(p, on)
 	w := world{plan: p, on: through}
+	asks := gates.New(p, through)
 	looks := map[plans.Op]plans.Look{
-		plans.Freeze: inTurn(w.freeze, names.Export(p, through)),
-		plans.Shrink: w.shrink,
-		plans.Grow:   w.grow,
-		plans.Retire: w.retire,
+		plans.Freeze:  inTurn(w.freeze, names.Export(p, through)),
+		plans.Quiesce: asks.Look,
+		plans.Shrink:  w.shrink,
+		plans.Grow:    w.grow,
+		plans.Verify:  asks.Look,
+		plans.Retire:  w.retire,
 	}
 	maps.Copy(looks, storage.Looks(p, through))
 	maps.Copy(looks, pdb.Looks(p, through))
@@ -93,10 +102,10 @@ func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.outside(looks[op])
 	}
-	e := &Engine{plan: p, store: store, on: on, looks: looks, glance: seen}
-	// Last of all: the names, the budgets, the copies or their marks, and the sets' own
+	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, glance: seen}
+	// Last of all: the names, the Jobs of gates, the budgets, the copies or their marks, and the sets' own
 	// retention policy and mark.
-	looks[plans.Thaw] = inTurn(names.Remove(p, through, e.quiet), pdb.Restore(p, through), w.uncopy, w.thawLoser, w.thawWinner)
+	looks[plans.Thaw] = inTurn(names.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.uncopy, w.thawLoser, w.thawWinner)
 	return e
 }
 
@@ -152,7 +161,7 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 		e.passed = step.Seq
 		return Progress{Kind: Advanced, Step: step, Reason: sight.Reason}, nil
 	case plans.During:
-		return Progress{Kind: Waiting, Step: step, Reason: sight.Reason}, nil
+		return Progress{Kind: Waiting, Step: step, Reason: sight.Reason, Again: sight.Again}, nil
 	case plans.Foreign:
 		return e.hold(ctx, step, sight.Reason)
 	case plans.Before:
@@ -256,10 +265,15 @@ func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
 }
 
 func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.Moment {
-	return plans.Moment{
+	m := plans.Moment{
 		Step: s, Began: began, Turned: j.Turned(s), Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
-		Stamp: plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq},
+		SkipGates: s.Seq <= j.SkipGates,
+		Stamp:     plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq},
 	}
+	if j.Passed != nil && j.Passed.Seq == s.Seq {
+		m.Passed = j.Passed
+	}
+	return m
 }
 
 // asAnswer drops the errors that are answers: the next look sees what is true.

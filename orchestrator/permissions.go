@@ -13,7 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Right is a set of verbs on one resource, in the namespace of the side or the one
+// Right is a set of verbs on one resource or subresource (such as pods/exec), in the namespace of the side or the one
 // that is named, or, if ClusterWide, everywhere.
 type Right struct {
 	Group, Resource string
@@ -55,7 +55,26 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 			out = append(out, Right{Group: "storage.k8s.io", Resource: "csidrivers", Verbs: []string{"get"}, ClusterWide: true})
 		}
 	}
-	return slices.Concat(out, forDependencies(p, side), forNames(p, side))
+	return slices.Concat(out, forDependencies(p, side), forNames(p, side), forGates(p))
+}
+
+// forGates is the same on both sides: a plan that is walked back asks the gates of the
+// way there in the other direction.
+func forGates(p *plans.Plan) []Right {
+	var out []Right
+	for _, r := range []struct {
+		needed func(plans.Gate) bool
+		right  Right
+	}{
+		{func(g plans.Gate) bool { return g.Exec != nil }, Right{Resource: "pods/exec", Verbs: []string{"create"}}},
+		{func(g plans.Gate) bool { return g.HTTPGet != nil }, Right{Resource: "pods/proxy", Verbs: []string{"get"}}},
+		{plans.Gate.IsJob, Right{Group: "batch", Resource: "jobs", Verbs: []string{"get", "list", "watch", "create", "update", "delete"}}},
+	} {
+		if p.Asks(r.needed) {
+			out = append(out, r.right)
+		}
+	}
+	return out
 }
 
 func forNames(p *plans.Plan, side plans.Side) []Right {
@@ -155,7 +174,8 @@ func (r Right) in(p *plans.Plan, side plans.Side) string {
 
 func allowed(ctx context.Context, p *plans.Plan, on Clusters, side plans.Side, r Right, verb string) (bool, error) {
 	ask := &authorizationv1.SelfSubjectAccessReview{}
-	ask.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Group: r.Group, Resource: r.Resource, Verb: verb}
+	resource, subresource, _ := strings.Cut(r.Resource, "/")
+	ask.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Group: r.Group, Resource: resource, Subresource: subresource, Verb: verb}
 	if !r.ClusterWide {
 		ask.Spec.ResourceAttributes.Namespace = r.in(p, side)
 	}

@@ -18,8 +18,9 @@ type Options struct {
 	Wake *Wake
 	// Stop, when closed, ends the run after the write that is under way.
 	Stop <-chan struct{}
-	// StepTimeout is how long one step may wait before the plan is held. The
-	// clock of a step starts again with every process.
+	// StepTimeout is how long one step may wait before the plan is held, but for those
+	// that ask gates: these have timeouts of their own. The clock of a step starts
+	// again with every process.
 	StepTimeout time.Duration
 	// Report gets every progress that differs from the one before, and every
 	// error that is tried again.
@@ -45,6 +46,7 @@ const (
 func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 	r := run{Engine: e, Options: o, deadline: time.NewTimer(o.StepTimeout)}
 	defer r.deadline.Stop()
+	e.Gates.Stop = o.Stop
 	for {
 		select {
 		case <-o.Stop:
@@ -66,7 +68,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 		case Finished, Paused:
 			return p, nil
 		case Waiting:
-			if err := r.wait(ctx); err != nil {
+			if err := r.wait(ctx, p.Again); err != nil {
 				return p, err
 			}
 			if r.expired {
@@ -96,20 +98,28 @@ type run struct {
 }
 
 func (r *run) report(p Progress) {
-	if p == r.last {
+	p.Again = 0 // no news
+	if p == r.last || p.Kind == Wrote && p.Reason == "" {
 		return
 	}
 	if p.Step.Seq != r.last.Step.Seq {
 		r.deadline.Reset(r.StepTimeout)
 	}
+	if p.Step.Op.Gated() {
+		r.deadline.Stop()
+	}
 	r.last = p
 	r.Report(p, nil)
 }
 
-// wait returns when something that was looked at has changed, or when the step
-// has waited too long.
-func (r *run) wait(ctx context.Context) error {
-	again, loosen := time.NewTimer(relook), time.NewTimer(tight)
+// wait returns when something that was looked at has changed, when it was to be
+// looked at again (0 for no such time), or when the step has waited too long.
+func (r *run) wait(ctx context.Context, soon time.Duration) error {
+	limit := relook
+	if soon > 0 {
+		limit = min(soon, relook)
+	}
+	again, loosen := time.NewTimer(limit), time.NewTimer(tight)
 	defer again.Stop()
 	defer loosen.Stop()
 	for {

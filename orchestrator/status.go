@@ -20,6 +20,7 @@ type View struct {
 	State          string    `json:"state"`
 	Step           string    `json:"step,omitempty"`
 	Reason         string    `json:"reason,omitempty"`
+	Gates          string    `json:"gates,omitempty"`
 	Next           string    `json:"next,omitempty"`
 	Holder         string    `json:"holder,omitempty"`
 	Epoch          int64     `json:"epoch"`
@@ -77,6 +78,7 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, now f
 // describe fills in state, reason and the command to go on with.
 func (v *View) describe(p *plans.Plan, j *plans.Journal, command func(verb string) string) {
 	v.State = State(p, j, v.Holder)
+	v.Gates = j.Skipped(p)
 	if j.Held != "" {
 		v.Reason = j.Held
 	}

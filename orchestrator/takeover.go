@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
@@ -104,6 +106,15 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, erro
 	for _, s := range p.Shared {
 		if more && next.Op != plans.Thaw { // Unshare takes the stamp off again
 			out = append(out, exposed{plans.Source, &corev1.PersistentVolume{ObjectMeta: named("", s.Volume)}, holds(s.Handle)})
+		}
+	}
+	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+		jobs, err := gates.Jobs(ctx, p, e.on[side], side)
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range jobs {
+			out = append(out, exposed{side, &batchv1.Job{ObjectMeta: named(j.Namespace, j.Name)}, func(client.Object) bool { return false }})
 		}
 	}
 	for _, o := range j.Touched {

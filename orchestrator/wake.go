@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	batchv1 "k8s.io/api/batch/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,6 +72,9 @@ func (w *Wake) Watch(ctx context.Context, p *plans.Plan, configs map[plans.Side]
 			cluster = plans.Source
 		}
 		w.watch(ctx, c, cluster, p.On(side).Namespace, namespaced())
+		if p.Asks(plans.Gate.IsJob) {
+			w.watch(ctx, c, cluster, p.On(side).Namespace, kinds{"Job": batchv1.SchemeGroupVersion.WithResource("jobs")})
+		}
 		for _, d := range p.Directories() {
 			if d.On == side {
 				w.watch(ctx, c, cluster, d.Namespace, kinds{"EndpointSlice": discoveryv1.SchemeGroupVersion.WithResource("endpointslices")})

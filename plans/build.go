@@ -34,6 +34,7 @@ type Inputs struct {
 	// Dependencies are those of the patched set, with what is known about
 	// who makes them; nil takes them from the set alone.
 	Dependencies []Dependency
+	Gates        []Gate
 }
 
 // SliceOf returns the range of ordinals a set has by its spec.
@@ -65,7 +66,7 @@ func Build(in Inputs) (*Plan, error) {
 		Start: slice.Start, Count: slice.Replicas,
 		MaxUnavailable: in.MaxUnavailable, Window: max(in.Window, 1),
 		Dependencies: in.Dependencies, Names: in.Names, Patches: in.Patches, Storage: in.Storage, Shared: in.Shared,
-		Versions: in.Versions, Ignored: in.Ignored,
+		Versions: in.Versions, Ignored: in.Ignored, Gates: fill(in.Gates),
 	}
 	if p.Dependencies == nil {
 		p.Dependencies = Dependencies(destined)
@@ -106,7 +107,10 @@ func (in Inputs) refuse() error {
 	if w := in.Window; w < 0 || w > in.MaxUnavailable || w > maxWindow {
 		return badWindow(w, in.MaxUnavailable)
 	}
-	return nil
+	if err := refuseGates(in.Gates); err != nil {
+		return err
+	}
+	return refuseFor(in.Gates, in.Set)
 }
 
 func (in Inputs) budget() Budget {

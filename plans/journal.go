@@ -47,6 +47,11 @@ type Journal struct {
 	// KeepNames is the wish of a person that the bridge of the names outlives the
 	// plan: a Clean leaves it, and who keeps it from then on knows it by this plan.
 	KeepNames bool `json:"keepNames,omitempty"`
+	// Passed are gates of the step under way, or of the last one that had any.
+	Passed *Passed `json:"passed,omitempty"`
+	// SkipGates, if not 0, is the Seq of the last step whose gates a person wants not
+	// to be asked.
+	SkipGates int `json:"skipGates,omitempty"`
 	// Outcome is set when the Leg is finished.
 	Outcome Outcome `json:"outcome,omitempty"`
 }
@@ -176,7 +181,10 @@ func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 		j.Begun++
 	}
 	if s.Op == Reserve || s.Op == Grow {
-		j.Begun++ // and Claim, or Relax, behind it: they destroy nothing that is not saved yet
+		j.Begun++ // and Claim, Verify or Relax behind it: they destroy nothing that is not saved yet
+	}
+	if u.Passed != nil {
+		j.Passed = u.Passed
 	}
 	if u.Flight != nil {
 		j.Flight = u.Flight
@@ -190,6 +198,9 @@ func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 // known of a flight may have changed since its intent was written.
 func (j *Journal) Recorded(u Undo) bool {
 	if u.Flight != nil && !equality.Semantic.DeepEqual(u.Flight, j.Flight) {
+		return false
+	}
+	if u.Passed != nil && !equality.Semantic.DeepEqual(u.Passed, j.Passed) {
 		return false
 	}
 	for side := range u.Saved.Retention {

@@ -3,6 +3,7 @@ package plans
 import (
 	"context"
 	"strings"
+	"time"
 )
 
 // Standing is where a step stands in the world.
@@ -35,6 +36,10 @@ type Moment struct {
 	Saved  Saved
 	// KeepNames is that of the Journal.
 	KeepNames bool
+	// Passed is that of the Journal, if it is about this step.
+	Passed *Passed
+	// SkipGates says that a person wants the gates of this step not to be asked.
+	SkipGates bool
 }
 
 // InFlight says whether the journal knows the pods and volumes of this wave.
@@ -45,6 +50,7 @@ func (m Moment) InFlight() bool { return m.Flight != nil && m.Flight.Ordinals ==
 type Undo struct {
 	Flight *Flight
 	Saved  Saved
+	Passed *Passed
 }
 
 // Sight is what a look saw.
@@ -59,7 +65,12 @@ type Sight struct {
 	// Write sends the writes that are due, each conditional and prepared against
 	// exactly the object that was seen: one, or one for each volume of a wave. Valid
 	// with Before; the outcome is what the next look sees.
+	// It may also ask an application something, which is as good as a write: it may
+	// change something there, and what it answered the next look knows.
 	Write func(context.Context) error
+	// Again, with During, is when to look again even if nothing is seen to change; 0
+	// for no such time.
+	Again time.Duration
 }
 
 // Look reads the world for one step. It never writes; an error means that it

@@ -38,6 +38,8 @@ type Request struct {
 	Names NameMode `json:"names,omitempty"`
 	// Ignore names checks whose findings are accepted.
 	Ignore []string `json:"ignore,omitempty"`
+	// Gates are what the application is asked for every ordinal.
+	Gates []Gate `json:"gates,omitempty"`
 }
 
 // Place is a StatefulSet and how to get to its cluster. In the destination,
@@ -73,6 +75,9 @@ func DecodeMigration(raw []byte) (*Migration, error) {
 		if (p.Path == "") == (p.Patch == "") {
 			return nil, fmt.Errorf("spec.destination.patches[%d]: expected either path, the name of a file, or patch, its text", i)
 		}
+	}
+	if err := refuseGates(m.Spec.Gates); err != nil {
+		return nil, fmt.Errorf("malformed Migration: %w", err)
 	}
 	return &m, nil
 }

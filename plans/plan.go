@@ -127,6 +127,7 @@ type Plan struct {
 	Patches []Patch     `json:"patches,omitempty"`
 	Changes []string    `json:"changes,omitempty"`
 	Names   Names       `json:"names,omitzero"`
+	Gates   []Gate      `json:"gates,omitempty"`
 	Budget  Budget      `json:"budget"`
 	Seen    Fingerprint `json:"seen"`
 	// Versions is what the API servers of both sides said of themselves when the plan

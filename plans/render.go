@@ -35,6 +35,9 @@ func Render(p *Plan, l Leg) string {
 	renderChanges(&b, p)
 	renderDependencies(&b, p)
 	renderNames(&b, p)
+	for _, g := range p.Gates {
+		fmt.Fprintf(&b, "  gate         %s\n", g.words())
+	}
 	if len(p.Ignored) > 0 {
 		fmt.Fprintf(&b, "  ignored      what these checks find: %s\n", strings.Join(p.Ignored, ", "))
 	}

@@ -1,6 +1,9 @@
 package plans
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Op is one word of the list of steps.
 type Op string
@@ -11,12 +14,14 @@ const (
 	Hold    Op = "Hold"
 	Share   Op = "Share"
 	Tighten Op = "Tighten"
+	Quiesce Op = "Quiesce"
 	Shrink  Op = "Shrink"
 	Vacate  Op = "Vacate"
 	Release Op = "Release"
 	Reserve Op = "Reserve"
 	Claim   Op = "Claim"
 	Grow    Op = "Grow"
+	Verify  Op = "Verify"
 	Relax   Op = "Relax"
 	Retire  Op = "Retire"
 	Settle  Op = "Settle"
@@ -26,17 +31,24 @@ const (
 
 // perWave is the move of one wave from one side to the other, in the only
 // order that is safe. The same list, with the sides swapped, walks it back.
-func perWave() []Op {
-	return []Op{
+// A plan without gates has neither Quiesce nor Verify.
+func (p *Plan) perWave() []Op {
+	all := []Op{
 		Tighten, // both budgets leave room for the ordinals that are about to be down
+		Quiesce, // the application says that they may go
 		Shrink,  // the side that has them lets go of them
 		Vacate,  // their pods and their volumes are proven free
 		Release, // their claims are deleted; the volumes are held by Retain
 		Reserve, // the volumes are promised to the claims of the other side
 		Claim,   // those claims are made and bound
 		Grow,    // the other side takes them
+		Verify,  // the application says that they have come
 		Relax,   // both budgets for the new split
 	}
+	if len(p.Gates) == 0 {
+		return slices.DeleteFunc(all, Op.Gated)
+	}
+	return all
 }
 
 // Step is one word of the list and the ordinals it is for: those of a wave, one
@@ -110,7 +122,7 @@ func (p *Plan) moveStep(l Leg, i int) (Op, Slice) {
 			i--
 		}
 	}
-	ops := perWave()
+	ops := p.perWave()
 	if wave := p.wave(l, i/len(ops)); wave.Replicas > 0 {
 		return ops[i%len(ops)], wave
 	}
@@ -119,7 +131,7 @@ func (p *Plan) moveStep(l Leg, i int) (Op, Slice) {
 
 // returnStep: the waves from the lowest upwards, then the closing steps.
 func (p *Plan) returnStep(l Leg, i int) (Op, Slice) {
-	ops := perWave()
+	ops := p.perWave()
 	if wave := p.wave(l, i/len(ops)); wave.Replicas > 0 {
 		return ops[i%len(ops)], wave
 	}
@@ -179,7 +191,7 @@ func (p *Plan) closing(i int) (Op, Slice) {
 // places where a pause takes effect.
 func (s Step) Boundary() bool {
 	switch s.Op {
-	case Shrink, Vacate, Release, Reserve, Claim, Grow, Relax:
+	case Quiesce, Shrink, Vacate, Release, Reserve, Claim, Grow, Verify, Relax:
 		return false
 	case Freeze, Hold, Share, Tighten, Retire, Settle, Unshare, Thaw:
 		return true

@@ -127,6 +127,9 @@ func (in Inputs) claimMoves(p *Plan) ([]ClaimMove, error) {
 		}
 		out = append(out, c)
 	}
+	if len(in.Empty) > 0 && !slices.ContainsFunc(in.Gates, func(g Gate) bool { return g.When == AfterGrow }) {
+		return nil, fmt.Errorf("empty: claim template %s starts without data, and nothing says when the application has it again: add a gate with `when: AfterGrow` to the Migration (docs/gates.md)", in.Empty[0])
+	}
 	for _, name := range in.Empty {
 		if !slices.ContainsFunc(out, func(c ClaimMove) bool { return c.Template == name }) {
 			return nil, fmt.Errorf("empty: %s has no claim template %q", in.Source, name)

@@ -81,7 +81,7 @@ func newPage(t *testing.T, text string) *page {
 		t.Fatal(err)
 	}
 	in := plans.Inputs{
-		Name: "web", ID: "x7k2p", MaxUnavailable: 1, Storage: m.Spec.Storage, Empty: m.Spec.Empty,
+		Name: "web", ID: "x7k2p", MaxUnavailable: 1, Storage: m.Spec.Storage, Empty: m.Spec.Empty, Gates: m.Spec.Gates,
 		Source:      plans.Ref{Cluster: "east", Namespace: m.Spec.Source.Namespace, Name: "web"},
 		Destination: plans.Ref{Cluster: "east", Namespace: m.Spec.Destination.Namespace, Name: "web"},
 		Set:         &appsv1.StatefulSet{},

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
 	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -153,8 +154,14 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]orchestrator.Finding, error) {
 		return orchestrator.CheckWave(ctx, t.plan, t.on, j, wave)
 	}
+	engine.Gates.Prober = gates.Through(t.configs, a.now)
 	if err := engine.TakeOver(ctx, course); err != nil {
 		return err
+	}
+	if a.skipGates { // the wish is about the way that the plan is going now
+		if err := t.store.Change(ctx, t.plan, func(j *plans.Journal) error { return j.Skip(t.plan) }); err != nil {
+			return err
+		}
 	}
 	wake := orchestrator.NewWake()
 	if err := wake.Watch(background, t.plan, t.configs, nil); err != nil {
@@ -200,6 +207,7 @@ func (a *app) reporter(e *orchestrator.Engine) func(orchestrator.Progress, error
 			line = fmt.Sprintf("free: pod and volumes have left the %s%s", p.Step.From, p.Reason)
 		case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Grow:
 			line = fmt.Sprintf("available on the %s", p.Step.To())
+		case p.Kind == orchestrator.Advanced && p.Step.Op.Gated() && p.Reason != "":
 		case p.Kind != orchestrator.Wrote:
 			return // a step without news, or an end that conclude tells
 		}

@@ -27,6 +27,7 @@ type planFlags struct {
 	classes         map[string]string
 	empty           []string
 	storage         plans.Storage
+	gates           []plans.Gate // only a Migration has any
 	detailed        bool
 }
 
@@ -175,6 +176,7 @@ func (a *app) request(f *planFlags, args []string) (set string, err error) {
 	if len(f.ignore) == 0 {
 		f.ignore = m.Spec.Ignore
 	}
+	f.gates = m.Spec.Gates
 	return m.Spec.Source.Name, nil
 }
 
@@ -221,7 +223,7 @@ func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 		return nil, nil, err
 	}
 	in.Name, in.ID, in.Window, in.Ignored = f.name, rand.String(6), f.window, f.ignore
-	in.Empty, in.Storage = f.empty, f.storage
+	in.Empty, in.Storage, in.Gates = f.empty, f.storage, f.gates
 	for from, to := range f.classes {
 		if in.Storage.Classes == nil {
 			in.Storage.Classes = map[string]string{}

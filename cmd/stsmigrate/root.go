@@ -27,6 +27,7 @@ type app struct {
 
 	verbosity int
 	yes       bool
+	skipGates bool
 	output    string
 }
 

@@ -16,8 +16,10 @@ import (
 )
 
 func (a *app) abortCommand() *cobra.Command {
-	return a.turnCommand("abort", plans.Return, "Walk a plan back: every ordinal to the source, same volumes, same budget",
+	cmd := a.turnCommand("abort", plans.Return, "Walk a plan back: every ordinal to the source, same volumes, same budget",
 		"Walk plan %s back, every ordinal to %s?", nil)
+	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "do not ask the plan's gates on the way back")
+	return cmd
 }
 
 func (a *app) finalizeCommand() *cobra.Command {
@@ -136,6 +138,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	}
 	a.carryFlags(cmd, &timeout)
 	far.add(cmd)
+	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "go on without the gates of the step that is held, or of the next one that has any; on the way back, without all")
 	return cmd
 }
 
@@ -236,7 +239,7 @@ func table(v *orchestrator.View) string {
 	if v.BudgetsTightSince != nil {
 		budgets = strings.Join(slices.DeleteFunc([]string{"tight since " + v.BudgetsTightSince.UTC().Format("15:04:05 MST"), budgets}, func(s string) bool { return s == "" }), ", ")
 	}
-	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"reason", v.Reason}, {"process", v.Holder}, {"next", v.Next}} {
+	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"reason", v.Reason}, {"gates", v.Gates}, {"process", v.Holder}, {"next", v.Next}} {
 		if line.value != "" {
 			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
 		}

@@ -22,6 +22,10 @@ import (
 // it away makes it ready.
 const NeverReady = "test.stsmigrate.dev/never-ready"
 
+// Address is the annotation with the IP address that a pod shall have: of a server that
+// stands in for it. The API server reaches no loopback address.
+const Address = "test.stsmigrate.dev/address"
+
 // startTimeout is far beyond the seconds a start takes; it is for broken machines.
 const startTimeout = 3 * time.Minute
 

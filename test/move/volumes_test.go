@@ -218,8 +218,10 @@ func TestLeavesVolumesBehindWhereAsked(t *testing.T) {
 				t := s.t
 				before, there := s.state(s.source), s.names("destination")
 				w := s.watched()
-				run(t, s.planArgs("--empty", "nothing")...).expect(t, failed, `no claim template "nothing"`)
-				run(t, s.planArgs("--empty", "logs")...).expect(t, done, "claim template logs: empty (", "claim template data: re")
+				run(t, s.planArgs("--empty", "logs")...).expect(t, failed, "claim template logs starts without data", "when: AfterGrow")
+				gate := "  gates:\n  - name: caught-up\n    when: AfterGrow\n    timeout: 60s\n    job: {template: {spec: {containers: [{name: ask, image: ask}]}}}\n"
+				run(t, s.asked(gate+"  empty: [nothing]\n")...).expect(t, failed, `no claim template "nothing"`)
+				run(t, s.asked(gate+"  empty: [logs]\n")...).expect(t, done, "claim template logs: empty (", "claim template data: re")
 				run(t, s.applyArgs()...).expect(t, done, "moved: 2 ordinals")
 				moved := s.state(s.destination)
 				if moved.Volumes["data-web-1"].Handle != before.Volumes["data-web-1"].Handle || moved.Volumes["logs-web-1"].Handle == before.Volumes["logs-web-1"].Handle {

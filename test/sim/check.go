@@ -23,6 +23,7 @@ func (w *world) check() {
 	w.budgetKept()
 	w.dataKept()
 	w.rightVolumes()
+	w.heeded()
 }
 
 func sides() []plans.Side { return []plans.Side{plans.Source, plans.Destination} }

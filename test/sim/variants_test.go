@@ -12,6 +12,7 @@ func shapes() map[string]scene {
 	for _, mode := range modes() {
 		out[string(mode)] = threeOrdinals(mode)
 		out[string(mode)+", in waves"] = inWaves(mode)
+		out[string(mode)+", with gates"] = withGates(threeOrdinals(mode))
 	}
 	return out
 }

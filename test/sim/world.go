@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,7 @@ type scene struct {
 	Evictions  int  // how many pods somebody drains during the run
 	Seed       uint64
 	Dependents bool // the pod template names a ConfigMap, a Secret and a Service
+	Gates      []plans.Gate
 }
 
 func threeOrdinals(mode plans.Mode) scene {
@@ -75,6 +77,7 @@ type world struct {
 	evictions int
 	// The disks behind the volumes: which ordinal's data each holds.
 	disks     map[string]disk
+	app       application
 	start     map[string]any
 	journal   plans.Journal // as last written
 	fenced    int64         // the highest epoch whose TakeOver is finished
@@ -109,6 +112,7 @@ type disk struct {
 func newWorld(sc scene) *world {
 	w := &world{
 		scene: sc, rng: rand.New(rand.NewPCG(0, 7)), disks: map[string]disk{},
+		app:  application{asked: map[string]int{}, yes: map[string]int{}, clock: time.Unix(0, 0)},
 		seen: map[types.UID]*appsv1.StatefulSet{}, aged: map[types.UID]bool{}, granted: map[types.UID]bool{},
 	}
 	first := newStore("one")
@@ -154,6 +158,7 @@ func (w *world) fork(seed uint64) *world {
 	out := *w
 	out.scene.Seed, out.rng = seed, rand.New(rand.NewPCG(seed, 7))
 	out.seen, out.aged, out.granted, out.disks = maps.Clone(w.seen), maps.Clone(w.aged), maps.Clone(w.granted), maps.Clone(w.disks)
+	out.app.asked, out.app.yes = maps.Clone(w.app.asked), maps.Clone(w.app.yes)
 	out.stores, out.on = nil, map[plans.Side]*store{}
 	for _, s := range w.stores {
 		next := *s
@@ -255,7 +260,7 @@ func (w *world) ref(side plans.Side) plans.Ref {
 }
 
 func (w *world) storePlan() {
-	in := plans.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.scene.D, Window: w.scene.Window}
+	in := plans.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.scene.D, Window: w.scene.Window, Gates: w.scene.Gates}
 	in.Set, _ = get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName)
 	in.SourceBudget, _ = get[*policyv1.PodDisruptionBudget](w.on[plans.Source], blue, "web-budget")
 	if w.scene.Existing {
@@ -282,6 +287,9 @@ func (w *world) tick() bool {
 	for _, s := range w.stores {
 		for _, act := range []func(*store) bool{w.setController, w.scheduler, w.kubelet, w.attacher, w.binder, w.provisioner, w.protection, w.collector, w.budgetController, w.evictor} {
 			actors = append(actors, actor{act, s})
+		}
+		if len(w.scene.Gates) > 0 {
+			actors = append(actors, actor{w.jobController, s})
 		}
 	}
 	for _, i := range w.rng.Perm(len(actors)) {

@@ -1,0 +1,183 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Label on a Job is the name of its gate.
+const Label = "stsmigrate.dev/gate"
+
+// grace is how much longer than its own deadline a Job may take to be given up by
+// its controller.
+const grace = time.Minute
+
+// Jobs lists the Jobs of this plan on a side, read live.
+func Jobs(ctx context.Context, p *plans.Plan, c client.Client, side plans.Side) ([]batchv1.Job, error) {
+	if !p.Asks(plans.Gate.IsJob) {
+		return nil, nil
+	}
+	var list batchv1.JobList
+	if err := c.List(ctx, &list, client.InNamespace(p.On(side).Namespace), client.HasLabels{Label}); err != nil {
+		return nil, fmt.Errorf("listing the Jobs of %s: %w", p.On(side), err)
+	}
+	return slices.DeleteFunc(list.Items, func(j batchv1.Job) bool { return !(plans.Stamp{Plan: p.ID}).Mine(&j) }), nil
+}
+
+// Clear is the look that takes every Job of the plan away (S15). It is part of Thaw.
+func (k *Keeper) Clear(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	k.recall(m)
+	return k.sweep(ctx, m, nil)
+}
+
+// sweep notes the turns whose Jobs are complete, and deletes the Jobs of the plan that
+// no turn needs any more: those, and what a walk that was turned round has left.
+func (k *Keeper) sweep(ctx context.Context, m plans.Moment, turns []turn) (plans.Sight, error) {
+	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+		jobs, err := Jobs(ctx, k.plan, k.on[side], side)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		for _, j := range jobs {
+			i := slices.IndexFunc(turns, func(t turn) bool {
+				return t.IsJob() && side == m.GateSide() && j.Name == k.plan.JobName(t.Gate, m.Step, t.ordinal)
+			})
+			if i >= 0 && is(&j, batchv1.JobComplete) != nil {
+				k.pass(turns[i].id())
+			}
+			if i >= 0 && !k.has(turns[i]) {
+				continue
+			}
+			job, err := k.read(ctx, side, j.Name) // the one that the deletion is conditional on, and that a wait is for
+			if err != nil {
+				return plans.Sight{}, err
+			}
+			if job != nil {
+				return k.remove(m, side, job, "which is not needed any more"), nil
+			}
+		}
+	}
+	return plans.Done(), nil
+}
+
+func (k *Keeper) read(ctx context.Context, side plans.Side, name string) (*batchv1.Job, error) {
+	var job batchv1.Job
+	key := client.ObjectKey{Namespace: k.plan.On(side).Namespace, Name: name}
+	err := k.on[side].Get(ctx, key, &job)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Job %s on the %s: %w", key, side, err)
+	}
+	return &job, nil
+}
+
+// remove deletes a Job and its pods. What it says of its gate is journaled BEFORE.
+func (k *Keeper) remove(m plans.Moment, side plans.Side, job *batchv1.Job, why string) plans.Sight {
+	where := k.plan.On(side)
+	if barred := m.Stamp.Barred(job); barred != "" {
+		return plans.Stop(fmt.Sprintf("Job %s of %s %s", job.Name, where, barred))
+	}
+	if job.DeletionTimestamp != nil {
+		return plans.Wait(fmt.Sprintf("Job %s of %s is being deleted", job.Name, where))
+	}
+	foreground := metav1.DeletePropagationForeground
+	opts := &client.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion},
+		PropagationPolicy: &foreground, // its pods first; the default for Jobs would leave them
+	}
+	return plans.Write(fmt.Sprintf("%s: delete Job %s, %s", side, job.Name, why), k.undo(),
+		func(ctx context.Context) error { return k.on[side].Delete(ctx, job, opts) })
+}
+
+// job brings one Job to its end. It is made suspended and let go with a conditional
+// write: a process that has been replaced may still make it, but not start it (S9).
+func (k *Keeper) job(ctx context.Context, m plans.Moment, t turn) (plans.Sight, error) {
+	side := m.GateSide()
+	name, where := k.plan.JobName(t.Gate, m.Step, t.ordinal), k.plan.On(side)
+	job, err := k.read(ctx, side, name)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	a := k.turnOf(t)
+	switch {
+	case job == nil:
+		a.ran = true
+		return plans.Write(fmt.Sprintf("%s: create Job %s for gate %s of %s", side, name, t.Name, k.plan.Pod(t.ordinal)), k.undo(),
+			func(ctx context.Context) error { return k.on[side].Create(ctx, k.build(m, t)) }), nil
+	case !m.Stamp.Mine(job):
+		return plans.Stop(fmt.Sprintf("Job %s of %s is not of this plan; delete it", name, where)), nil
+	case m.Stamp.Barred(job) != "":
+		return plans.Stop(fmt.Sprintf("Job %s of %s %s", name, where, m.Stamp.Barred(job))), nil
+	case is(job, batchv1.JobComplete) != nil:
+		k.pass(t.id())
+		return k.Look(ctx, m) // which deletes it
+	case is(job, batchv1.JobFailed) != nil && !a.ran:
+		return k.remove(m, side, job, "which failed earlier, to try again"), nil
+	case is(job, batchv1.JobFailed) != nil:
+		c := is(job, batchv1.JobFailed)
+		return k.held(t, fmt.Sprintf("Job %s of %s failed (%s: %s)", name, where, c.Reason, shorten(c.Message)), fmt.Sprintf("`kubectl logs -n %s job/%s` may tell why", where.Namespace, name)), nil
+	case job.DeletionTimestamp != nil:
+		return plans.Wait(fmt.Sprintf("Job %s of %s is being deleted", name, where)), nil
+	}
+	a.ran = true
+	if job.Spec.Suspend != nil && *job.Spec.Suspend {
+		next := job.DeepCopy()
+		next.Spec.Suspend = new(bool)
+		m.Stamp.Put(next)
+		return plans.Write(fmt.Sprintf("%s: start Job %s", side, name), plans.Undo{},
+			func(ctx context.Context) error { return k.on[side].Update(ctx, next) }), nil
+	}
+	left := a.since.Add(t.Timeout.Duration + grace).Sub(k.Prober.Now())
+	state := fmt.Sprintf("Job %s of %s has %d active and %d failed pod(s)", name, where, job.Status.Active, job.Status.Failed)
+	if left <= 0 {
+		return k.held(t, state, fmt.Sprintf("waited %s", t.Timeout.Duration+grace)), nil
+	}
+	s := plans.Wait(fmt.Sprintf("gate %s of %s: %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), state, t.Timeout.Duration))
+	s.Again = left
+	return s, nil
+}
+
+// build is the Job of a turn. The variables come first in the environment, so that
+// Kubernetes itself fills them in, in commands and in the variables after them.
+func (k *Keeper) build(m plans.Moment, t turn) *batchv1.Job {
+	side := m.GateSide()
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: k.plan.On(side).Namespace, Name: k.plan.JobName(t.Gate, m.Step, t.ordinal), Labels: map[string]string{Label: t.Name},
+		},
+		Spec: *t.Job.DeepCopy(),
+	}
+	suspended, deadline := true, int64(math.Ceil(t.Timeout.Seconds()))
+	job.Spec.Suspend, job.Spec.ActiveDeadlineSeconds = &suspended, &deadline
+	vars := k.plan.GateVars(m.Step, t.ordinal)
+	for _, containers := range [][]corev1.Container{job.Spec.Template.Spec.InitContainers, job.Spec.Template.Spec.Containers} {
+		for i := range containers {
+			containers[i].Env = append(slices.Clone(vars), containers[i].Env...)
+		}
+	}
+	m.Stamp.Put(job)
+	return job
+}
+
+// is gives the condition of a Job if it is true, or nil.
+func is(job *batchv1.Job, t batchv1.JobConditionType) *batchv1.JobCondition {
+	for i, c := range job.Status.Conditions {
+		if c.Type == t && c.Status == corev1.ConditionTrue {
+			return &job.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,379 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Keeper asks the gates of one plan, one after the other: for the highest ordinal
+// of a wave first, in the order of the file. What it knows of a step lasts as long as
+// the process is at that step.
+type Keeper struct {
+	// Prober asks pods. Without one nothing is asked.
+	Prober Prober
+	// Stop, when closed, ends the question that is under way.
+	Stop <-chan struct{}
+
+	plan *plans.Plan
+	on   map[plans.Side]client.Client
+	seq  int
+	// passed are the turns of this step that have passed, in order.
+	passed []string
+	asked  map[string]*asking
+}
+
+// asking is what is known of one turn.
+type asking struct {
+	since time.Time // when it was first due
+	next  time.Time // when it may be asked again
+	times int
+	seen  string // what the last answer was
+	ran   bool   // its Job was seen unfinished by this process
+}
+
+// turn is one gate for one ordinal.
+type turn struct {
+	plans.Gate
+	step    plans.Step
+	ordinal int32
+}
+
+func (t turn) id() string { return fmt.Sprintf("%s/%d", t.Name, t.ordinal) }
+
+// New returns the Keeper of a plan. Its clients read live.
+func New(p *plans.Plan, on map[plans.Side]client.Client) *Keeper {
+	return &Keeper{plan: p, on: on}
+}
+
+// Look is the look of Quiesce and Verify. It is After when every gate of the step
+// has passed for every ordinal of the wave and no Job is left, and Foreign when one
+// has not passed in time.
+func (k *Keeper) Look(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	k.recall(m)
+	turns, err := k.turns(ctx, m)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if s, err := k.sweep(ctx, m, turns); err != nil || s.Standing != plans.After {
+		return s, err
+	}
+	i := slices.IndexFunc(turns, func(t turn) bool { return !k.has(t) })
+	switch {
+	case i < 0:
+		return plans.Sight{Standing: plans.After, Reason: k.story(m, len(turns))}, nil
+	case k.Prober == nil:
+		return plans.Wait(fmt.Sprintf("%s: not all gates (%s) have passed yet", k.plan.Pods(m.Ordinals), turns[i].When)), nil
+	case turns[i].IsJob():
+		return k.job(ctx, m, turns[i])
+	}
+	return k.ask(ctx, turns[i])
+}
+
+// recall forgets what is known of another step. The journal knows the gates of this
+// one whose Jobs may be gone.
+func (k *Keeper) recall(m plans.Moment) {
+	if k.seq != m.Seq {
+		k.seq, k.passed, k.asked = m.Seq, nil, map[string]*asking{}
+	}
+	if m.Passed == nil {
+		return
+	}
+	for _, id := range m.Passed.Gates {
+		k.pass(id)
+	}
+}
+
+func (k *Keeper) pass(id string) {
+	if !slices.Contains(k.passed, id) {
+		k.passed = append(k.passed, id)
+	}
+}
+
+func (k *Keeper) has(t turn) bool { return slices.Contains(k.passed, t.id()) }
+
+// undo is what a deletion would destroy: what the Jobs of the step say, and with
+// it what is known of the gates before them.
+func (k *Keeper) undo() plans.Undo {
+	if len(k.passed) == 0 {
+		return plans.Undo{}
+	}
+	return plans.Undo{Passed: &plans.Passed{Seq: k.seq, Gates: slices.Clone(k.passed)}}
+}
+
+// story says how a step came to its end.
+func (k *Keeper) story(m plans.Moment, turns int) string {
+	switch {
+	case len(k.plan.GatesAt(m.Op)) == 0:
+		return ""
+	case m.SkipGates:
+		return "gates skipped, as a person asked"
+	case turns == 0:
+		return "gates skipped: nothing has left or arrived here"
+	}
+	return "gates passed: " + strings.Join(k.passed, ", ")
+}
+
+// turns are those of the step, in the order in which they are due.
+func (k *Keeper) turns(ctx context.Context, m plans.Moment) ([]turn, error) {
+	gates := k.plan.GatesAt(m.Op)
+	if m.SkipGates || len(gates) == 0 {
+		return nil, nil
+	}
+	var out []turn
+	for o := m.Ordinals.End() - 1; o >= m.Ordinals.Start; o-- {
+		idle, err := k.idle(ctx, m, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range gates {
+			if !idle {
+				out = append(out, turn{g, m.Step, o})
+			}
+		}
+	}
+	return out, nil
+}
+
+// idle says of an ordinal of a plan that was turned round that there is nothing to ask:
+// it never left the side that gets it back, or never served on the one that gives
+// it. An abort must not need the gate that it is the way out of.
+func (k *Keeper) idle(ctx context.Context, m plans.Moment, o int32) (bool, error) {
+	if !m.Turned {
+		return false, nil
+	}
+	if m.Op == plans.Verify {
+		return !m.InFlight(), nil
+	}
+	pod, err := k.pod(ctx, m.From, o)
+	return !available(pod), err
+}
+
+func (k *Keeper) pod(ctx context.Context, side plans.Side, o int32) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	key := client.ObjectKey{Namespace: k.plan.On(side).Namespace, Name: k.plan.Pod(o)}
+	err := k.on[side].Get(ctx, key, &pod)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading pod %s on the %s: %w", key, side, err)
+	}
+	return &pod, nil
+}
+
+func available(pod *corev1.Pod) bool {
+	return pod != nil && pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// turnOf gives what is known of a turn. Its clock starts when it is first due.
+func (k *Keeper) turnOf(t turn) *asking {
+	a := k.asked[t.id()]
+	if a == nil {
+		a = &asking{since: k.Prober.Now()}
+		k.asked[t.id()] = a
+	}
+	return a
+}
+
+// ask asks a pod: at once, and again after each interval, until the time is up.
+func (k *Keeper) ask(ctx context.Context, t turn) (plans.Sight, error) {
+	q, where, missing, err := k.question(ctx, t)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	a, now := k.turnOf(t), k.Prober.Now()
+	left := a.since.Add(t.Timeout.Duration).Sub(now)
+	switch {
+	case missing != "": // looked for again with every look, and when the pod changes
+		a.seen = missing
+		if left > 0 {
+			return k.wait(t, a, min(left, t.Interval.Duration)), nil
+		}
+		return k.late(t, a, where), nil
+	case a.times > 0 && left <= 0:
+		return k.late(t, a, where), nil
+	case now.Before(a.next):
+		return k.wait(t, a, min(a.next.Sub(now), left)), nil
+	}
+	what := ""
+	if a.times == 0 {
+		what = fmt.Sprintf("gate %s of %s: %s%s", t.Name, k.plan.Pod(t.ordinal), t.Kind(), where)
+	}
+	return plans.Write(what, plans.Undo{}, func(ctx context.Context) error { return k.put(ctx, t, q, max(left, time.Second)) }), nil
+}
+
+// patience is how long one request may take. A command may take as long as its gate
+// may.
+const patience = 10 * time.Second
+
+// put asks once and remembers the answer. A question that was broken off, because
+// the process shall end, has no answer and does not count.
+func (k *Keeper) put(ctx context.Context, t turn, q Question, limit time.Duration) error {
+	if q.Get != nil {
+		limit = min(limit, patience)
+	}
+	outer, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-k.Stop:
+			stop()
+		case <-outer.Done():
+		}
+	}()
+	inner, cancel := context.WithTimeout(outer, limit)
+	defer cancel()
+	answer, err := k.Prober.Ask(inner, q)
+	if outer.Err() != nil {
+		return ctx.Err()
+	}
+	if inner.Err() != nil {
+		err = fmt.Errorf("no answer in %s", limit.Round(time.Second))
+	}
+	a := k.turnOf(t)
+	a.times++
+	a.next = k.Prober.Now().Add(t.Interval.Duration)
+	if a.seen = t.judge(answer, err); a.seen == "" {
+		k.pass(t.id())
+	}
+	return nil
+}
+
+// judge says what is wrong with an answer, or "".
+func (t turn) judge(a Answer, err error) string {
+	what, good := "exit code", a.Code == 0
+	if t.HTTPGet != nil {
+		what, good = "HTTP status", a.Code >= 200 && a.Code < 400
+	}
+	switch {
+	case err != nil && a.Complaint != "":
+		return fmt.Sprintf("%v: %s", err, a.Complaint)
+	case err != nil:
+		return err.Error()
+	case !good && a.Complaint != "":
+		return fmt.Sprintf("%s %d: %s", what, a.Code, a.Complaint)
+	case !good:
+		return fmt.Sprintf("%s %d", what, a.Code)
+	case !strings.Contains(a.Body, t.Expect):
+		return fmt.Sprintf("%s %d, and %d bytes without what is expected in them", what, a.Code, len(a.Body))
+	}
+	return ""
+}
+
+// wanted is what a good answer would be.
+func (t turn) wanted() string {
+	out := "exit code 0"
+	switch {
+	case t.IsJob():
+		return "it to be complete"
+	case t.HTTPGet != nil:
+		out = "HTTP status 200 to 399"
+	}
+	if t.Expect != "" {
+		out += fmt.Sprintf(" and %q", t.Expect)
+	}
+	return out
+}
+
+func (k *Keeper) wait(t turn, a *asking, again time.Duration) plans.Sight {
+	s := plans.Wait(fmt.Sprintf("gate %s of %s: %s; expected %s; asked every %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), a.seen, t.wanted(), t.Interval.Duration, t.Timeout.Duration))
+	s.Again = max(again, time.Millisecond)
+	return s
+}
+
+// late is the hold of a turn whose time is up.
+func (k *Keeper) late(t turn, a *asking, where string) plans.Sight {
+	return k.held(t, fmt.Sprintf("%s%s: %s", t.Kind(), where, a.seen), fmt.Sprintf("asked %d time(s) in %s", a.times, t.Timeout.Duration))
+}
+
+func (k *Keeper) held(t turn, saw, tried string) plans.Sight {
+	ways := "`abort` walks back, `resume --skip-gates` goes on without it"
+	if t.step.From == plans.Destination {
+		ways = "`abort --skip-gates` walks back without gates"
+	}
+	return plans.Stop(fmt.Sprintf("gate %s (%s) of %s: %s; expected %s (%s); `resume` tries again, %s", t.Name, t.When, k.plan.Pod(t.ordinal), saw, t.wanted(), tried, ways))
+}
+
+// question finds the pod that is asked and what it is asked. missing is the reason
+// why there is no such pod.
+func (k *Keeper) question(ctx context.Context, t turn) (q Question, where, missing string, err error) {
+	pod, side, missing, err := k.whom(ctx, t)
+	if err != nil || missing != "" {
+		return q, "", missing, err
+	}
+	vars := k.plan.GateVars(t.step, t.ordinal)
+	q = Question{Side: side, Namespace: pod.Namespace, Pod: pod.Name}
+	where = fmt.Sprintf(" in pod %s of %s", pod.Name, k.plan.On(side))
+	if t.HTTPGet == nil {
+		q.Container = container(pod, t.Exec.Container)
+		for _, arg := range t.Exec.Command {
+			q.Command = append(q.Command, plans.Expand(arg, vars))
+		}
+		return q, where, "", nil
+	}
+	q.Get = t.HTTPGet.DeepCopy()
+	q.Get.Path = plans.Expand(q.Get.Path, vars)
+	for i := range q.Get.HTTPHeaders {
+		q.Get.HTTPHeaders[i].Value = plans.Expand(q.Get.HTTPHeaders[i].Value, vars)
+	}
+	port, known := plans.Port(q.Get.Port, pod.Spec)
+	if !known {
+		return q, where, fmt.Sprintf("pod %s has no port named %q", pod.Name, q.Get.Port.StrVal), nil
+	}
+	q.Get.Port = intstr.FromInt32(port)
+	return q, where, "", nil
+}
+
+// container is the one a command runs in, chosen as kubectl exec does.
+func container(pod *corev1.Pod, asked string) string {
+	switch known := pod.Annotations["kubectl.kubernetes.io/default-container"]; {
+	case asked != "":
+		return asked
+	case known != "":
+		return known
+	}
+	return pod.Spec.Containers[0].Name
+}
+
+// whom finds the pod that is asked, and the side it is on.
+func (k *Keeper) whom(ctx context.Context, t turn) (*corev1.Pod, plans.Side, string, error) {
+	side := t.step.GateSide()
+	if t.Pod == nil {
+		pod, err := k.pod(ctx, side, t.ordinal)
+		if pod == nil && err == nil {
+			return nil, side, fmt.Sprintf("pod %s of %s does not exist", k.plan.Pod(t.ordinal), k.plan.On(side)), nil
+		}
+		return pod, side, "", err
+	}
+	candidates := plans.Slice{Start: t.Pod.IntVal, Replicas: 1}
+	if t.Pod.StrVal == plans.AnyOther {
+		candidates = k.plan.Ordinals()
+	}
+	for o := range candidates.All() {
+		if t.Pod.StrVal == plans.AnyOther && t.step.Ordinals.Has(o) {
+			continue
+		}
+		for _, on := range []plans.Side{side, side.Other()} {
+			pod, err := k.pod(ctx, on, o)
+			if err != nil {
+				return nil, on, "", err
+			}
+			if available(pod) {
+				return pod, on, "", nil
+			}
+		}
+	}
+	return nil, side, "no pod that could be asked is available on either side", nil
+}

@@ -1,0 +1,266 @@
+package plans
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// asking is a Migration with these gates.
+func asking(gates string) []byte {
+	return fmt.Appendf(nil, "apiVersion: %s\nkind: Migration\nspec:\n  source: {name: web}\n  gates:\n%s", APIVersion, gates)
+}
+
+func TestGatesAreReadStrictly(t *testing.T) {
+	const good = "  - {name: drain, when: BeforeShrink, exec: {command: [drain]}, timeout: 2m, interval: 10s}\n"
+	m, err := DecodeMigration(asking(good))
+	if err != nil || len(m.Spec.Gates) != 1 || m.Spec.Gates[0].Timeout.Duration != 2*time.Minute {
+		t.Fatalf("got %+v, %v", m, err)
+	}
+	job := func(field string) string {
+		return "  - {name: j, when: AfterGrow, job: {" + field + "template: {spec: {containers: [{name: j, image: j}]}}}}\n"
+	}
+	get := func(fields string) string {
+		return "  - {name: h, when: AfterGrow, httpGet: {" + fields + "}}\n"
+	}
+	for gates, want := range map[string]string{
+		strings.Replace(good, "timeout", "timeoutSeconds", 1): `unknown field "timeoutSeconds"`,
+		strings.Replace(good, "drain", "Drain!", 1):           `spec.gates[0].name is "Drain!": expected a DNS label of at most 40 characters`,
+		good + good: "gate drain is there twice",
+		strings.Replace(good, "BeforeShrink", "Before", 1):                             `when is "Before": expected BeforeShrink or AfterGrow`,
+		strings.Replace(good, "exec: {command: [drain]}, ", "", 1):                     "it has 0 of exec, httpGet and job: expected exactly one",
+		strings.Replace(good, "exec", "httpGet: {path: /, port: 1}, exec", 1):          "it has 2 of exec, httpGet and job",
+		strings.Replace(good, "[drain]", "[]", 1):                                      "exec.command is empty",
+		strings.Replace(good, "2m", "25h", 1):                                          "timeout is 25h0m0s: expected 1s to 24h0m0s",
+		strings.Replace(good, "2m", "-1s", 1):                                          "timeout is -1s",
+		strings.Replace(good, "10s", "10ms", 1):                                        "interval is 10ms: expected at least 1s",
+		strings.Replace(good, "10s", "1h", 1):                                          "interval is 1h0m0s: expected at least 1s, and at most the timeout",
+		strings.Replace(good, "exec", "pod: any, exec", 1):                             `pod is "any": expected AnyOther, or an ordinal`,
+		get("path: /, port: 80, host: example.org"):                                    "httpGet.host is set",
+		get("path: /, port: 80, protocol: x"):                                          "httpGet.protocol is set",
+		get("path: vars, port: 80"):                                                    `httpGet.path is "vars"`,
+		get("path: /, port: 99999"):                                                    `httpGet.port is "99999"`,
+		get("path: /, port: '***'"):                                                    `httpGet.port is "***"`,
+		get("path: /, port: 80, scheme: FTP"):                                          `httpGet.scheme is "FTP"`,
+		job("activeDeadlineSeconds: 3, "):                                              "job.activeDeadlineSeconds must be left out: the timeout of the gate is the Job's",
+		job("ttlSecondsAfterFinished: 3, "):                                            "job.ttlSecondsAfterFinished must be left out",
+		job("suspend: false, "):                                                        "job.suspend must be left out",
+		job("manualSelector: true, "):                                                  "job.selector must be left out",
+		job("templates: {}, "):                                                         `unknown field "templates"`,
+		strings.Replace(job(""), "image: j", "images: j", 1):                           `unknown field "images"`,
+		strings.Replace(job(""), "[{name: j, image: j}]", "[]", 1):                     "job.template.spec.containers is empty",
+		strings.Replace(job(""), "containers", "restartPolicy: Always, containers", 1): "restartPolicy is \"Always\": expected Never",
+		strings.Replace(job(""), "job:", "interval: 5s, job:", 1):                      "interval is for exec and httpGet",
+		strings.Replace(job(""), "job:", "pod: 1, job:", 1):                            "pod is for exec and httpGet",
+		strings.Replace(job(""), "job:", "expect: yes-, job:", 1):                      "expect is for exec and httpGet",
+		strings.Replace(good, "[drain]", "["+strings.Repeat("x", 70<<10)+"]", 1):       "expected at most 65536, since the plan is kept in a ConfigMap",
+	} {
+		if _, err := DecodeMigration(asking(gates)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: got %v, expected %q", gates, err, want)
+		}
+	}
+}
+
+func TestGatesThatTheSetCouldNeverAnswerAreRefused(t *testing.T) {
+	exec := func(container string) Gate { return Gate{Exec: &Exec{Command: []string{"x"}, Container: container}} }
+	get := func(port string) Gate {
+		return Gate{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromString(port)}}
+	}
+	with := func(g Gate, pod intstr.IntOrString) Gate { g.Pod = &pod; return g }
+	for _, c := range []struct {
+		gate Gate
+		n    int32
+		want string
+	}{
+		{exec("db"), 3, ""},
+		{exec("sidecar"), 3, ""},
+		{exec("other"), 3, `no container "other"`},
+		{get("http"), 3, ""},
+		{get("grpc"), 3, `no container of the set has a port named "grpc"`},
+		{with(exec(""), intstr.FromInt32(4)), 3, ""},
+		{with(exec(""), intstr.FromInt32(1)), 3, "pod is 1: expected an ordinal of the set, [2..4]"},
+		{with(exec(""), intstr.FromString(AnyOther)), 1, "the set has one pod only"},
+	} {
+		in := inputs()
+		in.Set = set(2, c.n)
+		in.Set.Spec.Template.Spec = corev1.PodSpec{
+			Containers:     []corev1.Container{{Name: "db", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}}},
+			InitContainers: []corev1.Container{{Name: "sidecar"}},
+		}
+		c.gate.Name, c.gate.When = "g", AfterGrow
+		in.Gates = []Gate{c.gate}
+		if _, err := Build(in); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: got %v, expected %q", c.gate, err, c.want)
+		}
+	}
+}
+
+// gated is a plan with a gate of each kind.
+func gated(t *testing.T) *Plan {
+	t.Helper()
+	in := inputs()
+	job := batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "j", Image: "j"}}}}}
+	in.Gates = []Gate{
+		{Name: "drain", When: BeforeShrink, Exec: &Exec{Command: []string{"drain"}}},
+		{Name: "vars", When: AfterGrow, HTTPGet: &corev1.HTTPGetAction{Path: "/vars", Port: intstr.FromInt32(80)}, Timeout: metav1.Duration{Duration: 2 * time.Second}},
+		{Name: "rejoin", When: AfterGrow, Job: &job},
+	}
+	p, err := Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job.Template.Spec.RestartPolicy != "" {
+		t.Error("what the plan was made from was changed")
+	}
+	return p
+}
+
+func TestAPlanSaysAllOfItsGates(t *testing.T) {
+	p := gated(t)
+	raw, err := Encode(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := DecodePlan(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p, again); diff != "" {
+		t.Error(diff)
+	}
+	want := "  gate         drain (BeforeShrink): exec drain in the pod of the ordinal, asked every 5s for up to 5m0s per ordinal\n" +
+		"  gate         vars (AfterGrow): httpGet /vars in the pod of the ordinal, asked every 2s for up to 2s per ordinal\n" +
+		"  gate         rejoin (AfterGrow): Job in the namespace of the ordinal, asked for up to 5m0s per ordinal\n"
+	if text := Render(p, NewJournal(p).Leg); !strings.Contains(text, want) {
+		t.Errorf("got\n%s\nexpected in it\n%s", text, want)
+	}
+	if g := p.Gates[2]; g.Job.Template.Spec.RestartPolicy != corev1.RestartPolicyNever || g.Interval.Duration != 0 {
+		t.Errorf("the Job is not as it has to be: %+v", g)
+	}
+	if _, err := DecodePlan([]byte(strings.Replace(string(raw), "- drain", "- rm", 1))); err == nil {
+		t.Error("a plan whose gate was edited is accepted")
+	}
+}
+
+func TestAPlanWithGatesHasTwoMoreSteps(t *testing.T) {
+	p := three()
+	p.Gates = []Gate{{Name: "drain", When: BeforeShrink}}
+	want := "4/Tighten 4/Quiesce 4/Shrink 4/Vacate 4/Release 4/Reserve 4/Claim 4/Grow 4/Verify 4/Relax"
+	if got := walk(p, Leg{Course: Return, First: 40, Lowest: 4, End: 5}); !strings.HasPrefix(got, want+" Retire") {
+		t.Errorf("got %s, expected %s first", got, want)
+	}
+	if got := walk(p, NewJournal(p).Leg); !strings.Contains(got, " "+want+" 3/Tighten 3/Quiesce") {
+		t.Errorf("got %s, expected %s in it", got, want)
+	}
+	for _, op := range []Op{Quiesce, Verify} {
+		if (Step{Op: op}).Boundary() {
+			t.Errorf("a pause would take effect before %s, inside a wave", op)
+		}
+	}
+}
+
+// An abort of a wave that was not let go of begins with that wave.
+func TestAnAbortAtAGateWalksItsWaveBack(t *testing.T) {
+	for _, id := range []string{"3/Quiesce", "3/Verify"} {
+		p := three()
+		p.Gates = []Gate{{Name: "drain", When: BeforeShrink}}
+		j := at(t, p, NewJournal(p), id)
+		j.SkipGates, j.Passed = j.Begun, &Passed{Seq: j.Begun}
+		j.Depart(p, Return)
+		if got := waves(p, j.Leg); got != "3 4" || j.SkipGates != 0 || j.Passed != nil {
+			t.Errorf("abort at %s walks back %q; skips up to %d, passed %v", id, got, j.SkipGates, j.Passed)
+		}
+	}
+}
+
+func TestVariablesAreExpandedAsInAContainer(t *testing.T) {
+	vars := three().GateVars(Step{Op: Verify, From: Source}, 4)
+	for in, want := range map[string]string{
+		"$(POD).$(NAMESPACE)":           "web-4.mall",
+		"$(ORDINAL) on the $(SIDE)":     "4 on the destination",
+		"$$(POD) costs 5$":              "$(POD) costs 5$",
+		"$(date) $POD ${POD} $(POD":     "$(date) $POD ${POD} $(POD",
+		"$(etcdctl --name $(POD) | wc)": "$(etcdctl --name web-4 | wc)",
+	} {
+		if got := Expand(in, vars); got != want {
+			t.Errorf("%q gives %q, expected %q", in, got, want)
+		}
+	}
+	if got := three().GateVars(Step{Op: Quiesce, From: Source}, 4)[2].Value; got != "shop" {
+		t.Errorf("before it leaves the namespace is %q, expected that of the source", got)
+	}
+}
+
+func TestJobsHaveNamesOfTheirOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for _, id := range []string{"a", "b"} {
+		p := three()
+		p.ID = id
+		for _, gate := range []string{"drain", strings.Repeat("x", maxGateName)} {
+			for _, from := range []Side{Source, Destination} {
+				for _, o := range []int32{3, 2147483647} {
+					name := p.JobName(Gate{Name: gate}, Step{From: from}, o)
+					if msgs := validation.IsDNS1123Label(name); msgs != nil || seen[name] {
+						t.Errorf("name %s: %v, or there already", name, msgs)
+					}
+					seen[name] = true
+				}
+			}
+		}
+	}
+}
+
+func TestSkippingIsForOneStepOrForTheWholeWayBack(t *testing.T) {
+	p := gated(t)
+	j := at(t, p, NewJournal(p), "3/Grow") // the hold may be known to the process alone
+	if err := j.Skip(p); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := p.Step(j.Leg, j.SkipGates); s.ID() != "3/Verify" || j.Skipped(p) != "not asked at web-3 Verify (--skip-gates)" {
+		t.Errorf("skips up to %s: %s", s.ID(), j.Skipped(p))
+	}
+	j.Depart(p, Return)
+	if j.Skipped(p) != "" {
+		t.Errorf("the way back begins with gates %s", j.Skipped(p))
+	}
+	if err := j.Skip(p); err != nil || j.Skipped(p) != "not asked on the way back (--skip-gates)" {
+		t.Errorf("got %s, %v", j.Skipped(p), err)
+	}
+	for want, j := range map[string]*Journal{
+		"no gate left": at(t, p, NewJournal(p), "2/Relax"),
+		"asks no gate": {Leg: Leg{Course: Clean}},
+	} {
+		if err := j.Skip(p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, expected %q", err, want)
+		}
+	}
+}
+
+// What stands on the page for people can be used as it stands there.
+func TestTheGatesInTheDocsAreGates(t *testing.T) {
+	page, err := os.ReadFile("../docs/gates.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	snippets := strings.Split(string(page), "```yaml\n")[1:]
+	if len(snippets) < 5 {
+		t.Fatalf("%d snippets, expected one for each application", len(snippets))
+	}
+	for _, s := range snippets {
+		text, _, _ := strings.Cut(s, "```")
+		_, list, found := strings.Cut(text, "gates:\n")
+		m, err := DecodeMigration(asking(list))
+		if err != nil || !found || len(m.Spec.Gates) == 0 {
+			t.Errorf("%v in\n%s", err, text)
+		}
+	}
+}

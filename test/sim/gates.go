@@ -1,0 +1,172 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// withGates is a scene with every kind of gate.
+func withGates(sc scene) scene {
+	job := &batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ask", Image: "ask"}}}}}
+	other := intstr.FromString(plans.AnyOther)
+	minute := metav1.Duration{Duration: time.Minute}
+	tell := func(what string) *plans.Exec { return &plans.Exec{Command: []string{what, "$(POD)", "$(SIDE)"}} }
+	sc.Gates = []plans.Gate{
+		{Name: "drain", When: plans.BeforeShrink, Exec: tell("drain"), Timeout: minute},
+		{Name: "backup", When: plans.BeforeShrink, Job: job, Timeout: minute},
+		{Name: "ranges", When: plans.AfterGrow, Exec: tell("ranges"), Pod: &other, Timeout: minute},
+		{Name: "health", When: plans.AfterGrow, HTTPGet: &corev1.HTTPGetAction{Path: "/health $(POD) $(SIDE)", Port: intstr.FromInt32(80)}, Expect: "good", Timeout: minute},
+		{Name: "rejoin", When: plans.AfterGrow, Job: job, Timeout: minute},
+	}
+	return sc
+}
+
+// application is what the gates ask about.
+type application struct {
+	// shy is how often it says no to a question before it says yes.
+	shy int
+	// deaf says no to every question that begins with it, and fails the Jobs of that
+	// gate; empty for none.
+	deaf  string
+	asked map[string]int // how often, by question
+	yes   map[string]int // to which it said yes
+	clock time.Time
+}
+
+func (a *application) refuses(what string) bool {
+	return a.deaf != "" && strings.HasPrefix(what, a.deaf)
+}
+
+// prober asks on behalf of one process. A question is as good as a write: it may be
+// the last thing that a process does.
+type prober struct{ r *runner }
+
+// Now implements gates.Prober. Time passes when somebody looks at the clock.
+func (p prober) Now() time.Time {
+	a := &p.r.w.app
+	a.clock = a.clock.Add(time.Second)
+	return a.clock
+}
+
+// Ask implements gates.Prober.
+func (p prober) Ask(_ context.Context, q gates.Question) (gates.Answer, error) {
+	r, w := p.r, p.r.w
+	if !r.alive() {
+		return gates.Answer{}, errDead
+	}
+	n := w.writes
+	w.writes++
+	r.now = key{"Question", q.Namespace, q.Pod}
+	var f fault
+	if r.at != nil {
+		f = r.at(n)
+	}
+	switch f {
+	case crashBefore:
+		r.dead = true
+		return gates.Answer{}, errDead
+	case crashAfter:
+		r.dead = true
+		_, _ = w.answer(q) // nobody is there to hear it
+		return gates.Answer{}, errDead
+	case lostAnswer:
+		_, _ = w.answer(q)
+		return gates.Answer{}, errDead
+	case refused409, refused500:
+		return gates.Answer{Code: 500}, nil
+	}
+	return w.answer(q)
+}
+
+func (w *world) answer(q gates.Question) (gates.Answer, error) {
+	what, good := strings.Join(q.Command, " "), gates.Answer{}
+	if q.Get != nil {
+		what, good = strings.TrimPrefix(q.Get.Path, "/"), gates.Answer{Code: 200, Body: "all is good"}
+	}
+	pod, ok := get[*corev1.Pod](w.on[q.Side], q.Namespace, q.Pod)
+	if !ok || pod.DeletionTimestamp != nil {
+		return gates.Answer{}, fmt.Errorf("pod %s not found", q.Pod)
+	}
+	w.app.asked[what]++
+	if w.app.refuses(what) || w.app.asked[what] <= w.app.shy {
+		return gates.Answer{Code: 1, Complaint: "not now"}, nil
+	}
+	w.consents(what)
+	return good, nil
+}
+
+// consents notes a yes. What is asked has to be so at that moment: nobody asks a
+// pod to hand over what it has let go of, or whether it has come before it has.
+func (w *world) consents(what string) {
+	w.app.yes[what]++
+	words := strings.Fields(what)
+	side, o := plans.Side(words[2]), ordinalOf(words[1])
+	if _, gate := w.gate(words[0]); gate.When == plans.BeforeShrink {
+		if !w.slice(side).Has(o) {
+			w.fail("gates", "%q is asked when ordinal %d has left the %s", what, o, side)
+		}
+	} else if !w.slice(side).Has(o) || w.pod(side, o) == nil {
+		w.fail("gates", "%q is asked when ordinal %d has not come to the %s", what, o, side)
+	}
+}
+
+func (w *world) gate(name string) (int, plans.Gate) {
+	i := slices.IndexFunc(w.plan.Gates, func(g plans.Gate) bool { return g.Name == name })
+	return i, w.plan.Gates[i]
+}
+
+// jobController runs Jobs to their end at once. It lives in its own cluster.
+func (w *world) jobController(s *store) bool {
+	for _, job := range shuffle(w, all[*batchv1.Job](s)) {
+		if job.Spec.Suspend != nil && *job.Spec.Suspend || len(job.Status.Conditions) > 0 {
+			continue
+		}
+		gate, env := job.Labels[gates.Label], job.Spec.Template.Spec.Containers[0].Env
+		what := fmt.Sprintf("%s %s %s", gate, env[0].Value, env[3].Value)
+		w.app.asked[what]++
+		next := clone(job)
+		c := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}
+		if w.app.refuses(what) {
+			c.Type, c.Reason, c.Message = batchv1.JobFailed, "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+		} else {
+			w.consents(what)
+			if w.app.yes[what] > 1 {
+				w.fail("gates", "Job %s runs again after it has passed", job.Name)
+			}
+		}
+		next.Status.Conditions = []batchv1.JobCondition{c}
+		s.put(next)
+		return true
+	}
+	return false
+}
+
+// heeded checks, whenever a side has lost or got an ordinal, that the application
+// had been asked. What is turned round needs no consent.
+func (w *world) heeded() {
+	if w.plan == nil || w.journal.Leg.Course != plans.Move || w.journal.SkipGates > 0 {
+		return
+	}
+	for o := w.plan.Start; o < w.plan.End(); o++ {
+		for _, g := range w.plan.Gates {
+			left := g.When == plans.BeforeShrink && !w.slice(plans.Source).Has(o)
+			// Every ordinal above one that has left has arrived.
+			came := g.When == plans.AfterGrow && o-w.plan.Window >= w.slice(plans.Source).End()
+			side := map[plans.When]plans.Side{plans.BeforeShrink: plans.Source, plans.AfterGrow: plans.Destination}[g.When]
+			if what := fmt.Sprintf("%s %s %s", g.Name, w.plan.Pod(o), side); (left || came) && w.app.yes[what] == 0 {
+				w.fail("gates", "ordinal %d went on without %q", o, what)
+			}
+		}
+	}
+}
