@@ -459,7 +459,7 @@ func budgetChecks() []check {
 	return grouped("Budget", []check{
 		{
 			name: "budget-alone", worst: Fail, run: budgetAlone,
-			about:  "the source's PodDisruptionBudget is about this set only",
+			about:  "the PodDisruptionBudgets of both sides are about this set only",
 			remedy: "narrow its selector",
 		},
 		{

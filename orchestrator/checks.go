@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -148,25 +149,40 @@ func (i inspection) standIn(ctx context.Context, d plans.Directory) ([]Finding, 
 	}}, err
 }
 
-// budgetAlone wants the source's budget to be about this set only: its numbers
+// budgetAlone wants the budget of each side to be about this set only: its numbers
 // are going to be those of the set's ordinals.
 func budgetAlone(ctx context.Context, i inspection) ([]Finding, error) {
-	b := i.now.SourceBudget
-	if b == nil {
-		return nil, nil
+	var out []Finding
+	for _, side := range sides() {
+		b, set := i.now.SourceBudget, i.now.Set
+		if side == plans.Destination {
+			b, set = i.now.DestinationBudget, i.now.Existing
+		}
+		if b == nil {
+			continue
+		}
+		f, err := i.alone(ctx, side, b, set)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f...)
 	}
+	return out, nil
+}
+
+func (i inspection) alone(ctx context.Context, side plans.Side, b *policyv1.PodDisruptionBudget, set *appsv1.StatefulSet) ([]Finding, error) {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil {
 		return nil, err
 	}
 	var pods corev1.PodList
-	if err := i.on[plans.Source].List(ctx, &pods, client.InNamespace(b.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := i.on[side].List(ctx, &pods, client.InNamespace(b.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, err
 	}
 	for _, p := range pods.Items {
-		if !metav1.IsControlledBy(&p, i.now.Set) {
+		if set == nil || !metav1.IsControlledBy(&p, set) {
 			return []Finding{{
-				Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + p.Name, Want: "only pods of " + i.now.Set.Name,
+				Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + p.Name, Want: "only pods of " + i.plan.On(side).Name,
 				Remedy: "narrow its selector, or give the other workload a budget of its own",
 			}}, nil
 		}

@@ -93,7 +93,7 @@ func (w world) freezeSet(m plans.Moment, side plans.Side, set *appsv1.StatefulSe
 	}
 	have := plans.SliceOf(set)
 	if have != slice && (side == plans.Source || have.Replicas != 0) {
-		return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s, expected %s; written by %s; make a new plan", w.plan.On(side), have, slice, writer(set, "spec", "replicas")))
+		return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s, expected %s; written by %s; make a new plan", w.plan.On(side), have, slice, plans.Writer(set, "spec", "replicas")))
 	}
 	if have == slice && m.Stamp.Mine(set) && retentionOf(set) == *retain() {
 		if set.Status.ObservedGeneration < set.Generation {
@@ -152,7 +152,7 @@ func (w world) retire(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		return orEmpty(stop), err
 	}
 	if slice := plans.SliceOf(set); slice.Replicas != 0 {
-		return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s, expected none; written by %s", w.plan.On(side), slice, writer(set, "spec", "replicas"))), nil
+		return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s, expected none; written by %s", w.plan.On(side), slice, plans.Writer(set, "spec", "replicas"))), nil
 	}
 	if why, err := w.unready(ctx, m); err != nil || why != "" {
 		return plans.Wait(why), err

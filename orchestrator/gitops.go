@@ -117,7 +117,7 @@ func (g guarded) tracked(id string) (mark, bool) {
 // applied gives the first of these managers that has written the object's spec.
 func (g guarded) applied(managers ...string) string {
 	for _, e := range g.object.GetManagedFields() {
-		if slices.Contains(managers, e.Manager) && e.FieldsV1 != nil && owns(e.FieldsV1.GetRawBytes(), []string{"spec"}) {
+		if slices.Contains(managers, e.Manager) && e.FieldsV1 != nil && plans.Owns(e.FieldsV1.GetRawBytes(), []string{"spec"}) {
 			return e.Manager
 		}
 	}

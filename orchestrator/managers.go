@@ -8,6 +8,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // recent is how long ago a write counts as a sign that its writer is at work.
@@ -75,7 +77,7 @@ func managers(entries []metav1.ManagedFieldsEntry, made metav1.Time, since func(
 		}
 		m := manager{name: e.Manager, at: e.Time, declares: e.Operation == metav1.ManagedFieldsOperationApply}
 		for _, field := range []string{"replicas", "ordinals", "persistentVolumeClaimRetentionPolicy"} {
-			if owns(e.FieldsV1.GetRawBytes(), []string{"spec", field}) {
+			if plans.Owns(e.FieldsV1.GetRawBytes(), []string{"spec", field}) {
 				m.fields = append(m.fields, "spec."+field)
 			}
 		}

@@ -236,7 +236,7 @@ func (w world) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice)
 	}
 	for o := range wave.All() {
 		if plans.SliceOf(set).Has(o) {
-			return fmt.Sprintf("StatefulSet %s has ordinal %d in its range again (%s, written by %s); take it out", w.plan.On(side), o, plans.SliceOf(set), writer(set, "spec", "replicas"))
+			return fmt.Sprintf("StatefulSet %s has ordinal %d in its range again (%s, written by %s); take it out", w.plan.On(side), o, plans.SliceOf(set), plans.Writer(set, "spec", "replicas"))
 		}
 	}
 	return ""
@@ -340,7 +340,7 @@ func (w world) strange(side plans.Side, set *appsv1.StatefulSet, wave plans.Slic
 		expected = with.String()
 	}
 	return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s (start %d), expected %s; replicas were last written by %s; stop that writer and set them back",
-		w.plan.On(side), have, have.Start, expected, writer(set, "spec", "replicas")))
+		w.plan.On(side), have, have.Start, expected, plans.Writer(set, "spec", "replicas")))
 }
 
 // pod reads the pod of an ordinal; nil means that there is none.

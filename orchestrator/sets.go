@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -120,44 +119,4 @@ func (w world) unsettled(side plans.Side, set *appsv1.StatefulSet) string {
 		return fmt.Sprintf("StatefulSet %s is in the middle of a rolling update (%s -> %s); let it finish", w.plan.On(side), set.Status.CurrentRevision, set.Status.UpdateRevision)
 	}
 	return ""
-}
-
-// writer names who last wrote a field, by the object's managedFields, so that a
-// person knows whom to ask. path is the field's path, such as spec, replicas.
-func writer(o client.Object, path ...string) string {
-	var last *metav1.ManagedFieldsEntry
-	for i, e := range o.GetManagedFields() {
-		if e.FieldsV1 == nil || !owns(e.FieldsV1.GetRawBytes(), path) {
-			continue
-		}
-		if last == nil || e.Time != nil && last.Time != nil && last.Time.Before(e.Time) {
-			last = &o.GetManagedFields()[i]
-		}
-	}
-	if last == nil {
-		return "somebody"
-	}
-	out := last.Manager + " (" + string(last.Operation)
-	if last.Subresource != "" {
-		out += " of " + last.Subresource
-	}
-	if last.Time != nil {
-		out += ", " + last.Time.UTC().Format("15:04:05 MST")
-	}
-	return out + ")"
-}
-
-func owns(raw []byte, path []string) bool {
-	var fields map[string]json.RawMessage
-	for _, p := range path {
-		if json.Unmarshal(raw, &fields) != nil {
-			return false
-		}
-		next, ok := fields["f:"+p]
-		if !ok {
-			return false
-		}
-		raw, fields = next, nil
-	}
-	return true
 }

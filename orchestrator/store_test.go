@@ -117,10 +117,10 @@ func TestTheWriterOfAFieldIsNamed(t *testing.T) {
 		{Manager: "helm", Operation: "Update", FieldsV1: fields(`{"f:spec":{"f:template":{}}}`)},
 		{Manager: "autoscaler", Operation: "Update", Subresource: "scale", FieldsV1: fields(`{"f:spec":{"f:replicas":{}}}`)},
 	}
-	if got := writer(set, "spec", "replicas"); got != "autoscaler (Update of scale)" {
+	if got := plans.Writer(set, "spec", "replicas"); got != "autoscaler (Update of scale)" {
 		t.Errorf("got %q", got)
 	}
-	if got := writer(&appsv1.StatefulSet{}, "spec", "replicas"); got != "somebody" {
+	if got := plans.Writer(&appsv1.StatefulSet{}, "spec", "replicas"); got != "somebody" {
 		t.Errorf("without managedFields: %q", got)
 	}
 }

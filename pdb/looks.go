@@ -206,7 +206,15 @@ func (k keeper) edited(side plans.Side, b *policyv1.PodDisruptionBudget) string 
 	if !ok || ours == Words(b.Spec) {
 		return ""
 	}
-	return fmt.Sprintf("PodDisruptionBudget %s of %s was changed by somebody else to %s; set it back to %s", b.Name, k.plan.On(side), Words(b.Spec), ours)
+	return fmt.Sprintf("PodDisruptionBudget %s of %s was changed to %s by %s; set it back to %s", b.Name, k.plan.On(side), Words(b.Spec), changer(b), ours)
+}
+
+// changer names who last wrote what a budget asks for.
+func changer(b *policyv1.PodDisruptionBudget) string {
+	if b.Spec.MaxUnavailable != nil {
+		return plans.Writer(b, "spec", "maxUnavailable")
+	}
+	return plans.Writer(b, "spec", "minAvailable")
 }
 
 func (k keeper) read(ctx context.Context, side plans.Side) (*policyv1.PodDisruptionBudget, error) {

@@ -249,23 +249,23 @@ func (s *scene) watchedInWaves(window int) *witness.Witness {
 // reach are the flags that a command about a stored plan needs.
 func (s *scene) reach() []string {
 	if s.mode == rebind {
-		return []string{"--kubeconfig", bed.East.Kubeconfig, "-n", s.destination.namespace}
+		return []string{"--kubeconfig", s.source.cluster.Kubeconfig, "-n", s.destination.namespace}
 	}
-	return []string{"--kubeconfig", bed.East.Kubeconfig, "--to-kubeconfig", bed.West.Kubeconfig, "--to-namespace", s.destination.namespace}
+	return []string{"--kubeconfig", s.source.cluster.Kubeconfig, "--to-kubeconfig", s.destination.cluster.Kubeconfig, "--to-namespace", s.destination.namespace}
 }
 
 func (s *scene) planArgs(more ...string) []string {
-	args := []string{"plan", "web", "--kubeconfig", bed.East.Kubeconfig, "-n", s.source.namespace, "--to-namespace", s.destination.namespace, "--out", s.planFile}
+	args := []string{"plan", "web", "--kubeconfig", s.source.cluster.Kubeconfig, "-n", s.source.namespace, "--to-namespace", s.destination.namespace, "--out", s.planFile}
 	if s.mode == reimport {
-		args = append(args, "--to-kubeconfig", bed.West.Kubeconfig)
+		args = append(args, "--to-kubeconfig", s.destination.cluster.Kubeconfig)
 	}
 	return append(args, more...)
 }
 
 func (s *scene) applyArgs(more ...string) []string {
-	args := []string{"apply", s.planFile, "--yes", "--kubeconfig", bed.East.Kubeconfig}
+	args := []string{"apply", s.planFile, "--yes", "--kubeconfig", s.source.cluster.Kubeconfig}
 	if s.mode == reimport {
-		args = append(args, "--to-kubeconfig", bed.West.Kubeconfig)
+		args = append(args, "--to-kubeconfig", s.destination.cluster.Kubeconfig)
 	}
 	return append(args, more...)
 }
