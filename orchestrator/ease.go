@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -20,19 +19,14 @@ func (e *Engine) Ease(ctx context.Context) error {
 		return err
 	}
 	j := e.journal
-	j.Done = max(j.Done, e.passed)
-	step, began, more := j.Next(e.plan)
-	switch {
-	case j.Epoch != e.epoch, !more, step.Op == plans.Shrink && began, step.Op == plans.Tighten && !began:
+	step, tight := e.tightened()
+	if !tight {
 		return nil
-	case step.Op != plans.Tighten && step.Op != plans.Quiesce && step.Op != plans.Shrink:
-		return nil
-	}
-	for step.Op != plans.Tighten {
-		step, _ = e.plan.Step(j.Leg, step.Seq-1)
 	}
 	j.Done, e.passed = step.Seq-1, 0
-	j.Loosened(time.Now())
+	if e.Now != nil {
+		j.Loosened(e.Now())
+	}
 	if err := e.save(ctx); err != nil {
 		return asAnswer(err)
 	}
@@ -51,6 +45,25 @@ func (e *Engine) Ease(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// tightened gives the Tighten of a wave that has begun and not left.
+func (e *Engine) tightened() (plans.Step, bool) {
+	j := e.journal
+	j.Done = max(j.Done, e.passed)
+	step, began, more := j.Next(e.plan)
+	switch {
+	case !more || j.Epoch != e.epoch:
+		return step, false
+	case step.Op == plans.Tighten:
+		return step, began
+	case step.Op == plans.Quiesce, step.Op == plans.Shrink && !began:
+		for step.Op != plans.Tighten {
+			step, _ = e.plan.Step(j.Leg, step.Seq-1)
+		}
+		return step, true
+	}
+	return step, false
 }
 
 // steady waits, before the budgets are tightened, until every other ordinal is available:

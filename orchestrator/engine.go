@@ -52,6 +52,8 @@ type Engine struct {
 	// StopNames, if any, ends the names.Keeper of this process and returns when
 	// its last write is answered. It is called before the names are taken away.
 	StopNames func()
+	// Now, if any, is the clock by which it is told how long the budgets were tight.
+	Now func() time.Time
 	// CheckWave, if any, is asked before each wave of a Move what has come up since the
 	// plan was made. What it finds holds the plan while nothing is in flight.
 	CheckWave func(context.Context, *plans.Journal, plans.Slice) ([]Finding, error)
@@ -141,24 +143,16 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	case (j.Paused || j.PauseDue(step)) && step.Boundary() && !began:
 		return e.pause(ctx, step)
 	}
-	if why, err := e.barred(ctx, step, began); err != nil {
-		return Progress{Step: step}, err
-	} else if why != "" {
-		return e.hold(ctx, step, why)
+	sight, err := e.barred(ctx, step, began)
+	if err == nil && sight.Standing == plans.After {
+		sight, err = e.look(ctx, e.moment(j, step, began))
 	}
-	sight, err := e.look(ctx, e.moment(j, step, began))
 	if err != nil {
 		return Progress{Step: step}, err
 	}
 	switch sight.Standing {
 	case plans.After:
-		if sight.Undo.Flight != nil {
-			j.Flight = sight.Undo.Flight // a later reader may want to know; nothing rests on it
-		}
-		if step.Op == plans.Relax {
-			j.Loosened(time.Now())
-		}
-		e.passed = step.Seq
+		e.pass(step, sight)
 		return Progress{Kind: Advanced, Step: step, Reason: sight.Reason}, nil
 	case plans.During:
 		return Progress{Kind: Waiting, Step: step, Reason: sight.Reason, Again: sight.Again}, nil
@@ -175,23 +169,36 @@ func (e *Engine) look(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	return e.looks[m.Op](ctx, m)
 }
 
-// barred gives the reason why a wave must not begin.
-func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (string, error) {
+// pass notes that a step is finished, and what is worth telling of it: nothing rests on
+// that.
+func (e *Engine) pass(step plans.Step, sight plans.Sight) {
+	if sight.Undo.Flight != nil {
+		e.journal.Flight = sight.Undo.Flight
+	}
+	if step.Op == plans.Relax && e.Now != nil {
+		e.journal.Loosened(e.Now())
+	}
+	e.passed = step.Seq
+}
+
+// barred stops a wave that must not begin.
+func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans.Sight, error) {
 	if step.Op != plans.Tighten || began || e.CheckWave == nil || e.checked == step.Seq {
-		return "", nil
+		return plans.Done(), nil
 	}
 	found, err := e.CheckWave(ctx, e.journal, step.Ordinals)
 	if err != nil {
-		return "", err
+		return plans.Sight{}, err
 	}
 	if len(found) == 0 {
 		e.checked = step.Seq
+		return plans.Done(), nil
 	}
 	var why []string
 	for _, f := range found {
 		why = append(why, f.String())
 	}
-	return strings.Join(why, "; "), nil
+	return plans.Stop(strings.Join(why, "; ")), nil
 }
 
 // recall reads the journal unless it is known.
@@ -238,8 +245,8 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, sight p
 		}
 	} else {
 		e.journal.Begin(e.plan, step, sight.Undo)
-		if step.Op == plans.Tighten || step.Op == plans.Shrink {
-			e.journal.Tightened(time.Now())
+		if e.Now != nil && (step.Op == plans.Tighten || step.Op == plans.Shrink) {
+			e.journal.Tightened(e.Now())
 		}
 		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, asAnswer(err)

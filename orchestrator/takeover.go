@@ -91,7 +91,7 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, erro
 	// Once everything is where it stays, the last flight is over: a stamp would be
 	// a mark that nobody takes off again (S15).
 	next, more := p.Step(j.Leg, j.Done+1)
-	closing := !more || next.Op == plans.Retire || next.Op == plans.Settle || next.Op == plans.Unshare || next.Op == plans.Thaw
+	closing := !more || next.Op.Closes()
 	var out []exposed
 	for _, side := range []plans.Side{plans.Source, plans.Destination} {
 		ref := p.On(side)
@@ -103,20 +103,16 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, erro
 			out = append(out, e.inFlight(j.Flight, side)...)
 		}
 	}
-	for _, s := range p.Shared {
-		if more && next.Op != plans.Thaw { // Unshare takes the stamp off again
+	if more && next.Op != plans.Thaw { // Unshare takes the stamp off again
+		for _, s := range p.Shared {
 			out = append(out, exposed{plans.Source, &corev1.PersistentVolume{ObjectMeta: named("", s.Volume)}, holds(s.Handle)})
 		}
 	}
-	for _, side := range []plans.Side{plans.Source, plans.Destination} {
-		jobs, err := gates.Jobs(ctx, p, e.on[side], side)
-		if err != nil {
-			return nil, err
-		}
-		for _, j := range jobs {
-			out = append(out, exposed{side, &batchv1.Job{ObjectMeta: named(j.Namespace, j.Name)}, func(client.Object) bool { return false }})
-		}
+	jobs, err := e.jobs(ctx)
+	if err != nil {
+		return nil, err
 	}
+	out = append(out, jobs...)
 	for _, o := range j.Touched {
 		vols, _, err := storage.Volumes(ctx, p, e.on, plans.Source, o)
 		if err != nil {
@@ -124,6 +120,21 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, erro
 		}
 		for _, v := range vols {
 			out = append(out, exposed{plans.Source, &corev1.PersistentVolume{ObjectMeta: named("", v.Name)}, holds(v.Handle)})
+		}
+	}
+	return out, nil
+}
+
+// jobs lists the Jobs of gates.
+func (e *Engine) jobs(ctx context.Context) ([]exposed, error) {
+	var out []exposed
+	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+		all, err := gates.Jobs(ctx, e.plan, e.on[side], side)
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range all {
+			out = append(out, exposed{side, &batchv1.Job{ObjectMeta: named(j.Namespace, j.Name)}, func(client.Object) bool { return false }})
 		}
 	}
 	return out, nil

@@ -199,6 +199,10 @@ func (s Step) Boundary() bool {
 	return false
 }
 
+// Closes says whether the word comes after the last wave, when everything is where it
+// stays.
+func (o Op) Closes() bool { return o == Retire || o == Settle || o == Unshare || o == Thaw }
+
 // Batch is how many steps of the same word one journal entry may announce. Hold
 // and Settle keep their old values on the very object they write, in the same
 // write, so the journal need only say that they may have begun.

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
+//nolint:gochecknoglobals // a flag of the test
 var update = flag.Bool("update", false, "write what the looks make into the pages of docs/storage")
 
 // TestPagesShowWhatTheLooksMake carries the move of each page of docs/storage out, from
@@ -205,9 +205,9 @@ func (p *page) bind() {
 // write sends an object, and then its status.
 func write(t *testing.T, c client.Client, spec, status client.Object) {
 	t.Helper()
-	must(t, c.Update(context.Background(), spec))
+	must(t, c.Update(t.Context(), spec))
 	status.SetResourceVersion(spec.GetResourceVersion())
-	must(t, c.Status().Update(context.Background(), status))
+	must(t, c.Status().Update(t.Context(), status))
 }
 
 func (p *page) clusters() map[string]client.Client {
@@ -222,8 +222,8 @@ func contents(t *testing.T, c client.Client) ([]corev1.PersistentVolume, []corev
 	t.Helper()
 	var volumes corev1.PersistentVolumeList
 	var claims corev1.PersistentVolumeClaimList
-	must(t, c.List(context.Background(), &volumes))
-	must(t, c.List(context.Background(), &claims))
+	must(t, c.List(t.Context(), &volumes))
+	must(t, c.List(t.Context(), &claims))
 	return volumes.Items, claims.Items
 }
 

@@ -151,6 +151,7 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 	defer cancel()
 	go lease.Keep(background)
 	engine := orchestrator.New(t.plan, t.store, t.on)
+	engine.Now = a.now
 	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]orchestrator.Finding, error) {
 		return orchestrator.CheckWave(ctx, t.plan, t.on, j, wave)
 	}

@@ -46,13 +46,21 @@ func (s *scene) edit(on *end, o client.Object, patch, back string) func() {
 	}
 }
 
-// unready makes one pod of the source unready, and gives back how to mend it.
-func (s *scene) unready(pod string) func() {
+// limping makes one pod of the source unready, and gives back how to mend it.
+func (s *scene) limping(pod string) func() {
 	s.t.Helper()
 	mark := func(value string) {
 		s.change(s.source, &corev1.Pod{}, pod, `{"metadata":{"labels":{"`+cluster.NeverReady+`":`+value+`}}}`)
 	}
 	mark(`"true"`)
+	return func() { mark("null") }
+}
+
+// unready makes one pod of the source unready, and gives back how to mend it. The control
+// plane is at rest after both.
+func (s *scene) unready(pod string) func() {
+	s.t.Helper()
+	mend := s.limping(pod)
 	s.eventually("the control plane has seen it", func(ctx context.Context) bool {
 		var set appsv1.StatefulSet
 		var b policyv1.PodDisruptionBudget
@@ -60,7 +68,7 @@ func (s *scene) unready(pod string) func() {
 			s.source.Get(ctx, s.source.key("web"), &b) == nil && b.Status.CurrentHealthy == s.replicas-1
 	})
 	return func() {
-		mark("null")
+		mend()
 		s.ready(s.source)
 	}
 }
