@@ -133,7 +133,10 @@ func get(ctx context.Context, config *rest.Config, api rest.Interface, q Questio
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	path, query, _ := strings.Cut(q.Get.Path, "?")
 	pod := fmt.Sprintf("%s:%s:%s", strings.ToLower(string(q.Get.Scheme)), q.Pod, q.Get.Port.String())
-	at := api.Get().Namespace(q.Namespace).Resource("pods").Name(pod).SubResource("proxy").Suffix(path).URL()
+	at := api.Get().Namespace(q.Namespace).Resource("pods").Name(pod).SubResource("proxy").URL()
+	// As it is written, with a slash at its end: without one the API server itself would
+	// answer for "/", with a redirect, and nobody would have asked the pod.
+	at.Path = strings.TrimSuffix(at.Path, "/") + "/" + strings.TrimPrefix(path, "/")
 	at.RawQuery = query
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {

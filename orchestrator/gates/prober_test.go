@@ -36,6 +36,8 @@ func TestARequestGoesThroughTheAPIServerAndNoFurther(t *testing.T) {
 	p := Through(map[plans.Side]*rest.Config{plans.Source: {Host: api.URL, BearerToken: "canary"}}, time.Now) //nolint:forbidigo // the clock that is handed in
 	for path, want := range map[string]Answer{
 		"/a/b?c=d&e=f": {Code: 200, Body: "all good"},
+		"/":            {Code: 200, Body: "all good"}, // without the slash the API server would answer itself
+		"/a/":          {Code: 200, Body: "all good"},
 		"/moved":       {Code: 302},
 		"/gone":        {Code: 503, Complaint: "error trying to reach service"},
 	} {

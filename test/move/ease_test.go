@@ -14,9 +14,9 @@ func TestBudgetsAreOpenWhileAGateHoldsThePlan(t *testing.T) {
 		t := s.t
 		before, there := s.state(s.source), s.names("destination")
 		w := s.watched()
-		gate := "  gates:\n  - {name: never, when: BeforeShrink, timeout: 2s, interval: 1s, httpGet: {path: /, port: 1}}\n"
+		gate := "  gates:\n  - {name: never, when: BeforeShrink, timeout: 2s, interval: 1s, expect: what nobody says, httpGet: {path: /, port: 1}}\n"
 		run(t, s.asked(gate)...).expect(t, done, "gate         never (BeforeShrink)")
-		run(t, s.applyArgs()...).expect(t, held, "web-4 Tighten", "minAvailable 5", "gate never (BeforeShrink) of web-4")
+		run(t, s.applyArgs()...).expect(t, held, "web-4 Tighten", "minAvailable 4", "gate never (BeforeShrink) of web-4")
 		s.eventually("the budgets are open", func(ctx context.Context) bool { return s.allowed(ctx) == 2 })
 		s.shows(held, "Held", "budgets: tight for at most")
 		run(t, s.args("resume")...).expect(t, held, "gate never (BeforeShrink) of web-4")

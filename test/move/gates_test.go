@@ -195,7 +195,7 @@ func TestAGateThatDoesNotPassHoldsThePlan(t *testing.T) {
 	// KWOK tells no exit code, but an error.
 	why := []string{"gate drain (BeforeShrink) of web-2: exec sh in pod web-2 of", ": quorum is lost; expected exit code 0", "asked ", "in 2s", "`resume` tries again", "resume --skip-gates"}
 	run(t, s.applyArgs()...).expect(t, held, why...)
-	s.shows(held, "Held", "web-2 Quiesce", why[0], why[1], "unavailable=0")
+	s.shows(held, "Held", "web-2 Tighten", why[0], why[1], "unavailable=0")
 	run(t, s.args("resume")...).expect(t, held, why[1])
 	if err := os.Remove(ill); err != nil {
 		t.Fatal(err)
