@@ -179,32 +179,33 @@ func TestMovesHandmadeVolumesWithoutAClass(t *testing.T) {
 
 // A claim that was expanded keeps its size, although the template asks for less.
 func TestAnExpandedVolumeKeepsItsSize(t *testing.T) {
-	inBothModes(t, cast{replicas: 2}, func(s *scene) {
-		t := s.t
-		bigger := resource.MustParse("3Gi")
-		for _, claim := range []string{"data-web-0", "data-web-1"} {
-			var c corev1.PersistentVolumeClaim
-			if err := s.source.Get(t.Context(), s.source.key(claim), &c); err != nil {
-				t.Fatal(err)
-			}
-			// What the driver's resizer writes when it is done.
-			s.change(s.source, &corev1.PersistentVolume{}, c.Spec.VolumeName, `{"spec":{"capacity":{"storage":"3Gi"}}}`)
-			if claim == "data-web-1" {
-				continue
-			}
-			c.Spec.Resources.Requests[corev1.ResourceStorage] = bigger
-			if err := s.source.Update(t.Context(), &c); err != nil {
-				t.Skipf("the bed's class does not allow expansion: %v", err)
-			}
+	inBothModes(t, cast{replicas: 2, classOf: "by-hand-", props: func(s *scene) {
+		grows := true
+		for _, on := range []*end{s.source, s.destination}[:map[mode]int{rebind: 1, reimport: 2}[s.mode]] {
+			s.furnished(on, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "by-hand-" + s.source.namespace}, Provisioner: cluster.Driver, AllowVolumeExpansion: &grows})
 		}
+		s.furnished(s.source, handmade(s.source, "data-web-0", nil), handmade(s.source, "data-web-1", nil))
+	}}, func(s *scene) {
+		t := s.t
+		var c corev1.PersistentVolumeClaim
+		if err := s.source.Get(t.Context(), s.source.key("data-web-0"), &c); err != nil {
+			t.Fatal(err)
+		}
+		bigger := resource.MustParse("3Gi")
+		c.Spec.Resources.Requests[corev1.ResourceStorage] = bigger
+		if err := s.source.Update(t.Context(), &c); err != nil {
+			t.Fatal(err)
+		}
+		run(t, s.planArgs()...).expect(t, blocked, "volumes-settled", "it asks for 3Gi and volume "+c.Spec.VolumeName+" has 2Gi")
+		// What the driver's resizer writes when it is done.
+		s.change(s.source, &corev1.PersistentVolume{}, c.Spec.VolumeName, `{"spec":{"capacity":{"storage":"3Gi"}}}`)
 		s.planned()
 		run(t, s.applyArgs()...).expect(t, done, "moved: 2 ordinals")
-		var c corev1.PersistentVolumeClaim
 		if err := s.destination.Get(t.Context(), s.destination.key("data-web-0"), &c); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.Spec.Resources.Requests[corev1.ResourceStorage]; got.Cmp(bigger) != 0 {
-			t.Errorf("the claim asks for %s, expected %s", got.String(), bigger.String())
+		if got := c.Spec.Resources.Requests[corev1.ResourceStorage]; got.Cmp(bigger) != 0 || c.Status.Phase != corev1.ClaimBound {
+			t.Errorf("the claim asks for %s and is %s, expected %s and Bound", got.String(), c.Status.Phase, bigger.String())
 		}
 	})
 }

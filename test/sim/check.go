@@ -140,6 +140,10 @@ func (w *world) dataKept() {
 		seen := map[string]bool{}
 		for _, pv := range all[*corev1.PersistentVolume](s) {
 			d := w.disks[diskOf(pv)]
+			if w.left(d.claim) || d.claim == media {
+				w.mediaHeld(pv)
+				continue
+			}
 			_, held := pv.Annotations[plans.PolicyAnnotation]
 			retained := pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 			o := ordinalOf(d.claim)
@@ -155,6 +159,21 @@ func (w *world) dataKept() {
 	}
 }
 
+// mediaHeld is S4 for a volume that two objects name: both are Retain meanwhile.
+func (w *world) mediaHeld(pv *corev1.PersistentVolume) {
+	twins := 0
+	for _, side := range sides() {
+		if _, ok := get[*corev1.PersistentVolume](w.on[side], "", map[plans.Side]string{plans.Source: media, plans.Destination: w.second()}[side]); ok {
+			twins++
+		}
+	}
+	if pv.Spec.NFS != nil && twins == 2 && pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+		w.fail("S4", "volume %s shares its disk with another object and has policy %s", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy)
+	}
+}
+
+func (w *world) second() string { return w.plan.SecondVolume(plans.SharedVolume{Volume: media}) }
+
 // rightVolumes is S5: a claim is bound to the disk with the data of its own
 // ordinal and template, in one place, and no such disk is free for the taking.
 func (w *world) rightVolumes() {
@@ -166,6 +185,9 @@ func (w *world) rightVolumes() {
 				continue
 			}
 			d := w.disks[diskOf(pv)]
+			if w.left(claim.Name) || claim.Name == media && d.claim == media {
+				continue // bound on both sides, for a time or for good
+			}
 			if d.claim == "" && w.foreign || slices.Contains(w.late, place{s.name, keyOf(claim)}) {
 				continue // for what somebody else has scaled up; or made late, for no pod
 			}

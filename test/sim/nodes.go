@@ -28,6 +28,11 @@ func volumesOf(s *store, pod *corev1.Pod) (pvs []*corev1.PersistentVolume, ok bo
 	return pvs, true
 }
 
+// attachable leaves out the volumes that any number of nodes mount at once.
+func attachable(pvs []*corev1.PersistentVolume) []*corev1.PersistentVolume {
+	return slices.DeleteFunc(slices.Clone(pvs), func(pv *corev1.PersistentVolume) bool { return pv.Spec.CSI == nil })
+}
+
 // scheduler gives a pod a node once its claims are bound.
 func (w *world) scheduler(s *store) bool {
 	for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
@@ -79,7 +84,7 @@ func (w *world) kubelet(s *store) bool {
 
 func (w *world) mounted(s *store, pod *corev1.Pod, node *corev1.Node) bool {
 	pvs, ok := volumesOf(s, pod)
-	for _, pv := range pvs {
+	for _, pv := range attachable(pvs) {
 		_, attached := get[*storagev1.VolumeAttachment](s, "", attachment(pv.Name, node.Name))
 		ok = ok && attached && slices.Contains(node.Status.VolumesInUse, inUse(pv))
 	}
@@ -102,7 +107,7 @@ func (w *world) attacher(s *store) bool {
 		if !ok || !bound {
 			continue
 		}
-		for _, pv := range pvs {
+		for _, pv := range attachable(pvs) {
 			wanted[attachment(pv.Name, node.Name)] = true
 			wanted[node.Name+string(inUse(pv))] = true
 			if pod.DeletionTimestamp == nil && w.attach(s, pv, node) {

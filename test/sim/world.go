@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,6 +39,8 @@ type scene struct {
 	Seed       uint64
 	Dependents bool // the pod template names a ConfigMap, a Secret and a Service
 	Gates      []plans.Gate
+	Left       []string // claim templates whose volumes do not move
+	Shared     bool     // the pod template names a claim that all ordinals mount
 }
 
 func threeOrdinals(mode plans.Mode) scene {
@@ -184,6 +187,9 @@ func (w *world) furnish() {
 		must(source.Create(ctx, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"key": []byte("canary")}}))
 		must(source.Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}))
 	}
+	if w.scene.Shared {
+		w.furnishMedia()
+	}
 	must(source.Create(ctx, w.set(blue, w.scene.Start, w.scene.Ordinals)))
 	if w.scene.Budget != nil {
 		must(source.Create(ctx, w.budget(blue)))
@@ -230,6 +236,11 @@ func (w *world) set(namespace string, start, replicas int32) *appsv1.StatefulSet
 			ObjectMeta: metav1.ObjectMeta{Name: t, Labels: app}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class},
 		})
 	}
+	if w.scene.Shared {
+		set.Spec.Template.Spec.Volumes = append(set.Spec.Template.Spec.Volumes, corev1.Volume{Name: media, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: media},
+		}})
+	}
 	if w.scene.Dependents {
 		ref := corev1.LocalObjectReference{Name: setName}
 		set.Spec.ServiceName = setName
@@ -247,7 +258,31 @@ func (w *world) label() {
 	}
 }
 
-func diskOf(pv *corev1.PersistentVolume) string { return pv.Spec.CSI.VolumeHandle }
+func diskOf(pv *corev1.PersistentVolume) string {
+	if pv.Spec.NFS != nil {
+		return pv.Spec.NFS.Path
+	}
+	return pv.Spec.CSI.VolumeHandle
+}
+
+// media is the claim, and its volume, that all ordinals of a scene mount.
+const media = "media"
+
+func (w *world) furnishMedia() {
+	class := ""
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: blue, Name: media}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class}}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: media}}
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	pv.Spec.NFS = &corev1.NFSVolumeSource{Server: "files", Path: "/media"}
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: blue, Name: media}
+	must(w.on[plans.Source].Create(context.TODO(), pv))
+	must(w.on[plans.Source].Create(context.TODO(), claim))
+}
+
+// left says whether a claim is of a template whose volumes do not move.
+func (w *world) left(claim string) bool {
+	return slices.ContainsFunc(w.scene.Left, func(t string) bool { return strings.HasPrefix(claim, t+"-") })
+}
 
 func (w *world) ref(side plans.Side) plans.Ref {
 	s := w.on[side]
@@ -260,7 +295,10 @@ func (w *world) ref(side plans.Side) plans.Ref {
 }
 
 func (w *world) storePlan() {
-	in := plans.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.scene.D, Window: w.scene.Window, Gates: w.scene.Gates}
+	in := plans.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.scene.D, Window: w.scene.Window, Gates: w.scene.Gates, Empty: w.scene.Left}
+	if w.scene.Shared {
+		in.Shared = []plans.SharedVolume{{Claim: media, Volume: media, Handle: "nfs^files:/media"}}
+	}
 	in.Set, _ = get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName)
 	in.SourceBudget, _ = get[*policyv1.PodDisruptionBudget](w.on[plans.Source], blue, "web-budget")
 	if w.scene.Existing {

@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// storages are the scenes in which not every volume goes from claim to claim.
+func storages() map[string]scene {
+	out := map[string]scene{}
+	for _, mode := range modes() {
+		left := withGates(threeOrdinals(mode))
+		left.Gates = left.Gates[3:4] // one after Grow, without which nothing may be left behind
+		left.Templates, left.Left = []string{"data", "log"}, []string{"log"}
+		out["volumes left behind, "+string(mode)] = left
+		shared := threeOrdinals(mode)
+		shared.Shared = true
+		out["a shared volume, "+string(mode)] = shared
+	}
+	return out
+}
+
+func TestADeathAtAnyWriteIsSurvivedWhateverVolumesDo(t *testing.T) {
+	t.Parallel()
+	for name, sc := range storages() {
+		for _, j := range journeys() {
+			t.Run(name+", "+j.name(), func(t *testing.T) {
+				t.Parallel()
+				everyWrite(t, newWorld(sc), j, false, []fault{crashAfter})
+			})
+		}
+	}
+}
+
+func TestASharedVolumeBelongsToOneSideAtTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		sc := threeOrdinals(mode)
+		sc.Shared = true
+		first := newWorld(sc)
+		back := first.fork(1)
+		walk(t, back, plans.Move, nil)
+		walk(t, back, plans.Return, nil)
+		cleanEnd(t, back, back.start)
+		w := first.fork(2)
+		walk(t, w, plans.Move, nil)
+		for _, side := range sides() {
+			if claim, ok := get[*corev1.PersistentVolumeClaim](w.on[side], w.namespace(side), media); !ok || claim.Status.Phase != corev1.ClaimBound {
+				t.Errorf("%s: the %s has not its claim", mode, side)
+			}
+		}
+		walk(t, w, plans.Clean, nil)
+		w.rest()
+		unbroken(t, w)
+		pv, ok := get[*corev1.PersistentVolume](w.on[plans.Destination], "", w.second())
+		if !ok || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || w.disks["/media"].destroyed {
+			t.Errorf("%s: the volume of the destination is %v, destroyed: %t", mode, pv, w.disks["/media"].destroyed)
+		}
+		if _, ok := get[*corev1.PersistentVolumeClaim](w.on[plans.Source], blue, media); ok {
+			t.Errorf("%s: the source still has its claim", mode)
+		}
+	}
+}
+
+func TestVolumesThatAreLeftBehindStayWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		sc := storages()["volumes left behind, "+string(mode)]
+		w := newWorld(sc)
+		walk(t, w, plans.Move, nil)
+		walk(t, w, plans.Return, nil)
+		w.rest()
+		unbroken(t, w)
+		for _, side := range sides() {
+			claim, ok := get[*corev1.PersistentVolumeClaim](w.on[side], w.namespace(side), "log-web-1")
+			if !ok || claim.Status.Phase != corev1.ClaimBound {
+				t.Errorf("%s: claim log-web-1 of the %s is gone, or not bound", mode, side)
+			}
+		}
+		if marks := w.marked(); len(marks) > 0 {
+			t.Errorf("%s: our marks are still on %q", mode, marks)
+		}
+	}
+}
