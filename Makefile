@@ -6,7 +6,7 @@ LINT     := $(CACHE)/golangci-lint-v2.15.0/golangci-lint
 FLAGS    := -trimpath -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit move demo bench clusters clusters-down e2e smoke kind kind-down lint format verify
+.PHONY: help build install test unit move large demo bench clusters clusters-down e2e smoke kind kind-down lint format verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ unit: ## Run the unit tests and the simulation (no clusters, with the race detec
 
 move: ## Run the tests on real control planes (builds them first, once)
 	go test -count=1 -timeout 30m ./test/cluster/... ./test/witness/... ./test/move/... ./test/demo/... ./test/bench/...
+
+large: ## Move a set of thirty, three at a time, to another cluster and back (two variants)
+	MOVE_LARGE=1 go test -count=1 -timeout 20m -run TestThirty -v ./test/move/...
 
 demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times
 	go run ./test/demo $(if $(KILL),-kill)

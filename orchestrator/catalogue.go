@@ -5,94 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
-	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/storage"
 )
-
-// Level says how a check came out.
-type Level string
-
-const (
-	// Pass means: nothing to object to.
-	Pass Level = "PASS"
-	// Warn means: worth knowing; the move goes on.
-	Warn Level = "WARN"
-	// Fail means: nothing is written before it is mended.
-	Fail Level = "FAIL"
-)
-
-// Finding is one thing that a check objects to: the object, what was seen, what was
-// expected and what to do. A remedy of several lines begins with a sentence; what
-// follows is there to be typed.
-type Finding struct {
-	Check string `json:"check"`
-	// Level is Fail unless the check says Warn.
-	Level  Level  `json:"level"`
-	Object string `json:"object"`
-	Saw    string `json:"saw"`
-	Want   string `json:"want"`
-	Remedy string `json:"remedy"`
-	// Ignored says that the person who made the plan accepts it; Level is Warn then.
-	Ignored bool `json:"ignored,omitempty"`
-}
-
-// String gives the finding in one line, without the lines of the remedy after its
-// first.
-func (f Finding) String() string {
-	remedy, _, _ := strings.Cut(f.Remedy, "\n")
-	return fmt.Sprintf("%s: %s: %s, expected %s; %s", f.Check, f.Object, f.Saw, f.Want, remedy)
-}
-
-// Result is how one check came out.
-type Result struct {
-	Group string `json:"group"`
-	Name  string `json:"name"`
-	// About is what the check wants, in words.
-	About string `json:"about"`
-	// Level is the worst of its findings.
-	Level    Level     `json:"level"`
-	Findings []Finding `json:"findings,omitempty"`
-}
-
-// Report is what all checks of a plan came to, in the order of the catalogue. Its JSON
-// form is stable within an API version.
-type Report struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Plan       string    `json:"plan"`
-	Source     plans.Ref `json:"source"`
-	// Destination is where the set is to go.
-	Destination plans.Ref `json:"destination"`
-	Checks      []Result  `json:"checks"`
-	// NotRun is how many checks were left out: without the right to look they would
-	// only stumble.
-	NotRun int `json:"notRun,omitempty"`
-}
-
-// Failed gives the findings that block, in the order of the report.
-func (r *Report) Failed() []Finding { return r.findings(Fail) }
-
-// Warned gives the findings that do not block, in the order of the report. Those that
-// are ignored are not among them.
-func (r *Report) Warned() []Finding { return r.findings(Warn) }
-
-func (r *Report) findings(l Level) []Finding {
-	var out []Finding
-	for _, c := range r.Checks {
-		for _, f := range c.Findings {
-			if f.Level == l && !f.Ignored {
-				out = append(out, f)
-			}
-		}
-	}
-	return out
-}
 
 // check is one entry of the catalogue. It never writes, except for requests that the
 // API server only tries out (dry run).
@@ -110,229 +23,6 @@ type check struct {
 	// since, and what the looks of the engine would find too late or not at all.
 	wave bool
 	run  func(context.Context, inspection) ([]Finding, error)
-}
-
-// inspection is what the checks look at.
-type inspection struct {
-	world
-	// now is what the plan would be made from today. Between two waves the sets are
-	// all there is of it.
-	now plans.Inputs
-	// ordinals are those that the checks of single ordinals are about.
-	ordinals plans.Slice
-	// midway says that the plan is under way.
-	midway bool
-	// taken says that a process of this very plan has marked the sets already.
-	taken bool
-	notes *notes
-}
-
-// notes is what several checks of one inspection need to know, read once.
-type notes struct {
-	trials   once[struct{}, trial]
-	shelves  once[plans.Side, shelf]
-	volumes  once[int32, bindings]
-	appliers once[struct{}, []applier]
-}
-
-// once keeps what was read. Who asks for what is being read waits for it.
-type once[K comparable, V any] struct {
-	lock  sync.Mutex
-	known map[K]V
-}
-
-func (o *once[K, V]) get(key K, read func() (V, error)) (V, error) {
-	o.lock.Lock()
-	defer o.lock.Unlock()
-	v, known := o.known[key]
-	if known {
-		return v, nil
-	}
-	v, err := read()
-	if err == nil {
-		if o.known == nil {
-			o.known = map[K]V{}
-		}
-		o.known[key] = v
-	}
-	return v, err
-}
-
-// bindings are the volumes of an ordinal, or why they cannot be named.
-type bindings struct {
-	volumes []plans.Volume
-	why     string
-}
-
-func inspect(p *plans.Plan, on Clusters) inspection {
-	return inspection{
-		world: world{plan: p, on: on}, ordinals: plans.Slice{Start: p.Start, Replicas: p.Count},
-		notes: &notes{},
-	}
-}
-
-// name gives the set of a side in the words of a finding.
-func (i inspection) name(s plans.Side) string { return "StatefulSet " + i.plan.On(s).String() }
-
-// ours says whether an object carries the mark of this very plan.
-func (i inspection) ours(o client.Object) bool {
-	s, ok := plans.Stamped(o)
-	return ok && i.taken && s.Plan == i.plan.ID
-}
-
-// each goes through the ordinals that are asked about, from the lowest.
-func (i inspection) each(yield func(int32) bool) {
-	for o := i.ordinals.Start; o < i.ordinals.Start+i.ordinals.Replicas; o++ {
-		if !yield(o) {
-			return
-		}
-	}
-}
-
-// sides are both sides in the order in which findings are reported.
-func sides() []plans.Side { return []plans.Side{plans.Source, plans.Destination} }
-
-// sets goes through the sets that exist.
-func (i inspection) sets(yield func(plans.Side, *appsv1.StatefulSet) bool) {
-	for _, side := range sides() {
-		set := i.now.Set
-		if side == plans.Destination {
-			set = i.now.Existing
-		}
-		if set != nil && !yield(side, set) {
-			return
-		}
-	}
-}
-
-// volumes reads which volumes the claims of an ordinal are bound to on the source.
-func (i inspection) volumes(ctx context.Context, ordinal int32) (bindings, error) {
-	return i.notes.volumes.get(ordinal, func() (bindings, error) {
-		vols, why, err := storage.Volumes(ctx, i.plan, i.on, plans.Source, ordinal)
-		return bindings{vols, why}, err
-	})
-}
-
-// Check runs the whole catalogue and reports everything that it finds (not only the
-// first). Nothing has been written when it returns. j is the journal of a stored plan of
-// which nothing has been begun, or nil.
-func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) (*Report, error) {
-	r := &Report{APIVersion: plans.APIVersion, Kind: "CheckReport", Plan: p.Name, Source: p.Source, Destination: p.Destination}
-	i := inspect(p, on)
-	i.taken = j != nil && j.Epoch > 0
-	access, others := accessChecks(), lookingChecks()
-	var err error
-	if r.Checks, err = i.results(ctx, access); err != nil {
-		return nil, err
-	}
-	if len(r.Failed()) > 0 {
-		r.NotRun = len(others)
-		return r, nil
-	}
-	if i.now, err = Survey(ctx, on, p.Source, p.Destination, p.MaxUnavailable, ""); err != nil {
-		return nil, err
-	}
-	more, err := i.results(ctx, others)
-	if err != nil {
-		return nil, err
-	}
-	r.Checks = append(r.Checks, more...)
-	return r, nil
-}
-
-// CheckWave asks again, before the given ordinals move, what can have changed since Check
-// and would not be found, or be found too late, by the looks of the engine. on must be
-// clients that may be used side by side, such as those of Connect. It gives
-// what must be mended before they move: warnings have been given before the first
-// write, and what the plan ignores is ignored here too. A plan that is being walked back
-// or cleaned up has no such checks: the way out is never barred.
-func CheckWave(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, ordinals plans.Slice) ([]Finding, error) {
-	if j.Leg.Course != plans.Move {
-		return nil, nil
-	}
-	i := inspect(p, on)
-	i.ordinals, i.midway, i.taken = ordinals, true, true
-	var err error
-	if i.now.Set, err = i.set(ctx, plans.Source); err != nil {
-		return nil, err
-	}
-	if i.now.Existing, err = i.set(ctx, plans.Destination); err != nil {
-		return nil, err
-	}
-	if i.now.Set == nil || i.now.Existing == nil {
-		return nil, nil // the next look says which of them is gone
-	}
-	again := slices.DeleteFunc(lookingChecks(), func(c check) bool { return !c.wave })
-	results, err := i.results(ctx, again)
-	if err != nil {
-		return nil, err
-	}
-	return (&Report{Checks: results}).Failed(), nil
-}
-
-// atOnce is how many requests the checks send side by side, so that a distant API server
-// does not make them long.
-const atOnce = 8
-
-// results runs checks side by side, and gives what they found in their order.
-func (i inspection) results(ctx context.Context, checks []check) ([]Result, error) {
-	out := make([]Result, len(checks))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(atOnce)
-	for k, c := range checks {
-		g.Go(func() error {
-			found, err := c.run(ctx, i)
-			if err != nil {
-				return fmt.Errorf("check %s: %w", c.name, err)
-			}
-			out[k] = c.result(found, slices.Contains(i.plan.Ignored, c.name))
-			return nil
-		})
-	}
-	return out, g.Wait()
-}
-
-func (c check) result(found []Finding, ignored bool) Result {
-	r := Result{Group: c.group, Name: c.name, About: c.about, Level: Pass}
-	for _, f := range found {
-		f.Check = c.name
-		if f.Level == "" {
-			f.Level = Fail
-		}
-		if ignored && c.ignorable {
-			f.Level, f.Ignored = Warn, true
-		}
-		if r.Level != Fail {
-			r.Level = f.Level
-		}
-		r.Findings = append(r.Findings, f)
-	}
-	return r
-}
-
-// Ignorable refuses names of checks that a person may not ignore, and gives the rest
-// sorted and without repetition, as a plan keeps them.
-func Ignorable(names []string) ([]string, error) {
-	may := map[string]bool{}
-	var list []string
-	for _, c := range catalogue() {
-		may[c.name] = c.ignorable
-		if c.ignorable {
-			list = append(list, c.name)
-		}
-	}
-	for _, n := range names {
-		ignorable, known := may[n]
-		switch {
-		case !known:
-			return nil, fmt.Errorf("there is no check %q; those that can be ignored: %s", n, strings.Join(list, ", "))
-		case !ignorable:
-			return nil, fmt.Errorf("check %s cannot be ignored: what it looks for would break the move; those that can: %s", n, strings.Join(list, ", "))
-		}
-	}
-	out := slices.Clone(names)
-	slices.Sort(out)
-	return slices.Compact(out), nil
 }
 
 // catalogue is every check, in the order of the report.
@@ -553,4 +243,29 @@ func capacityChecks() []check {
 			remedy: "add nodes or free some, or --ignore nodes-fit where nodes come on demand",
 		},
 	})
+}
+
+// Ignorable refuses names of checks that a person may not ignore, and gives the rest
+// sorted and without repetition, as a plan keeps them.
+func Ignorable(names []string) ([]string, error) {
+	may := map[string]bool{}
+	var list []string
+	for _, c := range catalogue() {
+		may[c.name] = c.ignorable
+		if c.ignorable {
+			list = append(list, c.name)
+		}
+	}
+	for _, n := range names {
+		ignorable, known := may[n]
+		switch {
+		case !known:
+			return nil, fmt.Errorf("there is no check %q; those that can be ignored: %s", n, strings.Join(list, ", "))
+		case !ignorable:
+			return nil, fmt.Errorf("check %s cannot be ignored: what it looks for would break the move; those that can: %s", n, strings.Join(list, ", "))
+		}
+	}
+	out := slices.Clone(names)
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }

@@ -89,6 +89,7 @@ func stage(t *testing.T, m mode, c cast) *scene {
 	} else {
 		s.destination = newEnd(t, bed.West, s.source.namespace)
 	}
+	t.Cleanup(s.strike)
 	for _, o := range furniture(s.source.namespace) {
 		s.create(s.source, o)
 	}
@@ -115,6 +116,16 @@ func stage(t *testing.T, m mode, c cast) *scene {
 	s.ready(s.source)
 	s.claimsGoWithPods()
 	return s
+}
+
+// strike takes sets and claims away when the test is over: what stays would be listed by
+// every command of every later test.
+func (s *scene) strike() {
+	for _, on := range []*end{s.source, s.destination} {
+		for _, o := range []client.Object{&appsv1.StatefulSet{}, &corev1.PersistentVolumeClaim{}} {
+			_ = on.DeleteAllOf(context.Background(), o, client.InNamespace(on.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground)) //nolint:forbidigo // the test's context has ended
+		}
+	}
 }
 
 // claimsGoWithPods gives the set the retention policy that a move has to be most

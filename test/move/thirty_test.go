@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"os"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,9 @@ import (
 // A large set goes to the other cluster and back again, three ordinals at a time of the
 // three that may be down, with three volumes each, and the witness finds nothing.
 func TestThirtyOrdinalsGoThereAndBackAgain(t *testing.T) {
+	if os.Getenv("MOVE_LARGE") == "" {
+		t.Skip("two minutes of its own: `make large` runs it")
+	}
 	t.Parallel()
 	for _, policy := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
 		t.Run(string(policy), func(t *testing.T) {
