@@ -31,7 +31,7 @@ func TestADeathAtAnyWriteIsSurvivedWithTheSameEnd(t *testing.T) {
 					j = j[1:]
 				}
 				kinds := faults()
-				if _, plain := map[string]bool{string(plans.Rebind): true, string(plans.Reimport): true}[name]; !plain && !long() {
+				if !whole(name) && !long() {
 					kinds = []fault{crashBefore, crashAfter}
 				}
 				everyWrite(t, first, j, true, kinds)

@@ -1,8 +1,12 @@
 package sim
 
 import (
+	"slices"
+
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // shapes are the scenes in which every write is tried with every fault: ordinal by
@@ -16,6 +20,10 @@ func shapes() map[string]scene {
 	}
 	return out
 }
+
+// whole says whether a shape is one of those in which everything is tried; in the others a
+// part is, unless time does not matter.
+func whole(shape string) bool { return slices.Contains(modes(), plans.Mode(shape)) }
 
 // variants are the scenes that a migration has to be able to start from, in both
 // modes.
