@@ -24,6 +24,7 @@ func (e *Engine) Ease(ctx context.Context) error {
 		return nil
 	}
 	j.Done, e.passed = step.Seq-1, 0
+	e.waveCheck = waveCheck{} // it may be long until the wave goes
 	if e.Now != nil {
 		j.Loosened(e.Now())
 	}

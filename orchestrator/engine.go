@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -79,8 +78,7 @@ type Engine struct {
 	// which is written together with the next intent; after a death the looks
 	// find it out again.
 	passed int
-	// checked is the last wave's first step of which CheckWave had nothing to say.
-	checked int
+	waveCheck
 }
 
 // New returns the engine of a stored plan. It writes nothing; TakeOver comes
@@ -179,26 +177,6 @@ func (e *Engine) pass(step plans.Step, sight plans.Sight) {
 		e.journal.Loosened(e.Now())
 	}
 	e.passed = step.Seq
-}
-
-// barred stops a wave that must not begin.
-func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans.Sight, error) {
-	if step.Op != plans.Tighten || began || e.CheckWave == nil || e.checked == step.Seq {
-		return plans.Done(), nil
-	}
-	found, err := e.CheckWave(ctx, e.journal, step.Ordinals)
-	if err != nil {
-		return plans.Sight{}, err
-	}
-	if len(found) == 0 {
-		e.checked = step.Seq
-		return plans.Done(), nil
-	}
-	var why []string
-	for _, f := range found {
-		why = append(why, f.String())
-	}
-	return plans.Stop(strings.Join(why, "; ")), nil
 }
 
 // recall reads the journal unless it is known.

@@ -45,6 +45,14 @@ func inBothModes(t *testing.T, c cast, test func(*scene)) {
 	}
 }
 
+// inOneMode stages a scene in the mode that n falls on, for tests of many cases: the
+// simulation has every one of them in both.
+func inOneMode(t *testing.T, n int, c cast, test func(*scene)) {
+	t.Helper()
+	t.Parallel()
+	test(stage(t, []mode{rebind, reimport}[n%2], c))
+}
+
 // end is one side of a move.
 type end struct {
 	client.Client
@@ -123,7 +131,7 @@ func stage(t *testing.T, m mode, c cast) *scene {
 func (s *scene) strike() {
 	for _, on := range []*end{s.source, s.destination} {
 		for _, o := range []client.Object{&appsv1.StatefulSet{}, &corev1.PersistentVolumeClaim{}} {
-			_ = on.DeleteAllOf(context.Background(), o, client.InNamespace(on.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground)) //nolint:forbidigo // the test's context has ended
+			_ = on.DeleteAllOf(context.Background(), o, client.InNamespace(on.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
 		}
 	}
 }

@@ -213,9 +213,9 @@ func TestAnExpandedVolumeKeepsItsSize(t *testing.T) {
 // A claim template whose data the application replicates starts empty; the claims of the
 // source stay, for the way back.
 func TestLeavesVolumesBehindWhereAsked(t *testing.T) {
-	for _, way := range []string{"finalize", "abort"} {
+	for n, way := range []string{"finalize", "abort"} {
 		t.Run(way, func(t *testing.T) {
-			inBothModes(t, cast{replicas: 2}, func(s *scene) {
+			inOneMode(t, n, cast{replicas: 2}, func(s *scene) {
 				t := s.t
 				before, there := s.state(s.source), s.names("destination")
 				w := s.watched()

@@ -144,18 +144,31 @@ func (w *world) dataKept() {
 				w.mediaHeld(pv)
 				continue
 			}
-			_, held := pv.Annotations[plans.PolicyAnnotation]
-			retained := pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
-			o := ordinalOf(d.claim)
-			inFlight := d.claim != "" && !w.slice(plans.Source).Has(o) && !w.slice(plans.Destination).Has(o)
-			if (held || inFlight) && !retained || inFlight && !held {
-				w.fail("S4", "volume %s (policy %s, marked %t) is not held", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy, held)
-			}
+			w.held(pv, d)
 			if seen[diskOf(pv)] {
 				w.fail("S5", "cluster %s has two volumes for %s", s.name, diskOf(pv))
 			}
 			seen[diskOf(pv)] = true
 		}
+	}
+}
+
+// excused says whether a claim may have another disk than its own: one that is bound on
+// both sides, for a time or for good; one for what somebody else has scaled up; or one that
+// was made late, for no pod.
+func (w *world) excused(s *store, claim *corev1.PersistentVolumeClaim, d disk) bool {
+	both := w.left(claim.Name) || claim.Name == media && d.claim == media
+	return both || d.claim == "" && w.foreign || slices.Contains(w.late, place{s.name, keyOf(claim)})
+}
+
+// held is S4 for the volume of an ordinal.
+func (w *world) held(pv *corev1.PersistentVolume, d disk) {
+	_, held := pv.Annotations[plans.PolicyAnnotation]
+	retained := pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+	o := ordinalOf(d.claim)
+	inFlight := d.claim != "" && !w.slice(plans.Source).Has(o) && !w.slice(plans.Destination).Has(o)
+	if (held || inFlight) && !retained || inFlight && !held {
+		w.fail("S4", "volume %s (policy %s, marked %t) is not held", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy, held)
 	}
 }
 
@@ -185,11 +198,8 @@ func (w *world) rightVolumes() {
 				continue
 			}
 			d := w.disks[diskOf(pv)]
-			if w.left(claim.Name) || claim.Name == media && d.claim == media {
-				continue // bound on both sides, for a time or for good
-			}
-			if d.claim == "" && w.foreign || slices.Contains(w.late, place{s.name, keyOf(claim)}) {
-				continue // for what somebody else has scaled up; or made late, for no pod
+			if w.excused(s, claim, d) {
+				continue
 			}
 			if d.claim != claim.Name {
 				w.fail("S5", "claim %s of %s got the disk of %q", claim.Name, claim.Namespace, d.claim)
