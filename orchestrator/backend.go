@@ -56,11 +56,23 @@ func (i inspection) backend(ctx context.Context, pv *corev1.PersistentVolume, se
 }
 
 func (i inspection) installed(ctx context.Context, driver string) ([]Finding, error) {
-	err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Name: driver}, &storagev1.CSIDriver{})
-	if apierrors.IsNotFound(err) {
+	there, err := i.driver(ctx, driver)
+	if err == nil && there == nil {
 		return []Finding{{Saw: "CSI driver " + driver + " is not installed on the destination", Want: "the same driver on the same backend", Remedy: "install it there"}}, nil
 	}
 	return nil, err
+}
+
+// driver reads how a CSI driver is installed on the destination; nil means that it is not.
+func (i inspection) driver(ctx context.Context, name string) (*storagev1.CSIDriver, error) {
+	return i.notes.drivers.get(name, func() (*storagev1.CSIDriver, error) {
+		var d storagev1.CSIDriver
+		err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Name: name}, &d)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return &d, err
+	})
 }
 
 // sameClass compares the class of a volume with what it becomes on the destination. A
@@ -147,16 +159,7 @@ func (i inspection) secretThere(ctx context.Context, ref corev1.SecretReference)
 			Remedy: "make sure that both let the driver reach the same volumes",
 		}}, nil
 	}
-	return nil, unless(err, apierrors.IsNotFound, apierrors.IsForbidden)
-}
-
-func unless(err error, which ...func(error) bool) error {
-	for _, is := range which {
-		if is(err) {
-			return nil
-		}
-	}
-	return err
+	return nil, client.IgnoreNotFound(ignoreForbidden(err))
 }
 
 // driversKnown wants volume handles that mean the same disk in the other cluster.
@@ -194,21 +197,20 @@ func (i inspection) driverKnown(ctx context.Context, driver string) ([]Finding, 
 	if known != storage.UnknownHandles {
 		return nil, nil // volume-usable says what cannot be moved
 	}
-	var there storagev1.CSIDriver
-	err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Name: driver}, &there)
-	if apierrors.IsNotFound(err) || err == nil && there.Annotations[storage.PortableAnnotation] == "true" {
-		return nil, nil // one that is not installed is reported already
+	there, err := i.driver(ctx, driver)
+	if err != nil || there == nil || there.Annotations[storage.PortableAnnotation] == "true" {
+		return nil, err // one that is not installed is reported already
 	}
 	return []Finding{{
 		Object: "CSI driver " + driver, Saw: "it is not known whether its volume handles mean the same disk in both clusters", Want: "handles that do, on a backend that both share",
 		Remedy: "ask its documentation; then let an administrator say so once, or make the plan with --ignore csi-driver\nkubectl annotate csidriver " + driver + " " + storage.PortableAnnotation + "=true   # on the destination",
-	}}, err
+	}}, nil
 }
 
 // moving names the volumes of the ordinals that are asked about, and the shared ones.
 func (i inspection) moving(ctx context.Context) ([]string, error) {
 	var out []string
-	for o := range i.each {
+	for o := range i.ordinals.All() {
 		b, err := i.volumes(ctx, o)
 		if err != nil {
 			return nil, err

@@ -26,18 +26,21 @@ import (
 // for its requests beside what runs there and beside the ordinals above. It is not the
 // scheduler: pod affinity, topology spread and attach limits are not looked at.
 func nodesFit(ctx context.Context, i inspection) ([]Finding, error) {
-	var nodes corev1.NodeList
-	err := i.on[plans.Destination].List(ctx, &nodes)
+	nodes, err := i.nodes(ctx)
 	if apierrors.IsForbidden(err) {
 		return []Finding{i.unseenNodes(plans.Destination)}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listing the nodes of the destination: %w", err)
+		return nil, err
 	}
-	pod := &corev1.Pod{ObjectMeta: i.now.Set.Spec.Template.ObjectMeta, Spec: i.now.Set.Spec.Template.Spec}
-	r := room{pod: pod, nodes: nodes.Items, used: map[string]corev1.ResourceList{}, running: func(node string) ([]corev1.Pod, error) { return i.running(ctx, node) }}
+	template, err := i.arriving()
+	if err != nil {
+		return nil, err
+	}
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	r := room{pod: pod, nodes: nodes, used: map[string]corev1.ResourceList{}, running: func(node string) ([]corev1.Pod, error) { return i.running(ctx, node) }}
 	var out []Finding
-	for _, o := range slices.Backward(slices.Collect(i.each)) {
+	for _, o := range slices.Backward(slices.Collect(i.ordinals.All())) {
 		where, err := i.reach(ctx, o)
 		if err != nil {
 			return nil, err
@@ -60,6 +63,17 @@ func nodesFit(ctx context.Context, i inspection) ([]Finding, error) {
 	return out, nil
 }
 
+// nodes reads those of the destination.
+func (i inspection) nodes(ctx context.Context) ([]corev1.Node, error) {
+	return i.notes.nodes.get(struct{}{}, func() ([]corev1.Node, error) {
+		var list corev1.NodeList
+		if err := i.on[plans.Destination].List(ctx, &list); err != nil {
+			return nil, fmt.Errorf("listing the nodes of the destination: %w", err)
+		}
+		return list.Items, nil
+	})
+}
+
 func (i inspection) unseenPods() Finding {
 	return Finding{
 		Level: Warn, Object: fmt.Sprintf("nodes of the destination (%s)", i.plan.Destination.Context), Saw: "you may not list the pods that run there", Want: "to be able to see how full they are",
@@ -76,7 +90,7 @@ func (i inspection) running(ctx context.Context, node string) ([]corev1.Pod, err
 		return nil, fmt.Errorf("listing the pods of node %s on the destination: %w", node, err)
 	}
 	leaving := map[string]bool{}
-	for o := range i.each {
+	for o := range i.ordinals.All() {
 		leaving[i.plan.Pod(o)] = i.plan.OneCluster()
 	}
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {

@@ -8,10 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
@@ -153,48 +151,33 @@ func (i inspection) standIn(ctx context.Context, d plans.Directory) ([]Finding, 
 // are going to be those of the set's ordinals.
 func budgetAlone(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
-	for _, side := range sides() {
-		b, set := i.now.SourceBudget, i.now.Set
+	for _, side := range plans.Sides() {
+		b := i.now.SourceBudget
 		if side == plans.Destination {
-			b, set = i.now.DestinationBudget, i.now.Existing
+			b = i.now.DestinationBudget
 		}
 		if b == nil {
 			continue
 		}
-		f, err := i.alone(ctx, side, b, set)
+		pods, err := i.strangers(ctx, side, b.Spec.Selector)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, f...)
-	}
-	return out, nil
-}
-
-func (i inspection) alone(ctx context.Context, side plans.Side, b *policyv1.PodDisruptionBudget, set *appsv1.StatefulSet) ([]Finding, error) {
-	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-	if err != nil {
-		return nil, err
-	}
-	var pods corev1.PodList
-	if err := i.on[side].List(ctx, &pods, client.InNamespace(b.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, err
-	}
-	for _, p := range pods.Items {
-		if set == nil || !metav1.IsControlledBy(&p, set) {
-			return []Finding{{
-				Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + p.Name, Want: "only pods of " + i.plan.On(side).Name,
+		if len(pods) > 0 {
+			out = append(out, Finding{
+				Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + pods[0].Name, Want: "only pods of " + i.plan.On(side).Name,
 				Remedy: "narrow its selector, or give the other workload a budget of its own",
-			}}, nil
+			})
 		}
 	}
-	return nil, nil
+	return out, nil
 }
 
 // claimsBound wants each claim of the range bound both ways and owned by nobody
 // but the set.
 func claimsBound(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
-	for o := range i.each {
+	for o := range i.ordinals.All() {
 		b, err := i.volumes(ctx, o)
 		if err != nil {
 			return nil, err
@@ -216,7 +199,7 @@ func claimsUnshared(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
 	for k := range pods.Items {
 		p := &pods.Items[k]
-		for o := range i.each {
+		for o := range i.ordinals.All() {
 			for _, c := range i.plan.Moved() {
 				if claim := i.plan.ClaimName(c.Template, o); p.Name != i.plan.Pod(o) && storage.Mounts(p, claim) {
 					out = append(out, Finding{
@@ -241,7 +224,7 @@ func destinationFree(ctx context.Context, i inspection) ([]Finding, error) {
 		})
 	}
 	ns := i.plan.Destination.Namespace
-	for o := range i.each {
+	for o := range i.ordinals.All() {
 		pod, err := i.pod(ctx, plans.Destination, o)
 		if err != nil {
 			return nil, err

@@ -3,29 +3,23 @@ package orchestrator
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-func controlledBy(pod *corev1.Pod, set *appsv1.StatefulSet) bool {
-	return metav1.IsControlledBy(pod, set)
-}
-
 // claimsLeft refuses claims of ordinals that were scaled away long ago and still belong
 // to the set: nobody takes that reference off, and the garbage collector would delete
 // them with the source set at the end.
 func claimsLeft(ctx context.Context, i inspection) ([]Finding, error) {
-	var claims corev1.PersistentVolumeClaimList
-	if err := i.on[plans.Source].List(ctx, &claims, client.InNamespace(i.plan.Source.Namespace)); err != nil {
+	claims, err := i.leaving(ctx)
+	if err != nil {
 		return nil, err
 	}
 	moving := map[string]bool{}
@@ -35,7 +29,7 @@ func claimsLeft(ctx context.Context, i inspection) ([]Finding, error) {
 		}
 	}
 	var out []Finding
-	for _, c := range claims.Items {
+	for _, c := range claims {
 		for n, owner := range c.OwnerReferences {
 			if owner.UID == i.now.Set.UID && !moving[c.Name] {
 				out = append(out, Finding{
@@ -49,6 +43,17 @@ func claimsLeft(ctx context.Context, i inspection) ([]Finding, error) {
 	return out, nil
 }
 
+// leaving reads the claims of the source's namespace.
+func (i inspection) leaving(ctx context.Context) ([]corev1.PersistentVolumeClaim, error) {
+	return i.notes.claims.get(struct{}{}, func() ([]corev1.PersistentVolumeClaim, error) {
+		var list corev1.PersistentVolumeClaimList
+		if err := i.on[plans.Source].List(ctx, &list, client.InNamespace(i.plan.Source.Namespace)); err != nil {
+			return nil, fmt.Errorf("listing the claims of namespace %s: %w", i.plan.Source.Namespace, err)
+		}
+		return list.Items, nil
+	})
+}
+
 // volumesSettled wants no volume in the middle of a change, and what a claim on the
 // destination will be bound by: the binder compares size, class, mode and access modes
 // of a claim with the volume it names.
@@ -59,7 +64,7 @@ func volumesSettled(ctx context.Context, i inspection) ([]Finding, error) {
 	}
 	var out []Finding
 	seen := map[string]bool{}
-	for o := range i.each {
+	for o := range i.ordinals.All() {
 		for _, c := range i.plan.Moved() {
 			claim, err := i.claim(ctx, plans.Source, i.plan.ClaimName(c.Template, o))
 			if err != nil {
@@ -111,7 +116,7 @@ func mismatch(c *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) []Fi
 		add(fmt.Sprintf("it has StorageClass %q and volume %s has %q", *class, pv.Name, pv.Spec.StorageClassName), "the same class", "set the class of the volume to that of the claim")
 	}
 	for _, m := range c.Spec.AccessModes {
-		if !strings.Contains(fmt.Sprint(pv.Spec.AccessModes), string(m)) {
+		if !slices.Contains(pv.Spec.AccessModes, m) {
 			add(fmt.Sprintf("it asks for %s and volume %s has %v", m, pv.Name, pv.Spec.AccessModes), "access modes that the volume has", "add the mode to the volume if the storage can do it")
 		}
 	}

@@ -30,12 +30,12 @@ type prop struct {
 
 // classesThere wants every such object on the destination.
 func classesThere(ctx context.Context, i inspection) ([]Finding, error) {
-	set, err := plans.Destined(i.now.Set, i.plan)
+	template, err := i.arriving()
 	if err != nil {
 		return nil, err
 	}
 	var out []Finding
-	for _, p := range props(set.Spec.Template.Spec) {
+	for _, p := range props(template.Spec) {
 		found, err := i.proper(ctx, p)
 		if err != nil {
 			return nil, err

@@ -107,13 +107,18 @@ func (w world) onCordoned(ctx context.Context, side plans.Side) (map[string]stri
 		return nil, err
 	}
 	pods, err := w.pods(ctx, side, set)
+	return placedOn(pods, cordoned), err
+}
+
+// placedOn gives the pods that are on some nodes, and these.
+func placedOn(pods map[string]*corev1.Pod, nodes map[string]bool) map[string]string {
 	out := map[string]string{}
 	for name, pod := range pods {
-		if cordoned[pod.Spec.NodeName] {
+		if nodes[pod.Spec.NodeName] {
 			out[name] = pod.Spec.NodeName
 		}
 	}
-	return out, err
+	return out
 }
 
 // cordoned are the nodes of a side that take no more pods.

@@ -32,7 +32,7 @@ func (e *Engine) Ease(ctx context.Context) error {
 		return asAnswer(err)
 	}
 	look := pdb.Ease(e.plan, e.glance.glancing(e.plan, e.on))
-	for range 2 * len(sides()) { // a write for each budget at most
+	for range 2 * len(plans.Sides()) { // a write for each budget at most
 		e.glance.clear()
 		s, err := look(ctx, e.moment(j, step, true))
 		if err != nil || s.Standing != plans.Before {

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -39,7 +40,7 @@ func (i inspection) guarded() []guarded {
 			twin:   side == plans.Destination && !i.plan.Existed(),
 		})
 	}
-	for _, side := range sides() {
+	for _, side := range plans.Sides() {
 		b := map[plans.Side]*policyv1.PodDisruptionBudget{plans.Source: i.now.SourceBudget, plans.Destination: i.now.DestinationBudget}[side]
 		if b == nil {
 			continue
@@ -333,8 +334,8 @@ func writersSeen(ctx context.Context, i inspection) ([]Finding, error) {
 			continue
 		}
 		a.tool = &unstructured.Unstructured{}
-		a.tool.SetName(orElse(a.mark.name, "NAME"))
-		a.tool.SetNamespace(orElse(a.namespace, map[bool]string{true: "argocd", false: "NAMESPACE"}[a.by == application()]))
+		a.tool.SetName(cmp.Or(a.mark.name, "NAME"))
+		a.tool.SetNamespace(cmp.Or(a.namespace, map[bool]string{true: "argocd", false: "NAMESPACE"}[a.by == application()]))
 		remedy := i.quietenFlux
 		if a.by == application() {
 			remedy = i.quietenArgo
@@ -345,11 +346,4 @@ func writersSeen(ctx context.Context, i inspection) ([]Finding, error) {
 		})
 	}
 	return out, nil
-}
-
-func orElse(s, or string) string {
-	if s == "" {
-		return or
-	}
-	return s
 }

@@ -64,7 +64,7 @@ func TestALookReadsEachObjectOnce(t *testing.T) {
 	g.clear()
 	on := g.glancing(&plans.Plan{Source: plans.Ref{Cluster: "1"}, Destination: plans.Ref{Cluster: "1"}}, Clusters{plans.Source: c, plans.Destination: c})
 
-	for _, side := range []plans.Side{plans.Source, plans.Destination} { // one cluster
+	for _, side := range plans.Sides() { // one cluster
 		var pod corev1.Pod
 		if err := on[side].Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-4"}, &pod); err != nil || pod.Name != "web-4" {
 			t.Errorf("read %q: %v", pod.Name, err)

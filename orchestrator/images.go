@@ -23,11 +23,11 @@ func imagesReachable(ctx context.Context, i inspection) ([]Finding, error) {
 	if i.plan.OneCluster() {
 		return nil, nil
 	}
-	set, err := plans.Destined(i.now.Set, i.plan)
+	template, err := i.arriving()
 	if err != nil {
 		return nil, err
 	}
-	spec := set.Spec.Template.Spec
+	spec := template.Spec
 	nodes := i.cached(ctx)
 	secrets, err := i.pullSecrets(ctx, spec)
 	if err != nil {
@@ -112,11 +112,11 @@ type shelves struct {
 }
 
 func (i inspection) cached(ctx context.Context) (s shelves) {
-	var nodes corev1.NodeList
-	if err := i.on[plans.Destination].List(ctx, &nodes); err != nil {
+	nodes, err := i.nodes(ctx)
+	if err != nil {
 		return shelves{hidden: true} // this is a report; what the move needs of the nodes it asks for itself
 	}
-	for _, n := range nodes.Items {
+	for _, n := range nodes {
 		have := map[string]bool{}
 		for _, image := range n.Status.Images {
 			for _, name := range image.Names {

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -32,6 +34,10 @@ type inspection struct {
 // notes is what several checks of one inspection need to know, read once.
 type notes struct {
 	trials   once[struct{}, trial]
+	podTrial once[struct{}, podTrial]
+	nodes    once[struct{}, []corev1.Node]
+	claims   once[struct{}, []corev1.PersistentVolumeClaim]
+	drivers  once[string, *storagev1.CSIDriver]
 	shelves  once[plans.Side, shelf]
 	volumes  once[int32, bindings]
 	appliers once[struct{}, []applier]
@@ -68,8 +74,7 @@ type bindings struct {
 
 func inspect(p *plans.Plan, on Clusters) inspection {
 	return inspection{
-		world: world{plan: p, on: on}, ordinals: plans.Slice{Start: p.Start, Replicas: p.Count},
-		notes: &notes{},
+		world: world{plan: p, on: on}, ordinals: p.Ordinals(), notes: &notes{},
 	}
 }
 
@@ -82,21 +87,18 @@ func (i inspection) ours(o client.Object) bool {
 	return ok && i.taken && s.Plan == i.plan.ID
 }
 
-// each goes through the ordinals that are asked about, from the lowest.
-func (i inspection) each(yield func(int32) bool) {
-	for o := i.ordinals.Start; o < i.ordinals.Start+i.ordinals.Replicas; o++ {
-		if !yield(o) {
-			return
-		}
+// arriving is the pod template as the destination is to have it.
+func (i inspection) arriving() (corev1.PodTemplateSpec, error) {
+	set, err := plans.Destined(i.now.Set, i.plan)
+	if err != nil {
+		return corev1.PodTemplateSpec{}, err
 	}
+	return set.Spec.Template, nil
 }
-
-// sides are both sides in the order in which findings are reported.
-func sides() []plans.Side { return []plans.Side{plans.Source, plans.Destination} }
 
 // sets goes through the sets that exist.
 func (i inspection) sets(yield func(plans.Side, *appsv1.StatefulSet) bool) {
-	for _, side := range sides() {
+	for _, side := range plans.Sides() {
 		set := i.now.Set
 		if side == plans.Destination {
 			set = i.now.Existing

@@ -214,11 +214,11 @@ func (i inspection) found(ctx context.Context) ([]Finding, error) {
 // defaultAccount reports pull secrets that pods get here from the account default, which no
 // copy replaces.
 func (i inspection) defaultAccount(ctx context.Context) ([]Finding, error) {
-	set, err := plans.Destined(i.now.Set, i.plan)
+	template, err := i.arriving()
 	if err != nil {
 		return nil, err
 	}
-	spec := set.Spec.Template.Spec
+	spec := template.Spec
 	if cmp.Or(spec.ServiceAccountName, "default") != "default" || len(spec.ImagePullSecrets) > 0 {
 		return nil, nil
 	}
@@ -254,11 +254,11 @@ func (i inspection) defaultAccount(ctx context.Context) ([]Finding, error) {
 // bindingsThere reports the rights of the pods that do not come along. Nobody may hand
 // out rights by moving a set, so bindings are never copied.
 func bindingsThere(ctx context.Context, i inspection) ([]Finding, error) {
-	set, err := plans.Destined(i.now.Set, i.plan)
+	template, err := i.arriving()
 	if err != nil {
 		return nil, err
 	}
-	account := cmp.Or(set.Spec.Template.Spec.ServiceAccountName, "default")
+	account := cmp.Or(template.Spec.ServiceAccountName, "default")
 	here, err := i.bindings(ctx, plans.Source, account)
 	if err != nil {
 		return unseen(err, "the roles of the pods on the source", "rolebindings and clusterrolebindings")

@@ -52,14 +52,19 @@ func (th theatre) inspected(t *testing.T) (inspection, []plans.Dependency) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return inspection{world: world{plan: p, on: on}, now: in}, p.Dependencies
+	i := inspect(p, on)
+	i.now = in
+	return i, p.Dependencies
 }
 
 func (th theatre) cluster(namespace string, objects []client.Object) client.Client {
-	b := fake.NewClientBuilder().WithScheme(Scheme())
+	b := fake.NewClientBuilder().WithScheme(Scheme()).WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
+		p, _ := o.(*corev1.Pod)
+		return []string{p.Spec.NodeName}
+	})
 	for _, o := range objects {
 		switch o.(type) {
-		case *schedulingv1.PriorityClass, *rbacv1.ClusterRoleBinding:
+		case *schedulingv1.PriorityClass, *rbacv1.ClusterRoleBinding, *corev1.Node:
 		default:
 			o.SetNamespace(namespace)
 		}

@@ -119,7 +119,7 @@ func forDependencies(p *plans.Plan, side plans.Side) []Right {
 // user who will write.
 func permissions(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
-	for _, side := range sides() {
+	for _, side := range plans.Sides() {
 		rights := Rights(i.plan, side)
 		denied := make([][]string, len(rights))
 		g, ctx := errgroup.WithContext(ctx)

@@ -91,8 +91,12 @@ func (i inspection) demands(ctx context.Context) (*corev1.Pod, demand, error) {
 	}
 	pod := podOf(set, i.plan.Start)
 	if may {
-		if tried, _, err := i.tryPod(ctx); err == nil {
-			pod = tried // else that check says why
+		tried, err := i.tryPod(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if tried.refusal == nil {
+			pod = tried.pod // else that check says why
 		}
 	}
 	rest := demand{}

@@ -55,9 +55,13 @@ func oldNames(ctx context.Context, i inspection) ([]Finding, error) {
 		return nil, nil
 	}
 	stale := staleName(i.now.Set.Spec.ServiceName, old)
-	places := inTemplate(i.now.Set.Spec.Template.Spec, stale)
+	template, err := i.arriving()
+	if err != nil {
+		return nil, err
+	}
+	places := inTemplate(template.Spec, stale)
 	for k := range places {
-		places[k] = i.name(plans.Source) + ": " + places[k]
+		places[k] = i.name(plans.Destination) + ": " + places[k]
 	}
 	for _, d := range i.plan.Dependencies {
 		o, err := i.dependency(ctx, plans.Source, d)

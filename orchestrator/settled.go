@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +54,7 @@ func lately(pods map[string]*corev1.Pod, since func(time.Time) time.Duration) []
 // longer.
 func draining(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
-	for _, side := range sides() {
+	for _, side := range plans.Sides() {
 		if side == plans.Destination && i.plan.OneCluster() {
 			continue // the same nodes
 		}
@@ -74,29 +73,17 @@ func draining(ctx context.Context, i inspection) ([]Finding, error) {
 			Want: "no node that is being drained", Remedy: "let the drain finish first, or uncordon them",
 		}
 		if side == plans.Source {
-			pods, err := i.onNodes(ctx, side, i.now.Set, cordoned)
+			pods, err := i.pods(ctx, side, i.now.Set)
 			if err != nil {
 				return nil, err
 			}
-			if len(pods) > 0 {
-				f.Saw += ", with " + strings.Join(pods, ", ")
+			if exposed := placedOn(pods, cordoned); len(exposed) > 0 {
+				f.Saw += ", with " + strings.Join(slices.Sorted(maps.Keys(exposed)), ", ")
 			}
 		}
 		out = append(out, f)
 	}
 	return out, nil
-}
-
-// onNodes names the pods of a set on some nodes, sorted.
-func (i inspection) onNodes(ctx context.Context, side plans.Side, set *appsv1.StatefulSet, nodes map[string]bool) ([]string, error) {
-	pods, err := i.pods(ctx, side, set)
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(pods)) {
-		if nodes[pods[name].Spec.NodeName] {
-			out = append(out, name)
-		}
-	}
-	return out, err
 }
 
 // unseenNodes says that nodes could not be looked at, for which a move without volumes
@@ -111,32 +98,39 @@ func (i inspection) unseenNodes(side plans.Side) Finding {
 // selectsOwn refuses pods of others that the set's selector selects too: Service and
 // PodDisruptionBudget would count them with the set's.
 func selectsOwn(ctx context.Context, i inspection) ([]Finding, error) {
-	selector, err := metav1.LabelSelectorAsSelector(i.now.Set.Spec.Selector)
-	if err != nil {
-		return nil, err
-	}
+	selector := i.now.Set.Spec.Selector
 	var out []Finding
-	for _, side := range sides() {
-		set, namespace := i.now.Set, i.plan.On(side).Namespace
-		if side == plans.Destination {
-			set = i.now.Existing
+	for _, side := range plans.Sides() {
+		pods, err := i.strangers(ctx, side, selector)
+		if err != nil {
+			return nil, err
 		}
-		var pods corev1.PodList
-		if err := i.on[side].List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-			return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
-		}
-		for k := range pods.Items {
-			p := &pods.Items[k]
-			if set != nil && metav1.IsControlledBy(p, set) {
-				continue
-			}
+		for _, p := range pods {
 			out = append(out, Finding{
-				Object: fmt.Sprintf("pod %s/%s on the %s", namespace, p.Name, side), Saw: "the set's selector (" + selector.String() + ") selects it too",
+				Object: fmt.Sprintf("pod %s/%s on the %s", p.Namespace, p.Name, side), Saw: "the set's selector (" + metav1.FormatLabelSelector(selector) + ") selects it too",
 				Want: "only pods of the set", Remedy: "give the other pods other labels, or move them away: budget and Service of the set would count them",
 			})
 		}
 	}
 	return out, nil
+}
+
+// strangers are the pods in the namespace of a side that a selector selects, and that
+// are not the set's.
+func (i inspection) strangers(ctx context.Context, side plans.Side, by *metav1.LabelSelector) ([]corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(by)
+	if err != nil {
+		return nil, err
+	}
+	set, namespace := i.now.Set, i.plan.On(side).Namespace
+	if side == plans.Destination {
+		set = i.now.Existing
+	}
+	var pods corev1.PodList
+	if err := i.on[side].List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
+	}
+	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return set != nil && metav1.IsControlledBy(&p, set) }), nil
 }
 
 // minutes gives a time as people write it.

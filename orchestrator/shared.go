@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -122,7 +123,7 @@ func (i inspection) shareable(ctx context.Context, here *corev1.PersistentVolume
 	if err != nil {
 		return nil, err
 	}
-	others := slices.DeleteFunc(pods, func(p corev1.Pod) bool { return controlledBy(&p, i.now.Set) })
+	others := slices.DeleteFunc(pods, func(p corev1.Pod) bool { return metav1.IsControlledBy(&p, i.now.Set) })
 	if users := storage.Users(others, s.Claim); users != "" {
 		add("pod "+users+", which is not the set's, mounts it too", "no other pods: its claim on the source goes at the end", "delete that pod, or "+byHand)
 	}

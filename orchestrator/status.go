@@ -127,7 +127,7 @@ func State(p *plans.Plan, j *plans.Journal, holder string) string {
 func (v *View) ordinals(ctx context.Context, w world, j *plans.Journal, step plans.Step) error {
 	var pods [2]map[string]*corev1.Pod
 	var sets [2]*appsv1.StatefulSet
-	for i, side := range []plans.Side{plans.Source, plans.Destination} {
+	for i, side := range plans.Sides() {
 		set, err := w.set(ctx, side)
 		if err != nil {
 			return err

@@ -93,7 +93,7 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, erro
 	next, more := p.Step(j.Leg, j.Done+1)
 	closing := !more || next.Op.Closes()
 	var out []exposed
-	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+	for _, side := range plans.Sides() {
 		ref := p.On(side)
 		budget, existed := p.BudgetOn(side)
 		out = append(out,
@@ -128,7 +128,7 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, erro
 // jobs lists the Jobs of gates.
 func (e *Engine) jobs(ctx context.Context) ([]exposed, error) {
 	var out []exposed
-	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+	for _, side := range plans.Sides() {
 		all, err := gates.Jobs(ctx, e.plan, e.on[side], side)
 		if err != nil {
 			return nil, err

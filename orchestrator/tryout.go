@@ -32,12 +32,15 @@ func podAccepted(ctx context.Context, i inspection) ([]Finding, error) {
 			Want: "to know that LimitRange, Pod Security and webhooks let it in", Remedy: "ask for the right, or have somebody try: kubectl create --dry-run=server",
 		}}, nil
 	}
-	_, warnings, err := i.tryPod(ctx)
-	if f, refused, err := refusal(object, err); refused || err != nil {
+	t, err := i.tryPod(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if f, refused, err := refusal(object, t.refusal); refused || err != nil {
 		return f, err
 	}
 	var out []Finding
-	for _, w := range warnings {
+	for _, w := range t.warnings {
 		out = append(out, Finding{
 			Level: Warn, Object: object, Saw: "it is let in with a warning: " + w, Want: "no warning",
 			Remedy: "see whether the pods should be changed with --patch",
@@ -71,11 +74,22 @@ func (i inspection) mayTry(ctx context.Context, resource string) (bool, error) {
 	return allowed(ctx, i.plan, i.on, plans.Destination, Right{Resource: resource}, "create")
 }
 
-// tryPod gives the first pod as the destination's API server would have it, defaults and all.
-func (i inspection) tryPod(ctx context.Context) (*corev1.Pod, []string, error) {
+// podTrial is the first pod as the destination's API server would have it, defaults and
+// all, or why there would be none.
+type podTrial struct {
+	pod      *corev1.Pod
+	warnings []string
+	refusal  error
+}
+
+func (i inspection) tryPod(ctx context.Context) (podTrial, error) {
+	return i.notes.podTrial.get(struct{}{}, func() (podTrial, error) { return i.trialPod(ctx) })
+}
+
+func (i inspection) trialPod(ctx context.Context) (podTrial, error) {
 	set, err := Twin(i.now.Set, i.plan)
 	if err != nil {
-		return nil, nil, err
+		return podTrial{}, err
 	}
 	pod := podOf(set, i.plan.Start)
 	// What is yet to be copied, or what another check reports as missing, must not hide
@@ -83,7 +97,7 @@ func (i inspection) tryPod(ctx context.Context) (*corev1.Pod, []string, error) {
 	if d := (plans.Dependency{Kind: "ServiceAccount", Name: pod.Spec.ServiceAccountName}); d.Name != "" {
 		o, err := i.dependency(ctx, plans.Destination, d)
 		if err != nil {
-			return nil, nil, err
+			return podTrial{}, err
 		}
 		if o == nil {
 			pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount = "", ""
@@ -103,7 +117,7 @@ func (i inspection) tryPod(ctx context.Context) (*corev1.Pod, []string, error) {
 	pod.Name += "-dry-run"
 	ctx, heard := hearing(ctx)
 	err = i.on[plans.Destination].Create(ctx, pod, client.DryRunAll)
-	return pod, *heard, err
+	return podTrial{pod, *heard, err}, nil
 }
 
 // podOf makes a pod as the StatefulSet controller does (rules ID-1 to ID-8), without an owner: the
@@ -136,9 +150,9 @@ func (i inspection) claims(ctx context.Context) ([]*corev1.PersistentVolumeClaim
 	if len(i.plan.Claims) == 0 {
 		return nil, nil
 	}
-	var list corev1.PersistentVolumeClaimList
-	if err := i.on[plans.Source].List(ctx, &list, client.InNamespace(i.plan.Source.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing the claims of namespace %s: %w", i.plan.Source.Namespace, err)
+	list, err := i.leaving(ctx)
+	if err != nil {
+		return nil, err
 	}
 	moving := map[string]bool{}
 	for _, s := range i.plan.Shared {
@@ -150,8 +164,8 @@ func (i inspection) claims(ctx context.Context) ([]*corev1.PersistentVolumeClaim
 		}
 	}
 	var out []*corev1.PersistentVolumeClaim
-	for k := range list.Items {
-		if have := &list.Items[k]; moving[have.Name] {
+	for k := range list {
+		if have := &list[k]; moving[have.Name] {
 			next, err := i.successor(have)
 			if err != nil {
 				return nil, err

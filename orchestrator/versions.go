@@ -43,7 +43,7 @@ type connection struct {
 // everybody is left out.
 func (w world) versions(ctx context.Context) (map[plans.Side]string, error) {
 	out := map[plans.Side]string{}
-	for _, side := range sides() {
+	for _, side := range plans.Sides() {
 		c, ok := w.on[side].(discovery.ServerVersionInterfaceWithContext)
 		if !ok {
 			continue
@@ -86,7 +86,7 @@ func apiVersion(ctx context.Context, i inspection) ([]Finding, error) {
 func versionFindings(p *plans.Plan, now map[plans.Side]string) []Finding {
 	var out []Finding
 	minor := map[plans.Side]uint{}
-	for _, side := range sides() {
+	for _, side := range plans.Sides() {
 		object := "API server of the " + string(side) + " (" + p.On(side).Context + ")"
 		v, err := version.ParseGeneric(now[side])
 		if err != nil {
@@ -107,7 +107,7 @@ func versionFindings(p *plans.Plan, now map[plans.Side]string) []Finding {
 			})
 		}
 	}
-	if len(minor) < len(sides()) {
+	if len(minor) < len(plans.Sides()) {
 		return out
 	}
 	from, to := minor[plans.Source], minor[plans.Destination]

@@ -31,7 +31,7 @@ func volumesUsable(ctx context.Context, i inspection) ([]Finding, error) {
 	}
 	var out []Finding
 	seen := map[string]bool{}
-	for o := range i.each {
+	for o := range i.ordinals.All() {
 		b, err := i.volumes(ctx, o)
 		if err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func (i inspection) onShelf(ctx context.Context, side plans.Side) ([]corev1.Pers
 		return list.Items, err
 	}
 	var out []corev1.PersistentVolume
-	for o := range i.each {
+	for o := range i.ordinals.All() {
 		b, err := i.volumes(ctx, o)
 		if err != nil {
 			return nil, err

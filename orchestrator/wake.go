@@ -62,7 +62,7 @@ type kinds map[string]schema.GroupVersionResource
 // changed on either side. The watches end with ctx. also names further resources
 // of the destination's namespace.
 func (w *Wake) Watch(ctx context.Context, p *plans.Plan, configs map[plans.Side]*rest.Config, also kinds) error {
-	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+	for _, side := range plans.Sides() {
 		c, err := metadata.NewForConfig(configs[side])
 		if err != nil {
 			return fmt.Errorf("watching the %s: %w", side, err)

@@ -115,7 +115,7 @@ func (i inspection) targets(kind, name string) bool {
 // yet: on the destination it would make the ordinal after the last one.
 func unscaled(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
-	for _, side := range sides() {
+	for _, side := range plans.Sides() {
 		var list autoscalingv2.HorizontalPodAutoscalerList
 		if err := i.on[side].List(ctx, &list, client.InNamespace(i.plan.On(side).Namespace)); err != nil {
 			return nil, fmt.Errorf("listing the HorizontalPodAutoscalers of %s: %w", i.plan.On(side), err)
@@ -164,7 +164,7 @@ func (i inspection) custom(ctx context.Context, side plans.Side, kind schema.Gro
 // paused at a number of replicas keeps writing that number.
 func unscaledByKEDA(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
-	for _, side := range sides() {
+	for _, side := range plans.Sides() {
 		objects, unseen, err := i.custom(ctx, side, schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"})
 		if err != nil {
 			return nil, err
@@ -202,7 +202,7 @@ func (i inspection) pauseKEDA(side plans.Side, name string) string {
 // template's requests again.
 func notEvicted(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
-	for _, side := range sides() {
+	for _, side := range plans.Sides() {
 		objects, unseen, err := i.custom(ctx, side, schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"})
 		if err != nil {
 			return nil, err

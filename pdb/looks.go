@@ -108,7 +108,7 @@ func (k keeper) relax(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 // whether the ordinals are still on the side they leave.
 func (k keeper) bring(ctx context.Context, m plans.Moment, allowance int32, before bool) (plans.Sight, map[plans.Side]*policyv1.PodDisruptionBudget, error) {
 	found := map[plans.Side]*policyv1.PodDisruptionBudget{}
-	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+	for _, side := range plans.Sides() {
 		b, err := k.read(ctx, side)
 		if err != nil {
 			return plans.Sight{}, nil, err
@@ -157,7 +157,7 @@ type want struct {
 func (k keeper) wants(m plans.Moment, allowance int32, before bool) map[plans.Side]want {
 	// The ordinals in flight belong to neither share.
 	has := map[plans.Side]int32{}
-	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+	for _, side := range plans.Sides() {
 		has[side] = k.plan.Slice(side, m.Ordinals, !before && side == m.To()).Replicas
 	}
 	share := map[plans.Side]int32{}

@@ -59,6 +59,9 @@ func Build(in Inputs) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseFor(in.Gates, destined, " on the destination"); err != nil {
+		return nil, err // every gate is asked there too, on the way or on the way back
+	}
 	slice := SliceOf(in.Set)
 	p := &Plan{
 		APIVersion: APIVersion, Kind: PlanKind, Name: in.Name, ID: in.Name + "-" + in.ID,
@@ -110,7 +113,7 @@ func (in Inputs) refuse() error {
 	if err := refuseGates(in.Gates); err != nil {
 		return err
 	}
-	return refuseFor(in.Gates, in.Set)
+	return refuseFor(in.Gates, in.Set, "")
 }
 
 func (in Inputs) budget() Budget {

@@ -278,8 +278,9 @@ func (g Gate) refuseJob() string {
 	return ""
 }
 
-// refuseFor gives the first gate that the set could never answer.
-func refuseFor(gates []Gate, set *appsv1.StatefulSet) error {
+// refuseFor gives the first gate that the set could never answer; where says which of
+// the two it is.
+func refuseFor(gates []Gate, set *appsv1.StatefulSet, where string) error {
 	slice := SliceOf(set)
 	for _, g := range gates {
 		if g.Pod != nil && g.Pod.Type == intstr.Int && !slice.Has(g.Pod.IntVal) {
@@ -289,11 +290,11 @@ func refuseFor(gates []Gate, set *appsv1.StatefulSet) error {
 			return fmt.Errorf("gate %s: pod is %s, and the set has one pod only", g.Name, AnyOther)
 		}
 		if g.Exec != nil && g.Exec.Container != "" && !hasContainer(set, g.Exec.Container) {
-			return fmt.Errorf("gate %s: the pods of the set have no container %q", g.Name, g.Exec.Container)
+			return fmt.Errorf("gate %s: the pods of the set have no container %q%s", g.Name, g.Exec.Container, where)
 		}
 		if g.HTTPGet != nil {
 			if _, known := Port(g.HTTPGet.Port, set.Spec.Template.Spec); !known {
-				return fmt.Errorf("gate %s: no container of the set has a port named %q", g.Name, g.HTTPGet.Port.StrVal)
+				return fmt.Errorf("gate %s: no container of the set has a port named %q%s", g.Name, g.HTTPGet.Port.StrVal, where)
 			}
 		}
 	}

@@ -104,6 +104,16 @@ func TestGatesThatTheSetCouldNeverAnswerAreRefused(t *testing.T) {
 	}
 }
 
+// A gate is asked on both sides, on the way there or on the way back.
+func TestGatesThatAPatchTakesTheAnswerFromAreRefused(t *testing.T) {
+	in := patchedInputs("spec: {template: {spec: {containers: [{name: sidecar, $patch: delete}]}}}")
+	in.Gates = []Gate{{Name: "g", When: AfterGrow, Exec: &Exec{Command: []string{"x"}, Container: "sidecar"}}}
+	want := `gate g: the pods of the set have no container "sidecar" on the destination`
+	if _, err := Build(in); err == nil || err.Error() != want {
+		t.Errorf("got %v, expected %q", err, want)
+	}
+}
+
 // gated is a plan with a gate of each kind.
 func gated(t *testing.T) *Plan {
 	t.Helper()

@@ -27,6 +27,9 @@ const (
 	Destination Side = "destination"
 )
 
+// Sides are both, in the order in which they are reported.
+func Sides() []Side { return []Side{Source, Destination} }
+
 // Other returns the opposite side.
 func (s Side) Other() Side {
 	if s == Source {

@@ -208,7 +208,7 @@ func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 	on := orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client}
 	refs := map[plans.Side]plans.Ref{}
 	for i, e := range []*end{source, destination} {
-		side := []plans.Side{plans.Source, plans.Destination}[i]
+		side := plans.Sides()[i]
 		uid, err := orchestrator.ClusterUID(ctx, e.client)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s (context %s): %w", side, e.context, err)

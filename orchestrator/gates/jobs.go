@@ -44,7 +44,7 @@ func (k *Keeper) Clear(ctx context.Context, m plans.Moment) (plans.Sight, error)
 // sweep notes the turns whose Jobs are complete, and deletes the Jobs of the plan that
 // no turn needs any more: those, and what a walk that was turned round has left.
 func (k *Keeper) sweep(ctx context.Context, m plans.Moment, turns []turn) (plans.Sight, error) {
-	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+	for _, side := range plans.Sides() {
 		jobs, err := Jobs(ctx, k.plan, k.on[side], side)
 		if err != nil {
 			return plans.Sight{}, err

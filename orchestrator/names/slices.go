@@ -46,7 +46,7 @@ func sliceName(p *plans.Plan, t discoveryv1.AddressType, ordinal int32) string {
 // pods are those of the set, by side.
 func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[plans.Side][]*corev1.Pod) map[string]*discoveryv1.EndpointSlice {
 	out := map[string]*discoveryv1.EndpointSlice{}
-	for _, side := range []plans.Side{plans.Source, plans.Destination} {
+	for _, side := range plans.Sides() {
 		if d.Lists == side {
 			continue
 		}

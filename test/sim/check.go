@@ -26,8 +26,6 @@ func (w *world) check() {
 	w.heeded()
 }
 
-func sides() []plans.Side { return []plans.Side{plans.Source, plans.Destination} }
-
 func (w *world) namespace(side plans.Side) string { return w.plan.On(side).Namespace }
 
 // slice is the range of a side; a set that is not there, or not yet prepared,
@@ -57,7 +55,7 @@ func (w *world) oneIdentity() {
 		if w.slice(plans.Source).Has(o) && w.slice(plans.Destination).Has(o) {
 			w.fail("S1", "ordinal %d is in both ranges", o)
 		}
-		for _, side := range sides() {
+		for _, side := range plans.Sides() {
 			if pod := w.pod(side.Other(), o); pod != nil && w.slice(side).Has(o) && !w.foreign {
 				w.fail("S1", "the %s has ordinal %d in its range while its pod is on the other side", side, o)
 			}
@@ -175,7 +173,7 @@ func (w *world) held(pv *corev1.PersistentVolume, d disk) {
 // mediaHeld is S4 for a volume that two objects name: both are Retain meanwhile.
 func (w *world) mediaHeld(pv *corev1.PersistentVolume) {
 	twins := 0
-	for _, side := range sides() {
+	for _, side := range plans.Sides() {
 		if _, ok := get[*corev1.PersistentVolume](w.on[side], "", map[plans.Side]string{plans.Source: media, plans.Destination: w.second()}[side]); ok {
 			twins++
 		}

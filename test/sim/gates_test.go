@@ -21,7 +21,7 @@ func TestEveryGateIsAskedOnceForEveryOrdinal(t *testing.T) {
 			cleanEnd(t, w, w.start)
 			for o := range sc.Ordinals {
 				for _, g := range w.plan.Gates {
-					for _, side := range sides() {
+					for _, side := range plans.Sides() {
 						if what := fmt.Sprintf("%s web-%d %s", g.Name, o, side); w.app.asked[what] != 1 {
 							t.Errorf("%s: %q was asked %d times, expected 1", mode, what, w.app.asked[what])
 						}

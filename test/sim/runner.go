@@ -211,7 +211,7 @@ func (w *world) ownGround(s *store, k key) string {
 	case "Pod":
 		return "the engine never touches pods"
 	case "PersistentVolumeClaim":
-		for _, side := range sides() {
+		for _, side := range plans.Sides() {
 			if w.on[side] != s || w.namespace(side) != k.namespace {
 				continue
 			}

@@ -47,7 +47,7 @@ func TestASharedVolumeBelongsToOneSideAtTheEnd(t *testing.T) {
 		cleanEnd(t, back, back.start)
 		w := first.fork(2)
 		walk(t, w, plans.Move, nil)
-		for _, side := range sides() {
+		for _, side := range plans.Sides() {
 			if claim, ok := get[*corev1.PersistentVolumeClaim](w.on[side], w.namespace(side), media); !ok || claim.Status.Phase != corev1.ClaimBound {
 				t.Errorf("%s: the %s has not its claim", mode, side)
 			}
@@ -74,7 +74,7 @@ func TestVolumesThatAreLeftBehindStayWhereTheyAre(t *testing.T) {
 		walk(t, w, plans.Return, nil)
 		w.rest()
 		unbroken(t, w)
-		for _, side := range sides() {
+		for _, side := range plans.Sides() {
 			claim, ok := get[*corev1.PersistentVolumeClaim](w.on[side], w.namespace(side), "log-web-1")
 			if !ok || claim.Status.Phase != corev1.ClaimBound {
 				t.Errorf("%s: claim log-web-1 of the %s is gone, or not bound", mode, side)

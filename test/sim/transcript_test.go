@@ -159,7 +159,7 @@ func (l *script) say(step plans.Step, what string) {
 
 func (s *stage) show() []string {
 	var out []string
-	for _, side := range sides() {
+	for _, side := range plans.Sides() {
 		var pods, claims []string
 		on, namespace := s.w.on[side], s.w.namespace(side)
 		for _, p := range all[*corev1.Pod](on) {
