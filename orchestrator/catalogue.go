@@ -40,6 +40,11 @@ func accessChecks() []check {
 			about:  "you may do on both sides what the move, its way back and its end need",
 			remedy: "ask for a Role with the verbs it names",
 		},
+		{
+			name: "connection", worst: Warn, ignorable: true, run: connectionVerified,
+			about:  "the API servers are spoken to over TLS, and prove who they are",
+			remedy: "put the cluster's certificate authority into the kubeconfig",
+		},
 	})
 }
 
@@ -136,6 +141,11 @@ func storageChecks() []check {
 			name: "csi-driver", worst: Fail, ignorable: true, run: driversKnown,
 			about:  "the volume handles of the CSI driver are known to mean the same disk in both clusters",
 			remedy: "have an administrator annotate the CSIDriver of the destination, or --ignore csi-driver",
+		},
+		{
+			name: "snapshots", worst: Warn, ignorable: true, run: snapshotted,
+			about:  "every claim has a VolumeSnapshot of the last 24 hours, where the source cluster makes such",
+			remedy: "make snapshots, or see that there is another backup",
 		},
 		{
 			name: "shared-volumes", worst: Fail, run: sharedUsable,

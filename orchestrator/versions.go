@@ -31,12 +31,38 @@ func Connect(config *rest.Config) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connection{c, d}, nil
+	return connection{c, d, unverified(config)}, nil
 }
 
 type connection struct {
 	client.Client
 	discovery.ServerVersionInterfaceWithContext
+	doubt string
+}
+
+// unverified says why somebody in between could answer for the API server, or "".
+func unverified(config *rest.Config) string {
+	switch {
+	case strings.HasPrefix(config.Host, "http://"):
+		return "it is spoken to over plain HTTP"
+	case config.Insecure:
+		return "its certificate is not looked at (insecure-skip-tls-verify)"
+	}
+	return ""
+}
+
+// connectionVerified warns where tokens and Secrets would go to whoever answers.
+func connectionVerified(_ context.Context, i inspection) ([]Finding, error) {
+	var out []Finding
+	for _, side := range plans.Sides() {
+		if c, ok := i.on[side].(connection); ok && c.doubt != "" {
+			out = append(out, Finding{
+				Level: Warn, Object: "API server of the " + string(side) + " (" + i.plan.On(side).Context + ")", Saw: c.doubt, Want: "TLS and a certificate that is verified",
+				Remedy: "put the cluster's certificate authority into the kubeconfig: credentials and Secrets would go to whoever answers",
+			})
+		}
+	}
+	return out, nil
 }
 
 // versions asks both API servers which version they are of. One that does not say it to

@@ -3,6 +3,7 @@ package move_test
 import (
 	"encoding/json"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,7 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
@@ -138,7 +141,46 @@ func TestChecksLookAtWhatAMoveWouldStumbleOver(t *testing.T) {
 			}
 		}
 		s.old(t)
+		s.snapped(t)
+		s.trusting(t)
 	})
+}
+
+// snapped takes snapshots of the claims.
+func (s *scene) snapped(t *testing.T) {
+	t.Helper()
+	kind := schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshot"}
+	s.learns(s.source, kind)
+	s.finds("a cluster that takes snapshots, without any", "snapshots", orchestrator.Warn, " claims have no VolumeSnapshot younger than 24 hours that is ready: data-web-0")
+	for _, claim := range []string{"data-web-0", "logs-web-0"} {
+		snapshot := custom(s.source, kind, claim, map[string]any{"source": map[string]any{"persistentVolumeClaimName": claim}})
+		snapshot.Object["status"] = map[string]any{"readyToUse": true, "creationTime": time.Now().UTC().Format(time.RFC3339)}
+		defer s.put(s.source, snapshot)()
+	}
+	if got := s.checked(done)["snapshots"]; got.Level != orchestrator.Pass {
+		t.Errorf("with snapshots: %+v", got)
+	}
+}
+
+// trusting talks to whoever answers as the source.
+func (s *scene) trusting(t *testing.T) {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(s.source.cluster.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range config.Clusters {
+		c.InsecureSkipTLSVerify, c.CertificateAuthority, c.CertificateAuthorityData = true, "", nil
+	}
+	file := filepath.Join(t.TempDir(), "trusting")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, with(s.checkArgs(), "--kubeconfig", file)...).expect(t, done, "WARN  connection", "its certificate is not looked at (insecure-skip-tls-verify)")
+	sides := map[mode]int{rebind: 2, reimport: 1}[s.mode]
+	if n := strings.Count(r.stdout, "WARN connection: "); n != sides {
+		t.Errorf("%d of %d API servers are warned of:\n%s", n, sides, r.stdout)
+	}
 }
 
 // old puts the name of the old namespace where the application reads it.
