@@ -1,0 +1,180 @@
+package core
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// owners says who controls a claim: set, pod, or other.
+func (s *stage) owners(claim string) string {
+	var out []string
+	for _, r := range s.claims[claim].OwnerReferences {
+		who := "other"
+		switch {
+		case r.UID == s.set.UID:
+			who = "set"
+		case r.Kind == "Pod" && s.pods[r.Name] != nil && r.UID == s.pods[r.Name].UID:
+			who = "pod"
+		}
+		if r.Controller == nil || !*r.Controller {
+			who += "?"
+		}
+		out = append(out, who)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestClaimsGoWithWhomThePolicySays(t *testing.T) {
+	for _, c := range []struct{ policy, living, condemned string }{
+		{"RR", "", ""}, {"RD", "set", "set"}, {"DR", "", "pod"}, {"DD", "set", "pod"},
+	} {
+		t.Run("CP-6 "+c.policy, func(t *testing.T) {
+			s := play(t, "0 1 2", claims("data"))
+			retains(c.policy)(s.set)
+			s.sync()
+			for _, claim := range []string{"data-web-0", "data-web-1", "data-web-2"} {
+				if got := s.owners(claim); got != c.living {
+					t.Errorf("%s in the range: %q, expected %q", claim, got, c.living)
+				}
+			}
+			replicas(1)(s.set)
+			got := s.sync()
+			if want := map[bool]string{true: "-2", false: "update data-web-2 update data-web-1 -2"}[c.living == c.condemned]; got != want {
+				t.Errorf("CP-7: got %q, expected %q", got, want)
+			}
+			for _, claim := range []string{"data-web-1", "data-web-2"} {
+				if got := s.owners(claim); got != c.condemned {
+					t.Errorf("%s outside: %q, expected %q", claim, got, c.condemned)
+				}
+			}
+			retains("RR")(s.set)
+			s.sync()
+			if got := s.owners("data-web-0") + s.owners("data-web-1"); got != "" {
+				t.Errorf("CP-5: back to Retain: %q", got)
+			}
+		})
+	}
+	t.Run("CP-11 the low side is outside too", func(t *testing.T) {
+		s := play(t, "0 1 2", claims("data"), retains("DR"), start(1), replicas(2))
+		s.expect("update data-web-0 -0")
+		if got := s.owners("data-web-0"); got != "pod" {
+			t.Errorf("%q", got)
+		}
+	})
+	t.Run("CP-14 unless they are held", func(t *testing.T) {
+		s := play(t, "0 1 2", claims("data"), retains("DD"), start(1), replicas(2), traits(func(t *Traits) { t.HoldClaims = true }))
+		s.expect("-0")
+		s = play(t, "0 1 2", claims("data"), retains("DD"))
+		s.set.HoldClaims = true
+		if s.sync(); s.owners("data-web-0") != "" {
+			t.Errorf("%q", s.owners("data-web-0"))
+		}
+	})
+	t.Run("CP-12 Retain reaches claims without pods", func(t *testing.T) {
+		s := play(t, "0 1 2", claims("data"), retains("RD"))
+		delete(s.pods, "web-2")
+		replicas(2)(s.set)
+		s.expect("")
+		retains("RR")(s.set)
+		if s.sync(); s.owners("data-web-2") != "" {
+			t.Errorf("%q", s.owners("data-web-2"))
+		}
+	})
+}
+
+func TestClaimsOfOthers(t *testing.T) {
+	yes, no := true, false
+	for _, c := range []struct {
+		rule, policy string
+		refs         []metav1.OwnerReference
+		want, told   string
+	}{
+		{"CP-9 another controller, with a Delete policy", "RD", refs("Backup", "b", "other", &yes), "other", "ConflictingController"},
+		{"CP-9 and our reference goes", "RD", append(refs("Backup", "b", "other", &yes), refs("StatefulSetSlice", "web", "set", &no)...), "other", "ConflictingController"},
+		{"CP-9 another controller, Retain", "RR", refs("Backup", "b", "other", &yes), "other", ""},
+		{"CP-9 a reference that is none of a controller", "RD", refs("StatefulSetSlice", "web", "set", &no), "set", ""},
+		{"CP-9 one of a third party stays", "RD", refs("Backup", "b", "other", nil), "other? set", ""},
+		{"CP-9 a namesake of the set", "RD", refs("StatefulSetSlice", "web", "former", &yes), "other", ""},
+		{"CP-9 a namesake of the pod", "RD", refs("Pod", "web-0", "former", &yes), "other", ""},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			s := play(t, "0", replicas(1), claims("data"), retains(c.policy))
+			s.claims["data-web-0"].OwnerReferences = c.refs
+			s.sync()
+			if got := s.owners("data-web-0"); s.err != nil || got != c.want {
+				t.Errorf("got %q, expected %q (%v)", got, c.want, s.err)
+			}
+			if told := strings.Join(s.told, "\n"); strings.Contains(told, "ConflictingController") != (c.told != "") {
+				t.Errorf("told %q", told)
+			}
+		})
+	}
+}
+
+func TestClaimsComeBeforeTheirPod(t *testing.T) {
+	t.Run("CP-1", func(t *testing.T) {
+		play(t, "0 1", claims("data", "logs")).expect("create data-web-2 create logs-web-2 +2")
+	})
+	t.Run("CP-1 no pod without them", func(t *testing.T) {
+		s := play(t, "0 1", claims("data", "logs"))
+		s.fails["create data-web-2"] = errors.New("no")
+		if got := s.sync(); got != "create data-web-2 create logs-web-2" || s.err == nil || len(s.told) != 3 || !strings.HasPrefix(s.told[0], "Warning FailedCreate create Claim data-web-2") || !strings.HasPrefix(s.told[2], "Warning FailedCreate create Pod web-2") {
+			t.Errorf("got %q, %v, told %q", got, s.err, s.told)
+		}
+	})
+	there := func(s *stage) *corev1.PersistentVolumeClaim {
+		c := s.set.newClaims(2)[0]
+		s.store(c)
+		return s.claims[c.Name]
+	}
+	t.Run("CP-2 one that is there is used", func(t *testing.T) {
+		s := play(t, "0 1", claims("data"))
+		there(s).Labels = nil
+		s.expect("+2")
+	})
+	t.Run("CP-3 one that is going blocks the pod", func(t *testing.T) {
+		s := play(t, "0 1", claims("data"))
+		there(s).DeletionTimestamp = &metav1.Time{Time: clock}
+		if got := s.sync(); got != "" || s.err == nil || !strings.Contains(s.err.Error(), "claim data-web-2 is being deleted") {
+			t.Errorf("got %q, %v", got, s.err)
+		}
+	})
+	t.Run("CP-4 one that the cache lacks", func(t *testing.T) {
+		s := play(t, "0 1", claims("data"))
+		there(s)
+		s.seen = func(w *World) { w.Claim = func(string) *corev1.PersistentVolumeClaim { return nil } }
+		if got := s.sync(); got != "" || s.err == nil || strings.Contains(strings.Join(s.told, ""), "Claim") {
+			t.Errorf("got %q, %v, told %q", got, s.err, s.told)
+		}
+	})
+	t.Run("CP-8 one that goes with a former pod is waited for", func(t *testing.T) {
+		s := play(t, "0 1", claims("data"), retains("DR"))
+		c := there(s)
+		c.OwnerReferences = refs("Pod", "web-2", "former", nil)
+		s.expect("")
+		delete(s.claims, c.Name)
+		s.expect("create data-web-2 +2")
+	})
+	t.Run("CP-10 a pending pod gets the one that it lacks", func(t *testing.T) {
+		s := play(t, "0? 1", claims("data"), parallel, replicas(2))
+		delete(s.claims, "data-web-0")
+		delete(s.claims, "data-web-1")
+		s.expect("create data-web-0")
+	})
+	t.Run("CP-6 a new one is made with its owner", func(t *testing.T) {
+		s := play(t, "0 1", claims("data"), retains("RD"))
+		s.expect("create data-web-2 +2")
+		if got := s.owners("data-web-2"); got != "set" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func refs(kind, name, uid string, controller *bool) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: name, UID: types.UID(uid), Controller: controller}}
+}

@@ -1,0 +1,78 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// World is what is seen of one set. Nothing in it is written to.
+type World struct {
+	Set *Set
+	// Pods are those of the set's namespace that it controls, and the orphans that its
+	// selector selects.
+	Pods []*corev1.Pod
+	// Revisions are, in the same way, those of the set.
+	Revisions []*appsv1.ControllerRevision
+	// Claim gives a claim of the set's namespace, or nil.
+	Claim func(name string) *corev1.PersistentVolumeClaim
+	// Owned are the claims that name the set as an owner.
+	Owned []*corev1.PersistentVolumeClaim
+	Now   time.Time
+}
+
+// Object is anything that the API server keeps.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Effects is everything that a Sync may do. Its methods are called from several
+// goroutines at once where the set is Parallel. Errors are those of the API server.
+type Effects interface {
+	// Fresh reads the set without a cache (CL-5).
+	Fresh(context.Context) (metav1.Object, error)
+	// Read reads an object of the set's namespace without a cache, by its name.
+	Read(context.Context, Object) error
+	// Create makes an object, and fills in what the API server made of it.
+	Create(context.Context, Object) error
+	// Update replaces an object that must still have the resourceVersion it was seen with.
+	Update(context.Context, Object) error
+	// Delete deletes the very object that was seen, by its UID (AM-3).
+	Delete(context.Context, Object) error
+	// Adopt adds an owner reference to the very object that was seen.
+	Adopt(context.Context, Object, metav1.OwnerReference) error
+	// Release removes the owner reference of a UID from the very object that was seen.
+	Release(ctx context.Context, o Object, owner types.UID) error
+	// WriteStatus writes the status of the set.
+	WriteStatus(context.Context, appsv1.StatefulSetStatus) error
+	// Default gives a pod template as the API server would store it (RV-3c).
+	Default(context.Context, corev1.PodTemplateSpec) (corev1.PodTemplateSpec, error)
+	// Tell records an Event on the set.
+	Tell(Event)
+}
+
+// Event is worth telling whoever looks at the set.
+type Event struct {
+	Type, Reason, Message string
+	// Related is another object that it is about, or nil.
+	Related Object
+	// Once, if it is not empty, is what it is told about once only.
+	Once string
+}
+
+// Outcome is what a pass came to.
+type Outcome struct {
+	// Again is when to look again without any event; zero for never.
+	Again time.Time
+	// Status is the status that the set has now, and nil when it could not be told.
+	Status *appsv1.StatefulSetStatus
+	// MaxUnavailable is the effective one, and Unavailable how many pods of the range
+	// were missing, not available or terminating when the pass began.
+	MaxUnavailable, Unavailable int
+}

@@ -1,0 +1,131 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// created says whether the API server has the pod: it gives every pod a phase.
+func created(p *corev1.Pod) bool { return p.Status.Phase != "" }
+
+func terminating(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }
+
+// ended says that a pod has stopped for good, which no pod of a set ever should.
+func ended(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+}
+
+// readySince gives the time at which a pod became ready (AVAIL-1).
+func readySince(p *corev1.Pod) (since metav1.Time, ready bool) {
+	if p.Status.Phase != corev1.PodRunning {
+		return metav1.Time{}, false
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.LastTransitionTime, c.Status == corev1.ConditionTrue
+		}
+	}
+	return metav1.Time{}, false
+}
+
+// availableAt is when a ready pod becomes available, if it is not yet (KEP-2599). It is
+// zero for one that is, and for one that never will be as it is.
+func (s *Set) availableAt(p *corev1.Pod, now time.Time) time.Time {
+	since, ready := readySince(p)
+	if !ready || s.Spec.MinReadySeconds == 0 || since.IsZero() {
+		return time.Time{}
+	}
+	at := since.Add(time.Duration(s.Spec.MinReadySeconds) * time.Second)
+	if !at.After(now) {
+		return time.Time{}
+	}
+	return at
+}
+
+// available says whether a pod has been ready for minReadySeconds (AV-1 to AV-3).
+func (s *Set) available(p *corev1.Pod, now time.Time) bool {
+	since, ready := readySince(p)
+	if !ready || s.Spec.MinReadySeconds == 0 {
+		return ready
+	}
+	return !since.IsZero() && s.availableAt(p, now).IsZero()
+}
+
+// down says whether an ordinal counts as unavailable: its pod is missing, not available
+// or terminating.
+func (s *Set) down(p *corev1.Pod, now time.Time) bool {
+	return terminating(p) || !s.available(p, now)
+}
+
+func revisionOf(p *corev1.Pod) string { return p.Labels[appsv1.StatefulSetRevisionLabel] }
+
+// newPod makes the pod of an ordinal from a template (ID-3, ID-5 to ID-7). The set wins
+// over the template.
+func (s *Set) newPod(template *corev1.PodTemplateSpec, revision string, ordinal int32) *corev1.Pod {
+	t := template.DeepCopy()
+	name := s.podName(ordinal)
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Namespace, Name: name, Labels: map[string]string{}, Annotations: t.Annotations, Finalizers: t.Finalizers,
+			OwnerReferences: []metav1.OwnerReference{s.owner()},
+		},
+		Spec: t.Spec,
+	}
+	maps.Copy(p.Labels, t.Labels)
+	maps.Copy(p.Labels, identity(p.Name, ordinal))
+	p.Labels[appsv1.StatefulSetRevisionLabel] = revision
+	p.Spec.Hostname, p.Spec.Subdomain = name, s.Spec.ServiceName
+	p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return slices.ContainsFunc(s.Spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return c.Name == v.Name })
+	})
+	for _, c := range s.Spec.VolumeClaimTemplates {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: c.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.claimName(c.Name, ordinal)},
+		}})
+	}
+	return p
+}
+
+// identity are the labels that say which pod it is.
+func identity(name string, ordinal int32) map[string]string {
+	return map[string]string{appsv1.StatefulSetPodNameLabel: name, appsv1.PodIndexLabel: strconv.Itoa(int(ordinal))}
+}
+
+// identified gives the pod with its labels repaired, or nil if nothing is wrong (ID-4).
+func identified(p *corev1.Pod, ordinal int32) *corev1.Pod {
+	want := identity(p.Name, ordinal)
+	wrong := false
+	for k, v := range want {
+		wrong = wrong || p.Labels[k] != v
+	}
+	if !wrong {
+		return nil
+	}
+	next := p.DeepCopy()
+	if next.Labels == nil {
+		next.Labels = map[string]string{}
+	}
+	maps.Copy(next.Labels, want)
+	return next
+}
+
+// foreignVolume names a claim template for which the pod has another volume than the
+// claim of its ordinal, or "". It is never mended: volumes of a pod cannot be changed
+// (ID-10).
+func (s *Set) foreignVolume(p *corev1.Pod, ordinal int32) string {
+	for _, c := range s.Spec.VolumeClaimTemplates {
+		right := slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.Name == c.Name && v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == s.claimName(c.Name, ordinal)
+		})
+		if !right {
+			return c.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,215 @@
+package core
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/rand"
+)
+
+// RevisionHash is the label of a ControllerRevision that holds the hash in its name.
+const RevisionHash = "controller.kubernetes.io/hash"
+
+// longestPrefix is how much of the set's name goes into the name of a revision (RV-2).
+const longestPrefix = 223
+
+// versions are the two revisions that pods may be made from.
+type versions struct {
+	current, target *appsv1.ControllerRevision
+	collisions      *int32
+}
+
+// template reads the pod template of a revision.
+func template(r *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
+	var doc struct {
+		Spec struct {
+			Template corev1.PodTemplateSpec `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(r.Data.Raw, &doc); err != nil {
+		return nil, fmt.Errorf("ControllerRevision %s holds no pod template: %w", r.Name, err)
+	}
+	return &doc.Spec.Template, nil
+}
+
+// document is what a revision stores of a set: its pod template, as a strategic merge
+// patch that replaces the one of the set (RV-1). Its bytes are those that the built-in
+// controller writes, so that a set can change hands without a new revision.
+func document(t corev1.PodTemplateSpec) ([]byte, error) {
+	raw, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	fields["$patch"] = "replace"
+	return json.Marshal(map[string]any{"spec": map[string]any{"template": fields}})
+}
+
+// newRevision makes the revision of the set's template (RV-2).
+func (s *Set) newRevision(number int64, collisions *int32) (*appsv1.ControllerRevision, error) {
+	data, err := document(s.Spec.Template)
+	if err != nil {
+		return nil, err
+	}
+	r := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Namespace, Labels: map[string]string{}, Annotations: maps.Clone(s.Annotations),
+			OwnerReferences: []metav1.OwnerReference{s.owner()},
+		},
+		Data:     runtime.RawExtension{Raw: data},
+		Revision: number,
+	}
+	maps.Copy(r.Labels, s.Spec.Template.Labels)
+	s.name(r, collisions)
+	return r, nil
+}
+
+// name names a revision after its data and the count of collisions.
+func (s *Set) name(r *appsv1.ControllerRevision, collisions *int32) {
+	sum := fnv.New32()
+	_, _ = sum.Write(r.Data.Raw) // never fails
+	if collisions != nil {
+		_, _ = sum.Write([]byte(strconv.Itoa(int(*collisions))))
+	}
+	hash := rand.SafeEncodeString(strconv.FormatUint(uint64(sum.Sum32()), 10))
+	r.Name = s.Name[:min(len(s.Name), longestPrefix)] + "-" + hash
+	r.Labels[RevisionHash] = hash
+}
+
+// sorted gives revisions from the oldest to the newest (RV-3).
+func sorted(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
+	out := slices.Clone(revisions)
+	slices.SortStableFunc(out, func(a, b *appsv1.ControllerRevision) int {
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// resolve finds or makes the revision of the set's template, and finds the one that the
+// pods had before (RV-3 to RV-6).
+func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) (versions, error) {
+	v := versions{collisions: p.set.Status.CollisionCount}
+	var newest *appsv1.ControllerRevision
+	number := int64(1)
+	if len(known) > 0 {
+		newest = known[len(known)-1]
+		number = newest.Revision + 1
+	}
+	wanted, err := p.set.newRevision(number, v.collisions)
+	if err != nil {
+		return v, err
+	}
+	older := slices.Clone(known)
+	slices.Reverse(older)
+	equal := slices.IndexFunc(older, func(r *appsv1.ControllerRevision) bool { return bytes.Equal(r.Data.Raw, wanted.Data.Raw) })
+	switch {
+	case equal == 0:
+		v.target = newest
+	case equal > 0:
+		v.target, err = p.rolledBack(ctx, older[equal], number)
+	default:
+		v.target, v.collisions, err = p.novel(ctx, newest, wanted)
+	}
+	if err != nil {
+		return v, err
+	}
+	v.current = v.target
+	if at := slices.IndexFunc(known, func(r *appsv1.ControllerRevision) bool { return r.Name == p.set.Status.CurrentRevision }); at >= 0 {
+		v.current = known[at]
+	}
+	return v, nil
+}
+
+// rolledBack makes an older revision the newest one, under its name (RV-3b).
+func (p *pass) rolledBack(ctx context.Context, r *appsv1.ControllerRevision, number int64) (*appsv1.ControllerRevision, error) {
+	next := r.DeepCopy()
+	next.Revision = number
+	return next, p.do.Update(ctx, next)
+}
+
+// novel gives a revision for a template that no revision has word for word: the newest, if
+// only defaults differ (RV-3c), or a new one.
+func (p *pass) novel(ctx context.Context, newest, wanted *appsv1.ControllerRevision) (*appsv1.ControllerRevision, *int32, error) {
+	collisions := p.set.Status.CollisionCount
+	if newest != nil {
+		same, err := p.sameByDefault(ctx, newest)
+		if err != nil || same {
+			return newest, collisions, err
+		}
+	}
+	for {
+		r := wanted.DeepCopy()
+		p.set.name(r, collisions)
+		err := p.do.Create(ctx, r)
+		if !apierrors.IsAlreadyExists(err) {
+			return r, collisions, err
+		}
+		there := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+		if err := p.do.Read(ctx, there); err != nil {
+			return nil, collisions, err
+		}
+		if owner := metav1.GetControllerOfNoCopy(there); bytes.Equal(there.Data.Raw, r.Data.Raw) && (owner == nil || owner.UID == p.set.UID) {
+			return there, collisions, nil
+		}
+		var none int32 // RV-4; RV-5: one of another UID is a clash too
+		if collisions == nil {
+			collisions = &none
+		}
+		next := *collisions + 1
+		collisions = &next
+	}
+}
+
+// sameByDefault says whether the template of a revision would be stored today as the
+// set's is: an API server that fills in new defaults must not restart pods.
+func (p *pass) sameByDefault(ctx context.Context, r *appsv1.ControllerRevision) (bool, error) {
+	t, err := template(r)
+	if err != nil {
+		return false, nil //nolint:nilerr // somebody's own revision, and not one of these pods
+	}
+	full, err := p.do.Default(ctx, *t)
+	if apierrors.IsInvalid(err) {
+		return false, nil
+	}
+	return err == nil && equality.Semantic.DeepEqual(full, p.set.Spec.Template), err
+}
+
+// truncate deletes the oldest revisions that no pod is of, down to the limit (RV-7).
+func (p *pass) truncate(ctx context.Context, known []*appsv1.ControllerRevision, v versions, pods []*corev1.Pod) error {
+	limit := 10
+	if l := p.set.Spec.RevisionHistoryLimit; l != nil {
+		limit = int(*l)
+	}
+	if limit < 0 {
+		return nil
+	}
+	live := map[string]bool{v.current.Name: true, v.target.Name: true}
+	for _, pod := range pods {
+		live[revisionOf(pod)] = true
+	}
+	old := slices.DeleteFunc(slices.Clone(known), func(r *appsv1.ControllerRevision) bool { return live[r.Name] })
+	var errs []error
+	for k := 0; k < len(old)-limit; k++ {
+		if err := p.do.Delete(ctx, old[k]); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

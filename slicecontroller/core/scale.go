@@ -1,0 +1,267 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// standing is how far a pass over the pods has come.
+type standing int
+
+const (
+	settled standing = iota // there is nothing left to do or to wait for
+	blocked                 // something has to happen first
+	acted                   // something was done; the next pass sees what came of it
+)
+
+// largestBatch is how many pods of a Parallel set are written at once at most (SY-2).
+const largestBatch = 500
+
+// inBatches does something n times, in batches of 1, 2, 4 and so on, so that what fails
+// for all fails for few. A batch with errors is finished, and is the last.
+func inBatches(n int, do func(int) error) error {
+	for done, size := 0, 1; done < n; size = min(2*size, largestBatch) {
+		errs := make([]error, min(size, n-done))
+		var all sync.WaitGroup
+		for k := range errs {
+			all.Go(func() { errs[k] = do(done + k) })
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		done += len(errs)
+	}
+	return nil
+}
+
+// scaleUp brings up what is missing of the range, ascending. In order, the first pod that
+// is not available ends the pass (OR-1 to OR-4); else nobody waits for anybody (PA-1,
+// PA-2).
+func (p *pass) scaleUp(ctx context.Context) (standing, error) {
+	if !p.set.ordered() {
+		return settled, inBatches(len(p.living), func(k int) error {
+			_, err := p.tend(ctx, p.living[k])
+			return err
+		})
+	}
+	for _, r := range p.living {
+		if s, err := p.tend(ctx, r); s != settled || err != nil {
+			return s, err
+		}
+	}
+	return settled, nil
+}
+
+// tend does for one pod of the range what can be done now.
+func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
+	switch {
+	case ended(r.Pod) && !p.exempt(r):
+		if terminating(r.Pod) {
+			return blocked, nil
+		}
+		return acted, p.remove(ctx, r)
+	case !created(r.Pod):
+		if p.claimLeaving(r) {
+			return blocked, nil
+		}
+		return acted, p.bringUp(ctx, r)
+	}
+	if r.Status.Phase == corev1.PodPending {
+		if err := p.makeClaims(ctx, r); err != nil { // OR-9
+			return blocked, err
+		}
+	}
+	if p.set.ordered() && p.set.down(r.Pod, p.world.Now) && !p.exempt(r) {
+		return blocked, nil
+	}
+	return settled, p.repair(ctx, r)
+}
+
+// claimLeaving says that a claim of the pod is on its way out with a pod that was
+// scaled away: the new pod must not get its volume (CP-8).
+func (p *pass) claimLeaving(r replica) bool {
+	if whenScaled, _ := p.set.retention(); whenScaled != appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
+		return false
+	}
+	for _, t := range p.set.Spec.VolumeClaimTemplates {
+		if c := p.world.Claim(p.set.claimName(t.Name, r.ordinal)); c != nil && stranded(c, "Pod", r.Name, r.UID) {
+			return true
+		}
+	}
+	return false
+}
+
+// bringUp makes the claims of a pod, and then the pod (CP-1).
+func (p *pass) bringUp(ctx context.Context, r replica) error {
+	err := p.makeClaims(ctx, r)
+	if err == nil {
+		err = p.do.Create(ctx, r.DeepCopy())
+		if apierrors.IsAlreadyExists(err) {
+			return p.taken(ctx, r)
+		}
+	}
+	p.tellOf("Create", r.Pod, err)
+	return err
+}
+
+// makeClaims makes the claims of a pod that are missing.
+func (p *pass) makeClaims(ctx context.Context, r replica) error {
+	var errs []error
+	for _, c := range p.set.newClaims(r.ordinal) {
+		have := p.world.Claim(c.Name)
+		switch {
+		case have != nil && have.DeletionTimestamp != nil:
+			errs = append(errs, fmt.Errorf("claim %s is being deleted", c.Name)) // CP-3
+		case have != nil: // CP-2
+		default:
+			err := p.do.Create(ctx, c)
+			if err != nil {
+				errs = append(errs, err)
+			}
+			if !apierrors.IsAlreadyExists(err) { // CP-4
+				p.tellOfClaim(c, r.Pod, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// taken says why the name of a pod is taken (CL-10).
+func (p *pass) taken(ctx context.Context, r replica) error {
+	there := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+	if err := p.do.Read(ctx, there); err != nil {
+		return fmt.Errorf("reading pod %s, whose name is taken: %w", r.Name, err)
+	}
+	owner := metav1.GetControllerOfNoCopy(there)
+	if owner != nil && owner.UID == p.set.UID {
+		return fmt.Errorf("%w pod %s, which exists", ErrBehind, r.Name)
+	}
+	by := "nobody"
+	if owner != nil {
+		by = owner.Kind + " " + owner.Name
+	}
+	err := fmt.Errorf("pod %s exists and is controlled by %s: it is left alone", r.Name, by)
+	p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: "PodNameConflict", Message: err.Error(), Related: there, Once: string(there.UID)})
+	return err
+}
+
+// ErrBehind says that the World lacked something that the API server has.
+var ErrBehind = errors.New("the cache does not know yet")
+
+// repair mends what the controller may mend of a pod that runs: its labels, and who its
+// claims go with.
+func (p *pass) repair(ctx context.Context, r replica) error {
+	if next := identified(r.Pod, r.ordinal); next != nil {
+		err := p.do.Update(ctx, next)
+		p.tellOf("Update", r.Pod, err)
+		if err != nil {
+			return err
+		}
+	}
+	if volume := p.set.foreignVolume(r.Pod, r.ordinal); volume != "" {
+		p.do.Tell(Event{
+			Type: corev1.EventTypeWarning, Reason: "StorageMismatch", Related: r.Pod, Once: string(r.UID),
+			Message: fmt.Sprintf("pod %s does not mount claim %s as volume %s; its next replacement will", r.Name, p.set.claimName(volume, r.ordinal), volume),
+		})
+	}
+	return p.ownClaims(ctx, r, false)
+}
+
+// ownClaims brings the owner of the claims of a pod up to date (CP-6, CP-7).
+func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) error {
+	for _, t := range p.set.Spec.VolumeClaimTemplates {
+		c := p.world.Claim(p.set.claimName(t.Name, r.ordinal))
+		if c == nil {
+			continue
+		}
+		next, conflict := p.set.reowned(c, r.Pod, condemned)
+		if conflict != "" {
+			p.do.Tell(Event{
+				Type: corev1.EventTypeWarning, Reason: "ConflictingController", Related: c, Once: string(c.UID),
+				Message: fmt.Sprintf("claim %s is controlled by %s: it does not go with this set", c.Name, conflict),
+			})
+		}
+		if next == nil {
+			continue
+		}
+		if err := p.do.Update(ctx, next); err != nil {
+			p.tellOf("Update", r.Pod, err)
+			return err
+		}
+	}
+	return nil
+}
+
+// keepClaims takes the set off the claims without a pod that are to outlive it (CP-12).
+func (p *pass) keepClaims(ctx context.Context) error {
+	var errs []error
+	for _, c := range p.world.Owned {
+		if p.hasPod(c.Name) {
+			continue // the passes over the pods see to it
+		}
+		if next := p.set.forsaken(c); next != nil {
+			errs = append(errs, p.do.Update(ctx, next))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p *pass) hasPod(claim string) bool {
+	for _, list := range [][]replica{p.living, p.condemned} {
+		for _, r := range list {
+			for _, t := range p.set.Spec.VolumeClaimTemplates {
+				if created(r.Pod) && p.set.claimName(t.Name, r.ordinal) == claim {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// scaleDown deletes what is outside the range, descending: the high side first, then
+// the low side (OR-8). In order one at a time, and each only when all others are available
+// (OR-5, OR-6); else all at once.
+func (p *pass) scaleDown(ctx context.Context) (standing, error) {
+	for _, r := range p.condemned { // before any of them is deleted (CP-7)
+		if err := p.ownClaims(ctx, r, true); err != nil {
+			return blocked, err
+		}
+	}
+	if !p.set.ordered() {
+		return settled, inBatches(len(p.condemned), func(k int) error {
+			if terminating(p.condemned[k].Pod) {
+				return nil
+			}
+			return p.remove(ctx, p.condemned[k])
+		})
+	}
+	if len(p.condemned) == 0 {
+		return settled, nil
+	}
+	next := p.condemned[0]
+	healthy := !p.set.down(next.Pod, p.world.Now) || p.enforced() // ER-12
+	if terminating(next.Pod) || !healthy && next.Name != p.lowestDown {
+		return blocked, nil
+	}
+	return acted, p.remove(ctx, next)
+}
+
+// remove deletes a pod with the grace that it asks for (AM-2). One that is gone is gone
+// (SC-7).
+func (p *pass) remove(ctx context.Context, r replica) error {
+	err := p.do.Delete(ctx, r.Pod)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	p.tellOf("Delete", r.Pod, err)
+	return err
+}

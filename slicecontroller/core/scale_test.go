@@ -1,0 +1,198 @@
+package core
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// step is one pass over a stage.
+type step struct {
+	rule, pods string
+	set        []func(*Set)
+	want       string
+}
+
+func is(change ...func(*Set)) []func(*Set) { return change }
+
+func each(t *testing.T, steps []step) {
+	t.Helper()
+	for _, c := range steps {
+		t.Run(c.rule, func(t *testing.T) { play(t, c.pods, c.set...).expect(c.want) })
+	}
+}
+
+func TestOrderedScaling(t *testing.T) {
+	each(t, []step{
+		{"OR-1 the first is made", "", nil, "+0"},
+		{"OR-1 the next waits for one that is pending", "0?", nil, ""},
+		{"OR-1 the next waits for one that is not ready", "0!", nil, ""},
+		{"OR-1 the next waits for one that is not available yet", "0", is(minReady(7200)), ""},
+		{"OR-1 the next is made after one that is", "0", nil, "+1"},
+		{"OR-1 one at a time", "0 1", is(replicas(9)), "+2"},
+		{"OR-2 a higher one that is broken holds nobody back", "1! 2", nil, "+0"},
+		{"OR-3 a failed one is deleted", "0x 1 2", nil, "-0"},
+		{"OR-3 one that has ended is deleted", "0 1s", nil, "-1"},
+		{"OR-3 and not twice", "0x~ 1 2", nil, ""},
+		{"OR-4 one that is terminating is waited for", "0~", nil, ""},
+		{"OR-5 nothing goes while one that stays is broken", "0! 1 2", is(replicas(1)), ""},
+		{"OR-5 or missing", "1 2", is(replicas(1)), "+0"},
+		{"OR-6 the highest goes first", "0 1 2 3", is(replicas(1)), "-3"},
+		{"OR-6 one that is going is waited for", "0 1 2 3~", is(replicas(1)), ""},
+		{"OR-6 a broken one goes if nothing lower is broken", "0 1 2!", is(replicas(1)), "-2"},
+		{"OR-7 two broken ones wait for one another", "0 1! 2!", is(replicas(1)), ""},
+		{"OR-8 the high side goes before the low side", "1 2 3 4 5", is(start(3), replicas(1)), "-5"},
+		{"OR-8 and then the low side", "1 2 3", is(start(3), replicas(1)), "-2"},
+		{"OR-10 to nothing", "0 1", is(replicas(0)), "-1"},
+		{"SR-10 the low end goes when all others are available", "0 1 2", is(start(1), replicas(2)), "-0"},
+		{"SR-10 and not before", "0 1 2!", is(start(1), replicas(2)), ""},
+		{"AV-5 nothing goes while one that stays is not available yet", "0 1", is(replicas(1), minReady(7200)), ""},
+		{"AM-2 a pod that is going is never deleted again", "0~ 1~ 2~", is(replicas(0)), ""},
+	})
+}
+
+func TestParallelScaling(t *testing.T) {
+	each(t, []step{
+		{"PA-1 all are made at once", "1!", is(parallel, replicas(4)), "+0 +2 +3"},
+		{"PA-1 and go at once", "0! 1! 2~ 3", is(parallel, replicas(1)), "-1 -3"},
+		{"PA-1 a failed one goes, and the rest goes on", "0x 2", is(parallel), "+1 -0"},
+		{"PA-2 one that is terminating blocks nobody", "0~ 1!", is(parallel, replicas(4)), "+2 +3"},
+		{"SR-5 both ends in one pass", "0 1", is(parallel, start(2), replicas(2)), "+2 +3 -0 -1"},
+	})
+}
+
+func TestPartOfAParallelPassDoesNotFailTheRest(t *testing.T) {
+	full := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-2", errors.New("exceeded quota"))
+	t.Run("PA-3 a failed creation does not keep condemned pods", func(t *testing.T) {
+		s := play(t, "0 1 3 4", parallel)
+		s.fails["+2"] = full
+		if got := s.sync(); got != "+2 -3 -4" || !errors.Is(s.err, full) {
+			t.Errorf("got %q, %v", got, s.err)
+		}
+	})
+	t.Run("SY-2 a batch with errors is the last", func(t *testing.T) {
+		s := play(t, "", parallel, replicas(20))
+		s.fails["+1"] = full
+		if got := s.sync(); got != "+0 +1 +2" || !errors.Is(s.err, full) {
+			t.Errorf("got %q, %v", got, s.err)
+		}
+	})
+	t.Run("SC-7 one that is gone is gone", func(t *testing.T) {
+		s := play(t, "0 1 2", replicas(1))
+		s.fails["-2"] = apierrors.NewNotFound(schema.GroupResource{}, "web-2")
+		s.expect("-2")
+		if len(s.told) > 0 {
+			t.Errorf("told %q", s.told)
+		}
+	})
+	t.Run("SY-3 the status is written all the same", func(t *testing.T) {
+		s := play(t, "0 1")
+		s.fails["+2"] = full
+		s.sync()
+		if s.err == nil || s.set.Status.ReadyReplicas != 2 || !slices.Equal(s.told, []string{"Warning FailedCreate create Pod web-2 in StatefulSetSlice web failed error: " + full.Error()}) {
+			t.Errorf("%v %+v %q", s.err, s.set.Status, s.told)
+		}
+	})
+}
+
+// The numbers of KEP-3335 and its tests, as sequences.
+func TestRangesMove(t *testing.T) {
+	for _, c := range []struct {
+		rule, pods string
+		set        []func(*Set)
+		want       string
+	}{
+		{"SR-3 up before down", "0 1 2", is(start(3)), "+3, +4, +5, -2, -1, -0"},
+		{"SR-6 without ordinals the start is 0", "3 4", is(replicas(2)), "+0, +1, -4, -3"},
+		{"SR-7 the move of an ordinal", "3 4", is(start(2)), "+2"},
+		{"SR-11 {0,1} to 2+3", "0 1", is(start(2), replicas(3)), "+2, +3, +4, -1, -0"},
+		{"SR-11 {2,3} to 4+2", "2 3", is(start(4), replicas(2)), "+4, +5, -3, -2"},
+		{"SR-11 {3,4} to 2+2", "3 4", is(start(2), replicas(2)), "+2, -4"},
+		{"SR-2 what is in both is left alone", "2 3 4", is(start(3), replicas(2)), "-2"},
+		{"SR-5 Parallel", "0 1", is(parallel, start(2), replicas(2)), "+2 +3 -0 -1"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			s := play(t, c.pods, c.set...)
+			if got := strings.Join(s.live(), ", "); got != c.want {
+				t.Errorf("got %q, expected %q", got, c.want)
+			}
+		})
+	}
+	t.Run("SR-4 one that cannot come up keeps those that are to go", func(t *testing.T) {
+		s := play(t, "0 1", start(2), replicas(2))
+		s.set.Spec.Template.Spec.Containers[0].Image = "broken"
+		if got := strings.Join(s.live(), ", "); got != "create revision 2 +2" {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("SR-7 also when a higher one is broken", func(t *testing.T) { play(t, "3! 4", start(2)).expect("+2") })
+}
+
+func TestThePodIsTheOrdinals(t *testing.T) {
+	s := play(t, "", start(7), claims("data"), func(s *Set) {
+		t := &s.Spec.Template
+		t.Labels["apps.kubernetes.io/pod-index"], t.Annotations, t.Finalizers = "wrong", map[string]string{"a": "b"}, []string{"x/y"}
+		t.Spec.Hostname, t.Spec.Subdomain = "wrong", "wrong"
+		t.Spec.Volumes = []corev1.Volume{{Name: "data"}, {Name: "other"}}
+	})
+	s.sync()
+	p := s.pods["web-7"]
+	owner := p.OwnerReferences[0]
+	for _, c := range []struct {
+		rule      string
+		got, want any
+	}{
+		{"ID-1", p.Namespace + "/" + p.Name, "shop/web-7"},
+		{"ID-3 pod-name", p.Labels["statefulset.kubernetes.io/pod-name"], "web-7"},
+		{"ID-3 pod-index", p.Labels["apps.kubernetes.io/pod-index"], "7"},
+		{"ID-3 revision", p.Labels["controller-revision-hash"], s.set.Status.UpdateRevision},
+		{"ID-3 template", p.Labels["app"], "web"},
+		{"ID-5", p.Spec.Hostname + "." + p.Spec.Subdomain, "web-7.peers"},
+		{"ID-6 annotations", p.Annotations["a"], "b"},
+		{"ID-6 finalizers", p.Finalizers[0], "x/y"},
+		{"ID-6 owner", owner.Kind + "/" + owner.Name, "StatefulSetSlice/web"},
+		{"ID-6 controller", *owner.Controller && *owner.BlockOwnerDeletion, true},
+		{"ID-7 others stay", p.Spec.Volumes[0].Name, "other"},
+		{"ID-7 claim", p.Spec.Volumes[1].Name + ":" + p.Spec.Volumes[1].PersistentVolumeClaim.ClaimName, "data:data-web-7"},
+		{"ID-8 labels", s.claims["data-web-7"].Labels["app"] + s.claims["data-web-7"].Labels["disk"], "webdata"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %v, expected %v", c.rule, c.got, c.want)
+		}
+	}
+	for name, want := range map[string]int32{"web-0": 0, "web-10": 10, "web-2147483647": 2147483647, "web-01": -1, "web--1": -1, "web-": -1, "web-2147483648": -1, "web-a": -1, "webs-1": -1, "web": -1, "web-+1": -1} {
+		got, member := Ordinal("web", name)
+		if member != (want >= 0) || member && got != want {
+			t.Errorf("ID-2: %s: %d, %t, expected %d", name, got, member, want)
+		}
+	}
+}
+
+func TestLabelsAreRepaired(t *testing.T) {
+	for _, label := range []string{"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"} {
+		t.Run("ID-4 "+label, func(t *testing.T) {
+			s := play(t, "0 1 2")
+			delete(s.pods["web-1"].Labels, label)
+			s.expect("update 1")
+			if s.pods["web-1"].Labels[label] == "" || !strings.HasPrefix(s.told[0], "Normal SuccessfulUpdate ") {
+				t.Errorf("%v %q", s.pods["web-1"].Labels, s.told)
+			}
+		})
+	}
+	t.Run("ID-10 what cannot be repaired is told once", func(t *testing.T) {
+		s := play(t, "0 1 2")
+		claims("data")(s.set)
+		s.expect("")
+		if len(s.told) != 3 || !strings.HasPrefix(s.told[0], "Warning StorageMismatch pod web-0 does not mount claim data-web-0") {
+			t.Errorf("told %q", s.told)
+		}
+		if s.expect(""); len(s.told) != 0 {
+			t.Errorf("told again %q", s.told)
+		}
+	})
+}

@@ -1,0 +1,439 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+var clock = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// stage is an API server with one set and what belongs to it. Its pods are moved on by the
+// test, as kubelets would.
+type stage struct {
+	t         *testing.T
+	set       *Set
+	pods      map[string]*corev1.Pod
+	claims    map[string]*corev1.PersistentVolumeClaim
+	revisions map[string]*appsv1.ControllerRevision
+	now       time.Time
+	// fails has errors for effects, by the words in which they are written down, such as
+	// "+3" or "claim data-web-3".
+	fails map[string]error
+	// defaults is what the API server fills in.
+	defaults func(*corev1.PodTemplateSpec)
+	// seen changes what a pass sees.
+	seen func(*World)
+
+	lock    sync.Mutex
+	did     []string // effects of the last pass
+	told    []string // events of the last pass
+	once    map[string]bool
+	uids    int
+	outcome Outcome
+	err     error
+}
+
+// play puts a set on a stage, with the pods that words describe: an ordinal each, and how
+// it is, by letters behind it. Nothing: ready for an hour; ! running and not ready;
+// ? pending; ~ terminating; x failed; s succeeded; o of the old revision.
+func play(t *testing.T, pods string, change ...func(*Set)) *stage {
+	t.Helper()
+	n := int32(3)
+	s := &stage{
+		t: t, now: clock, pods: map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{},
+		revisions: map[string]*appsv1.ControllerRevision{}, fails: map[string]error{}, once: map[string]bool{},
+		set: &Set{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set", Generation: 1},
+			Spec: appsv1.StatefulSetSpec{
+				Replicas: &n, ServiceName: "peers", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}},
+				},
+				UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32)}},
+			},
+			Traits: Traits{Kind: schema.GroupVersionKind{Group: "apps.stsmigrate.dev", Version: "v1alpha1", Kind: "StatefulSetSlice"}},
+		},
+	}
+	old := s.revision(1)
+	if strings.Contains(pods, "o") {
+		s.set.Spec.Template.Spec.Containers[0].Image = "web:2"
+	}
+	for _, c := range change {
+		c(s.set)
+	}
+	latest := old
+	if strings.Contains(pods, "o") {
+		latest = s.revision(2)
+	}
+	s.set.Status.CurrentRevision, s.set.Status.UpdateRevision = old.Name, latest.Name
+	for _, word := range strings.Fields(pods) {
+		s.cast(word, old, latest)
+	}
+	return s
+}
+
+func (s *stage) revision(number int64) *appsv1.ControllerRevision {
+	r, err := s.set.newRevision(number, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.store(r)
+	return r
+}
+
+// cast puts one pod on the stage, with its claims.
+func (s *stage) cast(word string, old, latest *appsv1.ControllerRevision) *corev1.Pod {
+	s.t.Helper()
+	digits := strings.TrimRight(word, "!?~xso")
+	ordinal, err := strconv.Atoi(digits)
+	if err != nil {
+		s.t.Fatalf("pod %q: %v", word, err)
+	}
+	how := word[len(digits):]
+	made := latest
+	if strings.Contains(how, "o") {
+		made = old
+	}
+	t, err := template(made)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p := s.set.newPod(t, made.Name, int32(ordinal))
+	s.store(p)
+	for _, c := range s.set.newClaims(int32(ordinal)) {
+		s.store(c)
+	}
+	s.is(p.Name, how)
+	return s.pods[p.Name]
+}
+
+// is changes how a pod is.
+func (s *stage) is(name, how string) {
+	p := s.pods[name]
+	p.Status.Phase = corev1.PodRunning
+	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(s.now.Add(-time.Hour))}
+	for _, letter := range how {
+		switch letter {
+		case '!':
+			ready.Status = corev1.ConditionFalse
+		case '?':
+			p.Status.Phase, ready.Status = corev1.PodPending, corev1.ConditionFalse
+		case 'x':
+			p.Status.Phase = corev1.PodFailed
+		case 's':
+			p.Status.Phase = corev1.PodSucceeded
+		case '~':
+			p.DeletionTimestamp = &metav1.Time{Time: s.now}
+		}
+	}
+	p.Status.Conditions = []corev1.PodCondition{ready}
+}
+
+// store gives an object what an API server gives it.
+func (s *stage) store(o Object) {
+	s.uids++
+	if o.GetUID() == "" {
+		o.SetUID(types.UID(fmt.Sprintf("uid-%d", s.uids)))
+		o.SetCreationTimestamp(metav1.NewTime(s.now.Add(time.Duration(s.uids) * time.Millisecond)))
+	}
+	o.SetResourceVersion(strconv.Itoa(s.uids))
+	switch o := o.(type) {
+	case *corev1.Pod:
+		if o.Status.Phase == "" {
+			o.Status.Phase = corev1.PodPending
+		}
+		s.pods[o.Name] = o.DeepCopy()
+	case *corev1.PersistentVolumeClaim:
+		s.claims[o.Name] = o.DeepCopy()
+	case *appsv1.ControllerRevision:
+		s.revisions[o.Name] = o.DeepCopy()
+	}
+}
+
+// sync makes one pass, and gives its effects: + and - with the ordinal for pods that are
+// created and deleted, in words for the rest. Where there is no order they are sorted.
+func (s *stage) sync() string {
+	s.t.Helper()
+	s.did, s.told = nil, nil
+	w := World{
+		Set: s.set, Now: s.now, Claim: func(name string) *corev1.PersistentVolumeClaim { return s.claims[name] },
+		Pods: sortedByName(s.pods), Revisions: sortedByName(s.revisions),
+	}
+	for _, c := range sortedByName(s.claims) {
+		if slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == s.set.UID }) {
+			w.Owned = append(w.Owned, c)
+		}
+	}
+	if s.seen != nil {
+		s.seen(&w)
+	}
+	s.outcome, s.err = Sync(s.t.Context(), w, s)
+	if !s.set.ordered() {
+		slices.SortFunc(s.did, func(a, b string) int { // what is said in words comes first
+			return cmp.Or(cmp.Compare(strings.IndexAny(a, "+-"), strings.IndexAny(b, "+-")), strings.Compare(a, b))
+		})
+	}
+	return strings.Join(s.did, " ")
+}
+
+func sortedByName[T Object](all map[string]T) []T {
+	var out []T
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[name])
+	}
+	return out
+}
+
+// expect makes a pass that must not fail, and compares its effects.
+func (s *stage) expect(want string) {
+	s.t.Helper()
+	got := s.sync()
+	if s.err != nil || got != want {
+		s.t.Errorf("got %q, expected %q (error: %v)", got, want, s.err)
+	}
+}
+
+// live makes passes and moves the pods on until nothing happens any more, and gives the
+// effects of each.
+func (s *stage) live() []string {
+	s.t.Helper()
+	var out []string
+	for range 100 {
+		did := s.sync()
+		if did != "" {
+			out = append(out, did)
+		}
+		if moved := s.moveOn(); did == "" && !moved {
+			return out
+		}
+	}
+	s.t.Fatalf("it never comes to rest: %v", out)
+	return nil
+}
+
+func (s *stage) moveOn() (moved bool) {
+	for name, p := range s.pods {
+		switch {
+		case terminating(p):
+			delete(s.pods, name)
+			moved = true
+		case p.Status.Phase == corev1.PodPending && !strings.HasPrefix(p.Spec.Containers[0].Image, "broken"):
+			s.is(name, "")
+			moved = true
+		}
+	}
+	return moved
+}
+
+// note writes an effect down, and gives its error.
+func (s *stage) note(words string) error {
+	s.did = append(s.did, words)
+	return s.fails[words]
+}
+
+func words(verb string, o Object) string {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		ordinal := strings.TrimPrefix(o.Name, "web-")
+		if sign, ok := map[string]string{"create": "+", "delete": "-"}[verb]; ok {
+			return sign + ordinal
+		}
+		return verb + " " + ordinal
+	case *corev1.PersistentVolumeClaim:
+		return verb + " " + o.Name
+	case *appsv1.ControllerRevision:
+		return fmt.Sprintf("%s revision %d", verb, o.Revision)
+	}
+	return verb
+}
+
+func (s *stage) Fresh(context.Context) (metav1.Object, error) {
+	return s.set, s.fails["fresh"]
+}
+
+func (s *stage) Read(_ context.Context, o Object) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	switch o := o.(type) {
+	case *corev1.Pod:
+		if have := s.pods[o.Name]; have != nil {
+			have.DeepCopyInto(o)
+			return nil
+		}
+	case *appsv1.ControllerRevision:
+		if have := s.revisions[o.Name]; have != nil {
+			have.DeepCopyInto(o)
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, o.GetName())
+}
+
+func (s *stage) there(o Object) Object {
+	switch o.(type) {
+	case *corev1.Pod:
+		if p := s.pods[o.GetName()]; p != nil {
+			return p
+		}
+	case *corev1.PersistentVolumeClaim:
+		if c := s.claims[o.GetName()]; c != nil {
+			return c
+		}
+	case *appsv1.ControllerRevision:
+		if r := s.revisions[o.GetName()]; r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func (s *stage) Create(_ context.Context, o Object) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.there(o) != nil {
+		return apierrors.NewAlreadyExists(schema.GroupResource{}, o.GetName())
+	}
+	if err := s.note(words("create", o)); err != nil {
+		return err
+	}
+	s.store(o)
+	return nil
+}
+
+func (s *stage) Update(_ context.Context, o Object) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if err := s.note(words("update", o)); err != nil {
+		return err
+	}
+	if there := s.there(o); there == nil || there.GetResourceVersion() != o.GetResourceVersion() {
+		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), nil)
+	}
+	s.store(o)
+	return nil
+}
+
+func (s *stage) Delete(_ context.Context, o Object) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if err := s.note(words("delete", o)); err != nil {
+		return err
+	}
+	there := s.there(o)
+	switch {
+	case there == nil:
+		return apierrors.NewNotFound(schema.GroupResource{}, o.GetName())
+	case there.GetUID() != o.GetUID():
+		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), nil)
+	}
+	if p, ok := there.(*corev1.Pod); ok {
+		p.DeletionTimestamp = &metav1.Time{Time: s.now}
+		return nil
+	}
+	delete(s.revisions, o.GetName())
+	return nil
+}
+
+func (s *stage) Adopt(_ context.Context, o Object, owner metav1.OwnerReference) error {
+	if err := s.note(words("adopt", o)); err != nil {
+		return err
+	}
+	there := s.there(o)
+	there.SetOwnerReferences(append(there.GetOwnerReferences(), owner))
+	return nil
+}
+
+func (s *stage) Release(_ context.Context, o Object, owner types.UID) error {
+	if err := s.note(words("release", o)); err != nil {
+		return err
+	}
+	there := s.there(o)
+	there.SetOwnerReferences(slices.DeleteFunc(there.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner }))
+	return nil
+}
+
+func (s *stage) WriteStatus(_ context.Context, status appsv1.StatefulSetStatus) error {
+	if err := s.fails["status"]; err != nil {
+		return err
+	}
+	s.set.Status = status
+	return nil
+}
+
+func (s *stage) Default(_ context.Context, t corev1.PodTemplateSpec) (corev1.PodTemplateSpec, error) {
+	if s.defaults != nil {
+		s.defaults(&t)
+	}
+	return t, s.fails["default"]
+}
+
+func (s *stage) Tell(e Event) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if e.Once != "" {
+		if s.once[e.Reason+e.Once] {
+			return
+		}
+		s.once[e.Reason+e.Once] = true
+	}
+	s.told = append(s.told, e.Type+" "+e.Reason+" "+e.Message)
+}
+
+// What a set is like, for play.
+
+func replicas(n int32) func(*Set) { return func(s *Set) { s.Spec.Replicas = &n } }
+func start(k int32) func(*Set) {
+	return func(s *Set) { s.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: k} }
+}
+func parallel(s *Set) { s.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }
+func onDelete(s *Set) {
+	s.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
+}
+func enforced(s *Set)     { s.Spec.UpdateStrategy.Type = EnforcedRollingUpdate }
+func withoutBlock(s *Set) { s.Spec.UpdateStrategy.RollingUpdate = nil }
+func partition(n int32) func(*Set) {
+	return func(s *Set) { s.Spec.UpdateStrategy.RollingUpdate.Partition = &n }
+}
+func minReady(n int32) func(*Set)       { return func(s *Set) { s.Spec.MinReadySeconds = n } }
+func deleting(s *Set)                   { s.DeletionTimestamp = &metav1.Time{Time: clock} }
+func traits(c func(*Traits)) func(*Set) { return func(s *Set) { c(&s.Traits) } }
+
+func unavailable(m string) func(*Set) {
+	return func(s *Set) {
+		v := intstr.Parse(m)
+		s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = &v
+	}
+}
+
+func claims(names ...string) func(*Set) {
+	return func(s *Set) {
+		for _, n := range names {
+			s.Spec.VolumeClaimTemplates = append(s.Spec.VolumeClaimTemplates, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: n, Labels: map[string]string{"disk": n}}})
+		}
+	}
+}
+
+// retains has the policies as letters, R or D: when scaled, when deleted.
+func retains(letters string) func(*Set) {
+	policy := map[byte]appsv1.PersistentVolumeClaimRetentionPolicyType{'R': appsv1.RetainPersistentVolumeClaimRetentionPolicyType, 'D': appsv1.DeletePersistentVolumeClaimRetentionPolicyType}
+	return func(s *Set) {
+		s.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenScaled: policy[letters[0]], WhenDeleted: policy[letters[1]]}
+	}
+}

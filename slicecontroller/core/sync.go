@@ -1,0 +1,176 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// pass is one Sync under way.
+type pass struct {
+	set   *Set
+	world World
+	do    Effects
+	fresh bool // the set was read without a cache
+
+	versions
+	// currentTemplate and targetTemplate are those of the two revisions.
+	currentTemplate, targetTemplate *corev1.PodTemplateSpec
+	// living are the pods of the range, ascending; those that are missing stand there
+	// as they will be made. condemned are the others, descending.
+	living, condemned []replica
+	// lowestDown is the lowest ordinal that is unavailable, of the living first (OR-6).
+	lowestDown string
+	status     appsv1.StatefulSetStatus
+}
+
+// replica is a pod and its ordinal.
+type replica struct {
+	*corev1.Pod
+	ordinal int32
+}
+
+// Sync does for a set what can be done now (SY-1). Where an effect fails it does what
+// does not depend on it, writes the status, and gives the errors: whoever calls tries
+// again. A selector that cannot be parsed is ErrSelector, and trying again is no use.
+func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
+	p := &pass{set: w.Set, world: w, do: do}
+	selector, err := metav1.LabelSelectorAsSelector(p.set.Spec.Selector)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("%w: %w", ErrSelector, err) // CL-12
+	}
+	revisions, err := p.ownRevisions(ctx, selector)
+	if err != nil {
+		return Outcome{}, err
+	}
+	pods, err := p.ownPods(ctx, selector)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if p.versions, err = p.resolve(ctx, revisions); err != nil {
+		return Outcome{}, err
+	}
+	if err := p.templates(); err != nil {
+		return Outcome{}, err
+	}
+	p.sort(pods)
+	p.status = p.count()
+	out := Outcome{MaxUnavailable: p.set.maxUnavailable(), Unavailable: p.unavailable()}
+	if p.set.DeletionTimestamp == nil { // CL-8
+		err = p.act(ctx)
+	}
+	err = errors.Join(err, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
+	out.Status, out.Again = &p.status, p.again()
+	return out, err
+}
+
+// ErrSelector is a selector that cannot be parsed.
+var ErrSelector = errors.New("the selector cannot be parsed")
+
+// act makes the passes over the pods (SY-1, 8 to 12). In order, each is made only when the
+// one before it has left nothing to wait for; a pass that ended early does not keep
+// condemned pods from going under EnforcedRollingUpdate (ER-12), and a failed creation never
+// where there is no order (PA-3).
+func (p *pass) act(ctx context.Context) error {
+	kept := p.keepClaims(ctx)
+	up, err := p.scaleUp(ctx)
+	made := up == acted && err == nil
+	if p.set.ordered() && (up != settled || err != nil) && (made || !p.enforced()) {
+		return errors.Join(kept, err)
+	}
+	down, failed := p.scaleDown(ctx)
+	err = errors.Join(kept, err, failed)
+	if err != nil || p.set.ordered() && (up != settled || down != settled) {
+		return err
+	}
+	return p.update(ctx)
+}
+
+func (p *pass) templates() (err error) {
+	if p.targetTemplate, err = template(p.target); err != nil {
+		return err
+	}
+	p.currentTemplate = p.targetTemplate
+	if p.current.Name != p.target.Name {
+		p.currentTemplate, err = template(p.current)
+	}
+	return err
+}
+
+// sort puts the pods into living and condemned, and makes up what is missing.
+func (p *pass) sort(pods []*corev1.Pod) {
+	p.living = make([]replica, p.set.replicas())
+	for _, pod := range pods {
+		ordinal, _ := Ordinal(p.set.Name, pod.Name)
+		if r := (replica{pod, ordinal}); p.set.has(ordinal) {
+			p.living[ordinal-p.set.start()] = r
+		} else {
+			p.condemned = append(p.condemned, r)
+		}
+	}
+	slices.SortFunc(p.condemned, func(a, b replica) int { return cmp.Compare(b.ordinal, a.ordinal) })
+	for k := range p.living {
+		if p.living[k].Pod == nil {
+			ordinal := p.set.start() + int32(k) //nolint:gosec // k is less than replicas
+			t, revision := p.madeFrom(ordinal)
+			p.living[k] = replica{p.set.newPod(t, revision.Name, ordinal), ordinal}
+		}
+	}
+	for _, r := range slices.Concat(p.living, reversed(p.condemned)) {
+		if p.set.down(r.Pod, p.world.Now) {
+			p.lowestDown = r.Name
+			return
+		}
+	}
+}
+
+func reversed(list []replica) []replica {
+	out := slices.Clone(list)
+	slices.Reverse(out)
+	return out
+}
+
+// madeFrom is what a pod that is missing is made from (RV-11).
+func (p *pass) madeFrom(ordinal int32) (*corev1.PodTemplateSpec, *appsv1.ControllerRevision) {
+	protected := false
+	switch ru := p.set.Spec.UpdateStrategy.RollingUpdate; {
+	case p.set.strategy() == appsv1.OnDeleteStatefulSetStrategyType:
+	case ru == nil:
+		protected = ordinal-p.set.start() < p.set.Status.CurrentReplicas // RV-12
+	default:
+		protected = !p.set.staged(ordinal)
+	}
+	if protected {
+		return p.currentTemplate, p.current
+	}
+	return p.targetTemplate, p.target
+}
+
+// unavailable counts the ordinals of the range that are down (MU-3).
+func (p *pass) unavailable() int {
+	n := 0
+	for _, r := range p.living {
+		if p.set.down(r.Pod, p.world.Now) {
+			n++
+		}
+	}
+	return n
+}
+
+// again is the earliest time at which a pod becomes available by itself (SY-5).
+func (p *pass) again() time.Time {
+	var first time.Time
+	for _, r := range slices.Concat(p.living, p.condemned) {
+		if at := p.set.availableAt(r.Pod, p.world.Now); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}

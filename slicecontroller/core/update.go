@@ -1,0 +1,155 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// enforced says that broken pods of an old revision are replaced (KEP-3541).
+func (p *pass) enforced() bool { return p.set.strategy() == EnforcedRollingUpdate }
+
+func (p *pass) outdated(r replica) bool { return revisionOf(r.Pod) != p.target.Name }
+
+// due says whether a pod is to be replaced for the update, now or later (ER-1).
+func (p *pass) due(r replica) bool {
+	return created(r.Pod) && !terminating(r.Pod) && p.set.staged(r.ordinal) && p.outdated(r)
+}
+
+// exempt says that nobody waits for the health of a pod, since it is to be replaced
+// whatever its state (ER-2, ER-3).
+func (p *pass) exempt(r replica) bool { return p.enforced() && p.due(r) }
+
+// update deletes what is of an old revision, so that it comes back as the new one. It is
+// reached when all else is done; in order, that is with every pod of the range available
+// (MU-5, MU-14).
+func (p *pass) update(ctx context.Context) error {
+	for _, r := range p.victims() {
+		if p.enforced() && p.set.down(r.Pod, p.world.Now) {
+			p.tellOfForce(r)
+		}
+		if err := p.remove(ctx, r); err != nil {
+			return err
+		}
+		if revisionOf(r.Pod) == p.current.Name && p.status.CurrentReplicas > 0 {
+			p.status.CurrentReplicas-- // ST-3
+		}
+	}
+	return nil
+}
+
+// victims are the pods to delete now for the update, in their order.
+func (p *pass) victims() []replica {
+	var broken, healthy []replica // that are due, the highest ordinal first
+	for _, r := range slices.Backward(p.living) {
+		switch {
+		case !p.due(r):
+		case p.set.down(r.Pod, p.world.Now):
+			broken = append(broken, r)
+		default:
+			healthy = append(healthy, r)
+		}
+	}
+	switch {
+	case p.set.strategy() == appsv1.OnDeleteStatefulSetStrategyType:
+		return nil // MU-15
+	case p.enforced():
+		return p.forced(broken, healthy)
+	case p.set.ordered():
+		return first(p.set.maxUnavailable()-p.unavailable(), append(broken, healthy...))
+	}
+	// MU-8: nothing gets worse when what is broken goes.
+	return append(broken, first(p.set.maxUnavailable()-p.unavailable(), healthy)...)
+}
+
+func first(n int, list []replica) []replica { return list[:max(0, min(n, len(list)))] }
+
+// forced are the pods that EnforcedRollingUpdate deletes now. The highest ordinal goes
+// first and alone, and nobody goes while it is not available (ER-5). What is in flight
+// counts against maxUnavailable, and what is due does not (ER-7).
+func (p *pass) forced(broken, healthy []replica) []replica {
+	canary := p.canary()
+	inFlight := 0
+	for _, r := range p.living {
+		if !p.due(r) && p.set.down(r.Pod, p.world.Now) {
+			inFlight++
+		}
+	}
+	switch {
+	case canary == nil, !p.due(*canary) && p.set.down(canary.Pod, p.world.Now):
+		return nil
+	case p.due(*canary):
+		return []replica{*canary}
+	case !p.set.ordered(): // ER-9
+		return append(broken, first(p.set.maxUnavailable()-inFlight, healthy)...)
+	case inFlight > 0:
+		return nil
+	}
+	both := append(broken, healthy...) // ER-8: broken or not, the highest first
+	slices.SortFunc(both, func(a, b replica) int { return int(b.ordinal) - int(a.ordinal) })
+	return first(p.set.maxUnavailable(), both)
+}
+
+// canary is the highest ordinal that is staged, or nil.
+func (p *pass) canary() *replica {
+	for _, r := range slices.Backward(p.living) {
+		if p.set.staged(r.ordinal) {
+			return &r
+		}
+	}
+	return nil
+}
+
+// tellOfForce tells what a pod that is deleted in a broken state was like (ER-6): once it
+// is gone nobody can look.
+func (p *pass) tellOfForce(r replica) {
+	p.do.Tell(Event{
+		Type: corev1.EventTypeWarning, Reason: "ForcedReplacement", Related: r.Pod,
+		Message: fmt.Sprintf("pod %s of revision %s is not available (%s) and is replaced by one of %s", r.Name, revisionOf(r.Pod), condition(r.Pod), p.target.Name),
+	})
+}
+
+// condition says in a few words what keeps a pod from being available.
+func condition(pod *corev1.Pod) string {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Reason != "" {
+			return w.Reason
+		}
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Reason
+		}
+	}
+	if pod.Status.Phase != corev1.PodRunning {
+		return string(pod.Status.Phase)
+	}
+	return "not ready, or not for long enough"
+}
+
+// tellOf tells of what was done to a pod, in the words that the built-in controller has for
+// it (EV-1): dashboards and people look for them.
+func (p *pass) tellOf(verb string, pod *corev1.Pod, err error) {
+	lower := map[string]string{"Create": "create", "Delete": "delete", "Update": "update"}[verb]
+	e := Event{Type: corev1.EventTypeNormal, Reason: "Successful" + verb, Message: fmt.Sprintf("%s Pod %s in %s %s successful", lower, pod.Name, p.set.Kind.Kind, p.set.Name)}
+	if err != nil {
+		e.Type, e.Reason = corev1.EventTypeWarning, "Failed"+verb
+		e.Message = fmt.Sprintf("%s Pod %s in %s %s failed error: %v", lower, pod.Name, p.set.Kind.Kind, p.set.Name, err)
+	}
+	p.do.Tell(e)
+}
+
+func (p *pass) tellOfClaim(c *corev1.PersistentVolumeClaim, pod *corev1.Pod, err error) {
+	e := Event{
+		Type: corev1.EventTypeNormal, Reason: "SuccessfulCreate",
+		Message: fmt.Sprintf("create Claim %s Pod %s in %s %s success", c.Name, pod.Name, p.set.Kind.Kind, p.set.Name),
+	}
+	if err != nil {
+		e.Type, e.Reason = corev1.EventTypeWarning, "FailedCreate"
+		e.Message = fmt.Sprintf("create Claim %s for Pod %s in %s %s failed error: %v", c.Name, pod.Name, p.set.Kind.Kind, p.set.Name, err)
+	}
+	p.do.Tell(e)
+}
