@@ -36,6 +36,11 @@ func TestPackagesImportOnlyAlongTheArrows(t *testing.T) {
 		"orchestrator":       {module + "/cmd", "github.com/spf13"},
 	}
 	all := imports(t)
+	for _, imported := range all["slicecontroller/core"] {
+		if strings.Contains(imported, ".") && !strings.HasPrefix(imported, "k8s.io/api/") && !strings.HasPrefix(imported, "k8s.io/apimachinery/") {
+			t.Errorf("package slicecontroller/core imports %s: it knows the API's types and no cluster", imported)
+		}
+	}
 	for name, deny := range forbidden {
 		if len(all[name]) == 0 {
 			t.Errorf("package %s has no imports: was it renamed?", name)

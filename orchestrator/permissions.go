@@ -42,7 +42,7 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 		out = append(out, volumes,
 			Right{Resource: "persistentvolumeclaims", Verbs: change},
 			Right{Group: "storage.k8s.io", Resource: "volumeattachments", Verbs: watched, ClusterWide: true},
-			Right{Resource: "nodes", Verbs: []string{"get", "list"}, ClusterWide: true})
+			Right{Resource: "nodes", Verbs: watched, ClusterWide: true})
 		if !p.OneCluster() {
 			out = append(out, Right{Group: "storage.k8s.io", Resource: "storageclasses", Verbs: []string{"get"}, ClusterWide: true})
 		}

@@ -18,7 +18,8 @@ func TestOnlyReadyAndRecentSnapshotsCount(t *testing.T) {
 	}
 	got := recentlySnapped([]unstructured.Unstructured{
 		of("old", "2026-01-01T11:59:59Z", true), of("both", "2025-12-01T00:00:00Z", true), of("both", "2026-01-02T11:00:00Z", true),
-		of("unready", "2026-01-02T11:00:00Z", false), of("recent", "2026-01-01T12:00:01Z", true), of("untimed", "", true), {Object: map[string]any{}},
+		of("unready", "2026-01-02T11:00:00Z", false), of("recent", "2026-01-01T12:00:01Z", true), of("untimed", "", true),
+		{Object: map[string]any{}},
 	}, now.Sub)
 	if diff := cmp.Diff(map[string]bool{"old": false, "both": true, "unready": false, "recent": true}, got); diff != "" {
 		t.Error(diff)

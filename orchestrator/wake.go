@@ -106,6 +106,7 @@ func clusterWide() kinds {
 	return kinds{
 		"PersistentVolume": {Version: "v1", Resource: "persistentvolumes"},
 		"VolumeAttachment": {Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"},
+		"Node":             {Version: "v1", Resource: "nodes"}, // its kubelet says there which volumes it uses
 	}
 }
 

@@ -72,15 +72,10 @@ func (p *pass) ownPods(ctx context.Context, selector labels.Selector) ([]*corev1
 			out = append(out, pod)
 		case p.set.DeletionTimestamp != nil:
 		case owner != nil:
-			if err := p.do.Release(ctx, pod, p.set.UID); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) {
-				errs = append(errs, err)
-			}
+			errs = append(errs, p.release(ctx, pod))
 		case !member, terminating(pod):
 		case !p.set.AdoptOutside && !p.set.has(ordinal):
-			p.do.Tell(Event{
-				Type: corev1.EventTypeWarning, Reason: "OrphanOutOfRange", Related: pod, Once: string(pod.UID),
-				Message: fmt.Sprintf("pod %s has no controller and looks like one of this set's, and its ordinal is not in the range: it is left alone", pod.Name),
-			})
+			p.tellOfOrphan(pod)
 		default:
 			err := p.adopt(ctx, pod)
 			if err == nil {
@@ -91,4 +86,20 @@ func (p *pass) ownPods(ctx context.Context, selector labels.Selector) ([]*corev1
 		}
 	}
 	return out, errors.Join(errs...)
+}
+
+// release lets a pod go. One that is gone, or that cannot be changed any more, is let go.
+func (p *pass) release(ctx context.Context, pod *corev1.Pod) error {
+	err := p.do.Release(ctx, pod, p.set.UID)
+	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
+		return nil
+	}
+	return err
+}
+
+func (p *pass) tellOfOrphan(pod *corev1.Pod) {
+	p.do.Tell(Event{
+		Type: corev1.EventTypeWarning, Reason: "OrphanOutOfRange", Related: pod, Once: string(pod.UID),
+		Message: fmt.Sprintf("pod %s has no controller and looks like one of this set's, and its ordinal is not in the range: it is left alone", pod.Name),
+	})
 }

@@ -35,26 +35,39 @@ type Object interface {
 // Effects is everything that a Sync may do. Its methods are called from several
 // goroutines at once where the set is Parallel. Errors are those of the API server.
 type Effects interface {
-	// Fresh reads the set without a cache (CL-5).
+	Reads
+	Writes
+	Ownership
+	// WriteStatus writes the status of the set.
+	WriteStatus(context.Context, appsv1.StatefulSetStatus) error
+	// Tell records an Event on the set.
+	Tell(Event)
+}
+
+// Reads ask the API server, and no cache.
+type Reads interface {
+	// Fresh reads the set (CL-5).
 	Fresh(context.Context) (metav1.Object, error)
-	// Read reads an object of the set's namespace without a cache, by its name.
+	// Read reads an object of the set's namespace by its name.
 	Read(context.Context, Object) error
+	// Default gives a pod template as it would be stored (RV-3c).
+	Default(context.Context, corev1.PodTemplateSpec) (corev1.PodTemplateSpec, error)
+}
+
+// Writes are conditional, all of them.
+type Writes interface {
 	// Create makes an object, and fills in what the API server made of it.
 	Create(context.Context, Object) error
 	// Update replaces an object that must still have the resourceVersion it was seen with.
 	Update(context.Context, Object) error
 	// Delete deletes the very object that was seen, by its UID (AM-3).
 	Delete(context.Context, Object) error
-	// Adopt adds an owner reference to the very object that was seen.
+}
+
+// Ownership changes whose an object is, if it is the very one that was seen.
+type Ownership interface {
 	Adopt(context.Context, Object, metav1.OwnerReference) error
-	// Release removes the owner reference of a UID from the very object that was seen.
 	Release(ctx context.Context, o Object, owner types.UID) error
-	// WriteStatus writes the status of the set.
-	WriteStatus(context.Context, appsv1.StatefulSetStatus) error
-	// Default gives a pod template as the API server would store it (RV-3c).
-	Default(context.Context, corev1.PodTemplateSpec) (corev1.PodTemplateSpec, error)
-	// Tell records an Event on the set.
-	Tell(Event)
 }
 
 // Event is worth telling whoever looks at the set.

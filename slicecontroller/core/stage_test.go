@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-var clock = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 // stage is an API server with one set and what belongs to it. Its pods are moved on by the
 // test, as kubelets would.
@@ -56,7 +56,7 @@ func play(t *testing.T, pods string, change ...func(*Set)) *stage {
 	t.Helper()
 	n := int32(3)
 	s := &stage{
-		t: t, now: clock, pods: map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{},
+		t: t, now: noon(), pods: map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{},
 		revisions: map[string]*appsv1.ControllerRevision{}, fails: map[string]error{}, once: map[string]bool{},
 		set: &Set{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set", Generation: 1},
@@ -399,6 +399,7 @@ func (s *stage) Tell(e Event) {
 // What a set is like, for play.
 
 func replicas(n int32) func(*Set) { return func(s *Set) { s.Spec.Replicas = &n } }
+
 func start(k int32) func(*Set) {
 	return func(s *Set) { s.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: k} }
 }
@@ -412,7 +413,7 @@ func partition(n int32) func(*Set) {
 	return func(s *Set) { s.Spec.UpdateStrategy.RollingUpdate.Partition = &n }
 }
 func minReady(n int32) func(*Set)       { return func(s *Set) { s.Spec.MinReadySeconds = n } }
-func deleting(s *Set)                   { s.DeletionTimestamp = &metav1.Time{Time: clock} }
+func deleting(s *Set)                   { s.DeletionTimestamp = &metav1.Time{Time: noon()} }
 func traits(c func(*Traits)) func(*Set) { return func(s *Set) { c(&s.Traits) } }
 
 func unavailable(m string) func(*Set) {

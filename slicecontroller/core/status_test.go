@@ -74,13 +74,13 @@ func TestAvailabilityIsATime(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			s := play(t, "0 1 2", minReady(c.min))
 			for _, p := range s.pods {
-				p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(clock.Add(-c.ago))
+				p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon().Add(-c.ago))
 			}
 			s.sync()
 			if got := s.set.Status.AvailableReplicas == 3; got != c.want {
 				t.Errorf("available: %t, expected %t", got, c.want)
 			}
-			if got := s.outcome.Again; got.IsZero() != (c.wait == 0) || !got.IsZero() && got.Sub(clock) != c.wait {
+			if got := s.outcome.Again; got.IsZero() != (c.wait == 0) || !got.IsZero() && got.Sub(noon()) != c.wait {
 				t.Errorf("SY-5: looked at again at %s, expected after %s", got, c.wait)
 			}
 		})

@@ -356,3 +356,29 @@ func TestRefusesClaimsThatWouldGoWithTheSet(t *testing.T) {
 		run(t, s.planArgs()...).expect(t, done)
 	})
 }
+
+// A kubelet that says late that it uses a volume no more is heard at once: the wait is
+// shorter here than the time after which everything is looked at again.
+func TestAVolumeInUseIsWaitedForUntilTheNodeLetsGo(t *testing.T) {
+	inOneMode(t, 1, cast{replicas: 1}, func(s *scene) {
+		t := s.t
+		var pod corev1.Pod
+		if err := s.source.Get(t.Context(), s.source.key("web-0"), &pod); err != nil {
+			t.Fatal(err)
+		}
+		disk := s.state(s.source).handles()["data-web-0"]
+		uses := func(patch string) {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
+			if err := s.source.Status().Patch(t.Context(), node, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"volumesInUse":`+patch+`}}`))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		uses(fmt.Sprintf(`["kubernetes.io/csi/%s^%s"]`, cluster.Driver, disk))
+		defer uses("null")
+		s.planned()
+		p := start(t, s.applyArgs("--step-timeout", "20s")...)
+		p.until("Vacate", "is still in use on node "+pod.Spec.NodeName)
+		uses("[]")
+		p.end().expect(t, done, "moved: 1 ordinals", "uses none of its volumes")
+	})
+}
