@@ -6,7 +6,7 @@ LINT     := $(CACHE)/golangci-lint-v2.15.0/golangci-lint
 FLAGS    := -trimpath -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit move large demo bench clusters clusters-down e2e smoke kind kind-down lint format verify
+.PHONY: help build install test unit move controller large demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,10 @@ unit: ## Run the unit tests and the simulation (no clusters, with the race detec
 	cd test/e2e && go test ./history/... ./images/...
 
 move: ## Run the tests on real control planes (builds them first, once)
-	go test -count=1 -timeout 30m ./test/cluster/... ./test/witness/... ./test/move/... ./test/demo/... ./test/bench/...
+	go test -count=1 -timeout 30m ./test/cluster/... ./test/witness/... ./test/controller/... ./test/move/... ./test/demo/... ./test/bench/...
+
+controller: ## Play random scripts to the slice controller and to the built-in one, and compare (DIFFERENTIAL_SEEDS=200 for many)
+	go test -count=1 -timeout 60m -v ./test/controller/...
 
 large: ## Move a set of thirty, three at a time, to another cluster and back (two variants)
 	MOVE_LARGE=1 go test -count=1 -timeout 20m -run TestThirty -v ./test/move/...
@@ -54,6 +57,9 @@ kind: ## Make the two kind clusters for yourself, and print the KUBECONFIG to se
 
 kind-down: ## Take them away
 	@cd test/e2e && go run ./cmd/bed down
+
+generate: ## Write the kind StatefulSetSlice and its copy functions anew from its Go types
+	go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd:generateEmbeddedObjectMeta=true paths=./slicecontroller/v1alpha1 output:crd:dir=slicecontroller/manifests
 
 lint: $(LINT) ## Run the linters
 	$(LINT) run ./...

@@ -33,7 +33,8 @@ func TestPackagesImportOnlyAlongTheArrows(t *testing.T) {
 		"pdb":                {module + "/storage", module + "/orchestrator", module + "/cmd"},
 		"orchestrator/names": {module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd"},
 		"orchestrator/gates": {module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd"},
-		"orchestrator":       {module + "/cmd", "github.com/spf13"},
+		"orchestrator":       {module + "/cmd", "github.com/spf13", module + "/slicecontroller/core"},
+		"slicecontroller":    {module + "/plans", module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd", "github.com/spf13"},
 	}
 	all := imports(t)
 	for _, imported := range all["slicecontroller/core"] {
@@ -57,6 +58,9 @@ func TestPackagesImportOnlyAlongTheArrows(t *testing.T) {
 		for _, imported := range list {
 			if strings.HasPrefix(imported, module+"/test") && !strings.HasPrefix(name, "test/") {
 				t.Errorf("package %s imports %s: nothing imports test", name, imported)
+			}
+			if imported == module+"/slicecontroller" && name != "cmd/slicecontroller" && name != "slicecontroller" {
+				t.Errorf("package %s imports %s: of the slice controller only its kinds are for others", name, imported)
 			}
 			if strings.HasPrefix(imported, "k8s.io/kubernetes") {
 				t.Errorf("package %s imports %s: only the test bed's own module may", name, imported)

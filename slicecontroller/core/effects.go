@@ -39,7 +39,7 @@ type Effects interface {
 	Writes
 	Ownership
 	// WriteStatus writes the status of the set.
-	WriteStatus(context.Context, appsv1.StatefulSetStatus) error
+	WriteStatus(context.Context, Status) error
 	// Tell records an Event on the set.
 	Tell(Event)
 }
@@ -84,8 +84,20 @@ type Outcome struct {
 	// Again is when to look again without any event; zero for never.
 	Again time.Time
 	// Status is the status that the set has now, and nil when it could not be told.
-	Status *appsv1.StatefulSetStatus
+	Status *Status
 	// MaxUnavailable is the effective one, and Unavailable how many pods of the range
 	// were missing, not available or terminating when the pass began.
 	MaxUnavailable, Unavailable int
+	// Forced are the pods that were replaced because they were broken (ER-6).
+	Forced []Forced
+	// Halted says that an enforced update came to a halt in this pass (ER-17).
+	Halted bool
+}
+
+// Forced is a pod that was replaced because it was broken.
+type Forced struct {
+	Pod string
+	UID types.UID
+	// Stuck is for how long it was not ready (MT-5).
+	Stuck time.Duration
 }

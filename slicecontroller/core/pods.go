@@ -48,6 +48,9 @@ func (s *Set) availableAt(p *corev1.Pod, now time.Time) time.Time {
 	return at
 }
 
+// Available says whether a pod counts as available at a time.
+func (s *Set) Available(p *corev1.Pod, now time.Time) bool { return !s.down(p, now) }
+
 // available says whether a pod has been ready for minReadySeconds (AV-1 to AV-3).
 func (s *Set) available(p *corev1.Pod, now time.Time) bool {
 	since, ready := readySince(p)
@@ -128,4 +131,14 @@ func (s *Set) foreignVolume(p *corev1.Pod, ordinal int32) string {
 		}
 	}
 	return ""
+}
+
+// notReadySince is when a pod stopped being ready, or when it was made if it never was.
+func notReadySince(p *corev1.Pod) time.Time {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return p.CreationTimestamp.Time
 }

@@ -149,6 +149,9 @@ func (p *pass) taken(ctx context.Context, r replica) error {
 		by = owner.Kind + " " + owner.Name
 	}
 	err := fmt.Errorf("pod %s exists and is controlled by %s: it is left alone", r.Name, by)
+	p.lock.Lock()
+	p.conflict = err.Error()
+	p.lock.Unlock()
 	p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: "PodNameConflict", Message: err.Error(), Related: there, Once: string(there.UID)})
 	return err
 }

@@ -18,8 +18,15 @@ const EnforcedRollingUpdate appsv1.StatefulSetUpdateStrategyType = "EnforcedRoll
 type Set struct {
 	metav1.ObjectMeta
 	Spec   appsv1.StatefulSetSpec
-	Status appsv1.StatefulSetStatus
+	Status Status
 	Traits
+}
+
+// Status is that of a set of either kind.
+type Status struct {
+	appsv1.StatefulSetStatus
+	// Told are its conditions, where the traits ask for any.
+	Told []metav1.Condition
 }
 
 // Traits are what differs between the kinds. The zero value is what the specification
@@ -34,6 +41,8 @@ type Traits struct {
 	AdoptOutside bool
 	// CompleteEmpty completes an update of a set without replicas (RV-10).
 	CompleteEmpty bool
+	// Conditioned tells of the set in conditions.
+	Conditioned bool
 	// HoldClaims keeps all claims, whatever the retention policy says (CP-14).
 	HoldClaims bool
 	// OneAtATime ignores maxUnavailable (KEP-961, its gate off).

@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,6 +40,9 @@ type stage struct {
 	defaults func(*corev1.PodTemplateSpec)
 	// seen changes what a pass sees.
 	seen func(*World)
+	// dies is after how many effects the process dies; 0 for never. Nothing that it does
+	// afterwards has any effect.
+	dies int
 
 	lock    sync.Mutex
 	did     []string // effects of the last pass
@@ -173,7 +177,7 @@ func (s *stage) sync() string {
 	s.t.Helper()
 	s.did, s.told = nil, nil
 	w := World{
-		Set: s.set, Now: s.now, Claim: func(name string) *corev1.PersistentVolumeClaim { return s.claims[name] },
+		Set: s.set, Now: s.now, Claim: func(name string) *corev1.PersistentVolumeClaim { return s.claims[name].DeepCopy() },
 		Pods: sortedByName(s.pods), Revisions: sortedByName(s.revisions),
 	}
 	for _, c := range sortedByName(s.claims) {
@@ -196,7 +200,8 @@ func (s *stage) sync() string {
 func sortedByName[T Object](all map[string]T) []T {
 	var out []T
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, all[name])
+		seen, _ := all[name].DeepCopyObject().(T) // a cache does not change under a pass
+		out = append(out, seen)
 	}
 	return out
 }
@@ -244,9 +249,14 @@ func (s *stage) moveOn() (moved bool) {
 
 // note writes an effect down, and gives its error.
 func (s *stage) note(words string) error {
+	if s.dies > 0 && len(s.did) >= s.dies {
+		return errDead
+	}
 	s.did = append(s.did, words)
 	return s.fails[words]
 }
+
+var errDead = errors.New("the process is dead")
 
 func words(verb string, o Object) string {
 	switch o := o.(type) {
@@ -369,9 +379,12 @@ func (s *stage) Release(_ context.Context, o Object, owner types.UID) error {
 	return nil
 }
 
-func (s *stage) WriteStatus(_ context.Context, status appsv1.StatefulSetStatus) error {
+func (s *stage) WriteStatus(_ context.Context, status Status) error {
 	if err := s.fails["status"]; err != nil {
 		return err
+	}
+	if s.dies > 0 && len(s.did) >= s.dies {
+		return errDead
 	}
 	s.set.Status = status
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,7 +29,11 @@ type pass struct {
 	living, condemned []replica
 	// lowestDown is the lowest ordinal that is unavailable, of the living first (OR-6).
 	lowestDown string
-	status     appsv1.StatefulSetStatus
+	status     Status
+	outcome    Outcome
+	begins     bool // an enforced update deletes a pod
+	lock       sync.Mutex
+	conflict   string // whose pod has the name of one of ours
 }
 
 // replica is a pod and its ordinal.
@@ -61,14 +66,15 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 		return Outcome{}, err
 	}
 	p.sort(pods)
-	p.status = p.count()
-	out := Outcome{MaxUnavailable: p.set.maxUnavailable(), Unavailable: p.unavailable()}
+	p.status = Status{StatefulSetStatus: p.count(), Told: p.set.Status.Told}
+	p.outcome = Outcome{MaxUnavailable: p.set.maxUnavailable(), Unavailable: p.unavailable()}
 	if p.set.DeletionTimestamp == nil { // CL-8
 		err = p.act(ctx)
 	}
+	p.describe(err)
 	err = errors.Join(err, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
-	out.Status, out.Again = &p.status, p.again()
-	return out, err
+	p.outcome.Status, p.outcome.Again = &p.status, p.again()
+	return p.outcome, err
 }
 
 // ErrSelector is a selector that cannot be parsed.
@@ -167,6 +173,11 @@ func (p *pass) unavailable() int {
 // again is the earliest time at which a pod becomes available by itself (SY-5).
 func (p *pass) again() time.Time {
 	var first time.Time
+	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) {
+		if at := c.CreationTimestamp.Add(hopeless); at.After(p.world.Now) {
+			first = at // ER-17
+		}
+	}
 	for _, r := range slices.Concat(p.living, p.condemned) {
 		if at := p.set.availableAt(r.Pod, p.world.Now); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at

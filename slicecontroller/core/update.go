@@ -28,11 +28,16 @@ func (p *pass) exempt(r replica) bool { return p.enforced() && p.due(r) }
 // (MU-5, MU-14).
 func (p *pass) update(ctx context.Context) error {
 	for _, r := range p.victims() {
-		if p.enforced() && p.set.down(r.Pod, p.world.Now) {
+		forced := p.enforced() && p.set.down(r.Pod, p.world.Now)
+		if forced {
 			p.tellOfForce(r)
 		}
 		if err := p.remove(ctx, r); err != nil {
 			return err
+		}
+		p.begins = p.enforced()
+		if forced {
+			p.outcome.Forced = append(p.outcome.Forced, Forced{Pod: r.Name, UID: r.UID, Stuck: p.world.Now.Sub(notReadySince(r.Pod))})
 		}
 		if revisionOf(r.Pod) == p.current.Name && p.status.CurrentReplicas > 0 {
 			p.status.CurrentReplicas-- // ST-3

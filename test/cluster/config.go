@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -39,6 +40,7 @@ func (c *Cluster) configure(ctx context.Context, bin string, o Options) error {
 		"Unmarked": map[string]string{"Key": NeverReady, "Operator": "NotIn"},
 		"PodStart": o.PodStart.Milliseconds(),
 		"PodStop":  o.PodStop.Milliseconds(),
+		"Without":  without(c.Name, o),
 	})
 	if err != nil {
 		return err
@@ -50,6 +52,14 @@ func (c *Cluster) configure(ctx context.Context, bin string, o Options) error {
 		return err
 	}
 	return os.Symlink(filepath.Join(bin, "kwokctl"), filepath.Join(c.Dir, "bin", "kwokctl"))
+}
+
+// without is the value of the flag that switches a controller off, or "".
+func without(name string, o Options) string {
+	if slices.Contains(o.Unmanaged, name) {
+		return "*,-statefulset-controller"
+	}
+	return ""
 }
 
 // writeKubeconfig turns the kubeconfig kwokctl wrote into one that stands alone:

@@ -43,6 +43,9 @@ type Options struct {
 	// DetachDelay is how long a volume of AttachDriver takes to leave a node. It
 	// is the provisioner's, hence only StartBed heeds it.
 	DetachDelay time.Duration
+	// Unmanaged are the names of clusters whose kube-controller-manager leaves
+	// StatefulSets to somebody else.
+	Unmanaged []string
 }
 
 // Cluster is one running control plane.

@@ -1,0 +1,165 @@
+// Command slicecontroller takes care of StatefulSetSlices, or, in place of the built-in
+// controller, of the cluster's own StatefulSets.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/zapr"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
+)
+
+var version = "devel" //nolint:gochecknoglobals // set by the linker
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the whole program but for the process around it.
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
+	c := command()
+	c.SetArgs(args)
+	c.SetOut(out)
+	c.SetErr(errOut)
+	err := c.ExecuteContext(ctx)
+	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return 0
+	}
+	fmt.Fprintln(errOut, "error: "+err.Error())
+	return 1
+}
+
+// flags are what the command line says.
+type flags struct {
+	slicecontroller.Options
+	manage, kubeconfig string
+	qps                float32
+	burst              int
+	gates              map[string]string
+}
+
+// gates are the features that can be switched off, by the names that the KEPs have for
+// them.
+func gates(t *core.Traits) map[string]*bool {
+	return map[string]*bool{"MaxUnavailableStatefulSet": &t.OneAtATime, "EnforcedRollingUpdateInStatefulSet": &t.NotEnforced}
+}
+
+func known() []string { return slices.Sorted(maps.Keys(gates(new(core.Traits)))) }
+
+// choose reads the feature gates.
+func (f *flags) choose() error {
+	off := gates(&f.Gates)
+	for name, value := range f.gates {
+		on, err := strconv.ParseBool(value)
+		switch {
+		case off[name] == nil:
+			return fmt.Errorf("--feature-gates: there is no feature %q: expected %s", name, strings.Join(known(), " or "))
+		case err != nil:
+			return fmt.Errorf("--feature-gates: %s is %q: expected true or false", name, value)
+		}
+		*off[name] = !on
+	}
+	return nil
+}
+
+// What can be taken care of.
+const (
+	slice  = "apps.stsmigrate.dev/v1alpha1"
+	native = "apps/v1"
+)
+
+func command() *cobra.Command {
+	var f flags
+	c := &cobra.Command{
+		Use: "slicecontroller", Short: "Take care of StatefulSetSlices, or of StatefulSets in place of the built-in controller",
+		Version: version, Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context()) },
+	}
+	s := c.Flags()
+	s.SortFlags = false
+	s.StringVar(&f.manage, "manage", slice, "what to take care of: "+slice+" for StatefulSetSlices, or "+native+" for the cluster's StatefulSets, in place of its own controller, which must be off")
+	s.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig of the cluster; without it, that of the pod's service account")
+	s.StringVar(&f.Namespace, "namespace", "", "where the Lease of the leader and the guard's canary are kept (default: that of the kubeconfig or of the pod)")
+	s.BoolVar(&f.LeaderElect, "leader-elect", true, "let one of several replicas lead")
+	s.BoolVar(&f.Guard, "guard", true, "refuse to start where another controller takes care of StatefulSets")
+	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics, or 0 for none")
+	s.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz, or 0 for none")
+	s.IntVar(&f.Workers, "workers", 5, "how many sets are looked at at once")
+	s.Float32Var(&f.qps, "kube-api-qps", 100, "requests per second to the API server")
+	s.IntVar(&f.burst, "kube-api-burst", 200, "requests at once before that limit holds")
+	s.StringToStringVar(&f.gates, "feature-gates", nil, "features as NAME=true or NAME=false; all are on: "+strings.Join(known(), ", "))
+	return c
+}
+
+func (f *flags) run(ctx context.Context) error {
+	manage, known := map[string]func(context.Context, *rest.Config, slicecontroller.Options) error{slice: slicecontroller.Run, native: slicecontroller.RunNative}[f.manage]
+	switch {
+	case !known:
+		return fmt.Errorf("--manage is %q: expected %s or %s", f.manage, slice, native)
+	case f.Workers < 1:
+		return fmt.Errorf("--workers is %d: expected 1 or more", f.Workers)
+	}
+	if err := f.choose(); err != nil {
+		return err
+	}
+	config, namespace, err := connect(f.kubeconfig)
+	if err != nil {
+		return err
+	}
+	if f.Namespace == "" {
+		f.Namespace = namespace
+	}
+	config.QPS, config.Burst = f.qps, f.burst
+	rest.AddUserAgent(config, "slicecontroller/"+version)
+	logger, err := zap.NewProduction()
+	if err != nil {
+		return err
+	}
+	log.SetLogger(zapr.NewLogger(logger))
+	klog.SetLogger(zapr.NewLogger(logger))
+	return manage(ctx, config, f.Options)
+}
+
+// inPod is where a pod finds the namespace that it runs in.
+const inPod = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// connect gives the cluster of a kubeconfig, or, without one, that of the pod.
+func connect(kubeconfig string) (*rest.Config, string, error) {
+	if kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, "", fmt.Errorf("there is no --kubeconfig, and this is no pod: %w", err)
+		}
+		namespace, err := os.ReadFile(inPod)
+		return config, string(namespace), err
+	}
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
+	config, err := file.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("reading %s: %w", kubeconfig, err)
+	}
+	namespace, _, err := file.Namespace()
+	return config, namespace, err
+}

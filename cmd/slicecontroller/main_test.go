@@ -1,0 +1,32 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Bad input gets one sentence and exit code 1, before any cluster is asked.
+func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
+	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(nowhere, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"--manage=apps/v2":              `error: --manage is "apps/v2": expected apps.stsmigrate.dev/v1alpha1 or apps/v1`,
+		"--workers=0":                   "error: --workers is 0: expected 1 or more",
+		"--feature-gates=Nonsense=true": `error: --feature-gates: there is no feature "Nonsense": expected EnforcedRollingUpdateInStatefulSet or MaxUnavailableStatefulSet`,
+		"--feature-gates=MaxUnavailableStatefulSet=perhaps": `error: --feature-gates: MaxUnavailableStatefulSet is "perhaps": expected true or false`,
+		"--kubeconfig=/nowhere":                             "error: reading /nowhere: ",
+		"--kubeconfig=" + nowhere + " --leader-elect=false": "error: reading " + nowhere,
+		"serve": "error: unknown command",
+		"":      "error: there is no --kubeconfig, and this is no pod",
+	} {
+		var out, errOut bytes.Buffer
+		if code := run(t.Context(), strings.Fields(args), &out, &errOut); code != 1 || !strings.HasPrefix(errOut.String(), want) || strings.Count(errOut.String(), "\n") != 1 {
+			t.Errorf("%s: exit code %d, %q, expected %q", args, code, errOut.String(), want)
+		}
+	}
+}

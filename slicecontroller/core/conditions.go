@@ -1,0 +1,186 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The conditions of a set (ST-9). The last three are there only while they are True.
+const (
+	// Progressing is False with reason Complete when there is nothing to do or to wait
+	// for; its message names the pod that is waited for.
+	Progressing = "Progressing"
+	// UpdateStrategy has the strategy that is acted on as its reason (ER-18), and how far
+	// an enforced update is in its message.
+	UpdateStrategy = "StatefulSetUpdateStrategy"
+	// IdentityConflict says that somebody else has the name of a pod (CL-10).
+	IdentityConflict = "IdentityConflict"
+	// StorageMismatch says that a pod has other volumes than its claims (ID-10).
+	StorageMismatch = "StorageMismatch"
+	// PartitionOutOfRange says that the partition is no ordinal of the range, nor the one
+	// behind it (PT-5).
+	PartitionOutOfRange = "PartitionOutOfRange"
+)
+
+// describe brings the conditions up to date.
+func (p *pass) describe(failed error) {
+	if !p.set.Conditioned {
+		return
+	}
+	p.status.Told = slices.Clone(p.set.Status.Told)
+	p.say(p.progress(failed))
+	p.say(p.followed())
+	p.sayIf(IdentityConflict, "NameTaken", p.conflict)
+	p.sayIf(StorageMismatch, "OtherVolumes", p.mismatch())
+	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
+}
+
+func (p *pass) say(c metav1.Condition) {
+	c.ObservedGeneration, c.LastTransitionTime = p.status.ObservedGeneration, metav1.NewTime(p.world.Now)
+	meta.SetStatusCondition(&p.status.Told, c)
+}
+
+func (p *pass) sayIf(kind, reason, message string) {
+	if message == "" {
+		meta.RemoveStatusCondition(&p.status.Told, kind)
+		return
+	}
+	p.say(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message})
+}
+
+func (p *pass) progress(failed error) metav1.Condition {
+	c := metav1.Condition{Type: Progressing, Status: metav1.ConditionTrue}
+	switch waits := p.waitsFor(); {
+	case p.set.DeletionTimestamp != nil:
+		c.Reason, c.Message = "Deleting", "the set is being deleted"
+	case failed != nil:
+		c.Reason, c.Message = "Failing", failed.Error()
+	case waits != "":
+		c.Reason, c.Message = "Waiting", waits
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Complete", fmt.Sprintf("%d of %d pods are available", p.status.AvailableReplicas, p.set.replicas())
+	}
+	return c
+}
+
+// waitsFor names what has to happen before the set is as its spec says, or "" (3335-63).
+func (p *pass) waitsFor() string {
+	for _, r := range p.living {
+		switch {
+		case !created(r.Pod):
+			return fmt.Sprintf("pod %s is to be made", r.Name)
+		case terminating(r.Pod):
+			return fmt.Sprintf("pod %s is terminating", r.Name)
+		case p.set.down(r.Pod, p.world.Now):
+			return fmt.Sprintf("pod %s is not available: %s", r.Name, condition(r.Pod))
+		}
+	}
+	if len(p.condemned) > 0 {
+		return fmt.Sprintf("pod %s is outside the range and still there", p.condemned[0].Name)
+	}
+	for _, r := range slices.Backward(p.living) {
+		if p.due(r) && p.set.strategy() != appsv1.OnDeleteStatefulSetStrategyType {
+			return fmt.Sprintf("pod %s is of revision %s and is to be replaced", r.Name, revisionOf(r.Pod))
+		}
+	}
+	return ""
+}
+
+func (p *pass) mismatch() string {
+	for _, r := range p.living {
+		if created(r.Pod) {
+			if volume := p.set.foreignVolume(r.Pod, r.ordinal); volume != "" {
+				return fmt.Sprintf("pod %s does not mount claim %s; its next replacement will", r.Name, p.set.claimName(volume, r.ordinal))
+			}
+		}
+	}
+	return ""
+}
+
+func (p *pass) offRange() string {
+	ru := p.set.Spec.UpdateStrategy.RollingUpdate
+	if ru == nil || ru.Partition == nil || *ru.Partition == 0 {
+		return ""
+	}
+	first, end := int64(p.set.start()), int64(p.set.start())+int64(p.set.replicas())
+	if at := int64(*ru.Partition); at < first || at > end {
+		return fmt.Sprintf("the partition is %d, and the ordinals are from %d to %d: it protects %s", at, first, end-1, map[bool]string{true: "none of them", false: "all of them"}[at < first])
+	}
+	return ""
+}
+
+// How far an enforced update is, in the message of the condition UpdateStrategy: what has
+// been told of once is not told of again by the next process.
+const (
+	begun  = "has begun"
+	halted = "has halted: the highest ordinal does not become available"
+)
+
+// stage is how far the update to the target revision was when it was last told.
+func (p *pass) stage() string {
+	c := meta.FindStatusCondition(p.set.Status.Told, UpdateStrategy)
+	if c == nil {
+		return ""
+	}
+	words, _ := strings.CutPrefix(c.Message, p.sentence(""))
+	if words == begun || words == halted {
+		return words
+	}
+	return ""
+}
+
+func (p *pass) sentence(stage string) string {
+	return "the update to " + p.target.Name + " " + stage
+}
+
+// followed is the condition UpdateStrategy.
+func (p *pass) followed() metav1.Condition {
+	c := metav1.Condition{Type: UpdateStrategy, Status: metav1.ConditionTrue, Reason: string(p.set.strategy())}
+	if p.set.Spec.UpdateStrategy.Type == EnforcedRollingUpdate && !p.enforced() {
+		c.Reason = "FeatureDisabled"
+	}
+	stage := p.stage()
+	if p.begins && stage == "" {
+		stage = begun
+		p.do.Tell(Event{Type: corev1.EventTypeNormal, Reason: "EnforcedRollingUpdateStarted", Message: p.sentence(begun)}) // ER-16
+	}
+	if p.enforced() && stage != halted && p.stuck() {
+		stage = halted
+		p.outcome.Halted = true
+		p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: "EnforcedRollingUpdateHalted", Related: p.canary().Pod, Message: fmt.Sprintf("%s (pod %s: %s)", p.sentence(halted), p.canary().Name, condition(p.canary().Pod))})
+	}
+	if stage != "" {
+		c.Message = p.sentence(stage)
+	}
+	return c
+}
+
+// hopeless is how long a new pod may take to become available before the update counts as
+// halted (ER-17).
+const hopeless = 10 * time.Minute
+
+// stuck says whether the canary of the new revision is not going to become available, with
+// others still to be replaced.
+func (p *pass) stuck() bool {
+	c := p.canary()
+	if c == nil || !created(c.Pod) || terminating(c.Pod) || p.outdated(*c) || !p.set.down(c.Pod, p.world.Now) {
+		return false
+	}
+	others := slices.ContainsFunc(p.living, p.due)
+	return others && (broken(c.Pod) || !p.world.Now.Before(c.CreationTimestamp.Add(hopeless)))
+}
+
+// broken says whether a pod has failed for certain, and is not just starting.
+func broken(pod *corev1.Pod) bool {
+	return ended(pod) || slices.Contains([]string{
+		"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",
+		corev1.PodReasonUnschedulable,
+	}, condition(pod))
+}

@@ -1,0 +1,132 @@
+package core
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func conditioned(s *Set) { s.Conditioned = true }
+
+// told gives a condition in one line.
+func (s *stage) condition(kind string) string {
+	c := meta.FindStatusCondition(s.set.Status.Told, kind)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + " " + c.Reason + ": " + c.Message
+}
+
+func TestConditionsSayWhatIsWaitedFor(t *testing.T) {
+	for _, c := range []struct {
+		rule, pods string
+		set        []func(*Set)
+		kind, want string
+	}{
+		{"RV-8 all is done", "0 1 2", nil, Progressing, "False Complete: 3 of 3 pods are available"},
+		{"RV-8 not before they are available", "0 1 2", is(minReady(7200)), Progressing, "True Waiting: pod web-0 is not available: not ready, or not for long enough"},
+		{"3335-63 the pod that blocks", "0 1? 2", nil, Progressing, "True Waiting: pod web-1 is not available: Pending"},
+		{"3335-63 one that is terminating", "0~ 1 2", nil, Progressing, "True Waiting: pod web-0 is terminating"},
+		{"SR-4 one that is to go", "0 1 2 3~", nil, Progressing, "True Waiting: pod web-3 is outside the range and still there"},
+		{"3541-29 one that is to be replaced", "0o 1o 2", is(partition(0)), Progressing, "True Waiting: pod web-1 is of revision web-5c66d9c7b7 and is to be replaced"},
+		{"PT-7 a partition is done when what is staged is", "0o 1 2", is(partition(1)), Progressing, "False Complete: 3 of 3 pods are available"},
+		{"MU-15 OnDelete waits for nobody", "0o 1 2", is(onDelete), Progressing, "False Complete: 3 of 3 pods are available"},
+		{"CL-8 while it is deleted", "0", is(deleting), Progressing, "True Deleting: the set is being deleted"},
+		{"ER-18", "0 1 2", is(enforced), UpdateStrategy, "True EnforcedRollingUpdate: "},
+		{"ER-18 with the gate off", "0 1 2", is(enforced, traits(func(t *Traits) { t.NotEnforced = true })), UpdateStrategy, "True FeatureDisabled: "},
+		{"ER-18 RollingUpdate", "0 1 2", nil, UpdateStrategy, "True RollingUpdate: "},
+		{"PT-5 below the range", "3 4 5", is(start(3), partition(2)), PartitionOutOfRange, "True OutOfRange: the partition is 2, and the ordinals are from 3 to 5: it protects none of them"},
+		{"PT-5 above", "3 4 5", is(start(3), partition(7)), PartitionOutOfRange, "True OutOfRange: the partition is 7, and the ordinals are from 3 to 5: it protects all of them"},
+		{"PT-5 all may be protected", "3 4 5", is(start(3), partition(6)), PartitionOutOfRange, ""},
+		{"PT-5 0 is no partition", "3 4 5", is(start(3)), PartitionOutOfRange, ""},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			s := play(t, c.pods, append(c.set, conditioned)...)
+			old := revisionOf(s.pods[sortedByName(s.pods)[0].Name])
+			s.sync()
+			if got, want := s.condition(c.kind), strings.ReplaceAll(c.want, "web-5c66d9c7b7", old); s.err != nil || got != want {
+				t.Errorf("got %q, expected %q (%v)", got, want, s.err)
+			}
+		})
+	}
+	t.Run("without the trait there are none", func(t *testing.T) {
+		s := play(t, "0 1 2")
+		if s.sync(); len(s.set.Status.Told) > 0 {
+			t.Errorf("%v", s.set.Status.Told)
+		}
+	})
+	t.Run("CL-10 and ID-10 come and go", func(t *testing.T) {
+		s := play(t, "0 1 2", conditioned)
+		s.pods["web-2"].OwnerReferences[0].UID = "other"
+		if s.sync(); !strings.HasPrefix(s.condition(IdentityConflict), "True NameTaken: pod web-2 exists and is controlled by StatefulSetSlice web") || !strings.HasPrefix(s.condition(Progressing), "True Failing: ") {
+			t.Errorf("%q, %q", s.condition(IdentityConflict), s.condition(Progressing))
+		}
+		delete(s.pods, "web-2")
+		claims("data")(s.set)
+		if s.sync(); s.condition(IdentityConflict) != "" || !strings.HasPrefix(s.condition(StorageMismatch), "True OtherVolumes: pod web-0 does not mount claim data-web-0") {
+			t.Errorf("%q, %q", s.condition(IdentityConflict), s.condition(StorageMismatch))
+		}
+	})
+	t.Run("ST-6 those of others stay", func(t *testing.T) {
+		s := play(t, "0 1 2", conditioned)
+		s.set.Status.Told = []metav1.Condition{{Type: "Somebody", Status: metav1.ConditionTrue, Reason: "Else"}}
+		s.sync()
+		at := meta.FindStatusCondition(s.set.Status.Told, Progressing)
+		s.now = s.now.Add(time.Hour)
+		if s.sync(); s.condition("Somebody") == "" || !meta.FindStatusCondition(s.set.Status.Told, Progressing).LastTransitionTime.Equal(&at.LastTransitionTime) {
+			t.Errorf("%v", s.set.Status.Told)
+		}
+	})
+}
+
+// ER-16 and ER-17: told once for a revision, also by a process that has not seen it begin.
+func TestAnEnforcedUpdateIsToldOnce(t *testing.T) {
+	s := play(t, "0o 1o 2o?", enforced, conditioned)
+	events := func(reason string) (n int) {
+		for _, e := range s.told {
+			if strings.Contains(e, " "+reason+" ") {
+				n++
+			}
+		}
+		return n
+	}
+	if s.expect("-2"); events("EnforcedRollingUpdateStarted") != 1 || !strings.HasSuffix(s.condition(UpdateStrategy), begun) {
+		t.Fatalf("told %q, %q", s.told, s.condition(UpdateStrategy))
+	}
+	if len(s.outcome.Forced) != 1 || s.outcome.Forced[0].Pod != "web-2" || s.outcome.Forced[0].Stuck != time.Hour {
+		t.Errorf("MT-5: %+v", s.outcome.Forced)
+	}
+	s.once = map[string]bool{} // another process
+	delete(s.pods, "web-2")
+	s.expect("+2")
+	s.is("web-2", "?")
+	if s.expect(""); events("EnforcedRollingUpdateStarted")+events("EnforcedRollingUpdateHalted") != 0 || s.outcome.Halted || s.outcome.Again.Sub(s.pods["web-2"].CreationTimestamp.Time) != hopeless {
+		t.Errorf("a pod that starts: told %q, looked at again at %s", s.told, s.outcome.Again)
+	}
+	s.pods["web-2"].Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+	if s.expect(""); events("EnforcedRollingUpdateHalted") != 1 || !s.outcome.Halted || !strings.HasSuffix(s.condition(UpdateStrategy), halted) {
+		t.Errorf("told %q, %q", s.told, s.condition(UpdateStrategy))
+	}
+	if s.expect(""); events("EnforcedRollingUpdateHalted") != 0 || s.outcome.Halted {
+		t.Errorf("told again %q", s.told)
+	}
+	s.pods["web-2"].Status.ContainerStatuses = nil
+	reimaged(s, "web:3")
+	if s.expect("create revision 3 -2"); events("EnforcedRollingUpdateStarted") != 1 || !strings.HasSuffix(s.condition(UpdateStrategy), begun) {
+		t.Errorf("another revision: told %q, %q", s.told, s.condition(UpdateStrategy))
+	}
+	late := play(t, "0o 1o 2?", enforced, conditioned)
+	late.now = late.now.Add(hopeless + time.Minute)
+	if late.sync(); !late.outcome.Halted {
+		t.Errorf("ER-17: after %s it has not halted: %q", hopeless, late.condition(UpdateStrategy))
+	}
+	done := play(t, "0 1 2?", enforced, conditioned)
+	done.now = done.now.Add(hopeless + time.Minute)
+	if done.sync(); done.outcome.Halted {
+		t.Error("ER-17: with nothing left to replace it has halted")
+	}
+}

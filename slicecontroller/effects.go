@@ -1,0 +1,169 @@
+package slicecontroller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
+)
+
+// effects carries out what the core decides for one set.
+type effects struct {
+	*Reconciler
+	key    types.NamespacedName
+	object client.Object // the set as it is in the cache
+}
+
+// Fresh implements core.Reads.
+func (e effects) Fresh(ctx context.Context) (metav1.Object, error) {
+	now := e.kind.empty()
+	return now, e.live.Get(ctx, e.key, now)
+}
+
+// Read implements core.Reads.
+func (e effects) Read(ctx context.Context, o core.Object) error {
+	return e.live.Get(ctx, client.ObjectKeyFromObject(o), o)
+}
+
+// enough is how many templates of a set are remembered: its own and that of its newest
+// revision are asked about again and again.
+const enough = 8
+
+// Default implements core.Reads: it lets the API server try to make a PodTemplate, which
+// it fills in as it would the template of a set. The last answers for a set are kept.
+func (e effects) Default(ctx context.Context, t corev1.PodTemplateSpec) (corev1.PodTemplateSpec, error) {
+	asked, err := json.Marshal(t)
+	if err != nil {
+		return t, err
+	}
+	m := e.memory(e.object.GetUID())
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if filled, known := m.filled[string(asked)]; known {
+		return filled, nil
+	}
+	tried := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: e.key.Namespace, GenerateName: "dry-run-"}, Template: t}
+	if err := e.client.Create(ctx, tried, client.DryRunAll); err != nil {
+		return t, fmt.Errorf("trying out a PodTemplate, which shows what the API server fills in: %w", err)
+	}
+	if len(m.filled) >= enough {
+		clear(m.filled)
+	}
+	m.filled[string(asked)] = tried.Template
+	return tried.Template, nil
+}
+
+// Create implements core.Writes.
+func (e effects) Create(ctx context.Context, o core.Object) error {
+	if err := e.client.Create(ctx, o); err != nil {
+		return err
+	}
+	e.wrote(ctx, o, false)
+	return nil
+}
+
+// Update implements core.Writes: the object has the resourceVersion that it was seen
+// with.
+func (e effects) Update(ctx context.Context, o core.Object) error {
+	if err := e.client.Update(ctx, o); err != nil {
+		return err
+	}
+	e.wrote(ctx, o, false)
+	return nil
+}
+
+// Delete implements core.Writes (AM-3).
+func (e effects) Delete(ctx context.Context, o core.Object) error {
+	uid := o.GetUID()
+	if err := e.client.Delete(ctx, o, client.Preconditions{UID: &uid}); err != nil {
+		return err
+	}
+	e.wrote(ctx, o, true)
+	return nil
+}
+
+// Adopt implements core.Ownership: the patch names the UID, so that a namesake refuses
+// it.
+func (e effects) Adopt(ctx context.Context, o core.Object, owner metav1.OwnerReference) error {
+	return e.patch(ctx, o, map[string]any{"ownerReferences": []any{owner}, "uid": o.GetUID()})
+}
+
+// Release implements core.Ownership.
+func (e effects) Release(ctx context.Context, o core.Object, owner types.UID) error {
+	return e.patch(ctx, o, map[string]any{"ownerReferences": []any{map[string]any{"$patch": "delete", "uid": owner}}, "uid": o.GetUID()})
+}
+
+func (e effects) patch(ctx context.Context, o core.Object, metadata map[string]any) error {
+	raw, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	next, _ := o.DeepCopyObject().(client.Object)
+	if err := e.client.Patch(ctx, next, client.RawPatch(types.StrategicMergePatchType, raw)); err != nil {
+		return err
+	}
+	e.wrote(ctx, next, false)
+	return nil
+}
+
+// conflicts is how often a status is written again when the set has changed meanwhile
+// (ST-8).
+const conflicts = 5
+
+// WriteStatus implements core.Effects.
+func (e effects) WriteStatus(ctx context.Context, status core.Status) error {
+	next, _ := e.object.DeepCopyObject().(client.Object)
+	var err error
+	for range conflicts {
+		e.kind.tell(next, status)
+		if err = e.client.Status().Update(ctx, next); !apierrors.IsConflict(err) {
+			break
+		}
+		now, readErr := e.Fresh(ctx)
+		if readErr != nil {
+			return readErr
+		}
+		fresh, _ := now.(client.Object)
+		theirs, ours := e.kind.read(fresh).Status, e.kind.read(e.object).Status
+		if now.GetUID() != e.object.GetUID() || !equality.Semantic.DeepEqual(theirs, ours) {
+			return err // somebody else has written the status: it is to be looked at again
+		}
+		next = fresh
+	}
+	if err != nil {
+		return err
+	}
+	e.wrote(ctx, next, false)
+	return nil
+}
+
+// Tell implements core.Effects.
+func (e effects) Tell(about core.Event) {
+	if about.Once != "" && !e.memory(e.object.GetUID()).first(about.Reason+" "+about.Once) {
+		return
+	}
+	e.events.Event(e.object, about.Type, about.Reason, about.Message)
+}
+
+// wrote notes a write in the ledger, and strikes it out again if the cache has it
+// already. In this order nothing is missed: what the cache gets later is told to the
+// ledger by its event.
+func (e effects) wrote(ctx context.Context, o client.Object, gone bool) {
+	e.ledger.add(entry{set: e.object.GetUID(), key: e.key, object: o, gone: gone, since: e.now()})
+	have, _ := o.DeepCopyObject().(client.Object)
+	err := e.client.Get(ctx, client.ObjectKeyFromObject(o), have)
+	switch {
+	case err == nil && have.GetUID() == o.GetUID():
+		e.ledger.saw(have)
+	case apierrors.IsNotFound(err) && gone:
+		e.ledger.lost(o.GetUID())
+	}
+}

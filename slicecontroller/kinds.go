@@ -1,0 +1,54 @@
+package slicecontroller
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
+)
+
+// kind is a kind of sets: how they are read and what they are called.
+type kind struct {
+	// component is the source of the events about them (EV-1).
+	component string
+	gvk       schema.GroupVersionKind
+	empty     func() client.Object
+	list      func() client.ObjectList
+	items     func(client.ObjectList) []client.Object
+	// undefaulted says that the API server does not fill in pod templates of this kind, so
+	// that they have to be before anything is made from them (RV-13).
+	undefaulted bool
+	// read gives an object in the words of the core. Nothing in it may be written to.
+	read func(client.Object) *core.Set
+	// tell puts a status into an object.
+	tell func(client.Object, core.Status)
+}
+
+// native are StatefulSets, done as the built-in controller does them.
+func native(gates core.Traits) kind {
+	traits := gates
+	traits.Kind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
+	traits.OffsetPartition, traits.AdoptOutside, traits.CompleteEmpty = true, true, true
+	return kind{
+		component: "statefulset-controller",
+		gvk:       traits.Kind,
+		empty:     func() client.Object { return &appsv1.StatefulSet{} },
+		list:      func() client.ObjectList { return &appsv1.StatefulSetList{} },
+		items: func(l client.ObjectList) []client.Object {
+			list := l.(*appsv1.StatefulSetList) //nolint:forcetypeassert // made by list
+			out := make([]client.Object, len(list.Items))
+			for k := range list.Items {
+				out[k] = &list.Items[k]
+			}
+			return out
+		},
+		read: func(o client.Object) *core.Set {
+			s := o.(*appsv1.StatefulSet) //nolint:forcetypeassert // made by empty
+			return &core.Set{ObjectMeta: s.ObjectMeta, Spec: s.Spec, Status: core.Status{StatefulSetStatus: s.Status}, Traits: traits}
+		},
+		tell: func(o client.Object, status core.Status) {
+			o.(*appsv1.StatefulSet).Status = status.StatefulSetStatus //nolint:forcetypeassert // made by empty
+		},
+	}
+}

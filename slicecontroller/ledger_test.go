@@ -1,0 +1,209 @@
+package slicecontroller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
+)
+
+// lagging is a client whose reads come from a cache that a test keeps behind.
+type lagging struct {
+	client.Client // the API server
+	cached        map[string]client.Object
+	fill          func(...client.Object) client.Client
+}
+
+func (c lagging) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	return c.cache().Get(ctx, key, o, opts...)
+}
+
+func (c lagging) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
+	return c.cache().List(ctx, l, opts...)
+}
+
+// catchUp lets the cache have an object as the API server has it.
+func (c lagging) catchUp(t *testing.T, o client.Object) {
+	t.Helper()
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		t.Fatal(err)
+	}
+	c.cached[string(o.GetUID())] = o
+}
+
+func (c lagging) cache() client.Client { return c.fill(slices.Collect(maps.Values(c.cached))...) }
+
+// rig is a Reconciler with a set of two, over such a client.
+type rig struct {
+	*Reconciler
+	lagging
+	created, deleted []string
+	uids             map[string]*types.UID // that deletions named
+	clock            time.Time
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	g := &rig{uids: map[string]*types.UID{}, clock: time.Now()}
+	n := int32(2)
+	labels := map[string]string{"app": "web"}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set", Generation: 1}, Spec: appsv1.StatefulSetSpec{
+		Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: labels}, PodManagementPolicy: appsv1.ParallelPodManagement,
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}},
+	}}
+	build := func() *fake.ClientBuilder {
+		b := fake.NewClientBuilder().WithStatusSubresource(set)
+		for _, i := range indexes() {
+			b.WithIndex(i.of, i.name, i.values)
+		}
+		return b
+	}
+	g.lagging.Client = build().WithObjects(set.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			o.SetUID(types.UID("uid-" + o.GetName()))
+			if p, ok := o.(*corev1.Pod); ok {
+				p.Status.Phase = corev1.PodPending // as an API server does
+			}
+			g.created = append(g.created, o.GetName())
+			return c.Create(ctx, o, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			var d client.DeleteOptions
+			d.ApplyOptions(opts)
+			if d.Preconditions == nil || d.Preconditions.UID == nil {
+				t.Errorf("AM-3: %s is deleted by its name", o.GetName())
+			}
+			g.deleted = append(g.deleted, o.GetName())
+			return c.Delete(ctx, o, opts...)
+		},
+	}).Build()
+	g.cached = map[string]client.Object{"set": set}
+	set.ResourceVersion = "999"
+	g.fill = func(all ...client.Object) client.Client {
+		b := build()
+		for _, o := range all {
+			b.WithObjects(o.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy of one
+		}
+		return b.Build()
+	}
+	g.Reconciler = &Reconciler{
+		kind: native(core.Traits{}), client: g.lagging, live: g.lagging.Client, events: record.NewFakeRecorder(100), now: func() time.Time { return g.clock },
+		ledger: newLedger(), gauges: newGauges(), memories: map[types.NamespacedName]*memory{}, byUID: map[types.UID]*memory{},
+	}
+	return g
+}
+
+func (g *rig) pass(t *testing.T) reconcile.Result {
+	t.Helper()
+	r, err := g.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (g *rig) skips() float64 { return testutil.ToFloat64(g.gauges.skips) }
+
+// SC-4: nothing is decided before the cache has what this process has written.
+func TestNothingIsDecidedBeforeOurOwnWritesAreSeen(t *testing.T) {
+	g := newRig(t)
+	g.pass(t)
+	wrote := len(g.created)
+	if wrote != 3 { // a revision and two pods
+		t.Fatalf("created %v", g.created)
+	}
+	if r := g.pass(t); len(g.created) != wrote || g.skips() != 1 || r.RequeueAfter == 0 {
+		t.Fatalf("created %v, %v skips, %+v", g.created, g.skips(), r)
+	}
+	var revisions appsv1.ControllerRevisionList
+	if err := g.lagging.Client.List(t.Context(), &revisions); err != nil {
+		t.Fatal(err)
+	}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	g.catchUp(t, set)
+	for k, o := range []client.Object{&revisions.Items[0], set, pod("web-0"), pod("web-1")} {
+		g.catchUp(t, o)
+		if g.pass(t); g.skips() != float64(k+2) {
+			t.Errorf("%d of 4 have not been told of, and %v passes were put off", 4-k, g.skips())
+		}
+		if key, struck := g.ledger.saw(o); !struck || key.Name != "web" {
+			t.Errorf("%s was not missed", o.GetName())
+		}
+	}
+	if g.pass(t); len(g.created) != wrote || g.skips() != 5 {
+		t.Errorf("created %v, %v skips", g.created, g.skips())
+	}
+}
+
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+}
+
+// A write whose end no watch has shown does not stop a set for ever.
+func TestWhatTheWatchNeverShowsIsAskedFor(t *testing.T) {
+	g := newRig(t)
+	g.pass(t)
+	if err := g.lagging.Client.Delete(t.Context(), pod("web-0"), client.Preconditions{UID: new(types.UID)}); err != nil {
+		t.Fatal(err)
+	}
+	g.deleted = nil
+	if g.pass(t); g.skips() != 1 {
+		t.Errorf("%v skips", g.skips())
+	}
+	g.clock = g.clock.Add(late)
+	g.pass(t)
+	for _, e := range g.ledger.of(types.NamespacedName{Namespace: "shop", Name: "web"}, "set") {
+		if e.object.GetName() == "web-0" {
+			t.Error("web-0 is gone and still waited for")
+		}
+	}
+}
+
+// SC-2: a deletion counts as such before the cache shows it.
+func TestDeletionsAreRemembered(t *testing.T) {
+	l := newLedger()
+	key := types.NamespacedName{Namespace: "shop", Name: "web"}
+	p := pod("web-0")
+	p.UID, p.ResourceVersion = "a", "5"
+	l.add(entry{set: "set", key: key, object: p, gone: true})
+	seen := p.DeepCopy()
+	seen.ResourceVersion = "9" // a status, written before
+	if _, struck := l.saw(seen); struck {
+		t.Error("a pod that is not terminating shows its deletion")
+	}
+	seen.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	if _, struck := l.saw(seen); !struck || len(l.of(key, "set")) != 0 {
+		t.Error("a terminating pod does not show its deletion")
+	}
+	l.add(entry{set: "set", key: key, object: p, gone: true})
+	if _, struck := l.lost("a"); !struck {
+		t.Error("a pod that is gone does not show its deletion")
+	}
+	l.add(entry{set: "former", key: key, object: p})
+	if left := l.of(key, "set"); len(left) != 0 {
+		t.Errorf("SC-1: what was written for a namesake is waited for: %v", left)
+	}
+	l.add(entry{set: "set", key: key, object: p})
+	for version, want := range map[string]bool{"4": false, "5": true, "10": true, "x": true} {
+		l.add(entry{set: "set", key: key, object: p})
+		o := p.DeepCopy()
+		o.ResourceVersion = version
+		if _, struck := l.saw(o); struck != want {
+			t.Errorf("version %s shows what was written as 5: %t, expected %t", version, struck, want)
+		}
+	}
+}

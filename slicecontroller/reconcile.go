@@ -1,0 +1,163 @@
+package slicecontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
+)
+
+// Reconciler makes one pass over a set whenever something that it is about has changed.
+type Reconciler struct {
+	kind kind
+	// client reads from the cache, and live from the API server.
+	client client.Client
+	live   client.Reader
+	events record.EventRecorder
+	now    func() time.Time
+	ledger *ledger
+	gauges *gauges
+
+	lock     sync.Mutex
+	memories map[types.NamespacedName]*memory
+	byUID    map[types.UID]*memory
+}
+
+// memory is what is remembered of a set for as long as it is there. Nothing rests on it
+// but the number of events and requests.
+type memory struct {
+	uid    types.UID
+	lock   sync.Mutex
+	told   map[string]bool
+	filled map[string]corev1.PodTemplateSpec // templates as they are stored, by what they were
+}
+
+// first says whether something was not told before.
+func (m *memory) first(what string) bool {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	was := m.told[what]
+	m.told[what] = true
+	return !was
+}
+
+func (r *Reconciler) memory(uid types.UID) *memory {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	m := r.byUID[uid]
+	if m == nil {
+		m = &memory{uid: uid, told: map[string]bool{}, filled: map[string]corev1.PodTemplateSpec{}}
+		r.byUID[uid] = m
+	}
+	return m
+}
+
+// late is how long a write may be missing from the cache before the API server is asked
+// what has become of it.
+const late = 5 * time.Second
+
+// Reconcile does for a set what can be done now:
+//
+//  1. reads it from the cache; of one that is gone everything is forgotten
+//  2. waits if the cache lacks a write of ours
+//  3. reads its pods, claims and revisions from the cache
+//  4. lets the core make a pass
+//  5. comes back when a pod is due to become available
+func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+	r.gauges.started(q.NamespacedName, r.now())
+	o := r.kind.empty()
+	err := r.client.Get(ctx, q.NamespacedName, o, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		r.forget(q.NamespacedName, "")
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	r.forget(q.NamespacedName, o.GetUID())
+	if behind, err := r.behind(ctx, q.NamespacedName, o.GetUID()); err != nil || behind {
+		return reconcile.Result{RequeueAfter: late}, err // woken before, by what it waits for
+	}
+	now := r.now()
+	set, do := r.kind.read(o), effects{r, q.NamespacedName, o}
+	if r.kind.undefaulted {
+		if set.Spec.Template, err = do.Default(ctx, set.Spec.Template); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	w, err := r.see(ctx, set, now)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	outcome, err := core.Sync(ctx, w, do)
+	r.gauges.observe(w, outcome)
+	switch {
+	case errors.Is(err, core.ErrSelector):
+		log.FromContext(ctx).Error(err, "nothing can be done until the set is changed")
+		return reconcile.Result{}, nil
+	case errors.Is(err, core.ErrBehind):
+		return reconcile.Result{RequeueAfter: late}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.kind.gvk.Kind, q.NamespacedName, err)
+	case outcome.Again.IsZero():
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: max(outcome.Again.Sub(r.now()), time.Millisecond)}, nil
+}
+
+// forget drops what is remembered of a namesake that is no more.
+func (r *Reconciler) forget(key types.NamespacedName, but types.UID) {
+	r.ledger.of(key, but)
+	if but == "" {
+		r.gauges.forget(key)
+	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	was := r.memories[key]
+	if was != nil && was.uid == but {
+		return
+	}
+	if was != nil {
+		delete(r.byUID, was.uid)
+		delete(r.memories, key)
+	}
+	if but != "" {
+		m := &memory{uid: but, told: map[string]bool{}, filled: map[string]corev1.PodTemplateSpec{}}
+		r.memories[key], r.byUID[but] = m, m
+	}
+}
+
+// behind says whether the cache lacks a write of ours to the set. What is missing for long
+// may have been followed by a deletion that no watch has shown: the API server knows.
+func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
+	open := r.ledger.of(key, uid)
+	for _, e := range open {
+		if r.now().Sub(e.since) < late {
+			continue
+		}
+		have, _ := e.object.DeepCopyObject().(client.Object)
+		err := r.live.Get(ctx, client.ObjectKeyFromObject(e.object), have)
+		if client.IgnoreNotFound(err) != nil {
+			return true, err
+		}
+		if err != nil || have.GetUID() != e.object.GetUID() {
+			r.ledger.lost(e.object.GetUID())
+		}
+	}
+	if len(open) == 0 {
+		return false, nil
+	}
+	r.gauges.skips.Inc()
+	return len(r.ledger.of(key, uid)) > 0, nil
+}

@@ -1,0 +1,142 @@
+package slicecontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+)
+
+// Options say what a process takes care of, and how.
+type Options struct {
+	// Namespace is its own: the guard's canary and the Lease of the leader are there.
+	Namespace   string
+	LeaderElect bool
+	// MetricsAddress and HealthAddress are host:port, or "0" for none.
+	MetricsAddress, HealthAddress string
+	// Guard looks for another controller before the first pass.
+	Guard bool
+	// Workers is how many sets are looked at at once.
+	Workers int
+	// Gates are the traits that feature gates decide.
+	Gates core.Traits
+}
+
+// The back-off of a set whose pass has failed.
+const (
+	soonest = 5 * time.Millisecond
+	latest  = 5 * time.Minute
+)
+
+// Run takes care of the StatefulSetSlices of a cluster until ctx ends. Their kind must
+// have been installed.
+func Run(ctx context.Context, config *rest.Config, o Options) error {
+	o.Guard = false // nobody else knows the kind
+	return run(ctx, config, sliced(o.Gates), o)
+}
+
+// RunNative takes care of the StatefulSets of a cluster, in place of the built-in
+// controller, until ctx ends. It must be the only one that does: ErrAnother.
+func RunNative(ctx context.Context, config *rest.Config, o Options) error {
+	return run(ctx, config, native(o.Gates), o)
+}
+
+func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	m, err := manager.New(config, manager.Options{
+		Scheme:                 scheme,
+		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
+		Metrics:                server.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress: o.HealthAddress,
+		LeaderElection:         o.LeaderElect, LeaderElectionID: "slicecontroller.stsmigrate.dev", LeaderElectionNamespace: o.Namespace,
+		LeaderElectionReleaseOnCancel: true, // Run is the last thing that the process does
+	})
+	if err != nil {
+		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	for _, i := range indexes() {
+		if err := m.GetFieldIndexer().IndexField(ctx, i.of, i.name, i.values); err != nil {
+			return err
+		}
+	}
+	gauges := newGauges()
+	if err := gauges.register(metrics.Registry); err != nil {
+		return err
+	}
+	events, err := recorder(ctx, config, m, k)
+	if err != nil {
+		return err
+	}
+	r := &Reconciler{
+		kind: k, client: m.GetClient(), live: m.GetAPIReader(), events: events, now: time.Now, ledger: newLedger(), gauges: gauges,
+		memories: map[types.NamespacedName]*memory{}, byUID: map[types.UID]*memory{},
+	}
+	c, err := controller.NewUnmanaged("statefulset", controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: o.Workers, Logger: m.GetLogger(),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](soonest, latest),
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range r.sources(m.GetCache()) {
+		if err := c.Watch(s); err != nil {
+			return err
+		}
+	}
+	alone, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	// With several replicas the guard has to wait until this one leads: the leader before
+	// it would take care of the canary.
+	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if o.Guard {
+			if err := guard(ctx, alone, o.Namespace); err != nil {
+				return err
+			}
+		}
+		return c.Start(ctx)
+	}))
+	if err != nil {
+		return err
+	}
+	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+// recorder records events in core/v1, with the source that people look for (EV-1).
+func recorder(ctx context.Context, config *rest.Config, m manager.Manager, k kind) (record.EventRecorder, error) {
+	c, err := typedcorev1.NewForConfigAndClient(config, m.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	b := record.NewBroadcaster(record.WithContext(ctx))
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events("")})
+	return b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: k.component}), nil
+}

@@ -1,0 +1,247 @@
+// Package v1alpha1 has the kind StatefulSetSlice: a StatefulSet that keeps a range of
+// ordinals (KEP-3335), updates several pods at once (KEP-961), counts a pod after it has
+// been ready for a while (KEP-2599), and recovers from a broken template (KEP-3541), on
+// every version of Kubernetes.
+//
+// +kubebuilder:object:generate=true
+// +groupName=apps.stsmigrate.dev
+package v1alpha1
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// GroupVersion is that of the kinds in this package.
+func GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: "apps.stsmigrate.dev", Version: "v1alpha1"}
+}
+
+// Kind is that of StatefulSetSlice.
+func Kind() schema.GroupVersionKind { return GroupVersion().WithKind("StatefulSetSlice") }
+
+// StatefulSetSlice keeps the pods of the ordinals from spec.ordinals.start on, as many as
+// spec.replicas, each with its own name and its own claims.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:path=statefulsetslices,shortName=stss,categories=all
+// +kubebuilder:printcolumn:name="Start",type=integer,JSONPath=`.spec.ordinals.start`
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name is longer than 52 characters: with the hash of a revision behind it, it would be no label value any more"
+type StatefulSetSlice struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is wanted.
+	Spec StatefulSetSliceSpec `json:"spec"`
+	// Status is what there is. It may be some moments old.
+	// +optional
+	Status StatefulSetSliceStatus `json:"status,omitempty"`
+}
+
+// StatefulSetSliceList is a list of them.
+//
+// +kubebuilder:object:root=true
+type StatefulSetSliceList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []StatefulSetSlice `json:"items"`
+}
+
+// StatefulSetSliceSpec is that of an apps/v1 StatefulSet, and more. Of what is there,
+// replicas, ordinals, template, updateStrategy, minReadySeconds, revisionHistoryLimit and
+// persistentVolumeClaimRetentionPolicy can be changed.
+//
+// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="the selector cannot be changed"
+// +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == oldSelf.podManagementPolicy",message="podManagementPolicy cannot be changed"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceName) ? self.serviceName : ”) == (has(oldSelf.serviceName) ? oldSelf.serviceName : ”)",message="serviceName cannot be changed"
+// +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates)",message="volumeClaimTemplates cannot be changed"
+// +kubebuilder:validation:XValidation:rule="(has(self.ordinals) ? self.ordinals.start : 0) + self.replicas <= 2147483648",message="the last ordinal is above 2147483647"
+type StatefulSetSliceSpec struct {
+	// Replicas is the number of ordinals. Default 1.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Ordinals says where the range begins (KEP-3335). Default: at 0.
+	// +optional
+	Ordinals *Ordinals `json:"ordinals,omitempty"`
+
+	// ServiceName is the headless Service that gives the pods their names. It is neither
+	// made nor looked for.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	// +optional
+	ServiceName string `json:"serviceName,omitempty"`
+
+	// Selector finds the pods. It must match the labels of the template.
+	Selector *metav1.LabelSelector `json:"selector"`
+
+	// Template is what pods are made from. It is what the version of Kubernetes knows of
+	// a pod: fields that are newer than this kind are kept.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Template corev1.PodTemplateSpec `json:"template"`
+
+	// VolumeClaimTemplates are claims that each ordinal has for itself, by the name
+	// TEMPLATE-SET-ORDINAL. One that is there is used as it is.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+
+	// PodManagementPolicy says whether pods come and go one after the other
+	// (OrderedReady, the default) or all at once (Parallel).
+	// +kubebuilder:validation:Enum=OrderedReady;Parallel
+	// +kubebuilder:default=OrderedReady
+	// +optional
+	PodManagementPolicy appsv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
+
+	// UpdateStrategy says how pods get a changed template. Default RollingUpdate.
+	// +kubebuilder:default={type: "RollingUpdate"}
+	// +optional
+	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// MinReadySeconds is for how many seconds a pod has to be ready to be available
+	// (KEP-2599). It is the controller's clock against that of the node. Default 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// RevisionHistoryLimit is how many ControllerRevisions are kept that no pod is of;
+	// a negative number keeps all. Default 10.
+	// +kubebuilder:default=10
+	// +optional
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// PersistentVolumeClaimRetentionPolicy says what becomes of claims whose ordinal is
+	// no longer in the range, on either side, and of all of them when the slice is
+	// deleted (KEP-1847). Default: they are retained.
+	// +optional
+	PersistentVolumeClaimRetentionPolicy *RetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
+}
+
+// Ordinals is a range: as many as there are replicas.
+type Ordinals struct {
+	// Start is the first ordinal. Default 0.
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Start int32 `json:"start"`
+}
+
+// RetentionPolicy says for two ends of a claim's use whether it is kept.
+type RetentionPolicy struct {
+	// WhenDeleted is for all claims, when the slice is deleted.
+	// +kubebuilder:validation:Enum=Retain;Delete
+	// +kubebuilder:default=Retain
+	// +optional
+	WhenDeleted appsv1.PersistentVolumeClaimRetentionPolicyType `json:"whenDeleted,omitempty"`
+	// WhenScaled is for the claims of an ordinal that leaves the range. In a migration
+	// that is every ordinal: keep it at Retain there.
+	// +kubebuilder:validation:Enum=Retain;Delete
+	// +kubebuilder:default=Retain
+	// +optional
+	WhenScaled appsv1.PersistentVolumeClaimRetentionPolicyType `json:"whenScaled,omitempty"`
+}
+
+// The update strategies.
+const (
+	// RollingUpdate replaces pods from the highest ordinal down, and waits for each to be
+	// available. One that never becomes available stops it for good.
+	RollingUpdate appsv1.StatefulSetUpdateStrategyType = "RollingUpdate"
+	// OnDelete replaces pods when somebody else deletes them.
+	OnDelete appsv1.StatefulSetUpdateStrategyType = "OnDelete"
+	// EnforcedRollingUpdate is RollingUpdate that waits for no pod of an old revision:
+	// what a broken template has broken is replaced once the template is mended
+	// (KEP-3541).
+	EnforcedRollingUpdate appsv1.StatefulSetUpdateStrategyType = "EnforcedRollingUpdate"
+)
+
+// UpdateStrategy says how pods get a changed template.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",message="rollingUpdate is for type RollingUpdate"
+// +kubebuilder:validation:XValidation:rule="!has(self.enforcedRollingUpdate) || self.type == 'EnforcedRollingUpdate'",message="enforcedRollingUpdate is for type EnforcedRollingUpdate"
+type UpdateStrategy struct {
+	// Type is RollingUpdate (the default), EnforcedRollingUpdate or OnDelete.
+	// +kubebuilder:validation:Enum=RollingUpdate;EnforcedRollingUpdate;OnDelete
+	// +kubebuilder:default=RollingUpdate
+	// +optional
+	Type appsv1.StatefulSetUpdateStrategyType `json:"type,omitempty"`
+	// RollingUpdate is how far and how fast, for that type.
+	// +optional
+	RollingUpdate *Rollout `json:"rollingUpdate,omitempty"`
+	// EnforcedRollingUpdate is the same for its type.
+	// +optional
+	EnforcedRollingUpdate *Rollout `json:"enforcedRollingUpdate,omitempty"`
+}
+
+// Rollout says how far an update goes and how fast.
+type Rollout struct {
+	// Partition is the lowest ordinal that is updated: an ordinal, and not, as in
+	// apps/v1, an offset from the start. Default 0.
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Partition *int32 `json:"partition,omitempty"`
+	// MaxUnavailable is how many pods the update may take down at once (KEP-961): a number
+	// of pods, or a percentage of spec.replicas, rounded down and never below 1.
+	// Default 1.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable is 1 or more, or 1% to 100%"
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+}
+
+// StatefulSetSliceStatus is what there is. Every field may be absent.
+type StatefulSetSliceStatus struct {
+	// ObservedGeneration is the generation of the spec that was acted on.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Replicas is the number of pods, terminating ones included.
+	// +optional
+	Replicas int32 `json:"replicas"`
+	// ReadyReplicas is the number of ready pods.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	// AvailableReplicas is the number of pods that have been ready for minReadySeconds.
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+	// CurrentReplicas is the number of pods of currentRevision that are not terminating.
+	// +optional
+	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
+	// UpdatedReplicas is the number of pods of updateRevision that are not terminating.
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
+	// CurrentRevision is the ControllerRevision before the update.
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+	// UpdateRevision is the ControllerRevision of the template.
+	// +optional
+	UpdateRevision string `json:"updateRevision,omitempty"`
+	// CollisionCount keeps the names of ControllerRevisions apart. It never falls.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+	// Selector is spec.selector as the scale subresource wants it.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// Conditions are those of the controller and of others.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

@@ -1,0 +1,134 @@
+package slicecontroller
+
+import (
+	"context"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// sources are everything that wakes a set (SY-4): itself, its pods, orphans that might be
+// its own, and the end of a claim or a revision.
+func (r *Reconciler) sources(c cache.Cache) []source.Source {
+	return []source.Source{
+		source.Kind(c, r.kind.empty(), r.heard(r.itself, r.itself)),
+		source.Kind(c, client.Object(&corev1.Pod{}), r.heard(r.ofPod, r.ofPod)),
+		source.Kind(c, client.Object(&corev1.PersistentVolumeClaim{}), r.heard(nobody, r.ofClaim)),
+		source.Kind(c, client.Object(&appsv1.ControllerRevision{}), r.heard(nobody, r.ofController)),
+	}
+}
+
+// whose gives the sets that an object is about.
+type whose func(context.Context, client.Object) []types.NamespacedName
+
+func nobody(context.Context, client.Object) []types.NamespacedName { return nil }
+
+// heard strikes out of the ledger what an event shows, and wakes whoever it is about.
+func (r *Reconciler) heard(there, gone whose) handler.EventHandler {
+	wake := func(q queue, sets []types.NamespacedName) {
+		for _, s := range sets {
+			r.gauges.woken(s, r.now())
+			q.Add(reconcile.Request{NamespacedName: s})
+		}
+	}
+	arrived := func(ctx context.Context, o client.Object, q queue) {
+		if set, struck := r.ledger.saw(o); struck {
+			wake(q, []types.NamespacedName{set})
+		}
+		wake(q, there(ctx, o))
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { arrived(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
+				return
+			}
+			arrived(ctx, e.ObjectNew, q)
+			if moved(e.ObjectOld, e.ObjectNew) {
+				wake(q, there(ctx, e.ObjectOld))
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			if set, struck := r.ledger.lost(e.Object.GetUID()); struck {
+				wake(q, []types.NamespacedName{set})
+			}
+			wake(q, gone(ctx, e.Object))
+		},
+	}
+}
+
+// moved says that an object may have changed hands.
+func moved(from, to client.Object) bool {
+	a, b := metav1.GetControllerOfNoCopy(from), metav1.GetControllerOfNoCopy(to)
+	return (a == nil) != (b == nil) || a != nil && a.UID != b.UID
+}
+
+func (r *Reconciler) itself(_ context.Context, o client.Object) []types.NamespacedName {
+	return []types.NamespacedName{client.ObjectKeyFromObject(o)}
+}
+
+// ofController is the set that controls an object.
+func (r *Reconciler) ofController(_ context.Context, o client.Object) []types.NamespacedName {
+	c := metav1.GetControllerOfNoCopy(o)
+	if c == nil || c.Kind != r.kind.gvk.Kind || c.APIVersion != r.kind.gvk.GroupVersion().String() {
+		return nil
+	}
+	return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: c.Name}}
+}
+
+// ofPod is the set of a pod, or those that might adopt it.
+func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []types.NamespacedName {
+	if metav1.GetControllerOfNoCopy(o) != nil {
+		return r.ofController(ctx, o)
+	}
+	var out []types.NamespacedName
+	for _, s := range r.setsIn(ctx, o.GetNamespace()) {
+		selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
+		if err == nil && selector.Matches(labels.Set(o.GetLabels())) {
+			out = append(out, types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
+		}
+	}
+	return out
+}
+
+// ofClaim is the set whose ordinal a claim is named after: a pod may wait for it to go
+// (CP-3, CP-8).
+func (r *Reconciler) ofClaim(ctx context.Context, o client.Object) []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, s := range r.setsIn(ctx, o.GetNamespace()) {
+		for _, t := range s.Spec.VolumeClaimTemplates {
+			pod, found := strings.CutPrefix(o.GetName(), t.Name+"-")
+			if _, member := core.Ordinal(s.Name, pod); found && member {
+				out = append(out, types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
+			}
+		}
+	}
+	return out
+}
+
+func (r *Reconciler) setsIn(ctx context.Context, namespace string) []*core.Set {
+	list := r.kind.list()
+	if r.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy) != nil {
+		return nil // the cache has no errors
+	}
+	var out []*core.Set
+	for _, o := range r.kind.items(list) {
+		out = append(out, r.kind.read(o))
+	}
+	return out
+}

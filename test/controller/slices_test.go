@@ -1,0 +1,304 @@
+package controller_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+	"github.com/stsmigrate/stsmigrate/test/cluster"
+)
+
+// place is a namespace of the west, where slices are taken care of.
+func place(t *testing.T) *side {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	config := bed.West.Config()
+	config.QPS = -1
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &side{WithWatch: c, name: "west", namespace: strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), news: make(chan struct{}, 1)}
+	if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	s.listen(t, &corev1.PodList{}, &v1alpha1.StatefulSetSliceList{}, &policyv1.PodDisruptionBudgetList{})
+	return s
+}
+
+// until waits for something, and looks whenever there is news.
+func (s *side) until(t *testing.T, what string, is func(context.Context) bool) {
+	t.Helper()
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	for !is(t.Context()) {
+		select {
+		case <-s.news:
+		case <-end.C:
+			t.Fatalf("not within %s: %s; pods %v", patience, what, s.pods(t.Context()))
+		}
+	}
+}
+
+// pods are the names of the pods, with ! behind those that are not ready.
+func (s *side) pods(ctx context.Context) []string {
+	var list corev1.PodList
+	if err := s.List(ctx, &list, client.InNamespace(s.namespace)); err != nil {
+		return []string{err.Error()}
+	}
+	var out []string
+	for _, p := range list.Items {
+		mark := ""
+		if !isReady(&p) || p.DeletionTimestamp != nil {
+			mark = "!"
+		}
+		out = append(out, p.Name+mark)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (s *side) has(pods ...string) func(context.Context) bool {
+	return func(ctx context.Context) bool { return slices.Equal(s.pods(ctx), pods) }
+}
+
+// written is a slice from the text of its spec.
+func (s *side) written(t *testing.T, spec string) *unstructured.Unstructured {
+	t.Helper()
+	text := "apiVersion: apps.stsmigrate.dev/v1alpha1\nkind: StatefulSetSlice\nmetadata: {name: web, namespace: " + s.namespace + "}\nspec:\n  selector: {matchLabels: {app: web}}\n" +
+		"  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web}]}}\n" + spec
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return o
+}
+
+// patch changes the slice.
+func (s *side) patch(ctx context.Context, spec string) error {
+	o := &v1alpha1.StatefulSetSlice{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}
+	return s.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(`{"spec":`+spec+`}`)))
+}
+
+func (s *side) slice(t *testing.T) *v1alpha1.StatefulSetSlice {
+	t.Helper()
+	var o v1alpha1.StatefulSetSlice
+	if err := s.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "web"}, &o); err != nil {
+		t.Fatal(err)
+	}
+	return &o
+}
+
+// The API server refuses what cannot be meant, with one sentence (VA-3, VA-6, VA-8, MU-10,
+// ID-11).
+func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
+	t.Parallel()
+	s := place(t)
+	for spec, want := range map[string]string{
+		"  replicas: -1":                                                          "spec.replicas",
+		"  ordinals: {start: -1}":                                                 "spec.ordinals.start",
+		"  minReadySeconds: -1":                                                   "spec.minReadySeconds",
+		"  podManagementPolicy: Sometimes":                                        "spec.podManagementPolicy",
+		"  updateStrategy: {type: Recreate}":                                      "spec.updateStrategy.type",
+		"  serviceName: A_b":                                                      "spec.serviceName",
+		"  replicas: 2\n  ordinals: {start: 2147483647}":                          "the last ordinal is above 2147483647",
+		"  updateStrategy: {type: OnDelete, rollingUpdate: {}}":                   "rollingUpdate is for type RollingUpdate",
+		"  updateStrategy: {type: RollingUpdate, enforcedRollingUpdate: {}}":      "enforcedRollingUpdate is for type EnforcedRollingUpdate",
+		"  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: -1}}": "spec.updateStrategy.rollingUpdate.partition",
+		"  updateStrategy: {rollingUpdate: {maxUnavailable: 0}}":                  "maxUnavailable is 1 or more, or 1% to 100%",
+		"  updateStrategy: {rollingUpdate: {maxUnavailable: 0%}}":                 "maxUnavailable is 1 or more, or 1% to 100%",
+		"  updateStrategy: {rollingUpdate: {maxUnavailable: 101%}}":               "maxUnavailable is 1 or more, or 1% to 100%",
+		"  updateStrategy: {rollingUpdate: {maxUnavailable: one}}":                "maxUnavailable is 1 or more, or 1% to 100%",
+		"  persistentVolumeClaimRetentionPolicy: {whenScaled: Burn}":              "spec.persistentVolumeClaimRetentionPolicy.whenScaled",
+	} {
+		if err := s.Create(t.Context(), s.written(t, spec)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, expected %q", strings.TrimSpace(spec), err, want)
+		}
+	}
+	long := s.written(t, "")
+	long.SetName(strings.Repeat("w", 53))
+	if err := s.Create(t.Context(), long); err == nil || !strings.Contains(err.Error(), "longer than 52 characters") {
+		t.Errorf("ID-11: %v", err)
+	}
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 0\n  serviceName: web\n  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]")); err != nil {
+		t.Fatal(err)
+	}
+	for spec, want := range map[string]string{
+		`{"selector":{"matchLabels":{"app":"other"}}}`: "the selector cannot be changed",
+		`{"serviceName":"other"}`:                      "serviceName cannot be changed",
+		`{"serviceName":null}`:                         "serviceName cannot be changed",
+		`{"podManagementPolicy":"Parallel"}`:           "podManagementPolicy cannot be changed",
+		`{"volumeClaimTemplates":null}`:                "volumeClaimTemplates cannot be changed",
+		`{"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"2Gi"}}}}]}`: "volumeClaimTemplates cannot be changed",
+	} {
+		if err := s.patch(t.Context(), spec); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("VA-6: %s: got %v, expected %q", spec, err, want)
+		}
+	}
+	if err := s.patch(t.Context(), `{"ordinals":{"start":7},"minReadySeconds":1,"revisionHistoryLimit":3,"updateStrategy":{"type":"OnDelete"},"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"},"template":{"metadata":{"annotations":{"a":"b"}}}}`); err != nil {
+		t.Errorf("VA-6: what may be changed: %v", err)
+	}
+	o := s.slice(t)
+	if o.Spec.PodManagementPolicy != "OrderedReady" || *o.Spec.Replicas != 0 || *o.Spec.RevisionHistoryLimit != 3 {
+		t.Errorf("VA-1: %+v", o.Spec)
+	}
+}
+
+// The life of a slice, as people and other controllers of the cluster see it.
+func TestASliceKeepsItsRange(t *testing.T) {
+	t.Parallel()
+	s := place(t)
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 2\n  ordinals: {start: 3}")); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "two pods", s.has("web-3", "web-4"))
+	first := s.uids(t)
+
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}
+	half := intstr.FromString("50%")
+	budget.Spec = policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &half, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
+	if err := s.Create(t.Context(), budget); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "EC-1: a budget of half of it allows one", func(ctx context.Context) bool {
+		return s.Get(ctx, client.ObjectKeyFromObject(budget), budget) == nil && budget.Status.ExpectedPods == 2 && budget.Status.DisruptionsAllowed == 1
+	})
+
+	if err := s.patch(t.Context(), `{"ordinals":{"start":2},"replicas":3}`); err != nil { // SR-7
+		t.Fatal(err)
+	}
+	s.until(t, "one more below", s.has("web-2", "web-3", "web-4"))
+	for pod, uid := range first {
+		if now := s.uids(t)[pod]; now != uid {
+			t.Errorf("SR-2: %s was made anew", pod)
+		}
+	}
+	var scale unstructured.Unstructured
+	scale.SetAPIVersion("autoscaling/v1")
+	scale.SetKind("Scale")
+	if err := s.SubResource("scale").Get(t.Context(), s.slice(t), &scale); err != nil {
+		t.Fatal(err)
+	}
+	selector, _, _ := unstructured.NestedString(scale.Object, "status", "selector")
+	if selector != "app=web" {
+		t.Errorf("ST-9: the selector for /scale is %q", selector)
+	}
+	if err := unstructured.SetNestedField(scale.Object, int64(1), "spec", "replicas"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SubResource("scale").Update(t.Context(), s.slice(t), client.WithSubResourceBody(&scale)); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "scaled to the lowest", s.has("web-2"))
+	s.until(t, "the status says so", func(context.Context) bool {
+		o := s.slice(t)
+		return o.Status.ObservedGeneration == o.Generation && o.Status.Replicas == 1 && o.Status.AvailableReplicas == 1
+	})
+}
+
+func (s *side) uids(t *testing.T) map[string]string {
+	t.Helper()
+	var list corev1.PodList
+	if err := s.List(t.Context(), &list, client.InNamespace(s.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, p := range list.Items {
+		out[p.Name] = string(p.UID)
+	}
+	return out
+}
+
+// RV-13: the template is stored as it was written, and pods are made from what the API server
+// would make of it.
+func TestATemplateIsFilledInBeforeItIsHashed(t *testing.T) {
+	t.Parallel()
+	s := place(t)
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 1")); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "a pod", s.has("web-0"))
+	before, uid := s.slice(t).Status.UpdateRevision, s.uids(t)["web-0"]
+	explicit := `{"template":{"spec":{"restartPolicy":"Always","dnsPolicy":"ClusterFirst","schedulerName":"default-scheduler","terminationGracePeriodSeconds":30,"securityContext":{}}}}`
+	if err := s.patch(t.Context(), explicit); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "the change was looked at", func(context.Context) bool { o := s.slice(t); return o.Status.ObservedGeneration == o.Generation })
+	if after := s.slice(t).Status.UpdateRevision; after != before || s.uids(t)["web-0"] != uid {
+		t.Errorf("writing the defaults out made revision %s of %s", after, before)
+	}
+	if err := s.patch(t.Context(), `{"template":{"spec":{"containers":[{"name":"web","image":"web","ports":[{"containerPort":70000}]}]}}}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.patch(t.Context(), `{"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}`); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "a template that was invalid and is mended", func(context.Context) bool {
+		o := s.slice(t)
+		return o.Status.UpdateRevision != before && o.Status.CurrentRevision == o.Status.UpdateRevision && slices.Equal(s.pods(t.Context()), []string{"web-0"})
+	})
+}
+
+// The scenarios of KEP-3541 on nodes: a template whose pods never become ready, and then one
+// whose pods do.
+func TestEnforcedRollingUpdateRecovers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		strategy string
+		recovers bool
+	}{{"RollingUpdate", false}, {"EnforcedRollingUpdate", true}} {
+		t.Run(c.strategy, func(t *testing.T) {
+			t.Parallel()
+			s := place(t)
+			if err := s.Create(t.Context(), s.written(t, "  replicas: 3\n  updateStrategy: {type: "+c.strategy+"}")); err != nil {
+				t.Fatal(err)
+			}
+			s.until(t, "three pods", s.has("web-0", "web-1", "web-2"))
+			broken, _ := json.Marshal(map[string]string{cluster.NeverReady: "true"})
+			if err := s.patch(t.Context(), `{"template":{"metadata":{"annotations":`+string(broken)+`}}}`); err != nil {
+				t.Fatal(err)
+			}
+			s.until(t, "the canary is broken", s.has("web-0", "web-1", "web-2!"))
+			s.until(t, "and running", func(ctx context.Context) bool {
+				var p corev1.Pod
+				return s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "web-2"}, &p) == nil && p.Status.Phase == corev1.PodRunning && p.Annotations[cluster.NeverReady] == "true"
+			})
+			before := s.uids(t)
+			if err := s.patch(t.Context(), fmt.Sprintf(`{"template":{"metadata":{"annotations":{%q:null,"mended":"yes"}}}}`, cluster.NeverReady)); err != nil {
+				t.Fatal(err)
+			}
+			s.until(t, "the mended template was looked at", func(context.Context) bool { o := s.slice(t); return o.Status.ObservedGeneration == o.Generation })
+			if !c.recovers {
+				if after := s.uids(t); fmt.Sprint(after) != fmt.Sprint(before) {
+					t.Errorf("3541-19: %v became %v", before, after)
+				}
+				return
+			}
+			s.until(t, "3541-20: all are new and ready", func(ctx context.Context) bool {
+				o := s.slice(t)
+				return o.Status.UpdatedReplicas == 3 && o.Status.CurrentRevision == o.Status.UpdateRevision && s.has("web-0", "web-1", "web-2")(ctx)
+			})
+		})
+	}
+}
