@@ -29,7 +29,7 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 	change := append(slices.Clone(watched), "create", "update", "delete")
 	out := []Right{
 		{Resource: "pods", Verbs: watched},
-		{Group: "apps", Resource: "statefulsets", Verbs: change},
+		{Group: resourceOf(p.On(side)).Group, Resource: resourceOf(p.On(side)).Resource, Verbs: change},
 		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: change},
 		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}},
 		{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true}, // kube-system identifies the cluster

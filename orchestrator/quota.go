@@ -109,7 +109,7 @@ func (i inspection) demands(ctx context.Context) (*corev1.Pod, demand, error) {
 	}
 	rest.count("configmaps", "count/configmaps", "configmaps", "count/configmaps", "count/leases.coordination.k8s.io") // plan, journal, Lease
 	if !i.plan.Existed() {
-		rest.count("count/statefulsets.apps")
+		rest.count(corev1.ResourceName("count/" + resourceOf(i.plan.Destination).GroupResource().String()))
 	}
 	if _, existed := i.plan.BudgetOn(plans.Destination); !existed {
 		rest.count("count/poddisruptionbudgets.policy")

@@ -71,7 +71,7 @@ func (w *Wake) Watch(ctx context.Context, p *plans.Plan, configs map[plans.Side]
 		if p.OneCluster() {
 			cluster = plans.Source
 		}
-		w.watch(ctx, c, cluster, p.On(side).Namespace, namespaced())
+		w.watch(ctx, c, cluster, p.On(side).Namespace, namespaced(p.On(side)))
 		if p.Asks(plans.Gate.IsJob) {
 			w.watch(ctx, c, cluster, p.On(side).Namespace, kinds{"Job": batchv1.SchemeGroupVersion.WithResource("jobs")})
 		}
@@ -93,11 +93,11 @@ func (w *Wake) Watch(ctx context.Context, p *plans.Plan, configs map[plans.Side]
 	return nil
 }
 
-func namespaced() kinds {
+func namespaced(set plans.Ref) kinds {
 	return kinds{
 		"Pod":                   {Version: "v1", Resource: "pods"},
 		"PersistentVolumeClaim": {Version: "v1", Resource: "persistentvolumeclaims"},
-		"StatefulSet":           {Group: "apps", Version: "v1", Resource: "statefulsets"},
+		"StatefulSet":           resourceOf(set), // a slice looks like one
 		"PodDisruptionBudget":   {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	}
 }

@@ -49,6 +49,8 @@ type Place struct {
 	Context    string `json:"context,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name,omitempty"`
+	// Kind is StatefulSet (the default of the source) or StatefulSetSlice.
+	Kind string `json:"kind,omitempty"`
 }
 
 // Target is the Place to move to, and what the set is to have otherwise there.
@@ -70,6 +72,11 @@ func DecodeMigration(raw []byte) (*Migration, error) {
 	}
 	if n := m.Spec.Destination.Name; n != "" && n != m.Spec.Source.Name {
 		return nil, errors.New("spec.destination.name differs from spec.source.name: pods keep their names, so the sets must have one name")
+	}
+	for field, kind := range map[string]string{"source": m.Spec.Source.Kind, "destination": m.Spec.Destination.Kind} {
+		if _, err := KindOf(kind); err != nil {
+			return nil, fmt.Errorf("spec.%s.kind: %w", field, err)
+		}
 	}
 	for i, p := range m.Spec.Destination.Patches {
 		if (p.Path == "") == (p.Patch == "") {

@@ -40,6 +40,9 @@ func (p Patch) String() string {
 	return "patch " + p.Path
 }
 
+// enforced is the update strategy that only slices have.
+const enforced = "EnforcedRollingUpdate"
+
 // Destined gives the source's set as the destination is to have it: in the
 // destination's namespace, with the patches of the plan, and without what the
 // source's control plane knows about it. Its range is still that of the source. It
@@ -47,6 +50,9 @@ func (p Patch) String() string {
 // the move goes by.
 func Destined(set *appsv1.StatefulSet, p *Plan) (*appsv1.StatefulSet, error) {
 	out := bare(set, p.Destination.Namespace)
+	if !p.Destination.IsSlice() && out.Spec.UpdateStrategy.Type == enforced {
+		out.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType // a StatefulSet has nothing nearer
+	}
 	for _, patch := range p.Patches {
 		next, err := patch.on(out)
 		if err != nil {

@@ -1,8 +1,6 @@
 package slicecontroller
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
@@ -35,56 +33,13 @@ func sliced(gates core.Traits) kind {
 			s := o.(*v1alpha1.StatefulSetSlice) //nolint:forcetypeassert // made by empty
 			traits := traits
 			traits.HoldClaims = s.Annotations[HoldClaims] == "true"
-			return &core.Set{ObjectMeta: s.ObjectMeta, Spec: specOf(s.Spec), Status: statusOf(s.Status), Traits: traits}
+			n := s.Native()
+			return &core.Set{ObjectMeta: n.ObjectMeta, Spec: n.Spec, Status: core.Status{StatefulSetStatus: n.Status, Told: s.Status.Conditions}, Traits: traits}
 		},
 		tell: func(o client.Object, status core.Status) {
-			tellSlice(o.(*v1alpha1.StatefulSetSlice), status) //nolint:forcetypeassert // made by empty
+			s := o.(*v1alpha1.StatefulSetSlice) //nolint:forcetypeassert // made by empty
+			s.Tell(status.StatefulSetStatus)
+			s.Status.Conditions = status.Told
 		},
-	}
-}
-
-// specOf gives a spec in the words of apps/v1, which has all of them but for the block of
-// EnforcedRollingUpdate. The block of the rollout is always there (RV-12).
-func specOf(s v1alpha1.StatefulSetSliceSpec) appsv1.StatefulSetSpec {
-	out := appsv1.StatefulSetSpec{
-		Replicas: s.Replicas, Selector: s.Selector, Template: s.Template, VolumeClaimTemplates: s.VolumeClaimTemplates,
-		ServiceName: s.ServiceName, PodManagementPolicy: s.PodManagementPolicy, RevisionHistoryLimit: s.RevisionHistoryLimit,
-		MinReadySeconds: s.MinReadySeconds, UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: s.UpdateStrategy.Type},
-	}
-	if s.Ordinals != nil {
-		out.Ordinals = &appsv1.StatefulSetOrdinals{Start: s.Ordinals.Start}
-	}
-	if p := s.PersistentVolumeClaimRetentionPolicy; p != nil {
-		out.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: p.WhenDeleted, WhenScaled: p.WhenScaled}
-	}
-	rollout := s.UpdateStrategy.RollingUpdate
-	if s.UpdateStrategy.Type == v1alpha1.EnforcedRollingUpdate {
-		rollout = s.UpdateStrategy.EnforcedRollingUpdate
-	}
-	block := &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32)}
-	if rollout != nil {
-		block.MaxUnavailable = rollout.MaxUnavailable
-		if rollout.Partition != nil {
-			block.Partition = rollout.Partition
-		}
-	}
-	out.UpdateStrategy.RollingUpdate = block
-	return out
-}
-
-func statusOf(s v1alpha1.StatefulSetSliceStatus) core.Status {
-	return core.Status{Told: s.Conditions, StatefulSetStatus: appsv1.StatefulSetStatus{
-		ObservedGeneration: s.ObservedGeneration, Replicas: s.Replicas, ReadyReplicas: s.ReadyReplicas, AvailableReplicas: s.AvailableReplicas,
-		CurrentReplicas: s.CurrentReplicas, UpdatedReplicas: s.UpdatedReplicas,
-		CurrentRevision: s.CurrentRevision, UpdateRevision: s.UpdateRevision, CollisionCount: s.CollisionCount,
-	}}
-}
-
-func tellSlice(o *v1alpha1.StatefulSetSlice, s core.Status) {
-	o.Status = v1alpha1.StatefulSetSliceStatus{
-		ObservedGeneration: s.ObservedGeneration, Replicas: s.Replicas, ReadyReplicas: s.ReadyReplicas, AvailableReplicas: s.AvailableReplicas,
-		CurrentReplicas: s.CurrentReplicas, UpdatedReplicas: s.UpdatedReplicas,
-		CurrentRevision: s.CurrentRevision, UpdateRevision: s.UpdateRevision, CollisionCount: s.CollisionCount,
-		Selector: metav1.FormatLabelSelector(o.Spec.Selector), Conditions: s.Told,
 	}
 }

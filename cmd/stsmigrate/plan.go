@@ -29,11 +29,14 @@ type planFlags struct {
 	storage         plans.Storage
 	gates           []plans.Gate // only a Migration has any
 	detailed        bool
+	toKind          string
+	kinds           map[plans.Side]string // of the sets, as in a Ref
 }
 
 // addTo adds the flags that say what is to be moved, and how.
 func (f *planFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "read a Migration from this file (- is standard input)")
+	cmd.Flags().StringVar(&f.toKind, "to-kind", "", "what the set becomes on the destination: sts (StatefulSet) or stss (StatefulSetSlice) (default: what it is; SET may be stss/NAME)")
 	cmd.Flags().Int32Var(&f.maxUnavailable, "max-unavailable", 0, "d: how many ordinals may be unavailable at once over both sides (default: what the source's PodDisruptionBudget allows, or 1)")
 	cmd.Flags().Int32Var(&f.window, "window", 0, "w: how many ordinals move together, at most d (default 1)")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name)")
@@ -135,7 +138,11 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 func (a *app) request(f *planFlags, args []string) (set string, err error) {
 	switch {
 	case f.file == "" && len(args) == 1:
-		return args[0], nil
+		kind, name, typed := strings.Cut(args[0], "/")
+		if !typed {
+			kind, name = "", args[0]
+		}
+		return name, f.setKinds(kind, f.toKind)
 	case f.file == "":
 		return "", fmt.Errorf("name the StatefulSet to move, or give a Migration with -f")
 	case len(args) == 1:
@@ -177,7 +184,25 @@ func (a *app) request(f *planFlags, args []string) (set string, err error) {
 		f.ignore = m.Spec.Ignore
 	}
 	f.gates = m.Spec.Gates
-	return m.Spec.Source.Name, nil
+	fill(&f.toKind, m.Spec.Destination.Kind)
+	return m.Spec.Source.Name, f.setKinds(m.Spec.Source.Kind, f.toKind)
+}
+
+// setKinds notes the kinds of the two sets. The destination's is the source's unless it is
+// named.
+func (f *planFlags) setKinds(from, to string) error {
+	if to == "" {
+		to = from
+	}
+	f.kinds = map[plans.Side]string{}
+	for side, word := range map[plans.Side]string{plans.Source: from, plans.Destination: to} {
+		kind, err := plans.KindOf(word)
+		if err != nil {
+			return fmt.Errorf("%s: %w", side, err)
+		}
+		f.kinds[side] = kind
+	}
+	return nil
 }
 
 // patches reads the patch files: those of the Migration, from its folder, then those of
@@ -205,7 +230,6 @@ func (a *app) patches(f planFlags) ([]plans.Patch, error) {
 }
 
 func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, source, destination *end) (*plans.Plan, orchestrator.Clusters, error) {
-	on := orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client}
 	refs := map[plans.Side]plans.Ref{}
 	for i, e := range []*end{source, destination} {
 		side := plans.Sides()[i]
@@ -213,8 +237,9 @@ func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s (context %s): %w", side, e.context, err)
 		}
-		refs[side] = plans.Ref{Cluster: uid, Context: e.context, Namespace: e.namespace, Name: set}
+		refs[side] = plans.Ref{Cluster: uid, Context: e.context, Namespace: e.namespace, Name: set, Kind: f.kinds[side]}
 	}
+	on := clusters(source, destination).InTheWordsOf(refs)
 	if f.maxUnavailable < 0 {
 		return nil, nil, fmt.Errorf("--max-unavailable %d: at least 1 is needed", f.maxUnavailable)
 	}

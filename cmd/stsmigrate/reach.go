@@ -165,11 +165,15 @@ func (t *target) command(verb string) string {
 	return "`stsmigrate " + verb + " " + t.plan.Name + t.flags + "`"
 }
 
+func clusters(source, destination *end) orchestrator.Clusters {
+	return orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client}
+}
+
 func newTarget(p *plans.Plan, source, destination *end) *target {
 	return &target{
 		plan:    p,
 		store:   orchestrator.NewStore(destination.client, p.Destination.Namespace, p.Name),
-		on:      orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client},
+		on:      clusters(source, destination).InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: p.Source, plans.Destination: p.Destination}),
 		configs: map[plans.Side]*rest.Config{plans.Source: source.config, plans.Destination: destination.config},
 	}
 }

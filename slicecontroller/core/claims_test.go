@@ -123,7 +123,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 	t.Run("CP-1 no pod without them", func(t *testing.T) {
 		s := play(t, "0 1", claims("data", "logs"))
 		s.fails["create data-web-2"] = errors.New("no")
-		if got := s.sync(); got != "create data-web-2 create logs-web-2" || s.err == nil || len(s.told) != 3 || !strings.HasPrefix(s.told[0], "Warning FailedCreate create Claim data-web-2") || !strings.HasPrefix(s.told[2], "Warning FailedCreate create Pod web-2") {
+		if got := s.sync(); got != "create data-web-2 create logs-web-2" || s.err == nil || len(s.told) != 3 || !strings.HasPrefix(s.told[0], "Warning FailedCreate Create Claim data-web-2") || !strings.HasPrefix(s.told[2], "Warning FailedCreate Create Pod web-2") {
 			t.Errorf("got %q, %v, told %q", got, s.err, s.told)
 		}
 	})

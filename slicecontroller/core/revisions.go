@@ -30,7 +30,7 @@ const longestPrefix = 223
 // versions are the two revisions that pods may be made from.
 type versions struct {
 	current, target *appsv1.ControllerRevision
-	collisions      *int32
+	collisions      int32
 }
 
 // template reads the pod template of a revision.
@@ -63,7 +63,7 @@ func document(t corev1.PodTemplateSpec) ([]byte, error) {
 }
 
 // newRevision makes the revision of the set's template (RV-2).
-func (s *Set) newRevision(number int64, collisions *int32) (*appsv1.ControllerRevision, error) {
+func (s *Set) newRevision(number int64, collisions int32) (*appsv1.ControllerRevision, error) {
 	data, err := document(s.Spec.Template)
 	if err != nil {
 		return nil, err
@@ -81,13 +81,11 @@ func (s *Set) newRevision(number int64, collisions *int32) (*appsv1.ControllerRe
 	return r, nil
 }
 
-// name names a revision after its data and the count of collisions.
-func (s *Set) name(r *appsv1.ControllerRevision, collisions *int32) {
+// name names a revision after its data and the count of collisions, also when that is 0.
+func (s *Set) name(r *appsv1.ControllerRevision, collisions int32) {
 	sum := fnv.New32()
 	_, _ = sum.Write(r.Data.Raw) // never fails
-	if collisions != nil {
-		_, _ = sum.Write([]byte(strconv.Itoa(int(*collisions))))
-	}
+	_, _ = sum.Write([]byte(strconv.Itoa(int(collisions))))
 	hash := rand.SafeEncodeString(strconv.FormatUint(uint64(sum.Sum32()), 10))
 	r.Name = s.Name[:min(len(s.Name), longestPrefix)] + "-" + hash
 	r.Labels[RevisionHash] = hash
@@ -105,7 +103,10 @@ func sorted(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision
 // resolve finds or makes the revision of the set's template, and finds the one that the
 // pods had before (RV-3 to RV-6).
 func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) (versions, error) {
-	v := versions{collisions: p.set.Status.CollisionCount}
+	v := versions{}
+	if c := p.set.Status.CollisionCount; c != nil {
+		v.collisions = *c
+	}
 	var newest *appsv1.ControllerRevision
 	number := int64(1)
 	if len(known) > 0 {
@@ -125,7 +126,7 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 	case equal > 0:
 		v.target, err = p.rolledBack(ctx, older[equal], number)
 	default:
-		v.target, v.collisions, err = p.novel(ctx, newest, wanted)
+		v.target, v.collisions, err = p.novel(ctx, newest, wanted, v.collisions)
 	}
 	if err != nil {
 		return v, err
@@ -146,8 +147,7 @@ func (p *pass) rolledBack(ctx context.Context, r *appsv1.ControllerRevision, num
 
 // novel gives a revision for a template that no revision has word for word: the newest, if
 // only defaults differ (RV-3c), or a new one.
-func (p *pass) novel(ctx context.Context, newest, wanted *appsv1.ControllerRevision) (*appsv1.ControllerRevision, *int32, error) {
-	collisions := p.set.Status.CollisionCount
+func (p *pass) novel(ctx context.Context, newest, wanted *appsv1.ControllerRevision, collisions int32) (*appsv1.ControllerRevision, int32, error) {
 	if newest != nil {
 		same, err := p.sameByDefault(ctx, newest)
 		if err != nil || same {
@@ -168,12 +168,7 @@ func (p *pass) novel(ctx context.Context, newest, wanted *appsv1.ControllerRevis
 		if owner := metav1.GetControllerOfNoCopy(there); bytes.Equal(there.Data.Raw, r.Data.Raw) && (owner == nil || owner.UID == p.set.UID) {
 			return there, collisions, nil
 		}
-		var none int32 // RV-4; RV-5: one of another UID is a clash too
-		if collisions == nil {
-			collisions = &none
-		}
-		next := *collisions + 1
-		collisions = &next
+		collisions++ // RV-4; RV-5: one of another UID is a clash too
 	}
 }
 

@@ -31,12 +31,11 @@ func TestTheDocumentOfARevision(t *testing.T) {
 	if r.Name != "web-"+hash || hash == "" || r.Labels["app"] != "web" || r.Annotations["team"] != "shop" || !metav1.IsControlledBy(r, s.set) {
 		t.Errorf("RV-2: %+v", r.ObjectMeta)
 	}
-	one := int32(1)
-	if again, _ := s.set.newRevision(1, &one); again.Name == r.Name {
+	if again, _ := s.set.newRevision(1, 1); again.Name == r.Name {
 		t.Error("RV-2: the count of collisions is not in the name")
 	}
 	s.set.Name = strings.Repeat("w", 240)
-	if long, _ := s.set.newRevision(1, nil); !strings.HasPrefix(long.Name, strings.Repeat("w", 223)+"-") || strings.HasPrefix(long.Name, strings.Repeat("w", 224)) {
+	if long, _ := s.set.newRevision(1, 0); !strings.HasPrefix(long.Name, strings.Repeat("w", 223)+"-") || strings.HasPrefix(long.Name, strings.Repeat("w", 224)) {
 		t.Errorf("RV-2: %s", long.Name)
 	}
 }
@@ -88,7 +87,7 @@ func TestRevisionsAreResolved(t *testing.T) {
 func TestRevisionNamesThatAreTaken(t *testing.T) {
 	clash := func(s *stage, change func(*appsv1.ControllerRevision)) {
 		reimaged(s, "web:2")
-		r, _ := s.set.newRevision(1, nil)
+		r, _ := s.set.newRevision(1, 0)
 		change(r)
 		r.Labels = nil // so that it is not among those of the set
 		s.store(r)

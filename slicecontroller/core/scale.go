@@ -162,10 +162,10 @@ var ErrBehind = errors.New("the cache does not know yet")
 // repair mends what the controller may mend of a pod that runs: its labels, and who its
 // claims go with.
 func (p *pass) repair(ctx context.Context, r replica) error {
-	if next := identified(r.Pod, r.ordinal); next != nil {
-		err := p.do.Update(ctx, next)
-		p.tellOf("Update", r.Pod, err)
-		if err != nil {
+	next := identified(r.Pod, r.ordinal)
+	if next != nil {
+		if err := p.do.Update(ctx, next); err != nil {
+			p.tellOf("Update", r.Pod, err)
 			return err
 		}
 	}
@@ -175,11 +175,15 @@ func (p *pass) repair(ctx context.Context, r replica) error {
 			Message: fmt.Sprintf("pod %s does not mount claim %s as volume %s; its next replacement will", r.Name, p.set.claimName(volume, r.ordinal), volume),
 		})
 	}
-	return p.ownClaims(ctx, r, false)
+	changed, err := p.ownClaims(ctx, r, false)
+	if changed || next != nil || err != nil {
+		p.tellOf("Update", r.Pod, err)
+	}
+	return err
 }
 
 // ownClaims brings the owner of the claims of a pod up to date (CP-6, CP-7).
-func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) error {
+func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) (changed bool, err error) {
 	for _, t := range p.set.Spec.VolumeClaimTemplates {
 		c := p.world.Claim(p.set.claimName(t.Name, r.ordinal))
 		if c == nil {
@@ -196,11 +200,11 @@ func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) error {
 			continue
 		}
 		if err := p.do.Update(ctx, next); err != nil {
-			p.tellOf("Update", r.Pod, err)
-			return err
+			return changed, err
 		}
+		changed = true
 	}
-	return nil
+	return changed, nil
 }
 
 // keepClaims takes the set off the claims without a pod that are to outlive it (CP-12).
@@ -235,7 +239,8 @@ func (p *pass) hasPod(claim string) bool {
 // (OR-5, OR-6); else all at once.
 func (p *pass) scaleDown(ctx context.Context) (standing, error) {
 	for _, r := range p.condemned { // before any of them is deleted (CP-7)
-		if err := p.ownClaims(ctx, r, true); err != nil {
+		if _, err := p.ownClaims(ctx, r, true); err != nil {
+			p.tellOf("Update", r.Pod, err)
 			return blocked, err
 		}
 	}

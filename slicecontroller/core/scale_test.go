@@ -94,7 +94,7 @@ func TestPartOfAParallelPassDoesNotFailTheRest(t *testing.T) {
 		s := play(t, "0 1")
 		s.fails["+2"] = full
 		s.sync()
-		if s.err == nil || s.set.Status.ReadyReplicas != 2 || !slices.Equal(s.told, []string{"Warning FailedCreate create Pod web-2 in StatefulSetSlice web failed error: " + full.Error()}) {
+		if s.err == nil || s.set.Status.ReadyReplicas != 2 || !slices.Equal(s.told, []string{"Warning FailedCreate Create Pod web-2 in StatefulSetSlice web failed error: " + full.Error()}) {
 			t.Errorf("%v %+v %q", s.err, s.set.Status, s.told)
 		}
 	})

@@ -94,7 +94,7 @@ func play(t *testing.T, pods string, change ...func(*Set)) *stage {
 }
 
 func (s *stage) revision(number int64) *appsv1.ControllerRevision {
-	r, err := s.set.newRevision(number, nil)
+	r, err := s.set.newRevision(number, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}

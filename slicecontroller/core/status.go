@@ -14,7 +14,7 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 		ObservedGeneration: max(p.set.Generation, p.set.Status.ObservedGeneration), // ST-4
 		CurrentRevision:    p.current.Name,
 		UpdateRevision:     p.target.Name,
-		CollisionCount:     p.collisions,
+		CollisionCount:     &p.collisions,
 		Conditions:         p.set.Status.Conditions, // ST-6
 	}
 	for _, list := range [][]replica{p.living, p.condemned} {

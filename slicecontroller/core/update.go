@@ -138,11 +138,10 @@ func condition(pod *corev1.Pod) string {
 // tellOf tells of what was done to a pod, in the words that the built-in controller has for
 // it (EV-1): dashboards and people look for them.
 func (p *pass) tellOf(verb string, pod *corev1.Pod, err error) {
-	lower := map[string]string{"Create": "create", "Delete": "delete", "Update": "update"}[verb]
-	e := Event{Type: corev1.EventTypeNormal, Reason: "Successful" + verb, Message: fmt.Sprintf("%s Pod %s in %s %s successful", lower, pod.Name, p.set.Kind.Kind, p.set.Name)}
+	e := Event{Type: corev1.EventTypeNormal, Reason: "Successful" + verb, Message: fmt.Sprintf("%s Pod %s in %s %s successful", verb, pod.Name, p.set.Kind.Kind, p.set.Name)}
 	if err != nil {
 		e.Type, e.Reason = corev1.EventTypeWarning, "Failed"+verb
-		e.Message = fmt.Sprintf("%s Pod %s in %s %s failed error: %v", lower, pod.Name, p.set.Kind.Kind, p.set.Name, err)
+		e.Message = fmt.Sprintf("%s Pod %s in %s %s failed error: %v", verb, pod.Name, p.set.Kind.Kind, p.set.Name, err)
 	}
 	p.do.Tell(e)
 }
@@ -150,11 +149,11 @@ func (p *pass) tellOf(verb string, pod *corev1.Pod, err error) {
 func (p *pass) tellOfClaim(c *corev1.PersistentVolumeClaim, pod *corev1.Pod, err error) {
 	e := Event{
 		Type: corev1.EventTypeNormal, Reason: "SuccessfulCreate",
-		Message: fmt.Sprintf("create Claim %s Pod %s in %s %s success", c.Name, pod.Name, p.set.Kind.Kind, p.set.Name),
+		Message: fmt.Sprintf("Create Claim %s Pod %s in %s %s success", c.Name, pod.Name, p.set.Kind.Kind, p.set.Name),
 	}
 	if err != nil {
 		e.Type, e.Reason = corev1.EventTypeWarning, "FailedCreate"
-		e.Message = fmt.Sprintf("create Claim %s for Pod %s in %s %s failed error: %v", c.Name, pod.Name, p.set.Kind.Kind, p.set.Name, err)
+		e.Message = fmt.Sprintf("Create Claim %s for Pod %s in %s %s failed error: %v", c.Name, pod.Name, p.set.Kind.Kind, p.set.Name, err)
 	}
 	p.do.Tell(e)
 }

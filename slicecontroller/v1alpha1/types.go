@@ -65,7 +65,7 @@ type StatefulSetSliceList struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="the selector cannot be changed"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == oldSelf.podManagementPolicy",message="podManagementPolicy cannot be changed"
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceName) ? self.serviceName : ”) == (has(oldSelf.serviceName) ? oldSelf.serviceName : ”)",message="serviceName cannot be changed"
+// +kubebuilder:validation:XValidation:rule="has(self.serviceName) == has(oldSelf.serviceName) && (!has(self.serviceName) || self.serviceName == oldSelf.serviceName)",message="serviceName cannot be changed"
 // +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates)",message="volumeClaimTemplates cannot be changed"
 // +kubebuilder:validation:XValidation:rule="(has(self.ordinals) ? self.ordinals.start : 0) + self.replicas <= 2147483648",message="the last ordinal is above 2147483647"
 type StatefulSetSliceSpec struct {

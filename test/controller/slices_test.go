@@ -182,6 +182,7 @@ func TestASliceKeepsItsRange(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until(t, "EC-1: a budget of half of it allows one", func(ctx context.Context) bool {
+		defer func() { t.Logf("%+v", budget.Status) }()
 		return s.Get(ctx, client.ObjectKeyFromObject(budget), budget) == nil && budget.Status.ExpectedPods == 2 && budget.Status.DisruptionsAllowed == 1
 	})
 

@@ -189,10 +189,11 @@ func (s *side) state(ctx context.Context) ([]string, error) {
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		current = "" // RV-9: the built-in one of this version never moves it
 	}
-	out := []string{fmt.Sprintf("status: replicas %d, ready %d, available %d, updated %d of %s, %s, collisions %v", st.Replicas, st.ReadyReplicas, st.AvailableReplicas, st.UpdatedReplicas, st.UpdateRevision, current, st.CollisionCount)}
+	out := []string{fmt.Sprintf("status: replicas %d, ready %d, available %d, updated %d of %s, %s, collisions %v", st.Replicas, st.ReadyReplicas, st.AvailableReplicas, st.UpdatedReplicas, st.UpdateRevision, current, *st.CollisionCount)}
 	there := map[string]bool{}
 	for _, p := range pods {
 		there[p.Name] = true
+		delete(p.Labels, corev1.LabelTopologyZone) // of the node
 		volumes := ""
 		for _, v := range p.Spec.Volumes {
 			if v.PersistentVolumeClaim != nil {

@@ -1,0 +1,107 @@
+package v1alpha1
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Native gives a slice in the words of apps/v1, with the same metadata. apps/v1 has words
+// for all of it but for EnforcedRollingUpdate, whose type stays and whose block stands
+// where that of RollingUpdate does. The block of a rollout is always there. Nothing is
+// copied deeply.
+func (s *StatefulSetSlice) Native() *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},
+		ObjectMeta: s.ObjectMeta, Spec: s.Spec.native(), Status: s.Status.native(),
+	}
+}
+
+// FromNative gives a set as a slice: what Native makes of the result is the set again.
+// A partition stays as it is, and means an ordinal from then on.
+func FromNative(set *appsv1.StatefulSet) *StatefulSetSlice {
+	return &StatefulSetSlice{
+		TypeMeta:   metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: Kind().Kind},
+		ObjectMeta: set.ObjectMeta, Spec: specFrom(set.Spec), Status: statusFrom(set),
+	}
+}
+
+func (s StatefulSetSliceSpec) native() appsv1.StatefulSetSpec {
+	out := appsv1.StatefulSetSpec{
+		Replicas: s.Replicas, Selector: s.Selector, Template: s.Template, VolumeClaimTemplates: s.VolumeClaimTemplates,
+		ServiceName: s.ServiceName, PodManagementPolicy: s.PodManagementPolicy, RevisionHistoryLimit: s.RevisionHistoryLimit,
+		MinReadySeconds: s.MinReadySeconds, UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: s.UpdateStrategy.Type},
+	}
+	if s.Ordinals != nil {
+		out.Ordinals = &appsv1.StatefulSetOrdinals{Start: s.Ordinals.Start}
+	}
+	if p := s.PersistentVolumeClaimRetentionPolicy; p != nil {
+		out.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: p.WhenDeleted, WhenScaled: p.WhenScaled}
+	}
+	rollout := s.UpdateStrategy.RollingUpdate
+	switch s.UpdateStrategy.Type {
+	case OnDelete:
+		return out
+	case EnforcedRollingUpdate:
+		rollout = s.UpdateStrategy.EnforcedRollingUpdate
+	}
+	block := &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32)}
+	if rollout != nil {
+		block.MaxUnavailable = rollout.MaxUnavailable
+		if rollout.Partition != nil {
+			block.Partition = rollout.Partition
+		}
+	}
+	out.UpdateStrategy.RollingUpdate = block
+	return out
+}
+
+func specFrom(s appsv1.StatefulSetSpec) StatefulSetSliceSpec {
+	out := StatefulSetSliceSpec{
+		Replicas: s.Replicas, Selector: s.Selector, Template: s.Template, VolumeClaimTemplates: s.VolumeClaimTemplates,
+		ServiceName: s.ServiceName, PodManagementPolicy: s.PodManagementPolicy, RevisionHistoryLimit: s.RevisionHistoryLimit,
+		MinReadySeconds: s.MinReadySeconds, UpdateStrategy: UpdateStrategy{Type: s.UpdateStrategy.Type},
+	}
+	if s.Ordinals != nil {
+		out.Ordinals = &Ordinals{Start: s.Ordinals.Start}
+	}
+	if p := s.PersistentVolumeClaimRetentionPolicy; p != nil {
+		out.PersistentVolumeClaimRetentionPolicy = &RetentionPolicy{WhenDeleted: p.WhenDeleted, WhenScaled: p.WhenScaled}
+	}
+	block := s.UpdateStrategy.RollingUpdate
+	if block == nil {
+		return out
+	}
+	rollout := &Rollout{Partition: block.Partition, MaxUnavailable: block.MaxUnavailable}
+	switch s.UpdateStrategy.Type {
+	case EnforcedRollingUpdate:
+		out.UpdateStrategy.EnforcedRollingUpdate = rollout
+	default:
+		out.UpdateStrategy.RollingUpdate = rollout
+	}
+	return out
+}
+
+func (s StatefulSetSliceStatus) native() appsv1.StatefulSetStatus {
+	return appsv1.StatefulSetStatus{
+		ObservedGeneration: s.ObservedGeneration, Replicas: s.Replicas, ReadyReplicas: s.ReadyReplicas, AvailableReplicas: s.AvailableReplicas,
+		CurrentReplicas: s.CurrentReplicas, UpdatedReplicas: s.UpdatedReplicas,
+		CurrentRevision: s.CurrentRevision, UpdateRevision: s.UpdateRevision, CollisionCount: s.CollisionCount,
+	}
+}
+
+// Tell puts a status in the words of apps/v1 into the slice. Its conditions stay.
+func (s *StatefulSetSlice) Tell(status appsv1.StatefulSetStatus) {
+	conditions := s.Status.Conditions
+	s.Status = StatefulSetSliceStatus{
+		ObservedGeneration: status.ObservedGeneration, Replicas: status.Replicas, ReadyReplicas: status.ReadyReplicas, AvailableReplicas: status.AvailableReplicas,
+		CurrentReplicas: status.CurrentReplicas, UpdatedReplicas: status.UpdatedReplicas,
+		CurrentRevision: status.CurrentRevision, UpdateRevision: status.UpdateRevision, CollisionCount: status.CollisionCount,
+		Selector: metav1.FormatLabelSelector(s.Spec.Selector), Conditions: conditions,
+	}
+}
+
+func statusFrom(set *appsv1.StatefulSet) StatefulSetSliceStatus {
+	s := StatefulSetSlice{Spec: StatefulSetSliceSpec{Selector: set.Spec.Selector}}
+	s.Tell(set.Status)
+	return s.Status
+}
