@@ -46,7 +46,13 @@ func StartBed(ctx context.Context, dir string, o Options) (*Bed, error) {
 	ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(b.served)
-		b.failure = Serve(ctx, backend, o.DetachDelay, east, west)
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return Serve(ctx, backend, o.DetachDelay, east, west) })
+		if o.StopByUID {
+			g.Go(func() error { return endPods(ctx, east, o.PodStop) })
+			g.Go(func() error { return endPods(ctx, west, o.PodStop) })
+		}
+		b.failure = g.Wait()
 	}()
 	return b, nil
 }

@@ -41,6 +41,7 @@ func (c *Cluster) configure(ctx context.Context, bin string, o Options) error {
 		"PodStart": o.PodStart.Milliseconds(),
 		"PodStop":  o.PodStop.Milliseconds(),
 		"Without":  without(c.Name, o),
+		"Stops":    !o.StopByUID,
 	})
 	if err != nil {
 		return err

@@ -43,6 +43,9 @@ type Options struct {
 	// DetachDelay is how long a volume of AttachDriver takes to leave a node. It
 	// is the provisioner's, hence only StartBed heeds it.
 	DetachDelay time.Duration
+	// StopByUID takes pods away by their UID, from this process, where KWOK would by their
+	// name: for sets whose pods come back under it at once. Hence only StartBed heeds it.
+	StopByUID bool
 	// Unmanaged are the names of clusters whose kube-controller-manager leaves
 	// StatefulSets to somebody else.
 	Unmanaged []string

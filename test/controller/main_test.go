@@ -59,7 +59,7 @@ func withBed(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, fmt.Errorf("building slicecontroller: %w\n%s", err, out)
 	}
-	bed, err = cluster.StartBed(ctx, "", cluster.Options{PodStart: podStart, PodStop: podStop, Unmanaged: []string{"west"}})
+	bed, err = cluster.StartBed(ctx, "", cluster.Options{PodStart: podStart, PodStop: podStop, StopByUID: true, Unmanaged: []string{"west"}})
 	if err != nil {
 		return 1, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -89,7 +90,7 @@ func (s *side) heard(what watch.EventType, pod *corev1.Pod, going map[string]boo
 	ordinal := strings.TrimPrefix(pod.Name, "web-")
 	switch {
 	case what == watch.Added:
-		s.trace = append(s.trace, "+"+ordinal)
+		s.trace = append(s.trace, "+"+ordinal+"@"+pod.Labels[appsv1.StatefulSetRevisionLabel])
 	case what == watch.Modified && pod.DeletionTimestamp != nil && !going[string(pod.UID)]:
 		going[string(pod.UID)] = true
 		s.trace = append(s.trace, "-"+ordinal)
@@ -225,7 +226,8 @@ func owners(refs []metav1.OwnerReference) string {
 	return strings.Join(out, ",")
 }
 
-// told are the events on the set that say what was done, without their counts.
+// told are the forms of the events on the set that say what was done. Which pods they name
+// is left out: what is told of too often is dropped or summed up by the client library.
 func (s *side) told(ctx context.Context) ([]string, error) {
 	var events corev1.EventList
 	if err := s.List(ctx, &events, client.InNamespace(s.namespace)); err != nil {
@@ -234,7 +236,8 @@ func (s *side) told(ctx context.Context) ([]string, error) {
 	out := map[string]bool{}
 	for _, e := range events.Items {
 		if e.InvolvedObject.Kind == "StatefulSet" && strings.HasPrefix(e.Reason, "Successful") {
-			out[fmt.Sprintf("%s %s %s %s", e.Source.Component, e.Type, e.Reason, e.Message)] = true
+			text := strings.TrimPrefix(e.Message, "(combined from similar events): ")
+			out[fmt.Sprintf("%s %s %s %s", e.Source.Component, e.Type, e.Reason, regexp.MustCompile(`web-\d+`).ReplaceAllString(text, "web-N"))] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(out)), nil
