@@ -2,7 +2,6 @@ package slicecontroller
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -111,7 +110,7 @@ func expressions(t *testing.T) []string {
 		}
 	}
 	if alerts == 0 || len(out) == alerts {
-		t.Fatal(fmt.Sprintf("%d alerts, %d panels", alerts, len(out)-alerts))
+		t.Fatalf("%d alerts, %d panels", alerts, len(out)-alerts)
 	}
 	return out
 }

@@ -58,7 +58,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	g := &rig{uids: map[string]*types.UID{}, clock: time.Now()}
+	g := &rig{uids: map[string]*types.UID{}, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	n := int32(2)
 	labels := map[string]string{"app": "web"}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set", Generation: 1}, Spec: appsv1.StatefulSetSpec{
@@ -185,7 +185,7 @@ func TestDeletionsAreRemembered(t *testing.T) {
 	if _, struck := l.saw(seen); struck {
 		t.Error("a pod that is not terminating shows its deletion")
 	}
-	seen.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	seen.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	if _, struck := l.saw(seen); !struck || len(l.of(key, "set")) != 0 {
 		t.Error("a terminating pod does not show its deletion")
 	}

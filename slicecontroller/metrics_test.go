@@ -125,7 +125,7 @@ func TestUpdatesThatDoNotComplete(t *testing.T) {
 }
 
 func TestTheDelayIsThatOfTheFirstEvent(t *testing.T) {
-	g, key, now := newGauges(), types.NamespacedName{Name: "web"}, time.Now()
+	g, key, now := newGauges(), types.NamespacedName{Name: "web"}, time.Unix(1, 0)
 	g.started(key, now) // woken by nobody: a retry
 	g.woken(key, now)
 	g.woken(key, now.Add(time.Second))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -21,8 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
@@ -41,6 +40,8 @@ type Options struct {
 	Workers int
 	// Gates are the traits that feature gates decide.
 	Gates core.Traits
+	// Now is the clock.
+	Now func() time.Time
 }
 
 // The back-off of a set whose pass has failed.
@@ -78,34 +79,9 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	for _, i := range indexes() {
-		if err := m.GetFieldIndexer().IndexField(ctx, i.of, i.name, i.values); err != nil {
-			return err
-		}
-	}
-	gauges := newGauges()
-	if err := gauges.register(metrics.Registry); err != nil {
-		return err
-	}
-	events, err := recorder(ctx, config, m, k)
+	c, err := reconciling(ctx, config, m, k, o)
 	if err != nil {
 		return err
-	}
-	r := &Reconciler{
-		kind: k, client: m.GetClient(), live: m.GetAPIReader(), events: events, now: time.Now, ledger: newLedger(), gauges: gauges,
-		memories: map[types.NamespacedName]*memory{}, byUID: map[types.UID]*memory{},
-	}
-	c, err := controller.NewUnmanaged("statefulset", controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: o.Workers, Logger: m.GetLogger(),
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](soonest, latest),
-	})
-	if err != nil {
-		return err
-	}
-	for _, s := range r.sources(m.GetCache()) {
-		if err := c.Watch(s); err != nil {
-			return err
-		}
 	}
 	alone, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -128,6 +104,40 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 		return err
 	}
 	return m.Start(ctx)
+}
+
+// reconciling is the controller, with everything that wakes it.
+func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k kind, o Options) (controller.Controller, error) {
+	for _, i := range indexes() {
+		if err := m.GetFieldIndexer().IndexField(ctx, i.of, i.name, i.values); err != nil {
+			return nil, err
+		}
+	}
+	gauges := newGauges()
+	if err := gauges.register(metrics.Registry); err != nil {
+		return nil, err
+	}
+	events, err := recorder(ctx, config, m, k)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reconciler{
+		kind: k, client: m.GetClient(), live: m.GetAPIReader(), events: events, now: o.Now, ledger: newLedger(), gauges: gauges,
+		memories: map[types.NamespacedName]*memory{}, byUID: map[types.UID]*memory{},
+	}
+	c, err := controller.NewUnmanaged("statefulset", controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: o.Workers, Logger: m.GetLogger(),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](soonest, latest),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range r.sources(m.GetCache()) {
+		if err := c.Watch(s); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // recorder records events in core/v1, with the source that people look for (EV-1).

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
@@ -27,7 +28,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-var version = "devel" //nolint:gochecknoglobals // set by the linker
+var version = "devel" // set by the linker
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -130,7 +131,7 @@ func (f *flags) run(ctx context.Context) error {
 	if f.Namespace == "" {
 		f.Namespace = namespace
 	}
-	config.QPS, config.Burst = f.qps, f.burst
+	config.QPS, config.Burst, f.Now = f.qps, f.burst, time.Now
 	rest.AddUserAgent(config, "slicecontroller/"+version)
 	logger, err := zap.NewProduction()
 	if err != nil {

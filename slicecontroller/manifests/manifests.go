@@ -7,4 +7,4 @@ import _ "embed"
 // CRD is the kind StatefulSetSlice, as `make generate` writes it.
 //
 //go:embed apps.stsmigrate.dev_statefulsetslices.yaml
-var CRD []byte //nolint:gochecknoglobals // cannot be embedded otherwise
+var CRD []byte

@@ -37,11 +37,11 @@ func (s StatefulSetSliceSpec) native() appsv1.StatefulSetSpec {
 	if p := s.PersistentVolumeClaimRetentionPolicy; p != nil {
 		out.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: p.WhenDeleted, WhenScaled: p.WhenScaled}
 	}
-	rollout := s.UpdateStrategy.RollingUpdate
-	switch s.UpdateStrategy.Type {
-	case OnDelete:
+	if s.UpdateStrategy.Type == OnDelete {
 		return out
-	case EnforcedRollingUpdate:
+	}
+	rollout := s.UpdateStrategy.RollingUpdate
+	if s.UpdateStrategy.Type == EnforcedRollingUpdate {
 		rollout = s.UpdateStrategy.EnforcedRollingUpdate
 	}
 	block := &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32)}
@@ -72,10 +72,9 @@ func specFrom(s appsv1.StatefulSetSpec) StatefulSetSliceSpec {
 		return out
 	}
 	rollout := &Rollout{Partition: block.Partition, MaxUnavailable: block.MaxUnavailable}
-	switch s.UpdateStrategy.Type {
-	case EnforcedRollingUpdate:
+	if s.UpdateStrategy.Type == EnforcedRollingUpdate {
 		out.UpdateStrategy.EnforcedRollingUpdate = rollout
-	default:
+	} else {
 		out.UpdateStrategy.RollingUpdate = rollout
 	}
 	return out

@@ -110,7 +110,7 @@ const (
 	// quiet is how long nothing may change for a side to count as being at rest, and patience
 	// how long it may take to come to rest.
 	quiet    = 300 * time.Millisecond
-	patience = time.Minute
+	patience = 3 * time.Minute // the controller-manager learns of a new kind within two
 )
 
 // rest waits until nothing happens on either side any more, and what the statuses say is
