@@ -123,16 +123,20 @@ func randomSet(r *rand.Rand) *appsv1.StatefulSet {
 		set.Spec.RevisionHistoryLimit = &limit
 	}
 	if r.IntN(2) == 0 {
-		class := cluster.SharedClass
-		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
-			ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: map[string]string{"disk": "data"}},
-			Spec: corev1.PersistentVolumeClaimSpec{
-				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class,
-				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-			},
-		}}
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimOf("data")}
 	}
 	return set
+}
+
+func claimOf(name string) corev1.PersistentVolumeClaim {
+	class := cluster.SharedClass
+	return corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"disk": name}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class,
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
 }
 
 func randomStrategy(r *rand.Rand) appsv1.StatefulSetUpdateStrategy {

@@ -26,8 +26,9 @@ import (
 
 var (
 	// bed has the built-in controller in the east, and ours in the west.
-	bed    *cluster.Bed
-	binary string
+	bed *cluster.Bed
+	// binary is slicecontroller, and mover stsmigrate.
+	binary, mover string
 )
 
 // podStart and podStop are long enough for a controller to act in between.
@@ -54,10 +55,12 @@ func withBed(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	binary = filepath.Join(dir, "slicecontroller")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/stsmigrate/stsmigrate/cmd/slicecontroller").CombinedOutput()
-	if err != nil {
-		return 1, fmt.Errorf("building slicecontroller: %w\n%s", err, out)
+	binary, mover = filepath.Join(dir, "slicecontroller"), filepath.Join(dir, "stsmigrate")
+	for _, program := range []string{binary, mover} {
+		out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/stsmigrate/stsmigrate/cmd/"+filepath.Base(program)).CombinedOutput()
+		if err != nil {
+			return 1, fmt.Errorf("building %s: %w\n%s", program, err, out)
+		}
 	}
 	bed, err = cluster.StartBed(ctx, "", cluster.Options{PodStart: podStart, PodStop: podStop, StopByUID: true, Unmanaged: []string{"west"}})
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 )
 
 // place is a namespace of the west, where slices are taken care of.
-func place(t *testing.T) *side {
+func place(t *testing.T, more ...string) *side {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := clientscheme.AddToScheme(scheme); err != nil {
@@ -40,7 +40,7 @@ func place(t *testing.T) *side {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &side{WithWatch: c, name: "west", namespace: strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), news: make(chan struct{}, 1)}
+	s := &side{WithWatch: c, name: "west", namespace: strings.ToLower(strings.ReplaceAll(strings.Join(append([]string{t.Name()}, more...), "-"), "/", "-")), news: make(chan struct{}, 1)}
 	if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +176,7 @@ func TestASliceKeepsItsRange(t *testing.T) {
 	s.until(t, "two pods", s.has("web-3", "web-4"))
 	first := s.uids(t)
 
+	budgetsKnowSlices(t)
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}
 	half := intstr.FromString("50%")
 	budget.Spec = policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &half, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
@@ -297,4 +298,39 @@ func TestEnforcedRollingUpdateRecovers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// budgetsKnowSlices waits until the controller-manager has learnt of the kind, which it
+// does every half minute. A budget that it could not understand it leaves alone for longer and
+// longer, so that each try has a new one.
+func budgetsKnowSlices(t *testing.T) {
+	t.Helper()
+	s := place(t, "probe")
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 1")); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "a pod", s.has("web-0"))
+	end := time.Now().Add(patience)
+	for n := 0; time.Now().Before(end); n++ {
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("probe-%d", n)}}
+		most := intstr.FromInt32(1)
+		b.Spec = policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &most, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
+		if err := s.Create(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		s.until(t, "the budget was looked at", func(ctx context.Context) bool {
+			return s.Get(ctx, client.ObjectKeyFromObject(b), b) == nil && len(b.Status.Conditions) > 0
+		})
+		if err := s.Delete(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if b.Status.ExpectedPods == 1 {
+			return
+		}
+		select {
+		case <-time.After(2 * time.Second):
+		case <-t.Context().Done():
+		}
+	}
+	t.Fatalf("the controller-manager does not know StatefulSetSlices after %s", patience)
 }

@@ -1,0 +1,39 @@
+package plans
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+func TestKindsOfSets(t *testing.T) {
+	for word, want := range map[string]string{"": "", "sts": "", "StatefulSet": "", "statefulsets": "", "stss": SliceKind, "StatefulSetSlice": SliceKind, "statefulsetslices": SliceKind} {
+		if got, err := KindOf(word); err != nil || got != want {
+			t.Errorf("%q: %q, %v", word, got, err)
+		}
+	}
+	if _, err := KindOf("deploy"); err == nil || !strings.Contains(err.Error(), "expected StatefulSet (sts) or StatefulSetSlice (stss)") {
+		t.Errorf("%v", err)
+	}
+	for field, text := range map[string]string{
+		"spec.source.kind": "source: {name: web, kind: Deployment}", "spec.destination.kind": "source: {name: web}\n  destination: {kind: Deployment}",
+	} {
+		if _, err := DecodeMigration([]byte("apiVersion: stsmigrate.dev/v1alpha1\nkind: Migration\nspec:\n  " + text + "\n")); err == nil || !strings.HasPrefix(err.Error(), field+": ") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// A StatefulSet has no EnforcedRollingUpdate.
+func TestAStatefulSetOnTheDestinationRollsAsItCan(t *testing.T) {
+	in := patchedInputs()
+	in.Set.Spec.UpdateStrategy.Type = enforced
+	for kind, want := range map[string]appsv1.StatefulSetUpdateStrategyType{"": appsv1.RollingUpdateStatefulSetStrategyType, SliceKind: enforced} {
+		in.Destination.Kind = kind
+		after, err := in.Destined()
+		if err != nil || after.Spec.UpdateStrategy.Type != want {
+			t.Errorf("%q: %v, %v", kind, after.Spec.UpdateStrategy.Type, err)
+		}
+	}
+}

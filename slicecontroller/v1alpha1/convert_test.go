@@ -1,0 +1,48 @@
+package v1alpha1
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Whoever reads a slice as a StatefulSet and writes it back loses nothing.
+func TestAStatefulSetIsTheSameAfterItWasASlice(t *testing.T) {
+	n, partition, limit, most, collisions := int32(3), int32(4), int32(7), intstr.FromString("30%"), int32(1)
+	full := appsv1.StatefulSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "5", Generation: 2, Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &n, Ordinals: &appsv1.StatefulSetOrdinals{Start: 2}, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Template:             corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}},
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}},
+			ServiceName:          "peers", PodManagementPolicy: appsv1.ParallelPodManagement, RevisionHistoryLimit: &limit, MinReadySeconds: 9,
+			PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: "Delete", WhenScaled: "Retain"},
+		},
+		Status: appsv1.StatefulSetStatus{
+			ObservedGeneration: 2, Replicas: 3, ReadyReplicas: 2, AvailableReplicas: 1, CurrentReplicas: 2, UpdatedReplicas: 1,
+			CurrentRevision: "web-a", UpdateRevision: "web-b", CollisionCount: &collisions,
+		},
+	}
+	block := &appsv1.RollingUpdateStatefulSetStrategy{Partition: &partition, MaxUnavailable: &most}
+	for _, strategy := range []appsv1.StatefulSetUpdateStrategy{
+		{Type: RollingUpdate, RollingUpdate: block}, {Type: EnforcedRollingUpdate, RollingUpdate: block}, {Type: OnDelete},
+	} {
+		want := full.DeepCopy()
+		want.Spec.UpdateStrategy = strategy
+		if diff := cmp.Diff(want, FromNative(want.DeepCopy()).Native()); diff != "" {
+			t.Errorf("%s: %s", strategy.Type, diff)
+		}
+	}
+	bare := FromNative(&appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: RollingUpdate}}}).Native()
+	if b := bare.Spec.UpdateStrategy.RollingUpdate; b == nil || b.Partition == nil || *b.Partition != 0 {
+		t.Errorf("RV-12: without a block it is %+v", b)
+	}
+	if s := FromNative(&full); s.Status.Selector != "app=web" || s.Kind != "StatefulSetSlice" || s.APIVersion != "apps.stsmigrate.dev/v1alpha1" {
+		t.Errorf("%+v", s)
+	}
+}
