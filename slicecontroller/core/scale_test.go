@@ -29,7 +29,9 @@ func each(t *testing.T, steps []step) {
 
 func TestOrderedScaling(t *testing.T) {
 	each(t, []step{
-		{"OR-1 the first is made", "", nil, "+0"},
+		{"OR-1 3335-04 the first is made", "", nil, "+0"},
+		{"OR-1 3335-02 from its start", "", is(start(4)), "+4"},
+		{"3335-10 from 1", "1 2", is(start(1)), "+3"},
 		{"OR-1 the next waits for one that is pending", "0?", nil, ""},
 		{"OR-1 the next waits for one that is not ready", "0!", nil, ""},
 		{"OR-1 the next waits for one that is not available yet", "0", is(minReady(7200)), ""},
@@ -46,7 +48,7 @@ func TestOrderedScaling(t *testing.T) {
 		{"OR-6 one that is going is waited for", "0 1 2 3~", is(replicas(1)), ""},
 		{"OR-6 a broken one goes if nothing lower is broken", "0 1 2!", is(replicas(1)), "-2"},
 		{"OR-7 two broken ones wait for one another", "0 1! 2!", is(replicas(1)), ""},
-		{"OR-8 the high side goes before the low side", "1 2 3 4 5", is(start(3), replicas(1)), "-5"},
+		{"OR-8 3335-05 the high side goes before the low side", "1 2 3 4 5", is(start(3), replicas(1)), "-5"},
 		{"OR-8 and then the low side", "1 2 3", is(start(3), replicas(1)), "-2"},
 		{"OR-10 to nothing", "0 1", is(replicas(0)), "-1"},
 		{"SR-10 the low end goes when all others are available", "0 1 2", is(start(1), replicas(2)), "-0"},
@@ -109,7 +111,7 @@ func TestRangesMove(t *testing.T) {
 	}{
 		{"SR-3 up before down", "0 1 2", is(start(3)), "+3, +4, +5, -2, -1, -0"},
 		{"SR-6 without ordinals the start is 0", "3 4", is(replicas(2)), "+0, +1, -4, -3"},
-		{"SR-7 the move of an ordinal", "3 4", is(start(2)), "+2"},
+		{"SR-7 3335-07 the move of an ordinal", "3 4", is(start(2)), "+2"},
 		{"SR-11 {0,1} to 2+3", "0 1", is(start(2), replicas(3)), "+2, +3, +4, -1, -0"},
 		{"SR-11 {2,3} to 4+2", "2 3", is(start(4), replicas(2)), "+4, +5, -3, -2"},
 		{"SR-11 {3,4} to 2+2", "3 4", is(start(2), replicas(2)), "+2, -4"},
@@ -120,6 +122,24 @@ func TestRangesMove(t *testing.T) {
 			s := play(t, c.pods, c.set...)
 			if got := strings.Join(s.live(), ", "); got != c.want {
 				t.Errorf("got %q, expected %q", got, c.want)
+			}
+		})
+	}
+	for _, policy := range []func(*Set){parallel, func(*Set) {}} {
+		t.Run("3335-08 never fewer than there are to be", func(t *testing.T) {
+			s := play(t, "0 1 2", start(2), policy)
+			for range 12 {
+				s.sync()
+				there := 0
+				for _, p := range s.pods {
+					if !terminating(p) {
+						there++
+					}
+				}
+				if there < 3 {
+					t.Errorf("%d pods", there)
+				}
+				s.moveOn()
 			}
 		})
 	}

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -37,32 +39,42 @@ func TestMaxUnavailable(t *testing.T) {
 
 func TestRollingUpdates(t *testing.T) {
 	each(t, []step{
-		{"MU-4 the highest first", "0o 1o 2o", nil, "-2"},
+		{"MU-4 961-17 the highest first", "0o 1o 2o", nil, "-2"},
+		{"MU-4 961-17 terminating ones are passed over", "0o 1o 2o~", is(parallel, unavailable("2")), "-1"},
 		{"MU-4 those that are new are passed over", "0o 1o 2", nil, "-1"},
 		{"MU-14 a missing one comes first", "0o 1o", nil, "+2"},
 		{"MU-14 and condemned ones", "0o 1o 2o 3o", nil, "-3"},
 		{"MU-5 the next batch waits for the whole last one", "0o 1o 2! 3", is(replicas(4), unavailable("2")), ""},
-		{"MU-5 a batch is M together", "0o 1o 2o 3o 4o", is(replicas(5), unavailable("2")), "-4 -3"},
-		{"MU-5 3 back and 4 not: 2 waits", "0o 1o 2o 3 4~", is(replicas(5), unavailable("2")), ""},
+		{"MU-5 961-08 961-24 a batch is M together", "0o 1o 2o 3o 4o", is(replicas(5), unavailable("2")), "-4 -3"},
+		{"MU-5 961-09 3 back and 4 not: 2 waits", "0o 1o 2o 3 4~", is(replicas(5), unavailable("2")), ""},
 		{"MU-5 the second batch", "0o 1o 2o 3 4", is(replicas(5), unavailable("2")), "-2 -1"},
-		{"MU-6 Parallel goes on at once", "0o 1o 2o 3 4~", is(parallel, replicas(5), unavailable("2")), "-2"},
+		{"MU-6 961-11 961-13 Parallel goes on at once", "0o 1o 2o 3 4~", is(parallel, replicas(5), unavailable("2")), "-2"},
+		{"MU-6 961-24 Parallel takes M at once", "0o 1o 2o 3o 4o", is(parallel, replicas(5), unavailable("2")), "-3 -4"},
+		{"MU-6 961-12 also out of order", "0o 1o 2 3 4!", is(parallel, replicas(5), unavailable("2")), "-1"},
+		{"961-14 pending is unavailable", "0o 1o 2?", is(parallel), ""},
+		{"961-14 not ready is unavailable", "0o 1o 2!", is(parallel), ""},
+		{"961-14 terminating is unavailable", "0o 1o 2~", is(parallel), ""},
+		{"961-14 missing is unavailable", "0o 1o", is(parallel), "+2"},
+		{"961-14 not ready for long enough is unavailable", "0o~ 1o~ 2", is(parallel, minReady(7200)), ""},
 		{"MU-6 with M in flight", "0o 1o 2o 3? 4~", is(parallel, replicas(5), unavailable("2")), ""},
 		{"MU-7 ready is not available", "0o 1o 2", is(parallel, minReady(7200)), "-0 -1"}, // none is available: MU-8
 		{"MU-8 Parallel replaces what is broken without regard to M", "0o! 1o! 2o", is(parallel), "-0 -1"},
 		{"MU-8 and then what is not", "0o! 1o 2o", is(parallel, unavailable("2")), "-0 -2"},
 		{"MU-8 a broken new one counts", "0o 1o 2!", is(parallel), ""},
-		{"MU-3 a protected broken one counts", "0o! 1o 2o", is(parallel, partition(1)), ""},
+		{"MU-3 961-15 a protected broken one counts", "0o! 1o 2o", is(parallel, partition(1)), ""},
 		{"MU-3 condemned ones do not count", "0o 1o 2o 3o~", is(parallel), "-2"},
-		{"MU-9 M above what is staged", "0o 1o 2o", is(unavailable("5"), partition(1)), "-2 -1"},
-		{"MU-9 M above N", "0o 1o 2o", is(unavailable("9")), "-2 -1 -0"},
+		{"MU-9 961-26 M above what is staged", "0o 1o 2o", is(unavailable("5"), partition(1)), "-2 -1"},
+		{"MU-9 961-25 M above N", "0o 1o 2o", is(unavailable("9")), "-2 -1 -0"},
+		{"MU-9 961-25 M above N in Parallel", "0o 1o 2o", is(parallel, unavailable("9")), "-0 -1 -2"},
+		{"MU-9 961-29 M above N with a partition", "0o 1o 2o", is(unavailable("9"), partition(1)), "-2 -1"},
 		{"MU-10 961-27 as many as are staged", "0o 1o 2o 3o", is(replicas(4), unavailable("2"), partition(2)), "-3 -2"},
 		{"MU-10 961-28 more are staged", "0o 1o 2o 3o", is(replicas(4), unavailable("2"), partition(1)), "-3 -2"},
 		{"MU-13 Parallel with M 1", "0o 1o 2o", is(parallel), "-2"},
 		{"MU-13 961-42 M is ignored with the gate off", "0o 1o 2o", is(unavailable("3"), traits(func(t *Traits) { t.OneAtATime = true })), "-2"},
-		{"MU-15 OnDelete deletes nothing", "0o 1o 2o", is(onDelete), ""},
+		{"MU-15 3541-17 OnDelete deletes nothing", "0o 1o 2o", is(onDelete), ""},
 		{"MU-15 and scales", "0o 1o", is(onDelete), "+2"},
 		{"PT-1 offset: nine from 2, partition 5", "2o 3o 4o 5o 6o 7o 8o 9o 10o", is(start(2), replicas(9), partition(5), unavailable("9"), traits(offset)), "-10 -9 -8 -7"},
-		{"PT-4 absolute: nine from 2, partition 5", "2o 3o 4o 5o 6o 7o 8o 9o 10o", is(start(2), replicas(9), partition(5), unavailable("9")), "-10 -9 -8 -7 -6 -5"},
+		{"PT-4 3335-06 absolute: nine from 2, partition 5", "2o 3o 4o 5o 6o 7o 8o 9o 10o", is(start(2), replicas(9), partition(5), unavailable("9")), "-10 -9 -8 -7 -6 -5"},
 		{"PT-5 at or below the start nothing is protected", "3o 4o", is(start(3), replicas(2), partition(3), unavailable("2")), "-4 -3"},
 		{"PT-5 at the end all are", "3o 4o", is(start(3), replicas(2), partition(5)), ""},
 		{"PT-6 a protected one that is new is left alone", "0 1o 2o", is(partition(2)), "-2"},
@@ -78,7 +90,7 @@ func TestUpdatesAsSequences(t *testing.T) {
 		set        []func(*Set)
 		want       string
 	}{
-		{"961-23 M 1", "0o 1o 2o", nil, "-2, +2, -1, +1, -0, +0"},
+		{"961-02 961-23 M 1", "0o 1o 2o", nil, "-2, +2, -1, +1, -0, +0"},
 		{"B24-03 4 and 3 together, 2 only when both are back", "0o 1o 2o 3o 4o", is(replicas(5), unavailable("2")), "-4 -3, +3, +4, -2 -1, +1, +2, -0, +0"},
 		{"B24-09 Parallel", "0o 1o 2o 3o 4o", is(parallel, replicas(5), unavailable("2")), "-3 -4, +3 +4, -1 -2, +1 +2, -0, +0"},
 		{"961-07 with a partition", "0o 1o 2o 3o 4o", is(replicas(5), unavailable("2"), partition(2)), "-4 -3, +3, +4, -2, +2"},
@@ -128,6 +140,10 @@ func current(n int32) func(*Set) { return func(s *Set) { s.Status.CurrentReplica
 func TestEnforcedRollingUpdates(t *testing.T) {
 	each(t, []step{
 		{"3541-15 RollingUpdate waits for ever", "0o 1o 2o?", nil, ""},
+		{"3541-16 also with M 2 of 5", "0o 1o 2o 3o 4o?", is(replicas(5), unavailable("2")), ""},
+		{"3541-08 whatever its state: ready", "0o 1o 2o", is(enforced), "-2"},
+		{"3541-08 not ready", "0o 1o 2o!", is(enforced), "-2"},
+		{"3541-08 failed", "0o 1o 2ox", is(enforced), "-2"},
 		{"3541-04 Enforced does not", "0o 1o 2o?", is(enforced), "-2"},
 		{"ER-1 nothing to do", "0 1 2", is(enforced), ""},
 		{"ER-2 at the new revision it waits", "0o 1o 2!", is(enforced), ""},
@@ -135,13 +151,13 @@ func TestEnforcedRollingUpdates(t *testing.T) {
 		{"ER-3 a broken old one holds back no missing higher one", "0o! 1o", is(enforced), "+2"},
 		{"ER-3 one that is terminating does", "0~", is(enforced), ""},
 		{"ER-4 one that has failed goes in its turn", "0ox 1o 2o", is(enforced), "-2"},
-		{"ER-5 the canary goes alone", "0o! 1o! 2o!", is(enforced, unavailable("3")), "-2"},
+		{"ER-5 3541-07 the canary goes alone", "0o! 1o! 2o!", is(enforced, unavailable("3")), "-2"},
 		{"ER-5 also where there is no order", "0o! 1o! 2o!", is(parallel, enforced, unavailable("3")), "-2"},
-		{"ER-5 nobody goes while it is not available", "0o! 1o! 2!", is(parallel, enforced, unavailable("3")), ""},
+		{"ER-5 3541-11 nobody goes while it is not available", "0o! 1o! 2!", is(parallel, enforced, unavailable("3")), ""},
 		{"ER-5 or terminating", "0o! 1o! 2~", is(parallel, enforced, unavailable("3")), ""},
 		{"ER-5 it is the highest that is staged", "3o! 4o! 5o!", is(start(3), enforced, partition(4)), ""},
 		{"ER-7 what is due is not in flight", "0o! 1o! 2o 3", is(replicas(4), enforced), "-2"},
-		{"ER-8 the highest M, broken or not", "0o! 1o! 2o 3o 4", is(replicas(5), enforced, unavailable("3")), "-3 -2 -1"},
+		{"ER-8 3541-05 the highest M, broken or not", "0o! 1o! 2o 3o 4", is(replicas(5), enforced, unavailable("3")), "-3 -2 -1"},
 		{"ER-8 a batch starts with nothing in flight", "0o! 1o! 2! 3", is(replicas(4), enforced, unavailable("3")), ""},
 		{"ER-9 Parallel: the broken ones, then M", "0o! 1o! 2o 3o 4", is(parallel, replicas(5), enforced), "-0 -1 -3"},
 		{"ER-9 with one in flight", "0o! 1o! 2o 3! 4", is(parallel, replicas(5), enforced), "-0 -1"},
@@ -235,6 +251,7 @@ func TestUpdatesNeverTakeDownTooMany(t *testing.T) {
 					down++
 				}
 			}
+			was := down
 			did := s.sync()
 			if s.err != nil {
 				t.Fatalf("seed %d: %v", seed, s.err)
@@ -243,6 +260,14 @@ func TestUpdatesNeverTakeDownTooMany(t *testing.T) {
 				if name, cut := strings.CutPrefix(word, "-"); cut && !before["web-"+name] {
 					down++
 				}
+			}
+			for word := range strings.FieldsSeq(did) {
+				if name, cut := strings.CutPrefix(word, "-"); cut && s.set.ordered() && !before["web-"+name] && was > 0 { // 961-10
+					t.Fatalf("seed %d: %q takes a pod down in order, with %d down", seed, did, was)
+				}
+			}
+			if len(s.pods) > int(n) || slices.ContainsFunc(sortedByName(s.pods), func(p *corev1.Pod) bool { o, _ := Ordinal("web", p.Name); return !s.set.has(o) }) { // 961-34
+				t.Fatalf("seed %d: the pods are %v", seed, s.pods)
 			}
 			if strings.Contains(did, "-") && down > m && strings.Count(did, "-") > countDown(did, before) {
 				t.Fatalf("seed %d: %q takes %d down, M is %d", seed, did, down, m)
@@ -275,6 +300,58 @@ func (s *stage) somethingHappens(r *rand.Rand) {
 		s.is(p.Name, []string{"!", "?", "x"}[r.IntN(3)])
 	default:
 		s.is(p.Name, "")
+	}
+}
+
+// A replacement that cannot be made stops the update there (ER-20, ER-21, 3541-46, 3541-47).
+func TestAReplacementThatCannotBeMadeStopsTheUpdate(t *testing.T) {
+	begin := func() *stage {
+		s := play(t, "0o! 1o! 2o!", enforced, claims("data"))
+		s.expect("-2")
+		delete(s.pods, "web-2")
+		return s
+	}
+	t.Run("ER-20 a quota", func(t *testing.T) {
+		s := begin()
+		full := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-2", errors.New("exceeded quota"))
+		s.fails["+2"] = full
+		for range 3 {
+			if got := s.sync(); got != "+2" || !errors.Is(s.err, full) {
+				t.Fatalf("got %q, %v", got, s.err)
+			}
+		}
+		delete(s.fails, "+2")
+		s.expect("+2")
+	})
+	t.Run("ER-21 a claim that is going", func(t *testing.T) {
+		s := begin()
+		s.claims["data-web-2"].DeletionTimestamp = &metav1.Time{Time: noon()}
+		if got := s.sync(); got != "" || s.err == nil {
+			t.Errorf("got %q, %v", got, s.err)
+		}
+		delete(s.claims, "data-web-2")
+		s.expect("create data-web-2 +2")
+	})
+}
+
+// 3541-41: three broken templates one after the other break no more than one pod.
+func TestBrokenTemplatesOneAfterTheOther(t *testing.T) {
+	s := play(t, "0 1 2", enforced)
+	for k := range 3 {
+		reimaged(s, fmt.Sprintf("broken %d", k))
+		s.live()
+		for _, name := range []string{"web-0", "web-1"} {
+			if image := s.pods[name].Spec.Containers[0].Image; image != "web:1" {
+				t.Errorf("after %d broken templates %s is of %s", k+1, name, image)
+			}
+		}
+	}
+	reimaged(s, "good")
+	s.live()
+	for _, p := range s.pods {
+		if p.Spec.Containers[0].Image != "good" || s.set.down(p, s.now) {
+			t.Errorf("%s is of %s, down: %t", p.Name, p.Spec.Containers[0].Image, s.set.down(p, s.now))
+		}
 	}
 }
 
