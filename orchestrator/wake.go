@@ -93,6 +93,20 @@ func (w *Wake) Watch(ctx context.Context, p *plans.Plan, configs map[plans.Side]
 	return nil
 }
 
+// WatchNamespace rings whenever a pod or a set of a namespace has changed.
+func (w *Wake) WatchNamespace(ctx context.Context, config *rest.Config, namespace string) error {
+	c, err := metadata.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("watching namespace %s: %w", namespace, err)
+	}
+	w.watch(ctx, c, plans.Source, namespace, kinds{
+		"Pod":         {Version: "v1", Resource: "pods"},
+		"StatefulSet": resourceOf(plans.Ref{}),
+		"Slice":       resourceOf(plans.Ref{Kind: plans.SliceKind}),
+	})
+	return nil
+}
+
 func namespaced(set plans.Ref) kinds {
 	return kinds{
 		"Pod":                   {Version: "v1", Resource: "pods"},

@@ -40,8 +40,8 @@ func (p Patch) String() string {
 	return "patch " + p.Path
 }
 
-// enforced is the update strategy that only slices have.
-const enforced = "EnforcedRollingUpdate"
+// EnforcedRollingUpdate is the update strategy that only slices have.
+const EnforcedRollingUpdate = "EnforcedRollingUpdate"
 
 // Destined gives the source's set as the destination is to have it: in the
 // destination's namespace, with the patches of the plan, and without what the
@@ -50,7 +50,7 @@ const enforced = "EnforcedRollingUpdate"
 // the move goes by.
 func Destined(set *appsv1.StatefulSet, p *Plan) (*appsv1.StatefulSet, error) {
 	out := bare(set, p.Destination.Namespace)
-	if !p.Destination.IsSlice() && out.Spec.UpdateStrategy.Type == enforced {
+	if !p.Destination.IsSlice() && out.Spec.UpdateStrategy.Type == EnforcedRollingUpdate {
 		out.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType // a StatefulSet has nothing nearer
 	}
 	for _, patch := range p.Patches {

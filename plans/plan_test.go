@@ -28,8 +28,8 @@ func TestKindsOfSets(t *testing.T) {
 // A StatefulSet has no EnforcedRollingUpdate.
 func TestAStatefulSetOnTheDestinationRollsAsItCan(t *testing.T) {
 	in := patchedInputs()
-	in.Set.Spec.UpdateStrategy.Type = enforced
-	for kind, want := range map[string]appsv1.StatefulSetUpdateStrategyType{"": appsv1.RollingUpdateStatefulSetStrategyType, SliceKind: enforced} {
+	in.Set.Spec.UpdateStrategy.Type = EnforcedRollingUpdate
+	for kind, want := range map[string]appsv1.StatefulSetUpdateStrategyType{"": appsv1.RollingUpdateStatefulSetStrategyType, SliceKind: EnforcedRollingUpdate} {
 		in.Destination.Kind = kind
 		after, err := in.Destined()
 		if err != nil || after.Spec.UpdateStrategy.Type != want {

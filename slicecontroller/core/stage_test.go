@@ -177,7 +177,7 @@ func (s *stage) sync() string {
 	s.t.Helper()
 	s.did, s.told = nil, nil
 	w := World{
-		Set: s.set, Now: s.now, Claim: func(name string) *corev1.PersistentVolumeClaim { return s.claims[name].DeepCopy() },
+		Set: s.set, Now: s.now, Claim: s.claim,
 		Pods: sortedByName(s.pods), Revisions: sortedByName(s.revisions),
 	}
 	for _, c := range sortedByName(s.claims) {
@@ -195,6 +195,12 @@ func (s *stage) sync() string {
 		})
 	}
 	return strings.Join(s.did, " ")
+}
+
+func (s *stage) claim(name string) *corev1.PersistentVolumeClaim {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.claims[name].DeepCopy()
 }
 
 func sortedByName[T Object](all map[string]T) []T {

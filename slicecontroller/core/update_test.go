@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -222,68 +221,102 @@ func TestRecoveryFromABrokenTemplate(t *testing.T) {
 	}
 }
 
+// randomUpdate is an update of all pods of a set, with any policy, range, partition and M.
+func randomUpdate(t *testing.T, r *rand.Rand, more ...func(*Set)) (s *stage, m int) {
+	t.Helper()
+	n, k := 1+r.Int32N(7), r.Int32N(3)
+	m = 1 + r.IntN(3)
+	change := append(is(replicas(n), unavailable(fmt.Sprint(m)), start(k), partition(r.Int32N(4))), more...)
+	if r.IntN(2) == 0 {
+		change = append(change, parallel)
+	}
+	var pods []string
+	for o := k; o < k+n; o++ {
+		pods = append(pods, fmt.Sprint(o)+"o")
+	}
+	return play(t, strings.Join(pods, " "), change...), m
+}
+
+// down says of each ordinal of the range whether it is unavailable.
+func (s *stage) down() map[string]bool {
+	out := map[string]bool{}
+	for o := s.set.start(); s.set.has(o); o++ {
+		p := s.pods[s.set.podName(o)]
+		out[fmt.Sprint(o)] = p == nil || s.set.down(p, s.now)
+	}
+	return out
+}
+
+// failed says of each ordinal whether its pod has stopped for good.
+func (s *stage) failed() map[string]bool {
+	out := map[string]bool{}
+	for name, p := range s.pods {
+		out[strings.TrimPrefix(name, "web-")] = ended(p)
+	}
+	return out
+}
+
+// healthy are the pods that a pass has deleted and that were available before.
+func healthy(did string, before map[string]bool) (out []string) {
+	for word := range strings.FieldsSeq(did) {
+		if o, cut := strings.CutPrefix(word, "-"); cut && !before[o] {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func number(down map[string]bool) (n int) {
+	for _, d := range down {
+		if d {
+			n++
+		}
+	}
+	return n
+}
+
 // However pods break and come back, the controller's own deletions never take more than
-// M down (961-16, 961-48), and a pod is never deleted while a canary is not available
-// (3541-38).
+// M down (961-16, 961-48), in order none while one is down (961-10), and the names stay (961-34).
 func TestUpdatesNeverTakeDownTooMany(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		n := 1 + r.Int32N(7)
-		m := 1 + r.IntN(3)
-		change := is(replicas(n), unavailable(fmt.Sprint(m)), start(r.Int32N(3)), partition(r.Int32N(4)))
-		if r.IntN(2) == 0 {
-			change = append(change, parallel)
-		}
-		var pods []string
-		k := play(t, "", change...).set.start()
-		for o := k; o < k+n; o++ {
-			pods = append(pods, fmt.Sprint(o)+"o")
-		}
-		s := play(t, strings.Join(pods, " "), change...)
+		s, m := randomUpdate(t, r)
 		for range 60 {
-			before := map[string]bool{}
-			for name, p := range s.pods {
-				before[name] = s.set.down(p, s.now)
-			}
-			down := int(n) - len(s.pods)
-			for _, d := range before {
-				if d {
-					down++
-				}
-			}
-			was := down
+			before := s.down()
 			did := s.sync()
-			if s.err != nil {
+			taken := len(healthy(did, before))
+			switch {
+			case s.err != nil:
 				t.Fatalf("seed %d: %v", seed, s.err)
-			}
-			for word := range strings.FieldsSeq(did) {
-				if name, cut := strings.CutPrefix(word, "-"); cut && !before["web-"+name] {
-					down++
-				}
-			}
-			for word := range strings.FieldsSeq(did) {
-				if name, cut := strings.CutPrefix(word, "-"); cut && s.set.ordered() && !before["web-"+name] && was > 0 { // 961-10
-					t.Fatalf("seed %d: %q takes a pod down in order, with %d down", seed, did, was)
-				}
-			}
-			if len(s.pods) > int(n) || slices.ContainsFunc(sortedByName(s.pods), func(p *corev1.Pod) bool { o, _ := Ordinal("web", p.Name); return !s.set.has(o) }) { // 961-34
+			case taken > 0 && number(before)+taken > m:
+				t.Fatalf("seed %d: %q takes %d down, M is %d", seed, did, number(before)+taken, m)
+			case taken > 0 && s.set.ordered() && number(before) > 0:
+				t.Fatalf("seed %d: %q takes a pod down in order, with %d down", seed, did, number(before))
+			case len(s.pods) > len(before):
 				t.Fatalf("seed %d: the pods are %v", seed, s.pods)
-			}
-			if strings.Contains(did, "-") && down > m && strings.Count(did, "-") > countDown(did, before) {
-				t.Fatalf("seed %d: %q takes %d down, M is %d", seed, did, down, m)
 			}
 			s.somethingHappens(r)
 		}
 	}
 }
 
-func countDown(did string, before map[string]bool) (n int) {
-	for word := range strings.FieldsSeq(did) {
-		if name, cut := strings.CutPrefix(word, "-"); cut && before["web-"+name] {
-			n++
+// While the highest ordinal is not available, no other pod is deleted for an enforced
+// update (3541-38).
+func TestNobodyGoesBeforeTheCanaryIsBack(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 3541))
+		s, _ := randomUpdate(t, r, enforced)
+		last := fmt.Sprint(s.set.start() + s.set.replicas() - 1)
+		for range 60 {
+			before, failed := s.down(), s.failed()
+			for word := range strings.FieldsSeq(s.sync()) {
+				if o, cut := strings.CutPrefix(word, "-"); cut && o != last && before[last] && !failed[o] { // OR-3 is no update
+					t.Fatalf("seed %d: %s is deleted while %s is not available", seed, o, last)
+				}
+			}
+			s.somethingHappens(r)
 		}
 	}
-	return n
 }
 
 // somethingHappens lets one pod get on, or break.

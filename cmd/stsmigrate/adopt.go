@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func (a *app) adoptCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "adopt SET", Short: "Turn a StatefulSet into a StatefulSetSlice where it is, or stss/SET back; no pod restarts",
+		Long: `Turn a StatefulSet into a StatefulSetSlice where it is, or stss/SET into a StatefulSet.
+
+The set is deleted without its pods, one of the other kind is made, and its controller
+adopts them: pods, claims and revisions stay as they are. What was is kept in a ConfigMap
+from before the first write until the end; the same command goes on after an interruption.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, name, typed := strings.Cut(args[0], "/")
+			if !typed {
+				kind, name = "", args[0]
+			}
+			from, err := plans.KindOf(kind)
+			if err != nil {
+				return err
+			}
+			at, err := open(a.reach.source)
+			if err != nil {
+				return err
+			}
+			to := map[bool]string{true: "", false: plans.SliceKind}[from == plans.SliceKind]
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			return a.adopt(ctx, at, orchestrator.Adoption{On: at.client, Namespace: at.namespace, Name: name, To: to})
+		},
+	}
+	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait for the controllers")
+	return cmd
+}
+
+// adopt carries an adoption out. A death anywhere leaves something that the next look
+// knows.
+func (a *app) adopt(ctx context.Context, at *end, what orchestrator.Adoption) error {
+	wake := orchestrator.NewWake()
+	if err := wake.WatchNamespace(ctx, at.config, at.namespace); err != nil {
+		return err
+	}
+	last := ""
+	for {
+		s, err := what.Look(ctx)
+		if err != nil {
+			return err
+		}
+		if s.Reason != "" && s.Reason != last {
+			fmt.Fprintln(a.Out, s.Reason)
+		}
+		last = s.Reason
+		switch s.Standing {
+		case plans.After:
+			fmt.Fprintln(a.Out, "done")
+			return nil
+		case plans.Foreign:
+			err = exitCode{code: exitHeld, message: "held: " + s.Reason}
+		case plans.During:
+			err = a.waitForAdoption(ctx, wake, s)
+		case plans.Before:
+			err = a.writeAdoption(ctx, at, what, s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (a *app) waitForAdoption(ctx context.Context, wake *orchestrator.Wake, s plans.Sight) error {
+	select {
+	case <-wake.Bell():
+		return nil
+	case <-a.stop:
+		return exitCode{code: exitInterrupted, message: "interrupted; the same command goes on"}
+	case <-ctx.Done():
+		return exitCode{code: exitHeld, message: fmt.Sprintf("held: %s; the same command waits again", s.Reason)}
+	}
+}
+
+// writeAdoption asks once, and writes.
+func (a *app) writeAdoption(ctx context.Context, at *end, what orchestrator.Adoption, s plans.Sight) error {
+	if err := a.confirm(fmt.Sprintf("Let %s/%s change hands? Its pods stay.", at.namespace, what.Name)); err != nil {
+		return err
+	}
+	a.yes = true
+	err := s.Write(ctx)
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("%s: %w; the same command goes on", s.Reason, err)
+	}
+	return nil
+}
