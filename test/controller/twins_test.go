@@ -148,9 +148,29 @@ func (s *side) unrest(ctx context.Context) string {
 			ready++
 		}
 	}
+	if why := s.collecting(ctx, pods); why != "" {
+		return why
+	}
 	st := set.Status
 	if st.ObservedGeneration != set.Generation || st.Replicas != int32(len(pods)) || st.ReadyReplicas != ready { //nolint:gosec // few
 		return fmt.Sprintf("%s: generation %d, %d pods, %d ready, status %+v", s.name, set.Generation, len(pods), ready, st)
+	}
+	return ""
+}
+
+// collecting names a claim that the garbage collector is about to delete with its pod.
+func (s *side) collecting(ctx context.Context, pods []corev1.Pod) string {
+	var claims corev1.PersistentVolumeClaimList
+	if err := s.List(ctx, &claims, client.InNamespace(s.namespace)); err != nil {
+		return s.name + ": " + err.Error()
+	}
+	for _, c := range claims.Items {
+		owned := slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool {
+			return r.Kind == "Pod" && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == r.UID })
+		})
+		if owned || c.DeletionTimestamp != nil {
+			return fmt.Sprintf("%s: claim %s is going", s.name, c.Name)
+		}
 	}
 	return ""
 }
@@ -227,7 +247,8 @@ func owners(refs []metav1.OwnerReference) string {
 }
 
 // told are the forms of the events on the set that say what was done. Which pods they name
-// is left out: what is told of too often is dropped or summed up by the client library.
+// is left out: what is told of too often is dropped or summed up by the client library. So are
+// updates: a claim that is made with its owner needs none (CP-6).
 func (s *side) told(ctx context.Context) ([]string, error) {
 	var events corev1.EventList
 	if err := s.List(ctx, &events, client.InNamespace(s.namespace)); err != nil {
@@ -235,7 +256,7 @@ func (s *side) told(ctx context.Context) ([]string, error) {
 	}
 	out := map[string]bool{}
 	for _, e := range events.Items {
-		if e.InvolvedObject.Kind == "StatefulSet" && strings.HasPrefix(e.Reason, "Successful") {
+		if e.InvolvedObject.Kind == "StatefulSet" && strings.HasPrefix(e.Reason, "Successful") && e.Reason != "SuccessfulUpdate" {
 			text := strings.TrimPrefix(e.Message, "(combined from similar events): ")
 			out[fmt.Sprintf("%s %s %s %s", e.Source.Component, e.Type, e.Reason, regexp.MustCompile(`web-\d+`).ReplaceAllString(text, "web-N"))] = true
 		}
