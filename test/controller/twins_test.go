@@ -168,7 +168,9 @@ func (s *side) collecting(ctx context.Context, pods []corev1.Pod) string {
 		owned := slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool {
 			return r.Kind == "Pod" && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == r.UID })
 		})
-		if owned || c.DeletionTimestamp != nil {
+		pod := c.Name[strings.Index(c.Name, "-")+1:]
+		used := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == pod }) // then it stays for as long
+		if (owned || c.DeletionTimestamp != nil) && !used {
 			return fmt.Sprintf("%s: claim %s is going", s.name, c.Name)
 		}
 	}
