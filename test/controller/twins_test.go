@@ -151,6 +151,9 @@ func (s *side) unrest(ctx context.Context) string {
 	if why := s.collecting(ctx, pods); why != "" {
 		return why
 	}
+	if why := s.truncating(ctx, set, pods); why != "" {
+		return why
+	}
 	st := set.Status
 	if st.ObservedGeneration != set.Generation || st.Replicas != int32(len(pods)) || st.ReadyReplicas != ready { //nolint:gosec // few
 		return fmt.Sprintf("%s: generation %d, %d pods, %d ready, status %+v", s.name, set.Generation, len(pods), ready, st)
@@ -173,6 +176,23 @@ func (s *side) collecting(ctx context.Context, pods []corev1.Pod) string {
 		if (owned || c.DeletionTimestamp != nil) && !used {
 			return fmt.Sprintf("%s: claim %s is going", s.name, c.Name)
 		}
+	}
+	return ""
+}
+
+// truncating says that the history is longer than it is to be (RV-7).
+func (s *side) truncating(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) string {
+	var all appsv1.ControllerRevisionList
+	if err := s.List(ctx, &all, client.InNamespace(s.namespace)); err != nil {
+		return s.name + ": " + err.Error()
+	}
+	live := map[string]bool{set.Status.CurrentRevision: true, set.Status.UpdateRevision: true}
+	for _, p := range pods {
+		live[p.Labels[appsv1.StatefulSetRevisionLabel]] = true
+	}
+	old := slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool { return live[r.Name] })
+	if limit := int(*set.Spec.RevisionHistoryLimit); len(old) > limit {
+		return fmt.Sprintf("%s: %d old revisions, expected %d", s.name, len(old), limit)
 	}
 	return ""
 }
