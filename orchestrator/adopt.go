@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,11 +25,9 @@ import (
 // the end, so that another process can go on.
 type Adoption struct {
 	// On is a live client of the cluster, such as those of Connect.
-	On        client.Client
-	Namespace string
-	Name      string
-	// To is the kind that the set becomes, as in a plans.Ref.
-	To string
+	On client.Client
+	// Set is the set as it is.
+	Set plans.Ref
 }
 
 // adopted is the annotation of the new set until it has the pods: the UID of the old one.
@@ -36,46 +35,36 @@ const adopted = "stsmigrate.dev/adopted-from"
 
 // past is what the ConfigMap has of the set that was.
 type past struct {
-	To string `json:"to"`
-	// Set is in the words of apps/v1.
+	// Kind is that of the set, as in a plans.Ref; the Set is in the words of apps/v1.
+	Kind string               `json:"kind,omitempty"`
 	Set  *appsv1.StatefulSet  `json:"set"`
 	Pods map[string]types.UID `json:"pods"`
 }
 
-func (a Adoption) record() string { return "stsmigrate-adopt-" + a.Name }
+func (a Adoption) record() string { return "stsmigrate-adopt-" + a.Set.Name }
 
-// ref names the set as one of a kind.
-func (a Adoption) ref(kind string) plans.Ref {
-	return plans.Ref{Namespace: a.Namespace, Name: a.Name, Kind: kind}
-}
-
-func (a Adoption) from() string {
-	return map[bool]string{true: "", false: plans.SliceKind}[a.ref(a.To).IsSlice()]
-}
-
-func (a Adoption) words(kind string) string {
-	return map[bool]string{true: plans.SliceKind, false: "StatefulSet"}[a.ref(kind).IsSlice()] + " " + a.Namespace + "/" + a.Name
-}
+// becomes is the set as it is to be.
+func (a Adoption) becomes() plans.Ref { return a.Set.OfOtherKind() }
 
 // as gives a client that sees sets of a kind as StatefulSets.
-func (a Adoption) as(kind string) client.Client {
-	if a.ref(kind).IsSlice() {
+func (a Adoption) as(set plans.Ref) client.Client {
+	if set.IsSlice() {
 		return sliced(a.On)
 	}
 	return a.On
 }
 
-// set reads the set as one of a kind; nil means that there is none.
-func (a Adoption) set(ctx context.Context, kind string) (*appsv1.StatefulSet, error) {
+// read gives nil if there is no such set.
+func (a Adoption) read(ctx context.Context, set plans.Ref) (*appsv1.StatefulSet, error) {
 	var s appsv1.StatefulSet
-	err := a.as(kind).Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, &s)
+	err := a.as(set).Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: set.Name}, &s)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case meta.IsNoMatchError(err):
 		return nil, fmt.Errorf("the cluster does not know StatefulSetSlices: install the kind and the slice controller first (docs/slicecontroller.md)")
 	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", a.words(kind), err)
+		return nil, fmt.Errorf("reading %s: %w", set.Set(), err)
 	}
 	return &s, nil
 }
@@ -86,51 +75,42 @@ func (a Adoption) Look(ctx context.Context) (plans.Sight, error) {
 	if err != nil {
 		return plans.Sight{}, err
 	}
-	old, err := a.set(ctx, a.from())
+	old, err := a.read(ctx, a.Set)
 	if err != nil {
 		return plans.Sight{}, err
 	}
-	next, err := a.set(ctx, a.To)
+	next, err := a.read(ctx, a.becomes())
 	if err != nil {
 		return plans.Sight{}, err
 	}
 	switch {
 	case before == nil:
 		return a.begin(ctx, old, next)
-	case old != nil && !a.meant(before, old):
-		return plans.Stop(fmt.Sprintf("%s was made anew by somebody else; what was is in ConfigMap %s/%s", a.words(a.from()), a.Namespace, a.record())), nil
-	case old != nil && old.DeletionTimestamp == nil:
-		return a.letGo(old), nil
+	case old != nil && old.DeletionTimestamp != nil:
+		return plans.Wait(a.Set.Set() + " is being deleted; its pods stay"), nil
+	case old != nil && before.Kind == a.Set.Kind:
+		return a.leave(before, kept, old), nil
 	case old != nil:
-		return plans.Wait(a.words(a.from()) + " is being deleted; its pods stay"), nil
+		return a.turnBack(before, old), nil
 	case next == nil:
 		return a.make(before), nil
 	}
 	return a.taken(ctx, before, kept, next)
 }
 
-// meant says whether a set is the one that is to go: the one that was, or, when an adoption
-// is turned back before its end, the one that was made for it.
-func (a Adoption) meant(before *past, old *appsv1.StatefulSet) bool {
-	if before.To == a.To {
-		return old.UID == before.Set.UID
-	}
-	return old.Annotations[adopted] == string(before.Set.UID)
-}
-
 // past reads what is kept of the set that was.
 func (a Adoption) past(ctx context.Context) (*past, *corev1.ConfigMap, error) {
 	var c corev1.ConfigMap
-	err := a.On.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.record()}, &c)
+	err := a.On.Get(ctx, client.ObjectKey{Namespace: a.Set.Namespace, Name: a.record()}, &c)
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading ConfigMap %s/%s: %w", a.Namespace, a.record(), err)
+		return nil, nil, fmt.Errorf("reading ConfigMap %s/%s: %w", a.Set.Namespace, a.record(), err)
 	}
 	var p past
 	if err := json.Unmarshal([]byte(c.Data["set"]), &p); err != nil || p.Set == nil {
-		return nil, nil, fmt.Errorf("ConfigMap %s/%s is not what this program has written (%w): look at it, and at the set", a.Namespace, a.record(), err)
+		return nil, nil, fmt.Errorf("ConfigMap %s/%s is not what this program has written (%w): look at it, and at the set", a.Set.Namespace, a.record(), err)
 	}
 	return &p, &c, nil
 }
@@ -139,23 +119,23 @@ func (a Adoption) past(ctx context.Context) (*past, *corev1.ConfigMap, error) {
 func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (plans.Sight, error) {
 	switch {
 	case old == nil && next == nil:
-		return plans.Stop(a.words(a.from()) + " does not exist"), nil
+		return plans.Stop(a.Set.Set() + " does not exist"), nil
 	case old == nil:
 		return plans.Done(), nil
 	case next != nil:
-		return plans.Stop(fmt.Sprintf("there is %s too: two sets would want the same pods; delete the one that is not meant, without its pods (--cascade=orphan) if it has any", a.words(a.To))), nil
+		return plans.Stop(fmt.Sprintf("there is %s too: two sets would want the same pods; delete the one that is not meant, without its pods (--cascade=orphan) if it has any", a.becomes().Set())), nil
 	}
 	if s, marked := plans.Stamped(old); marked {
-		return plans.Stop(fmt.Sprintf("%s is being moved by plan %s: finish that first", a.words(a.from()), s.Plan)), nil
+		return plans.Stop(fmt.Sprintf("%s is being moved by plan %s: finish that first", a.Set.Set(), s.Plan)), nil
 	}
 	if why := restless(old); why != "" {
-		return plans.Stop(a.words(a.from()) + " " + why), nil
+		return plans.Stop(a.Set.Set() + " " + why), nil
 	}
 	pods, err := a.pods(ctx)
 	if err != nil {
 		return plans.Sight{}, err
 	}
-	p := past{To: a.To, Set: old, Pods: map[string]types.UID{}}
+	p := past{Kind: a.Set.Kind, Set: old, Pods: map[string]types.UID{}}
 	for _, pod := range pods {
 		if metav1.IsControlledBy(&pod, old) {
 			p.Pods[pod.Name] = pod.UID
@@ -165,7 +145,7 @@ func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (pla
 	if err != nil {
 		return plans.Sight{}, err
 	}
-	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.record()}, Data: map[string]string{"set": string(raw)}}
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.Set.Namespace, Name: a.record()}, Data: map[string]string{"set": string(raw)}}
 	return plans.Write("keep what it is in ConfigMap "+c.Name, plans.Undo{}, func(ctx context.Context) error { return a.On.Create(ctx, c) }), nil
 }
 
@@ -184,10 +164,39 @@ func restless(s *appsv1.StatefulSet) string {
 	return ""
 }
 
-// letGo deletes the old set. Its pods, claims and revisions stay and have no owner.
+// leave deletes the set that was kept, if it still is what was kept: the new one is made
+// from that, and would undo, with its pods, what was changed since.
+func (a Adoption) leave(p *past, kept *corev1.ConfigMap, old *appsv1.StatefulSet) plans.Sight {
+	switch {
+	case old.UID != p.Set.UID:
+		return plans.Stop(fmt.Sprintf("%s was made anew by somebody else; what was is in ConfigMap %s/%s: compare, then delete that ConfigMap", a.Set.Set(), a.Set.Namespace, a.record()))
+	case old.ResourceVersion != p.Set.ResourceVersion:
+		return a.drop(kept, ", because "+a.Set.Set()+" has changed since")
+	}
+	return a.letGo(old)
+}
+
+// turnBack deletes the set that was made for an adoption that is to be undone before its
+// end: what was kept is what is made again, so that nobody may have changed it.
+func (a Adoption) turnBack(p *past, made *appsv1.StatefulSet) plans.Sight {
+	if made.Annotations[adopted] == string(p.Set.UID) && made.Generation == 1 {
+		return a.letGo(made)
+	}
+	return plans.Stop(fmt.Sprintf("%s is not, or no more, what an adoption made of %s %s (ConfigMap %s/%s), and may have been changed since; finish that first: stsmigrate adopt %s",
+		a.Set.Set(), a.becomes().SetKind(), a.Set.Name, a.Set.Namespace, a.record(), a.becomes().Typed()))
+}
+
+// letGo deletes a set as it was read. Its pods, claims and revisions stay and have no owner.
 func (a Adoption) letGo(old *appsv1.StatefulSet) plans.Sight {
-	return plans.Write("delete "+a.words(a.from())+" without its pods", plans.Undo{}, func(ctx context.Context) error {
-		return a.as(a.from()).Delete(ctx, old, client.PropagationPolicy(metav1.DeletePropagationOrphan), client.Preconditions{UID: &old.UID, ResourceVersion: &old.ResourceVersion})
+	return plans.Write("delete "+a.Set.Set()+" without its pods", plans.Undo{}, func(ctx context.Context) error {
+		return a.as(a.Set).Delete(ctx, old, client.PropagationPolicy(metav1.DeletePropagationOrphan), client.Preconditions{UID: &old.UID, ResourceVersion: &old.ResourceVersion})
+	})
+}
+
+// drop deletes what was kept.
+func (a Adoption) drop(kept *corev1.ConfigMap, why string) plans.Sight {
+	return plans.Write("delete ConfigMap "+kept.Name+why, plans.Undo{}, func(ctx context.Context) error {
+		return a.On.Delete(ctx, kept, client.Preconditions{UID: &kept.UID, ResourceVersion: &kept.ResourceVersion})
 	})
 }
 
@@ -195,17 +204,17 @@ func (a Adoption) letGo(old *appsv1.StatefulSet) plans.Sight {
 // them for its own revision.
 func (a Adoption) make(p *past) plans.Sight {
 	next := &appsv1.StatefulSet{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: plans.NativeKind},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: a.Namespace, Name: a.Name, Labels: p.Set.Labels, Annotations: maps.Clone(p.Set.Annotations), OwnerReferences: p.Set.OwnerReferences, Finalizers: p.Set.Finalizers,
+			Namespace: a.Set.Namespace, Name: a.Set.Name, Labels: p.Set.Labels, Annotations: maps.Clone(p.Set.Annotations), OwnerReferences: p.Set.OwnerReferences, Finalizers: p.Set.Finalizers,
 		},
 		Spec: *p.Set.Spec.DeepCopy(),
 	}
 	delete(next.Annotations, corev1.LastAppliedConfigAnnotation) // it is about the other kind
 	metav1.SetMetaDataAnnotation(&next.ObjectMeta, adopted, string(p.Set.UID))
 	next.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
-	return plans.Write("make "+a.words(a.To)+", which adopts the pods", plans.Undo{}, func(ctx context.Context) error {
-		return a.as(a.To).Create(ctx, next)
+	return plans.Write("make "+a.becomes().Set()+", which adopts the pods", plans.Undo{}, func(ctx context.Context) error {
+		return a.as(a.becomes()).Create(ctx, next)
 	})
 }
 
@@ -221,24 +230,19 @@ func (a Adoption) taken(ctx context.Context, p *past, kept *corev1.ConfigMap, ne
 	stranger := slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return p.Pods[pod.Name] == pod.UID && !metav1.IsControlledBy(&pod, next) })
 	switch {
 	case marked && whose != string(p.Set.UID), !marked && stranger:
-		return plans.Stop(fmt.Sprintf("%s was made by somebody else; what was is in ConfigMap %s/%s", a.words(a.To), a.Namespace, a.record())), nil
+		return plans.Stop(fmt.Sprintf("%s was made by somebody else; what was is in ConfigMap %s/%s", a.becomes().Set(), a.Set.Namespace, a.record())), nil
 	case why != "":
-		return plans.Wait(a.words(a.To) + ": " + why), nil
+		return plans.Wait(a.becomes().Set() + ": " + why), nil
 	case next.Status.UpdateRevision != p.Set.Status.UpdateRevision:
 		return plans.Stop(fmt.Sprintf("%s takes its template for another revision (%s) than its pods have (%s): it would replace them all. It has the strategy OnDelete and replaces none; set the strategy to go on, "+
-			"or turn it back by adopting the other way", a.words(a.To), next.Status.UpdateRevision, p.Set.Status.UpdateRevision)), nil
+			"or turn it back by adopting the other way", a.becomes().Set(), next.Status.UpdateRevision, p.Set.Status.UpdateRevision)), nil
 	case marked:
 		was := next.DeepCopy()
 		delete(was.Annotations, adopted)
-		was.Spec.UpdateStrategy = *p.Set.Spec.UpdateStrategy.DeepCopy()
-		if was.Spec.UpdateStrategy.Type == plans.EnforcedRollingUpdate && !a.ref(a.To).IsSlice() {
-			was.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
-		}
-		return plans.Write("give it the update strategy that it had", plans.Undo{}, func(ctx context.Context) error { return a.as(a.To).Update(ctx, was) }), nil
+		was.Spec.UpdateStrategy = a.becomes().Strategy(p.Set.Spec.UpdateStrategy)
+		return plans.Write("give it the update strategy that it had", plans.Undo{}, func(ctx context.Context) error { return a.as(a.becomes()).Update(ctx, was) }), nil
 	}
-	return plans.Write("delete ConfigMap "+kept.Name, plans.Undo{}, func(ctx context.Context) error {
-		return a.On.Delete(ctx, kept, client.Preconditions{UID: &kept.UID, ResourceVersion: &kept.ResourceVersion})
-	}), nil
+	return a.drop(kept, ""), nil
 }
 
 // missing says which pod the new set does not have yet, or "".
@@ -246,7 +250,11 @@ func (a Adoption) missing(p *past, next *appsv1.StatefulSet, pods []corev1.Pod) 
 	if next.Status.ObservedGeneration < next.Generation {
 		return "its controller has not looked at it yet; is the controller of its kind running?"
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Pods)) {
+	for o := range plans.SliceOf(next).All() { // which may have been scaled since
+		name := next.Name + "-" + strconv.Itoa(int(o))
+		if _, was := p.Pods[name]; !was {
+			continue
+		}
 		at := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Name == name })
 		switch {
 		case at < 0:
@@ -262,8 +270,8 @@ func (a Adoption) missing(p *past, next *appsv1.StatefulSet, pods []corev1.Pod) 
 
 func (a Adoption) pods(ctx context.Context) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := a.On.List(ctx, &list, client.InNamespace(a.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing the pods of namespace %s: %w", a.Namespace, err)
+	if err := a.On.List(ctx, &list, client.InNamespace(a.Set.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the pods of namespace %s: %w", a.Set.Namespace, err)
 	}
 	return list.Items, nil
 }

@@ -48,10 +48,10 @@ func (w world) freeze(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		return plans.Sight{}, err
 	}
 	if source == nil || source.UID != w.plan.Seen.SourceUID {
-		return plans.Stop(fmt.Sprintf("StatefulSet %s is gone, or another than the plan was made for; make a new plan", w.plan.Source)), nil
+		return plans.Stop(fmt.Sprintf("%s is gone, or another than the plan was made for; make a new plan", w.plan.Source.Set())), nil
 	}
 	if (destination != nil) && !w.plan.Existed() && !m.Stamp.Mine(destination) {
-		return plans.Stop(fmt.Sprintf("StatefulSet %s was made by somebody else since the plan was made; make a new plan", w.plan.Destination)), nil
+		return plans.Stop(fmt.Sprintf("%s was made by somebody else since the plan was made; make a new plan", w.plan.Destination.Set())), nil
 	}
 	undo := saved(source, destination, w.plan)
 	if s := w.freezeSet(m, plans.Source, source, plans.Slice{Start: w.plan.Start, Replicas: w.plan.Count}, undo); s.Standing != plans.After {
@@ -62,7 +62,7 @@ func (w world) freeze(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	}
 	if destination == nil {
 		if w.plan.Existed() {
-			return plans.Stop(fmt.Sprintf("StatefulSet %s was deleted by somebody else", w.plan.Destination)), nil
+			return plans.Stop(fmt.Sprintf("%s was deleted by somebody else", w.plan.Destination.Set())), nil
 		}
 		next, err := Twin(source, w.plan)
 		if err != nil {
@@ -89,11 +89,11 @@ func saved(source, destination *appsv1.StatefulSet, p *plans.Plan) plans.Undo {
 // what the plan starts from, in one write.
 func (w world) freezeSet(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, slice plans.Slice, undo plans.Undo) plans.Sight {
 	if why := m.Stamp.Barred(set); why != "" {
-		return plans.Stop(fmt.Sprintf("StatefulSet %s %s", w.plan.On(side), why))
+		return plans.Stop(fmt.Sprintf("%s %s", w.plan.On(side).Set(), why))
 	}
 	have := plans.SliceOf(set)
 	if have != slice && (side == plans.Source || have.Replicas != 0) {
-		return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s, expected %s; written by %s; make a new plan", w.plan.On(side), have, slice, plans.Writer(set, "spec", "replicas")))
+		return plans.Stop(fmt.Sprintf("%s has the ordinals %s, expected %s; written by %s; make a new plan", w.plan.On(side).Set(), have, slice, plans.Writer(set, "spec", "replicas")))
 	}
 	if have == slice && m.Stamp.Mine(set) && retentionOf(set) == *retain() {
 		if set.Status.ObservedGeneration < set.Generation {
@@ -146,13 +146,13 @@ func (w world) retire(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		return plans.Done(), err
 	}
 	if set.DeletionTimestamp != nil {
-		return plans.Wait(fmt.Sprintf("StatefulSet %s is being deleted", w.plan.On(side))), nil
+		return plans.Wait(fmt.Sprintf("%s is being deleted", w.plan.On(side).Set())), nil
 	}
 	if _, stop, err := w.guarded(ctx, m, side); err != nil || stop != nil {
 		return orEmpty(stop), err
 	}
 	if slice := plans.SliceOf(set); slice.Replicas != 0 {
-		return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s, expected none; written by %s", w.plan.On(side), slice, plans.Writer(set, "spec", "replicas"))), nil
+		return plans.Stop(fmt.Sprintf("%s has the ordinals %s, expected none; written by %s", w.plan.On(side).Set(), slice, plans.Writer(set, "spec", "replicas"))), nil
 	}
 	if why, err := w.unready(ctx, m); err != nil || why != "" {
 		return plans.Wait(why), err
@@ -165,9 +165,9 @@ func (w world) retire(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		return plans.Wait(fmt.Sprintf("pod %s of %s still exists", name, w.plan.On(side))), nil
 	}
 	if claim, err := w.ownedClaim(ctx, side, set); err != nil || claim != "" {
-		return plans.Stop(fmt.Sprintf("claim %s is owned by StatefulSet %s and would be deleted with it; take the owner reference off the claim, or delete the claim", claim, w.plan.On(side))), err
+		return plans.Stop(fmt.Sprintf("claim %s is owned by %s and would be deleted with it; take the owner reference off the claim, or delete the claim", claim, w.plan.On(side).Set())), err
 	}
-	return w.remove(side, set, "StatefulSet "+set.Name, "which has no ordinals left"), nil
+	return w.remove(side, set, w.plan.On(side).SetKind()+" "+set.Name, "which has no ordinals left"), nil
 }
 
 // unready gives the reason why the destination cannot stand on its own yet. There
@@ -181,7 +181,7 @@ func (w world) unready(ctx context.Context, m plans.Moment) (string, error) {
 		return "", err
 	}
 	if kept == nil {
-		return fmt.Sprintf("StatefulSet %s does not exist; nothing of the source is deleted", w.plan.On(m.To())), nil
+		return fmt.Sprintf("%s does not exist; nothing of the source is deleted", w.plan.On(m.To()).Set()), nil
 	}
 	return w.unavailable(ctx, m.To(), kept, plans.Slice{})
 }
@@ -250,7 +250,7 @@ func (w world) thawWinner(ctx context.Context, m plans.Moment) (plans.Sight, err
 
 func (w world) thawSet(m plans.Moment, side plans.Side, set, next *appsv1.StatefulSet, policyOf plans.Side) plans.Sight {
 	if why := m.Stamp.Barred(set); why != "" {
-		return plans.Stop(fmt.Sprintf("StatefulSet %s %s", w.plan.On(side), why))
+		return plans.Stop(fmt.Sprintf("%s %s", w.plan.On(side).Set(), why))
 	}
 	if p, ok := m.Saved.Retention[policyOf]; ok {
 		next.Spec.PersistentVolumeClaimRetentionPolicy = &p

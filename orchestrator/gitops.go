@@ -35,7 +35,7 @@ func (i inspection) guarded() []guarded {
 	var out []guarded
 	for side, set := range i.sets {
 		out = append(out, guarded{
-			side: side, group: resourceOf(i.plan.On(side)).Group, kind: cmp.Or(i.plan.On(side).Kind, "StatefulSet"), object: set, name: i.name(side),
+			side: side, group: resourceOf(i.plan.On(side)).Group, kind: i.plan.On(side).SetKind(), object: set, name: i.name(side),
 			fields: []string{"/spec/replicas", "/spec/ordinals", "/spec/persistentVolumeClaimRetentionPolicy"},
 			twin:   side == plans.Destination && !i.plan.Existed(),
 		})

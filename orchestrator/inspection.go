@@ -79,7 +79,7 @@ func inspect(p *plans.Plan, on Clusters) inspection {
 }
 
 // name gives the set of a side in the words of a finding.
-func (i inspection) name(s plans.Side) string { return "StatefulSet " + i.plan.On(s).String() }
+func (i inspection) name(s plans.Side) string { return i.plan.On(s).Set() }
 
 // ours says whether an object carries the mark of this very plan.
 func (i inspection) ours(o client.Object) bool {

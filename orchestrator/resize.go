@@ -59,7 +59,7 @@ func (w world) elsewhere(ctx context.Context, m plans.Moment) (*appsv1.StatefulS
 	if err != nil || to != nil && plans.SliceOf(to) == w.plan.Slice(m.To(), m.Ordinals, false) {
 		return to, nil, err
 	}
-	s := plans.Stop(fmt.Sprintf("StatefulSet %s does not exist", w.plan.On(m.To())))
+	s := plans.Stop(fmt.Sprintf("%s does not exist", w.plan.On(m.To()).Set()))
 	if to != nil {
 		s = w.strange(m.To(), to, m.Ordinals)
 	}
@@ -236,7 +236,7 @@ func (w world) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice)
 	}
 	for o := range wave.All() {
 		if plans.SliceOf(set).Has(o) {
-			return fmt.Sprintf("StatefulSet %s has ordinal %d in its range again (%s, written by %s); take it out", w.plan.On(side), o, plans.SliceOf(set), plans.Writer(set, "spec", "replicas"))
+			return fmt.Sprintf("%s has ordinal %d in its range again (%s, written by %s); take it out", w.plan.On(side).Set(), o, plans.SliceOf(set), plans.Writer(set, "spec", "replicas"))
 		}
 	}
 	return ""
@@ -314,15 +314,15 @@ func (w world) guarded(ctx context.Context, m plans.Moment, side plans.Side) (*a
 	var s plans.Sight
 	switch {
 	case set == nil:
-		s = plans.Stop(fmt.Sprintf("StatefulSet %s does not exist; its pods and volumes are not touched", w.plan.On(side)))
+		s = plans.Stop(fmt.Sprintf("%s does not exist; its pods and volumes are not touched", w.plan.On(side).Set()))
 	case side == plans.Source && set.UID != w.plan.Seen.SourceUID:
-		s = plans.Stop(fmt.Sprintf("StatefulSet %s was deleted and made again (UID %s, expected %s)", w.plan.On(side), set.UID, w.plan.Seen.SourceUID))
+		s = plans.Stop(fmt.Sprintf("%s was deleted and made again (UID %s, expected %s)", w.plan.On(side).Set(), set.UID, w.plan.Seen.SourceUID))
 	case set.DeletionTimestamp != nil:
-		s = plans.Stop(fmt.Sprintf("StatefulSet %s is being deleted by somebody else", w.plan.On(side)))
+		s = plans.Stop(fmt.Sprintf("%s is being deleted by somebody else", w.plan.On(side).Set()))
 	case m.Stamp.Barred(set) != "":
-		s = plans.Stop(fmt.Sprintf("StatefulSet %s %s", w.plan.On(side), m.Stamp.Barred(set)))
+		s = plans.Stop(fmt.Sprintf("%s %s", w.plan.On(side).Set(), m.Stamp.Barred(set)))
 	case !m.Stamp.Mine(set):
-		s = plans.Stop(fmt.Sprintf("StatefulSet %s no longer carries the mark of this plan; somebody replaced its annotations", w.plan.On(side)))
+		s = plans.Stop(fmt.Sprintf("%s no longer carries the mark of this plan; somebody replaced its annotations", w.plan.On(side).Set()))
 	default:
 		return set, nil, nil
 	}
@@ -339,8 +339,8 @@ func (w world) strange(side plans.Side, set *appsv1.StatefulSet, wave plans.Slic
 	case without:
 		expected = with.String()
 	}
-	return plans.Stop(fmt.Sprintf("StatefulSet %s has the ordinals %s (start %d), expected %s; replicas were last written by %s; stop that writer and set them back",
-		w.plan.On(side), have, have.Start, expected, plans.Writer(set, "spec", "replicas")))
+	return plans.Stop(fmt.Sprintf("%s has the ordinals %s (start %d), expected %s; replicas were last written by %s; stop that writer and set them back",
+		w.plan.On(side).Set(), have, have.Start, expected, plans.Writer(set, "spec", "replicas")))
 }
 
 // pod reads the pod of an ordinal; nil means that there is none.

@@ -114,9 +114,9 @@ func (w world) unavailable(ctx context.Context, side plans.Side, set *appsv1.Sta
 func (w world) unsettled(side plans.Side, set *appsv1.StatefulSet) string {
 	switch {
 	case set.Status.ObservedGeneration < set.Generation:
-		return fmt.Sprintf("StatefulSet %s: waiting for its controller to see generation %d", w.plan.On(side), set.Generation)
+		return fmt.Sprintf("%s: waiting for its controller to see generation %d", w.plan.On(side).Set(), set.Generation)
 	case plans.SliceOf(set).Replicas > 0 && set.Status.CurrentRevision != set.Status.UpdateRevision:
-		return fmt.Sprintf("StatefulSet %s is in the middle of a rolling update (%s -> %s); let it finish", w.plan.On(side), set.Status.CurrentRevision, set.Status.UpdateRevision)
+		return fmt.Sprintf("%s is in the middle of a rolling update (%s -> %s); let it finish", w.plan.On(side).Set(), set.Status.CurrentRevision, set.Status.UpdateRevision)
 	}
 	return ""
 }

@@ -41,7 +41,7 @@ func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, max
 		return in, err
 	}
 	if in.Set == nil {
-		return in, fmt.Errorf("StatefulSet %s does not exist: check name, --namespace and --context", source)
+		return in, fmt.Errorf("%s does not exist: check name, --namespace and --context", source.Set())
 	}
 	if in.Existing, err = w.set(ctx, plans.Destination); err != nil {
 		return in, err

@@ -108,7 +108,7 @@ func unowned(_ context.Context, i inspection) ([]Finding, error) {
 // targets says whether a reference of an autoscaler means the set: both sides' have one
 // name.
 func (i inspection) targets(kind, name string) bool {
-	return (kind == "StatefulSet" || kind == plans.SliceKind) && name == i.plan.Source.Name
+	return plans.IsSet(kind) && name == i.plan.Source.Name
 }
 
 // unscaled refuses a HorizontalPodAutoscaler on either set, also where there is none

@@ -40,9 +40,6 @@ func (p Patch) String() string {
 	return "patch " + p.Path
 }
 
-// EnforcedRollingUpdate is the update strategy that only slices have.
-const EnforcedRollingUpdate = "EnforcedRollingUpdate"
-
 // Destined gives the source's set as the destination is to have it: in the
 // destination's namespace, with the patches of the plan, and without what the
 // source's control plane knows about it. Its range is still that of the source. It
@@ -50,9 +47,7 @@ const EnforcedRollingUpdate = "EnforcedRollingUpdate"
 // the move goes by.
 func Destined(set *appsv1.StatefulSet, p *Plan) (*appsv1.StatefulSet, error) {
 	out := bare(set, p.Destination.Namespace)
-	if !p.Destination.IsSlice() && out.Spec.UpdateStrategy.Type == EnforcedRollingUpdate {
-		out.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType // a StatefulSet has nothing nearer
-	}
+	out.Spec.UpdateStrategy = p.Destination.Strategy(out.Spec.UpdateStrategy)
 	for _, patch := range p.Patches {
 		next, err := patch.on(out)
 		if err != nil {
@@ -100,7 +95,7 @@ func bare(set *appsv1.StatefulSet, namespace string) *appsv1.StatefulSet {
 	delete(own.Annotations, corev1.LastAppliedConfigAnnotation)
 	delete(own.Annotations, StampAnnotation)
 	return &appsv1.StatefulSet{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: NativeKind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: own.Name, Labels: own.Labels, Annotations: own.Annotations},
 		Spec:       own.Spec,
 	}

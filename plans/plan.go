@@ -3,7 +3,6 @@ package plans
 import (
 	"fmt"
 	"iter"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -51,24 +50,6 @@ type Ref struct {
 	Name      string `json:"name"`
 	// Kind is StatefulSetSlice for one of those, and empty for a StatefulSet.
 	Kind string `json:"kind,omitempty"`
-}
-
-// SliceKind is the kind of sets that the slice controller takes care of.
-const SliceKind = "StatefulSetSlice"
-
-// IsSlice says whether the set is a StatefulSetSlice.
-func (r Ref) IsSlice() bool { return r.Kind == SliceKind }
-
-// KindOf is the kind of set that a person means: its kind, its resource or a short name,
-// in upper or lower case; empty for a StatefulSet, as in a Ref.
-func KindOf(word string) (string, error) {
-	switch strings.ToLower(word) {
-	case "", "sts", "statefulset", "statefulsets":
-		return "", nil
-	case "stss", "statefulsetslice", "statefulsetslices":
-		return SliceKind, nil
-	}
-	return "", fmt.Errorf("%q is no kind of set: expected StatefulSet (sts) or StatefulSetSlice (stss)", word)
 }
 
 // String gives "namespace/name in context", the form messages use.

@@ -38,11 +38,11 @@ func (v mover) hold(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Sight {
 	var found *plans.Sight
 	for _, o := range claim.OwnerReferences {
-		if (o.Kind != "StatefulSet" && o.Kind != plans.SliceKind || o.Name != p.Source.Name) && o.Kind != "Pod" {
+		if (!plans.IsSet(o.Kind) || o.Name != p.Source.Name) && o.Kind != "Pod" {
 			s := plans.Stop(fmt.Sprintf("claim %s is owned by %s %s, expected no owner: it would be deleted together with it; remove the owner reference", claim.Name, o.Kind, o.Name))
 			return &s
 		}
-		s := plans.Wait(fmt.Sprintf("claim %s: waiting for the StatefulSet controller to take its owner reference off", claim.Name))
+		s := plans.Wait(fmt.Sprintf("claim %s: waiting for the controller of the set to take its owner reference off", claim.Name))
 		found = &s
 	}
 	return found

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,11 +23,8 @@ adopts them: pods, claims and revisions stay as they are. What was is kept in a 
 from before the first write until the end; the same command goes on after an interruption.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, name, typed := strings.Cut(args[0], "/")
-			if !typed {
-				kind, name = "", args[0]
-			}
-			from, err := plans.KindOf(kind)
+			word, name := plans.SetOf(args[0])
+			kind, err := plans.KindOf(word)
 			if err != nil {
 				return err
 			}
@@ -36,10 +32,9 @@ from before the first write until the end; the same command goes on after an int
 			if err != nil {
 				return err
 			}
-			to := map[bool]string{true: "", false: plans.SliceKind}[from == plans.SliceKind]
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			return a.adopt(ctx, at, orchestrator.Adoption{On: at.client, Namespace: at.namespace, Name: name, To: to})
+			return a.adopt(ctx, at, orchestrator.Adoption{On: at.client, Set: plans.Ref{Namespace: at.namespace, Name: name, Kind: kind}})
 		},
 	}
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
@@ -94,7 +89,7 @@ func (a *app) waitForAdoption(ctx context.Context, wake *orchestrator.Wake, s pl
 
 // writeAdoption asks once, and writes.
 func (a *app) writeAdoption(ctx context.Context, at *end, what orchestrator.Adoption, s plans.Sight) error {
-	if err := a.confirm(fmt.Sprintf("Let %s/%s change hands? Its pods stay.", at.namespace, what.Name)); err != nil {
+	if err := a.confirm(fmt.Sprintf("Let %s/%s change hands? Its pods stay.", at.namespace, what.Set.Name)); err != nil {
 		return err
 	}
 	a.yes = true

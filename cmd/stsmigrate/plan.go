@@ -138,10 +138,7 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 func (a *app) request(f *planFlags, args []string) (set string, err error) {
 	switch {
 	case f.file == "" && len(args) == 1:
-		kind, name, typed := strings.Cut(args[0], "/")
-		if !typed {
-			kind, name = "", args[0]
-		}
+		kind, name := plans.SetOf(args[0])
 		return name, f.setKinds(kind, f.toKind)
 	case f.file == "":
 		return "", fmt.Errorf("name the StatefulSet to move, or give a Migration with -f")
