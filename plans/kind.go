@@ -65,12 +65,12 @@ func (r Ref) OfOtherKind() Ref {
 	return r
 }
 
-// EnforcedRollingUpdate is the update strategy that only slices have.
-const EnforcedRollingUpdate appsv1.StatefulSetUpdateStrategyType = "EnforcedRollingUpdate"
+// enforcedRollingUpdate is the update strategy that only slices have.
+const enforcedRollingUpdate = "EnforcedRollingUpdate"
 
 // Strategy gives the update strategy of another set as this one can have it.
 func (r Ref) Strategy(s appsv1.StatefulSetUpdateStrategy) appsv1.StatefulSetUpdateStrategy {
-	if s.Type == EnforcedRollingUpdate && !r.IsSlice() {
+	if s.Type == enforcedRollingUpdate && !r.IsSlice() {
 		s.Type = appsv1.RollingUpdateStatefulSetStrategyType // a StatefulSet has nothing nearer
 	}
 	return *s.DeepCopy()

@@ -5,9 +5,14 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
 func TestKindsOfSets(t *testing.T) {
+	if kind := v1alpha1.Kind().Kind; kind != SliceKind || v1alpha1.EnforcedRollingUpdate != enforcedRollingUpdate {
+		t.Errorf("the kind is %s, and %s here; its strategy %s", kind, SliceKind, v1alpha1.EnforcedRollingUpdate)
+	}
 	for word, want := range map[string]string{"": "", "sts": "", "StatefulSet": "", "statefulsets": "", "stss": SliceKind, "StatefulSetSlice": SliceKind, "statefulsetslices": SliceKind} {
 		if got, err := KindOf(word); err != nil || got != want {
 			t.Errorf("%q: %q, %v", word, got, err)
@@ -28,8 +33,8 @@ func TestKindsOfSets(t *testing.T) {
 // A StatefulSet has no EnforcedRollingUpdate.
 func TestAStatefulSetOnTheDestinationRollsAsItCan(t *testing.T) {
 	in := patchedInputs()
-	in.Set.Spec.UpdateStrategy.Type = EnforcedRollingUpdate
-	for kind, want := range map[string]appsv1.StatefulSetUpdateStrategyType{"": appsv1.RollingUpdateStatefulSetStrategyType, SliceKind: EnforcedRollingUpdate} {
+	in.Set.Spec.UpdateStrategy.Type = v1alpha1.EnforcedRollingUpdate
+	for kind, want := range map[string]appsv1.StatefulSetUpdateStrategyType{"": appsv1.RollingUpdateStatefulSetStrategyType, SliceKind: v1alpha1.EnforcedRollingUpdate} {
 		in.Destination.Kind = kind
 		after, err := in.Destined()
 		if err != nil || after.Spec.UpdateStrategy.Type != want {

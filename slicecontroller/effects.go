@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -44,7 +45,7 @@ func (e effects) Default(ctx context.Context, t corev1.PodTemplateSpec) (corev1.
 	if err != nil {
 		return t, err
 	}
-	m := e.memory(e.object.GetUID())
+	m := e.memory(e.key, e.object.GetUID())
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	if filled, known := m.filled[string(asked)]; known {
@@ -147,7 +148,7 @@ func (e effects) WriteStatus(ctx context.Context, status core.Status) error {
 
 // Tell implements core.Effects.
 func (e effects) Tell(about core.Event) {
-	if about.Once != "" && !e.memory(e.object.GetUID()).first(about.Reason+" "+about.Once) {
+	if about.Once != "" && !e.memory(e.key, e.object.GetUID()).first(about.Reason+" "+about.Once) {
 		return
 	}
 	e.events.Event(e.object, about.Type, about.Reason, about.Message)
@@ -158,8 +159,8 @@ func (e effects) Tell(about core.Event) {
 // ledger by its event.
 func (e effects) wrote(ctx context.Context, o client.Object, gone bool) {
 	e.ledger.add(entry{set: e.object.GetUID(), key: e.key, object: o, gone: gone, since: e.now()})
-	have, _ := o.DeepCopyObject().(client.Object)
-	err := e.client.Get(ctx, client.ObjectKeyFromObject(o), have)
+	have, _ := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object) // of the kind of o
+	err := e.client.Get(ctx, client.ObjectKeyFromObject(o), have, client.UnsafeDisableDeepCopy)
 	switch {
 	case err == nil && have.GetUID() == o.GetUID():
 		e.ledger.saw(have)

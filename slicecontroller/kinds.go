@@ -12,10 +12,11 @@ import (
 type kind struct {
 	// component is the source of the events about them (EV-1).
 	component string
-	gvk       schema.GroupVersionKind
-	empty     func() client.Object
-	list      func() client.ObjectList
-	items     func(client.ObjectList) []client.Object
+	// lease is what the processes that take care of the kind elect their leader with.
+	lease string
+	gvk   schema.GroupVersionKind
+	empty func() client.Object
+	list  func() client.ObjectList
 	// undefaulted says that the API server does not fill in pod templates of this kind, so
 	// that they have to be before anything is made from them (RV-13).
 	undefaulted bool
@@ -32,17 +33,10 @@ func native(gates core.Traits) kind {
 	traits.OffsetPartition, traits.AdoptOutside, traits.CompleteEmpty = true, true, true
 	return kind{
 		component: "statefulset-controller",
+		lease:     "slicecontroller.apps",
 		gvk:       traits.Kind,
 		empty:     func() client.Object { return &appsv1.StatefulSet{} },
 		list:      func() client.ObjectList { return &appsv1.StatefulSetList{} },
-		items: func(l client.ObjectList) []client.Object {
-			list := l.(*appsv1.StatefulSetList) //nolint:forcetypeassert // made by list
-			out := make([]client.Object, len(list.Items))
-			for k := range list.Items {
-				out[k] = &list.Items[k]
-			}
-			return out
-		},
 		read: func(o client.Object) *core.Set {
 			s := o.(*appsv1.StatefulSet) //nolint:forcetypeassert // made by empty
 			return &core.Set{ObjectMeta: s.ObjectMeta, Spec: s.Spec, Status: core.Status{StatefulSetStatus: s.Status}, Traits: traits}

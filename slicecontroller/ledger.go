@@ -1,7 +1,6 @@
 package slicecontroller
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +14,9 @@ import (
 // would be created again, and what was deleted counted as if it stayed.
 type ledger struct {
 	lock sync.Mutex
-	// open are the entries by the UID of what was written.
-	open map[types.UID]entry
+	// open are the entries of a set, by the UID of what was written, and whose finds the set.
+	open  map[types.NamespacedName]map[types.UID]entry
+	whose map[types.UID]types.NamespacedName
 }
 
 // entry is one write.
@@ -29,14 +29,19 @@ type entry struct {
 	since time.Time
 }
 
-func newLedger() *ledger { return &ledger{open: map[types.UID]entry{}} }
+func newLedger() *ledger {
+	return &ledger{open: map[types.NamespacedName]map[types.UID]entry{}, whose: map[types.UID]types.NamespacedName{}}
+}
 
 // add notes a write. The caller looks into the cache afterwards, and calls saw or lost: the
 // event may have come before the answer.
 func (l *ledger) add(e entry) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	l.open[e.object.GetUID()] = e
+	if l.open[e.key] == nil {
+		l.open[e.key] = map[types.UID]entry{}
+	}
+	l.open[e.key][e.object.GetUID()], l.whose[e.object.GetUID()] = e, e.key
 }
 
 // saw strikes out what an object in the cache shows to have arrived, and gives the set
@@ -44,21 +49,28 @@ func (l *ledger) add(e entry) {
 func (l *ledger) saw(o client.Object) (set types.NamespacedName, struck bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	e, known := l.open[o.GetUID()]
-	if !known || !e.shownBy(o) {
+	set, known := l.whose[o.GetUID()]
+	if !known || !l.open[set][o.GetUID()].shownBy(o) {
 		return set, false
 	}
-	delete(l.open, o.GetUID())
-	return e.key, true
+	l.strike(set, o.GetUID())
+	return set, true
 }
 
 // lost strikes out whatever is open about an object that is no more.
 func (l *ledger) lost(uid types.UID) (set types.NamespacedName, struck bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	e, known := l.open[uid]
-	delete(l.open, uid)
-	return e.key, known
+	set, struck = l.whose[uid]
+	l.strike(set, uid)
+	return set, struck
+}
+
+func (l *ledger) strike(set types.NamespacedName, uid types.UID) {
+	delete(l.whose, uid)
+	if delete(l.open[set], uid); len(l.open[set]) == 0 {
+		delete(l.open, set)
+	}
 }
 
 func (e entry) shownBy(o client.Object) bool {
@@ -69,21 +81,18 @@ func (e entry) shownBy(o client.Object) bool {
 	return err != nil || order >= 0 // versions that cannot be compared stop nobody
 }
 
-// of lists what is open of a set, the oldest first. Entries of a namesake that is no
-// more are struck out.
+// of lists what is open of a set. Entries of a namesake that is no more are struck out; a
+// set that is gone has no UID.
 func (l *ledger) of(key types.NamespacedName, set types.UID) []entry {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	var out []entry
-	for uid, e := range l.open {
-		switch {
-		case e.key != key:
-		case e.set != set:
-			delete(l.open, uid)
-		default:
+	for uid, e := range l.open[key] {
+		if e.set != set {
+			l.strike(key, uid)
+		} else {
 			out = append(out, e)
 		}
 	}
-	slices.SortFunc(out, func(a, b entry) int { return a.since.Compare(b.since) })
 	return out
 }

@@ -102,7 +102,7 @@ func newRig(t *testing.T) *rig {
 	}
 	g.Reconciler = &Reconciler{
 		kind: native(core.Traits{}), client: g.lagging, live: g.lagging.Client, events: record.NewFakeRecorder(100), now: func() time.Time { return g.clock },
-		ledger: newLedger(), gauges: newGauges(), memories: map[types.NamespacedName]*memory{}, byUID: map[types.UID]*memory{},
+		ledger: newLedger(), gauges: newGauges(), memories: map[types.NamespacedName]*memory{},
 	}
 	return g
 }

@@ -31,7 +31,6 @@ type Reconciler struct {
 
 	lock     sync.Mutex
 	memories map[types.NamespacedName]*memory
-	byUID    map[types.UID]*memory
 }
 
 // memory is what is remembered of a set for as long as it is there. Nothing rests on it
@@ -52,15 +51,25 @@ func (m *memory) first(what string) bool {
 	return !was
 }
 
-func (r *Reconciler) memory(uid types.UID) *memory {
+// memory is that of a set, and not of a namesake that is no more.
+func (r *Reconciler) memory(key types.NamespacedName, uid types.UID) *memory {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	m := r.byUID[uid]
-	if m == nil {
+	m := r.memories[key]
+	if m == nil || m.uid != uid {
 		m = &memory{uid: uid, told: map[string]bool{}, filled: map[string]corev1.PodTemplateSpec{}}
-		r.byUID[uid] = m
+		r.memories[key] = m
 	}
 	return m
+}
+
+// forget drops what is remembered of a set that is no more.
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.ledger.of(key, "")
+	r.gauges.forget(key)
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	delete(r.memories, key)
 }
 
 // late is how long a write may be missing from the cache before the API server is asked
@@ -79,15 +88,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	o := r.kind.empty()
 	err := r.client.Get(ctx, q.NamespacedName, o, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		r.forget(q.NamespacedName, "")
+		r.forget(q.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	r.forget(q.NamespacedName, o.GetUID())
-	if behind, err := r.behind(ctx, q.NamespacedName, o.GetUID()); err != nil || behind {
-		return reconcile.Result{RequeueAfter: late}, err // woken before, by what it waits for
+	if behind, err := r.behind(ctx, q.NamespacedName, o.GetUID()); err != nil {
+		return reconcile.Result{}, err
+	} else if behind {
+		return reconcile.Result{RequeueAfter: late}, nil // woken before, by what it waits for
 	}
 	now := r.now()
 	set, do := r.kind.read(o), effects{r, q.NamespacedName, o}
@@ -114,28 +124,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: max(outcome.Again.Sub(r.now()), time.Millisecond)}, nil
-}
-
-// forget drops what is remembered of a namesake that is no more.
-func (r *Reconciler) forget(key types.NamespacedName, but types.UID) {
-	r.ledger.of(key, but)
-	if but == "" {
-		r.gauges.forget(key)
-	}
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	was := r.memories[key]
-	if was != nil && was.uid == but {
-		return
-	}
-	if was != nil {
-		delete(r.byUID, was.uid)
-		delete(r.memories, key)
-	}
-	if but != "" {
-		m := &memory{uid: but, told: map[string]bool{}, filled: map[string]corev1.PodTemplateSpec{}}
-		r.memories[key], r.byUID[but] = m, m
-	}
 }
 
 // behind says whether the cache lacks a write of ours to the set. What is missing for long

@@ -73,7 +73,7 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
 		Metrics:                server.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress: o.HealthAddress,
-		LeaderElection:         o.LeaderElect, LeaderElectionID: "slicecontroller.stsmigrate.dev", LeaderElectionNamespace: o.Namespace,
+		LeaderElection:         o.LeaderElect, LeaderElectionID: k.lease, LeaderElectionNamespace: o.Namespace,
 		LeaderElectionReleaseOnCancel: true, // Run is the last thing that the process does
 	})
 	if err != nil {
@@ -123,7 +123,7 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 	}
 	r := &Reconciler{
 		kind: k, client: m.GetClient(), live: m.GetAPIReader(), events: events, now: o.Now, ledger: newLedger(), gauges: gauges,
-		memories: map[types.NamespacedName]*memory{}, byUID: map[types.UID]*memory{},
+		memories: map[types.NamespacedName]*memory{},
 	}
 	c, err := controller.NewUnmanaged("statefulset", controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: o.Workers, Logger: m.GetLogger(),

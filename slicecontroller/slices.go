@@ -17,18 +17,11 @@ func sliced(gates core.Traits) kind {
 	traits.Kind, traits.Conditioned = v1alpha1.Kind(), true
 	return kind{
 		component:   "slicecontroller",
+		lease:       "slicecontroller.apps.stsmigrate.dev",
 		gvk:         traits.Kind,
 		undefaulted: true,
 		empty:       func() client.Object { return &v1alpha1.StatefulSetSlice{} },
 		list:        func() client.ObjectList { return &v1alpha1.StatefulSetSliceList{} },
-		items: func(l client.ObjectList) []client.Object {
-			list := l.(*v1alpha1.StatefulSetSliceList) //nolint:forcetypeassert // made by list
-			out := make([]client.Object, len(list.Items))
-			for k := range list.Items {
-				out[k] = &list.Items[k]
-			}
-			return out
-		},
 		read: func(o client.Object) *core.Set {
 			s := o.(*v1alpha1.StatefulSetSlice) //nolint:forcetypeassert // made by empty
 			traits := traits

@@ -6,8 +6,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -127,8 +129,10 @@ func (r *Reconciler) setsIn(ctx context.Context, namespace string) []*core.Set {
 		return nil // the cache has no errors
 	}
 	var out []*core.Set
-	for _, o := range r.kind.items(list) {
-		out = append(out, r.kind.read(o))
-	}
+	_ = meta.EachListItem(list, func(o runtime.Object) error {
+		set, _ := o.(client.Object)
+		out = append(out, r.kind.read(set))
+		return nil
+	})
 	return out
 }

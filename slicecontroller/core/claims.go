@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,12 +36,11 @@ func (s *Set) newClaims(ordinal int32) []*corev1.PersistentVolumeClaim {
 // claimOwner is who a claim goes with (CP-6), or nil: the set, or, once it is condemned,
 // the pod.
 func (s *Set) claimOwner(condemned *corev1.Pod) *metav1.OwnerReference {
-	const gone = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
-	whenScaled, whenDeleted := s.retention()
+	whenScaled, whenDeleted := s.claimsGo()
 	switch {
-	case condemned != nil && whenScaled == gone:
+	case condemned != nil && whenScaled:
 		return metav1.NewControllerRef(condemned, corev1.SchemeGroupVersion.WithKind("Pod"))
-	case whenDeleted == gone:
+	case whenDeleted:
 		owner := s.owner()
 		return &owner
 	}
@@ -72,12 +70,9 @@ func (s *Set) reowned(c *corev1.PersistentVolumeClaim, pod *corev1.Pod, condemne
 	return withOwner(c, ours, want), ""
 }
 
-// forsaken gives a claim of an ordinal without a pod, with the set's reference taken off
-// if the claim is to outlive the set, or nil (CP-12).
+// forsaken gives a claim of an ordinal without a pod, with the set's reference taken off,
+// or nil (CP-12).
 func (s *Set) forsaken(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-	if _, whenDeleted := s.retention(); whenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
-		return nil
-	}
 	return withoutOwners(c, []types.UID{s.UID})
 }
 

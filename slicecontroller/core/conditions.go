@@ -96,8 +96,8 @@ func (p *pass) waitsFor() string {
 func (p *pass) mismatch() string {
 	for _, r := range p.living {
 		if created(r.Pod) {
-			if volume := p.set.foreignVolume(r.Pod, r.ordinal); volume != "" {
-				return fmt.Sprintf("pod %s does not mount claim %s; its next replacement will", r.Name, p.set.claimName(volume, r.ordinal))
+			if why := p.set.foreignVolume(r.Pod, r.ordinal); why != "" {
+				return why
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -118,8 +119,8 @@ func identified(p *corev1.Pod, ordinal int32) *corev1.Pod {
 	return next
 }
 
-// foreignVolume names a claim template for which the pod has another volume than the
-// claim of its ordinal, or "". It is never mended: volumes of a pod cannot be changed
+// foreignVolume says that the pod has another volume than the claim of its ordinal for
+// one of the templates, or "". It is never mended: volumes of a pod cannot be changed
 // (ID-10).
 func (s *Set) foreignVolume(p *corev1.Pod, ordinal int32) string {
 	for _, c := range s.Spec.VolumeClaimTemplates {
@@ -127,7 +128,7 @@ func (s *Set) foreignVolume(p *corev1.Pod, ordinal int32) string {
 			return v.Name == c.Name && v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == s.claimName(c.Name, ordinal)
 		})
 		if !right {
-			return c.Name
+			return fmt.Sprintf("pod %s does not mount claim %s as volume %s; its next replacement will", p.Name, s.claimName(c.Name, ordinal), c.Name)
 		}
 	}
 	return ""

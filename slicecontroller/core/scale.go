@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,7 +88,7 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 // claimLeaving says that a claim of the pod is on its way out with a pod that was
 // scaled away: the new pod must not get its volume (CP-8).
 func (p *pass) claimLeaving(r replica) bool {
-	if whenScaled, _ := p.set.retention(); whenScaled != appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
+	if whenScaled, _ := p.set.claimsGo(); !whenScaled {
 		return false
 	}
 	for _, t := range p.set.Spec.VolumeClaimTemplates {
@@ -169,11 +169,8 @@ func (p *pass) repair(ctx context.Context, r replica) error {
 			return err
 		}
 	}
-	if volume := p.set.foreignVolume(r.Pod, r.ordinal); volume != "" {
-		p.do.Tell(Event{
-			Type: corev1.EventTypeWarning, Reason: "StorageMismatch", Related: r.Pod, Once: string(r.UID),
-			Message: fmt.Sprintf("pod %s does not mount claim %s as volume %s; its next replacement will", r.Name, p.set.claimName(volume, r.ordinal), volume),
-		})
+	if why := p.set.foreignVolume(r.Pod, r.ordinal); why != "" {
+		p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: "StorageMismatch", Related: r.Pod, Once: string(r.UID), Message: why})
 	}
 	changed, err := p.ownClaims(ctx, r, false)
 	if changed || next != nil || err != nil {
@@ -209,29 +206,22 @@ func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) (change
 
 // keepClaims takes the set off the claims without a pod that are to outlive it (CP-12).
 func (p *pass) keepClaims(ctx context.Context) error {
+	if _, whenDeleted := p.set.claimsGo(); whenDeleted || len(p.world.Owned) == 0 {
+		return nil
+	}
+	used := map[string]bool{} // the passes over the pods see to these
+	for _, r := range slices.Concat(p.living, p.condemned) {
+		for _, t := range p.set.Spec.VolumeClaimTemplates {
+			used[p.set.claimName(t.Name, r.ordinal)] = created(r.Pod)
+		}
+	}
 	var errs []error
 	for _, c := range p.world.Owned {
-		if p.hasPod(c.Name) {
-			continue // the passes over the pods see to it
-		}
-		if next := p.set.forsaken(c); next != nil {
+		if next := p.set.forsaken(c); next != nil && !used[c.Name] {
 			errs = append(errs, p.do.Update(ctx, next))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (p *pass) hasPod(claim string) bool {
-	for _, list := range [][]replica{p.living, p.condemned} {
-		for _, r := range list {
-			for _, t := range p.set.Spec.VolumeClaimTemplates {
-				if created(r.Pod) && p.set.claimName(t.Name, r.ordinal) == claim {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // scaleDown deletes what is outside the range, descending: the high side first, then

@@ -113,21 +113,15 @@ func (s *Set) maxUnavailable() int {
 	return max(m, 1)
 }
 
-// retention is the policy that is acted on (CP-5, CP-14).
-func (s *Set) retention() (whenScaled, whenDeleted appsv1.PersistentVolumeClaimRetentionPolicyType) {
-	whenScaled, whenDeleted = appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+// claimsGo says whether claims are deleted with the ordinal that is scaled away, and with
+// the set (CP-5, CP-14).
+func (s *Set) claimsGo() (whenScaled, whenDeleted bool) {
 	p := s.Spec.PersistentVolumeClaimRetentionPolicy
 	if p == nil || s.HoldClaims {
-		return whenScaled, whenDeleted
+		return false, false
 	}
 	const gone = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
-	if p.WhenScaled == gone {
-		whenScaled = gone
-	}
-	if p.WhenDeleted == gone {
-		whenDeleted = gone
-	}
-	return whenScaled, whenDeleted
+	return p.WhenScaled == gone, p.WhenDeleted == gone
 }
 
 // owner is the reference by which the set controls a pod, a claim or a revision.

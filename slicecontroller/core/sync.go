@@ -173,7 +173,7 @@ func (p *pass) unavailable() int {
 // again is the earliest time at which a pod becomes available by itself (SY-5).
 func (p *pass) again() time.Time {
 	var first time.Time
-	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) {
+	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
 		if at := c.CreationTimestamp.Add(hopeless); at.After(p.world.Now) {
 			first = at // ER-17
 		}
