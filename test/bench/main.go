@@ -49,7 +49,7 @@ func run(ctx context.Context, ordinals int32, verbose bool) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := &bench{dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"), ordinals: ordinals}
 	fmt.Println("Building stsmigrate ...")
-	if b.stsmigrate, err = stage.BuildCLI(ctx, dir); err != nil {
+	if b.stsmigrate, err = stage.Build(ctx, dir, "stsmigrate"); err != nil {
 		return err
 	}
 	if b.kubectl, err = cluster.Program(ctx, "kubectl"); err != nil {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/stsmigrate/stsmigrate/test/controller/rig"
 )
 
 // AM-6: where somebody else takes care of StatefulSets, nothing is touched, and the person
@@ -20,18 +22,18 @@ func TestRefusesToStartBesideAnother(t *testing.T) {
 			if c.at == "west" {
 				at = bed.West
 			}
-			p, err := begin(at.Kubeconfig, native)
+			p, err := rig.Begin(binary, at.Kubeconfig, rig.Native)
 			if err != nil {
 				t.Fatal(err)
 			}
 			select {
-			case err := <-p.done:
-				if err == nil || p.ProcessState.ExitCode() != 1 || !strings.Contains(p.output(), c.says) || !strings.Contains(p.output(), "--controllers=*,-statefulset-controller") {
-					t.Errorf("ended with %v and said\n%s", err, p.output())
+			case err := <-p.Done:
+				if err == nil || p.ProcessState.ExitCode() != 1 || !strings.Contains(p.Output(), c.says) || !strings.Contains(p.Output(), "--controllers=*,-statefulset-controller") {
+					t.Errorf("ended with %v and said\n%s", err, p.Output())
 				}
 			case <-time.After(time.Minute):
-				t.Errorf("it goes on: %s", p.output())
-				_ = p.stop()
+				t.Errorf("it goes on: %s", p.Output())
+				_ = p.Stop()
 			}
 			var sets appsv1.StatefulSetList
 			if err := connect(t, at).List(t.Context(), &sets); err != nil {

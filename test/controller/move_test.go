@@ -11,8 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
@@ -26,29 +24,13 @@ type stop struct {
 	kind      string // sts or stss
 }
 
-func (s stop) client(t *testing.T) client.Client {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := clientscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(s.at.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // set is the set of this place in the words of apps/v1, or nil.
 func (s stop) set(t *testing.T) *appsv1.StatefulSet {
 	t.Helper()
 	key := client.ObjectKey{Namespace: s.namespace, Name: "web"}
 	if s.kind == "stss" {
 		var o v1alpha1.StatefulSetSlice
-		if err := s.client(t).Get(t.Context(), key, &o); client.IgnoreNotFound(err) != nil {
+		if err := connect(t, s.at).Get(t.Context(), key, &o); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		} else if err != nil {
 			return nil
@@ -56,7 +38,7 @@ func (s stop) set(t *testing.T) *appsv1.StatefulSet {
 		return o.Native()
 	}
 	var o appsv1.StatefulSet
-	if err := s.client(t).Get(t.Context(), key, &o); client.IgnoreNotFound(err) != nil {
+	if err := connect(t, s.at).Get(t.Context(), key, &o); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	} else if err != nil {
 		return nil
@@ -68,13 +50,13 @@ func (s stop) set(t *testing.T) *appsv1.StatefulSet {
 func (s stop) disks(t *testing.T) map[string]string {
 	t.Helper()
 	var claims corev1.PersistentVolumeClaimList
-	if err := s.client(t).List(t.Context(), &claims, client.InNamespace(s.namespace)); err != nil {
+	if err := connect(t, s.at).List(t.Context(), &claims, client.InNamespace(s.namespace)); err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]string{}
 	for _, c := range claims.Items {
 		var pv corev1.PersistentVolume
-		if err := s.client(t).Get(t.Context(), client.ObjectKey{Name: c.Spec.VolumeName}, &pv); err != nil {
+		if err := connect(t, s.at).Get(t.Context(), client.ObjectKey{Name: c.Spec.VolumeName}, &pv); err != nil {
 			t.Fatal(err)
 		}
 		out[c.Name] = pv.Spec.CSI.VolumeHandle
@@ -104,14 +86,14 @@ func TestSetsMoveBetweenTheKinds(t *testing.T) {
 		{bed.West, "kinds", "stss"},
 	}
 	for _, at := range []stop{route[0], route[1], route[2], route[3], route[4]} {
-		err := at.client(t).Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: at.namespace}})
+		err := connect(t, at.at).Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: at.namespace}})
 		if client.IgnoreAlreadyExists(err) != nil {
 			t.Fatal(err)
 		}
 	}
 	set := threeWith("data")
 	set.Namespace = route[0].namespace
-	if err := route[0].client(t).Create(t.Context(), set); err != nil {
+	if err := connect(t, route[0].at).Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	first := watching(t, route[0])
@@ -144,11 +126,7 @@ func TestSetsMoveBetweenTheKinds(t *testing.T) {
 
 func watching(t *testing.T, at stop) *side {
 	t.Helper()
-	c, err := client.NewWithWatch(at.at.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &side{WithWatch: c, name: at.at.Name, namespace: at.namespace, news: make(chan struct{}, 1)}
+	s := newSide(t, at.at, at.namespace)
 	s.listen(t, &corev1.PodList{})
 	return s
 }

@@ -14,9 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -27,20 +25,7 @@ import (
 // place is a namespace of the west, where slices are taken care of.
 func place(t *testing.T, more ...string) *side {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := clientscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	config := bed.West.Config()
-	config.QPS = -1
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &side{WithWatch: c, name: "west", namespace: strings.ToLower(strings.ReplaceAll(strings.Join(append([]string{t.Name()}, more...), "-"), "/", "-")), news: make(chan struct{}, 1)}
+	s := newSide(t, bed.West, strings.ToLower(strings.ReplaceAll(strings.Join(append([]string{t.Name()}, more...), "-"), "/", "-")))
 	if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
 		t.Fatal(err)
 	}

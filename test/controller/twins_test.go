@@ -30,6 +30,11 @@ type side struct {
 	news  chan struct{}
 }
 
+func newSide(t *testing.T, c *cluster.Cluster, namespace string) *side {
+	t.Helper()
+	return &side{WithWatch: connect(t, c), name: c.Name, namespace: namespace, news: make(chan struct{}, 1)}
+}
+
 // twins are the same set under both controllers.
 type twins struct {
 	t     *testing.T
@@ -40,7 +45,7 @@ func newTwins(t *testing.T, namespace string) *twins {
 	t.Helper()
 	tw := &twins{t: t}
 	for k, c := range []*cluster.Cluster{bed.East, bed.West} {
-		s := &side{WithWatch: connect(t, c), name: c.Name, namespace: namespace, news: make(chan struct{}, 1)}
+		s := newSide(t, c, namespace)
 		tw.sides[k] = s
 		if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 			t.Fatal(err)

@@ -69,7 +69,7 @@ func run(ctx context.Context, moments []time.Duration) (err error) {
 		set: stage.Set{Namespace: "shop", Replicas: 5, Claims: []string{"data", "logs"}},
 	}
 	s.say("Building stsmigrate ...")
-	if s.binary, err = stage.BuildCLI(ctx, dir); err != nil {
+	if s.binary, err = stage.Build(ctx, dir, "stsmigrate"); err != nil {
 		return err
 	}
 	s.say("Starting two clusters, east and west ...")

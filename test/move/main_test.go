@@ -8,8 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stsmigrate/stsmigrate/test/cluster"
+	demo "github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
 // Pods take their time, so that there is something to interrupt and to wait for.
@@ -54,10 +53,8 @@ func withBed(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	binary = filepath.Join(dir, "stsmigrate")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/stsmigrate/stsmigrate/cmd/stsmigrate").CombinedOutput()
-	if err != nil {
-		return 1, fmt.Errorf("building stsmigrate: %w\n%s", err, out)
+	if binary, err = demo.Build(ctx, dir, "stsmigrate"); err != nil {
+		return 1, err
 	}
 	began := time.Now()
 	bed, err = cluster.StartBed(ctx, "", cluster.Options{PodStart: podStart, PodStop: podStop, DetachDelay: detachDelay})

@@ -19,12 +19,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// BuildCLI compiles the stsmigrate binary into a folder and returns its path.
-func BuildCLI(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "stsmigrate")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/stsmigrate/stsmigrate/cmd/stsmigrate").CombinedOutput()
+// Build compiles a program of the project into a folder and returns its path.
+func Build(ctx context.Context, dir, program string) (string, error) {
+	path := filepath.Join(dir, program)
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/stsmigrate/stsmigrate/cmd/"+program).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("building stsmigrate: %w\n%s", err, out)
+		return "", fmt.Errorf("building %s: %w\n%s", program, err, out)
 	}
 	return path, nil
 }

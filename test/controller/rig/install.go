@@ -1,4 +1,5 @@
-package controller_test
+// Package rig installs the slice controller in a cluster of the test bed, and runs it.
+package rig
 
 import (
 	"bytes"
@@ -6,8 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,24 +21,38 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/slicecontroller/manifests"
+	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// install makes the kind StatefulSetSlice known, and gives a kubeconfig with the rights
-// of deploy/slicecontroller, for both kinds, and no others: a test that passes passes with
-// them.
-func install(ctx context.Context, c *cluster.Cluster, dir string) (string, error) {
-	at, err := client.NewWithWatch(c.Config(), client.Options{})
+// Client makes a live client of a cluster, which knows slices and is not held back.
+func Client(c *cluster.Cluster) (client.WithWatch, error) {
+	config := c.Config()
+	config.QPS = -1
+	return client.NewWithWatch(config, client.Options{Scheme: orchestrator.Scheme()})
+}
+
+// Install makes everything of deploy/slicecontroller, as `kubectl apply -k` does, and gives
+// a kubeconfig in a folder with the rights of its account, for both kinds of sets, and no
+// others: whatever passes passes with them. The pods of its Deployment are pods of the bed,
+// which run nothing.
+func Install(ctx context.Context, c *cluster.Cluster, dir string) (string, error) {
+	at, err := Client(c)
 	if err != nil {
 		return "", err
 	}
-	if err := establish(ctx, at); err != nil {
+	objects, err := manifests(ctx)
+	if err != nil {
 		return "", err
 	}
-	for _, file := range []string{"namespace.yaml", "rbac.yaml"} {
-		if err := apply(ctx, at, filepath.Join("../../deploy/slicecontroller", file)); err != nil {
-			return "", err
+	for _, o := range objects {
+		if err := at.Create(ctx, o); err != nil {
+			return "", fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		if o.GetKind() == "CustomResourceDefinition" {
+			if err := established(ctx, at, o); err != nil {
+				return "", err
+			}
 		}
 	}
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "stsmigrate", Name: "slicecontroller"}
@@ -64,35 +80,35 @@ func install(ctx context.Context, c *cluster.Cluster, dir string) (string, error
 	return kubeconfig, clientcmd.WriteToFile(*config, kubeconfig)
 }
 
-// apply makes the objects of a file.
-func apply(ctx context.Context, at client.Client, file string) error {
-	raw, err := os.ReadFile(file)
+// manifests are the objects that kubectl makes of the folder.
+func manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	kubectl, err := cluster.Program(ctx, "kubectl")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
-	for {
+	_, file, _, _ := runtime.Caller(0)
+	folder := filepath.Join(filepath.Dir(file), "../../../deploy/slicecontroller")
+	cmd := exec.CommandContext(ctx, kubectl, "kustomize", folder)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	raw, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("kubectl kustomize %s: %w\n%s", folder, err, &said)
+	}
+	var out []*unstructured.Unstructured
+	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096); ; {
 		o := &unstructured.Unstructured{}
 		if err := d.Decode(&o.Object); errors.Is(err, io.EOF) {
-			return nil
+			return out, nil
 		} else if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+			return nil, fmt.Errorf("%s: %w", folder, err)
 		}
-		if err := at.Create(ctx, o); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
+		out = append(out, o)
 	}
 }
 
-// establish makes the kind known, and waits until it is served.
-func establish(ctx context.Context, at client.WithWatch) error {
-	definition := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(manifests.CRD, &definition.Object); err != nil {
-		return err
-	}
-	if err := at.Create(ctx, definition); err != nil {
-		return err
-	}
+// established waits until a kind is served.
+func established(ctx context.Context, at client.WithWatch, definition *unstructured.Unstructured) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(definition.GetAPIVersion())
 	list.SetKind(definition.GetKind() + "List")

@@ -1,0 +1,75 @@
+package rig
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The kinds of sets that a Process takes care of.
+const (
+	Native = "apps/v1"
+	Slice  = "apps.stsmigrate.dev/v1alpha1"
+)
+
+// Process is slicecontroller at work.
+type Process struct {
+	*exec.Cmd
+	// Done gets how it ended.
+	Done chan error
+
+	lock sync.Mutex
+	said bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (p *Process) Write(b []byte) (int, error) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.said.Write(b)
+}
+
+// Output is what it has said.
+func (p *Process) Output() string {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.said.String()
+}
+
+// Begin starts the program for a kind of sets of a cluster.
+func Begin(program, kubeconfig, kind string, more ...string) (*Process, error) {
+	p := &Process{Done: make(chan error, 1)}
+	args := []string{"--manage=" + kind, "--kubeconfig", kubeconfig, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"}
+	p.Cmd = exec.Command(program, append(args, more...)...) //nolint:noctx // it is ended by Stop
+	p.Stdout, p.Stderr = p, p
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.Start(); err != nil {
+		return nil, err
+	}
+	go func() { p.Done <- p.Wait() }()
+	return p, nil
+}
+
+// Stop ends it as a cluster would, and says what it said if it does not end well.
+func (p *Process) Stop() error {
+	_ = p.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-p.Done:
+		if err != nil {
+			return fmt.Errorf("slicecontroller: %w\n%s", err, p.Output())
+		}
+		return nil
+	case <-time.After(30 * time.Second):
+		p.Kill()
+		return fmt.Errorf("slicecontroller did not end\n%s", p.Output())
+	}
+}
+
+// Kill ends it as a power cut would.
+func (p *Process) Kill() {
+	_ = p.Process.Kill()
+	<-p.Done
+}
