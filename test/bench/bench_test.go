@@ -1,13 +1,12 @@
 package main
 
 import (
-	"net/url"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stsmigrate/stsmigrate/test/bench/traffic"
 	"github.com/stsmigrate/stsmigrate/test/witness"
 )
 
@@ -123,11 +122,11 @@ func TestStretchesAddUpToTheOverhead(t *testing.T) {
 		{at(3390), "10:00:03.390  web-0 Grow       destination: StatefulSet web: [1] -> [0..1]"},
 		{at(3450), "10:00:03.450  web-0 Grow       waiting: pod web-0 is not Ready"},
 	}
-	calls := []call{
-		{verb: "get", resource: "pods", at: at(3155), took: ms(4)},
-		{verb: "update", resource: "leases", at: at(3156), took: ms(4)},
-		{verb: "list", resource: "pods", at: at(3206), took: ms(4)},
-		{verb: "get", resource: "pods", at: at(3300), took: ms(4)},
+	calls := []traffic.Call{
+		{Verb: "get", Resource: "pods", At: at(3155), Took: ms(4)},
+		{Verb: "update", Resource: "leases", At: at(3156), Took: ms(4)},
+		{Verb: "list", Resource: "pods", At: at(3206), Took: ms(4)},
+		{Verb: "get", Resource: "pods", At: at(3300), Took: ms(4)},
 	}
 	want := map[part]spent{
 		{"Grow" + before, noticed}:  {ms(10), ms(4), 1},
@@ -149,32 +148,6 @@ func TestStretchesAddUpToTheOverhead(t *testing.T) {
 	}
 	if sum != passages[1].overhead() {
 		t.Errorf("the parts add up to %s, the overhead is %s", sum, passages[1].overhead())
-	}
-}
-
-func TestClassify(t *testing.T) {
-	for request, want := range map[string]call{
-		"GET /api/v1/namespaces/shop/pods":                                      {verb: "list", resource: "pods"},
-		"GET /api/v1/namespaces/shop/pods?watch=true&resourceVersion=1":         {verb: "watch", resource: "pods"},
-		"GET /api/v1/namespaces/kube-system":                                    {verb: "get", resource: "namespaces"},
-		"GET /api/v1/persistentvolumes/a":                                       {verb: "get", resource: "persistentvolumes"},
-		"GET /apis":                                                             {verb: "get", resource: "/apis"},
-		"PUT /apis/apps/v1/namespaces/shop/statefulsets/web":                    {verb: "update", resource: "statefulsets", kind: aWrite},
-		"DELETE /api/v1/namespaces/shop/persistentvolumeclaims/a":               {verb: "delete", resource: "persistentvolumeclaims", kind: aWrite},
-		"POST /apis/apps/v1/namespaces/shop/statefulsets?dryRun=All":            {verb: "create", resource: "statefulsets", kind: aTrial},
-		"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews":           {verb: "create", resource: "selfsubjectaccessreviews", kind: aReview},
-		"PUT /apis/coordination.k8s.io/v1/namespaces/shop/leases/stsmigrate-we": {verb: "update", resource: "leases", kind: aWrite},
-	} {
-		t.Run(request, func(t *testing.T) {
-			method, address, _ := strings.Cut(request, " ")
-			u, err := url.Parse(address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := classify(method, u); got != want {
-				t.Errorf("got %+v, want %+v", got, want)
-			}
-		})
 	}
 }
 
@@ -202,11 +175,11 @@ aim: below 0.25 of the script's: met (0.17)
 	if diff := cmp.Diff(want, overheadTable(passages, slow)); diff != "" {
 		t.Errorf("overheads (-want +got):\n%s", diff)
 	}
-	var calls []call
+	var calls []traffic.Call
 	for range 33 {
-		calls = append(calls, call{verb: "update", resource: "configmaps", kind: aWrite})
+		calls = append(calls, traffic.Call{Verb: "update", Resource: "configmaps", Kind: traffic.Write})
 	}
-	calls = append(calls, call{verb: "get", resource: "pods"}, call{verb: "create", resource: "statefulsets", kind: aTrial})
+	calls = append(calls, traffic.Call{Verb: "get", Resource: "pods"}, traffic.Call{Verb: "create", Resource: "statefulsets", Kind: traffic.Trial})
 	want = `API WRITES                   APPLY   PER ORDINAL   FINALIZE   PER ORDINAL
 configmaps                   33      16.5          0          0.0
 leases                       0       0.0           1          0.5
@@ -217,7 +190,7 @@ not writes: reads            1       0.5           0          0.0
 
 aim: at most 16 writes per ordinal in apply, everything included: MISSED (16.5)
 `
-	got := writeTable(&counts{apply: calls, finalize: []call{{verb: "delete", resource: "leases", kind: aWrite}}}, 2)
+	got := writeTable(&counts{apply: calls, finalize: []traffic.Call{{Verb: "delete", Resource: "leases", Kind: traffic.Write}}}, 2)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}

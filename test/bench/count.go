@@ -12,13 +12,14 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/test/bench/traffic"
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
 // counts are the requests of a whole move, and how long apply took.
 type counts struct {
 	*measured
-	apply, finalize []call
+	apply, finalize []traffic.Call
 	took            time.Duration
 }
 
@@ -26,36 +27,36 @@ type counts struct {
 // including finalize.
 func (b *bench) count(ctx context.Context, namespace string) (_ *counts, err error) {
 	kubeconfig := filepath.Join(b.dir, "counting")
-	proxies, err := newCounter(ctx, kubeconfig, b.bed.East, b.bed.West)
+	proxies, err := traffic.Listen(ctx, kubeconfig, b.bed.East, b.bed.West)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, proxies.close()) }()
+	defer func() { err = errors.Join(err, proxies.Close()) }()
 	var out counts
 	out.measured, err = b.measure(ctx, namespace, func(ctx context.Context, set stage.Set) ([]line, error) {
 		if err := b.plan(ctx, kubeconfig, set); err != nil {
 			return nil, err
 		}
-		proxies.take() // plan writes nothing that stays
+		proxies.Take() // plan writes nothing that stays
 		start := time.Now()
 		lines, err := timed(b.apply(ctx, kubeconfig, set))
 		if err != nil {
 			return nil, err
 		}
-		out.took, out.apply = time.Since(start), proxies.take()
+		out.took, out.apply = time.Since(start), proxies.Take()
 		_, err = timed(stage.Command(ctx, kubeconfig, b.dir, b.stsmigrate, "finalize", stage.Name, "-n", namespace, "--context", b.bed.West.Name, "--yes"))
-		out.finalize = proxies.take()
+		out.finalize = proxies.Take()
 		return lines, err
 	})
 	return &out, err
 }
 
 // number counts the calls of a kind by what they are about.
-func number(calls []call, kind callKind) map[string]int {
+func number(calls []traffic.Call, kind traffic.Kind) map[string]int {
 	out := map[string]int{}
 	for _, c := range calls {
-		if c.kind == kind {
-			out[c.resource]++
+		if c.Kind == kind {
+			out[c.Resource]++
 		}
 	}
 	return out
@@ -72,7 +73,7 @@ func sum(m map[string]int) int {
 // writeTable shows what was written, by kind, and apart from it what looks like
 // a write and is none.
 func writeTable(c *counts, ordinals int32) string {
-	apply, finalize := number(c.apply, aWrite), number(c.finalize, aWrite)
+	apply, finalize := number(c.apply, traffic.Write), number(c.finalize, traffic.Write)
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "API WRITES\tAPPLY\tPER ORDINAL\tFINALIZE\tPER ORDINAL")
@@ -84,8 +85,8 @@ func writeTable(c *counts, ordinals int32) string {
 	writeRow(w, "all", sum(apply), sum(finalize), ordinals)
 	for _, besides := range []struct {
 		name string
-		kind callKind
-	}{{"not writes: access reviews", aReview}, {"not writes: dry runs", aTrial}, {"not writes: reads", aRead}} {
+		kind traffic.Kind
+	}{{"not writes: access reviews", traffic.Review}, {"not writes: dry runs", traffic.Trial}, {"not writes: reads", traffic.Read}} {
 		writeRow(w, besides.name, sum(number(c.apply, besides.kind)), sum(number(c.finalize, besides.kind)), ordinals)
 	}
 	_ = w.Flush() // into memory
@@ -105,7 +106,7 @@ func writeRow(w *tabwriter.Writer, name string, apply, finalize int, ordinals in
 func requestTable(c *counts, ordinals int32) string {
 	took := map[string][]time.Duration{}
 	for _, k := range c.apply {
-		took[k.verb+" "+k.resource] = append(took[k.verb+" "+k.resource], k.took)
+		took[k.Verb+" "+k.Resource] = append(took[k.Verb+" "+k.Resource], k.Took)
 	}
 	const rest = "others, once per move"
 	for _, name := range slices.Sorted(maps.Keys(took)) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/stsmigrate/stsmigrate/test/bench/traffic"
 )
 
 // part is what a stretch of a passage was spent on.
@@ -51,7 +53,7 @@ type sign struct {
 // belongs to the second, or to the wait that the first announced. The time in
 // which the pod stops or starts is left out, so the parts add up to the
 // overhead.
-func (p passage) stretches(lines []line, calls []call) map[part]spent {
+func (p passage) stretches(lines []line, calls []traffic.Call) map[part]spent {
 	out := map[part]spent{}
 	previous := sign{at: p.begin, pod: true}
 	waiting := "" // the step that waits
@@ -85,12 +87,12 @@ func (p passage) stretches(lines []line, calls []call) map[part]spent {
 }
 
 // plus adds a stretch, with the requests that were sent in it.
-func (s spent) plus(from, to time.Time, calls []call) spent {
+func (s spent) plus(from, to time.Time, calls []traffic.Call) spent {
 	s.took += to.Sub(from)
 	for _, c := range calls {
-		if !c.at.Before(from) && c.at.Before(to) && c.resource != "leases" {
+		if !c.At.Before(from) && c.At.Before(to) && c.Resource != "leases" {
 			s.calls++
-			s.asking += min(c.took, to.Sub(c.at))
+			s.asking += min(c.Took, to.Sub(c.At))
 		}
 	}
 	return s
@@ -127,7 +129,7 @@ func (p passage) signs(lines []line) []sign {
 }
 
 // stepTable shows where the overhead goes, in the order of the steps.
-func stepTable(passages []passage, lines []line, calls []call) string {
+func stepTable(passages []passage, lines []line, calls []traffic.Call) string {
 	took := map[part][]time.Duration{}
 	total := map[part]spent{}
 	var all spent

@@ -233,14 +233,17 @@ func (s *side) state(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	st := set.Status
-	current := fmt.Sprintf("current %d of %s", st.CurrentReplicas, st.CurrentRevision)
-	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
-		current = "" // RV-9: the built-in one of this version never moves it
+	// RV-9: the built-in one of this version never moves the current revision under OnDelete,
+	// and keeps it for that, whatever the limit.
+	onDelete := set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	current, live := fmt.Sprintf("current %d of %s", st.CurrentReplicas, st.CurrentRevision), map[string]bool{st.UpdateRevision: true}
+	if onDelete {
+		current = ""
 	}
 	out := []string{fmt.Sprintf("status: replicas %d, ready %d, available %d, updated %d of %s, %s, collisions %v", st.Replicas, st.ReadyReplicas, st.AvailableReplicas, st.UpdatedReplicas, st.UpdateRevision, current, *st.CollisionCount)}
 	there := map[string]bool{}
 	for _, p := range pods {
-		there[p.Name] = true
+		there[p.Name], live[p.Labels[appsv1.StatefulSetRevisionLabel]] = true, true
 		delete(p.Labels, corev1.LabelTopologyZone) // of the node
 		volumes := ""
 		for _, v := range p.Spec.Volumes {
@@ -258,6 +261,9 @@ func (s *side) state(ctx context.Context) ([]string, error) {
 		out = append(out, fmt.Sprintf("claim %s: labels %v, owners %s", c.Name, c.Labels, refs))
 	}
 	for _, r := range revisions.Items {
+		if onDelete && !live[r.Name] {
+			continue
+		}
 		out = append(out, fmt.Sprintf("revision %s: number %d, labels %v, owners %s, %s", r.Name, r.Revision, r.Labels, owners(r.OwnerReferences), r.Data.Raw))
 	}
 	slices.Sort(out)

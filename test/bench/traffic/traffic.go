@@ -1,4 +1,5 @@
-package main
+// Package traffic counts the requests of a program to API servers.
+package traffic
 
 import (
 	"context"
@@ -19,53 +20,55 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// call is one request to an API server.
-type call struct {
-	verb, resource string
-	kind           callKind
-	at             time.Time
-	took           time.Duration
+// Call is one request to an API server.
+type Call struct {
+	Verb, Resource string
+	Kind           Kind
+	At             time.Time
+	Took           time.Duration
 }
 
-// callKind says what a request is to the count.
-type callKind int
+// Kind says what a request is to the count.
+type Kind int
 
 const (
-	aRead   callKind = iota
-	aWrite           // changes the state of a cluster
-	aReview          // asks what the user may do, by POST
-	aTrial           // a write that the API server only tries out
+	Read   Kind = iota
+	Write       // changes the state of a cluster
+	Review      // asks what the user may do, by POST
+	Trial       // a write that the API server only tries out
 )
 
-// counter stands between a client and the API servers, on loopback, and notes
+// Counter stands between a client and the API servers, on loopback, and notes
 // every request. The client uses the counter's kubeconfig.
-type counter struct {
+type Counter struct {
 	mu      sync.Mutex
-	calls   []call
+	calls   []Call
 	servers []*http.Server
 }
 
-// newCounter starts a proxy for each cluster and writes the kubeconfig.
-func newCounter(ctx context.Context, kubeconfig string, clusters ...*cluster.Cluster) (*counter, error) {
-	c := &counter{}
+// Listen starts a proxy for each cluster and writes the kubeconfig, whose current context
+// is the first of them.
+func Listen(ctx context.Context, kubeconfig string, clusters ...*cluster.Cluster) (*Counter, error) {
+	c := &Counter{}
 	config := clientcmdapi.NewConfig()
+	config.CurrentContext = clusters[0].Name
 	for _, k := range clusters {
 		address, err := c.serve(ctx, k.Config())
 		if err != nil {
-			return nil, errors.Join(err, c.close())
+			return nil, errors.Join(err, c.Close())
 		}
 		config.Clusters[k.Name] = &clientcmdapi.Cluster{Server: "http://" + address}
 		config.Contexts[k.Name] = &clientcmdapi.Context{Cluster: k.Name}
 	}
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
-		return nil, errors.Join(err, c.close())
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
 // serve starts the proxy of one cluster. It has the credentials, so the client
 // needs none.
-func (c *counter) serve(ctx context.Context, config *rest.Config) (address string, err error) {
+func (c *Counter) serve(ctx context.Context, config *rest.Config) (address string, err error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return "", err
@@ -95,18 +98,18 @@ func (c *counter) serve(ctx context.Context, config *rest.Config) (address strin
 	return listener.Addr().String(), nil
 }
 
-func (c *counter) note(k call, start time.Time) {
-	if k.verb == "watch" {
+func (c *Counter) note(k Call, start time.Time) {
+	if k.Verb == "watch" {
 		return // it is over when the client is
 	}
-	k.at, k.took = start, time.Since(start)
+	k.At, k.Took = start, time.Since(start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, k)
 }
 
-// take returns the requests since the last take.
-func (c *counter) take() []call {
+// Take returns the requests since the last take.
+func (c *Counter) Take() []Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	calls := c.calls
@@ -114,7 +117,7 @@ func (c *counter) take() []call {
 	return calls
 }
 
-func (c *counter) close() error {
+func (c *Counter) Close() error {
 	var err error
 	for _, s := range c.servers {
 		err = errors.Join(err, s.Close())
@@ -123,23 +126,23 @@ func (c *counter) close() error {
 }
 
 // classify tells from method and address what a request is.
-func classify(method string, u *url.URL) call {
+func classify(method string, u *url.URL) Call {
 	resource, name := target(u.Path)
 	query := u.Query()
 	switch {
 	case method == http.MethodGet && (query.Get("watch") == "true" || query.Get("watch") == "1"):
-		return call{verb: "watch", resource: resource}
+		return Call{Verb: "watch", Resource: resource}
 	case method == http.MethodGet && name == "":
-		return call{verb: "list", resource: resource}
+		return Call{Verb: "list", Resource: resource}
 	case method == http.MethodGet:
-		return call{verb: "get", resource: resource}
+		return Call{Verb: "get", Resource: resource}
 	}
-	k := call{verb: verbs()[method], resource: resource, kind: aWrite}
+	k := Call{Verb: verbs()[method], Resource: resource, Kind: Write}
 	switch {
 	case strings.HasSuffix(resource, "accessreviews"):
-		k.kind = aReview
+		k.Kind = Review
 	case query.Has("dryRun"):
-		k.kind = aTrial
+		k.Kind = Trial
 	}
 	return k
 }

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestUsageIsRead(t *testing.T) {
+	u, err := parse([]byte("42 (a b) c) S 1 2 3 4 5 6 7 8 9 10 150 25 0 0 20 0"), []byte("Name:\tx\nVmPeak:\t9 kB\nVmHWM:\t    2048 kB\n"))
+	if err != nil || u.cpu != 1750*time.Millisecond || u.peak != 2<<20 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	for stat, status := range map[string]string{"42 (x) S": "VmHWM: 1 kB", "42 (x) S 1 2 3 4 5 6 7 8 9 10 150 25": "Name: x", "1 (x) S 1 2 3 4 5 6 7 8 9 10 x 25": "VmHWM: 1 kB"} {
+		if _, err := parse([]byte(stat), []byte(status)); err == nil {
+			t.Errorf("%q %q: no error", stat, status)
+		}
+	}
+	if u, err := used(os.Getpid()); err != nil || u.peak == 0 {
+		t.Errorf("of this process: %+v, %v", u, err)
+	}
+}
+
+func TestTableSaysWhichRowsAreWorse(t *testing.T) {
+	one := cost{took: time.Second, requests: 100, cpu: time.Second, peak: 10 << 20}
+	two := cost{took: 2 * time.Second, requests: 100, cpu: time.Second, peak: 20 << 20}
+	if got := costTable([]row{{"create", 50, one, two}}); !strings.Contains(got, "within 5 %: met\n") || !strings.Contains(got, "create                 slicecontroller   1.00 s   2.00               1.00 s   10 MiB\n") {
+		t.Error(got)
+	}
+	if got := costTable([]row{{"create", 50, two, one}}); !strings.Contains(got, `MISSED: time of "create" (2.00), memory of "create" (2.00)`) {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// scenario is what a controller does in a namespace from its start to its end.
+type scenario struct {
+	name string
+	acts []act
+}
+
+// act is what is measured at a time: it ends when all sets have come to rest.
+type act struct {
+	name string
+	pods int32 // that it is about
+	sets int   // that there are
+	// write is what a person does.
+	write func(ctx context.Context, c client.Client, namespace string) error
+}
+
+func scenarios(pods int32, sets int) []scenario {
+	const each = 3
+	return []scenario{
+		{"One set without order", []act{
+			creation(fmt.Sprintf("create %d, Parallel", pods), pods, appsv1.ParallelPodManagement),
+			edit(fmt.Sprintf("scale %d to 0, Parallel", pods), pods, `{"spec":{"replicas":0}}`),
+		}},
+		{"One set in order", []act{
+			creation(fmt.Sprintf("create %d, OrderedReady", pods), pods, appsv1.OrderedReadyPodManagement),
+			edit(fmt.Sprintf("roll %d, one at a time", pods), pods, `{"spec":{"template":{"metadata":{"annotations":{"roll":"1"}}}}}`),
+		}},
+		{"Many sets", []act{{fmt.Sprintf("create %d sets of %d, with claims", sets, each), int32(sets) * each, sets, func(ctx context.Context, c client.Client, namespace string) error {
+			for k := range sets {
+				set := newSet(namespace, fmt.Sprintf("web-%d", k), each, appsv1.OrderedReadyPodManagement)
+				set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim()}
+				if err := c.Create(ctx, set); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}}},
+	}
+}
+
+func creation(name string, pods int32, policy appsv1.PodManagementPolicyType) act {
+	return act{name, pods, 1, func(ctx context.Context, c client.Client, namespace string) error {
+		return c.Create(ctx, newSet(namespace, "web", pods, policy))
+	}}
+}
+
+func edit(name string, pods int32, patch string) act {
+	return act{name, pods, 1, func(ctx context.Context, c client.Client, namespace string) error {
+		return c.Patch(ctx, newSet(namespace, "web", pods, ""), client.RawPatch("application/merge-patch+json", []byte(patch)))
+	}}
+}
+
+// complete says that a set is as its spec wants it, and nothing is left to do.
+func complete(s *appsv1.StatefulSet) bool {
+	n, st := *s.Spec.Replicas, s.Status
+	return st.ObservedGeneration == s.Generation && st.Replicas == n && st.AvailableReplicas == n && st.UpdatedReplicas == n && (n == 0 || st.CurrentRevision == st.UpdateRevision)
+}
+
+func claim() corev1.PersistentVolumeClaim {
+	return corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+}
+
+func newSet(namespace, name string, pods int32, policy appsv1.PodManagementPolicyType) *appsv1.StatefulSet {
+	labels := map[string]string{"app": name}
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &pods, PodManagementPolicy: policy, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}},
+		},
+	}
+}
+
+// aftermath is how long a controller is still watched when an act is over, for what it
+// does late.
+const aftermath = time.Second
+
+// play starts a controller and measures what each act costs it. Before the first of them
+// it brings up a set elsewhere, so that what it does once is over.
+func (b *bench) play(ctx context.Context, who contestant, s scenario, namespace string) ([]cost, error) {
+	process, err := who.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end(process)
+	warm := namespace + "-warm"
+	for _, name := range []string{namespace, warm} {
+		if err := b.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := b.measure(ctx, process.Process.Pid, creation("warm up", 1, appsv1.OrderedReadyPodManagement), warm); err != nil {
+		return nil, err
+	}
+	var costs []cost
+	for _, a := range s.acts {
+		c, err := b.measure(ctx, process.Process.Pid, a, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.name, err)
+		}
+		costs = append(costs, c)
+	}
+	return costs, b.clear(ctx, namespace)
+}
+
+// measure lets an act take place.
+func (b *bench) measure(ctx context.Context, pid int, a act, namespace string) (cost, error) {
+	b.requests.Take()
+	before, err := used(pid)
+	if err != nil {
+		return cost{}, err
+	}
+	start := time.Now()
+	if err := a.write(ctx, b, namespace); err != nil {
+		return cost{}, err
+	}
+	if err := b.await(ctx, a, namespace); err != nil {
+		return cost{}, err
+	}
+	took := time.Since(start)
+	time.Sleep(aftermath)
+	after, err := used(pid)
+	if err != nil {
+		return cost{}, err
+	}
+	return cost{took: took, requests: len(b.requests.Take()), cpu: after.cpu - before.cpu, peak: after.peak}, nil
+}
+
+// await waits until all sets of an act have come to rest.
+func (b *bench) await(ctx context.Context, a act, namespace string) error {
+	w, err := b.Watch(ctx, &appsv1.StatefulSetList{}, client.InNamespace(namespace))
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	over := map[string]bool{}
+	for e := range w.ResultChan() { // what is there already comes first
+		if set, ok := e.Object.(*appsv1.StatefulSet); ok {
+			if over[set.Name] = complete(set); !over[set.Name] {
+				delete(over, set.Name)
+			}
+		}
+		if len(over) == a.sets {
+			return nil
+		}
+	}
+	return fmt.Errorf("the watch ended: %w", ctx.Err())
+}
+
+// clear takes a namespace away with everything in it, and waits until it is gone.
+func (b *bench) clear(ctx context.Context, namespace string) error {
+	w, err := b.Watch(ctx, &corev1.NamespaceList{}, client.MatchingFields{"metadata.name": namespace})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	if err := b.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return err
+	}
+	for e := range w.ResultChan() {
+		if e.Type == "DELETED" {
+			return nil
+		}
+	}
+	var ns corev1.Namespace
+	if err := b.Get(ctx, client.ObjectKey{Name: namespace}, &ns); !apierrors.IsNotFound(err) {
+		return fmt.Errorf("namespace %s stays: %w", namespace, err)
+	}
+	return nil
+}
