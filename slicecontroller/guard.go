@@ -73,9 +73,20 @@ func newCanary(namespace string) *appsv1.StatefulSet {
 			Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "never", Image: "never"}}},
+				Spec:       harmless(),
 			},
 		},
+	}
+}
+
+// harmless is what every namespace lets in without a warning.
+func harmless() corev1.PodSpec {
+	yes, no := true, false
+	return corev1.PodSpec{
+		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		Containers: []corev1.Container{{Name: "never", Image: "never", SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}}},
 	}
 }
 

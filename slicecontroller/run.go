@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/stsmigrate/stsmigrate/slicecontroller/admission"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
@@ -32,8 +37,12 @@ type Options struct {
 	// Namespace is its own: the guard's canary and the Lease of the leader are there.
 	Namespace   string
 	LeaderElect bool
-	// MetricsAddress and HealthAddress are host:port, or "0" for none.
-	MetricsAddress, HealthAddress string
+	// MetricsAddress, HealthAddress and WebhookAddress are host:port, or "0" for none. Only
+	// slices have a webhook.
+	MetricsAddress, HealthAddress, WebhookAddress string
+	// WebhookCertDir has the webhook's tls.crt and tls.key; they are read again when they
+	// change.
+	WebhookCertDir string
 	// Guard looks for another controller before the first pass.
 	Guard bool
 	// Workers is how many sets are looked at at once.
@@ -60,6 +69,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 // RunNative takes care of the StatefulSets of a cluster, in place of the built-in
 // controller, until ctx ends. It must be the only one that does: ErrAnother.
 func RunNative(ctx context.Context, config *rest.Config, o Options) error {
+	o.WebhookAddress = "" // the API server itself answers for StatefulSets
 	return run(ctx, config, native(o.Gates), o)
 }
 
@@ -68,7 +78,12 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return err
 	}
+	hooks, err := serving(o)
+	if err != nil {
+		return err
+	}
 	m, err := manager.New(config, manager.Options{
+		WebhookServer:          hooks,
 		Scheme:                 scheme,
 		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
 		Metrics:                server.Options{BindAddress: o.MetricsAddress},
@@ -78,6 +93,11 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	})
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	if hooks != nil {
+		if err := admit(m, config, o.Gates); err != nil {
+			return err
+		}
 	}
 	c, err := reconciling(ctx, config, m, k, o)
 	if err != nil {
@@ -100,10 +120,37 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
+	if err := errors.Join(m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping)); err != nil {
 		return err
 	}
 	return m.Start(ctx)
+}
+
+// serving is the server of the webhook, or nil if none is wanted.
+func serving(o Options) (webhook.Server, error) {
+	if o.WebhookAddress == "" || o.WebhookAddress == "0" {
+		return nil, nil
+	}
+	host, port, err := net.SplitHostPort(o.WebhookAddress)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the webhook: %w", err)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return nil, fmt.Errorf("the address of the webhook is %s: expected host:port", o.WebhookAddress)
+	}
+	return webhook.NewServer(webhook.Options{Host: host, Port: int(n), CertDir: o.WebhookCertDir}), nil
+}
+
+// admit lets every replica answer for slices, also those that do not lead.
+func admit(m manager.Manager, config *rest.Config, off core.Traits) error {
+	live, err := client.New(config, client.Options{Scheme: m.GetScheme()})
+	if err != nil {
+		return err
+	}
+	hooks := m.GetWebhookServer() // which has it started with the rest
+	hooks.Register(admission.Path, ctrladmission.WithValidator(m.GetScheme(), admission.Validator{Live: live, Off: off}))
+	return m.AddReadyzCheck("webhook", hooks.StartedChecker())
 }
 
 // reconciling is the controller, with everything that wakes it.

@@ -106,6 +106,8 @@ func command() *cobra.Command {
 	s.BoolVar(&f.Guard, "guard", true, "refuse to start where another controller takes care of StatefulSets")
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics, or 0 for none")
 	s.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz, or 0 for none")
+	s.StringVar(&f.WebhookAddress, "webhook-bind-address", "0", "host:port of the webhook that refuses slices whose pods cannot be made, or 0 for none")
+	s.StringVar(&f.WebhookCertDir, "webhook-cert-dir", "/etc/slicecontroller/webhook", "where the webhook's tls.crt and tls.key are")
 	s.IntVar(&f.Workers, "workers", 5, "how many sets are looked at at once")
 	s.Float32Var(&f.qps, "kube-api-qps", 100, "requests per second to the API server")
 	s.IntVar(&f.burst, "kube-api-burst", 200, "requests at once before that limit holds")

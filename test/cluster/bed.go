@@ -49,8 +49,8 @@ func StartBed(ctx context.Context, dir string, o Options) (*Bed, error) {
 		g, ctx := errgroup.WithContext(ctx)
 		g.Go(func() error { return Serve(ctx, backend, o.DetachDelay, east, west) })
 		if o.StopByUID {
-			g.Go(func() error { return endPods(ctx, east, o.PodStop) })
-			g.Go(func() error { return endPods(ctx, west, o.PodStop) })
+			g.Go(func() error { return EndPods(ctx, east, o.PodStop) })
+			g.Go(func() error { return EndPods(ctx, west, o.PodStop) })
 		}
 		b.failure = g.Wait()
 	}()

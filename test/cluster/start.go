@@ -44,7 +44,8 @@ type Options struct {
 	// is the provisioner's, hence only StartBed heeds it.
 	DetachDelay time.Duration
 	// StopByUID takes pods away by their UID, from this process, where KWOK would by their
-	// name: for sets whose pods come back under it at once. Hence only StartBed heeds it.
+	// name: for sets whose pods come back under it at once. StartBed does so; beside
+	// Start, it is EndPods.
 	StopByUID bool
 	// Unmanaged are the names of clusters whose kube-controller-manager leaves
 	// StatefulSets to somebody else.

@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// endPods takes terminating pods away after a delay, as kubelets do: the very pod, by
+// EndPods takes terminating pods away after a delay, as kubelets do: the very pod, by
 // its UID. KWOK goes by the name, and now and then deletes the pod's successor too. It
-// returns when ctx ends.
-func endPods(ctx context.Context, c *Cluster, delay time.Duration) error {
+// returns when ctx ends. The cluster was started with Options.StopByUID.
+func EndPods(ctx context.Context, c *Cluster, delay time.Duration) error {
 	pods, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ var (
 	bed *cluster.Bed
 	// binary is slicecontroller, and mover stsmigrate.
 	binary, mover string
+	// eastDir is for what belongs to the slice controller in the east.
+	eastDir string
 )
 
 // podStart and podStop are long enough for a controller to act in between.
@@ -52,6 +55,10 @@ func withBed(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	eastDir = filepath.Join(dir, "east")
+	if err := os.Mkdir(eastDir, 0o755); err != nil {
+		return 1, err
+	}
 	for program, path := range map[string]*string{"slicecontroller": &binary, "stsmigrate": &mover} {
 		if *path, err = stage.Build(ctx, dir, program); err != nil {
 			return 1, err
@@ -62,17 +69,23 @@ func withBed(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, bed.Stop(ctx)) }()
-	kubeconfig, err := rig.Install(ctx, bed.West, dir)
+	installed, err := rig.Install(ctx, bed.West, dir)
 	if err != nil {
 		return 1, err
 	}
 	var running []*rig.Process
-	for _, kind := range []string{rig.Native, rig.Slice} {
-		p, err := rig.Begin(binary, kubeconfig, kind)
+	for kind, flags := range map[string][]string{rig.Native: nil, rig.Slice: installed.Webhook} {
+		p, err := rig.Begin(binary, installed.Kubeconfig, kind, flags...)
 		if err != nil {
 			return 1, err
 		}
 		running = append(running, p)
+	}
+	if err := installed.Answers(ctx); err != nil {
+		for _, p := range running {
+			err = errors.Join(err, p.Stop(), errors.New(p.Output()))
+		}
+		return 1, fmt.Errorf("the webhook does not answer: %w", err)
 	}
 	code = m.Run()
 	for _, p := range running {

@@ -230,16 +230,6 @@ func TestATemplateIsFilledInBeforeItIsHashed(t *testing.T) {
 	if after := s.slice(t).Status.UpdateRevision; after != before || s.uids(t)["web-0"] != uid {
 		t.Errorf("writing the defaults out made revision %s of %s", after, before)
 	}
-	if err := s.patch(t.Context(), `{"template":{"spec":{"containers":[{"name":"web","image":"web","ports":[{"containerPort":70000}]}]}}}`); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.patch(t.Context(), `{"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}`); err != nil {
-		t.Fatal(err)
-	}
-	s.until(t, "a template that was invalid and is mended", func(context.Context) bool {
-		o := s.slice(t)
-		return o.Status.UpdateRevision != before && o.Status.CurrentRevision == o.Status.UpdateRevision && slices.Equal(s.pods(t.Context()), []string{"web-0"})
-	})
 }
 
 // The scenarios of KEP-3541 on nodes: a template whose pods never become ready, and then one

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -16,6 +17,25 @@ type cost struct {
 	requests int
 	cpu      time.Duration
 	peak     int64 // bytes in memory at most
+}
+
+// median takes each figure of an act by itself.
+func median(rounds [][]cost, act int) cost {
+	middle := func(figure func(cost) int64) int64 {
+		var all []int64
+		for _, r := range rounds {
+			all = append(all, figure(r[act]))
+		}
+		slices.Sort(all)
+		n := len(all)
+		return (all[(n-1)/2] + all[n/2]) / 2
+	}
+	return cost{
+		took:     time.Duration(middle(func(c cost) int64 { return int64(c.took) })),
+		requests: int(middle(func(c cost) int64 { return int64(c.requests) })),
+		cpu:      time.Duration(middle(func(c cost) int64 { return int64(c.cpu) })),
+		peak:     middle(func(c cost) int64 { return c.peak }),
+	}
 }
 
 // row is an act and its cost to slicecontroller and to the built-in controller.

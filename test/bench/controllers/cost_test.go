@@ -22,6 +22,13 @@ func TestUsageIsRead(t *testing.T) {
 	}
 }
 
+func TestMediansAreOfEachFigure(t *testing.T) {
+	rounds := [][]cost{{{}, {took: 3, requests: 1, cpu: 9, peak: 5}}, {{}, {took: 1, requests: 2, cpu: 7, peak: 5}}, {{}, {took: 2, requests: 9, cpu: 8, peak: 1}}}
+	if got, want := median(rounds, 1), (cost{took: 2, requests: 2, cpu: 8, peak: 5}); got != want {
+		t.Errorf("%+v, expected %+v", got, want)
+	}
+}
+
 func TestTableSaysWhichRowsAreWorse(t *testing.T) {
 	one := cost{took: time.Second, requests: 100, cpu: time.Second, peak: 10 << 20}
 	two := cost{took: 2 * time.Second, requests: 100, cpu: time.Second, peak: 20 << 20}

@@ -13,9 +13,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/test/bench/traffic"
@@ -27,10 +29,11 @@ import (
 func main() {
 	pods := flag.Int("pods", 500, "how many pods the large set has")
 	sets := flag.Int("sets", 200, "how many sets are made at once, of three pods each")
+	rounds := flag.Int("rounds", 3, "how often everything is done by either; the medians are shown")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if err := run(ctx, int32(*pods), *sets); err != nil {
+	if err := run(ctx, int32(*pods), *sets, *rounds); err != nil {
 		if ctx.Err() != nil {
 			err = errors.New("interrupted; everything has been cleaned up")
 		}
@@ -44,6 +47,7 @@ type bench struct {
 	client.WithWatch
 	requests   *traffic.Counter
 	kubeconfig string // by way of requests
+	rounds     int
 }
 
 // contestant is a controller that can be started.
@@ -56,7 +60,7 @@ type contestant struct {
 // The limits on requests, so high that nobody feels them.
 const qps, burst = 2000, 4000
 
-func run(ctx context.Context, pods int32, sets int) (err error) {
+func run(ctx context.Context, pods int32, sets, rounds int) (err error) {
 	dir, err := os.MkdirTemp("", "stsmigrate-bench-")
 	if err != nil {
 		return err
@@ -71,22 +75,27 @@ func run(ctx context.Context, pods int32, sets int) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Println("Starting two clusters, east and west; the controllers take turns in the west ...")
-	bed, err := cluster.StartBed(ctx, filepath.Join(dir, "bed"), cluster.Options{StopByUID: true, Unmanaged: []string{"west"}})
+	fmt.Println("Starting a cluster, in which the controllers take turns ...")
+	const name = "west"
+	at, err := cluster.Start(ctx, name, cluster.Options{StopByUID: true, Unmanaged: []string{name}})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bed.Stop(context.WithoutCancel(ctx))) }()
-	b := &bench{kubeconfig: filepath.Join(dir, "kubeconfig")}
-	if b.WithWatch, err = rig.Client(bed.West); err != nil {
+	defer func() { err = errors.Join(err, at.Stop(context.WithoutCancel(ctx))) }()
+	stop, err := furnish(ctx, at, dir)
+	if err != nil {
 		return err
 	}
-	if b.requests, err = traffic.Listen(ctx, b.kubeconfig, bed.West); err != nil {
+	defer func() { err = errors.Join(err, stop()) }()
+	b := &bench{kubeconfig: filepath.Join(dir, "kubeconfig"), rounds: rounds}
+	if b.WithWatch, err = rig.Client(at); err != nil {
+		return err
+	}
+	if b.requests, err = traffic.Listen(ctx, b.kubeconfig, at); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.requests.Close()) }()
 	limits := []string{"--kubeconfig", b.kubeconfig, "--leader-elect=false", "--kube-api-qps", strconv.Itoa(qps), "--kube-api-burst", strconv.Itoa(burst)}
-	// What is cold for the first is warm for the second.
 	contestants := []contestant{
 		{"slicecontroller", ours, append([]string{"--manage=" + rig.Native, "--guard=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"}, limits...)},
 		{"built-in", theirs, append([]string{"--controllers=statefulset-controller", "--secure-port=0"}, limits...)},
@@ -94,22 +103,45 @@ func run(ctx context.Context, pods int32, sets int) (err error) {
 	return b.compare(ctx, contestants, scenarios(pods, sets))
 }
 
+// furnish lets the cluster have volumes, and pods that end.
+func furnish(ctx context.Context, at *cluster.Cluster, dir string) (stop func() error, err error) {
+	backend, err := cluster.OpenBackend(filepath.Join(dir, "backend.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	if err := cluster.InstallStorage(ctx, at.Config()); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var serving errgroup.Group
+	serving.Go(func() error { return cluster.Serve(ctx, backend, 0, at) })
+	serving.Go(func() error { return cluster.EndPods(ctx, at, 0) })
+	return func() error { cancel(); return serving.Wait() }, nil
+}
+
 // compare lets either play every scenario, and prints what it took.
 func (b *bench) compare(ctx context.Context, contestants []contestant, all []scenario) error {
 	var table []row
 	for k, s := range all {
-		var costs [2][]cost
-		for c, who := range contestants {
-			fmt.Printf("%s: %s ...", s.name, who.name)
-			var err error
-			if costs[c], err = b.play(ctx, who, s, fmt.Sprintf("bench-%d-%d", k, c)); err != nil {
-				fmt.Println()
-				return fmt.Errorf("%s: %s: %w", s.name, who.name, err)
+		costs := map[string][][]cost{} // by contestant and act
+		for round := range b.rounds {
+			order := slices.Clone(contestants)
+			if round%2 == 1 { // what is cold for the first is warm for the second
+				slices.Reverse(order)
 			}
-			fmt.Println()
+			for _, who := range order {
+				fmt.Printf("%s, round %d: %s\n", s.name, round+1, who.name)
+				took, err := b.play(ctx, who, s, fmt.Sprintf("bench-%d-%d-%s", k, round, who.name))
+				if err != nil {
+					return fmt.Errorf("%s: %s: %w", s.name, who.name, err)
+				}
+				costs[who.name] = append(costs[who.name], took)
+			}
 		}
 		for k, act := range s.acts {
-			table = append(table, row{act.name, act.pods, costs[0][k], costs[1][k]})
+			r := row{name: act.name, pods: act.pods}
+			r.ours, r.theirs = median(costs[contestants[0].name], k), median(costs[contestants[1].name], k)
+			table = append(table, r)
 		}
 	}
 	fmt.Printf("\n%s", costTable(table))

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
 // scenario is what a controller does in a namespace from its start to its end.
@@ -71,9 +73,11 @@ func complete(s *appsv1.StatefulSet) bool {
 }
 
 func claim() corev1.PersistentVolumeClaim {
+	class := cluster.SharedClass
 	return corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		StorageClassName: &class,
+		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 	}}
 }
 
@@ -91,6 +95,9 @@ func newSet(namespace, name string, pods int32, policy appsv1.PodManagementPolic
 // aftermath is how long a controller is still watched when an act is over, for what it
 // does late.
 const aftermath = time.Second
+
+// patience is far more than an act takes.
+const patience = 5 * time.Minute
 
 // play starts a controller and measures what each act costs it. Before the first of them
 // it brings up a set elsewhere, so that what it does once is over.
@@ -145,6 +152,8 @@ func (b *bench) measure(ctx context.Context, pid int, a act, namespace string) (
 
 // await waits until all sets of an act have come to rest.
 func (b *bench) await(ctx context.Context, a act, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	w, err := b.Watch(ctx, &appsv1.StatefulSetList{}, client.InNamespace(namespace))
 	if err != nil {
 		return err
@@ -161,7 +170,7 @@ func (b *bench) await(ctx context.Context, a act, namespace string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the watch ended: %w", ctx.Err())
+	return fmt.Errorf("%d of %d sets came to rest: %w", len(over), a.sets, ctx.Err())
 }
 
 // clear takes a namespace away with everything in it, and waits until it is gone.

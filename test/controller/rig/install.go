@@ -7,18 +7,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
@@ -32,29 +39,99 @@ func Client(c *cluster.Cluster) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: orchestrator.Scheme()})
 }
 
-// Install makes everything of deploy/slicecontroller, as `kubectl apply -k` does, and gives
-// a kubeconfig in a folder with the rights of its account, for both kinds of sets, and no
-// others: whatever passes passes with them. The pods of its Deployment are pods of the bed,
-// which run nothing.
-func Install(ctx context.Context, c *cluster.Cluster, dir string) (string, error) {
+// Installed is what a process needs to take the place of the Deployment.
+type Installed struct {
+	// Kubeconfig has the rights of its account, for both kinds of sets, and no others:
+	// whatever passes passes with them.
+	Kubeconfig string
+	// Webhook are the flags with which a process for slices answers the API server.
+	Webhook []string
+}
+
+// Answers waits until a process with these flags serves the webhook.
+func (i *Installed) Answers(ctx context.Context) error {
+	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", i.Webhook[1])
+		if err != nil {
+			return false, nil //nolint:nilerr // it is not there yet
+		}
+		return true, c.Close()
+	})
+}
+
+// Install makes everything of deploy/slicecontroller-webhook, as `kubectl apply -k` does,
+// but for what cert-manager would do: the certificate is in a folder, and the API server is
+// sent to loopback. The pods of the Deployment are pods of the bed, which run nothing.
+func Install(ctx context.Context, c *cluster.Cluster, dir string) (*Installed, error) {
 	at, err := Client(c)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	objects, err := manifests(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
+	}
+	address, ca, err := certify(ctx, dir)
+	if err != nil {
+		return nil, err
 	}
 	for _, o := range objects {
+		switch {
+		case o.GroupVersionKind().Group == "cert-manager.io":
+			continue
+		case o.GetKind() == "ValidatingWebhookConfiguration":
+			if err := redirect(o, address, ca); err != nil {
+				return nil, err
+			}
+		}
 		if err := at.Create(ctx, o); err != nil {
-			return "", fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+			return nil, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 		if o.GetKind() == "CustomResourceDefinition" {
 			if err := established(ctx, at, o); err != nil {
-				return "", err
+				return nil, err
 			}
 		}
 	}
+	kubeconfig, err := impersonate(ctx, at, c, dir)
+	return &Installed{kubeconfig, []string{"--webhook-bind-address", address, "--webhook-cert-dir", dir}}, err
+}
+
+// certify makes a certificate for a free address of loopback.
+func certify(ctx context.Context, dir string) (address string, ca []byte, err error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	address = l.Addr().String()
+	if err := l.Close(); err != nil {
+		return "", nil, err
+	}
+	crt, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	return address, crt, errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), crt, 0o600), os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600))
+}
+
+// redirect sends the API server to an address instead of a Service, with the same path.
+func redirect(o *unstructured.Unstructured, address string, ca []byte) error {
+	var config admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := apiruntime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &config); err != nil {
+		return err
+	}
+	for k := range config.Webhooks {
+		c := &config.Webhooks[k].ClientConfig
+		url := "https://" + address + *c.Service.Path
+		c.URL, c.Service, c.CABundle = &url, nil, ca
+	}
+	var err error
+	o.Object, err = apiruntime.DefaultUnstructuredConverter.ToUnstructured(&config)
+	return err
+}
+
+// impersonate writes a kubeconfig for the account of the Deployment.
+func impersonate(ctx context.Context, at client.Client, c *cluster.Cluster, dir string) (string, error) {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "stsmigrate", Name: "slicecontroller"}
 	if err := at.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "stsmigrate-slicecontroller-native"}, Subjects: []rbacv1.Subject{account},
@@ -87,7 +164,7 @@ func manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	_, file, _, _ := runtime.Caller(0)
-	folder := filepath.Join(filepath.Dir(file), "../../../deploy/slicecontroller")
+	folder := filepath.Join(filepath.Dir(file), "../../../deploy/slicecontroller-webhook")
 	cmd := exec.CommandContext(ctx, kubectl, "kustomize", folder)
 	var said bytes.Buffer
 	cmd.Stderr = &said

@@ -18,7 +18,7 @@ const (
 // Process is slicecontroller at work.
 type Process struct {
 	*exec.Cmd
-	// Done gets how it ended.
+	// Done gets how it ended, and is closed.
 	Done chan error
 
 	lock sync.Mutex
@@ -49,7 +49,7 @@ func Begin(program, kubeconfig, kind string, more ...string) (*Process, error) {
 	if err := p.Start(); err != nil {
 		return nil, err
 	}
-	go func() { p.Done <- p.Wait() }()
+	go func() { p.Done <- p.Wait(); close(p.Done) }()
 	return p, nil
 }
 

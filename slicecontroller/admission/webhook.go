@@ -1,0 +1,131 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+)
+
+// Path is where the API server finds the webhook.
+const Path = "/validate-statefulsetslice"
+
+// Validator implements admission.Validator.
+type Validator struct {
+	// Live reads and tries out, and is no cache.
+	Live client.Client
+	// Off are the features that are switched off.
+	Off core.Traits
+}
+
+var _ admission.Validator[*v1alpha1.StatefulSetSlice] = Validator{}
+
+// ValidateCreate refuses a slice whose pods or claims cannot be made.
+func (v Validator) ValidateCreate(ctx context.Context, s *v1alpha1.StatefulSetSlice) (admission.Warnings, error) {
+	told := warnings(s.Spec)
+	if w := v.namesake(ctx, s); w != "" {
+		told = append(told, w)
+	}
+	errs := append(gated(v.Off, nil, s.Spec), template(s.Spec)...)
+	found, w := v.try(ctx, s)
+	return append(told, w...), invalid(s, append(errs, found...))
+}
+
+// ValidateUpdate looks at what has changed: what was stored before there was this
+// webhook can still be scaled (VA-7).
+func (v Validator) ValidateUpdate(ctx context.Context, was, s *v1alpha1.StatefulSetSlice) (admission.Warnings, error) {
+	if equality.Semantic.DeepEqual(was.Spec, s.Spec) {
+		return nil, nil // metadata, and finalizers of a slice that goes
+	}
+	told, errs := warnings(s.Spec), gated(v.Off, was, s.Spec)
+	if equality.Semantic.DeepEqual(was.Spec.Template, s.Spec.Template) {
+		return told, invalid(s, errs)
+	}
+	found, w := v.tryTemplate(ctx, s)
+	return append(told, w...), invalid(s, append(append(errs, template(s.Spec)...), found...))
+}
+
+// ValidateDelete has nothing against it.
+func (Validator) ValidateDelete(context.Context, *v1alpha1.StatefulSetSlice) (admission.Warnings, error) {
+	return nil, nil
+}
+
+func invalid(s *v1alpha1.StatefulSetSlice, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(v1alpha1.Kind().GroupKind(), s.Name, errs)
+}
+
+func (v Validator) namesake(ctx context.Context, s *v1alpha1.StatefulSetSlice) string {
+	var other appsv1.StatefulSet
+	if v.Live.Get(ctx, client.ObjectKeyFromObject(s), &other) != nil {
+		return "" // it is only a warning; the controller tells of pods that are somebody else's (CL-10)
+	}
+	return overlap(s, &other)
+}
+
+// try lets the API server say what it thinks of pod template and claim templates: it tries
+// to make a PodTemplate and claims of them.
+func (v Validator) try(ctx context.Context, s *v1alpha1.StatefulSetSlice) (field.ErrorList, []string) {
+	errs, told := v.tryTemplate(ctx, s)
+	for k, t := range s.Spec.VolumeClaimTemplates {
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: "dry-run-", Labels: t.Labels, Annotations: t.Annotations}, Spec: t.Spec,
+		}
+		at := field.NewPath("spec", "volumeClaimTemplates").Index(k)
+		if t.Name == "" {
+			errs = append(errs, field.Required(at.Child("metadata", "name"), "the claims of the ordinals are named after it"))
+		}
+		found, w := v.tryOut(ctx, claim, at.String()+".")
+		errs, told = append(errs, found...), append(told, w...)
+	}
+	return errs, told
+}
+
+func (v Validator) tryTemplate(ctx context.Context, s *v1alpha1.StatefulSetSlice) (field.ErrorList, []string) {
+	t := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: "dry-run-"}, Template: s.Spec.Template}
+	return v.tryOut(ctx, t, "spec.")
+}
+
+// tryOut makes an object as a dry run. What is invalid in it is refused, with the names
+// that the fields have in the slice. Any other failure, such as a quota that is full, may
+// have passed when pods are made, and is a warning.
+func (v Validator) tryOut(ctx context.Context, o client.Object, prefix string) (field.ErrorList, []string) {
+	err := v.Live.Create(ctx, o, client.DryRunAll)
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil, nil
+	case !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil:
+		return nil, []string{fmt.Sprintf("%s cannot be made as things are: %v", strings.TrimSuffix(prefix, "."), err)}
+	}
+	var out field.ErrorList
+	for _, c := range status.Status().Details.Causes {
+		out = append(out, refusal(prefix+c.Field, c))
+	}
+	return out, nil
+}
+
+// refusal puts a cause back into the words that it was made from.
+func refusal(at string, c metav1.StatusCause) *field.Error {
+	e := &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{}, Detail: c.Message}
+	for _, kind := range []field.ErrorType{field.ErrorTypeRequired, field.ErrorTypeNotSupported, field.ErrorTypeForbidden, field.ErrorTypeDuplicate, field.ErrorTypeNotFound, field.ErrorTypeInvalid} {
+		if rest, found := strings.CutPrefix(c.Message, kind.String()); found {
+			e.Type, e.Detail = kind, strings.TrimPrefix(rest, ": ")
+		}
+	}
+	return e
+}

@@ -1,0 +1,231 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+	"github.com/stsmigrate/stsmigrate/test/controller/rig"
+)
+
+// wild is the east, with the kind but without a process that takes care of it: those that
+// the tests start there come and go.
+var wild = sync.OnceValues(func() (*rig.Installed, error) {
+	return rig.Install(context.Background(), bed.East, eastDir)
+})
+
+// away is a namespace there.
+func away(t *testing.T) *side {
+	t.Helper()
+	if _, err := wild(); err != nil {
+		t.Fatal(err)
+	}
+	s := newSide(t, bed.East, strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))
+	if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	s.listen(t, &corev1.PodList{}, &v1alpha1.StatefulSetSliceList{})
+	return s
+}
+
+// start begins a process for slices there, until the test ends.
+func start(t *testing.T, more ...string) *rig.Process {
+	t.Helper()
+	installed, err := wild()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := rig.Begin(binary, installed.Kubeconfig, rig.Slice, more...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	return p
+}
+
+// updated waits until all pods are of the template and available.
+func (s *side) updated(t *testing.T, n int32) {
+	t.Helper()
+	s.until(t, fmt.Sprintf("%d pods are updated", n), func(context.Context) bool {
+		o := s.slice(t)
+		st := o.Status
+		return st.ObservedGeneration == o.Generation && st.UpdatedReplicas == n && st.AvailableReplicas == n && st.Replicas == n && st.CurrentRevision == st.UpdateRevision
+	})
+}
+
+func deletions(trace []string) []string {
+	return slices.DeleteFunc(slices.Clone(trace), func(e string) bool { return e[0] != '-' })
+}
+
+// steps are a trace without revisions.
+func steps(trace []string) string {
+	var out []string
+	for _, e := range trace {
+		e, _, _ = strings.Cut(e, "@")
+		out = append(out, e)
+	}
+	return strings.Join(out, " ")
+}
+
+// Two processes at once, without a leader, do what one does: what one of them does by a stale
+// cache meets a pod of another UID, or one that is there already (AM-3, SC-6).
+func TestTwoProcessesAtOnceDoNoHarm(t *testing.T) {
+	s := away(t)
+	start(t)
+	start(t)
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 4")); err != nil {
+		t.Fatal(err)
+	}
+	s.updated(t, 4)
+	for round := range 5 {
+		s.taken()
+		if err := s.patch(t.Context(), fmt.Sprintf(`{"template":{"metadata":{"annotations":{"round":"%d"}}}}`, round)); err != nil {
+			t.Fatal(err)
+		}
+		s.updated(t, 4)
+		if got := steps(s.taken()); got != "-3 +3 -2 +2 -1 +1 -0 +0" {
+			t.Errorf("round %d: %s", round, got)
+		}
+	}
+	if err := s.patch(t.Context(), `{"replicas":1}`); err != nil {
+		t.Fatal(err)
+	}
+	s.updated(t, 1)
+	if got := steps(s.taken()); got != "-3 -2 -1" {
+		t.Errorf("scaled in: %s", got)
+	}
+}
+
+// A process that is killed after any of its steps is followed by another, which goes on
+// where it was: nothing is done twice.
+func TestKilledProcessesAreFollowedByOthers(t *testing.T) {
+	s := away(t)
+	p := start(t)
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 3\n"+claimed)); err != nil {
+		t.Fatal(err)
+	}
+	s.updated(t, 3)
+	s.taken()
+	if err := s.patch(t.Context(), `{"template":{"metadata":{"annotations":{"a":"b"}}}}`); err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	s.until(t, "the update, under six processes", func(context.Context) bool {
+		s.lock.Lock()
+		done := len(s.trace)
+		s.lock.Unlock()
+		if done > killed {
+			killed++
+			p.Kill()
+			p = start(t)
+		}
+		o := s.slice(t)
+		return o.Status.ObservedGeneration == o.Generation && o.Status.UpdatedReplicas == 3 && o.Status.CurrentRevision == o.Status.UpdateRevision && o.Status.AvailableReplicas == 3
+	})
+	if got := steps(s.taken()); got != "-2 +2 -1 +1 -0 +0" || killed < 5 {
+		t.Errorf("killed %d times: %s", killed, got)
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := s.List(t.Context(), &claims); err != nil {
+		t.Fatal(err)
+	}
+	own := slices.DeleteFunc(claims.Items, func(c corev1.PersistentVolumeClaim) bool { return c.Namespace != s.namespace })
+	if len(own) != 3 {
+		t.Errorf("%d claims", len(own))
+	}
+}
+
+const claimed = "  volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: shared, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]"
+
+// 961-30, 961-44: a process without the feature updates one pod at a time, and the next one,
+// with it, goes on with as many as were asked for; the field has stayed.
+func TestAFeatureIsSwitchedOnInMidUpdate(t *testing.T) {
+	s := away(t)
+	installed, err := wild()
+	if err != nil {
+		t.Fatal(err)
+	}
+	off := start(t)
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 5\n  updateStrategy: {rollingUpdate: {maxUnavailable: 2}}")); err != nil {
+		t.Fatal(err)
+	}
+	s.updated(t, 5)
+	off.Kill()
+	s.taken()
+	off = start(t, append(slices.Clone(installed.Webhook), "--feature-gates=MaxUnavailableStatefulSet=false")...)
+	if err := s.patch(t.Context(), `{"template":{"metadata":{"annotations":{"a":"b"}}}}`); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "two pods were replaced", func(context.Context) bool {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		return len(deletions(s.trace)) == 2
+	})
+	off.Kill()
+	if got := steps(s.taken()); got != "-4 +4 -3" {
+		t.Errorf("with the feature off: %s", got)
+	}
+	start(t)
+	s.updated(t, 5)
+	if got := steps(s.taken()); !strings.HasPrefix(got, "+3 -2 -1 +") {
+		t.Errorf("with the feature on: %s", got)
+	}
+}
+
+// 961-41: where the feature is off, the webhook refuses its use and leaves those who use it
+// alone.
+func TestTheWebhookKnowsWhichFeaturesAreOff(t *testing.T) {
+	s := away(t)
+	installed, err := wild()
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := s.written(t, "  replicas: 0\n  updateStrategy: {rollingUpdate: {maxUnavailable: 2}}")
+	if err := s.Create(t.Context(), many); err != nil {
+		t.Fatal(err)
+	}
+	start(t, append(slices.Clone(installed.Webhook), "--feature-gates=MaxUnavailableStatefulSet=false")...)
+	if err := installed.Answers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	another := s.written(t, "  updateStrategy: {rollingUpdate: {maxUnavailable: 2}}")
+	another.SetName("another")
+	if err := s.Create(t.Context(), another); err == nil || !strings.Contains(err.Error(), "the feature MaxUnavailableStatefulSet is switched off") {
+		t.Error(err)
+	}
+	if err := s.patch(t.Context(), `{"replicas":1}`); err != nil {
+		t.Error(err)
+	}
+	s.until(t, "a pod", s.has("web-0"))
+}
+
+// VA-9: an invalid slice that no webhook has refused harms nobody; nothing is made of it,
+// and it is done once it is mended.
+func TestAnInvalidTemplateWaitsUntilItIsMended(t *testing.T) {
+	s := away(t)
+	start(t)
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 1")); err != nil {
+		t.Fatal(err)
+	}
+	s.updated(t, 1)
+	before := s.slice(t).Status.UpdateRevision
+	s.taken()
+	if err := s.patch(t.Context(), `{"template":{"spec":{"containers":[{"name":"web","image":"web","ports":[{"containerPort":70000}]}]}}}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.patch(t.Context(), `{"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}`); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "the mended template is there", func(context.Context) bool { return s.slice(t).Status.UpdateRevision != before })
+	s.updated(t, 1)
+	if got := steps(s.taken()); got != "-0 +0" {
+		t.Error(got)
+	}
+}
