@@ -71,67 +71,76 @@ func gated(off core.Traits, was *v1alpha1.StatefulSetSlice, s v1alpha1.StatefulS
 	return out
 }
 
+// span is the range [start, end) of a set.
+func span(o *appsv1.StatefulSetOrdinals, replicas *int32) (start, end int64) {
+	if o != nil {
+		start = int64(o.Start)
+	}
+	if replicas == nil {
+		return start, start + 1
+	}
+	return start, start + int64(*replicas)
+}
+
 // warnings are about what may be meant, and often is not.
-func warnings(s v1alpha1.StatefulSetSliceSpec) []string {
+func warnings(s *v1alpha1.StatefulSetSlice) []string {
 	var out []string
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	n, start := int32(1), int32(0)
-	if s.Replicas != nil {
-		n = *s.Replicas
-	}
-	if s.Ordinals != nil {
-		start = s.Ordinals.Start
-	}
-	end := int64(start) + int64(n)
-	if r := rollout(s.UpdateStrategy); r != nil {
-		first := int64(start)
+	if r := rollout(s.Spec.UpdateStrategy); r != nil {
+		native := s.Native().Spec
+		start, end := span(native.Ordinals, native.Replicas)
+		partition := int64(0)
 		if r.Partition != nil {
-			first = max(first, int64(*r.Partition))
-			if p := int64(*r.Partition); n > 0 && p != 0 && (p < int64(start) || p > end) { // PT-5
-				say("partition %d is no ordinal of the range %d..%d: it counts ordinals, not places in the range", p, start, end-1)
-			}
+			partition = int64(*r.Partition)
 		}
-		if r.MaxUnavailable != nil && n > 0 { // MU-9, 961-55
-			m, err := intstr.GetScaledValueFromIntOrPercent(r.MaxUnavailable, int(n), false)
-			switch staged := max(end-first, 0); {
-			case err != nil: // refused by the schema
-			case m >= int(n) && m > 1:
-				say("maxUnavailable %s lets an update take down all %d pods at once", r.MaxUnavailable, n)
-			case int64(m) > staged && m > 1:
-				say("maxUnavailable %s is more than the %d pods that the partition lets an update replace", r.MaxUnavailable, staged)
-			}
-		}
+		out = append(out, offRange(start, end, partition)...)
+		out = append(out, tooMany(end-start, max(end-max(start, partition), 0), r.MaxUnavailable)...)
 	}
-	if s.RevisionHistoryLimit != nil && *s.RevisionHistoryLimit < 0 { // RV-7
-		say("revisionHistoryLimit %d keeps every ControllerRevision for ever", *s.RevisionHistoryLimit)
+	if n := s.Spec.RevisionHistoryLimit; n != nil && *n < 0 { // RV-7
+		out = append(out, fmt.Sprintf("revisionHistoryLimit %d keeps every ControllerRevision for ever", *n))
 	}
-	if s.UpdateStrategy.Type == v1alpha1.EnforcedRollingUpdate { // 3541-43
-		for _, v := range s.Template.Spec.Volumes {
+	if s.Spec.UpdateStrategy.Type == v1alpha1.EnforcedRollingUpdate { // 3541-43
+		for _, v := range s.Spec.Template.Spec.Volumes {
 			if v.EmptyDir != nil || v.HostPath != nil {
-				say("EnforcedRollingUpdate deletes pods that are not available, and volume %s does not outlive its pod or its node", v.Name)
+				out = append(out, fmt.Sprintf("EnforcedRollingUpdate deletes pods that are not available, and volume %s does not outlive its pod or its node", v.Name))
 			}
 		}
 	}
 	return out
 }
 
+// offRange warns of a partition that is no ordinal of the range, nor the one behind it, which
+// freezes all (PT-5).
+func offRange(start, end, partition int64) []string {
+	if start == end || partition == 0 || partition >= start && partition <= end {
+		return nil
+	}
+	return []string{fmt.Sprintf("partition %d is no ordinal of the range %d..%d: it counts ordinals, not places in the range", partition, start, end-1)}
+}
+
+// tooMany warns of a maxUnavailable that holds nothing back, of n pods of which an update
+// replaces so many (MU-9, 961-55).
+func tooMany(n, staged int64, most *intstr.IntOrString) []string {
+	if most == nil || n == 0 {
+		return nil
+	}
+	m, err := intstr.GetScaledValueFromIntOrPercent(most, int(n), false)
+	switch {
+	case err != nil, m <= 1: // the schema refuses the first
+		return nil
+	case int64(m) >= n:
+		return []string{fmt.Sprintf("maxUnavailable %s lets an update take down all %d pods at once", most, n)}
+	case int64(m) > staged:
+		return []string{fmt.Sprintf("maxUnavailable %s is more than the %d pods that the partition lets an update replace", most, staged)}
+	}
+	return nil
+}
+
 // overlap warns of a StatefulSet that wants the same pods (CL-11).
 func overlap(s *v1alpha1.StatefulSetSlice, other *appsv1.StatefulSet) string {
-	ours, theirs := s.Native().Spec, other.Spec
-	from := func(o *appsv1.StatefulSetOrdinals) int64 {
-		if o == nil {
-			return 0
-		}
-		return int64(o.Start)
-	}
-	size := func(n *int32) int64 {
-		if n == nil {
-			return 1
-		}
-		return int64(*n)
-	}
-	low := max(from(ours.Ordinals), from(theirs.Ordinals))
-	high := min(from(ours.Ordinals)+size(ours.Replicas), from(theirs.Ordinals)+size(theirs.Replicas))
+	native := s.Native().Spec
+	start, end := span(native.Ordinals, native.Replicas)
+	low, high := span(other.Spec.Ordinals, other.Spec.Replicas)
+	low, high = max(low, start), min(high, end)
 	if low >= high || leavesPods(other) {
 		return ""
 	}

@@ -34,7 +34,7 @@ var _ admission.Validator[*v1alpha1.StatefulSetSlice] = Validator{}
 
 // ValidateCreate refuses a slice whose pods or claims cannot be made.
 func (v Validator) ValidateCreate(ctx context.Context, s *v1alpha1.StatefulSetSlice) (admission.Warnings, error) {
-	told := warnings(s.Spec)
+	told := warnings(s)
 	if w := v.namesake(ctx, s); w != "" {
 		told = append(told, w)
 	}
@@ -49,7 +49,7 @@ func (v Validator) ValidateUpdate(ctx context.Context, was, s *v1alpha1.Stateful
 	if equality.Semantic.DeepEqual(was.Spec, s.Spec) {
 		return nil, nil // metadata, and finalizers of a slice that goes
 	}
-	told, errs := warnings(s.Spec), gated(v.Off, was, s.Spec)
+	told, errs := warnings(s), gated(v.Off, was, s.Spec)
 	if equality.Semantic.DeepEqual(was.Spec.Template, s.Spec.Template) {
 		return told, invalid(s, errs)
 	}

@@ -142,7 +142,10 @@ func (b *bench) measure(ctx context.Context, pid int, a act, namespace string) (
 		return cost{}, err
 	}
 	took := time.Since(start)
-	time.Sleep(aftermath)
+	select {
+	case <-time.After(aftermath):
+	case <-ctx.Done():
+	}
 	after, err := used(pid)
 	if err != nil {
 		return cost{}, err

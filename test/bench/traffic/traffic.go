@@ -31,6 +31,7 @@ type Call struct {
 // Kind says what a request is to the count.
 type Kind int
 
+// The kinds of requests.
 const (
 	Read   Kind = iota
 	Write       // changes the state of a cluster
@@ -117,6 +118,7 @@ func (c *Counter) Take() []Call {
 	return calls
 }
 
+// Close ends the proxies.
 func (c *Counter) Close() error {
 	var err error
 	for _, s := range c.servers {

@@ -71,5 +71,5 @@ func (p *Process) Stop() error {
 // Kill ends it as a power cut would.
 func (p *Process) Kill() {
 	_ = p.Process.Kill()
-	_ = <-p.Done // killed
+	<-p.Done //nolint:errcheck // killed
 }
