@@ -6,7 +6,7 @@ LINT     := $(CACHE)/golangci-lint-v2.15.0/golangci-lint
 FLAGS    := -trimpath -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit move controller large demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify
+.PHONY: help build install test unit move controller upstream large demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,14 +31,18 @@ move: ## Run the tests on real control planes (builds them first, once)
 controller: ## Play random scripts to the slice controller and to the built-in one, and compare (DIFFERENTIAL_SEEDS=200 for many)
 	go test -count=1 -timeout 60m -v ./test/controller/...
 
+upstream: ## Run Kubernetes' own integration tests of StatefulSets against the slice controller
+	go run ./test/upstream
+
 large: ## Move a set of thirty, three at a time, to another cluster and back (two variants)
 	MOVE_LARGE=1 go test -count=1 -timeout 20m -run TestThirty -v ./test/move/...
 
 demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times
 	go run ./test/demo $(if $(KILL),-kill)
 
-bench: ## Measure the overhead of a move beside a shell script of kubectl commands
+bench: ## Measure a move beside a shell script of kubectl commands, and the slice controller beside the built-in one
 	go run ./test/bench
+	go run ./test/bench/controllers
 
 clusters: ## Start two local clusters, east and west, and print their kubeconfigs
 	go run ./test/cluster/cmd/clusters up

@@ -45,6 +45,8 @@ type Options struct {
 	WebhookCertDir string
 	// Guard looks for another controller before the first pass.
 	Guard bool
+	// StateMetrics tells of sets what kube-state-metrics would (MT-8).
+	StateMetrics bool
 	// Workers is how many sets are looked at at once.
 	Workers int
 	// Gates are the traits that feature gates decide.
@@ -163,6 +165,11 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 	gauges := newGauges()
 	if err := gauges.register(metrics.Registry); err != nil {
 		return nil, err
+	}
+	if o.StateMetrics {
+		if err := metrics.Registry.Register(stateMetrics{k, m.GetClient()}); err != nil {
+			return nil, err
+		}
 	}
 	events, err := recorder(ctx, config, m, k)
 	if err != nil {

@@ -105,6 +105,7 @@ func command() *cobra.Command {
 	s.BoolVar(&f.LeaderElect, "leader-elect", true, "let one of several replicas lead")
 	s.BoolVar(&f.Guard, "guard", true, "refuse to start where another controller takes care of StatefulSets")
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics, or 0 for none")
+	s.BoolVar(&f.StateMetrics, "state-metrics", false, "tell of sets what kube-state-metrics would, where there is none")
 	s.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz, or 0 for none")
 	s.StringVar(&f.WebhookAddress, "webhook-bind-address", "0", "host:port of the webhook that refuses slices whose pods cannot be made, or 0 for none")
 	s.StringVar(&f.WebhookCertDir, "webhook-cert-dir", "/etc/slicecontroller/webhook", "where the webhook's tls.crt and tls.key are")

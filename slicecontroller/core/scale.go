@@ -103,7 +103,8 @@ func (p *pass) claimLeaving(r replica) bool {
 func (p *pass) bringUp(ctx context.Context, r replica) error {
 	err := p.makeClaims(ctx, r)
 	if err == nil {
-		err = p.do.Create(ctx, r.DeepCopy())
+		t, revision := p.madeFrom(r.ordinal)
+		err = p.do.Create(ctx, p.set.newPod(t, revision.Name, r.ordinal))
 		if apierrors.IsAlreadyExists(err) {
 			return p.taken(ctx, r)
 		}

@@ -99,9 +99,9 @@ func (s *Set) staged(ordinal int32) bool {
 	return ordinal >= *ru.Partition
 }
 
-// maxUnavailable is M (MU-1): a percentage is of N and rounded down, and nothing is
+// MaxUnavailable is M (MU-1): a percentage is of N and rounded down, and nothing is
 // below 1.
-func (s *Set) maxUnavailable() int {
+func (s *Set) MaxUnavailable() int {
 	ru := s.Spec.UpdateStrategy.RollingUpdate
 	if ru == nil || ru.MaxUnavailable == nil || s.OneAtATime {
 		return 1

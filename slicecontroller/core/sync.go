@@ -24,8 +24,8 @@ type pass struct {
 	versions
 	// currentTemplate and targetTemplate are those of the two revisions.
 	currentTemplate, targetTemplate *corev1.PodTemplateSpec
-	// living are the pods of the range, ascending; those that are missing stand there
-	// as they will be made. condemned are the others, descending.
+	// living are the pods of the range, ascending; those that are missing have nothing but
+	// their names. condemned are the others, descending.
 	living, condemned []replica
 	// lowestDown is the lowest ordinal that is unavailable, of the living first (OR-6).
 	lowestDown string
@@ -67,7 +67,7 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	}
 	p.sort(pods)
 	p.status = Status{StatefulSetStatus: p.count(), Told: p.set.Status.Told}
-	p.outcome = Outcome{MaxUnavailable: p.set.maxUnavailable(), Unavailable: p.unavailable()}
+	p.outcome = Outcome{MaxUnavailable: p.set.MaxUnavailable(), Unavailable: p.unavailable()}
 	if p.set.DeletionTimestamp == nil { // CL-8
 		err = p.act(ctx)
 	}
@@ -110,7 +110,7 @@ func (p *pass) templates() (err error) {
 	return err
 }
 
-// sort puts the pods into living and condemned, and makes up what is missing.
+// sort puts the pods into living and condemned, and names what is missing.
 func (p *pass) sort(pods []*corev1.Pod) {
 	p.living = make([]replica, p.set.replicas())
 	for _, pod := range pods {
@@ -125,8 +125,7 @@ func (p *pass) sort(pods []*corev1.Pod) {
 	for k := range p.living {
 		if p.living[k].Pod == nil {
 			ordinal := p.set.start() + int32(k) //nolint:gosec // k is less than replicas
-			t, revision := p.madeFrom(ordinal)
-			p.living[k] = replica{p.set.newPod(t, revision.Name, ordinal), ordinal}
+			p.living[k] = replica{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.set.Namespace, Name: p.set.podName(ordinal)}}, ordinal}
 		}
 	}
 	for _, r := range slices.Concat(p.living, reversed(p.condemned)) {

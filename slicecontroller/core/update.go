@@ -64,10 +64,10 @@ func (p *pass) victims() []replica {
 	case p.enforced():
 		return p.forced(broken, healthy)
 	case p.set.ordered():
-		return first(p.set.maxUnavailable()-p.unavailable(), append(broken, healthy...))
+		return first(p.set.MaxUnavailable()-p.unavailable(), append(broken, healthy...))
 	}
 	// MU-8: nothing gets worse when what is broken goes.
-	return append(broken, first(p.set.maxUnavailable()-p.unavailable(), healthy)...)
+	return append(broken, first(p.set.MaxUnavailable()-p.unavailable(), healthy)...)
 }
 
 func first(n int, list []replica) []replica { return list[:max(0, min(n, len(list)))] }
@@ -89,13 +89,13 @@ func (p *pass) forced(broken, healthy []replica) []replica {
 	case p.due(*canary):
 		return []replica{*canary}
 	case !p.set.ordered(): // ER-9
-		return append(broken, first(p.set.maxUnavailable()-inFlight, healthy)...)
+		return append(broken, first(p.set.MaxUnavailable()-inFlight, healthy)...)
 	case inFlight > 0:
 		return nil
 	}
 	both := append(broken, healthy...) // ER-8: broken or not, the highest first
 	slices.SortFunc(both, func(a, b replica) int { return int(b.ordinal) - int(a.ordinal) })
-	return first(p.set.maxUnavailable(), both)
+	return first(p.set.MaxUnavailable(), both)
 }
 
 // canary is the highest ordinal that is staged, or nil.

@@ -26,12 +26,12 @@ func TestMaxUnavailable(t *testing.T) {
 		if c.m != "" {
 			unavailable(c.m)(s.set)
 		}
-		if got := s.set.maxUnavailable(); got != c.want {
+		if got := s.set.MaxUnavailable(); got != c.want {
 			t.Errorf("MU-1: %q of %d is %d, expected %d", c.m, c.n, got, c.want)
 		}
 	}
 	s := play(t, "", unavailable("3"), traits(func(t *Traits) { t.OneAtATime = true }))
-	if got := s.set.maxUnavailable(); got != 1 {
+	if got := s.set.MaxUnavailable(); got != 1 {
 		t.Errorf("961-42: with the gate off it is %d", got)
 	}
 }

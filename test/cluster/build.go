@@ -55,7 +55,7 @@ func CacheDir() (string, error) {
 // it can be interrupted and picks up where it stopped. Processes that build at
 // the same time wait for one another.
 func Build(ctx context.Context, names ...string) (string, error) {
-	module, err := binariesModule(ctx)
+	module, err := BinariesModule(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -160,8 +160,8 @@ func linkerFlags(mod []byte) (string, error) {
 	return fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, v[1], v[2], v[3]), nil
 }
 
-// binariesModule finds the nested module that pins the binaries.
-func binariesModule(ctx context.Context) (string, error) {
+// BinariesModule finds the nested module that pins the binaries.
+func BinariesModule(ctx context.Context) (string, error) {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Join(filepath.Dir(file), "binaries")
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); filepath.IsAbs(file) && err == nil {

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/test/controller/rig"
@@ -53,11 +54,14 @@ func start(t *testing.T, more ...string) *rig.Process {
 // updated waits until all pods are of the template and available.
 func (s *side) updated(t *testing.T, n int32) {
 	t.Helper()
-	s.until(t, fmt.Sprintf("%d pods are updated", n), func(context.Context) bool {
-		o := s.slice(t)
-		st := o.Status
-		return st.ObservedGeneration == o.Generation && st.UpdatedReplicas == n && st.AvailableReplicas == n && st.Replicas == n && st.CurrentRevision == st.UpdateRevision
-	})
+	s.until(t, fmt.Sprintf("%d pods are updated", n), func(ctx context.Context) bool { return s.isUpdated(ctx, n) })
+}
+
+func (s *side) isUpdated(ctx context.Context, n int32) bool {
+	var o v1alpha1.StatefulSetSlice
+	err := s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "web"}, &o)
+	st := o.Status
+	return err == nil && st.ObservedGeneration == o.Generation && st.UpdatedReplicas == n && st.AvailableReplicas == n && st.Replicas == n && st.CurrentRevision == st.UpdateRevision
 }
 
 func deletions(trace []string) []string {
@@ -126,8 +130,7 @@ func TestKilledProcessesAreFollowedByOthers(t *testing.T) {
 			p.Kill()
 			p = start(t)
 		}
-		o := s.slice(t)
-		return o.Status.ObservedGeneration == o.Generation && o.Status.UpdatedReplicas == 3 && o.Status.CurrentRevision == o.Status.UpdateRevision && o.Status.AvailableReplicas == 3
+		return s.isUpdated(t.Context(), 3)
 	})
 	if got := steps(s.taken()); got != "-2 +2 -1 +1 -0 +0" || killed < 5 {
 		t.Errorf("killed %d times: %s", killed, got)

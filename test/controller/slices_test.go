@@ -25,7 +25,7 @@ import (
 // place is a namespace of the west, where slices are taken care of.
 func place(t *testing.T, more ...string) *side {
 	t.Helper()
-	s := newSide(t, bed.West, strings.ToLower(strings.ReplaceAll(strings.Join(append([]string{t.Name()}, more...), "-"), "/", "-")))
+	s := newSide(t, bed.West, strings.NewReplacer("/", "-", "_", "-").Replace(strings.ToLower(strings.Join(append([]string{t.Name()}, more...), "-"))))
 	if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
 		t.Fatal(err)
 	}

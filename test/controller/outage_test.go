@@ -1,0 +1,116 @@
+package controller_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/controller/rig"
+)
+
+// serverOf gives the process of a cluster's API server, and how it was started.
+func serverOf(t *testing.T, c *cluster.Cluster) (pid int, args []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(raw, []byte(c.Dir)) {
+			continue // it has ended, or is another's
+		}
+		args := strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
+		if filepath.Base(args[0]) == "kube-apiserver" {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pid, args
+		}
+	}
+	t.Fatalf("no API server of %s is running", c.Dir)
+	return 0, nil
+}
+
+// 961-53, 2599-25, 3541-48, 3335-60: while the API server is away nothing happens, and then
+// the update goes on where it was.
+func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
+	north, err := cluster.Start(t.Context(), "north", cluster.Options{PodStart: podStart, PodStop: podStop})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := north.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	installed, err := rig.Install(t.Context(), north, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := rig.Begin(binary, installed.Kubeconfig, rig.Slice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	s := newSide(t, north, "outage")
+	if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	s.listen(t, &corev1.PodList{}, &v1alpha1.StatefulSetSliceList{})
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 3")); err != nil {
+		t.Fatal(err)
+	}
+	s.updated(t, 3)
+	before := s.uids(t)
+	pid, args := serverOf(t, north)
+	s.template(t, "a", `"b"`)
+	s.until(t, "the first pod goes", func(context.Context) bool {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		return len(s.trace) > 3
+	})
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select { // long enough for requests to fail
+	case err := <-p.Done:
+		t.Fatalf("the controller ended: %v\n%s", err, p.Output())
+	case <-time.After(5 * time.Second):
+	}
+	again := exec.Command(args[0], args[1:]...) //nolint:noctx // it is ended below
+	again.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := again.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = again.Process.Kill(); _ = again.Wait() })
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	tick := time.NewTicker(quiet) // the watches of the test have ended too
+	defer tick.Stop()
+	for !s.isUpdated(t.Context(), 3) {
+		select {
+		case <-tick.C:
+		case <-end.C:
+			t.Fatalf("not updated within %s\n%s", patience, p.Output())
+		}
+	}
+	for pod, uid := range s.uids(t) {
+		if before[pod] == uid {
+			t.Errorf("%s is still the old one", pod)
+		}
+	}
+}
