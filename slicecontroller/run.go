@@ -167,7 +167,7 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 		return nil, err
 	}
 	if o.StateMetrics {
-		if err := metrics.Registry.Register(stateMetrics{k, m.GetClient()}); err != nil {
+		if err := metrics.Registry.Register(stateMetrics{ctx, k, m.GetClient()}); err != nil {
 			return nil, err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 // have for it, for clusters without it. They are read from the cache whenever somebody
 // asks, so that nothing is told of sets that are gone (MT-9).
 type stateMetrics struct {
+	ctx  context.Context //nolint:containedctx // a Collector is given none
 	kind kind
 	sets client.Reader
 }
@@ -59,7 +60,7 @@ func (m stateMetrics) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. A cache that has not been filled yet has no sets.
 func (m stateMetrics) Collect(to chan<- prometheus.Metric) {
 	list := m.kind.list()
-	if m.sets.List(context.Background(), list, client.UnsafeDisableDeepCopy) != nil {
+	if m.sets.List(m.ctx, list, client.UnsafeDisableDeepCopy) != nil {
 		return
 	}
 	_ = meta.EachListItem(list, func(o runtime.Object) error {

@@ -42,7 +42,7 @@ kube_statefulset_spec_strategy_rollingupdate_max_unavailable{namespace="shop",st
 kube_statefulset_status_replicas{namespace="shop",statefulset="plain"} 2
 kube_statefulset_status_replicas{namespace="shop",statefulset="web"} 0
 `
-	m := stateMetrics{native(core.Traits{}), c}
+	m := stateMetrics{t.Context(), native(core.Traits{}), c}
 	if err := testutil.CollectAndCompare(m, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}

@@ -45,9 +45,9 @@ func serverOf(t *testing.T, c *cluster.Cluster) (pid int, args []string) {
 	return 0, nil
 }
 
-// 961-53, 2599-25, 3541-48, 3335-60: while the API server is away nothing happens, and then
-// the update goes on where it was.
-func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
+// another is a cluster with a process for slices, and a namespace in it.
+func another(t *testing.T) (*cluster.Cluster, *rig.Process, *side) {
+	t.Helper()
 	north, err := cluster.Start(t.Context(), "north", cluster.Options{PodStart: podStart, PodStop: podStop})
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +71,13 @@ func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.listen(t, &corev1.PodList{}, &v1alpha1.StatefulSetSliceList{})
+	return north, p, s
+}
+
+// 961-53, 2599-25, 3541-48, 3335-60: while the API server is away nothing happens, and then
+// the update goes on where it was.
+func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
+	north, p, s := another(t)
 	if err := s.Create(t.Context(), s.written(t, "  replicas: 3")); err != nil {
 		t.Fatal(err)
 	}

@@ -7,10 +7,10 @@ package main
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -34,14 +34,15 @@ func main() {
 	}
 }
 
-// suite is the package of the tests.
-const suite = "k8s.io/kubernetes/test/integration/statefulset"
+// suite is where the tests are.
+const suite = "test/integration/statefulset"
 
 // substitution is a line of the suite, and what stands there instead.
 type substitution struct{ file, was, is string }
 
 func substitutions() []substitution {
 	return []substitution{
+		{"main_test.go", "	framework.EtcdMain(m.Run)\n", "	_ = framework.EtcdMain\n	exit(m.Run)\n"},
 		{"util.go", "	config := restclient.CopyConfig(server.ClientConfig)\n", "	config := restclient.CopyConfig(server.ClientConfig)\n	ours = config\n"},
 		{"util.go", "	go sc.Run(ctx, 5)\n", "	go runOurs(ctx)\n"},
 		{"statefulset_test.go", "	go ssc.Run(tCtx, 5)\n", "	_, ours = ssc, config\n	go runOurs(tCtx)\n"},
@@ -63,7 +64,9 @@ func run(ctx context.Context, tests string) (err error) {
 	if err != nil {
 		return err
 	}
-	etcd, err := cluster.Program(ctx, "etcd")
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	url, err := store(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -81,54 +84,69 @@ func run(ctx context.Context, tests string) (err error) {
 			return err
 		}
 	}
-	overlay, err := substitute(ctx, module, dir)
-	if err != nil {
+	if err := substitute(ctx, module, filepath.Join(dir, "suite")); err != nil {
 		return err
 	}
 	fmt.Println("Building the API server into the tests; the first time that takes minutes ...")
-	cmd := exec.CommandContext(ctx, "go", "test", "-modfile", filepath.Join(dir, "go.mod"), "-mod=mod", "-overlay", overlay, "-count=1", "-timeout=20m", "-v", "-run", tests, suite)
-	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "SLICECONTROLLER="+program, "PATH="+filepath.Dir(etcd)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd := exec.CommandContext(ctx, "go", "test", "-mod=mod", "-count=1", "-timeout=20m", "-v", "-run", tests, "./suite")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "SLICECONTROLLER="+program, "KUBE_INTEGRATION_ETCD_URL="+url)
 	cmd.Stdout, cmd.Stderr = &verdicts{to: os.Stdout}, os.Stderr
 	return cmd.Run()
 }
 
-// substitute writes the changed files into a folder, and gives the file that tells the
-// compiler of them.
-func substitute(ctx context.Context, module, dir string) (string, error) {
+// store starts etcd in a folder, until ctx ends.
+func store(ctx context.Context, dir string) (url string, err error) {
+	etcd, err := cluster.Program(ctx, "etcd")
+	if err != nil {
+		return "", err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	url = "http://" + l.Addr().String()
+	if err := l.Close(); err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, etcd, "--data-dir", filepath.Join(dir, "etcd"), "--unsafe-no-fsync", "--listen-client-urls", url, "--advertise-client-urls", url, "--listen-peer-urls", "http://127.0.0.1:0", "--log-level", "fatal")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return url, cmd.Start()
+}
+
+// substitute copies the suite into a folder, with the lines that are to be ours.
+func substitute(ctx context.Context, module, to string) error {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes")
 	cmd.Dir = module
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("looking for the source of Kubernetes: %w", err)
+		return fmt.Errorf("looking for the source of Kubernetes: %w", err)
 	}
-	source := filepath.Join(strings.TrimSpace(string(out)), strings.TrimPrefix(suite, "k8s.io/kubernetes/"))
-	text := map[string]string{}
-	for _, s := range substitutions() {
-		if text[s.file] == "" {
-			raw, err := os.ReadFile(filepath.Join(source, s.file))
-			if err != nil {
-				return "", err
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), suite, "*.go"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("%s has no %s (%w)", strings.TrimSpace(string(out)), suite, err)
+	}
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		text, name := string(raw), filepath.Base(file)
+		for _, s := range substitutions() {
+			if s.file != name {
+				continue
 			}
-			text[s.file] = string(raw)
+			if strings.Count(text, s.was) != 1 {
+				return fmt.Errorf("%s has changed: expected the line %q once", file, strings.TrimSpace(s.was))
+			}
+			text = strings.Replace(text, s.was, s.is, 1)
 		}
-		if strings.Count(text[s.file], s.was) != 1 {
-			return "", fmt.Errorf("%s has changed: expected the line %q once", s.file, strings.TrimSpace(s.was))
-		}
-		text[s.file] = strings.Replace(text[s.file], s.was, s.is, 1)
-	}
-	text["starter.go"] = string(starter)
-	replace := map[string]string{}
-	for name, content := range text {
-		replace[filepath.Join(source, name)] = filepath.Join(dir, name)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			return "", err
+		if err := os.WriteFile(filepath.Join(to, name), []byte(text), 0o644); err != nil {
+			return err
 		}
 	}
-	raw, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, raw, 0o644)
+	return os.WriteFile(filepath.Join(to, "starter.go"), starter, 0o644)
 }
