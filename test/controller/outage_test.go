@@ -45,10 +45,10 @@ func serverOf(t *testing.T, c *cluster.Cluster) (pid int, args []string) {
 	return 0, nil
 }
 
-// another is a cluster with a process for slices, and a namespace in it.
-func another(t *testing.T) (*cluster.Cluster, *rig.Process, *side) {
+// another is a cluster with a process for a kind, and a namespace in it.
+func another(t *testing.T, kind string) (*cluster.Cluster, *rig.Process, *side) {
 	t.Helper()
-	north, err := cluster.Start(t.Context(), "north", cluster.Options{PodStart: podStart, PodStop: podStop})
+	north, err := cluster.Start(t.Context(), "north", cluster.Options{PodStart: podStart, PodStop: podStop, Unmanaged: []string{"north"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func another(t *testing.T) (*cluster.Cluster, *rig.Process, *side) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := rig.Begin(binary, installed.Kubeconfig, rig.Slice)
+	p, err := rig.Begin(binary, installed.Kubeconfig, kind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,8 @@ func another(t *testing.T) (*cluster.Cluster, *rig.Process, *side) {
 // 961-53, 2599-25, 3541-48, 3335-60: while the API server is away nothing happens, and then
 // the update goes on where it was.
 func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
-	north, p, s := another(t)
+	t.Parallel()
+	north, p, s := another(t, rig.Slice)
 	if err := s.Create(t.Context(), s.written(t, "  replicas: 3")); err != nil {
 		t.Fatal(err)
 	}
