@@ -87,7 +87,7 @@ func native3(t *testing.T) *hands {
 	t.Helper()
 	h := &hands{side: place(t), t: t, native: &appsv1.StatefulSet{}, slice: &v1alpha1.StatefulSetSlice{}}
 	h.listen(t, &appsv1.StatefulSetList{})
-	set := threeWith("data")
+	set := three()
 	set.Namespace = h.namespace
 	retention := appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: retention, WhenScaled: retention}

@@ -36,7 +36,7 @@ func TestASetGoesFromOneControllerToTheOther(t *testing.T) {
 	t.Parallel()
 	north, p, s := another(t, rig.Native)
 	s.listen(t, &appsv1.StatefulSetList{})
-	set := threeWith("data")
+	set := three()
 	set.Namespace = s.namespace
 	set.Spec.VolumeClaimTemplates = nil // nobody provides volumes there
 	if err := s.Create(t.Context(), set); err != nil {

@@ -91,7 +91,7 @@ func TestSetsMoveBetweenTheKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	set := threeWith("data")
+	set := three()
 	set.Namespace = route[0].namespace
 	if err := connect(t, route[0].at).Create(t.Context(), set); err != nil {
 		t.Fatal(err)
@@ -131,8 +131,8 @@ func watching(t *testing.T, at stop) *side {
 	return s
 }
 
-// threeWith is a set of three from ordinal 1, with a claim.
-func threeWith(claim string) *appsv1.StatefulSet {
+// three is a set of three from ordinal 1, with a claim.
+func three() *appsv1.StatefulSet {
 	n := int32(3)
 	labels := map[string]string{"app": "web"}
 	return &appsv1.StatefulSet{
@@ -140,7 +140,7 @@ func threeWith(claim string) *appsv1.StatefulSet {
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: &n, Ordinals: &appsv1.StatefulSetOrdinals{Start: 1}, ServiceName: "web", Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}},
-			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claimOf(claim)},
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claimOf("data")},
 		},
 	}
 }

@@ -96,7 +96,7 @@ func TestTheWebhookWarns(t *testing.T) {
 	t.Parallel()
 	s := place(t)
 	c, heard := loud(t)
-	set := threeWith("data")
+	set := three()
 	set.Namespace = s.namespace
 	set.Spec.Replicas = new(int32(0))
 	if err := s.Create(t.Context(), set); err != nil {
