@@ -6,7 +6,7 @@ LINT     := $(CACHE)/golangci-lint-v2.15.0/golangci-lint
 FLAGS    := -trimpath -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit move controller upstream large demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify
+.PHONY: help build install test unit move controller soak upstream large demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ move: ## Run the tests on real control planes (builds them first, once)
 
 controller: ## Play random scripts to the slice controller and to the built-in one, and compare (DIFFERENTIAL_SEEDS=200 for many)
 	go test -count=1 -timeout 60m -v ./test/controller/...
+
+soak: ## Break and mend the templates of fifty slices for ten minutes (SOAK=1h for longer)
+	SOAK=$(or $(SOAK),10m) go test -count=1 -timeout 24h -run TestUpdatesAreBrokenAndMended -v ./test/controller/
 
 upstream: ## Run Kubernetes' own integration tests of StatefulSets against the slice controller
 	go run ./test/upstream

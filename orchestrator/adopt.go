@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,26 +46,11 @@ func (a Adoption) record() string { return "stsmigrate-adopt-" + a.Set.Name }
 func (a Adoption) becomes() plans.Ref { return a.Set.OfOtherKind() }
 
 // as gives a client that sees sets of a kind as StatefulSets.
-func (a Adoption) as(set plans.Ref) client.Client {
-	if set.IsSlice() {
-		return sliced(a.On)
-	}
-	return a.On
-}
+func (a Adoption) as(set plans.Ref) client.Client { return inWordsOf(a.On, set) }
 
 // read gives nil if there is no such set.
 func (a Adoption) read(ctx context.Context, set plans.Ref) (*appsv1.StatefulSet, error) {
-	var s appsv1.StatefulSet
-	err := a.as(set).Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: set.Name}, &s)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case meta.IsNoMatchError(err):
-		return nil, fmt.Errorf("the cluster does not know StatefulSetSlices: install the kind and the slice controller first (docs/slicecontroller.md)")
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", set.Set(), err)
-	}
-	return &s, nil
+	return findSet(ctx, a.On, set)
 }
 
 // Look reads where the adoption is and hands out its next write. After means that it is over.

@@ -2,8 +2,12 @@ package orchestrator
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,12 +21,32 @@ import (
 func (c Clusters) InTheWordsOf(refs map[plans.Side]plans.Ref) Clusters {
 	out := Clusters{}
 	for side, on := range c {
-		if refs[side].IsSlice() {
-			on = sliced(on)
-		}
-		out[side] = on
+		out[side] = inWordsOf(on, refs[side])
 	}
 	return out
+}
+
+// inWordsOf gives a client that sees sets of the kind of this one as StatefulSets.
+func inWordsOf(on client.Client, set plans.Ref) client.Client {
+	if set.IsSlice() {
+		return sliced(on)
+	}
+	return on
+}
+
+// findSet reads a set of either kind; nil if there is none.
+func findSet(ctx context.Context, on client.Client, set plans.Ref) (*appsv1.StatefulSet, error) {
+	var s appsv1.StatefulSet
+	err := inWordsOf(on, set).Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: set.Name}, &s)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case meta.IsNoMatchError(err):
+		return nil, fmt.Errorf("the cluster does not know StatefulSetSlices: install the kind and the slice controller first (docs/slicecontroller.md)")
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", set.Set(), err)
+	}
+	return &s, nil
 }
 
 // resourceOf is the resource that a set is one of.
@@ -53,6 +77,9 @@ func (c sliceClient) Get(ctx context.Context, key client.ObjectKey, o client.Obj
 	var s v1alpha1.StatefulSetSlice
 	if err := c.Client.Get(ctx, key, &s, opts...); err != nil {
 		return err
+	}
+	if len(s.Unknown) > 0 {
+		return fmt.Errorf("StatefulSetSlice %s has fields that this release does not know (%s), and a write would lose them: use the release that it was written for", key, strings.Join(s.Unknown, ", "))
 	}
 	*set = *s.Native()
 	return nil

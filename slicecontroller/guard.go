@@ -24,6 +24,14 @@ const heed = time.Second
 // ErrAnother says that another controller takes care of StatefulSets in this cluster.
 var ErrAnother = errors.New("another controller takes care of StatefulSets in this cluster")
 
+// alone is the guard of StatefulSets, which people may switch off.
+func alone(ctx context.Context, c client.WithWatch, o Options) error {
+	if !o.Guard {
+		return nil
+	}
+	return guard(ctx, c, o.Namespace)
+}
+
 // guard makes a StatefulSet without replicas and watches whether anybody takes care of it
 // (AM-6): two controllers at once would not agree. It takes it away again, and those of
 // processes that died over it.

@@ -1,6 +1,8 @@
 package slicecontroller
 
 import (
+	"context"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +26,10 @@ type kind struct {
 	read func(client.Object) *core.Set
 	// tell puts a status into an object.
 	tell func(client.Object, core.Status)
+	// unknown names the fields of an object that this release does not know.
+	unknown func(client.Object) []string
+	// guard says, before the first pass, why this process must not take care of the kind.
+	guard func(context.Context, client.WithWatch, Options) error
 }
 
 // native are StatefulSets, done as the built-in controller does them.
@@ -44,5 +50,7 @@ func native(gates core.Traits) kind {
 		tell: func(o client.Object, status core.Status) {
 			o.(*appsv1.StatefulSet).Status = status.StatefulSetStatus //nolint:forcetypeassert // made by empty
 		},
+		unknown: func(client.Object) []string { return nil }, // the API server has dropped them
+		guard:   alone,
 	}
 }

@@ -14,9 +14,17 @@ import (
 // would be created again, and what was deleted counted as if it stayed.
 type ledger struct {
 	lock sync.Mutex
-	// open are the entries of a set, by the UID of what was written, and whose finds the set.
-	open  map[types.NamespacedName]map[types.UID]entry
+	// open are the pages of sets, and whose finds the set by the UID of what was written.
+	open  map[types.NamespacedName]*page
 	whose map[types.UID]types.NamespacedName
+}
+
+// page is what is open of a set, by the UID of what was written.
+type page struct {
+	entries map[types.UID]entry
+	// awaited says that a pass has found something open, and comes back for it: nobody has to
+	// wake the set before the last entry is struck out.
+	awaited bool
 }
 
 // entry is one write.
@@ -30,7 +38,7 @@ type entry struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{open: map[types.NamespacedName]map[types.UID]entry{}, whose: map[types.UID]types.NamespacedName{}}
+	return &ledger{open: map[types.NamespacedName]*page{}, whose: map[types.UID]types.NamespacedName{}}
 }
 
 // add notes a write. The caller looks into the cache afterwards, and calls saw or lost: the
@@ -39,38 +47,38 @@ func (l *ledger) add(e entry) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	if l.open[e.key] == nil {
-		l.open[e.key] = map[types.UID]entry{}
+		l.open[e.key] = &page{entries: map[types.UID]entry{}}
 	}
-	l.open[e.key][e.object.GetUID()], l.whose[e.object.GetUID()] = e, e.key
+	l.open[e.key].entries[e.object.GetUID()], l.whose[e.object.GetUID()] = e, e.key
 }
 
-// saw strikes out what an object in the cache shows to have arrived, and gives the set
-// that it is about.
-func (l *ledger) saw(o client.Object) (set types.NamespacedName, struck bool) {
+// saw strikes out what an object in the cache shows to have arrived. Of a set of which
+// nothing is open any more it gives the name.
+func (l *ledger) saw(o client.Object) (set types.NamespacedName, settled bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	set, known := l.whose[o.GetUID()]
-	if !known || !l.open[set][o.GetUID()].shownBy(o) {
+	if !known || !l.open[set].entries[o.GetUID()].shownBy(o) {
 		return set, false
 	}
-	l.strike(set, o.GetUID())
-	return set, true
+	return set, l.strike(set, o.GetUID())
 }
 
 // lost strikes out whatever is open about an object that is no more.
-func (l *ledger) lost(uid types.UID) (set types.NamespacedName, struck bool) {
+func (l *ledger) lost(uid types.UID) (set types.NamespacedName, settled bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	set, struck = l.whose[uid]
-	l.strike(set, uid)
-	return set, struck
+	set, known := l.whose[uid]
+	return set, known && l.strike(set, uid)
 }
 
-func (l *ledger) strike(set types.NamespacedName, uid types.UID) {
+func (l *ledger) strike(set types.NamespacedName, uid types.UID) (settled bool) {
 	delete(l.whose, uid)
-	if delete(l.open[set], uid); len(l.open[set]) == 0 {
+	if delete(l.open[set].entries, uid); len(l.open[set].entries) == 0 {
 		delete(l.open, set)
+		return true
 	}
+	return false
 }
 
 func (e entry) shownBy(o client.Object) bool {
@@ -81,18 +89,31 @@ func (e entry) shownBy(o client.Object) bool {
 	return err != nil || order >= 0 // versions that cannot be compared stop nobody
 }
 
-// of lists what is open of a set. Entries of a namesake that is no more are struck out; a
-// set that is gone has no UID.
-func (l *ledger) of(key types.NamespacedName, set types.UID) []entry {
+// wait says whether anything is open of a set, and what is since a time or longer. Who is
+// told so comes back by himself, at the latest then. Entries of a namesake that is no more
+// are struck out; a set that is gone has no UID.
+func (l *ledger) wait(key types.NamespacedName, set types.UID, since time.Time) (open bool, overdue []entry) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	var out []entry
-	for uid, e := range l.open[key] {
-		if e.set != set {
+	p := l.open[key]
+	if p == nil {
+		return false, nil
+	}
+	for uid, e := range p.entries {
+		switch {
+		case e.set != set:
 			l.strike(key, uid)
-		} else {
-			out = append(out, e)
+		case !e.since.After(since):
+			overdue = append(overdue, e)
 		}
 	}
-	return out
+	p.awaited = true
+	return len(p.entries) > 0, overdue
+}
+
+// awaited says that a set is looked at again anyway.
+func (l *ledger) awaited(key types.NamespacedName) bool {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.open[key] != nil && l.open[key].awaited
 }

@@ -140,8 +140,8 @@ func TestNothingIsDecidedBeforeOurOwnWritesAreSeen(t *testing.T) {
 		if g.pass(t); g.skips() != float64(k+2) {
 			t.Errorf("%d of 4 have not been told of, and %v passes were put off", 4-k, g.skips())
 		}
-		if key, struck := g.ledger.saw(o); !struck || key.Name != "web" {
-			t.Errorf("%s was not missed", o.GetName())
+		if key, settled := g.ledger.saw(o); settled != (k == 3) || key.Name != "web" {
+			t.Errorf("%s of %s: settled %t", o.GetName(), key, settled)
 		}
 	}
 	if g.pass(t); len(g.created) != wrote || g.skips() != 5 {
@@ -166,7 +166,8 @@ func TestWhatTheWatchNeverShowsIsAskedFor(t *testing.T) {
 	}
 	g.clock = g.clock.Add(late)
 	g.pass(t)
-	for _, e := range g.ledger.of(types.NamespacedName{Namespace: "shop", Name: "web"}, "set") {
+	_, left := g.ledger.wait(types.NamespacedName{Namespace: "shop", Name: "web"}, "set", g.clock)
+	for _, e := range left {
 		if e.object.GetName() == "web-0" {
 			t.Error("web-0 is gone and still waited for")
 		}
@@ -186,7 +187,7 @@ func TestDeletionsAreRemembered(t *testing.T) {
 		t.Error("a pod that is not terminating shows its deletion")
 	}
 	seen.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-	if _, struck := l.saw(seen); !struck || len(l.of(key, "set")) != 0 {
+	if _, struck := l.saw(seen); !struck || l.has(key) {
 		t.Error("a terminating pod does not show its deletion")
 	}
 	l.add(entry{set: "set", key: key, object: p, gone: true})
@@ -194,7 +195,7 @@ func TestDeletionsAreRemembered(t *testing.T) {
 		t.Error("a pod that is gone does not show its deletion")
 	}
 	l.add(entry{set: "former", key: key, object: p})
-	if left := l.of(key, "set"); len(left) != 0 {
+	if left, _ := l.wait(key, "set", time.Time{}); left {
 		t.Errorf("SC-1: what was written for a namesake is waited for: %v", left)
 	}
 	l.add(entry{set: "set", key: key, object: p})
@@ -205,5 +206,36 @@ func TestDeletionsAreRemembered(t *testing.T) {
 		if _, struck := l.saw(o); struck != want {
 			t.Errorf("version %s shows what was written as 5: %t, expected %t", version, struck, want)
 		}
+	}
+}
+
+func (l *ledger) has(key types.NamespacedName) bool {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.open[key] != nil
+}
+
+// Until the cache has all that a pass is waiting for, nothing wakes its set; then the last
+// of it does.
+func TestASetSleepsUntilEverythingHasArrived(t *testing.T) {
+	l := newLedger()
+	key := types.NamespacedName{Namespace: "shop", Name: "web"}
+	wrote := map[string]*corev1.Pod{}
+	for _, name := range []string{"a", "b"} {
+		wrote[name] = pod(name)
+		wrote[name].UID, wrote[name].ResourceVersion = types.UID(name), "5"
+		l.add(entry{set: "set", key: key, object: wrote[name]})
+	}
+	if l.awaited(key) {
+		t.Error("nobody comes back for it yet")
+	}
+	if open, _ := l.wait(key, "set", time.Time{}); !open || !l.awaited(key) {
+		t.Error("two writes are open")
+	}
+	if _, settled := l.saw(wrote["a"]); settled || !l.awaited(key) {
+		t.Error("one write is open still")
+	}
+	if of, settled := l.saw(wrote["b"]); !settled || of != key || l.awaited(key) {
+		t.Error("nothing is open any more")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,7 +66,7 @@ func (r *Reconciler) memory(key types.NamespacedName, uid types.UID) *memory {
 
 // forget drops what is remembered of a set that is no more.
 func (r *Reconciler) forget(key types.NamespacedName) {
-	r.ledger.of(key, "")
+	r.ledger.wait(key, "", time.Time{})
 	r.gauges.forget(key)
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -79,10 +80,11 @@ const late = 5 * time.Second
 // Reconcile does for a set what can be done now:
 //
 //  1. reads it from the cache; of one that is gone everything is forgotten
-//  2. waits if the cache lacks a write of ours
-//  3. reads its pods, claims and revisions from the cache
-//  4. lets the core make a pass
-//  5. comes back when a pod is due to become available
+//  2. leaves it alone if it has fields that this release does not know
+//  3. waits if the cache lacks a write of ours
+//  4. reads its pods, claims and revisions from the cache
+//  5. lets the core make a pass
+//  6. comes back when a pod is due to become available
 func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
 	r.gauges.started(q.NamespacedName, r.now())
 	o := r.kind.empty()
@@ -93,6 +95,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	}
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if unknown := r.kind.unknown(o); len(unknown) > 0 {
+		r.events.Eventf(o, corev1.EventTypeWarning, "NotUnderstood", "nothing is done: this release of the slice controller does not know %s; run the one that it was written for, or take that off", strings.Join(unknown, ", "))
+		return reconcile.Result{}, nil
 	}
 	if behind, err := r.behind(ctx, q.NamespacedName, o.GetUID()); err != nil {
 		return reconcile.Result{}, err
@@ -129,11 +135,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 // behind says whether the cache lacks a write of ours to the set. What is missing for long
 // may have been followed by a deletion that no watch has shown: the API server knows.
 func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
-	open := r.ledger.of(key, uid)
-	for _, e := range open {
-		if r.now().Sub(e.since) < late {
-			continue
-		}
+	open, overdue := r.ledger.wait(key, uid, r.now().Add(-late))
+	if !open {
+		return false, nil
+	}
+	r.gauges.skips.Inc()
+	for _, e := range overdue {
 		have, _ := e.object.DeepCopyObject().(client.Object)
 		err := r.live.Get(ctx, client.ObjectKeyFromObject(e.object), have)
 		if client.IgnoreNotFound(err) != nil {
@@ -143,9 +150,6 @@ func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName, uid t
 			r.ledger.lost(e.object.GetUID())
 		}
 	}
-	if len(open) == 0 {
-		return false, nil
-	}
-	r.gauges.skips.Inc()
-	return len(r.ledger.of(key, uid)) > 0, nil
+	open, _ = r.ledger.wait(key, uid, time.Time{})
+	return open, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
@@ -43,7 +44,7 @@ type Options struct {
 	// WebhookCertDir has the webhook's tls.crt and tls.key; they are read again when they
 	// change.
 	WebhookCertDir string
-	// Guard looks for another controller before the first pass.
+	// Guard looks for another controller of StatefulSets before the first pass.
 	Guard bool
 	// StateMetrics tells of sets what kube-state-metrics would (MT-8).
 	StateMetrics bool
@@ -64,7 +65,6 @@ const (
 // Run takes care of the StatefulSetSlices of a cluster until ctx ends. Their kind must
 // have been installed.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
-	o.Guard = false // nobody else knows the kind
 	return run(ctx, config, sliced(o.Gates), o)
 }
 
@@ -77,7 +77,7 @@ func RunNative(ctx context.Context, config *rest.Config, o Options) error {
 
 func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	hooks, err := serving(o)
@@ -105,17 +105,15 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	if err != nil {
 		return err
 	}
-	alone, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	live, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}
 	// With several replicas the guard has to wait until this one leads: the leader before
 	// it would take care of the canary.
 	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if o.Guard {
-			if err := guard(ctx, alone, o.Namespace); err != nil {
-				return err
-			}
+		if err := k.guard(ctx, live, o); err != nil {
+			return err
 		}
 		return c.Start(ctx)
 	}))

@@ -1,6 +1,8 @@
 package slicecontroller
 
 import (
+	"context"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
@@ -34,5 +36,7 @@ func sliced(gates core.Traits) kind {
 			s.Tell(status.StatefulSetStatus)
 			s.Status.Conditions = status.Told
 		},
+		unknown: func(o client.Object) []string { return o.(*v1alpha1.StatefulSetSlice).Unknown }, //nolint:forcetypeassert // made by empty
+		guard:   func(ctx context.Context, c client.WithWatch, _ Options) error { return fit(ctx, c) },
 	}
 }

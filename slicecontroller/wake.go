@@ -45,11 +45,13 @@ func (r *Reconciler) heard(there, gone whose) handler.EventHandler {
 	wake := func(q queue, sets []types.NamespacedName) {
 		for _, s := range sets {
 			r.gauges.woken(s, r.now())
-			q.Add(reconcile.Request{NamespacedName: s})
+			if !r.ledger.awaited(s) {
+				q.Add(reconcile.Request{NamespacedName: s})
+			}
 		}
 	}
 	arrived := func(ctx context.Context, o client.Object, q queue) {
-		if set, struck := r.ledger.saw(o); struck {
+		if set, settled := r.ledger.saw(o); settled {
 			wake(q, []types.NamespacedName{set})
 		}
 		wake(q, there(ctx, o))
@@ -66,7 +68,7 @@ func (r *Reconciler) heard(there, gone whose) handler.EventHandler {
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			if set, struck := r.ledger.lost(e.Object.GetUID()); struck {
+			if set, settled := r.ledger.lost(e.Object.GetUID()); settled {
 				wake(q, []types.NamespacedName{set})
 			}
 			wake(q, gone(ctx, e.Object))

@@ -23,18 +23,13 @@ adopts them: pods, claims and revisions stay as they are. What was is kept in a 
 from before the first write until the end; the same command goes on after an interruption.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			word, name := plans.SetOf(args[0])
-			kind, err := plans.KindOf(word)
-			if err != nil {
-				return err
-			}
-			at, err := open(a.reach.source)
+			at, set, err := a.typedSet(args[0])
 			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			return a.adopt(ctx, at, orchestrator.Adoption{On: at.client, Set: plans.Ref{Namespace: at.namespace, Name: name, Kind: kind}})
+			return a.adopt(ctx, at, orchestrator.Adoption{On: at.client, Set: set})
 		},
 	}
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")

@@ -5,6 +5,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -67,6 +68,18 @@ func gated(off core.Traits, was *v1alpha1.StatefulSetSlice, s v1alpha1.StatefulS
 	}
 	if off.OneAtATime && many(s.UpdateStrategy) && !many(before) {
 		out = append(out, field.Forbidden(at.Child("rollingUpdate", "maxUnavailable"), "the feature MaxUnavailableStatefulSet is switched off"))
+	}
+	return out
+}
+
+// later refuses fields, used anew, that this release would handle as if they were not
+// there (3541-26): the controller leaves slices with them alone.
+func later(was, s *v1alpha1.StatefulSetSlice) field.ErrorList {
+	var out field.ErrorList
+	for _, path := range s.Unknown {
+		if was == nil || !slices.Contains(was.Unknown, path) {
+			out = append(out, field.Forbidden(field.NewPath(path), "the slice controller that runs here does not know this field: upgrade it first, or look for a mistyped name"))
+		}
 	}
 	return out
 }

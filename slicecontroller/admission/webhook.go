@@ -38,7 +38,8 @@ func (v Validator) ValidateCreate(ctx context.Context, s *v1alpha1.StatefulSetSl
 	if w := v.namesake(ctx, s); w != "" {
 		told = append(told, w)
 	}
-	errs := append(gated(v.Off, nil, s.Spec), template(s.Spec)...)
+	errs := append(later(nil, s), gated(v.Off, nil, s.Spec)...)
+	errs = append(errs, template(s.Spec)...)
 	found, w := v.try(ctx, s)
 	return append(told, w...), invalid(s, append(errs, found...))
 }
@@ -46,6 +47,9 @@ func (v Validator) ValidateCreate(ctx context.Context, s *v1alpha1.StatefulSetSl
 // ValidateUpdate looks at what has changed: what was stored before there was this
 // webhook can still be scaled (VA-7).
 func (v Validator) ValidateUpdate(ctx context.Context, was, s *v1alpha1.StatefulSetSlice) (admission.Warnings, error) {
+	if errs := later(was, s); len(errs) > 0 {
+		return nil, invalid(s, errs)
+	}
 	if equality.Semantic.DeepEqual(was.Spec, s.Spec) {
 		return nil, nil // metadata, and finalizers of a slice that goes
 	}

@@ -47,6 +47,10 @@ type StatefulSetSlice struct {
 	// Status is what there is. It may be some moments old.
 	// +optional
 	Status StatefulSetSliceStatus `json:"status,omitempty"`
+
+	// Unknown has the paths of the fields of the spec that were read and that this release
+	// does not know. They would be lost in a write, and left out of what is made of the slice.
+	Unknown []string `json:"-"`
 }
 
 // StatefulSetSliceList is a list of them.

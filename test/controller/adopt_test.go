@@ -3,7 +3,6 @@ package controller_test
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -50,12 +49,7 @@ func (h *hands) isSlice() {
 // adopt runs the command and gives what it says.
 func (h *hands) adopt(code int, set string) string {
 	h.t.Helper()
-	cmd := exec.CommandContext(h.t.Context(), mover, "adopt", set, "-n", h.namespace, "--kubeconfig", bed.West.Kubeconfig, "--yes")
-	out, _ := cmd.CombinedOutput()
-	if got := cmd.ProcessState.ExitCode(); got != code {
-		h.t.Fatalf("stsmigrate adopt %s: exit code %d, expected %d\n%s", set, got, code, out)
-	}
-	return string(out)
+	return h.run(code, "adopt", set, "--yes")
 }
 
 // same wants the very pods, of the same revision, and nothing left of the adoption.

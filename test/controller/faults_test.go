@@ -23,12 +23,12 @@ var wild = sync.OnceValues(func() (*rig.Installed, error) {
 })
 
 // away is a namespace there.
-func away(t *testing.T) *side {
+func away(t *testing.T, more ...string) *side {
 	t.Helper()
 	if _, err := wild(); err != nil {
 		t.Fatal(err)
 	}
-	s := newSide(t, bed.East, strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))
+	s := newSide(t, bed.East, strings.ToLower(strings.Join(append([]string{t.Name()}, more...), "-")))
 	if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
 		t.Fatal(err)
 	}

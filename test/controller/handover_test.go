@@ -34,7 +34,7 @@ func builtIn(t *testing.T, c *cluster.Cluster) (end func()) {
 // restarts, and either does what is asked next.
 func TestASetGoesFromOneControllerToTheOther(t *testing.T) {
 	t.Parallel()
-	north, p, s := another(t, rig.Native)
+	north, installed, p, s := another(t, rig.Native)
 	s.listen(t, &appsv1.StatefulSetList{})
 	set := three()
 	set.Namespace = s.namespace
@@ -65,7 +65,7 @@ func TestASetGoesFromOneControllerToTheOther(t *testing.T) {
 	end := builtIn(t, north)
 	scale(4)
 	end()
-	again, err := rig.Begin(binary, p.Kubeconfig, rig.Native)
+	again, err := rig.Begin(binary, installed.Kubeconfig, rig.Native)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,11 @@ const podStart, podStop = 30 * time.Millisecond, 30 * time.Millisecond
 func TestMain(m *testing.M) {
 	flag.Parse()
 	log.SetLogger(zapr.NewLogger(zap.NewNop()))
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	parallel := "8"
+	if os.Getenv("SOAK") != "" {
+		parallel = "100"
+	}
+	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
 	}
 	code, err := withBed(m)

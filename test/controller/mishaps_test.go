@@ -176,3 +176,36 @@ func TestAvailabilityTakesItsTimeOnNodes(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
+
+// 961-35: an update of pods that take their time is over sooner when several may be down at
+// once. How much sooner is printed.
+func TestSeveralAtOnceAreSooner(t *testing.T) {
+	t.Parallel()
+	// In order they go together and come back one after the other (MU-5), so that little is gained.
+	for policy, most := range map[string]float64{"OrderedReady": 1.2, "Parallel": 0.5} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			s := place(t)
+			if err := s.Create(t.Context(), s.written(t, "  replicas: 8\n  minReadySeconds: 2\n  podManagementPolicy: "+policy)); err != nil {
+				t.Fatal(err)
+			}
+			s.updated(t, 8)
+			took := map[int]time.Duration{}
+			for _, many := range []int{1, 4} {
+				if err := s.patch(t.Context(), fmt.Sprintf(`{"updateStrategy":{"rollingUpdate":{"maxUnavailable":%d}}}`, many)); err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				if got := s.roll(t, 8, fmt.Sprint(many)); got != many {
+					t.Errorf("maxUnavailable %d: %d were down at once", many, got)
+				}
+				took[many] = time.Since(start)
+			}
+			ratio := took[4].Seconds() / took[1].Seconds()
+			t.Logf("eight pods that take 2 s, %s: one at a time %s, four at a time %s (%.2f)", policy, took[1].Round(time.Millisecond), took[4].Round(time.Millisecond), ratio)
+			if ratio > most {
+				t.Errorf("four at a time took %.2f of the time of one at a time, expected at most %.2f", ratio, most)
+			}
+		})
+	}
+}

@@ -46,7 +46,7 @@ func serverOf(t *testing.T, c *cluster.Cluster) (pid int, args []string) {
 }
 
 // another is a cluster with a process for a kind, and a namespace in it.
-func another(t *testing.T, kind string) (*cluster.Cluster, *rig.Process, *side) {
+func another(t *testing.T, kind string) (*cluster.Cluster, *rig.Installed, *rig.Process, *side) {
 	t.Helper()
 	north, err := cluster.Start(t.Context(), "north", cluster.Options{PodStart: podStart, PodStop: podStop, Unmanaged: []string{"north"}})
 	if err != nil {
@@ -71,14 +71,14 @@ func another(t *testing.T, kind string) (*cluster.Cluster, *rig.Process, *side) 
 		t.Fatal(err)
 	}
 	s.listen(t, &corev1.PodList{}, &v1alpha1.StatefulSetSliceList{})
-	return north, p, s
+	return north, installed, p, s
 }
 
 // 961-53, 2599-25, 3541-48, 3335-60: while the API server is away nothing happens, and then
 // the update goes on where it was.
 func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	north, p, s := another(t, rig.Slice)
+	north, _, p, s := another(t, rig.Slice)
 	if err := s.Create(t.Context(), s.written(t, "  replicas: 3")); err != nil {
 		t.Fatal(err)
 	}

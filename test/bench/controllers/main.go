@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sync/errgroup"
@@ -30,10 +31,11 @@ func main() {
 	pods := flag.Int("pods", 500, "how many pods the large set has")
 	sets := flag.Int("sets", 200, "how many sets are made at once, of three pods each")
 	rounds := flag.Int("rounds", 3, "how often everything is done by either; the medians are shown")
+	only := flag.String("only", "", "play the scenarios with this in their names")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if err := run(ctx, int32(*pods), *sets, *rounds); err != nil {
+	if err := run(ctx, *only, int32(*pods), *sets, *rounds); err != nil {
 		if ctx.Err() != nil {
 			err = errors.New("interrupted; everything has been cleaned up")
 		}
@@ -60,7 +62,7 @@ type contestant struct {
 // The limits on requests, so high that nobody feels them.
 const qps, burst = 2000, 4000
 
-func run(ctx context.Context, pods int32, sets, rounds int) (err error) {
+func run(ctx context.Context, only string, pods int32, sets, rounds int) (err error) {
 	dir, err := os.MkdirTemp("", "stsmigrate-bench-")
 	if err != nil {
 		return err
@@ -100,7 +102,8 @@ func run(ctx context.Context, pods int32, sets, rounds int) (err error) {
 		{"slicecontroller", ours, append([]string{"--manage=" + rig.Native, "--guard=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"}, limits...)},
 		{"built-in", theirs, append([]string{"--controllers=statefulset-controller", "--secure-port=0"}, limits...)},
 	}
-	return b.compare(ctx, contestants, scenarios(pods, sets))
+	played := slices.DeleteFunc(scenarios(pods, sets), func(s scenario) bool { return !strings.Contains(s.name, only) })
+	return b.compare(ctx, contestants, played)
 }
 
 // furnish lets the cluster have volumes, and pods that end.

@@ -18,8 +18,6 @@ const (
 // Process is slicecontroller at work.
 type Process struct {
 	*exec.Cmd
-	// Kubeconfig is the one it was given.
-	Kubeconfig string
 	// Done gets how it ended, and is closed.
 	Done chan error
 
@@ -43,7 +41,7 @@ func (p *Process) Output() string {
 
 // Begin starts the program for a kind of sets of a cluster.
 func Begin(program, kubeconfig, kind string, more ...string) (*Process, error) {
-	p := &Process{Kubeconfig: kubeconfig, Done: make(chan error, 1)}
+	p := &Process{Done: make(chan error, 1)}
 	args := []string{"--manage=" + kind, "--kubeconfig", kubeconfig, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"}
 	p.Cmd = exec.Command(program, append(args, more...)...) //nolint:noctx // it is ended by Stop
 	p.Stdout, p.Stderr = p, p

@@ -1,0 +1,74 @@
+package slicecontroller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/manifests"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+)
+
+// fit refuses to take care of slices of a kind that is not there, or is older than this
+// release (KEP-3335 on downgrade): it would drop fields, such as the range, on the next
+// write. Of a kind that is newer only the slices that make use of it are left alone.
+func fit(ctx context.Context, c client.Client) error {
+	var ours, theirs apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(manifests.CRD, &ours); err != nil {
+		return err
+	}
+	err := c.Get(ctx, client.ObjectKeyFromObject(&ours), &theirs)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("the cluster does not know the kind %s: apply the manifests of this release first (slicecontroller/manifests)", ours.Spec.Names.Kind)
+	case err != nil:
+		return fmt.Errorf("reading CustomResourceDefinition %s: %w", ours.Name, err)
+	}
+	served := schemaOf(theirs)
+	if served == nil {
+		return fmt.Errorf("CustomResourceDefinition %s does not serve %s: apply the one of this release first", ours.Name, v1alpha1.GroupVersion().Version)
+	}
+	if lost := lacks(*schemaOf(ours), *served, ""); len(lost) > 0 {
+		return fmt.Errorf("CustomResourceDefinition %s is older than this release and drops %s: apply the one of this release first", ours.Name, strings.Join(lost, ", "))
+	}
+	return nil
+}
+
+// schemaOf is that of the version that this release knows, or nil.
+func schemaOf(d apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {
+	for _, v := range d.Spec.Versions {
+		if v.Name == v1alpha1.GroupVersion().Version && v.Served && v.Schema != nil {
+			return v.Schema.OpenAPIV3Schema
+		}
+	}
+	return nil
+}
+
+// lacks names the fields of one schema that another does not have. Where a field is
+// missing those below it are not named, and where all are kept none is.
+func lacks(wanted, has apiextensionsv1.JSONSchemaProps, at string) []string {
+	if has.XPreserveUnknownFields != nil && *has.XPreserveUnknownFields {
+		return nil
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(wanted.Properties)) {
+		below, there := has.Properties[name]
+		path := strings.TrimPrefix(at+"."+name, ".")
+		if !there {
+			out = append(out, path)
+			continue
+		}
+		out = append(out, lacks(wanted.Properties[name], below, path)...)
+	}
+	if w, h := wanted.Items, has.Items; w != nil && w.Schema != nil && h != nil && h.Schema != nil {
+		out = append(out, lacks(*w.Schema, *h.Schema, at+"[]")...)
+	}
+	return out
+}

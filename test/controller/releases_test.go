@@ -1,0 +1,230 @@
+package controller_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/manifests"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+	"github.com/stsmigrate/stsmigrate/test/controller/rig"
+)
+
+// definition is the kind as this release has it, with its schema for it to be changed.
+func definition(t *testing.T) (o *unstructured.Unstructured, schema map[string]any) {
+	t.Helper()
+	o = &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(manifests.CRD, &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+	if err := unstructured.SetNestedSlice(o.Object, versions, "spec", "versions"); err != nil { // for the map below to be that of the object
+		t.Fatal(err)
+	}
+	all, _ := o.Object["spec"].(map[string]any)["versions"].([]any)
+	one, _ := all[0].(map[string]any)
+	outer, _ := one["schema"].(map[string]any)
+	schema, _ = outer["openAPIV3Schema"].(map[string]any)
+	if schema == nil {
+		t.Fatal("the kind has no schema")
+	}
+	return o, schema
+}
+
+// fields are those of an object in a schema.
+func fields(schema map[string]any, path ...string) map[string]any {
+	for _, p := range path {
+		below, _ := schema["properties"].(map[string]any)
+		schema, _ = below[p].(map[string]any)
+	}
+	out, _ := schema["properties"].(map[string]any)
+	return out
+}
+
+// withoutRules takes the rules away, which speak of fields that an earlier release did not have.
+func withoutRules(schema map[string]any) {
+	delete(schema, "x-kubernetes-validations")
+	for _, below := range schema {
+		switch b := below.(type) {
+		case map[string]any:
+			withoutRules(b)
+		case []any:
+			for _, each := range b {
+				if m, ok := each.(map[string]any); ok {
+					withoutRules(m)
+				}
+			}
+		}
+	}
+}
+
+// define makes the API server serve the kind so, and waits until it does.
+func (s *side) define(t *testing.T, o *unstructured.Unstructured, serves func(context.Context) bool) {
+	t.Helper()
+	var now unstructured.Unstructured
+	now.SetGroupVersionKind(o.GroupVersionKind())
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(o), &now); err != nil {
+		t.Fatal(err)
+	}
+	o.SetResourceVersion(now.GetResourceVersion())
+	if err := s.Update(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), quiet, patience, true, func(ctx context.Context) (bool, error) { return serves(ctx), nil })
+	if err != nil {
+		t.Fatalf("the API server has not taken the kind over: %v", err)
+	}
+	s.listen(t, &v1alpha1.StatefulSetSliceList{}) // the watch before ended with the kind before
+}
+
+// raw reads the slice as it is stored.
+func (s *side) raw(ctx context.Context, name string) map[string]any {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(rig.Slice)
+	o.SetKind("StatefulSetSlice")
+	if s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, o) != nil {
+		return nil
+	}
+	return o.Object
+}
+
+// release is a cluster in which the kind and the program are of different releases.
+type release struct {
+	*side
+	t         *testing.T
+	installed *rig.Installed
+}
+
+// refused starts a process that does not want to go on, and gives what it said.
+func (r *release) refused() string {
+	r.t.Helper()
+	p := r.begins()
+	if err := <-p.Done; err == nil {
+		r.t.Fatalf("it ended well\n%s", p.Output())
+	}
+	return p.Output()
+}
+
+func (r *release) begins(flags ...string) *rig.Process {
+	r.t.Helper()
+	p, err := rig.Begin(binary, r.installed.Kubeconfig, rig.Slice, flags...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(p.Kill)
+	return p
+}
+
+func (r *release) ends(p *rig.Process) {
+	r.t.Helper()
+	if err := p.Stop(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// keeps says that the API server keeps a field of the spec.
+func (r *release) keeps(spec, field string) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		probe := r.written(r.t, "  "+spec)
+		probe.SetName("probe")
+		err := r.Create(ctx, probe, client.DryRunAll)
+		_, found, _ := unstructured.NestedFieldNoCopy(probe.Object, "spec", field)
+		return err == nil && found
+	}
+}
+
+// Releases that do not fit together refuse to work rather than to leave fields out (3335-42,
+// 3541-26), and a slice that an earlier one has stored is left as it is (961-40, 2599-13).
+func TestReleasesThatDoNotFitRefuse(t *testing.T) {
+	t.Parallel()
+	_, installed, p, s := another(t, rig.Slice)
+	r := &release{s, t, installed}
+	if err := r.Create(t.Context(), r.written(t, "  replicas: 3\n  ordinals: {start: 2}")); err != nil {
+		t.Fatal(err)
+	}
+	r.updated(t, 3)
+	r.ends(p)
+	r.earlier()
+	r.later()
+}
+
+// earlier has a slice stored by a kind that lacks fields.
+func (r *release) earlier() {
+	r.t.Helper()
+	r.taken()
+	kind, schema := definition(r.t)
+	withoutRules(schema)
+	delete(fields(schema, "status"), "availableReplicas")
+	delete(fields(schema, "spec"), "minReadySeconds")
+	delete(fields(schema, "spec", "updateStrategy", "rollingUpdate"), "maxUnavailable")
+	r.define(r.t, kind, func(ctx context.Context) bool {
+		_, found, _ := unstructured.NestedFieldNoCopy(r.raw(ctx, "web"), "status", "availableReplicas")
+		return !found
+	})
+	if said := r.refused(); !strings.Contains(said, "is older than this release and drops spec.minReadySeconds, spec.updateStrategy.rollingUpdate.maxUnavailable, status.availableReplicas: apply the one of this release first") {
+		r.t.Error(said)
+	}
+	store := &unstructured.Unstructured{Object: r.raw(r.t.Context(), "web")} // without them
+	store.SetLabels(map[string]string{"stored": "again"})
+	if err := r.Update(r.t.Context(), store); err != nil {
+		r.t.Fatal(err)
+	}
+	kind, _ = definition(r.t)
+	r.define(r.t, kind, r.keeps("minReadySeconds: 1", "minReadySeconds"))
+	if status, _, _ := unstructured.NestedMap(r.raw(r.t.Context(), "web"), "status"); status["readyReplicas"] != int64(3) || status["availableReplicas"] != nil && status["availableReplicas"] != int64(0) {
+		r.t.Fatalf("2599-13: stored was %v", status)
+	}
+	p := r.begins()
+	r.updated(r.t, 3) // availableReplicas is 3 again
+	r.ends(p)
+	if did := r.taken(); len(did) > 0 {
+		r.t.Errorf("961-40: it did %v", did)
+	}
+}
+
+// later has a kind with a field more than this release knows.
+func (r *release) later() {
+	r.t.Helper()
+	kind, schema := definition(r.t)
+	fields(schema, "spec")["paused"] = map[string]any{"type": "boolean"}
+	r.define(r.t, kind, r.keeps("paused: true", "paused"))
+	r.listen(r.t, &corev1.EventList{})
+	p := r.begins(r.installed.Webhook...)
+	if err := r.installed.Answers(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.patch(r.t.Context(), `{"paused":true}`); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.paused: Forbidden: the slice controller that runs here does not know this field") {
+		r.t.Errorf("the webhook: %v", err)
+	}
+	if err := r.patch(r.t.Context(), `{"replicas":2}`); err != nil { // a kind that is newer is no hindrance by itself
+		r.t.Error(err)
+	}
+	r.updated(r.t, 2)
+	if did := deletions(r.taken()); !slices.Equal(did, []string{"-4"}) {
+		r.t.Errorf("it did %v", did)
+	}
+	r.ends(p)
+	if err := r.patch(r.t.Context(), `{"paused":true}`); err != nil { // nobody answers, and failurePolicy is Ignore
+		r.t.Fatal(err)
+	}
+	if err := r.patch(r.t.Context(), `{"replicas":0}`); err != nil {
+		r.t.Fatal(err)
+	}
+	r.begins()
+	r.until(r.t, "the slice is left alone", func(ctx context.Context) bool { return r.hasEvent(ctx, "NotUnderstood") })
+	if did := r.taken(); len(did) > 0 {
+		r.t.Errorf("it did %v", did)
+	}
+	if err := r.patch(r.t.Context(), `{"paused":null}`); err != nil {
+		r.t.Fatal(err)
+	}
+	r.until(r.t, "without the field it is taken care of", r.has())
+}
