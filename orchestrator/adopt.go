@@ -50,7 +50,7 @@ func (a Adoption) as(set plans.Ref) client.Client { return inWordsOf(a.On, set) 
 
 // read gives nil if there is no such set.
 func (a Adoption) read(ctx context.Context, set plans.Ref) (*appsv1.StatefulSet, error) {
-	return findSet(ctx, a.On, set)
+	return readSet(ctx, a.as(set), set)
 }
 
 // Look reads where the adoption is and hands out its next write. After means that it is over.
@@ -103,7 +103,7 @@ func (a Adoption) past(ctx context.Context) (*past, *corev1.ConfigMap, error) {
 func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (plans.Sight, error) {
 	switch {
 	case old == nil && next == nil:
-		return plans.Stop(a.Set.Set() + " does not exist"), nil
+		return plans.Sight{}, fmt.Errorf("%s does not exist: check name, --namespace and --context", a.Set.Set())
 	case old == nil:
 		return plans.Done(), nil
 	case next != nil:

@@ -45,7 +45,7 @@ const changeCause = "kubernetes.io/change-cause"
 
 // ReadHistory reads the history of a set.
 func ReadHistory(ctx context.Context, on client.Client, ref plans.Ref) (*History, error) {
-	set, err := findSet(ctx, on, ref)
+	set, err := readSet(ctx, inWordsOf(on, ref), ref)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,16 +24,7 @@ type world struct {
 
 // set reads the StatefulSet of a side; nil means that there is none.
 func (w world) set(ctx context.Context, side plans.Side) (*appsv1.StatefulSet, error) {
-	var set appsv1.StatefulSet
-	ref := w.plan.On(side)
-	err := w.on[side].Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &set)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading StatefulSet %s: %w", ref, err)
-	}
-	return &set, nil
+	return readSet(ctx, w.on[side], w.plan.On(side))
 }
 
 // everyPod reads all pods of the namespace of a side.

@@ -34,15 +34,15 @@ func inWordsOf(on client.Client, set plans.Ref) client.Client {
 	return on
 }
 
-// findSet reads a set of either kind; nil if there is none.
-func findSet(ctx context.Context, on client.Client, set plans.Ref) (*appsv1.StatefulSet, error) {
+// readSet reads a set by a client in the words of its kind; nil if there is none.
+func readSet(ctx context.Context, on client.Client, set plans.Ref) (*appsv1.StatefulSet, error) {
 	var s appsv1.StatefulSet
-	err := inWordsOf(on, set).Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: set.Name}, &s)
+	err := on.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: set.Name}, &s)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case meta.IsNoMatchError(err):
-		return nil, fmt.Errorf("the cluster does not know StatefulSetSlices: install the kind and the slice controller first (docs/slicecontroller.md)")
+		return nil, fmt.Errorf("%s: the cluster does not know StatefulSetSlices: install the kind and the slice controller first (docs/slicecontroller.md)", set)
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", set.Set(), err)
 	}

@@ -126,7 +126,7 @@ func TestASetThatIsNotAtRestIsNotAdopted(t *testing.T) {
 	if out := h.adopt(4, "web"); !strings.Contains(out, "held: StatefulSet "+h.namespace+"/web is not at rest") {
 		t.Error(out)
 	}
-	h.adopt(4, "nothing")
+	h.adopt(1, "nothing")
 	if h.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "web"}, h.native) != nil || h.native.DeletionTimestamp != nil {
 		t.Errorf("%+v", h.native.ObjectMeta)
 	}
