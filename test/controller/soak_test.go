@@ -22,7 +22,7 @@ import (
 // `make soak` asks for more.
 func soaking(t *testing.T) (time.Duration, int) {
 	t.Helper()
-	for_, sets := 15*time.Second, 4
+	for_, sets := 25*time.Second, 4
 	if s := os.Getenv("SOAK"); s != "" {
 		var err error
 		if for_, err = time.ParseDuration(s); err != nil {
@@ -52,14 +52,18 @@ func TestUpdatesAreBrokenAndMended(t *testing.T) {
 				for time.Now().Before(end) {
 					own = append(own, m.round(t))
 				}
+				select {
+				case <-time.After(stale): // the last counts are compared a moment later
+				case <-t.Context().Done():
+				}
 				lock.Lock()
 				defer lock.Unlock()
 				took, waits, counts = append(took, own...), append(waits, m.clock.waits...), counts+m.clock.check(t)
 			})
 		}
 	})
-	if len(took) == 0 || len(waits) == 0 {
-		t.Fatal("no update was mended")
+	if len(took) == 0 || len(waits) == 0 || counts == 0 {
+		t.Fatalf("%d updates were mended, %d names were free and %d counts were checked", len(took), len(waits), counts)
 	}
 	t.Logf("%d updates of %d sets were broken and mended, none was stuck: %s from the mending to the end; %s from a free name to its new pod; %d counts of available pods were checked",
 		len(took), sets, spread(took), spread(waits), counts)
@@ -230,9 +234,6 @@ func (c *clock) check(t *testing.T) int {
 	defer c.lock.Unlock()
 	if len(c.wrong) > 0 {
 		t.Errorf("2599-22: %s", strings.Join(c.wrong, "\n"))
-	}
-	if c.counts == 0 {
-		t.Error("no count was checked")
 	}
 	return c.counts
 }
