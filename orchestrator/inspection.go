@@ -28,6 +28,8 @@ type inspection struct {
 	midway bool
 	// taken says that a process of this very plan has marked the sets already.
 	taken bool
+	// detached says that an orchestrator keeps the plan where it runs.
+	detached bool
 	notes *notes
 }
 
@@ -123,7 +125,7 @@ func (i inspection) volumes(ctx context.Context, ordinal int32) (bindings, error
 func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) (*Report, error) {
 	r := &Report{APIVersion: plans.APIVersion, Kind: "CheckReport", Plan: p.Name, Source: p.Source, Destination: p.Destination}
 	i := inspect(p, on)
-	i.taken = j != nil && j.Epoch > 0
+	i.taken, i.detached = j != nil && j.Epoch > 0, j != nil && j.Detached
 	access, others := accessChecks(), lookingChecks()
 	var err error
 	if r.Checks, err = i.results(ctx, access); err != nil {

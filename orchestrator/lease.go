@@ -8,6 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -21,6 +22,8 @@ type Lease struct {
 	key    client.ObjectKey
 	holder string
 	now    func() time.Time
+	// have is the Lease as it was last written.
+	have *coordinationv1.Lease
 }
 
 // ErrHeld says that another process works on the plan.
@@ -44,8 +47,8 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 		err := s.home.Get(ctx, l.key, &have)
 		switch {
 		case apierrors.IsNotFound(err):
-			fresh := &coordinationv1.Lease{ObjectMeta: s.meta(s.planMap())}
-			err = s.home.Create(ctx, l.sign(fresh))
+			have.ObjectMeta = s.meta(s.planMap())
+			err = s.home.Create(ctx, l.sign(&have))
 		case err == nil && l.taken(&have) && !dead(*have.Spec.HolderIdentity):
 			return nil, ErrHeld{Plan: s.name.Name, Holder: *have.Spec.HolderIdentity, Renewed: have.Spec.RenewTime.Time}
 		case err == nil:
@@ -57,8 +60,23 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 		if err != nil {
 			return nil, fmt.Errorf("taking the Lease of plan %s: %w", s.name, err)
 		}
+		l.have = &have
 		return l, nil
 	}
+}
+
+// LeaseName is the name of a plan's Lease.
+func LeaseName(plan string) string {
+	return (&Store{name: types.NamespacedName{Name: plan}}).planMap().Name
+}
+
+// LeaseLeft says for how long a Lease keeps others than its holder away, 0 for not at all.
+func LeaseLeft(have *coordinationv1.Lease, me string, dead func(holder string) bool, now time.Time) time.Duration {
+	l := &Lease{holder: me, now: func() time.Time { return now }}
+	if !l.taken(have) || dead(*have.Spec.HolderIdentity) {
+		return 0
+	}
+	return leaseSeconds*time.Second - now.Sub(have.Spec.RenewTime.Time)
 }
 
 func (l *Lease) taken(have *coordinationv1.Lease) bool {
@@ -85,11 +103,24 @@ func (l *Lease) Keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			var have coordinationv1.Lease
-			if err := l.home.Get(ctx, l.key, &have); err == nil && !l.taken(&have) {
-				_ = l.home.Update(ctx, l.sign(&have)) // see above
-			}
+			l.renew(ctx)
 		}
+	}
+}
+
+// renew writes the Lease as it was last written, which costs one request; only when somebody
+// else has written it meanwhile is it read.
+func (l *Lease) renew(ctx context.Context) {
+	next := l.sign(l.have.DeepCopy())
+	err := l.home.Update(ctx, next)
+	if apierrors.IsConflict(err) {
+		if err = l.home.Get(ctx, l.key, next); err != nil || l.taken(next) {
+			return
+		}
+		err = l.home.Update(ctx, l.sign(next))
+	}
+	if err == nil {
+		l.have = next
 	}
 }
 

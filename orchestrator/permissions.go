@@ -23,7 +23,7 @@ type Right struct {
 }
 
 // Rights lists what carrying a plan out needs on one side, walking back and
-// cleaning up included. There are no wildcards, and no pod is ever written.
+// cleaning up included, but for where the plan is kept (ForRecords). There are no wildcards, and no pod is ever written.
 func Rights(p *plans.Plan, side plans.Side) []Right {
 	watched := []string{"get", "list", "watch"}
 	change := append(slices.Clone(watched), "create", "update", "delete")
@@ -47,15 +47,18 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 			out = append(out, Right{Group: "storage.k8s.io", Resource: "storageclasses", Verbs: []string{"get"}, ClusterWide: true})
 		}
 	}
-	if side == plans.Destination {
-		out = append(out,
-			Right{Resource: "configmaps", Verbs: []string{"get", "create", "update", "delete"}},
-			Right{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "create", "update", "delete"}})
-		if !p.OneCluster() && p.HasVolumes() {
-			out = append(out, Right{Group: "storage.k8s.io", Resource: "csidrivers", Verbs: []string{"get"}, ClusterWide: true})
-		}
+	if side == plans.Destination && !p.OneCluster() && p.HasVolumes() {
+		out = append(out, Right{Group: "storage.k8s.io", Resource: "csidrivers", Verbs: []string{"get"}, ClusterWide: true})
 	}
 	return slices.Concat(out, forDependencies(p, side), forNames(p, side), forGates(p))
+}
+
+// ForRecords are the rights to keep plan, journal and Lease in the home namespace.
+func ForRecords() []Right {
+	return []Right{
+		{Resource: "configmaps", Verbs: []string{"get", "create", "update", "delete"}},
+		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "create", "update", "delete"}},
+	}
 }
 
 // forGates is the same on both sides: a plan that is walked back asks the gates of the
@@ -121,6 +124,9 @@ func permissions(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
 	for _, side := range plans.Sides() {
 		rights := Rights(i.plan, side)
+		if side == plans.Destination && !i.detached { // an orchestrator has them where it runs
+			rights = slices.Concat(ForRecords(), rights)
+		}
 		denied := make([][]string, len(rights))
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(atOnce)

@@ -22,6 +22,9 @@ type Options struct {
 	// that ask gates: these have timeouts of their own. The clock of a step starts
 	// again with every process.
 	StepTimeout time.Duration
+	// Renewed says that credentials are renewed while the plan is carried out: an API
+	// server that does not know them is asked again, and again.
+	Renewed bool
 	// Report gets every progress that differs from the one before, and every
 	// error that is tried again.
 	Report func(Progress, error)
@@ -153,7 +156,7 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 		return p, err
 	}
 	r.Report(p, err)
-	if r.failures >= patience && permanent(err) {
+	if r.failures >= patience && permanent(err) && !(r.Renewed && apierrors.IsUnauthorized(err)) {
 		held, holdErr := r.Hold(ctx, p.Step, err.Error())
 		return held, holdErr
 	}

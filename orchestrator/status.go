@@ -79,11 +79,14 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, now f
 func (v *View) describe(p *plans.Plan, j *plans.Journal, command func(verb string) string) {
 	v.State = State(p, j, v.Holder)
 	v.Gates = j.Skipped(p)
-	if j.Held != "" {
-		v.Reason = j.Held
+	v.Reason = j.Held
+	if v.Reason == "" && v.Holder == "" {
+		v.Reason = j.Waits
 	}
 	switch {
 	case j.Ended() || v.Holder != "":
+	case j.Wish != nil, j.Detached && j.Outcome == "" && j.Held == "" && !j.Paused:
+		v.Next = "the orchestrator goes on with it"
 	case j.Outcome == plans.Split:
 		v.Next = command("resume") + " moves the ordinals that are left; " + command("abort") + " walks back"
 	case j.Outcome == plans.Moved:

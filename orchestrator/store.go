@@ -63,6 +63,16 @@ func (e ErrNoJournal) Error() string {
 	return fmt.Sprintf("the journal of the plan, ConfigMap %s, does not exist: restore it from a backup if the plan was under way; nothing is written without it", e.Name)
 }
 
+// UID reads the UID of the object that holds the plan, which never changes.
+func (s *Store) UID(ctx context.Context) (types.UID, error) {
+	var cm corev1.ConfigMap
+	err := s.home.Get(ctx, s.planMap(), &cm)
+	if apierrors.IsNotFound(err) {
+		return "", ErrNoPlan{Name: s.name}
+	}
+	return cm.UID, err
+}
+
 // Plan reads the stored plan.
 func (s *Store) Plan(ctx context.Context) (*plans.Plan, error) {
 	var cm corev1.ConfigMap
@@ -99,10 +109,10 @@ func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Ver
 	return j, Version{uid: cm.UID, version: cm.ResourceVersion}, nil
 }
 
-// Create stores a plan and an empty journal. It is safe to run again after a
+// Create stores a plan and its first journal, of which nothing has been done. It is safe to run again after a
 // death in the middle: a plan that is there already is accepted if it is this
 // one. Another of the same name makes room if it has ended, and refuses otherwise.
-func (s *Store) Create(ctx context.Context, p *plans.Plan) error {
+func (s *Store) Create(ctx context.Context, p *plans.Plan, first *plans.Journal) error {
 	raw, err := plans.Encode(p)
 	if err != nil {
 		return err
@@ -123,9 +133,9 @@ func (s *Store) Create(ctx context.Context, p *plans.Plan) error {
 		if err := s.forget(ctx); err != nil {
 			return err
 		}
-		return s.Create(ctx, p)
+		return s.Create(ctx, p, first)
 	}
-	raw, err = json.Marshal(plans.NewJournal(p))
+	raw, err = json.Marshal(first)
 	if err != nil {
 		return err
 	}

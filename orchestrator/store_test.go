@@ -35,11 +35,11 @@ func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
 		t.Errorf("an absent plan is %v", err)
 	}
 	for range 2 { // again, as after a death in the middle
-		if err := store.Create(t.Context(), p); err != nil {
+		if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := store.Create(t.Context(), planNamed(t, "xyz")); err == nil || !strings.Contains(err.Error(), "another plan named web") {
+	if err := store.Create(t.Context(), planNamed(t, "xyz"), plans.NewJournal(planNamed(t, "xyz"))); err == nil || !strings.Contains(err.Error(), "another plan named web") {
 		t.Errorf("another plan of the same name: %v", err)
 	}
 	j, seen, err := store.Journal(t.Context(), p)
@@ -68,13 +68,13 @@ func TestOnlyAnEndedPlanMakesRoomForAnotherOfItsName(t *testing.T) {
 		{"walked back", func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Aborted, false }, ""},
 	} {
 		store, old, next := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planNamed(t, "abc"), planNamed(t, "xyz")
-		if err := store.Create(t.Context(), old); err != nil {
+		if err := store.Create(t.Context(), old, plans.NewJournal(old)); err != nil {
 			t.Fatal(err)
 		}
 		if err := store.Change(t.Context(), old, func(j *plans.Journal) error { c.change(j); return nil }); err != nil {
 			t.Fatal(err)
 		}
-		err := store.Create(t.Context(), next)
+		err := store.Create(t.Context(), next, plans.NewJournal(next))
 		if c.refuse != "" {
 			if err == nil || !strings.Contains(err.Error(), c.refuse) {
 				t.Errorf("%s: %v, expected a refusal that says %q", c.name, err, c.refuse)
@@ -101,7 +101,7 @@ func TestOnlyAnEndedPlanMakesRoomForAnotherOfItsName(t *testing.T) {
 func TestAStoredPlanIsImmutable(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	store := NewStore(c, "mall", "web")
-	if err := store.Create(t.Context(), planNamed(t, "abc")); err != nil {
+	if err := store.Create(t.Context(), planNamed(t, "abc"), plans.NewJournal(planNamed(t, "abc"))); err != nil {
 		t.Fatal(err)
 	}
 	var cm corev1.ConfigMap

@@ -35,7 +35,7 @@ func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
 			return err
 		}
 		now.Epoch++
-		now.Held = "" // the looks say again what is still true of it
+		now.Held, now.Wish, now.Waits = "", nil, "" // the looks say again what is still true of it
 		j = now
 		return nil
 	})

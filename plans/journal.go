@@ -54,6 +54,36 @@ type Journal struct {
 	SkipGates int `json:"skipGates,omitempty"`
 	// Outcome is set when the Leg is finished.
 	Outcome Outcome `json:"outcome,omitempty"`
+	// Detached says that an orchestrator carries the plan out. Everybody else only records
+	// wishes here.
+	Detached bool `json:"detached,omitempty"`
+	// Wish is what a person wants of a detached plan, until it is taken over for that.
+	Wish *Wish `json:"wish,omitempty"`
+	// Waits says why a detached plan does not go on, though nobody has to decide anything:
+	// it goes on by itself. It decides nothing.
+	Waits string `json:"waits,omitempty"`
+}
+
+// Wish is a course that a plan is to take, or to go on with.
+type Wish struct {
+	Course    Course `json:"course"`
+	SkipGates bool   `json:"skipGates,omitempty"`
+}
+
+// Ask records a wish for a detached plan, and takes back what keeps it from going on.
+func (j *Journal) Ask(w Wish) {
+	j.Wish, j.Held, j.Paused = &w, "", false
+}
+
+// Asked gives the course that a detached plan is to be on now, and whether there is anything
+// to be done for it: nothing is for one that has come to its end, is paused where it can be, or
+// waits for a person.
+func (j *Journal) Asked(p *Plan) (w Wish, work bool) {
+	if j.Wish != nil {
+		return *j.Wish, !j.Ended()
+	}
+	step, _, _ := j.Next(p)
+	return Wish{Course: j.Leg.Course}, j.Outcome == "" && j.Held == "" && !(j.Paused && step.Boundary())
 }
 
 // Outcome says how a leg ended.

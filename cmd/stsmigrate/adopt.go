@@ -41,9 +41,7 @@ from before the first write until the end; the same command goes on after an int
 // knows.
 func (a *app) adopt(ctx context.Context, at *end, what orchestrator.Adoption) error {
 	wake := orchestrator.NewWake()
-	if err := wake.WatchNamespace(ctx, at.config, at.namespace); err != nil {
-		return err
-	}
+	wake.WatchSets(ctx, at.watches, at.namespace)
 	last := ""
 	for {
 		s, err := what.Look(ctx)

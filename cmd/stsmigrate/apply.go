@@ -14,14 +14,13 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
-	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
-	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 func (a *app) applyCommand() *cobra.Command {
 	var timeout time.Duration
 	var far routeFlags
+	var home homeFlags
 	cmd := &cobra.Command{
 		Use:   "apply FILE|PLAN",
 		Short: "Carry a plan out, or go on with one that was stopped",
@@ -29,10 +28,18 @@ func (a *app) applyCommand() *cobra.Command {
 
 FILE is a plan written by "plan --out"; PLAN is the name of one that was applied
 before. It may be stopped with Ctrl-C at any moment and started again. A plan that
-is approved at the prompt pauses after its first ordinal; --yes does not.`,
+is approved at the prompt pauses after its first ordinal; --yes does not.
+
+With --detach an orchestrator that runs in --home-namespace carries it out, and this
+command returns: status -w, pause, resume, abort and finalize work on it as ever, with
+that namespace.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, fresh, err := a.load(cmd.Context(), args[0])
+			if err := home.check(); err != nil {
+				return err
+			}
+			far.detach = home.detach
+			t, fresh, err := a.load(cmd.Context(), args[0], &home)
 			if err != nil {
 				return err
 			}
@@ -42,6 +49,7 @@ is approved at the prompt pauses after its first ordinal; --yes does not.`,
 	a.carryFlags(cmd, &timeout)
 	far.add(cmd)
 	far.addCanary(cmd)
+	home.add(cmd)
 	return cmd
 }
 
@@ -51,7 +59,7 @@ func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 }
 
 // load finds a plan by file or by name. fresh says that it is not stored yet.
-func (a *app) load(ctx context.Context, what string) (t *target, fresh bool, err error) {
+func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target, fresh bool, err error) {
 	if what != "-" && !strings.ContainsAny(what, "/.") {
 		if _, err := os.Stat(what); err != nil { // not a file: a name
 			t, err = a.reach.stored(ctx, what)
@@ -66,7 +74,11 @@ func (a *app) load(ctx context.Context, what string) (t *target, fresh bool, err
 	if err != nil {
 		return nil, false, fmt.Errorf("%s: %w", what, err)
 	}
-	if t, err = a.reach.inFile(ctx, p); err != nil {
+	at, err := home.open(&a.reach, p)
+	if err != nil {
+		return nil, false, err
+	}
+	if t, err = a.reach.inFile(ctx, p, at); err != nil {
 		return nil, false, err
 	}
 	have, err := t.store.Plan(ctx)
@@ -138,50 +150,26 @@ func (a *app) confirm(question string) error {
 	return nil
 }
 
-// carry runs the engine in the given direction until it is finished, paused,
-// held or stopped.
+// carriage is this process, about to carry the plan out.
+func (a *app) carriage(t *target, timeout time.Duration) orchestrator.Carriage {
+	return orchestrator.Carriage{
+		Plan: t.plan, Store: t.store, On: t.on, Configs: t.configs, Watches: t.watches,
+		Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: a.now, Stop: a.stop, StepTimeout: timeout,
+		Report: a.tell, Complain: a.complain,
+	}
+}
+
+// carry lets the plan go in the given direction until it is finished, paused, held or
+// stopped; of a detached one it tells the orchestrator.
 func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout time.Duration) error {
-	lease, err := t.store.Acquire(ctx, holder(), dead, a.now)
-	if err != nil {
-		return err
-	}
-	ended := false
-	defer func() { _ = lease.Release(ctx, ended) }() // it expires by itself
-	background, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go lease.Keep(background)
-	engine := orchestrator.New(t.plan, t.store, t.on)
-	engine.Now = a.now
-	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]orchestrator.Finding, error) {
-		return orchestrator.CheckWave(ctx, t.plan, t.on, j, wave)
-	}
-	engine.Gates.Prober = gates.Through(t.configs, a.now)
-	if err := engine.TakeOver(ctx, course); err != nil {
-		return err
-	}
-	if a.skipGates { // the wish is about the way that the plan is going now
-		if err := t.store.Change(ctx, t.plan, func(j *plans.Journal) error { return j.Skip(t.plan) }); err != nil {
-			return err
-		}
-	}
-	wake := orchestrator.NewWake()
-	if err := wake.Watch(background, t.plan, t.configs, nil); err != nil {
-		return err
-	}
 	j, err := t.journal(ctx, false)
 	if err != nil {
 		return err
 	}
-	if len(t.plan.Directories()) > 0 && (course != plans.Clean || j.KeepNames) { // else a Clean takes the names away
-		keeper, err := names.Keep(background, t.plan, t.configs, a.complain)
-		if err != nil {
-			return err
-		}
-		defer keeper.Stop()
-		engine.StopNames = keeper.Stop
+	if j.Detached {
+		return a.ask(ctx, t, plans.Wish{Course: course, SkipGates: a.skipGates})
 	}
-	p, err := engine.Run(ctx, orchestrator.Options{Wake: wake, Stop: a.stop, StepTimeout: timeout, Report: a.reporter(engine)})
-	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
+	p, j, err := a.carriage(t, timeout).Carry(ctx, course, a.skipGates)
 	if err := a.conclude(t, course, p, err); err != nil || p.Outcome != plans.Finalized || !j.KeepNames {
 		return err
 	}
@@ -195,25 +183,23 @@ func (a *app) complain(err error) {
 	fmt.Fprintf(a.Out, "%s  %-16s will try again: %s\n", a.now().UTC().Format("15:04:05.000"), "", oneLine(err.Error()))
 }
 
-// reporter prints one line per event.
-func (a *app) reporter(e *orchestrator.Engine) func(orchestrator.Progress, error) {
-	return func(p orchestrator.Progress, err error) {
-		line := p.Reason
-		switch {
-		case err != nil:
-			line = "will try again: " + oneLine(err.Error())
-		case p.Kind == orchestrator.Waiting:
-			line = "waiting: " + p.Reason
-		case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Vacate:
-			line = fmt.Sprintf("free: pod and volumes have left the %s%s", p.Step.From, p.Reason)
-		case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Grow:
-			line = fmt.Sprintf("available on the %s", p.Step.To())
-		case p.Kind == orchestrator.Advanced && p.Step.Op.Gated() && p.Reason != "":
-		case p.Kind != orchestrator.Wrote:
-			return // a step without news, or an end that conclude tells
-		}
-		fmt.Fprintf(a.Out, "%s  %-16s %s\n", a.now().UTC().Format("15:04:05.000"), e.StepOf(p.Step), line)
+// tell prints one line per event.
+func (a *app) tell(e *orchestrator.Engine, p orchestrator.Progress, err error) {
+	line := p.Reason
+	switch {
+	case err != nil:
+		line = "will try again: " + oneLine(err.Error())
+	case p.Kind == orchestrator.Waiting:
+		line = "waiting: " + p.Reason
+	case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Vacate:
+		line = fmt.Sprintf("free: pod and volumes have left the %s%s", p.Step.From, p.Reason)
+	case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Grow:
+		line = fmt.Sprintf("available on the %s", p.Step.To())
+	case p.Kind == orchestrator.Advanced && p.Step.Op.Gated() && p.Reason != "":
+	case p.Kind != orchestrator.Wrote:
+		return // a step without news, or an end that conclude tells
 	}
+	fmt.Fprintf(a.Out, "%s  %-16s %s\n", a.now().UTC().Format("15:04:05.000"), e.StepOf(p.Step), line)
 }
 
 // conclude says how a run ended and what comes next.

@@ -55,7 +55,7 @@ func (a *app) report(ctx context.Context, f planFlags, args []string) (*orchestr
 	if len(f.ignore) > 0 {
 		return nil, fmt.Errorf("--ignore: %s has its own list; make a new plan", args[0])
 	}
-	t, fresh, err := a.load(ctx, args[0])
+	t, fresh, err := a.load(ctx, args[0], &homeFlags{})
 	if err != nil {
 		return nil, err
 	}

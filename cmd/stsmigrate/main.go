@@ -79,33 +79,6 @@ func stopOnSignal(cancel context.CancelFunc, streams genericiooptions.IOStreams)
 	return stop
 }
 
-// holder identifies this process in the Lease.
-func holder() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown-host"
-	}
-	return fmt.Sprintf("%s/%d", host, os.Getpid())
-}
-
-// dead says of the holder of a Lease whether it is certainly gone: it ran on this
-// machine and there is no such process any more.
-func dead(holder string) bool {
-	host, err := os.Hostname()
-	if err != nil {
-		return false
-	}
-	var pid int
-	if _, err := fmt.Sscanf(holder, host+"/%d", &pid); err != nil || pid <= 0 {
-		return false
-	}
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return true
-	}
-	return errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone)
-}
-
 // sentence makes one line of an error.
 func sentence(err error) string {
 	var held orchestrator.ErrHeld

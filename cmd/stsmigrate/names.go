@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -63,7 +64,7 @@ func (a *app) removeNames(ctx context.Context, t *target) error {
 	if err := a.confirm(fmt.Sprintf("Take the old names of plan %s away? Clients that still use them will not find %s any more.", t.plan.Name, t.plan.Destination)); err != nil {
 		return err
 	}
-	lease, err := t.store.Acquire(ctx, holder(), dead, a.now) // a keeper would make them again
+	lease, err := t.store.Acquire(ctx, orchestrator.Holder(), orchestrator.Dead, a.now) // a keeper would make them again
 	if err != nil {
 		return err
 	}
@@ -99,24 +100,7 @@ func (a *app) keepNames(ctx context.Context, t *target) error {
 	case !j.KeepNames && (j.Ended() || j.Leg.Course == plans.Clean) || j.Outcome == plans.Aborted:
 		return fmt.Errorf("plan %s is finalized or walked back, or about to be: its names are gone", t.plan.Name)
 	}
-	// Whoever carries the plan keeps the names too, and takes them away at its end.
-	lease, err := t.store.Acquire(ctx, holder(), dead, a.now)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lease.Release(ctx, j.Ended()) }() // it expires by itself
-	background, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go lease.Keep(background)
-	keeper, err := names.Keep(background, t.plan, t.configs, a.complain)
-	if err != nil {
-		return err
-	}
-	defer keeper.Stop()
 	fmt.Fprint(a.Out, plans.RenderNames(t.plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")
-	select {
-	case <-a.stop:
-	case <-ctx.Done():
-	}
-	return nil
+	// Whoever carries the plan keeps the names too, and takes them away at its end.
+	return a.carriage(t, 0).KeepNames(ctx, j.Ended())
 }

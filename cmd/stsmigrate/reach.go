@@ -52,6 +52,7 @@ func (r *reach) addFlags(flags *pflag.FlagSet) {
 type end struct {
 	config    *rest.Config
 	client    client.Client
+	watches   *orchestrator.Watches
 	context   string
 	namespace string
 }
@@ -85,6 +86,9 @@ func open(flags *genericclioptions.ConfigFlags) (*end, error) {
 	e.config.UserAgent = "stsmigrate/" + versionText()
 	e.config.WarningHandlerWithContext = orchestrator.Warnings{}
 	if e.client, err = orchestrator.Connect(e.config); err != nil {
+		return nil, fmt.Errorf("context %s: %w", e.context, err)
+	}
+	if e.watches, err = orchestrator.NewWatches(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.context, err)
 	}
 	return e, nil
@@ -156,6 +160,9 @@ type target struct {
 	store   *orchestrator.Store
 	on      orchestrator.Clusters
 	configs map[plans.Side]*rest.Config
+	watches map[plans.Side]*orchestrator.Watches
+	// home is where the plan is, or is to be, stored.
+	home *end
 	// flags finds the plan again, for messages that name the next command.
 	flags string
 }
@@ -169,12 +176,13 @@ func clusters(source, destination *end) orchestrator.Clusters {
 	return orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client}
 }
 
-func newTarget(p *plans.Plan, source, destination *end) *target {
+func newTarget(p *plans.Plan, source, destination, home *end) *target {
 	return &target{
-		plan:    p,
-		store:   orchestrator.NewStore(destination.client, p.Destination.Namespace, p.Name),
+		plan: p, home: home,
+		store:   orchestrator.NewStore(home.client, home.namespace, p.Name),
 		on:      clusters(source, destination).InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: p.Source, plans.Destination: p.Destination}),
 		configs: map[plans.Side]*rest.Config{plans.Source: source.config, plans.Destination: destination.config},
+		watches: map[plans.Side]*orchestrator.Watches{plans.Source: source.watches, plans.Destination: destination.watches},
 	}
 }
 
@@ -196,22 +204,30 @@ func (r *reach) stored(ctx context.Context, name string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.forPlan(ctx, p)
+	uid, err := orchestrator.ClusterUID(ctx, home.client)
+	if err != nil {
+		return nil, fmt.Errorf("context %s: %w", home.context, err)
+	}
+	if uid != p.Destination.Cluster {
+		*d.Context = "" // it named the home of a detached plan; the plan knows its destination
+	}
+	return r.forPlan(ctx, p, home)
 }
 
-// inFile connects to the clusters of a plan that was read from a file.
-func (r *reach) inFile(ctx context.Context, p *plans.Plan) (*target, error) {
+// inFile connects to the clusters of a plan that was read from a file. Without a home it is
+// stored on the destination.
+func (r *reach) inFile(ctx context.Context, p *plans.Plan, home *end) (*target, error) {
 	if asked(r.destination) {
 		r.inherit()
 	} else {
 		*r.destination.KubeConfig = *r.source.KubeConfig
 	}
-	return r.forPlan(ctx, p)
+	return r.forPlan(ctx, p, home)
 }
 
 // forPlan connects to the two clusters of a plan and checks that they are those.
 // Contexts that no flag names are the ones of the plan.
-func (r *reach) forPlan(ctx context.Context, p *plans.Plan) (*target, error) {
+func (r *reach) forPlan(ctx context.Context, p *plans.Plan, home *end) (*target, error) {
 	ends := map[plans.Side]*end{}
 	for side, flags := range map[plans.Side]*genericclioptions.ConfigFlags{plans.Source: r.source, plans.Destination: r.destination} {
 		context := p.On(side).Context
@@ -232,21 +248,26 @@ func (r *reach) forPlan(ctx context.Context, p *plans.Plan) (*target, error) {
 		}
 		ends[side] = e
 	}
-	t := newTarget(p, ends[plans.Source], ends[plans.Destination])
-	t.flags = r.again(p, ends[plans.Destination].context)
+	if home == nil {
+		there := *ends[plans.Destination]
+		there.namespace = p.Destination.Namespace
+		home = &there
+	}
+	t := newTarget(p, ends[plans.Source], ends[plans.Destination], home)
+	t.flags = r.again(home)
 	return t, nil
 }
 
 // again gives the flags with which a later command finds the plan.
-func (r *reach) again(p *plans.Plan, home string) string {
+func (r *reach) again(home *end) string {
 	s, d := *r.source.KubeConfig, *r.destination.KubeConfig
 	switch {
 	case s == "" && d == "":
-		return fmt.Sprintf(" -n %s --context %s", p.Destination.Namespace, home)
+		return fmt.Sprintf(" -n %s --context %s", home.namespace, home.context)
 	case s == d:
-		return fmt.Sprintf(" -n %s --context %s --kubeconfig %s", p.Destination.Namespace, home, d)
+		return fmt.Sprintf(" -n %s --context %s --kubeconfig %s", home.namespace, home.context, d)
 	}
-	return fmt.Sprintf(" --kubeconfig %s --to-kubeconfig %s --to-namespace %s", s, d, p.Destination.Namespace)
+	return fmt.Sprintf(" --kubeconfig %s --to-kubeconfig %s --to-context %s --to-namespace %s", s, d, home.context, home.namespace)
 }
 
 var errNoTerminal = errors.New("this changes both sides and standard input is not a terminal: look at the plan, then give --yes")

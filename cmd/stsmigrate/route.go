@@ -15,6 +15,7 @@ type routeFlags struct {
 	until      int32
 	pauseAfter int32
 	straight   bool
+	detach     bool
 	cmd        *cobra.Command
 }
 
@@ -60,6 +61,7 @@ func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFl
 	if err := planned.Take(t.plan, route); err != nil {
 		return err
 	}
+	j.Detached = f.detach
 	report, err := orchestrator.Check(ctx, t.plan, t.on, j)
 	if err != nil {
 		return err
@@ -78,7 +80,8 @@ func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFl
 	if err := a.confirm(question + "\nCarry this out?"); err != nil {
 		return err
 	}
-	if err := t.store.Create(ctx, t.plan); err != nil {
+	planned.Detached = f.detach
+	if err := t.store.Create(ctx, t.plan, planned); err != nil {
 		return err
 	}
 	return t.take(ctx, route)

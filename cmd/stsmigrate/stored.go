@@ -194,9 +194,8 @@ func (a *app) watch(ctx context.Context, t *target) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	wake := orchestrator.NewWake()
-	if err := wake.Watch(ctx, t.plan, t.configs, orchestrator.Records()); err != nil {
-		return err
-	}
+	wake.Watch(ctx, t.plan, t.watches)
+	wake.WatchRecords(ctx, t.home.watches, t.home.namespace)
 	last := ""
 	for {
 		v, err := orchestrator.Status(ctx, t.plan, t.store, t.on, a.now, t.command)

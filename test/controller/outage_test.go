@@ -1,14 +1,7 @@
 package controller_test
 
 import (
-	"bytes"
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,31 +12,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/controller/rig"
 )
-
-// serverOf gives the process of a cluster's API server, and how it was started.
-func serverOf(t *testing.T, c *cluster.Cluster) (pid int, args []string) {
-	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(raw, []byte(c.Dir)) {
-			continue // it has ended, or is another's
-		}
-		args := strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
-		if filepath.Base(args[0]) == "kube-apiserver" {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return pid, args
-		}
-	}
-	t.Fatalf("no API server of %s is running", c.Dir)
-	return 0, nil
-}
 
 // another is a cluster with a process for a kind, and a namespace in it.
 func another(t *testing.T, kind string) (*cluster.Cluster, *rig.Installed, *rig.Process, *side) {
@@ -84,14 +52,14 @@ func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
 	}
 	s.updated(t, 3)
 	before := s.uids(t)
-	pid, args := serverOf(t, north)
 	s.template(t, "a", `"b"`)
 	s.until(t, "the first pod goes", func(context.Context) bool {
 		s.lock.Lock()
 		defer s.lock.Unlock()
 		return len(s.trace) > 3
 	})
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	start, err := north.KillServer()
+	if err != nil {
 		t.Fatal(err)
 	}
 	select { // long enough for requests to fail
@@ -99,12 +67,11 @@ func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
 		t.Fatalf("the controller ended: %v\n%s", err, p.Output())
 	case <-time.After(5 * time.Second):
 	}
-	again := exec.Command(args[0], args[1:]...) //nolint:noctx // it is ended below
-	again.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := again.Start(); err != nil {
+	stop, err := start()
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = again.Process.Kill(); _ = again.Wait() })
+	t.Cleanup(stop)
 	end := time.NewTimer(patience)
 	defer end.Stop()
 	tick := time.NewTicker(quiet) // the watches of the test have ended too

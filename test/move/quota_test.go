@@ -146,7 +146,7 @@ func TestRightsThatOnlyTheReportsNeedAreNotRequired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.permit(slices.Concat(orchestrator.Rights(p, plans.Source), orchestrator.Rights(p, plans.Destination)))
+	s.permit(slices.Concat(orchestrator.Rights(p, plans.Source), orchestrator.Rights(p, plans.Destination), orchestrator.ForRecords()))
 	stranger := s.stranger()
 	run(t, with(s.planArgs(), "--kubeconfig", stranger)...).expect(t, done,
 		"WARN pod-accepted", "you may not create pods there", "WARN quota", "you may not look at resourcequotas", "WARN rbac", "you may not look at rolebindings")

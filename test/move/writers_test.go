@@ -259,7 +259,11 @@ func (s *scene) mover() (paths []string) {
 		if n == 0 || who != s.source {
 			s.create(who, &corev1.ServiceAccount{ObjectMeta: who.named("mover")})
 		}
-		for k, r := range orchestrator.Rights(p, plans.Sides()[n]) {
+		rights := orchestrator.Rights(p, plans.Sides()[n])
+		if n == 1 {
+			rights = append(rights, orchestrator.ForRecords()...)
+		}
+		for k, r := range rights {
 			s.grant(on, who, fmt.Sprintf("%s-mover-%d-%d", who.namespace, n, k), r)
 		}
 		paths = append(paths, s.kubeconfigOf(who, "mover"))

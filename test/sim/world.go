@@ -307,7 +307,7 @@ func (w *world) storePlan() {
 	}
 	p, err := plans.Build(in)
 	must(err)
-	must(orchestrator.NewStore(w.on[plans.Destination], green, planName).Create(context.TODO(), p))
+	must(orchestrator.NewStore(w.on[plans.Destination], green, planName).Create(context.TODO(), p, plans.NewJournal(p)))
 	w.plan, w.journal = p, *plans.NewJournal(p)
 }
 

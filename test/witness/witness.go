@@ -21,15 +21,18 @@ package witness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -187,32 +190,56 @@ func (w *Witness) start(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watching %s: %w", s.kind, err)
 		}
-		w.running.Go(func() { w.follow(ctx, s, changes) })
+		w.running.Go(func() { w.follow(ctx, s, of.GetResourceVersion(), changes) })
 	}
 	return nil
 }
 
-func (w *Witness) follow(ctx context.Context, s stream, changes watch.Interface) {
-	defer changes.Stop()
+// outage is how long an API server may be away. Nothing happens to its objects meanwhile, and
+// a watch that goes on from the version seen last misses nothing.
+const outage = 3 * time.Minute
+
+func (w *Witness) follow(ctx context.Context, s stream, from string, changes watch.Interface) {
+	for {
+		from = w.hear(ctx, s, from, changes)
+		changes.Stop()
+		if ctx.Err() != nil {
+			return // the watch ended because it was asked to
+		}
+		var err error
+		resumed := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, outage, true, func(ctx context.Context) (bool, error) {
+			changes, err = s.watch(ctx, metav1.ListOptions{ResourceVersion: from})
+			if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+				return false, err
+			}
+			return err == nil, nil
+		})
+		if resumed != nil {
+			if ctx.Err() == nil {
+				w.events <- event{lost: fmt.Sprintf("the watch on %s ended, and cannot go on: %v", s.kind, errors.Join(resumed, err))}
+			}
+			return
+		}
+	}
+}
+
+// hear hands on what a watch brings until it ends, and gives the version seen last.
+func (w *Witness) hear(ctx context.Context, s stream, from string, changes watch.Interface) string {
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return from
 		case c, open := <-changes.ResultChan():
-			e := event{cluster: s.cluster, object: c.Object, gone: c.Type == watch.Deleted, at: time.Now()}
-			if ctx.Err() != nil {
-				return // the watch ended because it was asked to
+			if !open || c.Type == watch.Error || ctx.Err() != nil {
+				return from
 			}
-			if !open || c.Type == watch.Error {
-				e = event{lost: fmt.Sprintf("the watch on %s ended: %v", s.kind, c.Object)}
+			if o, err := meta.Accessor(c.Object); err == nil {
+				from = o.GetResourceVersion()
 			}
 			select {
-			case w.events <- e:
+			case w.events <- event{cluster: s.cluster, object: c.Object, gone: c.Type == watch.Deleted, at: time.Now()}:
 			case <-ctx.Done():
-				return
-			}
-			if e.lost != "" {
-				return
+				return from
 			}
 		}
 	}

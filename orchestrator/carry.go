@@ -1,0 +1,110 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
+	"github.com/stsmigrate/stsmigrate/orchestrator/names"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Carriage is what one process needs to carry a plan out: a command that a person waits
+// for, or a long-running orchestrator.
+type Carriage struct {
+	Plan  *plans.Plan
+	Store *Store
+	// On are live clients in the words of the plan (InTheWordsOf).
+	On      Clusters
+	Configs map[plans.Side]*rest.Config
+	Watches map[plans.Side]*Watches
+	// Holder names this process in the Lease, and Dead says of another one whether it is
+	// certainly gone.
+	Holder string
+	Dead   func(holder string) bool
+	Now    func() time.Time
+	// Stop, when closed, ends the run after the write that is under way.
+	Stop <-chan struct{}
+	// StepTimeout is how long a step may wait before the plan is held.
+	StepTimeout time.Duration
+	// Renewed says that credentials are renewed while this runs: that an API server does not
+	// know them is then no reason to hold.
+	Renewed bool
+	// Report gets every progress that differs from the one before, and every error that is
+	// tried again; Complain those of what runs besides.
+	Report   func(*Engine, Progress, error)
+	Complain func(error)
+}
+
+// Carry lets the plan go its way until it is finished, paused, held or stopped. It holds the
+// Lease meanwhile, and answers ErrHeld while another process does. skipGates is the wish of a
+// person for the way that the plan is then going. The journal is the one it began with.
+func (c Carriage) Carry(ctx context.Context, course plans.Course, skipGates bool) (p Progress, j *plans.Journal, err error) {
+	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
+	if err != nil {
+		return p, nil, err
+	}
+	ended := false
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx), ended) }() // it expires by itself
+	background, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go lease.Keep(background)
+	engine := New(c.Plan, c.Store, c.On)
+	engine.Now = c.Now
+	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]Finding, error) {
+		return CheckWave(ctx, c.Plan, c.On, j, wave)
+	}
+	engine.Gates.Prober = gates.Through(c.Configs, c.Now)
+	if err := engine.TakeOver(ctx, course); err != nil {
+		return p, nil, err
+	}
+	if skipGates { // the wish is about the way that the plan is going now
+		if err := c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error { return j.Skip(c.Plan) }); err != nil {
+			return p, nil, err
+		}
+	}
+	wake := NewWake()
+	wake.Watch(background, c.Plan, c.Watches)
+	if j, _, err = c.Store.Journal(ctx, c.Plan); err != nil {
+		return p, nil, err
+	}
+	if len(c.Plan.Directories()) > 0 && (course != plans.Clean || j.KeepNames) { // else a Clean takes the names away
+		keeper, err := names.Keep(background, c.Plan, c.Configs, c.Complain)
+		if err != nil {
+			return p, j, err
+		}
+		defer keeper.Stop()
+		engine.StopNames = keeper.Stop
+	}
+	p, err = engine.Run(ctx, Options{
+		Wake: wake, Stop: c.Stop, StepTimeout: c.StepTimeout, Renewed: c.Renewed,
+		Report: func(p Progress, err error) { c.Report(engine, p, err) },
+	})
+	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
+	return p, j, err
+}
+
+// KeepNames keeps the names of a plan that nobody moves answered, until Stop is closed. It
+// holds the Lease meanwhile; ended says that the plan will not need one again.
+func (c Carriage) KeepNames(ctx context.Context, ended bool) error {
+	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx), ended) }() // it expires by itself
+	background, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go lease.Keep(background)
+	keeper, err := names.Keep(background, c.Plan, c.Configs, c.Complain)
+	if err != nil {
+		return err
+	}
+	defer keeper.Stop()
+	select {
+	case <-c.Stop:
+	case <-ctx.Done():
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+// Package fleet knows the clusters that an orchestrator reaches: its own, and those whose
+// kubeconfigs are in Secrets of its namespace.
+//
+//	sanitize.go  what a kubeconfig must not contain when a program uses it for others
+//	secrets.go   which Secrets hold clusters, and under which names
+//	fleet.go     connections, made when they are asked for and again when a Secret changes
+//
+// No error and no log line has anything from inside a Secret but names.
+package fleet

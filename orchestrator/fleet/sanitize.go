@@ -1,0 +1,96 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Sanitize reads the contexts of a kubeconfig that somebody else has written, and refuses
+// what lets it run programs, read files, go elsewhere or be somebody else: exec and auth
+// plugins, file paths, TLS that is not verified, plain HTTP, proxies and impersonation. Only
+// inline certificates and tokens are left. An error names the field and never has its value.
+func Sanitize(kubeconfig []byte) (contexts map[string]*rest.Config, current string, err error) {
+	raw, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, "", errors.New("it cannot be read as a kubeconfig") // the error quotes what it could not read
+	}
+	if len(raw.Contexts) == 0 {
+		return nil, "", errors.New("it has no contexts")
+	}
+	contexts = map[string]*rest.Config{}
+	for name, c := range raw.Contexts {
+		if c == nil || raw.Clusters[c.Cluster] == nil {
+			return nil, "", fmt.Errorf("context %q names a cluster that is not in it", name)
+		}
+		user := raw.AuthInfos[c.AuthInfo]
+		if user == nil {
+			return nil, "", fmt.Errorf("context %q names a user that is not in it", name)
+		}
+		if why := errors.Join(harmlessCluster(raw.Clusters[c.Cluster]), harmlessUser(user)); why != nil {
+			return nil, "", fmt.Errorf("context %q: %w", name, why)
+		}
+		// Nothing else is taken over, so that what is not known here does not count.
+		contexts[name] = &rest.Config{
+			Host: raw.Clusters[c.Cluster].Server, BearerToken: user.Token,
+			TLSClientConfig: rest.TLSClientConfig{
+				CAData: raw.Clusters[c.Cluster].CertificateAuthorityData, ServerName: raw.Clusters[c.Cluster].TLSServerName,
+				CertData: user.ClientCertificateData, KeyData: user.ClientKeyData,
+			},
+		}
+	}
+	current = raw.CurrentContext
+	if current == "" && len(contexts) == 1 {
+		for name := range contexts {
+			current = name
+		}
+	}
+	if current != "" && contexts[current] == nil {
+		return nil, "", fmt.Errorf("its current context %q is not in it", current)
+	}
+	return contexts, current, nil
+}
+
+// refusal is a field that must not be set.
+type refusal struct {
+	set bool
+	why string
+}
+
+func refuse(all ...refusal) error {
+	k := slices.IndexFunc(all, func(r refusal) bool { return r.set })
+	if k < 0 {
+		return nil
+	}
+	return errors.New(all[k].why)
+}
+
+func harmlessCluster(c *clientcmdapi.Cluster) error {
+	server, err := url.Parse(c.Server)
+	return refuse(
+		refusal{err != nil || server.Host == "", "server is no URL"},
+		refusal{err == nil && server.Scheme != "https", "server is not reached over https, so that anybody in between could answer"},
+		refusal{err == nil && server.User != nil, "server has credentials in its URL"},
+		refusal{c.InsecureSkipTLSVerify, "insecure-skip-tls-verify is set, so that anybody in between could answer"},
+		refusal{c.CertificateAuthority != "", "certificate-authority is a file: put it inline, as certificate-authority-data"},
+		refusal{c.ProxyURL != "", "proxy-url is set"},
+	)
+}
+
+func harmlessUser(u *clientcmdapi.AuthInfo) error {
+	return refuse(
+		refusal{u.Exec != nil, "exec runs a program: use a token or a certificate"},
+		refusal{u.AuthProvider != nil, "auth-provider is a plugin: use a token or a certificate"},
+		refusal{u.TokenFile != "", "tokenFile is a file: put the token inline"},
+		refusal{u.ClientCertificate != "", "client-certificate is a file: put it inline, as client-certificate-data"},
+		refusal{u.ClientKey != "", "client-key is a file: put it inline, as client-key-data"},
+		refusal{u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups) > 0 || len(u.ImpersonateUserExtra) > 0, "it impersonates somebody else"},
+		refusal{u.Username != "" || u.Password != "", "username and password are no credentials of Kubernetes any more"},
+		refusal{u.Token == "" && len(u.ClientCertificateData) == 0, "it has neither token nor client-certificate-data"},
+	)
+}

@@ -1,0 +1,95 @@
+package fleet
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	// Label marks a Secret with a kubeconfig. Its value, if any, is the name of the cluster of
+	// its current context; every context is known by its own name as well.
+	Label = "stsmigrate.dev/cluster"
+	// clusterAPI marks the Secrets of Cluster API, with the name of the cluster.
+	clusterAPI = "cluster.x-k8s.io/cluster-name"
+	// argoCD marks, with the value "cluster", those of Argo CD.
+	argoCD = "argocd.argoproj.io/secret-type"
+)
+
+// Holds says whether a Secret is one of clusters.
+func Holds(s *corev1.Secret) bool {
+	_, ours := s.Labels[Label]
+	return ours || s.Labels[clusterAPI] != "" && len(s.Data["value"]) > 0 || s.Labels[argoCD] == "cluster"
+}
+
+// read gives the clusters of a Secret by their names. An error has nothing of what is inside.
+func read(s *corev1.Secret) (map[string]*rest.Config, error) {
+	if s.Labels[argoCD] == "cluster" {
+		return fromArgoCD(s)
+	}
+	kubeconfig := s.Data["kubeconfig"]
+	if len(kubeconfig) == 0 {
+		kubeconfig = s.Data["value"]
+	}
+	if len(kubeconfig) == 0 {
+		return nil, errors.New("it has neither the key kubeconfig nor the key value")
+	}
+	contexts, current, err := Sanitize(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	out := maps.Clone(contexts)
+	if name := cmp.Or(s.Labels[Label], s.Labels[clusterAPI]); name != "" {
+		if current == "" {
+			return nil, errors.New("it has several contexts and no current one, so that the name of its label means nothing")
+		}
+		out[name] = contexts[current]
+	}
+	return out, nil
+}
+
+// fromArgoCD reads the way in which Argo CD writes clusters down.
+func fromArgoCD(s *corev1.Secret) (map[string]*rest.Config, error) {
+	var c struct {
+		Username           string          `json:"username"`
+		Password           string          `json:"password"`
+		BearerToken        string          `json:"bearerToken"`
+		AWSAuthConfig      json.RawMessage `json:"awsAuthConfig"`
+		ExecProviderConfig json.RawMessage `json:"execProviderConfig"`
+		ProxyURL           string          `json:"proxyUrl"`
+		TLS                struct {
+			Insecure   bool   `json:"insecure"`
+			ServerName string `json:"serverName"`
+			CAData     []byte `json:"caData"`
+			CertData   []byte `json:"certData"`
+			KeyData    []byte `json:"keyData"`
+		} `json:"tlsClientConfig"`
+	}
+	if err := json.Unmarshal(s.Data["config"], &c); err != nil {
+		return nil, errors.New("its key config cannot be read as that of an Argo CD cluster")
+	}
+	name := string(s.Data["name"])
+	server := &clientcmdapi.Cluster{Server: string(s.Data["server"]), InsecureSkipTLSVerify: c.TLS.Insecure, ProxyURL: c.ProxyURL}
+	err := errors.Join(refuse(
+		refusal{name == "", "it has no name"},
+		refusal{present(c.ExecProviderConfig), "execProviderConfig runs a program: use a token or a certificate"},
+		refusal{present(c.AWSAuthConfig), "awsAuthConfig is a plugin: use a token or a certificate"},
+		refusal{c.Username != "" || c.Password != "", "username and password are no credentials of Kubernetes any more"},
+		refusal{c.BearerToken == "" && len(c.TLS.CertData) == 0, "it has neither token nor certificate"},
+	), harmlessCluster(server))
+	if err != nil {
+		return nil, fmt.Errorf("Argo CD cluster: %w", err)
+	}
+	return map[string]*rest.Config{name: {
+		Host: server.Server, BearerToken: c.BearerToken,
+		TLSClientConfig: rest.TLSClientConfig{ServerName: c.TLS.ServerName, CAData: c.TLS.CAData, CertData: c.TLS.CertData, KeyData: c.TLS.KeyData},
+	}}, nil
+}
+
+func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -1,0 +1,15 @@
+// Package hub carries out the plans of a namespace for as long as the process lives: many at
+// once, each in a goroutine of its own and under a Lease of its own, so that several replicas
+// share them and take over from one another, and a slow or dead cluster stalls only its
+// own plans.
+//
+//	reconcile.go  decides what is to run now: a function of journal, Lease and runs
+//	run.go        one plan under way, from its clusters to its end
+//	tell.go       events, conditions and logs
+//	metrics.go    metrics
+//	start.go      puts it all together
+//
+// What people want is in the journal (plans.Wish): nothing is remembered here that a death
+// would lose. The engine and its safety are those of package orchestrator; here is only the
+// politeness of who does what.
+package hub

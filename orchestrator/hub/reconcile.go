@@ -1,0 +1,254 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Hub carries out the detached plans of a namespace.
+type Hub struct {
+	Setup
+
+	gauges *gauges
+	news   chan event.GenericEvent
+
+	lock   sync.Mutex
+	ending bool
+	runs   map[string]*run
+	all    sync.WaitGroup
+	plans  map[string]known
+	tries  map[string]*tries
+	lost   map[string]bool // plans that wait for a cluster
+}
+
+// Setup is what a Hub works with.
+type Setup struct {
+	// Live reads and writes plans without a cache; Cached reads what the watches of the
+	// namespace have brought.
+	Live      client.Client
+	Cached    client.Client
+	Namespace string
+	Fleet     *fleet.Fleet
+	// Holder names this process in the Leases, and Dead says of another whether it is certainly
+	// gone.
+	Holder string
+	Dead   func(holder string) bool
+	Now    func() time.Time
+	// StepTimeout is how long a step may wait before its plan is held.
+	StepTimeout time.Duration
+	Events      record.EventRecorder
+}
+
+// known is a plan that was read before. Plans never change.
+type known struct {
+	uid  types.UID
+	plan *plans.Plan
+}
+
+// tries are about when a plan may be begun by this process.
+type tries struct {
+	failures int
+	after    time.Time
+}
+
+// New returns a hub that does nothing yet.
+func New(s Setup) *Hub {
+	return &Hub{
+		Setup: s, gauges: newGauges(), news: make(chan event.GenericEvent, 1024),
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{},
+	}
+}
+
+// errand is what is to be done about a plan now.
+type errand string
+
+const (
+	nothing errand = ""
+	carry   errand = "carry" // let it go on
+	keep    errand = "keep"  // keep its names answered
+)
+
+// wanted says what the journal asks for. A plan of which nothing is to be moved now, and of
+// which not all is over, has its names kept.
+func wanted(p *plans.Plan, j *plans.Journal) (errand, plans.Wish) {
+	if !j.Detached {
+		return nothing, plans.Wish{}
+	}
+	w, work := j.Asked(p)
+	switch {
+	case work:
+		return carry, w
+	case len(p.Directories()) == 0, j.Epoch == 0:
+	case j.Outcome == plans.Aborted, j.Outcome == plans.Finalized && !j.KeepNames:
+	default:
+		return keep, w
+	}
+	return nothing, w
+}
+
+// Reconcile brings what runs here for a plan to what its journal asks for:
+//
+//  1. reads plan and journal from the cache: whoever goes on reads them live
+//  2. ends a run that is not what is wanted; its end brings this back
+//  3. leaves the plan to another process that has its Lease, until that expires
+//  4. lets processes that have less to do be faster
+//  5. begins a run
+func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+	p, j, err := h.read(ctx, q.Name)
+	if p == nil || err != nil {
+		h.forget(q.Name)
+		return reconcile.Result{}, err
+	}
+	h.gauges.state(p.Name, h.state(ctx, p, j))
+	what, wish := wanted(p, j)
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if r := h.runs[p.Name]; r != nil {
+		if !r.suits(what, j) {
+			r.end()
+		}
+		return reconcile.Result{}, nil
+	}
+	if what == nothing || h.ending {
+		delete(h.tries, p.Name)
+		return reconcile.Result{}, nil
+	}
+	if wait := h.leased(ctx, p.Name); wait > 0 {
+		delete(h.tries, p.Name)
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if wait := h.turn(p.Name); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	h.begin(p, j, what, wish)
+	return reconcile.Result{}, nil
+}
+
+// read gives plan and journal; nil for a plan that is not there, or not yet.
+func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journal, error) {
+	store := orchestrator.NewStore(h.Cached, h.Namespace, name)
+	uid, err := store.UID(ctx)
+	if errors.As(err, new(orchestrator.ErrNoPlan)) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	h.lock.Lock()
+	k := h.plans[name]
+	h.lock.Unlock()
+	if k.uid != uid {
+		if k.plan, err = store.Plan(ctx); err != nil {
+			return nil, nil, h.unreadable(name, err)
+		}
+		k.uid = uid
+		h.lock.Lock()
+		h.plans[name] = k
+		h.lock.Unlock()
+	}
+	j, _, err := store.Journal(ctx, k.plan)
+	if errors.As(err, new(orchestrator.ErrNoJournal)) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, h.unreadable(name, err)
+	}
+	return k.plan, j, nil
+}
+
+// forget drops what is remembered of a plan that is no more.
+func (h *Hub) forget(name string) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if r := h.runs[name]; r != nil {
+		r.end()
+	}
+	delete(h.plans, name)
+	delete(h.tries, name)
+	h.gauges.forget(name)
+}
+
+// leased says for how long the Lease of a plan keeps this process away, 0 for not at all.
+func (h *Hub) leased(ctx context.Context, name string) time.Duration {
+	var l coordinationv1.Lease
+	if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: orchestrator.LeaseName(name)}, &l) != nil {
+		return 0 // there is none, or the write that takes it finds out
+	}
+	return orchestrator.LeaseLeft(&l, h.Holder, h.Dead, h.Now())
+}
+
+// each is what every plan that a process has under way costs it when a new one is
+// to be begun, and most is the most. With equal processes, whoever has the fewest is the fastest.
+const (
+	each = 20 * time.Millisecond
+	most = 2 * time.Second
+)
+
+// turn says how long to wait before a plan is begun here.
+func (h *Hub) turn(name string) time.Duration {
+	now, t := h.Now(), h.tries[name]
+	if t == nil {
+		pause := min(time.Duration(len(h.runs))*each, most)
+		t = &tries{after: now.Add(pause + rand.N(each))} //nolint:gosec // it spreads, and hides nothing
+		h.tries[name] = t
+	}
+	return t.after.Sub(now)
+}
+
+// failed lets a plan rest that could not be begun, or not be gone on with, for longer every
+// time.
+func (h *Hub) failed(name string) {
+	t := h.tries[name]
+	if t == nil {
+		t = &tries{}
+		h.tries[name] = t
+	}
+	t.after = h.Now().Add(min(time.Second<<min(t.failures, 6), time.Minute))
+	t.failures++
+}
+
+// plansOf gives the plan that an object of the namespace is about.
+func plansOf(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[plans.PlanLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// wake lets a plan be looked at.
+func (h *Hub) wake(name string) {
+	h.news <- event.GenericEvent{Object: &corev1.ConfigMap{ObjectMeta: named(h.Namespace, name)}}
+}
+
+// Learn takes over a Secret, and wakes the plans that wait for a cluster.
+func (h *Hub) Learn(s *corev1.Secret) error {
+	err := h.Fleet.Learn(s)
+	h.lock.Lock()
+	var waiting []string
+	for name := range h.lost {
+		waiting = append(waiting, name)
+		delete(h.tries, name)
+	}
+	clear(h.lost)
+	h.lock.Unlock()
+	for _, name := range waiting {
+		h.wake(name)
+	}
+	return err
+}

@@ -1,0 +1,193 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// run is a plan under way in this process.
+type run struct {
+	hub  *Hub
+	plan *plans.Plan
+	what errand
+	wish plans.Wish
+	// fresh says that nothing has been begun: everything is checked first.
+	fresh bool
+	stop  chan struct{}
+	once  sync.Once
+	last  string
+}
+
+// end lets it stop after the write that is under way.
+func (r *run) end() { r.once.Do(func() { close(r.stop) }) }
+
+// suits says whether the run is what is wanted now. One that carries the plan ends by itself
+// when it is paused, held or over; a wish that it has not taken over yet begins a new one.
+func (r *run) suits(what errand, j *plans.Journal) bool {
+	if r.what != carry {
+		return r.what == what
+	}
+	return j.Wish == nil || *j.Wish == r.wish
+}
+
+// begin starts a run. The lock is held.
+func (h *Hub) begin(p *plans.Plan, j *plans.Journal, what errand, wish plans.Wish) {
+	r := &run{hub: h, plan: p, what: what, wish: wish, fresh: j.Epoch == 0, stop: make(chan struct{})}
+	h.runs[p.Name] = r
+	h.gauges.running.Inc()
+	h.all.Go(func() {
+		err := r.go_(context.Background()) //nolint:contextcheck // it outlives the pass that began it, and is ended by stop
+		h.lock.Lock()
+		delete(h.runs, p.Name)
+		h.gauges.running.Dec()
+		if err == nil || errors.Is(err, orchestrator.ErrStopped) || errors.As(err, new(orchestrator.ErrHeld)) {
+			delete(h.tries, p.Name)
+		} else {
+			h.failed(p.Name)
+		}
+		ending := h.ending
+		h.lock.Unlock()
+		if !ending {
+			h.wake(p.Name)
+		}
+	})
+}
+
+// go_ does the errand. What it cannot reach stalls only this plan.
+func (r *run) go_(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ends, err := r.ends(ctx)
+	if err != nil {
+		return r.waits(ctx, err)
+	}
+	c := r.carriage(ends)
+	if r.what == keep {
+		return c.KeepNames(ctx, false)
+	}
+	if r.fresh {
+		if blocked, err := r.blocked(ctx, c); err != nil || blocked {
+			return r.waits(ctx, err)
+		}
+	}
+	p, _, err := c.Carry(ctx, r.wish.Course, r.wish.SkipGates)
+	switch {
+	case errors.Is(err, orchestrator.ErrStopped), errors.As(err, new(orchestrator.ErrHeld)):
+		return err
+	case err != nil:
+		return r.waits(ctx, err)
+	}
+	r.hub.ended(r.plan, p)
+	return nil
+}
+
+// ends connects to the clusters of both sides, checks that they are those of the plan, and
+// ends the run when the credentials of either are others.
+func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
+	out := map[plans.Side]*fleet.End{}
+	for _, side := range plans.Sides() {
+		ref := r.plan.On(side)
+		c, err := r.hub.Fleet.Find(ctx, ref.Context, ref.Cluster)
+		if err != nil {
+			r.hub.lock.Lock()
+			r.hub.lost[r.plan.Name] = true
+			r.hub.lock.Unlock()
+			return nil, fmt.Errorf("%s: %w", side, err)
+		}
+		go func() {
+			select {
+			case <-c.Gone:
+				r.end()
+			case <-ctx.Done():
+			}
+		}()
+		end, err := c.Connect()
+		if err != nil {
+			return nil, err
+		}
+		uid, err := orchestrator.ClusterUID(ctx, end.Client)
+		if err != nil {
+			return nil, fmt.Errorf("%s, cluster %s: %w", side, c.Name, err)
+		}
+		if uid != ref.Cluster {
+			return nil, fmt.Errorf("cluster %s is another one (kube-system has the UID %s) than the %s of the plan (%s): correct its Secret", c.Name, uid, side, ref.Cluster)
+		}
+		out[side] = end
+	}
+	return out, nil
+}
+
+func (r *run) carriage(ends map[plans.Side]*fleet.End) orchestrator.Carriage {
+	h := r.hub
+	c := orchestrator.Carriage{
+		Plan: r.plan, Store: orchestrator.NewStore(h.Live, h.Namespace, r.plan.Name), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{},
+		Holder: h.Holder, Dead: h.Dead, Now: h.Now, Stop: r.stop, StepTimeout: h.StepTimeout, Renewed: true, Report: r.report,
+		Complain: func(err error) { r.report(nil, orchestrator.Progress{}, err) },
+	}
+	on := orchestrator.Clusters{}
+	for side, end := range ends {
+		on[side], c.Configs[side], c.Watches[side] = end.Client, end.Config, end.Watches
+	}
+	c.On = on.InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: r.plan.Source, plans.Destination: r.plan.Destination})
+	return c
+}
+
+// blocked runs every check as the identity that will write, before the first write. What fails
+// holds the plan.
+func (r *run) blocked(ctx context.Context, c orchestrator.Carriage) (bool, error) {
+	j, _, err := c.Store.Journal(ctx, r.plan)
+	if err != nil || j.Epoch > 0 {
+		return false, err
+	}
+	report, err := orchestrator.Check(ctx, r.plan, c.On, j)
+	if err != nil {
+		return false, err
+	}
+	failed := report.Failed()
+	if len(failed) == 0 {
+		return false, nil
+	}
+	var lines []string
+	for _, f := range failed {
+		lines = append(lines, f.String())
+	}
+	reason := "a check before the first write fails, and nothing was written: " + strings.Join(lines, "; ")
+	err = c.Store.Change(ctx, r.plan, func(j *plans.Journal) error {
+		if j.Epoch == 0 {
+			j.Held, j.Wish, j.Waits = reason, nil, ""
+		}
+		return nil
+	})
+	r.hub.held(r.plan, reason)
+	return true, err
+}
+
+// waits records why nothing goes on for now.
+func (r *run) waits(ctx context.Context, why error) error {
+	if why == nil {
+		return nil
+	}
+	r.report(nil, orchestrator.Progress{}, why)
+	store := orchestrator.NewStore(r.hub.Live, r.hub.Namespace, r.plan.Name)
+	if holder, err := store.Holder(ctx, r.hub.Now); err != nil || holder != "" && holder != r.hub.Holder {
+		return why // another process goes on with it
+	}
+	return errors.Join(why, store.Change(ctx, r.plan, func(j *plans.Journal) error {
+		j.Waits = why.Error()
+		return nil
+	}))
+}
+
+func named(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{plans.PlanLabel: name}}
+}

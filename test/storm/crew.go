@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// crew are the orchestrators.
+type crew struct {
+	dir, program string
+	kubeconfig   string // of the account of the Deployment
+
+	lock   sync.Mutex
+	all    []*process
+	killed int
+	past   usage // of those that are no more
+}
+
+// process is one of them.
+type process struct {
+	*exec.Cmd
+	metrics string
+	log     *os.File
+	done    chan struct{}
+}
+
+// usage is what processes have used.
+type usage struct {
+	requests int
+	peak     int64 // bytes, of the one that had most
+}
+
+func (c *crew) start(n int) error {
+	for range n {
+		p, err := c.begin()
+		if err != nil {
+			return err
+		}
+		c.all = append(c.all, p)
+	}
+	return nil
+}
+
+func (c *crew) begin() (*process, error) {
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0") //nolint:forbidigo // it is closed at once
+	if err != nil {
+		return nil, err
+	}
+	address := l.Addr().String()
+	log, err := os.OpenFile(filepath.Join(c.dir, "orchestrators.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err := errors.Join(err, l.Close()); err != nil {
+		return nil, err
+	}
+	p := &process{metrics: address, log: log, done: make(chan struct{})}
+	p.Cmd = exec.Command(c.program, "--kubeconfig", c.kubeconfig, "--metrics-bind-address", address, "--metrics-secure=false", "--health-probe-bind-address=0") //nolint:noctx // it is ended by kill and stop
+	p.Stdout, p.Stderr = log, log
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.Start(); err != nil {
+		return nil, err
+	}
+	go func() { _ = p.Wait(); close(p.done) }() // killed, or asked to end
+	return p, nil
+}
+
+// replace kills one of them, and begins another in its place.
+func (c *crew) replace(k int) error {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	p := c.all[k]
+	select {
+	case <-p.done:
+		return fmt.Errorf("an orchestrator has ended by itself; see %s", p.log.Name())
+	default:
+	}
+	c.note(p)
+	_ = p.Process.Kill()
+	<-p.done
+	_ = p.log.Close()
+	c.killed++
+	var err error
+	c.all[k], err = c.begin()
+	return err
+}
+
+// note adds what a process has used.
+func (c *crew) note(p *process) {
+	c.past.requests += requests(p.metrics)
+	if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid)); err == nil {
+		for line := range strings.Lines(string(raw)) {
+			if rest, found := strings.CutPrefix(line, "VmHWM:"); found {
+				n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+				c.past.peak = max(c.past.peak, n<<10)
+			}
+		}
+	}
+}
+
+// requests reads how many a process has sent.
+func requests(address string) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) //nolint:forbidigo // also at the end, when all else is over
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		return 0
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0 // it has only just begun
+	}
+	defer func() { _ = answer.Body.Close() }()
+	sum := 0.0
+	for s := bufio.NewScanner(answer.Body); s.Scan(); {
+		if bytes.HasPrefix(s.Bytes(), []byte("rest_client_requests_total{")) {
+			n, _ := strconv.ParseFloat(s.Text()[strings.LastIndexByte(s.Text(), ' ')+1:], 64)
+			sum += n
+		}
+	}
+	return int(sum)
+}
+
+// used is what all have used.
+func (c *crew) used() usage {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for _, p := range c.all {
+		c.note(p)
+	}
+	return c.past
+}
+
+// stop ends all of them.
+func (c *crew) stop() {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for _, p := range c.all {
+		_ = p.Process.Signal(syscall.SIGTERM)
+	}
+	for _, p := range c.all {
+		select {
+		case <-p.done:
+		case <-time.After(30 * time.Second):
+			_ = p.Process.Kill()
+		}
+		_ = p.log.Close()
+	}
+	c.all = nil
+}
+
+// kills kills one of them now and then.
+func (s *storm) kills(ctx context.Context) error {
+	if s.every == 0 {
+		return nil
+	}
+	random := rand.New(rand.NewPCG(s.seed, 0)) //nolint:gosec // a script
+	for {
+		select {
+		case <-time.After(s.every/2 + time.Duration(random.Int64N(int64(s.every)))):
+		case <-ctx.Done():
+			return nil
+		}
+		if err := s.crew.replace(random.IntN(s.processes)); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/demo/stage"
+)
+
+const (
+	home    = "stsmigrate"
+	account = "orchestrator"
+)
+
+// install does what the documentation says: the manifests in east, an account for the
+// orchestrator in west, and a Secret with its credentials.
+func (s *storm) install(ctx context.Context) error {
+	out, err := stage.Command(ctx, s.kubeconfig, s.dir, s.kubectl, "--context", "east", "apply", "-k", folder("deploy/orchestrator")).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("kubectl apply -k: %w\n%s", err, out)
+	}
+	if err := stage.Namespace(ctx, home, s.bed.West); err != nil {
+		return err
+	}
+	if err := s.west.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: account}}); err != nil {
+		return err
+	}
+	own, err := credentials(ctx, s.east, s.bed.East)
+	if err != nil {
+		return err
+	}
+	s.crew.kubeconfig = filepath.Join(s.dir, "orchestrator.kubeconfig")
+	if err := clientcmd.WriteToFile(*own, s.crew.kubeconfig); err != nil {
+		return err
+	}
+	secret, err := s.secret(ctx)
+	if err != nil {
+		return err
+	}
+	return s.east.Create(ctx, secret)
+}
+
+// secret has the credentials for west, made now.
+func (s *storm) secret(ctx context.Context) (*corev1.Secret, error) {
+	west, err := credentials(ctx, s.west, s.bed.West)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := clientcmd.Write(*west)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "west", Labels: map[string]string{fleet.Label: "west"}},
+		Data:       map[string][]byte{"kubeconfig": raw},
+	}, err
+}
+
+// credentials makes a kubeconfig for the account of the orchestrator.
+func credentials(ctx context.Context, at client.Client, c *cluster.Cluster) (*clientcmdapi.Config, error) {
+	day := int64(86400)
+	token := authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}
+	if err := at.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: account}}, &token); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	for _, context := range config.Contexts {
+		context.AuthInfo, context.Namespace = account, home
+	}
+	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{account: {Token: token.Status.Token}}
+	return config, nil
+}
+
+// rotate lets the credentials for west end, and has others made a moment later.
+func (s *storm) rotate(ctx context.Context) error {
+	if !pause(ctx, 10*time.Second) {
+		return nil
+	}
+	s.say("the credentials for west are no longer good")
+	who := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: account}}
+	if err := s.west.Delete(ctx, who.DeepCopy()); err != nil {
+		return err
+	}
+	if !pause(ctx, 5*time.Second) {
+		return errors.New("the storm was over before there were new credentials")
+	}
+	if err := s.west.Create(ctx, who); err != nil {
+		return err
+	}
+	secret, err := s.secret(ctx)
+	if err != nil {
+		return err
+	}
+	s.say("there are new ones")
+	return s.east.Update(ctx, secret)
+}
+
+// away lets the API server of the destination be away for a while.
+func (s *storm) away(ctx context.Context) error {
+	if s.outage == 0 || !pause(ctx, 30*time.Second) {
+		return nil
+	}
+	s.say("the API server of west is killed")
+	start, err := s.bed.West.KillServer()
+	if err != nil {
+		return err
+	}
+	pause(ctx, s.outage)
+	s.say("it is started again")
+	s.server, err = start()
+	return err
+}
+
+// pause says whether it was not cut short.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// patience is far more than the moves of a storm take.
+const patience = 30 * time.Minute
+
+// until waits until all plans have come to an end.
+func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	w, err := s.east.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(home), client.HasLabels{plans.PlanLabel})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	there, held := map[string]bool{}, map[string]string{}
+	for e := range w.ResultChan() {
+		cm, ok := e.Object.(*corev1.ConfigMap)
+		if !ok || cm.Data["journal.json"] == "" {
+			continue
+		}
+		j, err := journal(cm)
+		if err != nil {
+			return err
+		}
+		name := cm.Labels[plans.PlanLabel]
+		if j.Held != "" {
+			held[name] = j.Held
+			return fmt.Errorf("plan %s is held: %s", name, j.Held)
+		}
+		if j.Outcome == outcome {
+			there[name] = true
+		}
+		if len(there) == len(all) {
+			return nil
+		}
+	}
+	var missing []string
+	for _, m := range all {
+		if !there[m.name] {
+			missing = append(missing, m.name)
+		}
+	}
+	return fmt.Errorf("not %s: %s: %w", outcome, strings.Join(missing, ", "), ctx.Err())
+}
+
+// leftovers names what still carries a mark of ours, in the namespaces of the sets and on
+// volumes (S15).
+func (s *storm) leftovers(ctx context.Context, all []*moving) ([]string, error) {
+	var out []string
+	for name, at := range map[string]client.Client{"east": s.east, "west": s.west} {
+		for _, list := range []client.ObjectList{
+			&appsv1.StatefulSetList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{},
+			&discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.PodList{},
+		} {
+			if err := at.List(ctx, list); err != nil {
+				return nil, err
+			}
+			err := meta.EachListItem(list, func(o runtime.Object) error {
+				m, err := meta.Accessor(o)
+				if err != nil || m.GetNamespace() == home {
+					return err
+				}
+				if marked(m) {
+					out = append(out, fmt.Sprintf("%s: %T %s/%s is marked still: %v %v", name, o, m.GetNamespace(), m.GetName(), m.GetLabels(), m.GetAnnotations()))
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, m := range all {
+		err := s.east.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: stage.Name}, &appsv1.StatefulSet{})
+		if !apierrors.IsNotFound(err) {
+			out = append(out, fmt.Sprintf("east: the set of %s is there still (%v)", m.name, err))
+		}
+	}
+	return out, nil
+}
+
+func marked(m metav1.Object) bool {
+	for _, of := range []map[string]string{m.GetLabels(), m.GetAnnotations()} {
+		for k, v := range of {
+			if strings.Contains(k, "stsmigrate.dev") && !strings.Contains(v, "kubectl") {
+				return true
+			}
+		}
+	}
+	return strings.Contains(strings.Join(m.GetFinalizers(), " "), "stsmigrate.dev")
+}

@@ -1,0 +1,282 @@
+// Command storm lets three orchestrators move many sets between two clusters at once, while
+// they are killed at random, the credentials of one cluster are replaced, and the API server of
+// the destination is away for a minute. It says what that took, and fails unless every plan
+// completes, no witness has seen a promise broken, and nothing is left behind.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/demo/stage"
+	"github.com/stsmigrate/stsmigrate/test/witness"
+)
+
+// options are what the command line says.
+type options struct {
+	plans, pods, processes int
+	every, outage          time.Duration
+	seed                   uint64
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.plans, "plans", 50, "how many sets are moved at once")
+	flag.IntVar(&o.pods, "pods", 3, "how many pods each has")
+	flag.IntVar(&o.processes, "processes", 3, "how many orchestrators there are")
+	flag.DurationVar(&o.every, "kill", 5*time.Second, "how often one of them is killed, on average; 0 for never")
+	flag.DurationVar(&o.outage, "outage", time.Minute, "for how long the destination's API server is away; 0 for not at all")
+	flag.Uint64Var(&o.seed, "seed", 1, "what decides who is killed when")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	if err := run(ctx, o); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("interrupted; everything has been cleaned up")
+		}
+		fmt.Fprintln(os.Stderr, "storm: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+// storm is one run.
+type storm struct {
+	options
+	dir        string
+	bed        *cluster.Bed
+	kubeconfig string // of a person, for both clusters
+	stsmigrate string
+	kubectl    string
+	east, west client.WithWatch
+	crew       *crew
+	server     func() // ends the API server that was started again
+	began      time.Time
+}
+
+func (s *storm) say(format string, args ...any) {
+	fmt.Printf("%7.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func run(ctx context.Context, o options) (err error) {
+	s := &storm{options: o, began: time.Now()}
+	if s.dir, err = os.MkdirTemp("", "stsmigrate-storm-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
+	if err := s.build(ctx); err != nil {
+		return err
+	}
+	s.say("starting two clusters, east and west")
+	s.bed, err = cluster.StartBed(ctx, filepath.Join(s.dir, "bed"), cluster.Options{PodStart: time.Second, PodStop: time.Second, StopByUID: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.bed.Stop(context.WithoutCancel(ctx))) }()
+	if err := s.connect(); err != nil {
+		return err
+	}
+	s.say("installing the orchestrator in east, and %d sets of %d", s.plans, s.pods)
+	if err := s.install(ctx); err != nil {
+		return err
+	}
+	all, err := s.sets(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		s.crew.stop()
+		if s.server != nil {
+			s.server()
+		}
+	}()
+	moved, err := s.move(ctx, all)
+	if err != nil {
+		return err
+	}
+	return s.verdict(ctx, all, moved)
+}
+
+func (s *storm) build(ctx context.Context) (err error) {
+	s.say("building the programs")
+	s.crew = &crew{dir: s.dir}
+	if s.crew.program, err = stage.Build(ctx, s.dir, "orchestrator"); err != nil {
+		return err
+	}
+	if s.stsmigrate, err = stage.Build(ctx, s.dir, "stsmigrate"); err != nil {
+		return err
+	}
+	s.kubectl, err = cluster.Program(ctx, "kubectl")
+	return err
+}
+
+func (s *storm) connect() (err error) {
+	s.kubeconfig = filepath.Join(s.dir, "kubeconfig")
+	if err := stage.Kubeconfig(s.kubeconfig, s.bed.East, s.bed.West); err != nil {
+		return err
+	}
+	if s.east, err = client.NewWithWatch(s.bed.East.Config(), client.Options{Scheme: orchestrator.Scheme()}); err != nil {
+		return err
+	}
+	s.west, err = client.NewWithWatch(s.bed.West.Config(), client.Options{Scheme: orchestrator.Scheme()})
+	return err
+}
+
+// person runs stsmigrate as a person does.
+func (s *storm) person(ctx context.Context, args ...string) error {
+	out, err := stage.Command(ctx, s.kubeconfig, s.dir, s.stsmigrate, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("stsmigrate %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// moving is a set on its way, and who watches it.
+type moving struct {
+	stage.Set
+	name   string // of the plan
+	before map[stage.Disk]string
+	eyes   *witness.Witness
+}
+
+// sets makes them in east, and their namespaces in west.
+func (s *storm) sets(ctx context.Context) ([]*moving, error) {
+	all := make([]*moving, s.plans)
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for k := range all {
+		g.Go(func() error {
+			m := &moving{Set: stage.Set{Namespace: fmt.Sprintf("shop-%02d", k), Replicas: int32(s.pods), Claims: []string{"data"}}, name: fmt.Sprintf("web-%02d", k)} //nolint:gosec // few
+			all[k] = m
+			if err := stage.Namespace(inner, m.Namespace, s.bed.East, s.bed.West); err != nil {
+				return err
+			}
+			if err := m.Install(inner, s.bed.East.Config()); err != nil {
+				return err
+			}
+			var err error
+			m.before, err = m.Handles(inner, s.bed.East.Config())
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for _, m := range all {
+		var err error
+		if m.eyes, err = witness.Watch(ctx, stage.Name, 1, witness.Side{Config: s.bed.East.Config(), Namespace: m.Namespace}, witness.Side{Config: s.bed.West.Config(), Namespace: m.Namespace}); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// detach hands all plans to the orchestrator.
+func (s *storm) detach(ctx context.Context, all []*moving) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(2)
+	for _, m := range all {
+		g.Go(func() error {
+			file := m.name + ".yaml"
+			if err := s.person(ctx, "plan", stage.Name, "--name", m.name, "-n", m.Namespace, "--context", "east", "--to-context", "west", "--out", file); err != nil {
+				return err
+			}
+			if err := s.permit(ctx, file); err != nil {
+				return err
+			}
+			return s.person(ctx, "apply", file, "--detach", "--home-context", "east", "--yes")
+		})
+	}
+	return g.Wait()
+}
+
+// move lets everything happen, and says how long it took.
+func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) {
+	if err := s.crew.start(s.processes); err != nil {
+		return 0, err
+	}
+	s.say("%d orchestrators are up; handing them %d plans", s.processes, s.plans)
+	start := time.Now()
+	weather, calm := context.WithCancel(ctx)
+	defer calm()
+	var trouble errgroup.Group
+	trouble.Go(func() error { return s.kills(weather) })
+	if err := s.detach(ctx, all); err != nil {
+		return 0, err
+	}
+	s.say("all are handed over")
+	trouble.Go(func() error { return s.rotate(weather) })
+	trouble.Go(func() error { return s.away(weather) })
+	if err := s.until(ctx, all, "Moved"); err != nil {
+		return 0, err
+	}
+	took := time.Since(start)
+	s.say("all are moved")
+	for _, m := range all {
+		if err := s.person(ctx, "finalize", m.name, "-n", home, "--context", "east", "--yes"); err != nil {
+			return 0, err
+		}
+	}
+	if err := s.until(ctx, all, "Finalized"); err != nil {
+		return 0, err
+	}
+	s.say("all are finalized")
+	calm()
+	return took, trouble.Wait()
+}
+
+// verdict says what has come of it.
+func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration) error {
+	var wrong []string
+	worst := 0
+	for _, m := range all {
+		r := m.eyes.Stop()
+		worst = max(worst, r.MaxUnavailable)
+		for _, v := range r.Violations {
+			wrong = append(wrong, m.name+": the witness saw "+v)
+		}
+		after, err := m.Handles(ctx, s.bed.West.Config())
+		if err != nil {
+			return err
+		}
+		if len(after) != s.pods || !maps.Equal(m.before, after) {
+			wrong = append(wrong, fmt.Sprintf("%s: its volumes were %v and are %v", m.name, m.before, after))
+		}
+	}
+	if worst > 1 {
+		wrong = append(wrong, fmt.Sprintf("%d ordinals of a set were unavailable at once", worst))
+	}
+	left, err := s.leftovers(ctx, all)
+	if err != nil {
+		return err
+	}
+	wrong = append(wrong, left...)
+	destroyed, err := s.bed.Backend.Destroyed()
+	if err != nil {
+		return err
+	}
+	if len(destroyed) > 0 {
+		wrong = append(wrong, fmt.Sprintf("volumes were destroyed: %v", destroyed))
+	}
+	u := s.crew.used()
+	ordinals := s.plans * s.pods
+	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\nmost down at once in a set  %d (d = 1)\nviolations, leftovers       %d\n",
+		s.plans, ordinals, moved.Seconds(), s.crew.killed, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), worst, len(wrong))
+	if len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, "; "))
+	}
+	return nil
+}
