@@ -30,7 +30,7 @@ func catalogue() []check { return slices.Concat(accessChecks(), lookingChecks())
 
 // lookingChecks are those that need the rights which accessChecks ask for.
 func lookingChecks() []check {
-	return slices.Concat(versionChecks(), setChecks(), ownershipChecks(), storageChecks(), budgetChecks(), networkChecks(), dependencyChecks(), capacityChecks())
+	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), budgetChecks(), networkChecks(), dependencyChecks(), capacityChecks())
 }
 
 func accessChecks() []check {
@@ -53,6 +53,14 @@ func grouped(group string, checks []check) []check {
 		checks[i].group = group
 	}
 	return checks
+}
+
+func consentChecks() []check {
+	return grouped("Access", []check{{
+		name: "consent", worst: Fail, wave: true, run: consented,
+		about:  "both namespaces agree, where an orchestrator carries the plan out (`apply --detach`)",
+		remedy: "`stsmigrate consent` prints the ConfigMap for whoever is responsible for the namespace",
+	}})
 }
 
 func versionChecks() []check {

@@ -30,7 +30,7 @@ type inspection struct {
 	taken bool
 	// detached says that an orchestrator keeps the plan where it runs.
 	detached bool
-	notes *notes
+	notes    *notes
 }
 
 // notes is what several checks of one inspection need to know, read once.
@@ -43,6 +43,7 @@ type notes struct {
 	shelves  once[plans.Side, shelf]
 	volumes  once[int32, bindings]
 	appliers once[struct{}, []applier]
+	rules    once[place, listing]
 }
 
 // once keeps what was read. Who asks for what is being read waits for it.
@@ -157,7 +158,7 @@ func CheckWave(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal
 		return nil, nil
 	}
 	i := inspect(p, on)
-	i.ordinals, i.midway, i.taken = ordinals, true, true
+	i.ordinals, i.midway, i.taken, i.detached = ordinals, true, true, j.Detached
 	var err error
 	if i.now.Set, err = i.set(ctx, plans.Source); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -20,6 +21,9 @@ type Right struct {
 	Verbs           []string
 	Namespace       string
 	ClusterWide     bool
+	// Names are the objects that it is about, as far as they are known: verbs that RBAC can
+	// limit to names are needed for no others.
+	Names []string
 }
 
 // Rights lists what carrying a plan out needs on one side, walking back and
@@ -27,12 +31,13 @@ type Right struct {
 func Rights(p *plans.Plan, side plans.Side) []Right {
 	watched := []string{"get", "list", "watch"}
 	change := append(slices.Clone(watched), "create", "update", "delete")
+	budget, _ := p.BudgetOn(side)
 	out := []Right{
 		{Resource: "pods", Verbs: watched},
-		{Group: resourceOf(p.On(side)).Group, Resource: resourceOf(p.On(side)).Resource, Verbs: change},
-		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: change},
+		{Group: resourceOf(p.On(side)).Group, Resource: resourceOf(p.On(side)).Resource, Verbs: change, Names: []string{p.On(side).Name}},
+		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: change, Names: []string{budget}},
 		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}},
-		{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true}, // kube-system identifies the cluster
+		{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true, Names: []string{"kube-system"}}, // it identifies the cluster
 	}
 	if p.HasVolumes() {
 		volumes := Right{Resource: "persistentvolumes", Verbs: append(slices.Clone(watched), "update"), ClusterWide: true}
@@ -40,7 +45,7 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 			volumes.Verbs = append(volumes.Verbs, "create", "delete")
 		}
 		out = append(out, volumes,
-			Right{Resource: "persistentvolumeclaims", Verbs: change},
+			Right{Resource: "persistentvolumeclaims", Verbs: change, Names: claimNames(p)},
 			Right{Group: "storage.k8s.io", Resource: "volumeattachments", Verbs: watched, ClusterWide: true},
 			Right{Resource: "nodes", Verbs: watched, ClusterWide: true})
 		if !p.OneCluster() {
@@ -51,6 +56,16 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 		out = append(out, Right{Group: "storage.k8s.io", Resource: "csidrivers", Verbs: []string{"get"}, ClusterWide: true})
 	}
 	return slices.Concat(out, forDependencies(p, side), forNames(p, side), forGates(p))
+}
+
+func claimNames(p *plans.Plan) []string {
+	var out []string
+	for _, c := range p.Claims {
+		for o := range p.Ordinals().All() {
+			out = append(out, p.ClaimName(c.Template, o))
+		}
+	}
+	return out
 }
 
 // ForRecords are the rights to keep plan, journal and Lease in the home namespace.
@@ -110,9 +125,12 @@ func forDependencies(p *plans.Plan, side plans.Side) []Right {
 		k := slices.IndexFunc(out, func(r Right) bool { return r.Resource == resource })
 		switch {
 		case k < 0:
-			out = append(out, Right{Resource: resource, Verbs: verbs})
+			out = append(out, Right{Resource: resource, Verbs: verbs, Names: []string{d.Name}})
 		case len(verbs) > len(out[k].Verbs):
 			out[k].Verbs = verbs
+			fallthrough
+		default:
+			out[k].Names = append(out[k].Names, d.Name)
 		}
 	}
 	return out
@@ -127,13 +145,16 @@ func permissions(ctx context.Context, i inspection) ([]Finding, error) {
 		if side == plans.Destination && !i.detached { // an orchestrator has them where it runs
 			rights = slices.Concat(ForRecords(), rights)
 		}
+		if err := nameVolumes(ctx, i, rights); err != nil {
+			return nil, err
+		}
 		denied := make([][]string, len(rights))
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(atOnce)
 		for k, r := range rights {
 			g.Go(func() error {
 				for _, verb := range r.Verbs {
-					ok, err := allowed(ctx, i.plan, i.on, side, r, verb)
+					ok, err := i.allowed(ctx, side, r, verb)
 					if err != nil {
 						return err
 					}
@@ -160,6 +181,20 @@ func permissions(ctx context.Context, i inspection) ([]Finding, error) {
 	return out, nil
 }
 
+// nameVolumes fills in which volumes the rights are about, as far as that may be read.
+func nameVolumes(ctx context.Context, i inspection, rights []Right) error {
+	for k := range rights {
+		if rights[k].Resource != "persistentvolumes" {
+			continue
+		}
+		var err error
+		if rights[k].Names, err = VolumeNames(ctx, i.plan, i.on[plans.Source]); err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r Right) where(p *plans.Plan, side plans.Side) string {
 	name := r.Resource
 	if r.Group != "" {
@@ -178,15 +213,79 @@ func (r Right) in(p *plans.Plan, side plans.Side) string {
 	return p.On(side).Namespace
 }
 
-func allowed(ctx context.Context, p *plans.Plan, on Clusters, side plans.Side, r Right, verb string) (bool, error) {
-	ask := &authorizationv1.SelfSubjectAccessReview{}
-	resource, subresource, _ := strings.Cut(r.Resource, "/")
-	ask.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Group: r.Group, Resource: resource, Subresource: subresource, Verb: verb}
+// allowed says whether a verb is. What the API server lists for a namespace is asked for once;
+// what it does not list completely, and what is not in a namespace, verb by verb.
+func (i inspection) allowed(ctx context.Context, side plans.Side, r Right, verb string) (bool, error) {
 	if !r.ClusterWide {
-		ask.Spec.ResourceAttributes.Namespace = r.in(p, side)
+		list, err := i.rules(ctx, side, r.in(i.plan, side))
+		if err != nil {
+			return false, err
+		}
+		if ok := permitted(list.rules, r, verb); ok || list.complete {
+			return ok, nil
+		}
 	}
-	if err := on[side].Create(ctx, ask); err != nil {
+	resource, subresource, _ := strings.Cut(r.Resource, "/")
+	attributes := authorizationv1.ResourceAttributes{Group: r.Group, Resource: resource, Subresource: subresource, Verb: verb}
+	if !r.ClusterWide {
+		attributes.Namespace = r.in(i.plan, side)
+	}
+	ok, err := i.ask(ctx, side, attributes)
+	if err != nil || ok || nameless(verb) || len(r.Names) == 0 {
+		return ok, err
+	}
+	for _, attributes.Name = range r.Names { // a Role may be limited to them
+		if ok, err = i.ask(ctx, side, attributes); err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (i inspection) ask(ctx context.Context, side plans.Side, about authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &about}}
+	if err := i.on[side].Create(ctx, review); err != nil {
 		return false, fmt.Errorf("asking the %s what you may do: %w", side, err)
 	}
-	return ask.Status.Allowed, nil
+	return review.Status.Allowed, nil
+}
+
+// place is a namespace of a side.
+type place struct {
+	side      plans.Side
+	namespace string
+}
+
+// listing is what may be done in a namespace, as far as the API server can list it.
+type listing struct {
+	rules    []authorizationv1.ResourceRule
+	complete bool
+}
+
+func (i inspection) rules(ctx context.Context, side plans.Side, namespace string) (listing, error) {
+	return i.notes.rules.get(place{side, namespace}, func() (listing, error) {
+		review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+		if err := i.on[side].Create(ctx, review); err != nil {
+			return listing{}, fmt.Errorf("asking the %s what you may do: %w", side, err)
+		}
+		return listing{review.Status.ResourceRules, !review.Status.Incomplete && review.Status.EvaluationError == ""}, nil
+	})
+}
+
+// permitted says whether the rules allow a verb for all names of a right.
+func permitted(rules []authorizationv1.ResourceRule, r Right, verb string) bool {
+	names := r.Names
+	if nameless(verb) || len(names) == 0 {
+		names = []string{""}
+	}
+	has := func(list []string, one string) bool { return slices.Contains(list, one) || slices.Contains(list, "*") }
+	for _, name := range names {
+		if !slices.ContainsFunc(rules, func(rule authorizationv1.ResourceRule) bool {
+			return has(rule.Verbs, verb) && has(rule.APIGroups, r.Group) && has(rule.Resources, r.Resource) &&
+				(len(rule.ResourceNames) == 0 || name != "" && slices.Contains(rule.ResourceNames, name))
+		}) {
+			return false
+		}
+	}
+	return true
 }

@@ -71,7 +71,7 @@ func refusal(object string, err error) (f []Finding, refused bool, _ error) {
 }
 
 func (i inspection) mayTry(ctx context.Context, resource string) (bool, error) {
-	return allowed(ctx, i.plan, i.on, plans.Destination, Right{Resource: resource}, "create")
+	return i.allowed(ctx, plans.Destination, Right{Resource: resource}, "create")
 }
 
 // podTrial is the first pod as the destination's API server would have it, defaults and

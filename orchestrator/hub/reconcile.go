@@ -33,7 +33,8 @@ type Hub struct {
 	all    sync.WaitGroup
 	plans  map[string]known
 	tries  map[string]*tries
-	lost   map[string]bool // plans that wait for a cluster
+	lost   map[string]bool   // plans that wait for a cluster
+	told   map[string]string // the last error of a plan
 }
 
 // Setup is what a Hub works with.
@@ -70,7 +71,7 @@ type tries struct {
 func New(s Setup) *Hub {
 	return &Hub{
 		Setup: s, gauges: newGauges(), news: make(chan event.GenericEvent, 1024),
-		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{},
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{},
 	}
 }
 
@@ -152,7 +153,7 @@ func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journa
 	h.lock.Lock()
 	k := h.plans[name]
 	h.lock.Unlock()
-	if k.uid != uid {
+	if k.plan == nil || k.uid != uid {
 		if k.plan, err = store.Plan(ctx); err != nil {
 			return nil, nil, h.unreadable(name, err)
 		}
@@ -180,6 +181,7 @@ func (h *Hub) forget(name string) {
 	}
 	delete(h.plans, name)
 	delete(h.tries, name)
+	delete(h.told, name)
 	h.gauges.forget(name)
 }
 
@@ -229,6 +231,19 @@ func plansOf(_ context.Context, o client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// isNews says whether an error of a plan is another one than the last: an outage is told once.
+func (h *Hub) isNews(plan, err string) bool {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	was := h.told[plan]
+	if err == "" {
+		delete(h.told, plan)
+	} else {
+		h.told[plan] = err
+	}
+	return was != err
 }
 
 // wake lets a plan be looked at.

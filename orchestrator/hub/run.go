@@ -25,7 +25,6 @@ type run struct {
 	fresh bool
 	stop  chan struct{}
 	once  sync.Once
-	last  string
 }
 
 // end lets it stop after the write that is under way.

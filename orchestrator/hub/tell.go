@@ -31,8 +31,7 @@ func (r *run) report(e *orchestrator.Engine, p orchestrator.Progress, err error)
 	switch {
 	case err != nil:
 		r.hub.gauges.errors.WithLabelValues(r.plan.Name).Inc()
-		if text := err.Error(); text != r.last { // an outage is told once
-			r.last = text
+		if text := err.Error(); r.hub.isNews(r.plan.Name, text) {
 			l.Info("will try again", "step", step, "error", text)
 			r.hub.Events.Event(r.hub.object(r.plan), corev1.EventTypeWarning, "TryingAgain", text)
 		}
@@ -46,7 +45,7 @@ func (r *run) report(e *orchestrator.Engine, p orchestrator.Progress, err error)
 		l.Info("available", "pods", r.plan.Pods(p.Step.Ordinals), "on", p.Step.To())
 		r.hub.Events.Eventf(r.hub.object(r.plan), corev1.EventTypeNormal, "OrdinalArrived", "%s available on the %s (%s)", r.plan.Pods(p.Step.Ordinals), p.Step.To(), r.plan.On(p.Step.To()))
 	}
-	r.last = ""
+	r.hub.isNews(r.plan.Name, "")
 }
 
 // ended tells how a run has ended.

@@ -17,8 +17,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/zapr"
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/test/cluster"
@@ -38,10 +41,11 @@ func main() {
 	flag.IntVar(&o.plans, "plans", 50, "how many sets are moved at once")
 	flag.IntVar(&o.pods, "pods", 3, "how many pods each has")
 	flag.IntVar(&o.processes, "processes", 3, "how many orchestrators there are")
-	flag.DurationVar(&o.every, "kill", 5*time.Second, "how often one of them is killed, on average; 0 for never")
+	flag.DurationVar(&o.every, "kill", 20*time.Second, "how often one of them is killed, on average; 0 for never")
 	flag.DurationVar(&o.outage, "outage", time.Minute, "for how long the destination's API server is away; 0 for not at all")
 	flag.Uint64Var(&o.seed, "seed", 1, "what decides who is killed when")
 	flag.Parse()
+	log.SetLogger(zapr.NewLogger(zap.NewNop()))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	if err := run(ctx, o); err != nil {

@@ -1,19 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
 func folder(name string) string {
@@ -26,33 +24,20 @@ func journal(cm *corev1.ConfigMap) (*plans.Journal, error) {
 	return &j, json.Unmarshal([]byte(cm.Data["journal.json"]), &j)
 }
 
-// permit gives the orchestrator what a plan needs on both sides.
+// permit gives the orchestrator what a plan needs on both sides, and lets both agree: as the
+// people do who are responsible for them.
 func (s *storm) permit(ctx context.Context, file string) error {
-	raw, err := os.ReadFile(filepath.Join(s.dir, file))
-	if err != nil {
-		return err
-	}
-	p, err := plans.DecodePlan(raw)
-	if err != nil {
-		return err
-	}
-	for _, side := range plans.Sides() {
-		at := s.east
-		if side == plans.Destination {
-			at = s.west
-		}
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("storm-%s", p.Name)}}
-		for _, r := range orchestrator.Rights(p, side) {
-			role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: r.Verbs})
-		}
-		if err := at.Create(ctx, role); err != nil {
-			return err
-		}
-		if err := at.Create(ctx, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account}},
-		}); err != nil {
-			return err
+	for _, what := range []string{"rbac", "consent"} {
+		for side, at := range map[string]string{"source": "east", "destination": "west"} {
+			out, err := stage.Command(ctx, s.kubeconfig, s.dir, s.stsmigrate, what, "--plan", file, "--side", side).Output()
+			if err != nil {
+				return fmt.Errorf("stsmigrate %s --side %s: %w", what, side, err)
+			}
+			apply := stage.Command(ctx, s.kubeconfig, s.dir, s.kubectl, "--context", at, "apply", "-f", "-")
+			apply.Stdin = bytes.NewReader(out)
+			if said, err := apply.CombinedOutput(); err != nil {
+				return fmt.Errorf("kubectl apply: %w\n%s", err, said)
+			}
 		}
 	}
 	return nil

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// sideFlags name a plan in a file and one of its sides.
+type sideFlags struct {
+	plan, side string
+}
+
+func (f *sideFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.plan, "plan", "", "the plan, as `plan --out` has written it")
+	cmd.Flags().StringVar(&f.side, "side", "", "source or destination (default: both)")
+	if err := cmd.MarkFlagRequired("plan"); err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
+func (a *app) rbacCommand() *cobra.Command {
+	var f sideFlags
+	var account string
+	cmd := &cobra.Command{
+		Use: "rbac --plan FILE", Short: "Print the Roles that an orchestrator needs for one plan, with the names of what it is about",
+		Long: `Print the Roles that an orchestrator needs for one plan on both sides, with the names of what
+it is about. They hold for this move and can be taken away after it. For one side alone:
+
+  stsmigrate rbac --plan web.yaml --side source | kubectl --context east apply -f -`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			namespace, name := plans.SetOf(account)
+			if namespace == "" || name == "" {
+				return fmt.Errorf("--account is %q: expected NAMESPACE/NAME of a ServiceAccount", account)
+			}
+			who := types.NamespacedName{Namespace: namespace, Name: name}
+			return a.perSide(cmd.Context(), &f, func(ctx context.Context, t *target, side plans.Side) ([]client.Object, error) {
+				volumes, err := orchestrator.VolumeNames(ctx, t.plan, t.on[plans.Source])
+				return orchestrator.Roles(t.plan, side, who, volumes), err
+			})
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&account, "account", "stsmigrate/orchestrator", "the ServiceAccount they are for, as NAMESPACE/NAME")
+	return cmd
+}
+
+func (a *app) consentCommand() *cobra.Command {
+	var f sideFlags
+	cmd := &cobra.Command{
+		Use: "consent --plan FILE", Short: "Print the ConfigMaps with which both namespaces agree that an orchestrator carries a plan out",
+		Long: `Print the ConfigMaps with which both namespaces agree that an orchestrator carries a plan out.
+Whoever is responsible for a namespace applies its one; deleting it again makes the
+orchestrator stop before the next ordinal:
+
+  stsmigrate consent --plan web.yaml --side source | kubectl --context east apply -f -`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.perSide(cmd.Context(), &f, func(ctx context.Context, t *target, side plans.Side) ([]client.Object, error) {
+				have := &corev1.ConfigMap{}
+				err := t.on[side].Get(ctx, client.ObjectKey{Namespace: t.plan.On(side).Namespace, Name: orchestrator.ConsentMap}, have)
+				if err != nil {
+					have = nil // what must not be read cannot be kept either
+				}
+				return []client.Object{orchestrator.Agree(have, t.plan, side)}, client.IgnoreNotFound(err)
+			})
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// perSide prints objects for the sides that are asked for.
+func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Context, *target, plans.Side) ([]client.Object, error)) error {
+	if f.side != "" && f.side != string(plans.Source) && f.side != string(plans.Destination) {
+		return fmt.Errorf("--side is %q: expected source or destination", f.side)
+	}
+	raw, err := os.ReadFile(f.plan)
+	if err != nil {
+		return fmt.Errorf("reading the plan: %w", err)
+	}
+	p, err := plans.DecodePlan(raw)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.plan, err)
+	}
+	t, err := a.reach.inFile(ctx, p, nil)
+	if err != nil {
+		return err
+	}
+	for _, side := range plans.Sides() {
+		if f.side != "" && f.side != string(side) {
+			continue
+		}
+		all, err := objects(ctx, t, side)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Out, "# for the %s, %s\n", side, p.On(side))
+		for _, o := range all {
+			text, err := yaml.Marshal(o)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.Out, "---\n%s", text)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package hub
+
+import (
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func plan(t *testing.T) *plans.Plan {
+	t.Helper()
+	p := &plans.Plan{
+		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "abc", Count: 3, MaxUnavailable: 1, Window: 1,
+		Source:      plans.Ref{Cluster: "east-uid", Context: "east", Namespace: "shop", Name: "web"},
+		Destination: plans.Ref{Cluster: "west-uid", Context: "west", Namespace: "shop", Name: "web"},
+		Budget:      plans.Budget{Source: "web", Destination: "web"},
+	}
+	var err error
+	if p.Hash, err = plans.Fingerprinted(p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestWhatIsToBeDoneFollowsFromTheJournal(t *testing.T) {
+	p := plan(t)
+	named := *p
+	named.Names = plans.Names{Mode: plans.Bridge, Service: "web"}
+	for name, c := range map[string]struct {
+		change func(*plans.Journal)
+		want   errand
+		names  errand // with names to keep
+		course plans.Course
+	}{
+		"another's plan":                   {func(j *plans.Journal) { j.Detached = false }, nothing, nothing, ""},
+		"a new one":                        {func(*plans.Journal) {}, carry, carry, plans.Move},
+		"one under way":                    {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, carry, carry, plans.Move},
+		"a held one":                       {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, nothing, keep, ""},
+		"a held one that is to go on":      {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Ask(plans.Wish{Course: plans.Move}) }, carry, carry, plans.Move},
+		"a held one that is to go back":    {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Ask(plans.Wish{Course: plans.Return}) }, carry, carry, plans.Return},
+		"a paused one":                     {func(j *plans.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nothing, keep, ""},
+		"one that is held before it began": {func(j *plans.Journal) { j.Held = "a check fails" }, nothing, nothing, ""},
+		"one that has moved":               {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, nothing, keep, ""},
+		"one that is to be finalized":      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved; j.Ask(plans.Wish{Course: plans.Clean}) }, carry, carry, plans.Clean},
+		"a finalized one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized }, nothing, nothing, ""},
+		"a finalized one that keeps names": {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, nothing, keep, ""},
+		"one that was walked back":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, nothing, nothing, ""},
+		"a late wish":                      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted; j.Ask(plans.Wish{Course: plans.Clean}) }, nothing, nothing, ""},
+	} {
+		for _, p := range []*plans.Plan{p, &named} {
+			j := plans.NewJournal(p)
+			j.Detached = true
+			c.change(j)
+			want := c.want
+			if len(p.Directories()) > 0 {
+				want = c.names
+			}
+			what, wish := wanted(p, j)
+			if what != want || what == carry && wish.Course != c.course {
+				t.Errorf("%s (names %t): %q %+v, expected %q %s", name, len(p.Directories()) > 0, what, wish, want, c.course)
+			}
+		}
+	}
+}
+
+// stage is a hub over an API server that has one plan.
+func stage(t *testing.T, more ...client.Object) (*Hub, *plans.Plan) {
+	t.Helper()
+	p := plan(t)
+	c := fake.NewClientBuilder().WithScheme(orchestrator.Scheme()).WithObjects(more...).Build()
+	j := plans.NewJournal(p)
+	j.Detached = true
+	if err := orchestrator.NewStore(c, "stsmigrate", p.Name).Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	return New(Setup{
+		Live: c, Cached: c, Namespace: "stsmigrate", Holder: "me", Dead: func(string) bool { return false },
+		Fleet: fleet.New(&rest.Config{Host: "https://127.0.0.1:1"}, fleet.Limits{QPS: 100, Burst: 100}, "test"),
+		Now:   func() time.Time { return clock }, StepTimeout: time.Minute, Events: record.NewFakeRecorder(100),
+	}), p
+}
+
+func request() reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "stsmigrate", Name: "web"}}
+}
+
+// A plan that another process has under its Lease is left to it until that expires, and then
+// begun, though later by a process that has much to do.
+func TestAPlanIsLeftToWhoHasItsLease(t *testing.T) {
+	other, seconds := "other", int32(15)
+	renewed := metav1.NewMicroTime(time.Date(2025, 12, 31, 23, 59, 55, 0, time.UTC))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
+	h, _ := stage(t, lease)
+	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != 10*time.Second || len(h.runs) > 0 {
+		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
+	}
+	if err := h.Live.Delete(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	for k := range 10 {
+		h.runs[string(rune('a'+k))] = &run{}
+	}
+	r, err := h.Reconcile(t.Context(), request())
+	if err != nil || r.RequeueAfter < 10*each || r.RequeueAfter > 11*each || len(h.runs) != 10 {
+		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
+	}
+}
+
+// A plan whose cluster is not known waits, says so, and is tried again when there is a Secret.
+func TestAPlanWaitsForItsClusters(t *testing.T) {
+	h, p := stage(t)
+	h.tries[p.Name] = &tries{} // its turn has come
+	if _, err := h.Reconcile(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	h.all.Wait()
+	j, _, err := orchestrator.NewStore(h.Live, "stsmigrate", "web").Journal(t.Context(), p)
+	if err != nil || j.Held != "" || j.Epoch != 0 {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	if want := `source: no cluster named "east" is known: put its kubeconfig into a Secret with the label stsmigrate.dev/cluster: east, under the key kubeconfig`; j.Waits != want {
+		t.Errorf("it waits because %s\nexpected %s", j.Waits, want)
+	}
+	<-h.news // the end of the run
+	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter <= 0 {
+		t.Errorf("it is tried again at once: %+v, %v", r, err)
+	}
+	if err := h.Learn(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "east", Labels: map[string]string{fleet.Label: "east"}}}); err == nil {
+		t.Error("an empty Secret holds a cluster")
+	}
+	select {
+	case e := <-h.news:
+		if got := plansOf(t.Context(), e.Object); len(got) != 1 || got[0] != request() {
+			t.Errorf("%v was woken", got)
+		}
+	default:
+		t.Error("nobody was woken by a Secret that may hold the cluster")
+	}
+}
+
+// A wish ends the run that is under way for another one; a process that ends begins nothing.
+func TestAWishEndsTheRunBeforeIt(t *testing.T) {
+	h, p := stage(t)
+	r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}, stop: make(chan struct{})}
+	h.runs[p.Name] = r
+	look := func() bool {
+		t.Helper()
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-r.stop:
+			return true
+		default:
+			return false
+		}
+	}
+	if look() {
+		t.Error("what is wanted was ended")
+	}
+	store := orchestrator.NewStore(h.Live, "stsmigrate", p.Name)
+	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Ask(plans.Wish{Course: plans.Return}); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !look() {
+		t.Error("the way there goes on though somebody wants the way back")
+	}
+	delete(h.runs, p.Name)
+	h.ending = true
+	h.tries[p.Name] = &tries{}
+	if look(); len(h.runs) > 0 {
+		t.Error("a process that ends has begun something")
+	}
+}

@@ -1,0 +1,108 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Roles makes the Roles that an account needs on one side for one plan, and their bindings.
+// What is named is limited to these names; listing, watching and creating cannot be. volumes
+// are those of the set (VolumeNames).
+func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes []string) []client.Object {
+	rights := append(Rights(p, side), ForConsent())
+	rules := map[string][]rbacv1.PolicyRule{} // by namespace, "" for all
+	var where []string
+	for _, r := range rights {
+		if r.Resource == "persistentvolumes" {
+			r.Names = volumes
+		}
+		in := ""
+		if !r.ClusterWide {
+			in = r.in(p, side)
+		}
+		if _, known := rules[in]; !known {
+			where = append(where, in)
+		}
+		rules[in] = append(rules[in], r.rules()...)
+	}
+	var out []client.Object
+	for _, in := range where {
+		name := fmt.Sprintf("stsmigrate-%s-%s", p.Name, side)
+		labels := map[string]string{plans.PlanLabel: p.Name, "app.kubernetes.io/managed-by": "stsmigrate"}
+		meta := metav1.ObjectMeta{Name: name, Namespace: in, Labels: labels}
+		subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
+		typed := func(kind string) metav1.TypeMeta {
+			return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+		}
+		if in == "" {
+			out = append(out, &rbacv1.ClusterRole{TypeMeta: typed("ClusterRole"), ObjectMeta: meta, Rules: rules[in]},
+				&rbacv1.ClusterRoleBinding{TypeMeta: typed("ClusterRoleBinding"), ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}})
+			continue
+		}
+		out = append(out, &rbacv1.Role{TypeMeta: typed("Role"), ObjectMeta: meta, Rules: rules[in]},
+			&rbacv1.RoleBinding{TypeMeta: typed("RoleBinding"), ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
+	}
+	return out
+}
+
+// nameless are the verbs that RBAC cannot limit to names: the first two are about all objects,
+// and what is created has no name yet when the right is looked up.
+func nameless(verb string) bool { return verb == "list" || verb == "watch" || verb == "create" }
+
+// rules are the right as RBAC has it. Who may list may read each anyway.
+func (r Right) rules() []rbacv1.PolicyRule {
+	rule := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}}
+	if len(r.Names) == 0 {
+		rule.Verbs = r.Verbs
+		return []rbacv1.PolicyRule{rule}
+	}
+	all, named := rule, rule
+	named.ResourceNames = r.Names
+	for _, verb := range r.Verbs {
+		if nameless(verb) || verb == "get" && slices.Contains(r.Verbs, "list") {
+			all.Verbs = append(all.Verbs, verb)
+		} else {
+			named.Verbs = append(named.Verbs, verb)
+		}
+	}
+	var out []rbacv1.PolicyRule
+	for _, rule := range []rbacv1.PolicyRule{all, named} {
+		if len(rule.Verbs) > 0 {
+			out = append(out, rule)
+		}
+	}
+	return out
+}
+
+// VolumeNames reads the names of the volumes that the plan moves, which are the same on both
+// sides, and of those that the pod template names.
+func VolumeNames(ctx context.Context, p *plans.Plan, on client.Client) ([]string, error) {
+	var claims corev1.PersistentVolumeClaimList
+	if err := on.List(ctx, &claims, client.InNamespace(p.Source.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the claims of namespace %s: %w", p.Source.Namespace, err)
+	}
+	var out []string
+	for _, c := range claims.Items {
+		for _, t := range p.Claims {
+			for o := range p.Ordinals().All() {
+				if c.Name == p.ClaimName(t.Template, o) && c.Spec.VolumeName != "" {
+					out = append(out, c.Spec.VolumeName)
+				}
+			}
+		}
+	}
+	for _, s := range p.Shared {
+		out = append(out, s.Volume)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
