@@ -6,7 +6,7 @@ LINT     := $(CACHE)/golangci-lint-v2.15.0/golangci-lint
 FLAGS    := -trimpath -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit move controller soak upstream large demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify
+.PHONY: help build install test unit move controller soak upstream large storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ unit: ## Run the unit tests and the simulation (no clusters, with the race detec
 	cd test/e2e && go test ./history/... ./images/...
 
 move: ## Run the tests on real control planes (builds them first, once)
-	go test -count=1 -timeout 30m ./test/cluster/... ./test/witness/... ./test/controller/... ./test/move/... ./test/demo/... ./test/bench/...
+	go test -count=1 -timeout 30m ./test/cluster/... ./test/witness/... ./test/controller/... ./test/move/... ./test/demo/... ./test/bench/... ./test/storm/...
 
 controller: ## Play random scripts to the slice controller and to the built-in one, and compare (DIFFERENTIAL_SEEDS=200 for many)
 	go test -count=1 -timeout 60m -v ./test/controller/...
@@ -42,6 +42,9 @@ large: ## Move a set of thirty, three at a time, to another cluster and back (tw
 
 demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times
 	go run ./test/demo $(if $(KILL),-kill)
+
+storm: ## Let three orchestrators move fifty sets at once, while they are killed and a cluster fails
+	go run ./test/storm
 
 bench: ## Measure a move beside a shell script of kubectl commands, and the slice controller beside the built-in one
 	go run ./test/bench

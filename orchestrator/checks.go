@@ -47,6 +47,9 @@ func sourceSettled(ctx context.Context, i inspection) ([]Finding, error) {
 
 // nameFree wants no plan of the same name that has not ended.
 func nameFree(ctx context.Context, i inspection) ([]Finding, error) {
+	if i.detached {
+		return nil, nil // it is kept where the orchestrator runs, and storing it has found out
+	}
 	store := NewStore(i.on[plans.Destination], i.plan.Destination.Namespace, i.plan.Name)
 	have, err := store.Plan(ctx)
 	if errors.As(err, new(ErrNoPlan)) || err == nil && have.ID == i.plan.ID {

@@ -43,7 +43,14 @@ type Progress struct {
 	Outcome plans.Outcome
 	// Again, with Waiting, is when to look again at the latest; 0 for no such time.
 	Again time.Duration
+	// Took, when a wave has arrived, is how long each span of its downtime was.
+	Took *Took
+	// Downtime, with Finished, sums them over the plan; nil if nothing was measured.
+	Downtime *plans.Downtime
 }
+
+// Took is how long each span was.
+type Took map[plans.Span]time.Duration
 
 // Engine carries one plan out. It is not safe for concurrent use; any number of
 // engines of one plan, in any processes, are (S9).
@@ -148,10 +155,10 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	if err != nil {
 		return Progress{Step: step}, err
 	}
+	e.clock(step, sight)
 	switch sight.Standing {
 	case plans.After:
-		e.pass(step, sight)
-		return Progress{Kind: Advanced, Step: step, Reason: sight.Reason}, nil
+		return Progress{Kind: Advanced, Step: step, Reason: sight.Reason, Took: e.pass(step, sight)}, nil
 	case plans.During:
 		return Progress{Kind: Waiting, Step: step, Reason: sight.Reason, Again: sight.Again}, nil
 	case plans.Foreign:
@@ -169,7 +176,7 @@ func (e *Engine) look(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 
 // pass notes that a step is finished, and what is worth telling of it: nothing rests on
 // that.
-func (e *Engine) pass(step plans.Step, sight plans.Sight) {
+func (e *Engine) pass(step plans.Step, sight plans.Sight) *Took {
 	if sight.Undo.Flight != nil {
 		e.journal.Flight = sight.Undo.Flight
 	}
@@ -177,6 +184,41 @@ func (e *Engine) pass(step plans.Step, sight plans.Sight) {
 		e.journal.Loosened(e.Now())
 	}
 	e.passed = step.Seq
+	if step.Op != plans.Grow || e.Now == nil {
+		return nil
+	}
+	took := Took(e.journal.Arrive(e.Now()))
+	if took == nil {
+		return nil
+	}
+	return &took
+}
+
+// clock keeps the stopwatch of the wave under way.
+func (e *Engine) clock(step plans.Step, sight plans.Sight) {
+	if e.Now == nil {
+		return
+	}
+	span := sight.Span
+	switch step.Op {
+	case plans.Shrink:
+		if sight.Standing != plans.Before {
+			return // the write begins it
+		}
+		span = plans.Terminating
+	case plans.Release, plans.Reserve, plans.Claim:
+		span = plans.HandingOver
+	case plans.Grow:
+		if span == "" {
+			span = plans.Attaching
+		}
+	case plans.Vacate:
+	default:
+		return
+	}
+	if span != "" {
+		e.journal.Enter(span, e.Now())
+	}
 }
 
 // recall reads the journal unless it is known.
@@ -308,5 +350,5 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 			return Progress{}, err
 		}
 	}
-	return Progress{Kind: Finished, Outcome: outcome}, nil
+	return Progress{Kind: Finished, Outcome: outcome, Downtime: e.journal.Downtime}, nil
 }

@@ -128,8 +128,8 @@ func (w world) shared(all []corev1.Pod, m plans.Moment) string {
 // grow puts the wave into the range of the side that takes over. BEFORE that,
 // the other side's range is without it and its pods are gone, both read live (S1).
 func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-	if why, err := w.starting(ctx, m); err != nil || why != "" {
-		return plans.Wait(why), err
+	if why, span, err := w.starting(ctx, m); err != nil || why != "" {
+		return plans.Wait(why).In(span), err
 	}
 	set, stop, err := w.guarded(ctx, m, m.To())
 	if err != nil || stop != nil {
@@ -159,24 +159,28 @@ func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 
 // starting gives the reason to wait for a pod that is on its way up, "" for one
 // that is not: then the set has to be asked what is the matter.
-func (w world) starting(ctx context.Context, m plans.Moment) (string, error) {
+func (w world) starting(ctx context.Context, m plans.Moment) (string, plans.Span, error) {
 	if !m.Began {
-		return "", nil
+		return "", "", nil
 	}
 	for o := range m.Ordinals.All() {
 		pod, err := w.pod(ctx, m.To(), o)
 		if err != nil || pod == nil || pod.DeletionTimestamp != nil {
-			return "", err
+			return "", "", err
 		}
 		owner, why := metav1.GetControllerOf(pod), ready(pod)
 		if owner == nil || owner.Name != w.plan.On(m.To()).Name {
-			return "", nil
+			return "", "", nil
 		}
 		if why != "" {
-			return fmt.Sprintf("pod %s of %s %s", pod.Name, w.plan.On(m.To()), why), nil
+			span := plans.Attaching
+			if pod.Status.Phase == corev1.PodRunning {
+				span = plans.Starting
+			}
+			return fmt.Sprintf("pod %s of %s %s", pod.Name, w.plan.On(m.To()), why), span, nil
 		}
 	}
-	return "", nil
+	return "", "", nil
 }
 
 // otherHas gives the reason why an ordinal is still, or again, on the side it

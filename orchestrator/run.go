@@ -42,6 +42,8 @@ const (
 	// patience is how often a write that the API server refuses for good is tried
 	// before a person is asked (L3).
 	patience = 5
+	// awhile is for how long a refusal may pass by itself.
+	awhile = time.Minute
 )
 
 // Run advances the plan until it is Finished, Paused or Held, or until Stop. It
@@ -97,6 +99,7 @@ type run struct {
 	deadline *time.Timer
 	expired  bool
 	failures int
+	failing  time.Time // since when
 	backoff  *wait.Backoff
 }
 
@@ -156,7 +159,10 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 		return p, err
 	}
 	r.Report(p, err)
-	if r.failures >= patience && permanent(err) && !(r.Renewed && apierrors.IsUnauthorized(err)) {
+	if r.failures == 1 {
+		r.failing = time.Now()
+	}
+	if r.failures >= patience && permanent(err) && !r.passing(err) {
 		held, holdErr := r.Hold(ctx, p.Step, err.Error())
 		return held, holdErr
 	}
@@ -172,6 +178,13 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 		return p, ctx.Err()
 	}
 	return p, nil
+}
+
+// passing says whether an answer that is usually final may be so for a while only, where nobody
+// waits for it: credentials are renewed, and an API server that has just been started knows no
+// Roles yet.
+func (r *run) passing(err error) bool {
+	return r.Renewed && (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && time.Since(r.failing) < awhile)
 }
 
 func permanent(err error) bool {

@@ -28,9 +28,11 @@ type View struct {
 	Unavailable    int32     `json:"unavailable"`
 	// BudgetsTightSince is set while a wave is under way; BudgetsTightLongest is the longest
 	// time that a wave took from Tighten to Relax, in seconds.
-	BudgetsTightSince   *metav1.Time  `json:"budgetsTightSince,omitempty"`
-	BudgetsTightLongest float64       `json:"budgetsTightLongestSeconds,omitempty"`
-	Ordinals            []OrdinalView `json:"ordinals"`
+	BudgetsTightSince   *metav1.Time `json:"budgetsTightSince,omitempty"`
+	BudgetsTightLongest float64      `json:"budgetsTightLongestSeconds,omitempty"`
+	// Downtime is how long the waves were on neither side.
+	Downtime *plans.Downtime `json:"downtime,omitempty"`
+	Ordinals []OrdinalView   `json:"ordinals"`
 }
 
 // OrdinalView is where one ordinal is.
@@ -52,7 +54,7 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, now f
 		return nil, err
 	}
 	v := &View{
-		Plan: p.Name, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.Tight,
+		Plan: p.Name, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.Tight, Downtime: j.Downtime,
 	}
 	if j.Longest != nil {
 		v.BudgetsTightLongest = j.Longest.Seconds()

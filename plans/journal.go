@@ -41,6 +41,10 @@ type Journal struct {
 	// Longest how long they were at most for one. Both are told, and decide nothing.
 	Tight   *metav1.Time     `json:"tight,omitempty"`
 	Longest *metav1.Duration `json:"longest,omitempty"`
+	// Stopwatch measures the wave under way, and Downtime sums those before it. Both are told,
+	// and decide nothing.
+	Stopwatch *Stopwatch `json:"stopwatch,omitempty"`
+	Downtime  *Downtime  `json:"downtime,omitempty"`
 	// Held is the reason why nothing goes on without a person. Cleared by the
 	// next process that finds the reason gone.
 	Held string `json:"held,omitempty"`

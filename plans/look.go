@@ -71,6 +71,15 @@ type Sight struct {
 	// Again, with During, is when to look again even if nothing is seen to change; 0
 	// for no such time.
 	Again time.Duration
+	// Span is which part of an ordinal's time on neither side the wait is, where the step
+	// does not say it.
+	Span Span
+}
+
+// In gives the sight as being within a span.
+func (s Sight) In(span Span) Sight {
+	s.Span = span
+	return s
 }
 
 // Look reads the world for one step. It never writes; an error means that it

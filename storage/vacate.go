@@ -23,7 +23,7 @@ func (v mover) vacate(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	}
 	for o := range m.Ordinals.All() {
 		if s, err := v.gone(ctx, m, o); err != nil || s.Standing != plans.After {
-			return s, err
+			return s.In(plans.Terminating), err
 		}
 	}
 	if m.Turned {
@@ -34,12 +34,12 @@ func (v mover) vacate(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	for i, pod := range flight.Pods {
 		proof, s, err := v.nodeFree(ctx, m, pod)
 		if err != nil || s.Standing != plans.After {
-			return s, err
+			return s.In(plans.Detaching), err
 		}
 		flight.Pods[i].Proof = proof
 	}
 	if s, err := v.detached(ctx, m); err != nil || s.Standing != plans.After {
-		return s, err
+		return s.In(plans.Detaching), err
 	}
 	return proven(flight), nil
 }

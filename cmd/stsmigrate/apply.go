@@ -221,6 +221,9 @@ func (a *app) conclude(t *target, course plans.Course, p orchestrator.Progress, 
 	case p.Outcome == plans.Split:
 		fmt.Fprintf(a.Out, "split, as asked: %s keeps the ordinals below, %s has the others.\nTo move the rest: %s%s\n", t.plan.Source, t.plan.Destination, t.command("resume"), back)
 	case p.Outcome == plans.Moved:
+		if p.Downtime != nil {
+			fmt.Fprintf(a.Out, "each wave was %s\n", p.Downtime)
+		}
 		fmt.Fprintf(a.Out, "moved: %d ordinals of %s are on %s.\nTo clean the source up: %s%s\n", t.plan.Count, t.plan.Source, t.plan.Destination, t.command("finalize"), back)
 	case p.Outcome == plans.Aborted:
 		fmt.Fprintf(a.Out, "walked back: everything is on %s as it was before.\n", t.plan.Source)

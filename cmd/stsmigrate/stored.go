@@ -238,9 +238,13 @@ func table(v *orchestrator.View) string {
 	if v.BudgetsTightSince != nil {
 		budgets = strings.Join(slices.DeleteFunc([]string{"tight since " + v.BudgetsTightSince.UTC().Format("15:04:05 MST"), budgets}, func(s string) bool { return s == "" }), ", ")
 	}
-	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"reason", v.Reason}, {"gates", v.Gates}, {"process", v.Holder}, {"next", v.Next}} {
+	downtime := ""
+	if v.Downtime != nil {
+		downtime = v.Downtime.String()
+	}
+	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"downtime", downtime}, {"reason", v.Reason}, {"gates", v.Gates}, {"process", v.Holder}, {"next", v.Next}} {
 		if line.value != "" {
-			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
+			fmt.Fprintf(&b, "%-9s %s\n", line.name+":", line.value)
 		}
 	}
 	return b.String()

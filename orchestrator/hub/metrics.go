@@ -14,6 +14,7 @@ type gauges struct {
 	arrived  *prometheus.CounterVec
 	errors   *prometheus.CounterVec
 	clusters *prometheus.GaugeVec
+	downtime *prometheus.HistogramVec
 
 	lock   sync.Mutex
 	states map[string]string // of the plans
@@ -26,13 +27,16 @@ func newGauges() *gauges {
 		arrived:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "stsmigrate_ordinals_arrived_total", Help: "Ordinals that became available on a side."}, []string{"side"}),
 		errors:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "stsmigrate_plan_errors_total", Help: "Errors that are tried again."}, []string{"plan"}),
 		clusters: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "stsmigrate_clusters", Help: "Clusters that are known from a Secret, and 0 for a Secret that is refused."}, []string{"secret"}),
-		states:   map[string]string{},
+		downtime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "stsmigrate_downtime_seconds", Help: "For how long a wave was on neither side, by the parts of that time.", Buckets: prometheus.ExponentialBuckets(0.05, 2, 14),
+		}, []string{"span"}),
+		states: map[string]string{},
 	}
 }
 
 func (g *gauges) register(with prometheus.Registerer) error {
 	var errs []error
-	for _, c := range []prometheus.Collector{g.running, g.inState, g.arrived, g.errors, g.clusters} {
+	for _, c := range []prometheus.Collector{g.running, g.inState, g.arrived, g.errors, g.clusters, g.downtime} {
 		errs = append(errs, with.Register(c))
 	}
 	return errors.Join(errs...)

@@ -42,6 +42,11 @@ func (r *run) report(e *orchestrator.Engine, p orchestrator.Progress, err error)
 		l.V(1).Info("waiting", "step", step, "for", p.Reason)
 	case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Grow:
 		r.hub.gauges.arrived.WithLabelValues(string(p.Step.To())).Add(float64(p.Step.Ordinals.Replicas))
+		if p.Took != nil {
+			for span, took := range *p.Took {
+				r.hub.gauges.downtime.WithLabelValues(string(span)).Observe(took.Seconds())
+			}
+		}
 		l.Info("available", "pods", r.plan.Pods(p.Step.Ordinals), "on", p.Step.To())
 		r.hub.Events.Eventf(r.hub.object(r.plan), corev1.EventTypeNormal, "OrdinalArrived", "%s available on the %s (%s)", r.plan.Pods(p.Step.Ordinals), p.Step.To(), r.plan.On(p.Step.To()))
 	}

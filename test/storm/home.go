@@ -93,7 +93,7 @@ func credentials(ctx context.Context, at client.Client, c *cluster.Cluster) (*cl
 
 // rotate lets the credentials for west end, and has others made a moment later.
 func (s *storm) rotate(ctx context.Context) error {
-	if !pause(ctx, 10*time.Second) {
+	if !pause(ctx, s.renew) {
 		return nil
 	}
 	s.say("the credentials for west are no longer good")
@@ -117,7 +117,7 @@ func (s *storm) rotate(ctx context.Context) error {
 
 // away lets the API server of the destination be away for a while.
 func (s *storm) away(ctx context.Context) error {
-	if s.outage == 0 || !pause(ctx, 30*time.Second) {
+	if s.outage == 0 || !pause(ctx, s.fail) {
 		return nil
 	}
 	s.say("the API server of west is killed")

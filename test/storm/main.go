@@ -33,7 +33,10 @@ import (
 type options struct {
 	plans, pods, processes int
 	every, outage          time.Duration
-	seed                   uint64
+	// renew and fail are how long after the last plan was handed over the credentials end, and the
+	// API server is killed.
+	renew, fail time.Duration
+	seed        uint64
 }
 
 func main() {
@@ -43,6 +46,8 @@ func main() {
 	flag.IntVar(&o.processes, "processes", 3, "how many orchestrators there are")
 	flag.DurationVar(&o.every, "kill", 20*time.Second, "how often one of them is killed, on average; 0 for never")
 	flag.DurationVar(&o.outage, "outage", time.Minute, "for how long the destination's API server is away; 0 for not at all")
+	flag.DurationVar(&o.renew, "renew", 10*time.Second, "when the credentials for the destination are replaced")
+	flag.DurationVar(&o.fail, "fail", 30*time.Second, "when the destination's API server is killed")
 	flag.Uint64Var(&o.seed, "seed", 1, "what decides who is killed when")
 	flag.Parse()
 	log.SetLogger(zapr.NewLogger(zap.NewNop()))
