@@ -37,7 +37,7 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 		{Group: resourceOf(p.On(side)).Group, Resource: resourceOf(p.On(side)).Resource, Verbs: change, Names: []string{p.On(side).Name}},
 		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: change, Names: []string{budget}},
 		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}},
-		{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true, Names: []string{"kube-system"}}, // it identifies the cluster
+		{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true, Names: namespacesOf(p, side)},
 	}
 	if p.HasVolumes() {
 		volumes := Right{Resource: "persistentvolumes", Verbs: append(slices.Clone(watched), "update"), ClusterWide: true}
@@ -56,6 +56,18 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 		out = append(out, Right{Group: "storage.k8s.io", Resource: "csidrivers", Verbs: []string{"get"}, ClusterWide: true})
 	}
 	return slices.Concat(out, forDependencies(p, side), forNames(p, side), forGates(p))
+}
+
+// namespacesOf are the namespaces that are looked at: kube-system identifies the cluster, and
+// the others have to be there.
+func namespacesOf(p *plans.Plan, side plans.Side) []string {
+	out := []string{"kube-system", p.On(side).Namespace}
+	for _, d := range p.Directories() {
+		if d.On == side && !slices.Contains(out, d.Namespace) {
+			out = append(out, d.Namespace)
+		}
+	}
+	return out
 }
 
 func claimNames(p *plans.Plan) []string {

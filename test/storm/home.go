@@ -101,7 +101,7 @@ func (s *storm) rotate(ctx context.Context) error {
 	if err := s.west.Delete(ctx, who.DeepCopy()); err != nil {
 		return err
 	}
-	if !pause(ctx, 5*time.Second) {
+	if !pause(ctx, 3*time.Second) {
 		return errors.New("the storm was over before there were new credentials")
 	}
 	if err := s.west.Create(ctx, who); err != nil {

@@ -219,9 +219,9 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 	}
 	s.say("%d orchestrators are up; handing them %d plans", s.processes, s.plans)
 	start := time.Now()
+	trouble, ctx := errgroup.WithContext(ctx) // what goes wrong with the trouble ends the storm
 	weather, calm := context.WithCancel(ctx)
 	defer calm()
-	var trouble errgroup.Group
 	trouble.Go(func() error { return s.kills(weather) })
 	if err := s.detach(ctx, all); err != nil {
 		return 0, err
