@@ -159,8 +159,8 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 		return p, err
 	}
 	r.Report(p, err)
-	if r.failures == 1 {
-		r.failing = time.Now()
+	if r.failures == 1 && r.Now != nil {
+		r.failing = r.Now()
 	}
 	if r.failures >= patience && permanent(err) && !r.passing(err) {
 		held, holdErr := r.Hold(ctx, p.Step, err.Error())
@@ -184,7 +184,7 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 // waits for it: credentials are renewed, and an API server that has just been started knows no
 // Roles yet.
 func (r *run) passing(err error) bool {
-	return r.Renewed && (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && time.Since(r.failing) < awhile)
+	return r.Renewed && r.Now != nil && (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && r.Now().Sub(r.failing) < awhile)
 }
 
 func permanent(err error) bool {

@@ -87,7 +87,7 @@ func (j *Journal) Asked(p *Plan) (w Wish, work bool) {
 		return *j.Wish, !j.Ended()
 	}
 	step, _, _ := j.Next(p)
-	return Wish{Course: j.Leg.Course}, j.Outcome == "" && j.Held == "" && !(j.Paused && step.Boundary())
+	return Wish{Course: j.Leg.Course}, j.Outcome == "" && j.Held == "" && (!j.Paused || !step.Boundary())
 }
 
 // Outcome says how a leg ended.

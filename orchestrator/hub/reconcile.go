@@ -136,7 +136,7 @@ func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Res
 	if wait := h.turn(p.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	h.begin(p, j, what, wish)
+	h.begin(ctx, p, j, what, wish)
 	return reconcile.Result{}, nil
 }
 

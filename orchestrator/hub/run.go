@@ -40,12 +40,12 @@ func (r *run) suits(what errand, j *plans.Journal) bool {
 }
 
 // begin starts a run. The lock is held.
-func (h *Hub) begin(p *plans.Plan, j *plans.Journal, what errand, wish plans.Wish) {
+func (h *Hub) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what errand, wish plans.Wish) {
 	r := &run{hub: h, plan: p, what: what, wish: wish, fresh: j.Epoch == 0, stop: make(chan struct{})}
 	h.runs[p.Name] = r
 	h.gauges.running.Inc()
 	h.all.Go(func() {
-		err := r.go_(context.Background()) //nolint:contextcheck // it outlives the pass that began it, and is ended by stop
+		err := r.do(context.WithoutCancel(ctx)) // it outlives the pass that began it, and is ended by stop
 		h.lock.Lock()
 		delete(h.runs, p.Name)
 		h.gauges.running.Dec()
@@ -62,8 +62,8 @@ func (h *Hub) begin(p *plans.Plan, j *plans.Journal, what errand, wish plans.Wis
 	})
 }
 
-// go_ does the errand. What it cannot reach stalls only this plan.
-func (r *run) go_(ctx context.Context) error {
+// do does the errand. What it cannot reach stalls only this plan.
+func (r *run) do(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ends, err := r.ends(ctx)

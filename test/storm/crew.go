@@ -56,7 +56,7 @@ func (c *crew) start(n int) error {
 }
 
 func (c *crew) begin() (*process, error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0") //nolint:forbidigo // it is closed at once
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (c *crew) note(p *process) {
 
 // requests reads how many a process has sent.
 func requests(address string) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) //nolint:forbidigo // also at the end, when all else is over
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,6 +130,13 @@ func (s *storm) away(ctx context.Context) error {
 	s.say("it is started again")
 	s.server, err = start()
 	return err
+}
+
+// answers waits until the API server of west does.
+func (s *storm) answers(ctx context.Context) error {
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return s.west.List(ctx, &corev1.NamespaceList{}) == nil, nil
+	})
 }
 
 // pause says whether it was not cut short.

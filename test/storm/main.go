@@ -227,13 +227,25 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 		return 0, err
 	}
 	s.say("all are handed over")
-	trouble.Go(func() error { return s.rotate(weather) })
-	trouble.Go(func() error { return s.away(weather) })
+	rough, over := context.WithCancel(ctx)
+	defer over()
+	once := make(chan error, 2)
+	for _, happens := range []func(context.Context) error{s.rotate, s.away} {
+		trouble.Go(func() error {
+			err := happens(rough)
+			once <- err
+			return err
+		})
+	}
 	if err := s.until(ctx, all, "Moved"); err != nil {
-		return 0, err
+		return 0, errors.Join(err, context.Cause(ctx))
 	}
 	took := time.Since(start)
 	s.say("all are moved")
+	over()
+	if err := errors.Join(<-once, <-once, s.answers(ctx)); err != nil { // a person would wait too
+		return 0, err
+	}
 	for _, m := range all {
 		if err := s.person(ctx, "finalize", m.name, "-n", home, "--context", "east", "--yes"); err != nil {
 			return 0, err

@@ -28,7 +28,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -88,6 +87,8 @@ type event struct {
 	object  runtime.Object
 	gone    bool
 	lost    string // why the watch ended, instead of an object
+	away    bool   // the watch has ended, for now
+	back    bool   // it goes on
 	at      time.Time
 }
 
@@ -171,86 +172,117 @@ func listing[T runtime.Object](list func(context.Context, metav1.ListOptions) (T
 // start records what there is and follows it from exactly there.
 func (w *Witness) start(ctx context.Context) error {
 	for _, s := range w.streams {
-		list, err := s.list(ctx, metav1.ListOptions{})
-		if err != nil {
-			return fmt.Errorf("listing %s: %w", s.kind, err)
-		}
-		err = meta.EachListItem(list, func(o runtime.Object) error {
-			w.take(event{cluster: s.cluster, object: o, at: time.Now()})
-			return nil
-		})
+		known := map[string]runtime.Object{}
+		changes, err := w.look(ctx, s, known, w.take)
 		if err != nil {
 			return err
 		}
-		of, err := meta.ListAccessor(list)
-		if err != nil {
-			return err
-		}
-		changes, err := s.watch(ctx, metav1.ListOptions{ResourceVersion: of.GetResourceVersion()})
-		if err != nil {
-			return fmt.Errorf("watching %s: %w", s.kind, err)
-		}
-		w.running.Go(func() { w.follow(ctx, s, of.GetResourceVersion(), changes) })
+		w.running.Go(func() { w.follow(ctx, s, known, changes) })
 	}
 	return nil
 }
 
-// outage is how long an API server may be away. Nothing happens to its objects meanwhile, and
-// a watch that goes on from the version seen last misses nothing.
+// look hands on everything that there is, and the end of what there is no more, and watches
+// from there.
+func (w *Witness) look(ctx context.Context, s stream, known map[string]runtime.Object, tell func(event)) (watch.Interface, error) {
+	list, err := s.list(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", s.kind, err)
+	}
+	of, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := s.watch(ctx, metav1.ListOptions{ResourceVersion: of.GetResourceVersion()})
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", s.kind, err)
+	}
+	there := map[string]bool{}
+	err = meta.EachListItem(list, func(o runtime.Object) error {
+		m, err := meta.Accessor(o)
+		if err != nil {
+			return err
+		}
+		k := string(m.GetUID())
+		there[k], known[k] = true, o
+		tell(event{cluster: s.cluster, object: o, at: time.Now()})
+		return nil
+	})
+	for k, o := range known {
+		if !there[k] {
+			delete(known, k)
+			tell(event{cluster: s.cluster, object: o, gone: true, at: time.Now()})
+		}
+	}
+	return changes, err
+}
+
+// outage is how long an API server may be away.
 const outage = 3 * time.Minute
 
-func (w *Witness) follow(ctx context.Context, s stream, from string, changes watch.Interface) {
+// follow hands on what a watch brings. When it ends because the API server is away, what
+// there is afterwards is compared with what was known: nothing happens to the objects of an API
+// server that is away, so that at most what happened between its return and this look is
+// seen as one change instead of several.
+func (w *Witness) follow(ctx context.Context, s stream, known map[string]runtime.Object, changes watch.Interface) {
+	send := func(e event) {
+		select {
+		case w.events <- e:
+		case <-ctx.Done():
+		}
+	}
 	for {
-		from = w.hear(ctx, s, from, changes)
+		hear(ctx, s, known, changes, send)
 		changes.Stop()
 		if ctx.Err() != nil {
 			return // the watch ended because it was asked to
 		}
+		send(event{cluster: s.cluster, away: true})
 		var err error
-		resumed := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, outage, true, func(ctx context.Context) (bool, error) {
-			changes, err = s.watch(ctx, metav1.ListOptions{ResourceVersion: from})
-			if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-				return false, err
-			}
+		back := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, outage, true, func(ctx context.Context) (bool, error) {
+			changes, err = w.look(ctx, s, known, send)
 			return err == nil, nil
 		})
-		if resumed != nil {
+		if back != nil {
 			if ctx.Err() == nil {
-				w.events <- event{lost: fmt.Sprintf("the watch on %s ended, and cannot go on: %v", s.kind, errors.Join(resumed, err))}
+				send(event{lost: fmt.Sprintf("the watch on %s ended, and cannot go on: %v", s.kind, errors.Join(back, err))})
 			}
 			return
 		}
+		send(event{cluster: s.cluster, back: true})
 	}
 }
 
-// hear hands on what a watch brings until it ends, and gives the version seen last.
-func (w *Witness) hear(ctx context.Context, s stream, from string, changes watch.Interface) string {
+// hear hands on what a watch brings until it ends.
+func hear(ctx context.Context, s stream, known map[string]runtime.Object, changes watch.Interface, send func(event)) {
 	for {
 		select {
 		case <-ctx.Done():
-			return from
+			return
 		case c, open := <-changes.ResultChan():
 			if !open || c.Type == watch.Error || ctx.Err() != nil {
-				return from
+				return
 			}
-			if o, err := meta.Accessor(c.Object); err == nil {
-				from = o.GetResourceVersion()
+			if m, err := meta.Accessor(c.Object); err == nil {
+				known[string(m.GetUID())] = c.Object
+				if c.Type == watch.Deleted {
+					delete(known, string(m.GetUID()))
+				}
 			}
-			select {
-			case w.events <- event{cluster: s.cluster, object: c.Object, gone: c.Type == watch.Deleted, at: time.Now()}:
-			case <-ctx.Done():
-				return from
-			}
+			send(event{cluster: s.cluster, object: c.Object, gone: c.Type == watch.Deleted, at: time.Now()})
 		}
 	}
 }
 
-// judge is the one goroutine that looks at events, until Stop.
+// judge is the one goroutine that looks at events, until Stop. While a watch is away the
+// events of the other cluster are put off: they would be compared with what is known no more.
 func (w *Witness) judge() {
 	defer close(w.judged)
 	var asked *ask
+	away := map[int]int{} // watches, by cluster
+	var later []event
 	for {
-		if asked != nil && w.caughtUp(asked.versions) {
+		if asked != nil && len(later) == 0 && w.caughtUp(asked.versions) {
 			close(asked.done)
 			asked = nil
 		}
@@ -259,10 +291,32 @@ func (w *Witness) judge() {
 			if !open {
 				return
 			}
-			w.take(e)
+			switch {
+			case e.away || e.back:
+				count(away, e)
+			case len(away) > 0 && away[e.cluster] == 0 && e.lost == "":
+				later = append(later, e)
+			default:
+				w.take(e)
+			}
+			if len(away) == 0 {
+				for _, e := range later {
+					w.take(e)
+				}
+				later = nil
+			}
 		case a := <-w.asks:
 			asked = &a
 		}
+	}
+}
+
+// count counts the watches that are away, by cluster.
+func count(away map[int]int, e event) {
+	if e.away {
+		away[e.cluster]++
+	} else if away[e.cluster]--; away[e.cluster] == 0 {
+		delete(away, e.cluster)
 	}
 }
 
