@@ -33,7 +33,9 @@ func TestPackagesImportOnlyAlongTheArrows(t *testing.T) {
 		"pdb":                {module + "/storage", module + "/orchestrator", module + "/cmd"},
 		"orchestrator/names": {module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd"},
 		"orchestrator/gates": {module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd"},
-		"orchestrator":       {module + "/cmd", "github.com/spf13", module + "/slicecontroller/core"},
+		"orchestrator/fleet": {module + "/storage", module + "/pdb", module + "/plans", module + "/cmd", "github.com/spf13"},
+		"orchestrator/hub":   {module + "/storage", module + "/pdb", module + "/cmd", "github.com/spf13"},
+		"orchestrator":       {module + "/orchestrator/hub", module + "/orchestrator/fleet", module + "/cmd", "github.com/spf13", module + "/slicecontroller/core"},
 		"slicecontroller":    {module + "/plans", module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd", "github.com/spf13"},
 	}
 	all := imports(t)
