@@ -100,9 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 		r.events.Eventf(o, corev1.EventTypeWarning, "NotUnderstood", "nothing is done: this release of the slice controller does not know %s; run the one that it was written for, or take that off", strings.Join(unknown, ", "))
 		return reconcile.Result{}, nil
 	}
-	if behind, err := r.behind(ctx, q.NamespacedName, o.GetUID()); err != nil {
-		return reconcile.Result{}, err
-	} else if behind {
+	if r.behind(ctx, q.NamespacedName, o.GetUID()) {
 		return reconcile.Result{RequeueAfter: late}, nil // woken before, by what it waits for
 	}
 	now := r.now()
@@ -134,22 +132,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 
 // behind says whether the cache lacks a write of ours to the set. What is missing for long
 // may have been followed by a deletion that no watch has shown: the API server knows.
-func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
+func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName, uid types.UID) bool {
 	open, overdue := r.ledger.wait(key, uid, r.now().Add(-late))
 	if !open {
-		return false, nil
+		return false
 	}
 	r.gauges.skips.Inc()
 	for _, e := range overdue {
 		have, _ := e.object.DeepCopyObject().(client.Object)
 		err := r.live.Get(ctx, client.ObjectKeyFromObject(e.object), have)
 		if client.IgnoreNotFound(err) != nil {
-			return true, err
+			// Nobody wakes the set meanwhile: it must not wait for a back-off that grows.
+			log.FromContext(ctx).Info("the API server cannot say what has become of a write", "object", e.object.GetName(), "error", err.Error())
+			return true
 		}
 		if err != nil || have.GetUID() != e.object.GetUID() {
 			r.ledger.lost(e.object.GetUID())
 		}
 	}
 	open, _ = r.ledger.wait(key, uid, time.Time{})
-	return open, nil
+	return open
 }

@@ -244,7 +244,7 @@ func table(v *orchestrator.View) string {
 	}
 	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"downtime", downtime}, {"reason", v.Reason}, {"gates", v.Gates}, {"process", v.Holder}, {"next", v.Next}} {
 		if line.value != "" {
-			fmt.Fprintf(&b, "%-9s %s\n", line.name+":", line.value)
+			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
 		}
 	}
 	return b.String()
