@@ -51,15 +51,16 @@ func (e effects) Default(ctx context.Context, t corev1.PodTemplateSpec) (corev1.
 	if filled, known := m.filled[string(asked)]; known {
 		return filled, nil
 	}
-	tried := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: e.key.Namespace, GenerateName: "dry-run-"}, Template: t}
+	tried := core.Trial(e.key.Namespace, t, e.kind.read(e.object).Spec.VolumeClaimTemplates)
 	if err := e.client.Create(ctx, tried, client.DryRunAll); err != nil {
 		return t, fmt.Errorf("trying out a PodTemplate, which shows what the API server fills in: %w", err)
 	}
 	if len(m.filled) >= enough {
 		clear(m.filled)
 	}
-	m.filled[string(asked)] = tried.Template
-	return tried.Template, nil
+	filled := core.Untried(tried, t)
+	m.filled[string(asked)] = filled
+	return filled, nil
 }
 
 // Create implements core.Writes.

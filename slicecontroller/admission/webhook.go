@@ -100,8 +100,7 @@ func (v Validator) try(ctx context.Context, s *v1alpha1.StatefulSetSlice) (field
 }
 
 func (v Validator) tryTemplate(ctx context.Context, s *v1alpha1.StatefulSetSlice) (field.ErrorList, []string) {
-	t := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: "dry-run-"}, Template: s.Spec.Template}
-	return v.tryOut(ctx, t, "spec.")
+	return v.tryOut(ctx, core.Trial(s.Namespace, s.Spec.Template, s.Spec.VolumeClaimTemplates), "spec.")
 }
 
 // tryOut makes an object as a dry run. What is invalid in it is refused, with the names

@@ -124,8 +124,13 @@ func randomSet(r *rand.Rand) *appsv1.StatefulSet {
 	}
 	if r.IntN(2) == 0 {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimOf("data")}
+		set.Spec.Template.Spec.Containers[0].VolumeMounts = mountOf("data")
 	}
 	return set
+}
+
+func mountOf(claim string) []corev1.VolumeMount {
+	return []corev1.VolumeMount{{Name: claim, MountPath: "/" + claim}}
 }
 
 func claimOf(name string) corev1.PersistentVolumeClaim {

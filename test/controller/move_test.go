@@ -139,7 +139,7 @@ func three() *appsv1.StatefulSet {
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: &n, Ordinals: &appsv1.StatefulSetOrdinals{Start: 1}, ServiceName: "web", Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}},
+			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web", VolumeMounts: mountOf("data")}}}},
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claimOf("data")},
 		},
 	}
