@@ -51,6 +51,9 @@ type record struct {
 	budgets [2]map[string]*policyv1.PodDisruptionBudget
 	volumes map[volumeKey]*corev1.PersistentVolume
 
+	// unsettled is true while some watches go on after an outage and others do not yet.
+	unsettled bool
+
 	started  bool
 	whole    span    // the ordinals of both sets at the start
 	counted  []int32 // those that were Ready at the start
@@ -107,6 +110,16 @@ func (r *record) report() *Report {
 	}
 }
 
+// settle compares everything, after an outage.
+func (r *record) settle(at time.Time) {
+	r.unsettled = false
+	for o := range r.pods[0] {
+		r.twice(o)
+	}
+	r.ranges()
+	r.measure(at)
+}
+
 // sideOf returns the side of a namespace, or -1.
 func (r *record) sideOf(cluster int, namespace string) int {
 	return slices.Index(r.places[:], place{cluster, namespace})
@@ -148,12 +161,15 @@ func (r *record) pod(side int, p *corev1.Pod, e event) {
 	} else {
 		r.pods[side][o] = p
 	}
-	here, there := r.pods[side][o], r.pods[1-side][o]
-	if alive(here) && alive(there) {
-		r.violate("S1: pod %s exists on both sides (terminating: %s)", p.Name, terminating(r.pods[0][o], r.pods[1][o]))
-	}
+	r.twice(o)
 	if r.started {
 		r.time(side, o, p, e)
+	}
+}
+
+func (r *record) twice(o int32) {
+	if here, there := r.pods[0][o], r.pods[1][o]; alive(here) && alive(there) && !r.unsettled {
+		r.violate("S1: pod %s exists on both sides (terminating: %s)", here.Name, terminating(here, there))
 	}
 }
 
@@ -188,8 +204,12 @@ func (r *record) slice(side int, set *appsv1.StatefulSet, gone bool) {
 	if gone {
 		r.sets[side] = &span{}
 	}
+	r.ranges()
+}
+
+func (r *record) ranges() {
 	a, b := r.sets[0], r.sets[1]
-	if a == nil || b == nil {
+	if a == nil || b == nil || r.unsettled {
 		return
 	}
 	if low, high := max(a.start, b.start), min(a.end, b.end); low < high {
@@ -266,7 +286,7 @@ func disk(pv *corev1.PersistentVolume) string {
 
 // measure counts what is down, and what might be taken down besides.
 func (r *record) measure(at time.Time) {
-	if !r.started {
+	if !r.started || r.unsettled {
 		return
 	}
 	down := 0

@@ -226,3 +226,25 @@ func TestTheLongestTimeDownCountsWhateverTheReason(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestNothingIsComparedUntilAllWatchesGoOn(t *testing.T) {
+	r := story()
+	r.unsettled = true
+	tell(r, set(west, 1, 1), pod(west, 1)) // the effects, seen before their causes
+	tell(r, set(east, 0, 1), dying(pod(east, 1)))
+	end(r, pod(east, 1))
+	r.settle(time.Now())
+	if got := r.report(); len(got.Violations) > 0 || got.MaxUnavailable > 0 {
+		t.Errorf("a proper move, seen in another order: %+v", got)
+	}
+	r.unsettled = true
+	tell(r, set(west, 0, 2), pod(west, 0))
+	r.settle(time.Now())
+	want := []string{
+		"S1: pod web-0 exists on both sides (terminating: neither)",
+		"S7: ordinals [0,1) are in the ranges of both sets ([0,1) and [0,2))",
+	}
+	if diff := cmp.Diff(want, r.report().Violations); diff != "" {
+		t.Errorf("what is wrong afterwards still (-want +got):\n%s", diff)
+	}
+}

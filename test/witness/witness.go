@@ -12,6 +12,10 @@
 //   - Two clusters have no common clock. A watch that lags can make two pods look
 //     as if they had overlapped although they did not (a false alarm), and can hide
 //     an overlap that is shorter than the lag. An overlap that lasts is always seen.
+//   - While an API server is away nothing happens to its objects, and those of the
+//     other cluster are compared with them. From the moment in which one watch goes on
+//     until the last one does nothing is compared: a watch that went on sooner would
+//     show an effect before its cause. What is wrong only within that moment is not seen.
 //   - Different kinds come through different watches. Nothing is concluded from the
 //     order of a pod and a set, or of a volume and a claim. Only the sum of the
 //     budgets' allowances and of the ordinals that are down mixes two kinds.
@@ -88,7 +92,8 @@ type event struct {
 	gone    bool
 	lost    string // why the watch ended, instead of an object
 	away    bool   // the watch has ended, for now
-	back    bool   // it goes on
+	again   bool   // the object is as it was found afterwards
+	back    bool   // the watch goes on
 	at      time.Time
 }
 
@@ -141,7 +146,9 @@ func (w *Witness) open(source, destination Side, one bool) error {
 		if cluster == 1 && one {
 			break
 		}
-		client, err := kubernetes.NewForConfig(side.Config)
+		config := rest.CopyConfig(side.Config)
+		config.QPS = -1 // it must not be late
+		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return err
 		}
@@ -239,8 +246,9 @@ func (w *Witness) follow(ctx context.Context, s stream, known map[string]runtime
 		}
 		send(event{cluster: s.cluster, away: true})
 		var err error
-		back := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, outage, true, func(ctx context.Context) (bool, error) {
-			changes, err = w.look(ctx, s, known, send)
+		back := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, outage, true, func(context.Context) (bool, error) {
+			// With the context of the whole: that of the poll ends with it, and the watch with that.
+			changes, err = w.look(ctx, s, known, func(e event) { e.again = true; send(e) })
 			return err == nil, nil
 		})
 		if back != nil {
@@ -249,7 +257,7 @@ func (w *Witness) follow(ctx context.Context, s stream, known map[string]runtime
 			}
 			return
 		}
-		send(event{cluster: s.cluster, back: true})
+		send(event{cluster: s.cluster, back: true, at: time.Now()})
 	}
 }
 
@@ -274,15 +282,13 @@ func hear(ctx context.Context, s stream, known map[string]runtime.Object, change
 	}
 }
 
-// judge is the one goroutine that looks at events, until Stop. While a watch is away the
-// events of the other cluster are put off: they would be compared with what is known no more.
+// judge is the one goroutine that looks at events, until Stop.
 func (w *Witness) judge() {
 	defer close(w.judged)
 	var asked *ask
-	away := map[int]int{} // watches, by cluster
-	var later []event
+	away := 0 // watches
 	for {
-		if asked != nil && len(later) == 0 && w.caughtUp(asked.versions) {
+		if asked != nil && away == 0 && w.caughtUp(asked.versions) {
 			close(asked.done)
 			asked = nil
 		}
@@ -291,32 +297,19 @@ func (w *Witness) judge() {
 			if !open {
 				return
 			}
-			switch {
-			case e.away || e.back:
-				count(away, e)
-			case len(away) > 0 && away[e.cluster] == 0 && e.lost == "":
-				later = append(later, e)
-			default:
-				w.take(e)
+			if e.away {
+				away++
+				continue
 			}
-			if len(away) == 0 {
-				for _, e := range later {
-					w.take(e)
-				}
-				later = nil
+			w.record.unsettled = w.record.unsettled || e.again || e.back
+			if !e.back {
+				w.take(e)
+			} else if away--; away == 0 {
+				w.record.settle(e.at)
 			}
 		case a := <-w.asks:
 			asked = &a
 		}
-	}
-}
-
-// count counts the watches that are away, by cluster.
-func count(away map[int]int, e event) {
-	if e.away {
-		away[e.cluster]++
-	} else if away[e.cluster]--; away[e.cluster] == 0 {
-		delete(away, e.cluster)
 	}
 }
 
