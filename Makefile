@@ -3,10 +3,15 @@
 CACHE    ?= $(or $(STSMIGRATE_CACHE),$(HOME)/.cache/stsmigrate)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LINT     := $(CACHE)/golangci-lint-v2.15.0/golangci-lint
-FLAGS    := -trimpath -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
+ACTIONS  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+FLAGS    := -trimpath -buildvcs=auto -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
+# What a release has archives for, and what its images are made for.
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+ARCHS     ?= $(shell go env GOARCH)
+PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test unit move controller soak upstream large storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify
+.PHONY: help build install images image-programs release reproducible test unit race move controller soak upstream large storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,15 +23,37 @@ install: ## Install stsmigrate, also as a kubectl plugin
 	CGO_ENABLED=0 go install $(FLAGS) ./cmd/stsmigrate
 	ln -sf stsmigrate $$(go env GOPATH)/bin/kubectl-stsmigrate
 
+images: image-programs ## Build the images of the three programs (needs Docker, and no registry)
+	for p in $(PROGRAMS); do docker build -q -f deploy/Dockerfile --target $$p --build-arg VERSION=$(VERSION) --build-arg TARGETARCH=$(shell go env GOARCH) -t $$p:$(VERSION) bin/linux || exit; done
+
+# An image runs as somebody else than the owner of its files, whatever the umask is here.
+image-programs:
+	rm -rf bin/linux
+	for a in $(ARCHS); do CGO_ENABLED=0 GOOS=linux GOARCH=$$a go build $(FLAGS) -o bin/linux/$$a/ ./cmd/... && chmod 755 bin/linux/$$a/* || exit; done
+
+release: ## Make what is published of a version into dist/ (docs/releases.md)
+	$(if $(filter v%,$(VERSION)),,$(error VERSION is $(VERSION): tag the commit, or say VERSION=v0.0.0-rc.1))
+	rm -rf dist
+	for p in $(PLATFORMS); do CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build $(FLAGS) -o dist/build/$${p%/*}_$${p#*/}/ ./cmd/stsmigrate || exit; done
+	cd deploy/release && go run . -root ../.. -dist ../../dist -version '$(VERSION)' -epoch "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}"
+	cat dist/checksums.txt
+
+reproducible: ## Build the programs in two folders, and compare their bytes
+	deploy/reproducible build bin
+
 test: unit move ## Run every test: unit and simulation, then real control planes
 
-unit: ## Run the unit tests and the simulation (no clusters, with the race detector)
-	go test -race . ./cmd/... ./orchestrator/... ./pdb/... ./plans/... ./slicecontroller/... ./storage/...
-	go test ./test/sim/...
+unit: ## Run the unit tests and the simulation (no clusters)
+	go test . ./cmd/... ./deploy/... ./orchestrator/... ./pdb/... ./plans/... ./slicecontroller/... ./storage/... ./test/sim/...
 	cd test/e2e && go test ./history/... ./images/...
+	cd test/alerts && go test -count=1 ./... # what it reads is outside of its module, and no reason for Go to run it again
+	cd deploy/release && go test -count=1 ./... # Go does not see when the manifest changes, which is of another module
+
+race: ## Run the unit tests of what has goroutines with the race detector
+	go test -race ./cmd/... ./orchestrator/... ./pdb/... ./plans/... ./slicecontroller/... ./storage/...
 
 move: ## Run the tests on real control planes (builds them first, once)
-	go test -count=1 -timeout 30m ./test/cluster/... ./test/witness/... ./test/controller/... ./test/move/... ./test/demo/... ./test/bench/...
+	go test -count=1 -timeout 30m ./test/cluster/... ./test/witness/... ./test/controller/... ./test/move/... ./test/demo/... ./test/bench/... ./test/install/... ./test/storm/...
 
 controller: ## Play random scripts to the slice controller and to the built-in one, and compare (DIFFERENTIAL_SEEDS=200 for many)
 	go test -count=1 -timeout 60m -v ./test/controller/...
@@ -59,8 +86,8 @@ clusters-down: ## Stop them
 e2e: ## Run the end-to-end tests on two kind clusters (needs Docker; RESULTS=FILE keeps what it measured)
 	cd test/e2e && E2E_RESULTS=$(abspath $(RESULTS)) go test -tags e2e -p 1 -count=1 -timeout 60m -v ./...
 
-smoke: ## Run the fastest of them: one move between the clusters
-	cd test/e2e && go test -tags e2e -count=1 -timeout 20m -run TestSmoke -v .
+smoke: ## Run the fastest of them: the images, and one move between the clusters
+	cd test/e2e && go test -tags e2e -count=1 -timeout 20m -run 'TestSmoke|TestImages' -v .
 
 kind: ## Make the two kind clusters for yourself, and print the KUBECONFIG to set
 	@cd test/e2e && go run ./cmd/bed up
@@ -68,16 +95,24 @@ kind: ## Make the two kind clusters for yourself, and print the KUBECONFIG to se
 kind-down: ## Take them away
 	@cd test/e2e && go run ./cmd/bed down
 
-generate: ## Write the kind StatefulSetSlice and its copy functions anew from its Go types
+generate: ## Write anew what is made of something else: the kind StatefulSetSlice, the orchestrator's dashboard and alerts, what kustomize users install
 	go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd:generateEmbeddedObjectMeta=true paths=./slicecontroller/v1alpha1 output:crd:dir=slicecontroller/manifests
+	cp slicecontroller/manifests/apps.stsmigrate.dev_statefulsetslices.yaml deploy/chart/statefulsetslices.yaml
+	go test ./orchestrator/hub -run TestDashboardAndAlertsAreAsGenerated -update
+	go test ./deploy -run TestKustomize -update
 
 lint: $(LINT) ## Run the linters
 	$(LINT) run ./...
 	cd test/e2e && $(LINT) run --build-tags e2e ./...
+	cd deploy/release && $(LINT) run ./...
+	go run $(ACTIONS)
+	cd test/alerts && $(LINT) run ./...
 
 format: $(LINT) ## Format the code
 	$(LINT) fmt ./...
 	cd test/e2e && $(LINT) fmt ./...
+	cd deploy/release && $(LINT) fmt ./...
+	cd test/alerts && $(LINT) fmt ./...
 
 $(LINT):
 	GOBIN=$(dir $@) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -86,4 +121,6 @@ verify: lint ## Lint, and check that go.mod and the tree are tidy
 	go mod tidy -diff
 	cd test/cluster/binaries && go mod tidy -diff
 	cd test/e2e && go mod tidy -diff
+	cd deploy/release && go mod tidy -diff
+	cd test/alerts && go mod tidy -diff
 	test -z "$$(git status --porcelain)" || { git status --short; exit 1; }

@@ -35,8 +35,9 @@ func TestPackagesImportOnlyAlongTheArrows(t *testing.T) {
 		"orchestrator/gates": {module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd"},
 		"orchestrator/fleet": {module + "/storage", module + "/pdb", module + "/plans", module + "/cmd", "github.com/spf13"},
 		"orchestrator/hub":   {module + "/storage", module + "/pdb", module + "/cmd", "github.com/spf13"},
-		"orchestrator":       {module + "/orchestrator/hub", module + "/orchestrator/fleet", module + "/cmd", "github.com/spf13", module + "/slicecontroller/core"},
-		"slicecontroller":    {module + "/plans", module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd", "github.com/spf13"},
+		"orchestrator":       {module + "/deploy", module + "/orchestrator/hub", module + "/orchestrator/fleet", module + "/cmd", "github.com/spf13", module + "/slicecontroller/core"},
+		"deploy":             {module},
+		"slicecontroller":    {module + "/deploy", module + "/plans", module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd", "github.com/spf13"},
 	}
 	all := imports(t)
 	for name, deny := range forbidden {

@@ -59,9 +59,11 @@ func TestRolesNameWhatTheyAreAbout(t *testing.T) {
 	}
 	for _, side := range plans.Sides() {
 		names := map[string][]string{}
+		tells := false
 		for _, o := range Roles(p, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, []string{"pv-1", "pv-2"}) {
 			for _, r := range rulesOf(o) {
 				harmless(t, r)
+				tells = tells || o.GetNamespace() == p.On(side).Namespace && r.Resources[0] == "events" && slices.Equal(r.Verbs, []string{"create"})
 				if slices.Contains(r.Verbs, "update") || slices.Contains(r.Verbs, "delete") {
 					names[r.Resources[0]] = r.ResourceNames
 				}
@@ -69,6 +71,12 @@ func TestRolesNameWhatTheyAreAbout(t *testing.T) {
 			if _, ok := o.(*rbacv1.Role); ok && o.GetNamespace() != p.On(side).Namespace {
 				t.Errorf("%s: a Role in namespace %s", side, o.GetNamespace())
 			}
+		}
+		if !tells {
+			t.Errorf("%s: no Events may be written", side)
+		}
+		if slices.ContainsFunc(Rights(p, side), func(r Right) bool { return r.Resource == "events" }) {
+			t.Errorf("%s: a plan is refused where Events cannot be written", side)
 		}
 		for resource, want := range map[string][]string{
 			"statefulsets": {"web"}, "poddisruptionbudgets": {"web-pdb"}, "persistentvolumeclaims": {"data-web-0", "data-web-1"}, "persistentvolumes": {"pv-1", "pv-2"},

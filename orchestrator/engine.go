@@ -43,6 +43,8 @@ type Progress struct {
 	Outcome plans.Outcome
 	// Again, with Waiting, is when to look again at the latest; 0 for no such time.
 	Again time.Duration
+	// Left is since when a wave has been on neither side; the zero time while none is.
+	Left time.Time
 	// Took, when a wave has arrived, is how long each span of its downtime was.
 	Took *Took
 	// Downtime, with Finished, sums them over the plan; nil if nothing was measured.

@@ -88,6 +88,9 @@ func ForRecords() []Right {
 	}
 }
 
+// ForEvents is the right to tell of a plan on its sets. It is no part of Rights: nothing depends on it.
+func ForEvents() Right { return Right{Resource: "events", Verbs: []string{"create"}} }
+
 // forGates is the same on both sides: a plan that is walked back asks the gates of the
 // way there in the other direction.
 func forGates(p *plans.Plan) []Right {

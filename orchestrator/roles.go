@@ -18,7 +18,7 @@ import (
 // What is named is limited to these names; listing, watching and creating cannot be. volumes
 // are those of the set (VolumeNames).
 func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes []string) []client.Object {
-	rights := append(Rights(p, side), ForConsent())
+	rights := append(Rights(p, side), ForConsent(), ForEvents())
 	rules := map[string][]rbacv1.PolicyRule{} // by namespace, "" for all
 	var where []string
 	for _, r := range rights {

@@ -104,7 +104,10 @@ type run struct {
 }
 
 func (r *run) report(p Progress) {
-	p.Again = 0 // no news
+	p.Again, p.Left = 0, r.last.Left // no news
+	if r.journal != nil {
+		p.Left = r.journal.Left()
+	}
 	if p == r.last || p.Kind == Wrote && p.Reason == "" {
 		return
 	}

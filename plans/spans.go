@@ -73,6 +73,19 @@ func (w *Stopwatch) stop(now time.Time) {
 	w.Took = took
 }
 
+// Left says since when a wave has been on neither side; the zero time while none is.
+func (j *Journal) Left() time.Time {
+	w := j.Stopwatch
+	if w == nil || j.Outcome != "" {
+		return time.Time{}
+	}
+	left := w.Since.Time
+	for _, took := range w.Took {
+		left = left.Add(-took.Duration)
+	}
+	return left
+}
+
 // Arrive notes that the wave is available, and gives how long each span was; nil if that is
 // not known.
 func (j *Journal) Arrive(now time.Time) map[Span]time.Duration {

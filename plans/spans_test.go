@@ -19,6 +19,9 @@ func TestTheStopwatchSumsSpans(t *testing.T) {
 		for k, s := range Spans() {
 			j.Enter(s, at(now))
 			j.Enter(s, at(now)) // looked at twice
+			if left := j.Left(); !left.Equal(at(from)) {
+				t.Errorf("in %s it has been away since %s, expected %s", s, left, at(from))
+			}
 			now += lengths[k]
 		}
 		return j.Arrive(at(now))
@@ -29,6 +32,9 @@ func TestTheStopwatchSumsSpans(t *testing.T) {
 		t.Errorf("%v, expected %v", first, want)
 	}
 	wave(100, 3, 0, 1, 0, 1)
+	if left := j.Left(); !left.IsZero() {
+		t.Errorf("a wave that has arrived has been away since %s", left)
+	}
 	d := j.Downtime
 	if d.Waves != 2 || d.Mean(Terminating) != 2*time.Second || d.Longest[Terminating].Duration != 3*time.Second || d.Longest[Starting].Duration != 5*time.Second || d.Total[HandingOver].Duration != 4*time.Second {
 		t.Errorf("%+v", d)

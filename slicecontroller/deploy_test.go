@@ -74,7 +74,7 @@ func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
 func expressions(t *testing.T) []string {
 	t.Helper()
 	read := func(file string, into any, parse func([]byte, any) error) {
-		raw, err := os.ReadFile("../deploy/slicecontroller/" + file)
+		raw, err := os.ReadFile("../deploy/chart/monitoring/slicecontroller-" + file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,48 +3,25 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/orchestrator/hub"
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-var version = "devel" // set by the linker
+var version string // set by the linker
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
-
-// run is the whole program but for the process around it.
-func run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	c := command()
-	c.SetArgs(args)
-	c.SetOut(out)
-	c.SetErr(errOut)
-	err := c.ExecuteContext(ctx)
-	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return 0
-	}
-	fmt.Fprintln(errOut, "error: "+err.Error())
-	return 1
-}
+func main() { program.Serve(command()) }
 
 // flags are what the command line says.
 type flags struct {
@@ -61,9 +38,10 @@ func command() *cobra.Command {
 "stsmigrate apply --detach" puts a plan there. The clusters of its two sides are this one, or
 those whose kubeconfigs are in Secrets of the namespace with the label stsmigrate.dev/cluster.
 Several of these processes share the plans and take over from one another.`,
-		Version: version, Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		Version: program.Version(version), Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context()) },
 	}
+	c.SetVersionTemplate(program.About(c.Name(), version, plans.APIVersion))
 	s := c.Flags()
 	s.SortFlags = false
 	s.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig of its own cluster; without it, that of the pod's service account")
@@ -84,43 +62,36 @@ func (f *flags) run(ctx context.Context) error {
 	case f.StepTimeout <= 0:
 		return fmt.Errorf("--step-timeout is %s: expected more than 0", f.StepTimeout)
 	}
-	config, namespace, err := connect(f.kubeconfig)
+	config, namespace, err := program.Connect(f.kubeconfig)
 	if err != nil {
 		return err
 	}
 	if f.Namespace == "" {
 		f.Namespace = namespace
 	}
-	f.Now, f.Agent = time.Now, "stsmigrate-orchestrator/"+version
+	f.Now, f.Agent = time.Now, "stsmigrate-orchestrator/"+program.Version(version)
 	config.UserAgent, config.QPS = f.Agent, -1 // plans of its own cluster go by the limits of a cluster
-	logger, err := zap.NewProduction()
-	if err != nil {
+	if err := program.Log(); err != nil {
 		return err
 	}
-	log.SetLogger(zapr.NewLogger(logger))
-	klog.SetLogger(zapr.NewLogger(logger))
+	if f.Spans, err = spans(ctx, os.Getenv); err != nil {
+		return err
+	}
 	return hub.Run(ctx, config, f.Options)
 }
 
-// inPod is where a pod finds the namespace that it runs in.
-const inPod = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// connect gives the cluster of a kubeconfig, or, without one, that of the pod.
-func connect(kubeconfig string) (*rest.Config, string, error) {
-	if kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, "", fmt.Errorf("there is no --kubeconfig, and this is no pod: %w", err)
-		}
-		namespace, err := os.ReadFile(inPod)
-		return config, string(namespace), err
+// spans gives who takes the traces, by the variables that OpenTelemetry has for it: nobody
+// unless one of them names an address.
+func spans(ctx context.Context, env func(string) string) (sdktrace.SpanExporter, error) {
+	if env("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
+		return nil, nil
 	}
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
-	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
-	config, err := file.ClientConfig()
-	if err != nil {
-		return nil, "", fmt.Errorf("reading %s: %w", kubeconfig, err)
+	switch by := cmp.Or(env("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), env("OTEL_EXPORTER_OTLP_PROTOCOL")); by {
+	case "", "http/protobuf":
+		return otlptracehttp.New(ctx)
+	case "grpc":
+		return otlptracegrpc.New(ctx)
+	default:
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: expected http/protobuf or grpc", by)
 	}
-	namespace, _, err := file.Namespace()
-	return config, namespace, err
 }

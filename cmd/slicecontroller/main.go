@@ -4,52 +4,24 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/slicecontroller"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-var version = "devel" // set by the linker
+var version string // set by the linker
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
-
-// run is the whole program but for the process around it.
-func run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	c := command()
-	c.SetArgs(args)
-	c.SetOut(out)
-	c.SetErr(errOut)
-	err := c.ExecuteContext(ctx)
-	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return 0
-	}
-	fmt.Fprintln(errOut, "error: "+err.Error())
-	return 1
-}
+func main() { program.Serve(command()) }
 
 // flags are what the command line says.
 type flags struct {
@@ -94,9 +66,10 @@ func command() *cobra.Command {
 	var f flags
 	c := &cobra.Command{
 		Use: "slicecontroller", Short: "Take care of StatefulSetSlices, or of StatefulSets in place of the built-in controller",
-		Version: version, Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		Version: program.Version(version), Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context()) },
 	}
+	c.SetVersionTemplate(program.About(c.Name(), version, slice))
 	s := c.Flags()
 	s.SortFlags = false
 	s.StringVar(&f.manage, "manage", slice, "what to take care of: "+slice+" for StatefulSetSlices, or "+native+" for the cluster's StatefulSets, in place of its own controller, which must be off")
@@ -127,7 +100,7 @@ func (f *flags) run(ctx context.Context) error {
 	if err := f.choose(); err != nil {
 		return err
 	}
-	config, namespace, err := connect(f.kubeconfig)
+	config, namespace, err := program.Connect(f.kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -135,35 +108,9 @@ func (f *flags) run(ctx context.Context) error {
 		f.Namespace = namespace
 	}
 	config.QPS, config.Burst, f.Now = f.qps, f.burst, time.Now
-	rest.AddUserAgent(config, "slicecontroller/"+version)
-	logger, err := zap.NewProduction()
-	if err != nil {
+	rest.AddUserAgent(config, "slicecontroller/"+program.Version(version))
+	if err := program.Log(); err != nil {
 		return err
 	}
-	log.SetLogger(zapr.NewLogger(logger))
-	klog.SetLogger(zapr.NewLogger(logger))
 	return manage(ctx, config, f.Options)
-}
-
-// inPod is where a pod finds the namespace that it runs in.
-const inPod = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// connect gives the cluster of a kubeconfig, or, without one, that of the pod.
-func connect(kubeconfig string) (*rest.Config, string, error) {
-	if kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, "", fmt.Errorf("there is no --kubeconfig, and this is no pod: %w", err)
-		}
-		namespace, err := os.ReadFile(inPod)
-		return config, string(namespace), err
-	}
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
-	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
-	config, err := file.ClientConfig()
-	if err != nil {
-		return nil, "", fmt.Errorf("reading %s: %w", kubeconfig, err)
-	}
-	namespace, _, err := file.Namespace()
-	return config, namespace, err
 }

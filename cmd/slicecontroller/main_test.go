@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 )
 
 // Bad input gets one sentence and exit code 1, before any cluster is asked.
@@ -25,7 +27,7 @@ func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		"":      "error: there is no --kubeconfig, and this is no pod",
 	} {
 		var out, errOut bytes.Buffer
-		if code := run(t.Context(), strings.Fields(args), &out, &errOut); code != 1 || !strings.HasPrefix(errOut.String(), want) || strings.Count(errOut.String(), "\n") != 1 {
+		if code := program.Run(t.Context(), command(), strings.Fields(args), &out, &errOut); code != 1 || !strings.HasPrefix(errOut.String(), want) || strings.Count(errOut.String(), "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q, expected %q", args, code, errOut.String(), want)
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -13,10 +12,12 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the person's own kubeconfig may use any of them
 	"k8s.io/klog/v2"
+
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// version is set when a release is built.
-var version = ""
+var version string // set by the linker
 
 // app is one run of the program.
 type app struct {
@@ -44,19 +45,20 @@ flags the destination; what is left out is as on the source. Plans are kept
 in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
 --detailed-exitcode), 3 blocked by a check, 4 held, 5 walked back, 130
 interrupted.`,
-		SilenceErrors: true, SilenceUsage: true,
+		Version: versionText(), SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(*cobra.Command, []string) { a.logging() },
 	}
 	if strings.HasPrefix(filepath.Base(name), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl stsmigrate"}
 	}
+	root.SetVersionTemplate(aboutText())
 	root.SetOut(a.Out)
 	root.SetErr(a.ErrOut)
 	a.reach.addFlags(root.PersistentFlags())
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much the client libraries log to stderr (0 to 9)")
 	root.AddCommand(
 		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rbacCommand(), a.consentCommand(), a.versionCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rbacCommand(), a.consentCommand(), a.installCommand(), a.versionCommand(),
 	)
 	return root
 }
@@ -74,17 +76,11 @@ func (a *app) logging() {
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) { cmd.Println("stsmigrate " + versionText()) },
+		Use: "version", Short: "Print the version, what it was made from, and the version of the plans that it writes", Args: cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) { cmd.Print(aboutText()) },
 	}
 }
 
-func versionText() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
+func versionText() string { return program.Version(version) }
+
+func aboutText() string { return program.About("stsmigrate", version, plans.APIVersion) }

@@ -6,7 +6,8 @@
 //	reconcile.go  decides what is to run now: a function of journal, Lease and runs
 //	run.go        one plan under way, from its clusters to its end
 //	tell.go       events, conditions and logs
-//	metrics.go    metrics
+//	metrics.go    metrics, and board.go the dashboard and the alerts about them
+//	spans.go      what a plan's trace has, and trace.go sends it
 //	start.go      puts it all together
 //
 // What people want is in the journal (plans.Wish): nothing is remembered here that a death

@@ -3,59 +3,128 @@ package hub
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // gauges are the metrics of a hub.
 type gauges struct {
-	running  prometheus.Gauge
-	inState  *prometheus.GaugeVec
-	arrived  *prometheus.CounterVec
-	errors   *prometheus.CounterVec
-	clusters *prometheus.GaugeVec
-	downtime *prometheus.HistogramVec
+	running, state, step, left, clusters *prometheus.GaugeVec
+	arrived, errors                      *prometheus.CounterVec
+	downtime                             *prometheus.HistogramVec
 
 	lock   sync.Mutex
 	states map[string]string // of the plans
 }
 
-func newGauges() *gauges {
-	return &gauges{
-		running:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "stsmigrate_plans_running", Help: "How many plans this process has under way."}),
-		inState:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "stsmigrate_plan_state", Help: "1 for the state that a plan is in, as `stsmigrate get` shows it."}, []string{"plan", "state"}),
-		arrived:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "stsmigrate_ordinals_arrived_total", Help: "Ordinals that became available on a side."}, []string{"side"}),
-		errors:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "stsmigrate_plan_errors_total", Help: "Errors that are tried again."}, []string{"plan"}),
-		clusters: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "stsmigrate_clusters", Help: "Clusters that are known from a Secret, and 0 for a Secret that is refused."}, []string{"secret"}),
-		downtime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "stsmigrate_downtime_seconds", Help: "For how long a wave was on neither side, by the parts of that time.", Buckets: prometheus.ExponentialBuckets(0.05, 2, 14),
-		}, []string{"span"}),
-		states: map[string]string{},
+// metric is one of them as people are told of it.
+type metric struct {
+	name   string
+	labels []string
+	help   string
+	as     any // where it is kept; its type is that of the metric
+}
+
+// list has all metrics, and is the only place where they are named: what is registered, the page
+// about them, the dashboard and the alerts are made from it or compared with it.
+func (g *gauges) list() []metric {
+	return []metric{
+		{"stsmigrate_plans_running", nil, "Plans that this process has under way.", &g.running},
+		{"stsmigrate_plan_state", []string{"plan", "state"}, "1 for the state that a plan is in, as `stsmigrate get` shows it.", &g.state},
+		{"stsmigrate_plan_step", []string{"plan"}, "The last step of a detached plan that is known to be done. It stands still when nothing goes on.", &g.step},
+		{"stsmigrate_wave_left_timestamp_seconds", []string{"plan"}, "When the wave left that is on neither side; absent while none is.", &g.left},
+		{"stsmigrate_ordinals_arrived_total", []string{"side"}, "Ordinals that became available on a side.", &g.arrived},
+		{
+			"stsmigrate_downtime_seconds",
+			[]string{"span"},
+			"For how long a wave was on neither side: `terminate` (its pods end), `detach` (node and storage let go), `handOver` (claims and volumes), `attach` (scheduled and attached), `ready`.", &g.downtime,
+		},
+		{"stsmigrate_plan_errors_total", []string{"plan"}, "Errors that are tried again.", &g.errors},
+		{"stsmigrate_clusters", []string{"secret"}, "1 for a Secret that holds clusters, 0 for one that is refused.", &g.clusters},
 	}
 }
 
-func (g *gauges) register(with prometheus.Registerer) error {
+// kind is the type of a metric, as Prometheus calls it.
+func (m metric) kind() string {
+	switch m.as.(type) {
+	case **prometheus.CounterVec:
+		return "counter"
+	case **prometheus.HistogramVec:
+		return "histogram"
+	}
+	return "gauge"
+}
+
+// collector makes the metric.
+func (m metric) collector() prometheus.Collector {
+	o := prometheus.Opts{Name: m.name, Help: m.help}
+	switch as := m.as.(type) {
+	case **prometheus.CounterVec:
+		*as = prometheus.NewCounterVec(prometheus.CounterOpts(o), m.labels)
+		return *as
+	case **prometheus.HistogramVec:
+		*as = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: m.name, Help: m.help, Buckets: prometheus.ExponentialBuckets(0.05, 2, 14)}, m.labels)
+		return *as
+	case **prometheus.GaugeVec:
+		*as = prometheus.NewGaugeVec(prometheus.GaugeOpts(o), m.labels)
+		return *as
+	}
+	panic("no metric is kept there: " + m.name)
+}
+
+// newGauges makes the metrics and registers them.
+func newGauges(with prometheus.Registerer) (*gauges, error) {
+	g := &gauges{states: map[string]string{}}
 	var errs []error
-	for _, c := range []prometheus.Collector{g.running, g.inState, g.arrived, g.errors, g.clusters, g.downtime} {
-		errs = append(errs, with.Register(c))
+	for _, m := range g.list() {
+		errs = append(errs, with.Register(m.collector()))
 	}
-	return errors.Join(errs...)
+	g.running.WithLabelValues().Set(0) // it is there from the beginning: without it there is no process
+	return g, errors.Join(errs...)
 }
 
-func (g *gauges) state(plan, state string) {
+// plan tells where a plan stands, as its journal has it. me is this process, and holder the one that
+// has the plan under way, if any: only that one knows whether a wave has arrived since the
+// journal was last written.
+func (g *gauges) plan(p *plans.Plan, j *plans.Journal, state, holder, me string) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
-	if was, known := g.states[plan]; known && was != state {
-		g.inState.DeleteLabelValues(plan, was)
+	if was, known := g.states[p.Name]; known && was != state {
+		g.state.DeleteLabelValues(p.Name, was)
 	}
-	g.states[plan] = state
-	g.inState.WithLabelValues(plan, state).Set(1)
+	g.states[p.Name] = state
+	g.state.WithLabelValues(p.Name, state).Set(1)
+	if j.Detached {
+		g.step.WithLabelValues(p.Name).Set(float64(j.Done))
+	}
+	switch holder {
+	case me:
+	case "":
+		g.away(p.Name, j.Left())
+	default:
+		g.away(p.Name, time.Time{})
+	}
+}
+
+// away tells since when a wave has been on neither side; the zero time for none.
+func (g *gauges) away(plan string, since time.Time) {
+	if since.IsZero() {
+		g.left.DeleteLabelValues(plan)
+	} else {
+		g.left.WithLabelValues(plan).Set(float64(since.UnixMilli()) / 1000)
+	}
 }
 
 func (g *gauges) forget(plan string) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	delete(g.states, plan)
-	g.inState.DeletePartialMatch(prometheus.Labels{"plan": plan})
-	g.errors.DeletePartialMatch(prometheus.Labels{"plan": plan})
+	of := prometheus.Labels{"plan": plan}
+	g.state.DeletePartialMatch(of)
+	g.errors.DeletePartialMatch(of)
+	g.step.DeletePartialMatch(of)
+	g.left.DeletePartialMatch(of)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
@@ -24,8 +25,7 @@ import (
 type Hub struct {
 	Setup
 
-	gauges *gauges
-	news   chan event.GenericEvent
+	news chan event.GenericEvent
 
 	lock   sync.Mutex
 	ending bool
@@ -35,6 +35,7 @@ type Hub struct {
 	tries  map[string]*tries
 	lost   map[string]bool   // plans that wait for a cluster
 	told   map[string]string // the last error of a plan
+	shown  map[string]frontStatus
 }
 
 // Setup is what a Hub works with.
@@ -53,6 +54,10 @@ type Setup struct {
 	// StepTimeout is how long a step may wait before its plan is held.
 	StepTimeout time.Duration
 	Events      record.EventRecorder
+	// Front says that plans are shown as StatefulSetMigrations.
+	Front  bool
+	gauges *gauges
+	spans  tracer
 }
 
 // known is a plan that was read before. Plans never change.
@@ -70,8 +75,8 @@ type tries struct {
 // New returns a hub that does nothing yet.
 func New(s Setup) *Hub {
 	return &Hub{
-		Setup: s, gauges: newGauges(), news: make(chan event.GenericEvent, 1024),
-		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{},
+		Setup: s, news: make(chan event.GenericEvent, 1024),
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, shown: map[string]frontStatus{},
 	}
 }
 
@@ -115,7 +120,28 @@ func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Res
 		h.forget(q.Name)
 		return reconcile.Result{}, err
 	}
-	h.gauges.state(p.Name, h.state(ctx, p, j))
+	holder, err := orchestrator.NewStore(h.Cached, h.Namespace, p.Name).Holder(ctx, h.Now)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	h.gauges.plan(p, j, orchestrator.State(p, j, holder), holder, h.Holder)
+	result := h.settle(ctx, p, j)
+	if err := h.show(ctx, p, j, holder); err != nil {
+		if h.isNews("front of "+p.Name, err.Error()) {
+			log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", err.Error())
+		}
+		if result.RequeueAfter == 0 {
+			result.RequeueAfter = again // or what was its last state would never be shown
+		}
+	}
+	return result, nil
+}
+
+// again is when what could not be shown of a plan is shown anew.
+const again = 10 * time.Second
+
+// settle is what Reconcile does from the second step on.
+func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal) reconcile.Result {
 	what, wish := wanted(p, j)
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -123,21 +149,21 @@ func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Res
 		if !r.suits(what, j) {
 			r.end()
 		}
-		return reconcile.Result{}, nil
+		return reconcile.Result{}
 	}
 	if what == nothing || h.ending {
 		delete(h.tries, p.Name)
-		return reconcile.Result{}, nil
+		return reconcile.Result{}
 	}
 	if wait := h.leased(ctx, p.Name); wait > 0 {
 		delete(h.tries, p.Name)
-		return reconcile.Result{RequeueAfter: wait}, nil
+		return reconcile.Result{RequeueAfter: wait}
 	}
 	if wait := h.turn(p.Name); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
+		return reconcile.Result{RequeueAfter: wait}
 	}
 	h.begin(ctx, p, j, what, wish)
-	return reconcile.Result{}, nil
+	return reconcile.Result{}
 }
 
 // read gives plan and journal; nil for a plan that is not there, or not yet.
@@ -182,6 +208,8 @@ func (h *Hub) forget(name string) {
 	delete(h.plans, name)
 	delete(h.tries, name)
 	delete(h.told, name)
+	delete(h.told, "front of "+name)
+	delete(h.shown, name)
 	h.gauges.forget(name)
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,8 +87,12 @@ func stage(t *testing.T, more ...client.Object) (*Hub, *plans.Plan) {
 		t.Fatal(err)
 	}
 	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	g, err := newGauges(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
 	return New(Setup{
-		Live: c, Cached: c, Namespace: "stsmigrate", Holder: "me", Dead: func(string) bool { return false },
+		gauges: g, Live: c, Cached: c, Namespace: "stsmigrate", Holder: "me", Dead: func(string) bool { return false },
 		Fleet: fleet.New(&rest.Config{Host: "https://127.0.0.1:1"}, fleet.Limits{QPS: 100, Burst: 100}, "test"),
 		Now:   func() time.Time { return clock }, StepTimeout: time.Minute, Events: record.NewFakeRecorder(100),
 	}), p

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
@@ -25,6 +27,8 @@ type run struct {
 	fresh bool
 	stop  chan struct{}
 	once  sync.Once
+	// herald tells the two sets, as soon as their clusters are known.
+	herald *orchestrator.Herald
 }
 
 // end lets it stop after the write that is under way.
@@ -43,12 +47,12 @@ func (r *run) suits(what errand, j *plans.Journal) bool {
 func (h *Hub) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what errand, wish plans.Wish) {
 	r := &run{hub: h, plan: p, what: what, wish: wish, fresh: j.Epoch == 0, stop: make(chan struct{})}
 	h.runs[p.Name] = r
-	h.gauges.running.Inc()
+	h.gauges.running.WithLabelValues().Inc()
 	h.all.Go(func() {
 		err := r.do(context.WithoutCancel(ctx)) // it outlives the pass that began it, and is ended by stop
 		h.lock.Lock()
 		delete(h.runs, p.Name)
-		h.gauges.running.Dec()
+		h.gauges.running.WithLabelValues().Dec()
 		if err == nil || errors.Is(err, orchestrator.ErrStopped) || errors.As(err, new(orchestrator.ErrHeld)) {
 			delete(h.tries, p.Name)
 		} else {
@@ -70,10 +74,14 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return r.waits(ctx, err)
 	}
-	c := r.carriage(ends)
+	c := r.carriage(ctx, ends)
 	if r.what == keep {
 		return c.KeepNames(ctx, false)
 	}
+	r.herald = orchestrator.NewHerald(ctx, r.plan, c.On, r.hub.Now, func(err error) {
+		log.Log.WithName("plan").Info("events", "plan", r.plan.Name, "error", err.Error())
+	})
+	defer r.herald.Close()
 	if r.fresh {
 		if blocked, err := r.blocked(ctx, c); err != nil || blocked {
 			return r.waits(ctx, err)
@@ -86,7 +94,7 @@ func (r *run) do(ctx context.Context) error {
 	case err != nil:
 		return r.waits(ctx, err)
 	}
-	r.hub.ended(r.plan, p)
+	r.ended(ctx, p)
 	return nil
 }
 
@@ -126,12 +134,13 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 	return out, nil
 }
 
-func (r *run) carriage(ends map[plans.Side]*fleet.End) orchestrator.Carriage {
+func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orchestrator.Carriage {
 	h := r.hub
 	c := orchestrator.Carriage{
 		Plan: r.plan, Store: orchestrator.NewStore(h.Live, h.Namespace, r.plan.Name), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{},
-		Holder: h.Holder, Dead: h.Dead, Now: h.Now, Stop: r.stop, StepTimeout: h.StepTimeout, Renewed: true, Report: r.report,
-		Complain: func(err error) { r.report(nil, orchestrator.Progress{}, err) },
+		Holder: h.Holder, Dead: h.Dead, Now: h.Now, Stop: r.stop, StepTimeout: h.StepTimeout, Renewed: true,
+		Report:   func(e *orchestrator.Engine, p orchestrator.Progress, err error) { r.report(ctx, e, p, err) },
+		Complain: func(err error) { r.report(ctx, nil, orchestrator.Progress{}, err) },
 	}
 	on := orchestrator.Clusters{}
 	for side, end := range ends {
@@ -167,7 +176,7 @@ func (r *run) blocked(ctx context.Context, c orchestrator.Carriage) (bool, error
 		}
 		return nil
 	})
-	r.hub.held(r.plan, reason)
+	r.tell(corev1.EventTypeWarning, "Held", reason)
 	return true, err
 }
 
@@ -176,7 +185,7 @@ func (r *run) waits(ctx context.Context, why error) error {
 	if why == nil {
 		return nil
 	}
-	r.report(nil, orchestrator.Progress{}, why)
+	r.report(ctx, nil, orchestrator.Progress{}, why)
 	store := orchestrator.NewStore(r.hub.Live, r.hub.Namespace, r.plan.Name)
 	if holder, err := store.Holder(ctx, r.hub.Now); err != nil || holder != "" && holder != r.hub.Holder {
 		return why // another process goes on with it

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +46,8 @@ type Options struct {
 	// Agent is how the process calls itself to API servers.
 	Agent string
 	Now   func() time.Time
+	// Spans takes the traces of plans; nil for nobody.
+	Spans sdktrace.SpanExporter
 }
 
 // grace is how long a process that is asked to end waits for the writes that are under way.
@@ -74,11 +77,12 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	if err := errors.Join(
-		h.gauges.register(metrics.Registry), h.watch(m), m.Add(manager.RunnableFunc(h.serve)),
+		h.watch(m), m.Add(manager.RunnableFunc(h.serve)),
 		m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping), // nothing remote
 	); err != nil {
 		return err
 	}
+	defer h.spans.end(ctx)
 	return m.Start(ctx)
 }
 
@@ -91,10 +95,18 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	if err != nil {
 		return nil, err
 	}
+	g, err := newGauges(metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	spans, err := newTracer(ctx, o.Spans)
+	if err != nil {
+		return nil, err
+	}
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events(o.Namespace)})
 	return New(Setup{
-		Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Fleet: fleet.New(config, o.Limits, o.Agent),
+		Front: hasFront(m.GetRESTMapper()), gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Fleet: fleet.New(config, o.Limits, o.Agent),
 		Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil

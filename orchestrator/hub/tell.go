@@ -3,8 +3,10 @@ package hub
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
@@ -22,11 +24,14 @@ func (h *Hub) object(p *plans.Plan) *corev1.ConfigMap {
 }
 
 // report tells of the progress of a run.
-func (r *run) report(e *orchestrator.Engine, p orchestrator.Progress, err error) {
+func (r *run) report(ctx context.Context, e *orchestrator.Engine, p orchestrator.Progress, err error) {
 	l := log.Log.WithName("plan").WithValues("plan", r.plan.Name)
 	step := ""
 	if e != nil {
 		step = e.StepOf(p.Step)
+	}
+	if err == nil {
+		r.hub.gauges.away(r.plan.Name, p.Left)
 	}
 	switch {
 	case err != nil:
@@ -46,41 +51,50 @@ func (r *run) report(e *orchestrator.Engine, p orchestrator.Progress, err error)
 			for span, took := range *p.Took {
 				r.hub.gauges.downtime.WithLabelValues(string(span)).Observe(took.Seconds())
 			}
+			r.hub.spans.tell(ctx, r.plan, waveSpans(r.plan, p.Step, *p.Took, r.hub.Now())...)
 		}
 		l.Info("available", "pods", r.plan.Pods(p.Step.Ordinals), "on", p.Step.To())
-		r.hub.Events.Eventf(r.hub.object(r.plan), corev1.EventTypeNormal, "OrdinalArrived", "%s available on the %s (%s)", r.plan.Pods(p.Step.Ordinals), p.Step.To(), r.plan.On(p.Step.To()))
+		r.tell(corev1.EventTypeNormal, "OrdinalArrived", fmt.Sprintf("%s available on the %s (%s)", r.plan.Pods(p.Step.Ordinals), p.Step.To(), r.plan.On(p.Step.To())))
 	}
 	r.hub.isNews(r.plan.Name, "")
 }
 
 // ended tells how a run has ended.
-func (h *Hub) ended(p *plans.Plan, how orchestrator.Progress) {
+func (r *run) ended(ctx context.Context, how orchestrator.Progress) {
 	switch how.Kind {
 	case orchestrator.Held:
-		h.held(p, how.Reason)
+		r.tell(corev1.EventTypeWarning, "Held", how.Reason)
 	case orchestrator.Paused:
-		h.Events.Event(h.object(p), corev1.EventTypeNormal, "Paused", how.Reason)
+		r.tell(corev1.EventTypeNormal, "Paused", how.Reason)
 	case orchestrator.Finished:
-		h.Events.Eventf(h.object(p), corev1.EventTypeNormal, string(how.Outcome), "plan %s: %s -> %s", p.Name, p.Source, p.Destination)
+		r.tell(corev1.EventTypeNormal, string(how.Outcome), fmt.Sprintf("plan %s: %s -> %s", r.plan.Name, r.plan.Source, r.plan.Destination))
+		if how.Outcome == plans.Moved || how.Outcome == plans.Aborted {
+			now := r.hub.Now()
+			r.hub.spans.tell(ctx, r.plan, planSpan(r.plan, how.Outcome, r.born(ctx, now), now))
+		}
 	default:
 	}
-	log.Log.WithName("plan").Info("ended", "plan", p.Name, "how", how.Kind, "outcome", how.Outcome, "reason", how.Reason)
+	log.Log.WithName("plan").Info("ended", "plan", r.plan.Name, "how", how.Kind, "outcome", how.Outcome, "reason", how.Reason)
 }
 
-func (h *Hub) held(p *plans.Plan, reason string) {
-	h.Events.Event(h.object(p), corev1.EventTypeWarning, "Held", reason)
+// born says since when the plan has been there; now if that is not known.
+func (r *run) born(ctx context.Context, now time.Time) time.Time {
+	var cm corev1.ConfigMap
+	if r.hub.Cached.Get(ctx, client.ObjectKeyFromObject(r.hub.object(r.plan)), &cm) != nil || cm.CreationTimestamp.IsZero() {
+		return now
+	}
+	return cm.CreationTimestamp.Time
+}
+
+// tell tells it on the plan and on both sets.
+func (r *run) tell(kind, reason, message string) {
+	r.hub.Events.Event(r.hub.object(r.plan), kind, reason, message)
+	if r.herald != nil {
+		r.herald.Tell(orchestrator.News{Type: kind, Reason: reason, Message: fmt.Sprintf("%s (plan %s/%s)", message, r.hub.Namespace, r.plan.Name)})
+	}
 }
 
 // unreadable tells of a plan or journal that cannot be read; it is left alone.
 func (h *Hub) unreadable(name string, err error) error {
 	return fmt.Errorf("plan %s: %w", name, err)
-}
-
-// state is that of a plan in a word.
-func (h *Hub) state(ctx context.Context, p *plans.Plan, j *plans.Journal) string {
-	holder, err := orchestrator.NewStore(h.Cached, h.Namespace, p.Name).Holder(ctx, h.Now)
-	if err != nil {
-		holder = ""
-	}
-	return orchestrator.State(p, j, holder)
 }

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The conditions of a set (ST-9). The last three are there only while they are True.
+// The conditions of a set (ST-9). Those after the first two are there only while they are True.
 const (
 	// Progressing is False with reason Complete when there is nothing to do or to wait
 	// for; its message names the pod that is waited for.
@@ -20,6 +20,10 @@ const (
 	// UpdateStrategy has the strategy that is acted on as its reason (ER-18), and how far
 	// an enforced update is in its message.
 	UpdateStrategy = "StatefulSetUpdateStrategy"
+	// Reconciling and Stalled are Progressing for tools that know no kind (kstatus): Stalled says
+	// that somebody has to do something, with what in its message.
+	Reconciling = "Reconciling"
+	Stalled     = "Stalled"
 	// IdentityConflict says that somebody else has the name of a pod (CL-10).
 	IdentityConflict = "IdentityConflict"
 	// StorageMismatch says that a pod has other volumes than its claims (ID-10).
@@ -35,8 +39,10 @@ func (p *pass) describe(failed error) {
 		return
 	}
 	p.status.Told = slices.Clone(p.set.Status.Told)
-	p.say(p.progress(failed))
+	progress := p.progress(failed)
+	p.say(progress)
 	p.say(p.followed())
+	p.sayTools(progress, failed)
 	p.sayIf(IdentityConflict, "NameTaken", p.conflict)
 	p.sayIf(StorageMismatch, "OtherVolumes", p.mismatch())
 	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
@@ -53,6 +59,23 @@ func (p *pass) sayIf(kind, reason, message string) {
 		return
 	}
 	p.say(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message})
+}
+
+// sayTools says Stalled or Reconciling, or neither.
+func (p *pass) sayTools(progress metav1.Condition, failed error) {
+	stalled := ""
+	switch {
+	case failed != nil:
+		stalled = failed.Error()
+	case p.enforced() && p.stuck():
+		stalled = p.sentence(halted)
+	}
+	reconciling := ""
+	if stalled == "" && progress.Status == metav1.ConditionTrue {
+		reconciling = progress.Message
+	}
+	p.sayIf(Stalled, progress.Reason, stalled)
+	p.sayIf(Reconciling, progress.Reason, reconciling)
 }
 
 func (p *pass) progress(failed error) metav1.Condition {

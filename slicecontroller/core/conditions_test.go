@@ -5,9 +5,14 @@ import (
 	"testing"
 	"time"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
 func conditioned(s *Set) { s.Conditioned = true }
@@ -81,6 +86,41 @@ func TestConditionsSayWhatIsWaitedFor(t *testing.T) {
 			t.Errorf("%v", s.set.Status.Told)
 		}
 	})
+}
+
+// What Flux, Helm and Argo CD's like make of the conditions: they know no kind but go by kstatus.
+func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
+	for _, c := range []struct {
+		name, pods string
+		set        []func(*Set)
+		happens    func(*stage)
+		want       kstatus.Status
+	}{
+		{"all is done", "0 1 2", nil, nil, kstatus.CurrentStatus},
+		{"a pod that is not ready", "0 1? 2", nil, nil, kstatus.InProgressStatus},
+		{"an update that goes on", "0o 1o 2", is(partition(0)), nil, kstatus.InProgressStatus},
+		{"an enforced update that goes on", "0o 1o 2", is(enforced), nil, kstatus.InProgressStatus},
+		{"one that has halted", "0o 1o 2?", is(enforced), func(s *stage) { s.now = s.now.Add(2 * hopeless) }, kstatus.FailedStatus},
+		{"a name that somebody else has", "0 1 2", nil, func(s *stage) { s.pods["web-2"].OwnerReferences[0].UID = "other" }, kstatus.FailedStatus},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := play(t, c.pods, append(c.set, conditioned)...)
+			if c.happens != nil {
+				c.happens(s)
+			}
+			s.sync()
+			slice := v1alpha1.StatefulSetSlice{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "StatefulSetSlice"}, ObjectMeta: s.set.ObjectMeta}
+			slice.Generation, slice.Status.ObservedGeneration, slice.Status.Conditions = 1, 1, s.set.Status.Told
+			raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&slice)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := kstatus.Compute(&unstructured.Unstructured{Object: raw})
+			if err != nil || got.Status != c.want {
+				t.Errorf("%v (%v), expected %s; conditions %v", got, err, c.want, s.set.Status.Told)
+			}
+		})
+	}
 }
 
 // ER-16 and ER-17: told once for a revision, also by a process that has not seen it begin.

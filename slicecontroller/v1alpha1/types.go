@@ -29,6 +29,7 @@ func Kind() schema.GroupVersionKind { return GroupVersion().WithKind("StatefulSe
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:resource:path=statefulsetslices,shortName=stss,categories=all
 // +kubebuilder:printcolumn:name="Start",type=integer,JSONPath=`.spec.ordinals.start`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`

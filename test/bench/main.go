@@ -10,9 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/test/cluster"
@@ -23,15 +21,7 @@ func main() {
 	ordinals := flag.Int("ordinals", 20, "how many ordinals to move")
 	verbose := flag.Bool("v", false, "also print where the time goes, step by step")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if err := run(ctx, int32(*ordinals), *verbose); err != nil {
-		if ctx.Err() != nil {
-			err = errors.New("interrupted; everything has been cleaned up")
-		}
-		fmt.Fprintln(os.Stderr, "bench: "+err.Error())
-		os.Exit(1)
-	}
+	stage.Main("bench", func(ctx context.Context) error { return run(ctx, int32(*ordinals), *verbose) })
 }
 
 // bench is what every run needs.

@@ -5,17 +5,13 @@ package controller_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/go-logr/zapr"
-	"go.uber.org/zap"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/controller/rig"
@@ -35,30 +31,14 @@ var (
 const podStart, podStop = 30 * time.Millisecond, 30 * time.Millisecond
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	log.SetLogger(zapr.NewLogger(zap.NewNop()))
-	parallel := "8"
+	parallel := 8
 	if os.Getenv("SOAK") != "" {
-		parallel = "100"
+		parallel = 100
 	}
-	if err := flag.Set("test.parallel", parallel); err != nil {
-		panic(err)
-	}
-	code, err := withBed(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	stage.Tests("controller", parallel, func(ctx context.Context, dir string) (int, error) { return withBed(ctx, dir, m) })
 }
 
-func withBed(m *testing.M) (code int, err error) {
-	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "stsmigrate-controller-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func withBed(ctx context.Context, dir string, m *testing.M) (code int, err error) {
 	eastDir = filepath.Join(dir, "east")
 	if err := os.Mkdir(eastDir, 0o755); err != nil {
 		return 1, err

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -34,20 +33,12 @@ func main() {
 	kill := flag.Bool("kill", false, fmt.Sprintf("kill apply with SIGKILL at %d random moments", kills))
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "chooses the moments")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	var moments []time.Duration
 	if *kill {
 		fmt.Printf("The moments at which apply will be killed are those of -seed %d.\n", *seed)
 		moments = choose(rand.New(rand.NewPCG(*seed, 0)))
 	}
-	if err := run(ctx, moments); err != nil {
-		if ctx.Err() != nil {
-			err = errors.New("interrupted; everything has been cleaned up")
-		}
-		fmt.Fprintln(os.Stderr, "demo: "+err.Error())
-		os.Exit(1)
-	}
+	stage.Main("demo", func(ctx context.Context) error { return run(ctx, moments) })
 }
 
 // show is one run of the demo.

@@ -5,15 +5,10 @@ package move_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"testing"
 	"time"
-
-	"github.com/go-logr/zapr"
-	"go.uber.org/zap"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 	demo "github.com/stsmigrate/stsmigrate/test/demo/stage"
@@ -32,27 +27,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	log.SetLogger(zapr.NewLogger(zap.NewNop())) // or the client library complains that nobody has set one
 	// The moves wait more than they compute, up to a point.
-	if err := flag.Set("test.parallel", "4"); err != nil {
-		panic(err)
-	}
-	code, err := withBed(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	demo.Tests("move", 4, func(ctx context.Context, dir string) (int, error) { return withBed(ctx, dir, m) })
 }
 
-func withBed(m *testing.M) (code int, err error) {
-	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "stsmigrate-move-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func withBed(ctx context.Context, dir string, m *testing.M) (code int, err error) {
 	if binary, err = demo.Build(ctx, dir, "stsmigrate"); err != nil {
 		return 1, err
 	}

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -19,9 +18,16 @@ import (
 	"time"
 )
 
+// Files of the folder of a storm.
+const (
+	logs    = "orchestrators.log"
+	persons = "persons.log" // what stsmigrate has told persons
+)
+
 // crew are the orchestrators.
 type crew struct {
 	dir, program string
+	qps          float64
 	kubeconfig   string // of the account of the Deployment
 
 	lock   sync.Mutex
@@ -61,12 +67,12 @@ func (c *crew) begin() (*process, error) {
 		return nil, err
 	}
 	address := l.Addr().String()
-	log, err := os.OpenFile(filepath.Join(c.dir, "orchestrators.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(c.dir, logs), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err := errors.Join(err, l.Close()); err != nil {
 		return nil, err
 	}
 	p := &process{metrics: address, log: log, done: make(chan struct{})}
-	p.Cmd = exec.Command(c.program, "--kubeconfig", c.kubeconfig, "--metrics-bind-address", address, "--metrics-secure=false", "--health-probe-bind-address=0") //nolint:noctx // it is ended by kill and stop
+	p.Cmd = exec.Command(c.program, "--kubeconfig", c.kubeconfig, "--metrics-bind-address", address, "--metrics-secure=false", "--cluster-qps", fmt.Sprint(c.qps), "--health-probe-bind-address=0") //nolint:noctx // it is ended by kill and stop
 	p.Stdout, p.Stderr = log, log
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.Start(); err != nil {
@@ -109,27 +115,43 @@ func (c *crew) note(p *process) {
 	}
 }
 
-// requests reads how many a process has sent.
+// requests are how many a process has sent.
 func requests(address string) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		return 0
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0 // it has only just begun
-	}
-	defer func() { _ = answer.Body.Close() }()
 	sum := 0.0
-	for s := bufio.NewScanner(answer.Body); s.Scan(); {
-		if bytes.HasPrefix(s.Bytes(), []byte("rest_client_requests_total{")) {
-			n, _ := strconv.ParseFloat(s.Text()[strings.LastIndexByte(s.Text(), ' ')+1:], 64)
+	for line := range strings.Lines(metrics(context.Background(), address)) {
+		if strings.HasPrefix(line, "rest_client_requests_total{") {
+			n, _ := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]), 64)
 			sum += n
 		}
 	}
 	return int(sum)
+}
+
+// metrics reads those of a process; none of one that has only just begun.
+func metrics(ctx context.Context, address string) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		return ""
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, _ := io.ReadAll(answer.Body)
+	return string(raw)
+}
+
+// metrics are those of all.
+func (c *crew) metrics(ctx context.Context) (all string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for _, p := range c.all {
+		all += metrics(ctx, p.metrics)
+	}
+	return all
 }
 
 // used is what all have used.

@@ -8,14 +8,15 @@ import (
 	"strings"
 	"time"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
@@ -33,20 +34,16 @@ const (
 	account = "orchestrator"
 )
 
-// install does what the documentation says: the manifests in east, an account for the
-// orchestrator in west, and a Secret with its credentials.
+// install does what the documentation says: the orchestrator in east, its account in west, and
+// a Secret with its credentials. The pods of the Deployment are pods of the bed, which run nothing.
 func (s *storm) install(ctx context.Context) error {
-	out, err := stage.Command(ctx, s.kubeconfig, s.dir, s.kubectl, "--context", "east", "apply", "-k", folder("deploy/orchestrator")).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("kubectl apply -k: %w\n%s", err, out)
-	}
-	if err := stage.Namespace(ctx, home, s.bed.West); err != nil {
+	if err := s.person(ctx, "install", "--context", "east", "--apply", "orchestrator", "policies"); err != nil {
 		return err
 	}
-	if err := s.west.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: account}}); err != nil {
+	if err := s.person(ctx, "install", "--context", "west", "--apply", "account", "policies"); err != nil {
 		return err
 	}
-	own, err := credentials(ctx, s.east, s.bed.East)
+	own, err := s.credentials(ctx, s.east, s.bed.East)
 	if err != nil {
 		return err
 	}
@@ -58,12 +55,17 @@ func (s *storm) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.east.Create(ctx, secret)
+	for _, o := range append(baits(), secret) {
+		if err := s.east.Create(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // secret has the credentials for west, made now.
 func (s *storm) secret(ctx context.Context) (*corev1.Secret, error) {
-	west, err := credentials(ctx, s.west, s.bed.West)
+	west, err := s.credentials(ctx, s.west, s.bed.West)
 	if err != nil {
 		return nil, err
 	}
@@ -75,27 +77,22 @@ func (s *storm) secret(ctx context.Context) (*corev1.Secret, error) {
 }
 
 // credentials makes a kubeconfig for the account of the orchestrator.
-func credentials(ctx context.Context, at client.Client, c *cluster.Cluster) (*clientcmdapi.Config, error) {
-	day := int64(86400)
-	token := authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}
-	if err := at.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: account}}, &token); err != nil {
-		return nil, err
-	}
-	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
+func (s *storm) credentials(ctx context.Context, at client.Client, c *cluster.Cluster) (*clientcmdapi.Config, error) {
+	config, token, err := stage.Credentials(ctx, at, c, home, account)
 	if err != nil {
 		return nil, err
 	}
-	for _, context := range config.Contexts {
-		context.AuthInfo, context.Namespace = account, home
-	}
-	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{account: {Token: token.Status.Token}}
+	s.tokens = append(s.tokens, token)
 	return config, nil
 }
 
 // rotate lets the credentials for west end, and has others made a moment later.
 func (s *storm) rotate(ctx context.Context) error {
-	if !pause(ctx, s.renew) {
+	if s.renew == 0 {
 		return nil
+	}
+	if !pause(ctx, s.renew) {
+		return errors.New("the storm was over before the credentials were replaced; see -renew")
 	}
 	s.say("the credentials for west are no longer good")
 	who := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: account}}
@@ -118,8 +115,11 @@ func (s *storm) rotate(ctx context.Context) error {
 
 // away lets the API server of the destination be away for a while.
 func (s *storm) away(ctx context.Context) error {
-	if s.outage == 0 || !pause(ctx, s.fail) {
+	if s.outage == 0 {
 		return nil
+	}
+	if !pause(ctx, s.fail) {
+		return errors.New("the storm was over before the API server was killed; see -fail")
 	}
 	s.say("the API server of west is killed")
 	start, err := s.bed.West.KillServer()
@@ -128,8 +128,8 @@ func (s *storm) away(ctx context.Context) error {
 	}
 	pause(ctx, s.outage)
 	s.say("it is started again")
-	s.server, err = start()
-	return err
+	s.server = start()
+	return nil
 }
 
 // answers waits until the API server of west does.
@@ -223,6 +223,22 @@ func (s *storm) leftovers(ctx context.Context, all []*moving) ([]string, error) 
 		err := s.east.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: stage.Name}, &appsv1.StatefulSet{})
 		if !apierrors.IsNotFound(err) {
 			out = append(out, fmt.Sprintf("east: the set of %s is there still (%v)", m.name, err))
+		}
+	}
+	return out, nil
+}
+
+// shown says which plans are not shown to be ready, to tools that go by conditions.
+func (s *storm) shown(ctx context.Context, all []*moving) (out []string, err error) {
+	for _, m := range all {
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion(plans.APIVersion)
+		o.SetKind("StatefulSetMigration")
+		if err := s.east.Get(ctx, client.ObjectKey{Namespace: home, Name: m.name}, o); err != nil {
+			return nil, err
+		}
+		if is, err := kstatus.Compute(o); err != nil || is.Status != kstatus.CurrentStatus {
+			out = append(out, fmt.Sprintf("StatefulSetMigration %s is not shown to be ready: %v (%v)", m.name, is, err))
 		}
 	}
 	return out, nil

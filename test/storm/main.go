@@ -11,15 +11,15 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
+	"sync"
 	"time"
 
 	"github.com/go-logr/zapr"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -32,9 +32,11 @@ import (
 // options are what the command line says.
 type options struct {
 	plans, pods, processes int
+	watched                int     // plans with a witness
+	qps                    float64 // of an orchestrator, to one cluster
 	every, outage          time.Duration
-	// renew and fail are how long after the last plan was handed over the credentials end, and the
-	// API server is killed.
+	// renew and fail are how long after the beginning the credentials end, and the API server is
+	// killed.
 	renew, fail time.Duration
 	seed        uint64
 }
@@ -44,22 +46,15 @@ func main() {
 	flag.IntVar(&o.plans, "plans", 50, "how many sets are moved at once")
 	flag.IntVar(&o.pods, "pods", 3, "how many pods each has")
 	flag.IntVar(&o.processes, "processes", 3, "how many orchestrators there are")
+	flag.IntVar(&o.watched, "witnesses", 50, "how many of the sets have a witness at most")
+	flag.Float64Var(&o.qps, "cluster-qps", 50, "as for the orchestrator")
 	flag.DurationVar(&o.every, "kill", 20*time.Second, "how often one of them is killed, on average; 0 for never")
 	flag.DurationVar(&o.outage, "outage", time.Minute, "for how long the destination's API server is away; 0 for not at all")
-	flag.DurationVar(&o.renew, "renew", 10*time.Second, "when the credentials for the destination are replaced")
+	flag.DurationVar(&o.renew, "renew", 10*time.Second, "when the credentials for the destination are replaced; 0 for never")
 	flag.DurationVar(&o.fail, "fail", 30*time.Second, "when the destination's API server is killed")
 	flag.Uint64Var(&o.seed, "seed", 1, "what decides who is killed when")
 	flag.Parse()
-	log.SetLogger(zapr.NewLogger(zap.NewNop()))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if err := run(ctx, o); err != nil {
-		if ctx.Err() != nil {
-			err = errors.New("interrupted; everything has been cleaned up")
-		}
-		fmt.Fprintln(os.Stderr, "storm: "+err.Error())
-		os.Exit(1)
-	}
+	stage.Main("storm", func(ctx context.Context) error { return run(ctx, o) })
 }
 
 // storm is one run.
@@ -70,10 +65,12 @@ type storm struct {
 	kubeconfig string // of a person, for both clusters
 	stsmigrate string
 	kubectl    string
+	tokens     []string // all that the orchestrators have had
 	east, west client.WithWatch
 	crew       *crew
 	server     func() // ends the API server that was started again
 	began      time.Time
+	saying     sync.Mutex
 }
 
 func (s *storm) say(format string, args ...any) {
@@ -81,6 +78,9 @@ func (s *storm) say(format string, args ...any) {
 }
 
 func run(ctx context.Context, o options) (err error) {
+	quiet := zapr.NewLogger(zap.NewNop()) // of watches that end with their API server
+	log.SetLogger(quiet)
+	klog.SetLogger(quiet)
 	s := &storm{options: o, began: time.Now()}
 	if s.dir, err = os.MkdirTemp("", "stsmigrate-storm-"); err != nil {
 		return err
@@ -121,7 +121,7 @@ func run(ctx context.Context, o options) (err error) {
 
 func (s *storm) build(ctx context.Context) (err error) {
 	s.say("building the programs")
-	s.crew = &crew{dir: s.dir}
+	s.crew = &crew{dir: s.dir, qps: s.qps}
 	if s.crew.program, err = stage.Build(ctx, s.dir, "orchestrator"); err != nil {
 		return err
 	}
@@ -147,10 +147,25 @@ func (s *storm) connect() (err error) {
 // person runs stsmigrate as a person does.
 func (s *storm) person(ctx context.Context, args ...string) error {
 	out, err := stage.Command(ctx, s.kubeconfig, s.dir, s.stsmigrate, args...).CombinedOutput()
+	if err := s.wrote(out); err != nil {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("stsmigrate %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
 	return nil
+}
+
+// wrote keeps what a person has been told.
+func (s *storm) wrote(text []byte) error {
+	s.saying.Lock()
+	defer s.saying.Unlock()
+	f, err := os.OpenFile(filepath.Join(s.dir, persons), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
 }
 
 // moving is a set on its way, and who watches it.
@@ -184,7 +199,7 @@ func (s *storm) sets(ctx context.Context) ([]*moving, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	for _, m := range all {
+	for _, m := range all[:min(s.watched, s.plans)] {
 		var err error
 		if m.eyes, err = witness.Watch(ctx, stage.Name, 1, witness.Side{Config: s.bed.East.Config(), Namespace: m.Namespace}, witness.Side{Config: s.bed.West.Config(), Namespace: m.Namespace}); err != nil {
 			return nil, err
@@ -214,19 +229,19 @@ func (s *storm) detach(ctx context.Context, all []*moving) error {
 
 // move lets everything happen, and says how long it took.
 func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) {
+	s.say("handing over %d plans", s.plans)
+	if err := s.detach(ctx, all); err != nil {
+		return 0, err
+	}
 	if err := s.crew.start(s.processes); err != nil {
 		return 0, err
 	}
-	s.say("%d orchestrators are up; handing them %d plans", s.processes, s.plans)
+	s.say("all are handed over, and %d orchestrators begin", s.processes)
 	start := time.Now()
 	trouble, ctx := errgroup.WithContext(ctx) // what goes wrong with the trouble ends the storm
 	weather, calm := context.WithCancel(ctx)
 	defer calm()
 	trouble.Go(func() error { return s.kills(weather) })
-	if err := s.detach(ctx, all); err != nil {
-		return 0, err
-	}
-	s.say("all are handed over")
 	rough, over := context.WithCancel(ctx)
 	defer over()
 	once := make(chan error, 2)
@@ -264,10 +279,12 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 	var wrong []string
 	worst := 0
 	for _, m := range all {
-		r := m.eyes.Stop()
-		worst = max(worst, r.MaxUnavailable)
-		for _, v := range r.Violations {
-			wrong = append(wrong, m.name+": the witness saw "+v)
+		if m.eyes != nil {
+			r := m.eyes.Stop()
+			worst = max(worst, r.MaxUnavailable)
+			for _, v := range r.Violations {
+				wrong = append(wrong, m.name+": the witness saw "+v)
+			}
 		}
 		after, err := m.Handles(ctx, s.bed.West.Config())
 		if err != nil {
@@ -280,11 +297,13 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 	if worst > 1 {
 		wrong = append(wrong, fmt.Sprintf("%d ordinals of a set were unavailable at once", worst))
 	}
-	left, err := s.leftovers(ctx, all)
-	if err != nil {
-		return err
+	for _, check := range []func(context.Context, []*moving) ([]string, error){s.leftovers, s.leaks, s.shown} {
+		found, err := check(ctx, all)
+		if err != nil {
+			return err
+		}
+		wrong = append(wrong, found...)
 	}
-	wrong = append(wrong, left...)
 	destroyed, err := s.bed.Backend.Destroyed()
 	if err != nil {
 		return err
@@ -294,7 +313,7 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 	}
 	u := s.crew.used()
 	ordinals := s.plans * s.pods
-	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\nmost down at once in a set  %d (d = 1)\nviolations, leftovers       %d\n",
+	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\nmost down at once in a set  %d (d = 1)\nviolations, leftovers, leaks %d\n",
 		s.plans, ordinals, moved.Seconds(), s.crew.killed, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), worst, len(wrong))
 	if len(wrong) > 0 {
 		return errors.New(strings.Join(wrong, "; "))

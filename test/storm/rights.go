@@ -5,19 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
-	"runtime"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
-
-func folder(name string) string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../..", name)
-}
 
 func journal(cm *corev1.ConfigMap) (*plans.Journal, error) {
 	var j plans.Journal

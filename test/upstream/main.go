@@ -13,7 +13,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -25,13 +24,7 @@ import (
 func main() {
 	tests := flag.String("run", ".", "which tests, as for go test")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *tests)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "upstream: "+err.Error())
-		os.Exit(1)
-	}
+	stage.Main("upstream", func(ctx context.Context) error { return run(ctx, *tests) })
 }
 
 // suite is where the tests are.

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -33,15 +32,7 @@ func main() {
 	rounds := flag.Int("rounds", 3, "how often everything is done by either; the medians are shown")
 	only := flag.String("only", "", "play the scenarios with this in their names")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if err := run(ctx, *only, int32(*pods), *sets, *rounds); err != nil {
-		if ctx.Err() != nil {
-			err = errors.New("interrupted; everything has been cleaned up")
-		}
-		fmt.Fprintln(os.Stderr, "bench: "+err.Error())
-		os.Exit(1)
-	}
+	stage.Main("bench", func(ctx context.Context) error { return run(ctx, *only, int32(*pods), *sets, *rounds) })
 }
 
 // bench is what every run needs.

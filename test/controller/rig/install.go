@@ -15,8 +15,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,12 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
 // Client makes a live client of a cluster, which knows slices and is not held back.
@@ -139,20 +137,10 @@ func impersonate(ctx context.Context, at client.Client, c *cluster.Cluster, dir 
 	}); err != nil {
 		return "", err
 	}
-	var token authenticationv1.TokenRequest
-	day := int64(86400)
-	token.Spec.ExpirationSeconds = &day
-	if err := at.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}, &token); err != nil {
-		return "", err
-	}
-	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
+	config, _, err := stage.Credentials(ctx, at, c, account.Namespace, account.Name)
 	if err != nil {
 		return "", err
 	}
-	for _, context := range config.Contexts {
-		context.AuthInfo, context.Namespace = account.Name, account.Namespace
-	}
-	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{account.Name: {Token: token.Status.Token}}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	return kubeconfig, clientcmd.WriteToFile(*config, kubeconfig)
 }

@@ -123,10 +123,13 @@ func (s Set) settings() *corev1.ConfigMap {
 	}
 }
 
+// Password is in the Secret of every set.
+const Password = "open sesame"
+
 func (s Set) secret() *corev1.Secret {
 	return &corev1.Secret{
 		TypeMeta: typed("v1", "Secret"), ObjectMeta: s.meta(),
-		Data: map[string][]byte{"PASSWORD": []byte("open sesame")},
+		Data: map[string][]byte{"PASSWORD": []byte(Password)},
 	}
 }
 

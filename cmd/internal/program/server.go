@@ -1,0 +1,74 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/zapr"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Serve is the process around a program that goes on until it is told to end, and never returns.
+func Serve(c *cobra.Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := Run(ctx, c, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// Run is the whole program but for the process around it. To be told to end is no error.
+func Run(ctx context.Context, c *cobra.Command, args []string, out, errOut io.Writer) (code int) {
+	c.SetArgs(args)
+	c.SetOut(out)
+	c.SetErr(errOut)
+	err := c.ExecuteContext(ctx)
+	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return 0
+	}
+	fmt.Fprintln(errOut, "error: "+err.Error())
+	return 1
+}
+
+// Log sends what the program and its libraries log to stderr, as JSON.
+func Log() error {
+	logger, err := zap.NewProduction()
+	if err != nil {
+		return err
+	}
+	log.SetLogger(zapr.NewLogger(logger))
+	klog.SetLogger(zapr.NewLogger(logger))
+	return nil
+}
+
+// inPod is where a pod finds the namespace that it runs in.
+const inPod = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// Connect gives the cluster and the namespace of a kubeconfig, or, without one, those of the pod.
+func Connect(kubeconfig string) (*rest.Config, string, error) {
+	if kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, "", fmt.Errorf("there is no --kubeconfig, and this is no pod: %w", err)
+		}
+		namespace, err := os.ReadFile(inPod)
+		return config, string(namespace), err
+	}
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
+	config, err := file.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("reading %s: %w", kubeconfig, err)
+	}
+	namespace, _, err := file.Namespace()
+	return config, namespace, err
+}

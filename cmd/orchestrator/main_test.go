@@ -1,0 +1,22 @@
+package main
+
+import "testing"
+
+// Traces are sent only where the standard variables of OpenTelemetry name an address.
+func TestTracesAreOffUnlessAskedFor(t *testing.T) {
+	for _, c := range []struct {
+		env     map[string]string
+		on, bad bool
+	}{
+		{},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, on: true},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, on: true},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, bad: true},
+	} {
+		to, err := spans(t.Context(), func(name string) string { return c.env[name] })
+		if (to != nil) != c.on || (err != nil) != c.bad {
+			t.Errorf("%v: %v, %v", c.env, to, err)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/strvals"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/deploy"
+)
+
+// installFlags are what install is told besides the components.
+type installFlags struct {
+	apply bool
+	files []string
+	set   []string
+}
+
+func (a *app) installCommand() *cobra.Command {
+	var f installFlags
+	cmd := &cobra.Command{
+		Use: "install [COMPONENT...]", Short: "Print what is to be installed in a cluster, or apply it",
+		Long: `Print what is to be installed in a cluster, or apply it with --apply. It is what the Helm chart
+makes. The components, and where they belong:
+
+  orchestrator     carries out plans; in the cluster that keeps them (the default)
+  account          the orchestrator's account; in every other cluster that it works in
+  slicecontroller  takes care of StatefulSetSlices; where there are such sets
+  webhook          with the slice controller: refuses slices whose pods cannot be made (needs cert-manager)
+  policies         keep volumes from everybody's mistakes while they are moved; wherever it works
+  monitoring       alert rules and dashboards of the others that are named; where Prometheus Operator runs
+
+  stsmigrate install --context east orchestrator policies --apply
+  stsmigrate install --context west account policies | kubectl --context west apply -f -
+
+The values of --set and --values are those of deploy/chart/values.yaml.`,
+		ValidArgs: deploy.Components(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			namespace := cmp.Or(*a.reach.source.Namespace, "stsmigrate")
+			if len(args) == 0 {
+				args = []string{"orchestrator"}
+			}
+			values, err := f.values(args)
+			if err != nil {
+				return err
+			}
+			objects, err := deploy.Render(namespace, version, values)
+			if err != nil {
+				return err
+			}
+			if !f.apply {
+				_, err := a.Out.Write(objects)
+				return err
+			}
+			return a.install(cmd.Context(), objects)
+		},
+	}
+	cmd.Flags().BoolVar(&f.apply, "apply", false, "apply it to the cluster of --context, in place of printing it")
+	cmd.Flags().StringArrayVarP(&f.files, "values", "f", nil, "a file with values; later ones win")
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "a value, as orchestrator.replicas=3; wins over files")
+	return cmd
+}
+
+// values are those of the components, then of the files, then of --set.
+func (f *installFlags) values(components []string) (map[string]any, error) {
+	values, err := deploy.Values(components...)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range f.files {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		var said map[string]any
+		if err := yaml.Unmarshal(raw, &said); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		values = util.MergeTables(said, values)
+	}
+	for _, s := range f.set {
+		if err := strvals.ParseInto(s, values); err != nil {
+			return nil, fmt.Errorf("--set %s: %w", s, err)
+		}
+	}
+	return values, nil
+}
+
+// install applies objects in their order. What others have set in fields that are not ours stays;
+// what they have set in ours is an error that names them.
+func (a *app) install(ctx context.Context, objects []byte) error {
+	at, err := open(a.reach.source)
+	if err != nil {
+		return err
+	}
+	for d := yamlstream.NewYAMLOrJSONDecoder(bytes.NewReader(objects), 4096); ; {
+		o := &unstructured.Unstructured{}
+		if err := d.Decode(&o.Object); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		what := strings.ToLower(o.GetKind()) + "/" + o.GetName()
+		if err := at.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("stsmigrate")); err != nil {
+			return fmt.Errorf("%s: %w; what was printed before has been applied, and the command can be given again", what, err)
+		}
+		fmt.Fprintf(a.Out, "%s applied\n", what)
+	}
+}

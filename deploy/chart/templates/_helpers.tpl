@@ -1,0 +1,42 @@
+{{- define "stsmigrate.labels" -}}
+app.kubernetes.io/name: {{ .name }}
+app.kubernetes.io/part-of: stsmigrate
+{{- end }}
+
+{{/* What every pod of ours has: nothing that the restricted Pod Security Standard refuses. */}}
+{{- define "stsmigrate.pod" -}}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  seccompProfile: {type: RuntimeDefault}
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets: {{ toJson . }}
+{{- end }}
+{{- with .of.nodeSelector }}
+nodeSelector: {{ toJson . }}
+{{- end }}
+{{- with .of.tolerations }}
+tolerations: {{ toJson . }}
+{{- end }}
+{{- with .of.affinity }}
+affinity: {{ toJson . }}
+{{- end }}
+{{- end }}
+
+{{- define "stsmigrate.container" -}}
+name: {{ .name }}
+image: {{ with .root.Values.image.registry }}{{ . }}/{{ end }}{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+livenessProbe: {httpGet: {path: /healthz, port: health}}
+readinessProbe: {httpGet: {path: /readyz, port: health}}
+resources: {{ toJson .of.resources }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end }}
+
+{{- define "stsmigrate.account" -}}
+{kind: ServiceAccount, name: {{ .name }}, namespace: {{ .root.Release.Namespace }}}
+{{- end }}

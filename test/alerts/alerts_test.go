@@ -1,0 +1,225 @@
+// Package alerts evaluates the alert rules of this repository as Prometheus does. It is a module
+// of its own, so that Prometheus is not in that of the product.
+package alerts
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/prometheus/prometheus/rules"
+	"sigs.k8s.io/yaml"
+)
+
+// story is what an alert makes of two hours of samples, one a minute.
+type story struct {
+	// fires are series over which the alert fires, and says the summary; over those of quiet it does
+	// not, nor is it about to at the end.
+	fires, says, quiet string
+}
+
+// ofTheOrchestrator are about its plans, of which several processes may tell.
+func ofTheOrchestrator() map[string]story {
+	return map[string]story{
+		"PlanHeld": {
+			fires: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Held"} _x50 1x70
+			        stsmigrate_plan_state{namespace="sts", pod="b", plan="web", state="Held"} _x50 1x70`,
+			says:  "Plan sts/web waits for a person",
+			quiet: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Paused"} 1x120`,
+		},
+		"OrdinalOnNeitherSide": { // one that left after 100 minutes, and one that left after 119
+			fires: `stsmigrate_wave_left_timestamp_seconds{namespace="sts", pod="a", plan="web"} _x100 6000x20`,
+			says:  "Plan sts/web has ordinals that have been on neither side for more than a quarter of an hour",
+			quiet: `stsmigrate_wave_left_timestamp_seconds{namespace="sts", pod="a", plan="web"} _x60 3600x10 _x9 4800x10 _x9 5940x10 _x9 7140x1`,
+		},
+		"PlanMakesNoProgress": {
+			fires: `stsmigrate_plan_step{namespace="sts", pod="a", plan="web"} 0+1x70 71x60
+			        stsmigrate_plan_step{namespace="sts", pod="b", plan="web"} 0+1x70 71x60
+			        stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Moving"} 1x120
+			        stsmigrate_plan_step{namespace="sts", pod="a", plan="db"} 0+1x120
+			        stsmigrate_plan_state{namespace="sts", pod="a", plan="db", state="Moving"} 1x120`,
+			says: "Plan sts/web has done no step for half an hour, and nobody has paused or held it",
+			// One that is slow, one that is held, one that has moved, one that a person carries out and has left.
+			quiet: `stsmigrate_plan_step{namespace="sts", pod="a", plan="web"} 1x25 2x25 3x25 4x25 5x25
+			        stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Moving"} 1x120
+			        stsmigrate_plan_step{namespace="sts", pod="a", plan="db"} 7x120
+			        stsmigrate_plan_state{namespace="sts", pod="a", plan="db", state="Held"} 1x120
+			        stsmigrate_plan_step{namespace="sts", pod="a", plan="mq"} 7x120
+			        stsmigrate_plan_state{namespace="sts", pod="a", plan="mq", state="Moved"} 1x120
+			        stsmigrate_plan_state{namespace="sts", pod="a", plan="cli", state="Stopped"} 1x120`,
+		},
+		"PlanErrorsGoOn": {
+			fires: `stsmigrate_plan_errors_total{namespace="sts", pod="a", plan="web"} 0x60 1+1x60`,
+			says:  "Plan sts/web has met errors for a quarter of an hour",
+			quiet: `stsmigrate_plan_errors_total{namespace="sts", pod="a", plan="web"} 0x60 10x60
+			        stsmigrate_plan_errors_total{namespace="sts", pod="a", plan="db"} 0x25 1x25 2x25 3x25 4x25`,
+		},
+		"ClusterRefused": {
+			fires: `stsmigrate_clusters{namespace="sts", pod="a", secret="west"} 1x100 0x20
+			        stsmigrate_clusters{namespace="sts", pod="a", secret="east"} 1x120`,
+			says:  "Secret sts/west holds no cluster that is accepted",
+			quiet: `stsmigrate_clusters{namespace="sts", pod="a", secret="west"} 1x50 0x2 1x70`,
+		},
+		"NoOrchestrator": {
+			fires: `stsmigrate_plans_running{namespace="sts", pod="a"} 0x60`,
+			says:  "No orchestrator runs, or nobody collects its metrics",
+			quiet: `stsmigrate_plans_running{namespace="sts", pod="a"} 0x60
+			        stsmigrate_plans_running{namespace="sts", pod="b"} _x66 0x60`,
+		},
+	}
+}
+
+func ofTheSliceController() map[string]story {
+	return map[string]story{
+		"EnforcedRollingUpdateHalted": {
+			fires: `statefulset_safety_halt_total{} 0x110 1x10`,
+			says:  "An update has halted because its highest ordinal does not become available",
+			quiet: `statefulset_safety_halt_total{} 3x120`,
+		},
+		"StatefulSetUnavailable": {
+			fires: `statefulset_controller_statefulset_unavailable_replicas{statefulset_namespace="shop", statefulset_name="web", pod_management_policy="Parallel"} 0x90 3x30
+			        statefulset_controller_statefulset_max_unavailable{statefulset_namespace="shop", statefulset_name="web", pod_management_policy="Parallel"} 1x120`,
+			says: "shop/web has more pods down than an update may take",
+			quiet: `statefulset_controller_statefulset_unavailable_replicas{statefulset_namespace="shop", statefulset_name="web", pod_management_policy="Parallel"} 1x120
+			        statefulset_controller_statefulset_max_unavailable{statefulset_namespace="shop", statefulset_name="web", pod_management_policy="Parallel"} 1x120`,
+		},
+		"ForcedReplacementsFail": {
+			fires: `statefulset_forced_pod_replacements_total{namespace="shop", name="web", result="failure"} 0x80 0+1x40`,
+			says:  "Broken pods of shop/web were replaced, and their successors broke too",
+			quiet: `statefulset_forced_pod_replacements_total{namespace="shop", name="web", result="failure"} 0x80 1x40
+			        statefulset_forced_pod_replacements_total{namespace="shop", name="web", result="success"} 0x80 0+1x40`,
+		},
+		"ForcedReplacementsSlow": {
+			fires: `statefulset_forced_replacement_duration_seconds_bucket{le="300"} 0x120
+			        statefulset_forced_replacement_duration_seconds_bucket{le="900"} 0+1x120
+			        statefulset_forced_replacement_duration_seconds_bucket{le="+Inf"} 0+1x120`,
+			says: "Recovery from broken templates takes more than five minutes",
+			quiet: `statefulset_forced_replacement_duration_seconds_bucket{le="300"} 0+99x120
+			        statefulset_forced_replacement_duration_seconds_bucket{le="900"} 0+100x120
+			        statefulset_forced_replacement_duration_seconds_bucket{le="+Inf"} 0+100x120`,
+		},
+		"SliceControllerBusy": {
+			fires: `statefulset_reconcile_delay_bucket{le="5"} 0+90x120
+			        statefulset_reconcile_delay_bucket{le="10"} 0+100x120
+			        statefulset_reconcile_delay_bucket{le="+Inf"} 0+100x120`,
+			says: "Sets wait for more than five seconds until the controller looks at them",
+			quiet: `statefulset_reconcile_delay_bucket{le="5"} 0+100x120
+			        statefulset_reconcile_delay_bucket{le="10"} 0+100x120
+			        statefulset_reconcile_delay_bucket{le="+Inf"} 0+100x120`,
+		},
+		"SliceControllerBehind": {
+			fires: `statefulset_controller_stale_sync_skips_total{} 0+120x120`,
+			says:  "The controller's watches lag behind its writes",
+			quiet: `statefulset_controller_stale_sync_skips_total{} 0+30x120`,
+		},
+		"SliceControllerErrors": {
+			fires: `controller_runtime_reconcile_errors_total{controller="statefulset"} 0+12x120`,
+			says:  "Passes over sets keep failing",
+			quiet: `controller_runtime_reconcile_errors_total{controller="statefulset"} 0+1x120
+			        controller_runtime_reconcile_errors_total{controller="other"} 0+12x120`,
+		},
+	}
+}
+
+// rule is one alert of a file for the Prometheus Operator.
+type rule struct {
+	Alert, Expr, For    string
+	Labels, Annotations map[string]string
+}
+
+func TestEveryAlertFiresWhenItShouldAndOnlyThen(t *testing.T) {
+	files, err := filepath.Glob("../../deploy/chart/monitoring/*-alerts.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	told := ofTheOrchestrator()
+	maps.Copy(told, ofTheSliceController())
+	for _, file := range files {
+		for _, r := range read(t, file) {
+			t.Run(r.Alert, func(t *testing.T) {
+				s, ok := told[r.Alert]
+				if !ok {
+					t.Fatal("there is no story about it")
+				}
+				delete(told, r.Alert)
+				if fired := evaluate(t, r, s.fires); len(fired) != 1 || fired[0] != s.says {
+					t.Errorf("it fires with %q, expected %q", fired, s.says)
+				}
+				if fired := evaluate(t, r, s.quiet); len(fired) > 0 {
+					t.Errorf("it fires with %q where all is well", fired)
+				}
+			})
+		}
+	}
+	for name := range told {
+		t.Errorf("%s is the alert of no file", name)
+	}
+}
+
+func read(t *testing.T, file string) (out []rule) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in struct {
+		Spec struct{ Groups []struct{ Rules []rule } }
+	}
+	if err := yaml.Unmarshal(raw, &in); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range in.Spec.Groups {
+		out = append(out, g.Rules...)
+	}
+	return out
+}
+
+// evaluate gives the summaries of an alert that has fired at any minute of the series.
+func evaluate(t *testing.T, r rule, series string) (fired []string) {
+	t.Helper()
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hold model.Duration
+	if r.For != "" {
+		if hold, err = model.ParseDuration(r.For); err != nil {
+			t.Fatal(err)
+		}
+	}
+	samples := promqltest.LoadedStorage(t, "load 1m\n"+indent(series))
+	query := rules.EngineQueryFunc(promqltest.NewTestEngine(t, false, 0, 1_000_000), samples)
+	a := rules.NewAlertingRule(r.Alert, expr, time.Duration(hold), 0, labels.FromMap(r.Labels), labels.FromMap(r.Annotations), labels.EmptyLabels(), "", true, nil)
+	seen := map[string]bool{}
+	for minute := range 121 {
+		if _, err := a.Eval(t.Context(), 0, time.Unix(int64(minute)*60, 0), query, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range a.ActiveAlerts() {
+			summary := one.Annotations.Get("summary")
+			if one.State == rules.StateFiring && !seen[summary] {
+				seen[summary], fired = true, append(fired, summary)
+			}
+			if text := one.Annotations.String(); strings.Contains(text, "<error") || strings.Contains(text, "no value") {
+				t.Errorf("its annotations are not filled in: %s", text)
+			}
+		}
+	}
+	return fired
+}
+
+// indent puts each series on a line of its own, as the test language wants it.
+func indent(series string) string {
+	var out strings.Builder
+	for line := range strings.Lines(series) {
+		out.WriteString("  " + strings.TrimSpace(line) + "\n")
+	}
+	return out.String()
+}
