@@ -1,0 +1,41 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"time"
+)
+
+// file is one of an archive: what it is called there, who may do what with it, and what is in it.
+type file struct {
+	name    string
+	mode    int64
+	content []byte
+}
+
+// tarball packs files so that only their names and contents matter: every one is root's and of
+// the same time.
+func tarball(at time.Time, files ...file) ([]byte, error) {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	t := tar.NewWriter(z)
+	for _, f := range files {
+		if err := t.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: at, Format: tar.FormatUSTAR}); err != nil {
+			return nil, err
+		}
+		if _, err := t.Write(f.content); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.Close(); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
