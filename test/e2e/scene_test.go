@@ -19,7 +19,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,6 +56,24 @@ type place struct {
 	namespace string
 }
 
+// kinds are those that a set can be of.
+func kinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), {Group: "apps.stsmigrate.dev", Version: "v1alpha1", Kind: "StatefulSetSlice"}}
+}
+
+// find reads a set of either kind: they have the same names for the same things.
+func (p place) find(ctx context.Context, name string) (set *appsv1.StatefulSet, err error) {
+	for _, kind := range kinds() {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(kind)
+		if err = p.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, o); err == nil {
+			set = &appsv1.StatefulSet{}
+			return set, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, set)
+		}
+	}
+	return nil, err
+}
+
 // create makes the namespaces, as far as they are missing, and the objects in the source.
 func (s scene) create(t *testing.T, objects ...client.Object) {
 	t.Helper()
@@ -76,9 +98,14 @@ func (s scene) leave(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
 	for _, p := range s.places() {
-		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: s.set}}
-		if err := p.Client.Delete(ctx, set); client.IgnoreNotFound(err) != nil {
-			t.Error(err)
+		for _, kind := range kinds() {
+			o := &unstructured.Unstructured{}
+			o.SetGroupVersionKind(kind)
+			o.SetNamespace(p.namespace)
+			o.SetName(s.set)
+			if err := p.Client.Delete(ctx, o); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+				t.Error(err)
+			}
 		}
 	}
 	err := wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) { return len(s.pods(ctx)) == 0, nil })
@@ -213,8 +240,7 @@ func (s scene) killed(t *testing.T, at int32, args ...string) {
 func (s scene) reached(ctx context.Context, t *testing.T, ordinals int32) bool {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
-		var set appsv1.StatefulSet
-		err := s.to.Client.Get(ctx, client.ObjectKey{Namespace: s.destination, Name: s.set}, &set)
+		set, err := s.places()[1].find(ctx, s.set)
 		return err == nil && *set.Spec.Replicas >= ordinals, nil
 	})
 	if err != nil && ctx.Err() == nil {
@@ -249,8 +275,8 @@ func eventually(t *testing.T, limit time.Duration, what string, is func(context.
 func (s scene) available(t *testing.T, p place) {
 	t.Helper()
 	eventually(t, 3*time.Minute, "the set is available in "+p.namespace+" of "+p.Name, func(ctx context.Context) error {
-		var set appsv1.StatefulSet
-		if err := p.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: s.set}, &set); err != nil {
+		set, err := p.find(ctx, s.set)
+		if err != nil {
 			return err
 		}
 		if set.Status.AvailableReplicas != s.replicas {

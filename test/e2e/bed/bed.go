@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 	kind "sigs.k8s.io/kind/pkg/cluster"
@@ -163,16 +164,57 @@ func (b *Bed) create(ctx context.Context, c *Cluster, archive string) error {
 	if err := c.allowAll(ctx); err != nil {
 		return err
 	}
-	own, err := b.Nodes(c)
+	if err := b.Load(c, archive); err != nil {
+		return err
+	}
+	return c.installStorage(ctx)
+}
+
+// Load puts the images of an archive into all nodes of a cluster.
+func (b *Bed) Load(c *Cluster, archive string) error {
+	all, err := b.Nodes(c)
 	if err != nil {
 		return err
 	}
-	for _, n := range own {
+	for _, n := range all {
 		if err := load(n, archive); err != nil {
 			return err
 		}
 	}
-	return c.installStorage(ctx)
+	return nil
+}
+
+// Inside is the kubeconfig of a cluster for those who reach it from the other one's pods.
+func (b *Bed) Inside(c *Cluster) (*clientcmdapi.Config, error) {
+	text, err := b.provider.KubeConfig(c.Name, false)
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.Load([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	all, err := b.Nodes(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range all {
+		role, err := n.Role()
+		if err != nil {
+			return nil, err
+		}
+		if role != "control-plane" {
+			continue
+		}
+		address, _, err := n.IP()
+		if err != nil {
+			return nil, err
+		}
+		for _, to := range config.Clusters { // the certificate is for this address too
+			to.Server = "https://" + address + ":6443"
+		}
+	}
+	return config, nil
 }
 
 func load(n nodes.Node, archive string) error {

@@ -277,6 +277,7 @@ func (m *member) routes() http.Handler {
 			http.Error(w, "this member never serves here", http.StatusServiceUnavailable)
 		}
 	})
+	mux.HandleFunc("POST /crash", func(http.ResponseWriter, *http.Request) { os.Exit(1) })
 	mux.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
