@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -8,7 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -49,4 +54,38 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 	if again.Conditions[0].LastTransitionTime != before.Conditions[0].LastTransitionTime {
 		t.Errorf("nothing has happened, and the time of the condition is another: %+v", again.Conditions)
 	}
+}
+
+// What is the last that happens to a plan is shown, even if the API server was away just then:
+// nothing else would bring the plan back.
+func TestWhatCouldNotBeShownIsShownLater(t *testing.T) {
+	h, p := stage(t)
+	h.Front = true
+	err := orchestrator.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { j.Outcome = plans.Aborted; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var away error
+	written := 0
+	h.Live = interceptor.NewClient(h.Live.(client.WithWatch), interceptor.Funcs{
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return away
+		},
+		SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+			written++
+			return nil
+		},
+	})
+	look := func(when string, later time.Duration, writes int) {
+		t.Helper()
+		r, err := h.Reconcile(t.Context(), request())
+		if err != nil || r.RequeueAfter != later || written != writes || (h.shown[p.Name].State == "Aborted") != (writes > 0) {
+			t.Errorf("%s: looked at again after %s (%v), %d written, %+v shown; expected %s, %d", when, r.RequeueAfter, err, written, h.shown[p.Name], later, writes)
+		}
+	}
+	away = errors.New("connection refused")
+	look("while the API server is away", again, 0)
+	away = nil
+	look("afterwards", 0, 1)
+	look("when nothing has happened since", 0, 1)
 }
