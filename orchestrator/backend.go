@@ -173,12 +173,12 @@ func driversKnown(ctx context.Context, i inspection) ([]Finding, error) {
 	}
 	var out []Finding
 	seen := map[string]bool{}
-	names, err := i.moving(ctx)
+	wanted, err := i.wanted(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		pv := here.byName[name]
+	for _, v := range wanted {
+		pv := here.byName[v.Name]
 		if pv == nil || pv.Spec.CSI == nil || seen[pv.Spec.CSI.Driver] {
 			continue
 		}
@@ -205,22 +205,4 @@ func (i inspection) driverKnown(ctx context.Context, driver string) ([]Finding, 
 		Object: "CSI driver " + driver, Saw: "it is not known whether its volume handles mean the same disk in both clusters", Want: "handles that do, on a backend that both share",
 		Remedy: "ask its documentation; then let an administrator say so once, or make the plan with --ignore csi-driver\nkubectl annotate csidriver " + driver + " " + storage.PortableAnnotation + "=true   # on the destination",
 	}}, nil
-}
-
-// moving names the volumes of the ordinals that are asked about, and the shared ones.
-func (i inspection) moving(ctx context.Context) ([]string, error) {
-	var out []string
-	for o := range i.ordinals.All() {
-		b, err := i.volumes(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range b.volumes {
-			out = append(out, v.Name)
-		}
-	}
-	for _, s := range i.plan.Shared {
-		out = append(out, s.Volume)
-	}
-	return out, nil
 }

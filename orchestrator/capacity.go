@@ -38,7 +38,7 @@ func nodesFit(ctx context.Context, i inspection) ([]Finding, error) {
 		return nil, err
 	}
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	r := room{pod: pod, nodes: nodes, used: map[string]corev1.ResourceList{}, running: func(node string) ([]corev1.Pod, error) { return i.running(ctx, node) }}
+	r := room{pod: pod, nodes: nodes, used: map[string]corev1.ResourceList{}, running: func(node string) (corev1.ResourceList, error) { return i.running(ctx, node) }}
 	var out []Finding
 	for _, o := range slices.Backward(slices.Collect(i.ordinals.All())) {
 		where, err := i.reach(ctx, o)
@@ -81,21 +81,23 @@ func (i inspection) unseenPods() Finding {
 	}
 }
 
-// running lists what runs on a node of the destination. The pods of the set that are
+// running sums up what runs on a node of the destination. The pods of the set that are
 // about to leave that very cluster make room.
-func (i inspection) running(ctx context.Context, node string) ([]corev1.Pod, error) {
-	var list corev1.PodList
-	err := i.on[plans.Destination].List(ctx, &list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", node)})
-	if err != nil {
-		return nil, fmt.Errorf("listing the pods of node %s on the destination: %w", node, err)
-	}
+func (i inspection) running(ctx context.Context, node string) (corev1.ResourceList, error) {
 	leaving := map[string]bool{}
 	for o := range i.ordinals.All() {
 		leaving[i.plan.Pod(o)] = i.plan.OneCluster()
 	}
-	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
-		return leaving[p.Name] && metav1.IsControlledBy(&p, i.now.Set)
-	}), nil
+	used := corev1.ResourceList{}
+	err := each(ctx, i.on[plans.Destination], func() client.ObjectList { return &corev1.PodList{} }, func(p *corev1.Pod) {
+		if !leaving[p.Name] || !metav1.IsControlledBy(p, i.now.Set) {
+			occupy(used, p)
+		}
+	}, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", node)})
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of node %s on the destination: %w", node, err)
+	}
+	return used, nil
 }
 
 // reach gives the node affinities that the volumes of an ordinal will have.
@@ -131,7 +133,7 @@ type room struct {
 	pod     *corev1.Pod
 	nodes   []corev1.Node
 	used    map[string]corev1.ResourceList // by node; absent: not asked yet
-	running func(node string) ([]corev1.Pod, error)
+	running func(node string) (corev1.ResourceList, error)
 }
 
 // take puts one more pod on the first node that can take it, and says why there is none,
@@ -195,15 +197,9 @@ func (r *room) tolerates(taint *corev1.Taint) bool {
 func (r *room) full(node *corev1.Node) (string, error) {
 	used, asked := r.used[node.Name]
 	if !asked {
-		pods, err := r.running(node.Name)
-		if err != nil {
+		var err error
+		if used, err = r.running(node.Name); err != nil {
 			return "", err
-		}
-		used = corev1.ResourceList{}
-		for k := range pods {
-			if p := pods[k].Status.Phase; p != corev1.PodSucceeded && p != corev1.PodFailed {
-				add(used, requests(&pods[k]))
-			}
 		}
 		r.used[node.Name] = used
 	}
@@ -222,6 +218,13 @@ func requests(pod *corev1.Pod) corev1.ResourceList {
 	out := podresource.PodRequests(pod, podresource.PodResourcesOptions{})
 	out[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	return out
+}
+
+// occupy adds what a pod takes, unless it has ended.
+func occupy(used corev1.ResourceList, pod *corev1.Pod) {
+	if p := pod.Status.Phase; p != corev1.PodSucceeded && p != corev1.PodFailed {
+		add(used, requests(pod))
+	}
 }
 
 func add(to, more corev1.ResourceList) {

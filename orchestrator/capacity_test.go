@@ -86,9 +86,13 @@ func TestPodsArePutWhereTheyFit(t *testing.T) {
 			c.pod(&pod)
 		}
 		asked := map[string]int{}
-		r := room{pod: &pod, nodes: c.nodes, used: map[string]corev1.ResourceList{}, running: func(n string) ([]corev1.Pod, error) {
+		r := room{pod: &pod, nodes: c.nodes, used: map[string]corev1.ResourceList{}, running: func(n string) (corev1.ResourceList, error) {
 			asked[n]++
-			return c.running[n], nil
+			used := corev1.ResourceList{}
+			for _, p := range c.running[n] {
+				occupy(used, &p)
+			}
+			return used, nil
 		}}
 		for n := range c.takes {
 			if why, err := r.take(c.volumes); err != nil || why != "" {
@@ -105,7 +109,7 @@ func TestPodsArePutWhereTheyFit(t *testing.T) {
 			}
 		}
 	}
-	if _, err := (&room{pod: &done, nodes: []corev1.Node{node("a", "x", "5")}, running: func(string) ([]corev1.Pod, error) {
+	if _, err := (&room{pod: &done, nodes: []corev1.Node{node("a", "x", "5")}, running: func(string) (corev1.ResourceList, error) {
 		return nil, fmt.Errorf("no answer")
 	}}).take(nil); err == nil {
 		t.Error("a node that could not be asked counts as one with room")

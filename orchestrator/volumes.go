@@ -60,54 +60,75 @@ func volumesUsable(ctx context.Context, i inspection) ([]Finding, error) {
 	return out, nil
 }
 
-// shelf is the volumes of one cluster by name and by disk.
+// shelf is what one cluster has of the plan's volumes: those of their names, and the names of
+// all that mean one of their disks.
 type shelf struct {
 	byName   map[string]*corev1.PersistentVolume
 	byHandle map[string][]string
 }
 
-// shelf reads the volumes of a cluster: all of them before the first write, since any
+// shelf looks through the volumes of a cluster: all of them before the first write, since any
 // may mean one of our disks, and later only those of the ordinals that are asked about.
 func (i inspection) shelf(ctx context.Context, side plans.Side) (shelf, error) {
 	return i.notes.shelves.get(side, func() (shelf, error) {
-		volumes, err := i.onShelf(ctx, side)
+		wanted, err := i.wanted(ctx)
 		if err != nil {
-			return shelf{}, fmt.Errorf("reading volumes on the %s: %w", side, err)
+			return shelf{}, err
 		}
 		s := shelf{byName: map[string]*corev1.PersistentVolume{}, byHandle: map[string][]string{}}
-		for k := range volumes {
-			pv := &volumes[k]
-			handle, _ := storage.Handle(pv)
-			s.byName[pv.Name] = pv
-			s.byHandle[handle] = append(s.byHandle[handle], pv.Name)
+		handles := map[string]bool{}
+		for _, v := range wanted {
+			s.byName[v.Name], handles[v.Handle] = nil, true
+		}
+		take := func(pv *corev1.PersistentVolume) {
+			if _, ours := s.byName[pv.Name]; ours {
+				s.byName[pv.Name] = pv.DeepCopy()
+			}
+			if handle, _ := storage.Handle(pv); handles[handle] {
+				s.byHandle[handle] = append(s.byHandle[handle], pv.Name)
+			}
+		}
+		if err := i.onShelf(ctx, side, wanted, take); err != nil {
+			return shelf{}, fmt.Errorf("reading volumes on the %s: %w", side, err)
 		}
 		return s, nil
 	})
 }
 
-func (i inspection) onShelf(ctx context.Context, side plans.Side) ([]corev1.PersistentVolume, error) {
-	if !i.midway {
-		var list corev1.PersistentVolumeList
-		err := i.on[side].List(ctx, &list)
-		return list.Items, err
-	}
-	var out []corev1.PersistentVolume
+// wanted are the volumes of the ordinals that are asked about and, before the first write, those
+// that all pods share.
+func (i inspection) wanted(ctx context.Context) ([]plans.Volume, error) {
+	var out []plans.Volume
 	for o := range i.ordinals.All() {
 		b, err := i.volumes(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		for _, v := range b.volumes {
-			var pv corev1.PersistentVolume
-			err := i.on[side].Get(ctx, client.ObjectKey{Name: v.Name}, &pv)
-			if err == nil {
-				out = append(out, pv)
-			} else if !apierrors.IsNotFound(err) {
-				return nil, err
-			}
-		}
+		out = append(out, b.volumes...)
+	}
+	if i.midway {
+		return out, nil
+	}
+	for _, v := range i.plan.Shared {
+		out = append(out, plans.Volume{Name: v.Volume, Handle: v.Handle})
 	}
 	return out, nil
+}
+
+func (i inspection) onShelf(ctx context.Context, side plans.Side, wanted []plans.Volume, take func(*corev1.PersistentVolume)) error {
+	if !i.midway {
+		return each(ctx, i.on[side], func() client.ObjectList { return &corev1.PersistentVolumeList{} }, take)
+	}
+	for _, v := range wanted {
+		var pv corev1.PersistentVolume
+		err := i.on[side].Get(ctx, client.ObjectKey{Name: v.Name}, &pv)
+		if err == nil {
+			take(&pv)
+		} else if !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // usable looks at one volume.

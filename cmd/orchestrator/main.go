@@ -52,6 +52,7 @@ Several of these processes share the plans and take over from one another.`,
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8443", "host:port of the metrics, or 0 for none")
 	s.BoolVar(&f.SecureMetrics, "metrics-secure", true, "serve metrics by TLS, to those who may get the path /metrics")
 	s.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
+	s.StringVar(&f.ProfileAddress, "pprof-bind-address", "0", "host:port of Go's profiles, which anybody who reaches it can read, or 0 for none")
 	return c
 }
 

@@ -37,12 +37,12 @@ import (
 type Options struct {
 	// Namespace has the plans and the Secrets of clusters.
 	Namespace string
-	// MetricsAddress and HealthAddress are host:port, or "0" for none. SecureMetrics asks who
-	// wants to see them, and serves them by TLS.
-	MetricsAddress, HealthAddress string
-	SecureMetrics                 bool
-	StepTimeout                   time.Duration
-	Limits                        fleet.Limits
+	// These addresses are host:port, or "0" for none. SecureMetrics asks who wants to see the
+	// metrics, and serves them by TLS.
+	MetricsAddress, HealthAddress, ProfileAddress string
+	SecureMetrics                                 bool
+	StepTimeout                                   time.Duration
+	Limits                                        fleet.Limits
 	// Agent is how the process calls itself to API servers.
 	Agent string
 	Now   func() time.Time
@@ -66,7 +66,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	within := map[string]cache.Config{o.Namespace: {}}
 	patience := grace + 5*time.Second
 	m, err := manager.New(config, manager.Options{
-		Scheme: scheme, Metrics: serving, HealthProbeBindAddress: o.HealthAddress, GracefulShutdownTimeout: &patience,
+		Scheme: scheme, Metrics: serving, HealthProbeBindAddress: o.HealthAddress, PprofBindAddress: o.ProfileAddress, GracefulShutdownTimeout: &patience,
 		Cache: cache.Options{DefaultNamespaces: within, DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
 	})
 	if err != nil {
