@@ -3,8 +3,11 @@ package cluster_test
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -151,6 +154,30 @@ func TestKubeconfigStandsAlone(t *testing.T) {
 		if err != nil || strings.Count(string(out), "node/"+c.Name+"-node-") != 3 {
 			t.Errorf("kubectl get nodes on %s: %v\n%s", c.Name, err, out)
 		}
+	}
+}
+
+// As it ends by itself on a machine that is too busy.
+func TestAControllerManagerThatEndsIsStartedAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "north")
+	killed := make(chan error, 1)
+	go func() {
+		out, err := "", error(nil)
+		for out == "" && t.Context().Err() == nil {
+			raw, _ := exec.CommandContext(t.Context(), "pgrep", "-f", "kube-controller-manager .*"+dir).Output() // it fails while there is none
+			out = strings.TrimSpace(string(raw))
+		}
+		if err = exec.CommandContext(t.Context(), "kill", "-9", out).Run(); err != nil {
+			err = fmt.Errorf("kill %s: %w", out, err)
+		}
+		killed <- err
+	}()
+	c, err := cluster.Start(t.Context(), "north", cluster.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-killed, c.Stop(t.Context())); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// patience is how long a cluster may take until its components are looked after.
+const patience = 10 * time.Second
+
 // ready makes the nodes and waits until a pod could start: the API server is
 // ready, the nodes are, and the default service account exists.
 func (c *Cluster) ready(ctx context.Context) error {
@@ -27,14 +30,21 @@ func (c *Cluster) ready(ctx context.Context) error {
 		}
 	}
 	var missing string
-	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		missing = c.notReady(ctx, client)
-		return missing == "", nil
-	})
-	if err != nil {
-		return fmt.Errorf("not ready: %s\n%s", missing, c.tail())
+	for ctx.Err() == nil {
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+			missing = c.notReady(ctx, client)
+			return missing == "", nil
+		})
+		if err == nil {
+			return nil
+		}
+		// A kubelet would start again what has ended: on a busy machine the controller manager
+		// does, when the API server takes more than ten seconds to be healthy.
+		if err := c.kwokctl(ctx, "start", "cluster"); err != nil && ctx.Err() == nil {
+			return err
+		}
 	}
-	return nil
+	return fmt.Errorf("not ready: %s\n%s", missing, c.tail())
 }
 
 // notReady names the first thing that is not there yet. Errors count as that:

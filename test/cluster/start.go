@@ -189,7 +189,7 @@ func workDir(name, dir string) (string, error) {
 }
 
 func (c *Cluster) up(ctx context.Context, o Options) error {
-	if err := c.kwokctl(ctx); err != nil {
+	if err := c.kwokctl(ctx, "create", "cluster", "--config", configPath(c.Dir), "--kubeconfig", ""); err != nil {
 		return err
 	}
 	if err := c.writeKubeconfig(); err != nil {
@@ -209,16 +209,15 @@ func (c *Cluster) up(ctx context.Context, o Options) error {
 	return err
 }
 
-// kwokctl starts the components. It runs under a path inside the work folder, as
-// they do, so that the reaper knows it for part of the cluster.
-func (c *Cluster) kwokctl(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "kwokctl"),
-		"create", "cluster", "--name", c.Name, "--config", configPath(c.Dir), "--kubeconfig", "")
+// kwokctl starts the components: "start cluster" those that have ended. It runs under a path
+// inside the work folder, as they do, so that the reaper knows it for part of the cluster.
+func (c *Cluster) kwokctl(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "kwokctl"), append(args, "--name", c.Name)...)
 	cmd.Dir = c.Dir
 	cmd.Env = append(os.Environ(), "KWOK_WORKDIR="+c.Dir)
 	// Ctrl-C is for this process, which stops kwokctl in its own way.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	out, err := os.Create(filepath.Join(c.Dir, "kwokctl.log"))
+	out, err := os.OpenFile(filepath.Join(c.Dir, "kwokctl.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
