@@ -40,7 +40,8 @@ makes. The components, and where they belong:
   slicecontroller  takes care of StatefulSetSlices; where there are such sets
   webhook          with the slice controller: refuses slices whose pods cannot be made (needs cert-manager)
   policies         keep volumes from everybody's mistakes while they are moved; wherever it works
-  monitoring       alert rules and dashboards of the others that are named; where Prometheus Operator runs
+  monitoring       ServiceMonitors, alert rules and dashboards of the others that are named; where
+                   Prometheus Operator runs
 
   stsmigrate install --context east orchestrator policies --apply
   stsmigrate install --context west account policies | kubectl --context west apply -f -

@@ -22,6 +22,23 @@ tolerations: {{ toJson . }}
 {{- with .of.affinity }}
 affinity: {{ toJson . }}
 {{- end }}
+topologySpreadConstraints:
+- {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app.kubernetes.io/name: {{ .name }}}}}
+{{- end }}
+
+{{/* A drain takes one at a time, so that another takes over. */}}
+{{- define "stsmigrate.budget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "stsmigrate.labels" . | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector: {matchLabels: {app.kubernetes.io/name: {{ .name }}}}
 {{- end }}
 
 {{- define "stsmigrate.container" -}}
