@@ -62,17 +62,18 @@ func (c *crew) start(n int) error {
 }
 
 func (c *crew) begin() (*process, error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	p := &process{done: make(chan struct{})}
+	var profiles string
+	err := errors.Join(address(&p.metrics), address(&profiles))
 	if err != nil {
 		return nil, err
 	}
-	address := l.Addr().String()
 	log, err := os.OpenFile(filepath.Join(c.dir, logs), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err := errors.Join(err, l.Close()); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	p := &process{metrics: address, log: log, done: make(chan struct{})}
-	p.Cmd = exec.Command(c.program, "--kubeconfig", c.kubeconfig, "--metrics-bind-address", address, "--metrics-secure=false", "--cluster-qps", fmt.Sprint(c.qps), "--health-probe-bind-address=0") //nolint:noctx // it is ended by kill and stop
+	p.log = log
+	p.Cmd = exec.Command(c.program, "--kubeconfig", c.kubeconfig, "--metrics-bind-address", p.metrics, "--metrics-secure=false", "--pprof-bind-address", profiles, "--cluster-qps", fmt.Sprint(c.qps), "--health-probe-bind-address=0") //nolint:noctx // it is ended by kill and stop
 	p.Stdout, p.Stderr = log, log
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.Start(); err != nil {
@@ -80,6 +81,16 @@ func (c *crew) begin() (*process, error) {
 	}
 	go func() { _ = p.Wait(); close(p.done) }() // killed, or asked to end
 	return p, nil
+}
+
+// address gives one of this machine that nobody listens on.
+func address(into *string) error {
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	*into = l.Addr().String()
+	return l.Close()
 }
 
 // replace kills one of them, and begins another in its place.
@@ -105,14 +116,26 @@ func (c *crew) replace(k int) error {
 // note adds what a process has used.
 func (c *crew) note(p *process) {
 	c.past.requests += requests(p.metrics)
-	if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid)); err == nil {
-		for line := range strings.Lines(string(raw)) {
-			if rest, found := strings.CutPrefix(line, "VmHWM:"); found {
-				n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-				c.past.peak = max(c.past.peak, n<<10)
-			}
-		}
+	c.past.peak = max(c.past.peak, p.memory("VmHWM"))
+}
+
+// memory is a line of the process's status, in bytes; 0 of one that has ended.
+func (p *process) memory(line string) int64 {
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	_, rest, _ := strings.Cut(string(raw), line+":")
+	var kB int64
+	_, _ = fmt.Sscan(rest, &kB)
+	return kB << 10
+}
+
+// most is the memory of the one that has most at the moment, in bytes.
+func (c *crew) most() (most int64) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for _, p := range c.all {
+		most = max(most, p.memory("VmRSS"))
 	}
+	return most
 }
 
 // requests are how many a process has sent.

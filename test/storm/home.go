@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -150,7 +152,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // patience is far more than the moves of a storm take.
-const patience = 30 * time.Minute
+const patience = time.Hour
 
 // until waits until all plans have come to an end.
 func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome) error {
@@ -161,8 +163,17 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 		return err
 	}
 	defer w.Stop()
-	there, held := map[string]bool{}, map[string]string{}
-	for e := range w.ResultChan() {
+	there := map[string]bool{}
+	now := time.NewTicker(30 * time.Second)
+	defer now.Stop()
+	for open := true; open && len(there) < len(all); {
+		var e watch.Event
+		select {
+		case e, open = <-w.ResultChan():
+		case <-now.C:
+			s.say("%d of %d are %s; the most memory of one is %d MiB", len(there), len(all), strings.ToLower(string(outcome)), s.crew.most()>>20)
+			continue
+		}
 		cm, ok := e.Object.(*corev1.ConfigMap)
 		if !ok || cm.Data["journal.json"] == "" {
 			continue
@@ -173,15 +184,14 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 		}
 		name := cm.Labels[plans.PlanLabel]
 		if j.Held != "" {
-			held[name] = j.Held
 			return fmt.Errorf("plan %s is held: %s", name, j.Held)
 		}
 		if j.Outcome == outcome {
 			there[name] = true
 		}
-		if len(there) == len(all) {
-			return nil
-		}
+	}
+	if len(there) == len(all) {
+		return nil
 	}
 	var missing []string
 	for _, m := range all {
@@ -189,7 +199,7 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 			missing = append(missing, m.name)
 		}
 	}
-	return fmt.Errorf("not %s: %s: %w", outcome, strings.Join(missing, ", "), ctx.Err())
+	return fmt.Errorf("not %s: %s: %w", outcome, strings.Join(missing, ", "), cmp.Or(ctx.Err(), errors.New("the watch has ended")))
 }
 
 // leftovers names what still carries a mark of ours, in the namespaces of the sets and on
