@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,7 +33,10 @@ type View struct {
 	BudgetsTightLongest float64      `json:"budgetsTightLongestSeconds,omitempty"`
 	// Downtime is how long the waves were on neither side.
 	Downtime *plans.Downtime `json:"downtime,omitempty"`
-	Ordinals []OrdinalView   `json:"ordinals"`
+	// Unseen says why a side could not be looked at. Its ordinals are "?", and Unavailable has
+	// none that may be available there.
+	Unseen   map[plans.Side]string `json:"unseen,omitempty"`
+	Ordinals []OrdinalView         `json:"ordinals"`
 }
 
 // OrdinalView is where one ordinal is.
@@ -46,9 +50,11 @@ type OrdinalView struct {
 	Phase string `json:"phase"`
 }
 
-// Status reads where a plan stands. It writes nothing. command makes a command
+// Status reads where a plan stands, as far as that can be seen: what the journal says is known even
+// if neither cluster answers. lost has the sides for which on has no client, and why. It writes
+// nothing. command makes a command
 // line from a verb, such as abort, for the advice on what to do next.
-func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, now func() time.Time, command func(verb string) string) (*View, error) {
+func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, lost map[plans.Side]error, now func() time.Time, command func(verb string) string) (*View, error) {
 	j, _, err := store.Journal(ctx, p)
 	if err != nil {
 		return nil, err
@@ -68,13 +74,14 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, now f
 	v.describe(p, j, command)
 	if more && v.State != "Paused" {
 		v.Step = e.StepOf(step)
-		if j.Held == "" {
+		if j.Held == "" && len(lost) == 0 {
 			if s, err := e.look(ctx, e.moment(j, step, began)); err == nil && s.Standing != plans.Before {
 				v.Reason = s.Reason
 			}
 		}
 	}
-	return v, v.ordinals(ctx, world{plan: p, on: on}, j, step)
+	v.ordinals(ctx, world{plan: p, on: on}, lost, j, step)
+	return v, nil
 }
 
 // describe fills in state, reason and the command to go on with.
@@ -129,24 +136,23 @@ func State(p *plans.Plan, j *plans.Journal, holder string) string {
 
 // ordinals fills in one row per ordinal, highest first, and counts those that
 // neither side has available.
-func (v *View) ordinals(ctx context.Context, w world, j *plans.Journal, step plans.Step) error {
-	var pods [2]map[string]*corev1.Pod
-	var sets [2]*appsv1.StatefulSet
-	for i, side := range plans.Sides() {
-		set, err := w.set(ctx, side)
+func (v *View) ordinals(ctx context.Context, w world, lost map[plans.Side]error, j *plans.Journal, step plans.Step) {
+	where := map[plans.Side]func(ordinal int32) string{}
+	for _, side := range plans.Sides() {
+		err := lost[side]
+		if err == nil {
+			where[side], err = w.placed(ctx, side)
+		}
 		if err != nil {
-			return err
-		}
-		if sets[i] = set; set == nil {
-			continue
-		}
-		if pods[i], err = w.pods(ctx, side, set); err != nil {
-			return err
+			if v.Unseen == nil {
+				v.Unseen = map[plans.Side]string{}
+			}
+			v.Unseen[side], where[side] = err.Error(), func(int32) string { return "?" }
 		}
 	}
 	for o := w.plan.End() - 1; o >= w.plan.Start; o-- {
-		row := OrdinalView{Ordinal: o, Source: where(sets[0], pods[0], w.plan, o), Destination: where(sets[1], pods[1], w.plan, o)}
-		if row.Source != "Ready" && row.Destination != "Ready" {
+		row := OrdinalView{Ordinal: o, Source: where[plans.Source](o), Destination: where[plans.Destination](o)}
+		if here, there := row.Source, row.Destination; !slices.Contains([]string{"Ready", "?"}, here) && !slices.Contains([]string{"Ready", "?"}, there) {
 			v.Unavailable++
 		}
 		row.Phase = phase(row, step, o)
@@ -158,24 +164,34 @@ func (v *View) ordinals(ctx context.Context, w world, j *plans.Journal, step pla
 		}
 		v.Ordinals = append(v.Ordinals, row)
 	}
-	return nil
+}
+
+// placed reads the set and the pods of a side, and gives what there is of an ordinal.
+func (w world) placed(ctx context.Context, side plans.Side) (func(ordinal int32) string, error) {
+	set, err := w.set(ctx, side)
+	if err != nil || set == nil {
+		return func(int32) string { return "-" }, err
+	}
+	pods, err := w.pods(ctx, side, set)
+	return func(o int32) string { return where(set, pods[w.plan.Pod(o)], o) }, err
 }
 
 func phase(row OrdinalView, step plans.Step, o int32) string {
 	switch {
 	case step.Moves() && step.Ordinals.Has(o):
 		return string(step.Op)
-	case row.Destination != "-":
+	case row.Destination == "?" && row.Source == "?":
+		return "?"
+	case row.Destination != "-" && row.Destination != "?", row.Destination == "?" && row.Source == "-":
 		return "moved"
 	default:
 		return "on the source"
 	}
 }
 
-func where(set *appsv1.StatefulSet, pods map[string]*corev1.Pod, p *plans.Plan, o int32) string {
-	pod := pods[p.Pod(o)]
+func where(set *appsv1.StatefulSet, pod *corev1.Pod, ordinal int32) string {
 	switch {
-	case pod == nil && (set == nil || !plans.SliceOf(set).Has(o)):
+	case pod == nil && !plans.SliceOf(set).Has(ordinal):
 		return "-"
 	case pod == nil:
 		return "missing"

@@ -115,6 +115,9 @@ func clusterWide() kinds {
 }
 
 func (w *Wake) watch(ctx context.Context, on *Watches, cluster plans.Side, namespace string, what kinds) {
+	if on == nil {
+		return // who only looks goes without
+	}
 	for kind, resource := range what {
 		on.follow(ctx, subject{resource, namespace}, func(o any, gone bool) {
 			if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {

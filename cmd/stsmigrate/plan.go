@@ -236,7 +236,7 @@ func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 		}
 		refs[side] = plans.Ref{Cluster: uid, Context: e.context, Namespace: e.namespace, Name: set, Kind: f.kinds[side]}
 	}
-	on := clusters(source, destination).InTheWordsOf(refs)
+	on := orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client}.InTheWordsOf(refs)
 	if f.maxUnavailable < 0 {
 		return nil, nil, fmt.Errorf("--max-unavailable %d: at least 1 is needed", f.maxUnavailable)
 	}

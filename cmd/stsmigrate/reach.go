@@ -161,6 +161,9 @@ type target struct {
 	on      orchestrator.Clusters
 	configs map[plans.Side]*rest.Config
 	watches map[plans.Side]*orchestrator.Watches
+	// lost has the sides that could not be connected to, and why; they are in none of the maps
+	// above.
+	lost map[plans.Side]error
 	// home is where the plan is, or is to be, stored.
 	home *end
 	// flags finds the plan again, for messages that name the next command.
@@ -172,23 +175,31 @@ func (t *target) command(verb string) string {
 	return "`stsmigrate " + verb + " " + t.plan.Name + t.flags + "`"
 }
 
-func clusters(source, destination *end) orchestrator.Clusters {
-	return orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client}
-}
-
-func newTarget(p *plans.Plan, source, destination, home *end) *target {
-	return &target{
-		plan: p, home: home,
-		store:   orchestrator.NewStore(home.client, home.namespace, p.Name),
-		on:      clusters(source, destination).InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: p.Source, plans.Destination: p.Destination}),
-		configs: map[plans.Side]*rest.Config{plans.Source: source.config, plans.Destination: destination.config},
-		watches: map[plans.Side]*orchestrator.Watches{plans.Source: source.watches, plans.Destination: destination.watches},
+func newTarget(p *plans.Plan, ends map[plans.Side]*end, home *end) *target {
+	t := &target{
+		plan: p, home: home, store: orchestrator.NewStore(home.client, home.namespace, p.Name),
+		configs: map[plans.Side]*rest.Config{}, watches: map[plans.Side]*orchestrator.Watches{},
 	}
+	on := orchestrator.Clusters{}
+	for side, e := range ends {
+		on[side], t.configs[side], t.watches[side] = e.client, e.config, e.watches
+	}
+	t.on = on.InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: p.Source, plans.Destination: p.Destination})
+	return t
 }
 
-// stored finds a plan by its name in its home: what the --to flags name, or the
-// plain flags when there are none.
+// stored finds a plan by its name, and connects to the clusters of both sides.
 func (r *reach) stored(ctx context.Context, name string) (*target, error) {
+	t, err := r.recorded(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.connected()
+}
+
+// recorded finds a plan by its name in its home: what the --to flags name, or the plain flags
+// when there are none. It may be that one or both of its clusters cannot be reached.
+func (r *reach) recorded(ctx context.Context, name string) (*target, error) {
 	s, d := r.source, r.destination
 	if asked(d) {
 		r.inherit()
@@ -204,11 +215,7 @@ func (r *reach) stored(ctx context.Context, name string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	uid, err := orchestrator.ClusterUID(ctx, home.client)
-	if err != nil {
-		return nil, fmt.Errorf("context %s: %w", home.context, err)
-	}
-	if uid != p.Destination.Cluster {
+	if uid, err := orchestrator.ClusterUID(ctx, home.client); err != nil || uid != p.Destination.Cluster {
 		*d.Context = "" // it named the home of a detached plan; the plan knows its destination
 	}
 	return r.forPlan(ctx, p, home)
@@ -222,40 +229,75 @@ func (r *reach) inFile(ctx context.Context, p *plans.Plan, home *end) (*target, 
 	} else {
 		*r.destination.KubeConfig = *r.source.KubeConfig
 	}
-	return r.forPlan(ctx, p, home)
+	t, err := r.forPlan(ctx, p, home)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.connected()
 }
 
-// forPlan connects to the two clusters of a plan and checks that they are those.
-// Contexts that no flag names are the ones of the plan.
+// connected says why one of the two clusters is not there.
+func (t *target) connected() error {
+	for _, side := range plans.Sides() {
+		if err := t.lost[side]; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forPlan connects to the two clusters of a plan. One that cannot be asked, or that no context
+// of the kubeconfig is for, is lost.
 func (r *reach) forPlan(ctx context.Context, p *plans.Plan, home *end) (*target, error) {
-	ends := map[plans.Side]*end{}
+	ends, lost := map[plans.Side]*end{}, map[plans.Side]error{}
 	for side, flags := range map[plans.Side]*genericclioptions.ConfigFlags{plans.Source: r.source, plans.Destination: r.destination} {
-		context := p.On(side).Context
-		if raw, err := flags.ToRawKubeConfigLoader().RawConfig(); err == nil && *flags.Context == "" && raw.Contexts[context] != nil {
-			*flags.Context = context
+		named := *flags.Context != ""
+		e, err := connect(ctx, p, side, flags)
+		switch {
+		case err == nil:
+			ends[side] = e
+		case named && errors.As(err, new(errOtherCluster)):
+			return nil, err
+		default:
+			lost[side] = err
 		}
-		e, err := open(flags)
-		if err != nil {
-			return nil, fmt.Errorf("%s of plan %s: %w", side, p.Name, err)
-		}
-		uid, err := orchestrator.ClusterUID(ctx, e.client)
-		if err != nil {
-			return nil, fmt.Errorf("%s of plan %s (context %s): %w", side, p.Name, e.context, err)
-		}
-		if uid != p.On(side).Cluster {
-			flag := map[plans.Side]string{plans.Source: "--context", plans.Destination: "--to-context"}[side]
-			return nil, fmt.Errorf("context %s is another cluster than the %s of plan %s (context %s when it was made): name both with --context and --to-context or their kubeconfigs; %s is wrong", e.context, side, p.Name, context, flag)
-		}
-		ends[side] = e
 	}
 	if home == nil {
+		if err := lost[plans.Destination]; err != nil {
+			return nil, err
+		}
 		there := *ends[plans.Destination]
 		there.namespace = p.Destination.Namespace
 		home = &there
 	}
-	t := newTarget(p, ends[plans.Source], ends[plans.Destination], home)
-	t.flags = r.again(home)
+	t := newTarget(p, ends, home)
+	t.lost, t.flags = lost, r.again(home)
 	return t, nil
+}
+
+// errOtherCluster says that a context is for another cluster than a side of the plan.
+type errOtherCluster struct{ error }
+
+// connect connects to a cluster of a plan and checks that it is that one. A context that no flag
+// names is the one of the plan.
+func connect(ctx context.Context, p *plans.Plan, side plans.Side, flags *genericclioptions.ConfigFlags) (*end, error) {
+	context := p.On(side).Context
+	if raw, err := flags.ToRawKubeConfigLoader().RawConfig(); err == nil && *flags.Context == "" && raw.Contexts[context] != nil {
+		*flags.Context = context
+	}
+	e, err := open(flags)
+	if err != nil {
+		return nil, fmt.Errorf("%s of plan %s: %w", side, p.Name, err)
+	}
+	uid, err := orchestrator.ClusterUID(ctx, e.client)
+	if err != nil {
+		return nil, fmt.Errorf("%s of plan %s (context %s): %w", side, p.Name, e.context, err)
+	}
+	if uid != p.On(side).Cluster {
+		flag := map[plans.Side]string{plans.Source: "--context", plans.Destination: "--to-context"}[side]
+		return nil, errOtherCluster{fmt.Errorf("context %s is another cluster than the %s of plan %s (context %s when it was made): name both with --context and --to-context or their kubeconfigs; %s is wrong", e.context, side, p.Name, context, flag)}
+	}
+	return e, nil
 }
 
 // again gives the flags with which a later command finds the plan.

@@ -56,11 +56,11 @@ func (a *app) turnCommand(name string, course plans.Course, short, question stri
 	cmd := &cobra.Command{
 		Use: name + " PLAN", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := a.reach.stored(cmd.Context(), args[0])
+			t, err := a.reach.recorded(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			j, _, err := t.store.Journal(cmd.Context(), t.plan)
+			j, err := t.toTurn(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -86,11 +86,21 @@ func (a *app) turnCommand(name string, course plans.Course, short, question stri
 	return cmd
 }
 
+// toTurn reads the journal of a plan that is to go another way. An orchestrator that carries it
+// out is told by the journal alone; without one, this process needs both clusters.
+func (t *target) toTurn(ctx context.Context) (*plans.Journal, error) {
+	j, _, err := t.store.Journal(ctx, t.plan)
+	if err == nil && !j.Detached {
+		err = t.connected()
+	}
+	return j, err
+}
+
 func (a *app) pauseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "pause PLAN", Short: "Stop a plan where no ordinal is in flight", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := a.reach.stored(cmd.Context(), args[0])
+			t, err := a.reach.recorded(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -119,11 +129,11 @@ func (a *app) resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "resume PLAN", Short: "Go on with a paused, held or split plan, in the direction it was going", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := a.reach.stored(cmd.Context(), args[0])
+			t, err := a.reach.recorded(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			j, _, err := t.store.Journal(cmd.Context(), t.plan)
+			j, err := t.toTurn(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -150,7 +160,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if err := a.knownOutput(); err != nil {
 				return err
 			}
-			t, err := a.reach.stored(cmd.Context(), args[0])
+			t, err := a.reach.recorded(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -170,11 +180,16 @@ func (a *app) statusCommand() *cobra.Command {
 }
 
 func (a *app) status(ctx context.Context, t *target) (*orchestrator.View, error) {
-	v, err := orchestrator.Status(ctx, t.plan, t.store, t.on, a.now, t.command)
+	v, err := t.status(ctx, a.now)
 	if err != nil {
 		return nil, err
 	}
 	return v, a.print(v, func() string { return table(v) })
+}
+
+// status reads where the plan stands, as far as that can be seen.
+func (t *target) status(ctx context.Context, now func() time.Time) (*orchestrator.View, error) {
+	return orchestrator.Status(ctx, t.plan, t.store, t.on, t.lost, now, t.command)
 }
 
 // stateCode is the exit code of a state that is not healthy.
@@ -198,7 +213,7 @@ func (a *app) watch(ctx context.Context, t *target) error {
 	wake.WatchRecords(ctx, t.home.watches, t.home.namespace)
 	last := ""
 	for {
-		v, err := orchestrator.Status(ctx, t.plan, t.store, t.on, a.now, t.command)
+		v, err := t.status(ctx, a.now)
 		if err != nil {
 			return err
 		}
@@ -241,6 +256,11 @@ func table(v *orchestrator.View) string {
 	downtime := ""
 	if v.Downtime != nil {
 		downtime = v.Downtime.String()
+	}
+	for _, side := range plans.Sides() {
+		if why := v.Unseen[side]; why != "" {
+			fmt.Fprintf(&b, "unseen:  %s\n", why)
+		}
 	}
 	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"downtime", downtime}, {"reason", v.Reason}, {"gates", v.Gates}, {"process", v.Holder}, {"next", v.Next}} {
 		if line.value != "" {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestPausesBetweenOrdinalsAndResumes(t *testing.T) {
@@ -126,5 +128,25 @@ func TestAForeignHandStopsTheMove(t *testing.T) {
 				s.settled(before)
 			})
 		})
+	}
+}
+
+// Who reaches only the cluster that keeps a plan sees and steers it all the same, as long as an
+// orchestrator carries it out.
+func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
+	t.Parallel()
+	s := stage(t, reimport, cast{replicas: 2})
+	s.planned()
+	run(t, s.applyArgs("--detach", "--home-namespace", s.destination.namespace)...).expect(t, done, "the orchestrator in namespace")
+	home := func(args ...string) []string {
+		return append(args, "--kubeconfig", s.destination.cluster.Kubeconfig, "-n", s.destination.namespace)
+	}
+	run(t, home("status", "web")...).expect(t, done, "Planned", "unseen:", "is another cluster than the source of plan web", "web-1", "?")
+	run(t, home("pause", "web")...).expect(t, done, "pauses when")
+	run(t, home("resume", "web", "--yes")...).expect(t, done, "the orchestrator in namespace")
+	run(t, home("status", "web", "--context", "nowhere")...).expect(t, failed, `has no context "nowhere"`)
+	run(t, home("names", "web")...).expect(t, failed, "is another cluster than the source of plan web")
+	if err := s.destination.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.destination.namespace, Name: "stsmigrate-web"}}); err != nil {
+		t.Error(err)
 	}
 }
