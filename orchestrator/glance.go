@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -105,10 +104,10 @@ type change struct {
 	gone    bool
 }
 
-// outdated says whether one of the changes is news to the glance: of an object
+// outdated says whether any of the news is news to the glance: of an object
 // in it, and later than what was read. In doubt it is.
-func (g *glance) outdated(changes map[thing]change) bool {
-	for t, c := range changes {
+func (g *glance) outdated(n news) bool {
+	for t, c := range n.of {
 		if o, ok := g.objects[t]; ok && c.newsTo(o) {
 			return true
 		}
@@ -118,7 +117,7 @@ func (g *glance) outdated(changes map[thing]change) bool {
 			}
 		}
 	}
-	return false
+	return n.much
 }
 
 func (c change) newsTo(seen client.Object) bool {
@@ -133,13 +132,4 @@ func (c change) newsTo(seen client.Object) bool {
 func later(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err != nil || order > 0
-}
-
-// changeOf reads the news from what an informer hands out.
-func changeOf(o any, gone bool) (name, namespace string, c change, ok bool) {
-	m, err := meta.Accessor(o)
-	if err != nil {
-		return "", "", change{}, false
-	}
-	return m.GetName(), m.GetNamespace(), change{version: m.GetResourceVersion(), gone: gone}, true
 }

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,7 @@ func TestAWaitEndsOnlyWithNewsOfWhatWasLookedAt(t *testing.T) {
 		{"one of a list is gone", &glance{lists: map[thing]client.ObjectList{pod(""): list}}, pod("x"), change{version: "9", gone: true}, true},
 		{"one of a list of all namespaces", &glance{lists: map[thing]client.ObjectList{{cluster: plans.Source, kind: "Pod"}: list}}, pod("x"), change{version: "101"}, true},
 	} {
-		if got := c.glance.outdated(map[thing]change{c.of: c.change}); got != c.want {
+		if got := c.glance.outdated(news{of: map[thing]change{c.of: c.change}}); got != c.want {
 			t.Errorf("%s: outdated is %v, expected %v", c.name, got, c.want)
 		}
 	}
@@ -93,12 +94,29 @@ func TestChangesDuringALookAreNotLost(t *testing.T) {
 	w.ring(thing{name: "b"}, change{version: "2"})
 	w.ring(thing{name: "a"}, change{version: "3"})
 	<-w.Bell()
-	if got := w.take(); len(got) != 2 || got[thing{name: "a"}].version != "3" {
+	if got := w.take(); len(got.of) != 2 || got.of[thing{name: "a"}].version != "3" || got.much {
 		t.Errorf("took %v", got)
 	}
 	select {
 	case <-w.Bell():
 		t.Error("the bell rang twice for one take")
 	default:
+	}
+}
+
+// What comes while nobody asks is not kept for ever: then anything may have changed.
+func TestMuchNewsIsNotRemembered(t *testing.T) {
+	w, g := NewWake(), &glance{}
+	for k := range 3 * enough {
+		w.ring(thing{name: fmt.Sprint("pv-", k)}, change{version: "1"})
+		if got := len(w.news.of); got > enough {
+			t.Fatalf("%d are remembered", got)
+		}
+	}
+	if !g.outdated(w.take()) {
+		t.Error("none of it is news")
+	}
+	if g.outdated(w.take()) {
+		t.Error("it is news for a second time")
 	}
 }

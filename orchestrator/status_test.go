@@ -28,18 +28,6 @@ func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
 	if p.Hash, err = plans.Fingerprinted(p); err != nil {
 		t.Fatal(err)
 	}
-	side := func(start, replicas int32) client.WithWatch {
-		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set"}}
-		set.Spec.Replicas, set.Spec.Ordinals = &replicas, &appsv1.StatefulSetOrdinals{Start: start}
-		objects := []client.Object{set}
-		for o := start; o < start+replicas; o++ {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", o), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}}}
-			pod.Spec.NodeName = "node"
-			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-			objects = append(objects, pod)
-		}
-		return fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(objects...).Build()
-	}
 	home := fake.NewClientBuilder().WithScheme(Scheme()).Build()
 	store := NewStore(home, "stsmigrate", p.Name)
 	j := plans.NewJournal(p)
@@ -47,10 +35,11 @@ func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
 	if err := store.Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)
 	}
+	clock := func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 	away := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errors.New("connection refused")
 	}}
-	source, destination := side(0, 2), side(2, 1)
+	source, destination := slice(0, 2), slice(2, 1)
 	for name, c := range map[string]struct {
 		on     Clusters
 		lost   map[plans.Side]error
@@ -70,7 +59,7 @@ func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
 			{Source: "?", Destination: "?", Phase: "?"}, {Source: "?", Destination: "?", Phase: "?"}, {Source: "?", Destination: "?", Phase: "?"},
 		}, plans.Sides()},
 	} {
-		v, err := Status(t.Context(), p, store, c.on, c.lost, time.Now, func(verb string) string { return verb })
+		v, err := Status(t.Context(), p, store, c.on, c.lost, clock, func(verb string) string { return verb })
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -89,4 +78,18 @@ func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
 			}
 		}
 	}
+}
+
+// slice is a cluster with these ordinals of a set, all ready.
+func slice(start, replicas int32) client.WithWatch {
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set"}}
+	set.Spec.Replicas, set.Spec.Ordinals = &replicas, &appsv1.StatefulSetOrdinals{Start: start}
+	objects := []client.Object{set}
+	for o := start; o < start+replicas; o++ {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", o), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}}}
+		pod.Spec.NodeName = "node"
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		objects = append(objects, pod)
+	}
+	return fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(objects...).Build()
 }

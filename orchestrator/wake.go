@@ -8,7 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/types"
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -17,15 +17,24 @@ import (
 // Wake tells that something has changed on either side. Watches only wake: what
 // is decided is read live.
 type Wake struct {
-	bell    chan struct{}
-	mu      sync.Mutex
-	changes map[thing]change
+	bell chan struct{}
+	mu   sync.Mutex
+	news news
 }
 
-// NewWake returns a Wake that nothing rings yet.
-func NewWake() *Wake {
-	return &Wake{bell: make(chan struct{}, 1), changes: map[thing]change{}}
+// news is what has changed since it was last asked for.
+type news struct {
+	of map[thing]change
+	// much says that it is more than is worth remembering one by one: anything may have changed.
+	much bool
 }
+
+// enough is how much news is remembered one by one. Clusters have thousands of volumes, and a
+// process has hundreds of plans that each hear of all of them.
+const enough = 64
+
+// NewWake returns a Wake that nothing rings yet.
+func NewWake() *Wake { return &Wake{bell: make(chan struct{}, 1)} }
 
 // Bell has a value when there are changes. It holds one value, so that changes
 // during a look are not lost and many of them wake once.
@@ -33,7 +42,15 @@ func (w *Wake) Bell() <-chan struct{} { return w.bell }
 
 func (w *Wake) ring(t thing, c change) {
 	w.mu.Lock()
-	w.changes[t] = c
+	switch {
+	case w.news.much:
+	case len(w.news.of) == enough:
+		w.news = news{much: true}
+	case w.news.of == nil:
+		w.news.of = map[thing]change{t: c}
+	default:
+		w.news.of[t] = c
+	}
 	w.mu.Unlock()
 	select {
 	case w.bell <- struct{}{}:
@@ -41,13 +58,13 @@ func (w *Wake) ring(t thing, c change) {
 	}
 }
 
-// take hands the changes over and forgets them: what is read from now on is as
-// new as they are.
-func (w *Wake) take() map[thing]change {
+// take hands the news over and forgets it: what is read from now on is as
+// new as that.
+func (w *Wake) take() news {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := w.changes
-	w.changes = map[thing]change{}
+	out := w.news
+	w.news = news{}
 	return out
 }
 
@@ -119,13 +136,8 @@ func (w *Wake) watch(ctx context.Context, on *Watches, cluster plans.Side, names
 		return // who only looks goes without
 	}
 	for kind, resource := range what {
-		on.follow(ctx, subject{resource, namespace}, func(o any, gone bool) {
-			if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = unknown.Obj
-			}
-			if name, namespace, c, ok := changeOf(o, gone); ok {
-				w.ring(thing{cluster, kind, namespace, name}, c)
-			}
+		on.follow(ctx, subject{resource, namespace}, func(o types.NamespacedName, c change) {
+			w.ring(thing{cluster, kind, o.Namespace, o.Name}, c)
 		})
 	}
 }

@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -55,20 +55,12 @@ func Keep(ctx context.Context, p *plans.Plan, configs map[plans.Side]*rest.Confi
 			return nil, fmt.Errorf("names on the %s: %w", side, err)
 		}
 		clients[side] = c
-		pods := informers.NewSharedInformerFactoryWithOptions(c, 0, informers.WithNamespace(p.On(side).Namespace), informers.WithTransform(slim))
-		k.pods[side] = k.follow(pods.Core().V1().Pods().Informer())
-		pods.Start(ctx.Done())
+		k.pods[side] = k.follow(ctx, c, c.CoreV1().RESTClient(), "pods", p.On(side).Namespace, &corev1.Pod{}, nil)
 	}
 	for _, d := range p.Directories() {
 		desk := desk{Directory: d, client: clients[d.On]}
-		services := informers.NewSharedInformerFactoryWithOptions(desk.client, 0, informers.WithNamespace(d.Namespace),
-			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + p.Names.Service }))
-		desk.services = k.follow(services.Core().V1().Services().Informer())
-		services.Start(ctx.Done())
-		slices := informers.NewSharedInformerFactoryWithOptions(desk.client, 0, informers.WithNamespace(d.Namespace),
-			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector(p).String() }))
-		desk.slices = k.follow(slices.Discovery().V1().EndpointSlices().Informer())
-		slices.Start(ctx.Done())
+		desk.services = k.follow(ctx, desk.client, desk.client.CoreV1().RESTClient(), "services", d.Namespace, &corev1.Service{}, func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + p.Names.Service })
+		desk.slices = k.follow(ctx, desk.client, desk.client.DiscoveryV1().RESTClient(), "endpointslices", d.Namespace, &discoveryv1.EndpointSlice{}, func(o *metav1.ListOptions) { o.LabelSelector = selector(p).String() })
 		k.desks = append(k.desks, desk)
 	}
 	k.stopped.Go(func() { k.run(ctx) })
@@ -85,22 +77,30 @@ func selector(p *plans.Plan) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: ManagedBy, PlanLabel: p.ID})
 }
 
-// follow rings the bell with every change of a kind.
-func (k *Keeper) follow(informer cache.SharedIndexInformer) cache.Store {
+// follow rings the bell with every change of a kind until ctx ends. The informer is not a shared
+// one: nobody else hears of it, and an orchestrator has thousands.
+func (k *Keeper) follow(ctx context.Context, by kubernetes.Interface, of cache.Getter, resource, namespace string, object runtime.Object, only func(*metav1.ListOptions)) cache.Store {
 	ring := func() {
 		select {
 		case k.bell <- struct{}{}:
 		default:
 		}
 	}
-	// It fails only for an informer that has been stopped.
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { ring() },
-		UpdateFunc: func(any, any) { ring() },
-		DeleteFunc: func(any) { ring() },
+	if only == nil {
+		only = func(*metav1.ListOptions) {}
+	}
+	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(cache.NewFilteredListWatchFromClient(of, resource, namespace, only), by),
+		ObjectType:    object, Transform: slim,
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { ring() },
+			UpdateFunc: func(any, any) { ring() },
+			DeleteFunc: func(any) { ring() },
+		},
 	})
 	k.synced = append(k.synced, informer.HasSynced)
-	return informer.GetStore()
+	go informer.RunWithContext(ctx)
+	return store
 }
 
 // slim keeps of a pod what a slice is made from.

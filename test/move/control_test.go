@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
 )
 
 func TestPausesBetweenOrdinalsAndResumes(t *testing.T) {
@@ -136,12 +138,15 @@ func TestAForeignHandStopsTheMove(t *testing.T) {
 func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 	t.Parallel()
 	s := stage(t, reimport, cast{replicas: 2})
+	for _, on := range []*end{s.source, s.destination} {
+		s.create(on, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: orchestrator.ConsentMap}, Data: map[string]string{"moves-to": "*/*/*", "moves-from": "*/*/*"}})
+	}
 	s.planned()
 	run(t, s.applyArgs("--detach", "--home-namespace", s.destination.namespace)...).expect(t, done, "the orchestrator in namespace")
 	home := func(args ...string) []string {
 		return append(args, "--kubeconfig", s.destination.cluster.Kubeconfig, "-n", s.destination.namespace)
 	}
-	run(t, home("status", "web")...).expect(t, done, "Planned", "unseen:", "is another cluster than the source of plan web", "web-1", "?")
+	run(t, home("status", "web")...).expect(t, done, "Planned", "unseen:", "is another cluster than the source of plan web", "on the source", "?")
 	run(t, home("pause", "web")...).expect(t, done, "pauses when")
 	run(t, home("resume", "web", "--yes")...).expect(t, done, "the orchestrator in namespace")
 	run(t, home("status", "web", "--context", "nowhere")...).expect(t, failed, `has no context "nowhere"`)
