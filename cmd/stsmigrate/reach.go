@@ -285,6 +285,7 @@ func connect(ctx context.Context, p *plans.Plan, side plans.Side, flags *generic
 	if raw, err := flags.ToRawKubeConfigLoader().RawConfig(); err == nil && *flags.Context == "" && raw.Contexts[context] != nil {
 		*flags.Context = context
 	}
+	guessed := *flags.Context == ""
 	e, err := open(flags)
 	if err != nil {
 		return nil, fmt.Errorf("%s of plan %s: %w", side, p.Name, err)
@@ -292,6 +293,9 @@ func connect(ctx context.Context, p *plans.Plan, side plans.Side, flags *generic
 	uid, err := orchestrator.ClusterUID(ctx, e.client)
 	if err != nil {
 		return nil, fmt.Errorf("%s of plan %s (context %s): %w", side, p.Name, e.context, err)
+	}
+	if uid != p.On(side).Cluster && guessed {
+		return nil, fmt.Errorf("%s of plan %s: kubeconfig %s has no context %q, and %q is another cluster: name both sides with --context and --to-context or their kubeconfigs", side, p.Name, kubeconfig(flags), context, e.context)
 	}
 	if uid != p.On(side).Cluster {
 		flag := map[plans.Side]string{plans.Source: "--context", plans.Destination: "--to-context"}[side]

@@ -146,11 +146,11 @@ func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 	home := func(args ...string) []string {
 		return append(args, "--kubeconfig", s.destination.cluster.Kubeconfig, "-n", s.destination.namespace)
 	}
-	run(t, home("status", "web")...).expect(t, done, "Planned", "unseen:", "is another cluster than the source of plan web", "on the source", "?")
+	run(t, home("status", "web")...).expect(t, done, "Planned", "unseen:", "source of plan web", `has no context "east"`, "on the source", "?")
 	run(t, home("pause", "web")...).expect(t, done, "pauses when")
 	run(t, home("resume", "web", "--yes")...).expect(t, done, "the orchestrator in namespace")
 	run(t, home("status", "web", "--context", "nowhere")...).expect(t, failed, `has no context "nowhere"`)
-	run(t, home("names", "web")...).expect(t, failed, "is another cluster than the source of plan web")
+	run(t, home("names", "web")...).expect(t, failed, "source of plan web", `and "west" is another cluster`)
 	if err := s.destination.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.destination.namespace, Name: "stsmigrate-web"}}); err != nil {
 		t.Error(err)
 	}
