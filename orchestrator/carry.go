@@ -57,7 +57,7 @@ func (c Carriage) Carry(ctx context.Context, course plans.Course, skipGates bool
 		return CheckWave(ctx, c.Plan, c.On, j, wave)
 	}
 	engine.Gates.Prober = gates.Through(c.Configs, c.Now)
-	if err := engine.TakeOver(ctx, course); err != nil {
+	if err := engine.TakeOver(Urgent(ctx), course); err != nil { // a wave may be under way
 		return p, nil, err
 	}
 	if skipGates { // the wish is about the way that the plan is going now
@@ -66,12 +66,12 @@ func (c Carriage) Carry(ctx context.Context, course plans.Course, skipGates bool
 		}
 	}
 	wake := NewWake()
-	wake.Watch(background, c.Plan, c.Watches)
+	wake.Watch(Urgent(background), c.Plan, c.Watches)
 	if j, _, err = c.Store.Journal(ctx, c.Plan); err != nil {
 		return p, nil, err
 	}
 	if len(c.Plan.Directories()) > 0 && (course != plans.Clean || j.KeepNames) { // else a Clean takes the names away
-		keeper, err := names.Keep(background, c.Plan, c.Configs, c.Complain)
+		keeper, err := names.Keep(Urgent(background), c.Plan, c.Configs, c.Complain)
 		if err != nil {
 			return p, j, err
 		}

@@ -58,7 +58,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 			return r.last, errors.Join(ErrStopped, e.Ease(ctx))
 		default:
 		}
-		p, err := e.Advance(ctx)
+		p, err := e.Advance(e.hurry(ctx))
 		if err != nil {
 			if p, err = r.failed(ctx, p, err); err != nil || p.Kind == Held {
 				return p, err

@@ -3,6 +3,7 @@
 //
 //	sanitize.go  what a kubeconfig must not contain when a program uses it for others
 //	secrets.go   which Secrets hold clusters, and under which names
+//	lanes.go     the limit on requests to one cluster, and which are sent first
 //	fleet.go     connections, made when they are asked for and again when a Secret changes
 //
 // No error and no log line has anything from inside a Secret but names.

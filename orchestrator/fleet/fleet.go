@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
@@ -70,7 +69,7 @@ type End struct {
 // cluster prepares a connection. All that use it share the limits.
 func (f *Fleet) cluster(name string, config *rest.Config) *Cluster {
 	limited := rest.CopyConfig(config)
-	limited.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(f.limits.QPS, f.limits.Burst)
+	limited.RateLimiter = newLanes(f.limits)
 	limited.UserAgent = f.agent
 	limited.WarningHandlerWithContext = orchestrator.Warnings{}
 	return &Cluster{Name: name, Gone: make(chan struct{}), given: config, config: limited}

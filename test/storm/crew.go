@@ -47,7 +47,9 @@ type process struct {
 // usage is what processes have used.
 type usage struct {
 	requests int
-	peak     int64 // bytes, of the one that had most
+	peak     int64   // bytes, of the one that had most
+	waves    int     // that arrived
+	down     float64 // seconds that these were on neither side, all together
 }
 
 func (c *crew) start(n int) error {
@@ -74,6 +76,7 @@ func (c *crew) begin() (*process, error) {
 	}
 	p.log = log
 	p.Cmd = exec.Command(c.program, "--kubeconfig", c.kubeconfig, "--metrics-bind-address", p.metrics, "--metrics-secure=false", "--pprof-bind-address", profiles, "--cluster-qps", fmt.Sprint(c.qps), "--health-probe-bind-address=0") //nolint:noctx // it is ended by kill and stop
+	p.Env = append(os.Environ(), "GOMEMLIMIT=460MiB") // as in a container with the limit of the chart, 512Mi
 	p.Stdout, p.Stderr = log, log
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.Start(); err != nil {
@@ -115,7 +118,10 @@ func (c *crew) replace(k int) error {
 
 // note adds what a process has used.
 func (c *crew) note(p *process) {
-	c.past.requests += requests(p.metrics)
+	text := metrics(context.Background(), p.metrics)
+	c.past.requests += int(total(text, "rest_client_requests_total{"))
+	c.past.waves += int(total(text, `stsmigrate_downtime_seconds_count{span="ready"`))
+	c.past.down += total(text, "stsmigrate_downtime_seconds_sum{")
 	c.past.peak = max(c.past.peak, p.memory("VmHWM"))
 }
 
@@ -138,16 +144,15 @@ func (c *crew) most() (most int64) {
 	return most
 }
 
-// requests are how many a process has sent.
-func requests(address string) int {
-	sum := 0.0
-	for line := range strings.Lines(metrics(context.Background(), address)) {
-		if strings.HasPrefix(line, "rest_client_requests_total{") {
+// total sums up the samples that begin so.
+func total(text, begin string) (sum float64) {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, begin) {
 			n, _ := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]), 64)
 			sum += n
 		}
 	}
-	return int(sum)
+	return sum
 }
 
 // metrics reads those of a process; none of one that has only just begun.

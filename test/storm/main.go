@@ -313,8 +313,8 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 	}
 	u := s.crew.used()
 	ordinals := s.plans * s.pods
-	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\nmost down at once in a set  %d (d = 1)\nviolations, leftovers, leaks %d\n",
-		s.plans, ordinals, moved.Seconds(), s.crew.killed, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), worst, len(wrong))
+	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\na wave was on neither side  %.1f s on average\nmost down at once in a set  %d (d = 1)\nviolations, leftovers, leaks %d\n",
+		s.plans, ordinals, moved.Seconds(), s.crew.killed, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), u.down/float64(max(u.waves, 1)), worst, len(wrong))
 	if len(wrong) > 0 {
 		return errors.New(strings.Join(wrong, "; "))
 	}
