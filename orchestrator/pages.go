@@ -33,20 +33,24 @@ func each[O client.Object](ctx context.Context, on client.Client, list func() cl
 	}
 }
 
-// listsAtOnce is how many lists a connection reads at the same time: the checks of two hundred
-// plans, side by side, would otherwise have as many pages in memory.
-const listsAtOnce = 4
+// pagesAtOnce is how many pages a connection reads at the same time: the checks of two hundred
+// plans, side by side, would otherwise have as many in memory.
+const pagesAtOnce = 4
 
-// turns lets the lists of one connection wait for one another.
+// turns lets the pages of one connection wait for one another. Other lists do not wait: they are
+// of a namespace, and what a wave under way needs.
 type turns struct {
 	client.Client
 	taken chan struct{}
 }
 
-func listsInTurn(c client.Client) client.Client { return turns{c, make(chan struct{}, listsAtOnce)} }
+func pagesInTurn(c client.Client) client.Client { return turns{c, make(chan struct{}, pagesAtOnce)} }
 
 // List implements client.Reader.
 func (t turns) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if (&client.ListOptions{}).ApplyOptions(opts).Limit == 0 {
+		return t.Client.List(ctx, list, opts...)
+	}
 	select {
 	case t.taken <- struct{}{}:
 	case <-ctx.Done():

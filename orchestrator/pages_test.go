@@ -69,7 +69,7 @@ type crowd struct {
 func (c *crowd) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	n := c.in.Add(1)
 	c.most.Store(max(c.most.Load(), n))
-	if n == listsAtOnce {
+	if n == pagesAtOnce {
 		c.once.Do(func() { close(c.full) })
 	}
 	<-c.leave
@@ -77,18 +77,22 @@ func (c *crowd) List(context.Context, client.ObjectList, ...client.ListOption) e
 	return nil
 }
 
-func TestListsTakeTurns(t *testing.T) {
+func TestPagesTakeTurns(t *testing.T) {
 	inside := &crowd{full: make(chan struct{}), leave: make(chan struct{})}
-	on := listsInTurn(inside)
+	on := pagesInTurn(inside)
 	done := make(chan error)
 	for range 20 {
-		go func() { done <- on.List(t.Context(), &corev1.PodList{}) }()
+		go func() { done <- on.List(t.Context(), &corev1.PodList{}, client.Limit(500)) }()
 	}
 	<-inside.full
 	impatient, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := on.List(impatient, &corev1.PodList{}); !errors.Is(err, context.Canceled) {
+	if err := on.List(impatient, &corev1.PodList{}, client.Limit(500)); !errors.Is(err, context.Canceled) {
 		t.Errorf("who does not wait any longer gets %v", err)
+	}
+	free := &paged{}
+	if err := (turns{free, on.(turns).taken}).List(t.Context(), &corev1.PersistentVolumeList{}); err == nil || free.asked > 0 { // which it refuses, being asked at once
+		t.Errorf("a list that is no page has waited, or got %v", err)
 	}
 	close(inside.leave)
 	for range 20 {
@@ -96,7 +100,7 @@ func TestListsTakeTurns(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if most := inside.most.Load(); most != listsAtOnce {
-		t.Errorf("%d lists at once, expected %d", most, listsAtOnce)
+	if most := inside.most.Load(); most != pagesAtOnce {
+		t.Errorf("%d lists at once, expected %d", most, pagesAtOnce)
 	}
 }

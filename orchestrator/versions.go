@@ -31,7 +31,7 @@ func Connect(config *rest.Config) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connection{listsInTurn(c), d, unverified(config)}, nil
+	return connection{pagesInTurn(c), d, unverified(config)}, nil
 }
 
 type connection struct {

@@ -22,8 +22,9 @@ import (
 // Serve is the process around a program that goes on until it is told to end, and never returns.
 func Serve(c *cobra.Command) {
 	// The collector is to know what the container may have before the kernel ends it for that. Without
-	// a limit there is nothing to know; GOMEMLIMIT, if it is set, goes first.
-	_, _ = memlimit.Set(memlimit.WithRatio(0.9), memlimit.WithProvider(memlimit.FromCgroup))
+	// a limit there is nothing to know; GOMEMLIMIT, if it is set, goes first. A fifth is for the
+	// program itself, and for what the collector is late for.
+	_, _ = memlimit.Set(memlimit.WithRatio(0.8), memlimit.WithProvider(memlimit.FromCgroup))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := Run(ctx, c, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
