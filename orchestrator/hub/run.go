@@ -70,7 +70,11 @@ func (h *Hub) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what e
 func (r *run) do(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ends, err := r.ends(ctx)
+	connecting := ctx
+	if !r.fresh { // a wave may be under way
+		connecting = orchestrator.Urgent(ctx)
+	}
+	ends, err := r.ends(connecting)
 	if err != nil {
 		return r.waits(ctx, err)
 	}
