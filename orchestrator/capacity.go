@@ -89,7 +89,7 @@ func (i inspection) running(ctx context.Context, node string) (corev1.ResourceLi
 		leaving[i.plan.Pod(o)] = i.plan.OneCluster()
 	}
 	used := corev1.ResourceList{}
-	err := each(ctx, i.on[plans.Destination], func() client.ObjectList { return &corev1.PodList{} }, func(p *corev1.Pod) {
+	err := storage.Each(ctx, i.on[plans.Destination], func() client.ObjectList { return &corev1.PodList{} }, func(p *corev1.Pod) {
 		if !leaving[p.Name] || !metav1.IsControlledBy(p, i.now.Set) {
 			occupy(used, p)
 		}

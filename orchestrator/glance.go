@@ -27,10 +27,11 @@ type thing struct {
 type glance struct {
 	objects map[thing]client.Object // nil for one that does not exist
 	lists   map[thing]client.ObjectList
+	paged   map[thing]string // the versions of lists that were gone through page by page
 }
 
 func (g *glance) clear() {
-	g.objects, g.lists = map[thing]client.Object{}, map[thing]client.ObjectList{}
+	g.objects, g.lists, g.paged = map[thing]client.Object{}, map[thing]client.ObjectList{}, map[thing]string{}
 }
 
 // glancing returns clients that read through the glance and write past it.
@@ -73,19 +74,24 @@ func (c glancer) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	return nil
 }
 
-// List implements client.Reader. Only whole lists, read live, are kept.
+// List implements client.Reader. Only whole lists, read live, are kept, and of pages that they were
+// read.
 func (c glancer) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	t := thing{cluster: c.cluster, kind: strings.TrimSuffix(kindOf(into), "List"), namespace: o.Namespace}
-	if known, ok := c.glance.lists[t]; ok && o.LabelSelector == nil && o.FieldSelector == nil {
+	if known, ok := c.glance.lists[t]; ok && o.LabelSelector == nil && o.FieldSelector == nil && o.Limit == 0 {
 		assign(into, known)
 		return nil
 	}
 	if err := c.Client.List(ctx, into, opts...); err != nil {
 		return err
 	}
-	if o.LabelSelector == nil && o.FieldSelector == nil && o.Raw == nil {
+	switch {
+	case o.Limit > 0 && o.Continue == "":
+		c.glance.paged[t] = into.GetResourceVersion()
+	case o.Limit > 0: // the version is that of the first page
+	case o.LabelSelector == nil && o.FieldSelector == nil && o.Raw == nil:
 		c.glance.lists[t], _ = into.DeepCopyObject().(client.ObjectList)
 	}
 	return nil
@@ -112,7 +118,11 @@ func (g *glance) outdated(n news) bool {
 			return true
 		}
 		for _, namespace := range []string{t.namespace, ""} {
-			if l, ok := g.lists[thing{cluster: t.cluster, kind: t.kind, namespace: namespace}]; ok && (c.gone || later(c.version, l.GetResourceVersion())) {
+			all := thing{cluster: t.cluster, kind: t.kind, namespace: namespace}
+			if l, ok := g.lists[all]; ok && (c.gone || later(c.version, l.GetResourceVersion())) {
+				return true
+			}
+			if version, ok := g.paged[all]; ok && (c.gone || later(c.version, version)) {
 				return true
 			}
 		}

@@ -41,6 +41,9 @@ func TestAWaitEndsOnlyWithNewsOfWhatWasLookedAt(t *testing.T) {
 		{"one of a list, as it was", &glance{lists: map[thing]client.ObjectList{pod(""): list}}, pod("x"), change{version: "100"}, false},
 		{"one of a list is gone", &glance{lists: map[thing]client.ObjectList{pod(""): list}}, pod("x"), change{version: "9", gone: true}, true},
 		{"one of a list of all namespaces", &glance{lists: map[thing]client.ObjectList{{cluster: plans.Source, kind: "Pod"}: list}}, pod("x"), change{version: "101"}, true},
+		{"one of a list in pages, later", &glance{paged: map[thing]string{pod(""): "100"}}, pod("x"), change{version: "101"}, true},
+		{"one of a list in pages, as it was", &glance{paged: map[thing]string{pod(""): "100"}}, pod("x"), change{version: "100"}, false},
+		{"one of a list in pages is gone", &glance{paged: map[thing]string{pod(""): "100"}}, pod("x"), change{version: "9", gone: true}, true},
 	} {
 		if got := c.glance.outdated(news{of: map[thing]change{c.of: c.change}}); got != c.want {
 			t.Errorf("%s: outdated is %v, expected %v", c.name, got, c.want)

@@ -3,42 +3,15 @@ package orchestrator
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// pageSize is how many objects are read at once, as kubectl does.
-const pageSize = 500
-
-// each goes through what a whole cluster has of a kind, a page at a time: however many there
-// are, no more of it is in memory than one page. visit must copy what it keeps, since a part
-// keeps the page. An error is that of a request; pages that have expired meanwhile are one.
-func each[O client.Object](ctx context.Context, on client.Client, list func() client.ObjectList, visit func(O), opts ...client.ListOption) error {
-	for next := ""; ; {
-		page := list()
-		if err := on.List(ctx, page, append([]client.ListOption{client.Limit(pageSize), client.Continue(next)}, opts...)...); err != nil {
-			return err
-		}
-		err := meta.EachListItem(page, func(o runtime.Object) error {
-			visit(o.(O)) //nolint:forcetypeassert // the list is of such objects
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if next = page.GetContinue(); next == "" {
-			return nil
-		}
-	}
-}
 
 // pagesAtOnce is how many pages a connection reads at the same time: the checks of two hundred
 // plans, side by side, would otherwise have as many in memory.
 const pagesAtOnce = 4
 
-// turns lets the pages of one connection wait for one another. Other lists do not wait: they are
-// of a namespace, and what a wave under way needs.
+// turns lets the pages of one connection wait for one another. Lists of a namespace do not wait,
+// nor does what a wave under way needs: who has a turn may have to wait for the wave.
 type turns struct {
 	client.Client
 	taken chan struct{}
@@ -48,7 +21,7 @@ func pagesInTurn(c client.Client) client.Client { return turns{c, make(chan stru
 
 // List implements client.Reader.
 func (t turns) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if (&client.ListOptions{}).ApplyOptions(opts).Limit == 0 {
+	if (&client.ListOptions{}).ApplyOptions(opts).Limit == 0 || IsUrgent(ctx) {
 		return t.Client.List(ctx, list, opts...)
 	}
 	select {

@@ -117,7 +117,7 @@ func (i inspection) wanted(ctx context.Context) ([]plans.Volume, error) {
 
 func (i inspection) onShelf(ctx context.Context, side plans.Side, wanted []plans.Volume, take func(*corev1.PersistentVolume)) error {
 	if !i.midway {
-		return each(ctx, i.on[side], func() client.ObjectList { return &corev1.PersistentVolumeList{} }, take)
+		return storage.Each(ctx, i.on[side], func() client.ObjectList { return &corev1.PersistentVolumeList{} }, take)
 	}
 	for _, v := range wanted {
 		var pv corev1.PersistentVolume

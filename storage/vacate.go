@@ -125,16 +125,19 @@ func (v mover) detached(ctx context.Context, m plans.Moment) (plans.Sight, error
 		sides = append(sides, m.To())
 	}
 	for _, side := range sides {
-		var all storagev1.VolumeAttachmentList
-		if err := v.on[side].List(ctx, &all); err != nil {
-			return plans.Sight{}, fmt.Errorf("listing VolumeAttachments on the %s: %w", side, err)
-		}
-		for _, a := range all.Items {
+		still := ""
+		err := Each(ctx, v.on[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
 			for _, vol := range m.Flight.Volumes {
-				if n := a.Spec.Source.PersistentVolumeName; n != nil && *n == vol.Name {
-					return plans.Wait(fmt.Sprintf("volume %s is still attached to node %s (VolumeAttachment %s)", vol.Name, a.Spec.NodeName, a.Name)), nil
+				if n := a.Spec.Source.PersistentVolumeName; n != nil && *n == vol.Name && still == "" {
+					still = fmt.Sprintf("volume %s is still attached to node %s (VolumeAttachment %s)", vol.Name, a.Spec.NodeName, a.Name)
 				}
 			}
+		})
+		if err != nil {
+			return plans.Sight{}, fmt.Errorf("listing VolumeAttachments on the %s: %w", side, err)
+		}
+		if still != "" {
+			return plans.Wait(still), nil
 		}
 	}
 	return plans.Done(), nil
