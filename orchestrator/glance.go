@@ -110,32 +110,35 @@ type change struct {
 	gone    bool
 }
 
-// outdated says whether any of the news is news to the glance: of an object
+// outdated says whether one of the changes is news to the glance: of an object
 // in it, and later than what was read. In doubt it is.
-func (g *glance) outdated(n news) bool {
-	for t, c := range n.of {
+func (g *glance) outdated(by changes) bool {
+	for t, c := range by.of {
 		if o, ok := g.objects[t]; ok && c.newsTo(o) {
 			return true
 		}
 		for _, namespace := range []string{t.namespace, ""} {
 			all := thing{cluster: t.cluster, kind: t.kind, namespace: namespace}
-			if l, ok := g.lists[all]; ok && (c.gone || later(c.version, l.GetResourceVersion())) {
+			if l, ok := g.lists[all]; ok && c.after(l.GetResourceVersion()) {
 				return true
 			}
-			if version, ok := g.paged[all]; ok && (c.gone || later(c.version, version)) {
+			if version, ok := g.paged[all]; ok && c.after(version) {
 				return true
 			}
 		}
 	}
-	return n.much
+	return by.much
 }
 
 func (c change) newsTo(seen client.Object) bool {
 	if seen == nil {
 		return !c.gone
 	}
-	return c.gone || later(c.version, seen.GetResourceVersion())
+	return c.after(seen.GetResourceVersion())
 }
+
+// after says whether it came after what was read at a version.
+func (c change) after(version string) bool { return c.gone || later(c.version, version) }
 
 // later compares two versions of one resource, which Kubernetes promises to be
 // comparable (KEP-5504).

@@ -45,7 +45,7 @@ func TestAWaitEndsOnlyWithNewsOfWhatWasLookedAt(t *testing.T) {
 		{"one of a list in pages, as it was", &glance{paged: map[thing]string{pod(""): "100"}}, pod("x"), change{version: "100"}, false},
 		{"one of a list in pages is gone", &glance{paged: map[thing]string{pod(""): "100"}}, pod("x"), change{version: "9", gone: true}, true},
 	} {
-		if got := c.glance.outdated(news{of: map[thing]change{c.of: c.change}}); got != c.want {
+		if got := c.glance.outdated(changes{of: map[thing]change{c.of: c.change}}); got != c.want {
 			t.Errorf("%s: outdated is %v, expected %v", c.name, got, c.want)
 		}
 	}
@@ -108,11 +108,11 @@ func TestChangesDuringALookAreNotLost(t *testing.T) {
 }
 
 // What comes while nobody asks is not kept for ever: then anything may have changed.
-func TestMuchNewsIsNotRemembered(t *testing.T) {
+func TestManyChangesAreNotRemembered(t *testing.T) {
 	w, g := NewWake(), &glance{}
 	for k := range 3 * enough {
 		w.ring(thing{name: fmt.Sprint("pv-", k)}, change{version: "1"})
-		if got := len(w.news.of); got > enough {
+		if got := len(w.changes.of); got > enough {
 			t.Fatalf("%d are remembered", got)
 		}
 	}

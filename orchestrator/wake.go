@@ -17,19 +17,19 @@ import (
 // Wake tells that something has changed on either side. Watches only wake: what
 // is decided is read live.
 type Wake struct {
-	bell chan struct{}
-	mu   sync.Mutex
-	news news
+	bell    chan struct{}
+	mu      sync.Mutex
+	changes changes
 }
 
-// news is what has changed since it was last asked for.
-type news struct {
+// changes are what has come since they were last asked for.
+type changes struct {
 	of map[thing]change
 	// much says that it is more than is worth remembering one by one: anything may have changed.
 	much bool
 }
 
-// enough is how much news is remembered one by one. Clusters have thousands of volumes, and a
+// enough is how many changes are remembered one by one. Clusters have thousands of volumes, and a
 // process has hundreds of plans that each hear of all of them.
 const enough = 64
 
@@ -43,13 +43,13 @@ func (w *Wake) Bell() <-chan struct{} { return w.bell }
 func (w *Wake) ring(t thing, c change) {
 	w.mu.Lock()
 	switch {
-	case w.news.much:
-	case len(w.news.of) == enough:
-		w.news = news{much: true}
-	case w.news.of == nil:
-		w.news.of = map[thing]change{t: c}
+	case w.changes.much:
+	case len(w.changes.of) == enough:
+		w.changes = changes{much: true}
+	case w.changes.of == nil:
+		w.changes.of = map[thing]change{t: c}
 	default:
-		w.news.of[t] = c
+		w.changes.of[t] = c
 	}
 	w.mu.Unlock()
 	select {
@@ -58,13 +58,13 @@ func (w *Wake) ring(t thing, c change) {
 	}
 }
 
-// take hands the news over and forgets it: what is read from now on is as
-// new as that.
-func (w *Wake) take() news {
+// take hands the changes over and forgets them: what is read from now on is as
+// new as they are.
+func (w *Wake) take() changes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := w.news
-	w.news = news{}
+	out := w.changes
+	w.changes = changes{}
 	return out
 }
 

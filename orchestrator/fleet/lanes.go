@@ -17,9 +17,15 @@ import (
 type lanes struct {
 	bucket  *rate.Limiter
 	lock    sync.Mutex
-	waiting [2][]chan struct{} // the urgent ones, and the others
+	waiting [2][]chan struct{} // by lane
 	serving bool
 }
+
+// The lanes, in the order in which they are served.
+const (
+	urgent = iota
+	other
+)
 
 func newLanes(l Limits) *lanes {
 	return &lanes{bucket: rate.NewLimiter(rate.Limit(l.QPS), l.Burst)}
@@ -27,9 +33,9 @@ func newLanes(l Limits) *lanes {
 
 // Wait implements flowcontrol.RateLimiter.
 func (l *lanes) Wait(ctx context.Context) error {
-	lane := 1
+	lane := other
 	if orchestrator.IsUrgent(ctx) {
-		lane = 0
+		lane = urgent
 	}
 	turn := l.join(lane)
 	if turn == nil {
@@ -74,7 +80,7 @@ func (l *lanes) serve() {
 func (l *lanes) busy() bool {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	l.serving = len(l.waiting[0])+len(l.waiting[1]) > 0
+	l.serving = len(l.waiting[urgent])+len(l.waiting[other]) > 0
 	return l.serving
 }
 
@@ -95,7 +101,7 @@ func (l *lanes) TryAccept() bool { return l.bucket.Allow() }
 
 // Accept implements flowcontrol.RateLimiter.
 func (l *lanes) Accept() {
-	if turn := l.join(1); turn != nil {
+	if turn := l.join(other); turn != nil {
 		<-turn
 	}
 }
