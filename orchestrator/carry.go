@@ -27,6 +27,10 @@ type Carriage struct {
 	Now    func() time.Time
 	// Stop, when closed, ends the run after the write that is under way.
 	Stop <-chan struct{}
+	// Asked has a value when somebody else has written the journal.
+	Asked <-chan struct{}
+	// Slots are what waves wait for before they begin; nil for nothing.
+	Slots *Slots
 	// StepTimeout is how long a step may wait before the plan is held.
 	StepTimeout time.Duration
 	// Renewed says that credentials are renewed while this runs: that an API server does not
@@ -52,7 +56,7 @@ func (c Carriage) Carry(ctx context.Context, course plans.Course, skipGates bool
 	defer cancel()
 	go lease.Keep(background)
 	engine := New(c.Plan, c.Store, c.On)
-	engine.Now = c.Now
+	engine.Now, engine.Slot = c.Now, c.Slots.Of(c.Plan)
 	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]Finding, error) {
 		return CheckWave(ctx, c.Plan, c.On, j, wave)
 	}
@@ -79,7 +83,7 @@ func (c Carriage) Carry(ctx context.Context, course plans.Course, skipGates bool
 		engine.StopNames = keeper.Stop
 	}
 	p, err = engine.Run(ctx, Options{
-		Wake: wake, Stop: c.Stop, StepTimeout: c.StepTimeout, Renewed: c.Renewed,
+		Wake: wake, Stop: c.Stop, Asked: c.Asked, StepTimeout: c.StepTimeout, Renewed: c.Renewed,
 		Report: func(p Progress, err error) { c.Report(engine, p, err) },
 	})
 	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted

@@ -25,6 +25,7 @@ func (e *Engine) Ease(ctx context.Context) error {
 	}
 	j.Done, e.passed = step.Seq-1, 0
 	e.waveCheck = waveCheck{} // it may be long until the wave goes
+	e.Slot.Leave()
 	if e.Now != nil {
 		j.Loosened(e.Now())
 	}

@@ -45,6 +45,8 @@ type Progress struct {
 	Again time.Duration
 	// Left is since when a wave has been on neither side; the zero time while none is.
 	Left time.Time
+	// Queued, with Waiting, says that the wave has not begun, and waits for its Slot.
+	Queued bool
 	// Took, when a wave has arrived, is how long each span of its downtime was.
 	Took *Took
 	// Downtime, with Finished, sums them over the plan; nil if nothing was measured.
@@ -68,6 +70,8 @@ type Engine struct {
 	// Gates asks the gates of the plan. A plan that has any waits at the first of them
 	// until its Prober is set.
 	Gates *gates.Keeper
+	// Slot is what a wave waits for before it begins. Whoever carries the plan out leaves it at the end.
+	Slot *Slot
 
 	plan  *plans.Plan
 	store *Store
@@ -149,11 +153,10 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 		return e.finish(ctx)
 	case (j.Paused || j.PauseDue(step)) && step.Boundary() && !began:
 		return e.pause(ctx, step)
+	case !e.slotted(step):
+		return Progress{Kind: Waiting, Step: step, Reason: queued, Queued: true}, nil
 	}
-	sight, err := e.barred(ctx, step, began)
-	if err == nil && sight.Standing == plans.After {
-		sight, err = e.look(ctx, e.moment(j, step, began))
-	}
+	sight, err := e.see(ctx, step, began)
 	if err != nil {
 		return Progress{Step: step}, err
 	}
@@ -170,6 +173,16 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	return e.write(ctx, began, step, sight)
 }
 
+// see says how a step stands, and first of all whether it may begin.
+func (e *Engine) see(ctx context.Context, step plans.Step, began bool) (plans.Sight, error) {
+	sight, err := e.barred(ctx, step, began)
+	if err == nil && sight.Standing == plans.After {
+		sight, err = e.look(ctx, e.moment(e.journal, step, began))
+	}
+	e.seated(step, sight, err)
+	return sight, err
+}
+
 // look looks at a step with fresh eyes.
 func (e *Engine) look(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	e.glance.clear()
@@ -182,8 +195,11 @@ func (e *Engine) pass(step plans.Step, sight plans.Sight) *Took {
 	if sight.Undo.Flight != nil {
 		e.journal.Flight = sight.Undo.Flight
 	}
-	if step.Op == plans.Relax && e.Now != nil {
-		e.journal.Loosened(e.Now())
+	if step.Op == plans.Relax {
+		e.Slot.Leave()
+		if e.Now != nil {
+			e.journal.Loosened(e.Now())
+		}
 	}
 	e.passed = step.Seq
 	if step.Op != plans.Grow || e.Now == nil {

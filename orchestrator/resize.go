@@ -128,8 +128,8 @@ func (w world) shared(all []corev1.Pod, m plans.Moment) string {
 // grow puts the wave into the range of the side that takes over. BEFORE that,
 // the other side's range is without it and its pods are gone, both read live (S1).
 func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-	if why, span, err := w.starting(ctx, m); err != nil || why != "" {
-		return plans.Wait(why).In(span), err
+	if s, err := w.starting(ctx, m); err != nil || s.Standing == plans.During {
+		return s, err
 	}
 	set, stop, err := w.guarded(ctx, m, m.To())
 	if err != nil || stop != nil {
@@ -157,30 +157,37 @@ func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	}
 }
 
-// starting gives the reason to wait for a pod that is on its way up, "" for one
-// that is not: then the set has to be asked what is the matter.
-func (w world) starting(ctx context.Context, m plans.Moment) (string, plans.Span, error) {
+// starting waits for pods that are on their way up. Where one is not, the set has to be
+// asked what is the matter.
+func (w world) starting(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	if !m.Began {
-		return "", "", nil
+		return plans.Done(), nil
 	}
 	for o := range m.Ordinals.All() {
 		pod, err := w.pod(ctx, m.To(), o)
 		if err != nil || pod == nil || pod.DeletionTimestamp != nil {
-			return "", "", err
+			return plans.Done(), err
 		}
 		owner, why := metav1.GetControllerOf(pod), ready(pod)
 		if owner == nil || owner.Name != w.plan.On(m.To()).Name {
-			return "", "", nil
+			return plans.Done(), nil
 		}
 		if why != "" {
 			span := plans.Attaching
 			if pod.Status.Phase == corev1.PodRunning {
 				span = plans.Starting
 			}
-			return fmt.Sprintf("pod %s of %s %s", pod.Name, w.plan.On(m.To()), why), span, nil
+			return w.comes(m, o, pod).In(span), nil
 		}
 	}
-	return "", "", nil
+	return plans.Done(), nil
+}
+
+// comes waits for a pod. One that is there is up to its scheduler, its node and its application.
+func (w world) comes(m plans.Moment, ordinal int32, pod *corev1.Pod) plans.Sight {
+	s := plans.Wait(fmt.Sprintf("pod %s of %s %s", w.plan.Pod(ordinal), w.plan.On(m.To()), ready(pod)))
+	s.Idle = pod != nil
+	return s
 }
 
 // otherHas gives the reason why an ordinal is still, or again, on the side it
@@ -277,14 +284,14 @@ func (w world) arrived(ctx context.Context, m plans.Moment, set *appsv1.Stateful
 		if pod != nil && !metav1.IsControlledBy(pod, set) {
 			return plans.Stop(fmt.Sprintf("pod %s of %s does not belong to the set; delete it", pod.Name, w.plan.On(m.To()))), nil
 		}
-		if why := ready(pod); why != "" {
-			return plans.Wait(fmt.Sprintf("pod %s of %s %s", w.plan.Pod(o), w.plan.On(m.To()), why)), nil
+		if ready(pod) != "" {
+			return w.comes(m, o, pod), nil
 		}
 		pods[o] = pod
 	}
 	if set.Spec.MinReadySeconds > 0 {
 		if set.Status.ObservedGeneration < set.Generation || set.Status.AvailableReplicas < plans.SliceOf(set).Replicas {
-			return plans.Wait(fmt.Sprintf("%s of %s is Ready, waiting until it is available (minReadySeconds %d)", w.plan.Pods(m.Ordinals), w.plan.On(m.To()), set.Spec.MinReadySeconds)), nil
+			return plans.Wait(fmt.Sprintf("%s of %s is Ready, waiting until it is available (minReadySeconds %d)", w.plan.Pods(m.Ordinals), w.plan.On(m.To()), set.Spec.MinReadySeconds)).Idly(), nil
 		}
 	}
 	for o := range m.Ordinals.All() {

@@ -18,9 +18,12 @@ type Options struct {
 	Wake *Wake
 	// Stop, when closed, ends the run after the write that is under way.
 	Stop <-chan struct{}
+	// Asked has a value when somebody else has written the journal, to pause the plan for example.
+	// Without it that is seen at the next write, or after half a minute.
+	Asked <-chan struct{}
 	// StepTimeout is how long one step may wait before the plan is held, but for those
-	// that ask gates: these have timeouts of their own. The clock of a step starts
-	// again with every process.
+	// that ask gates, which have timeouts of their own, and for waves that wait for a Slot. The
+	// clock of a step starts again with every process.
 	StepTimeout time.Duration
 	// Renewed says that credentials are renewed while the plan is carried out: an API
 	// server that does not know them is asked again, and again.
@@ -51,6 +54,7 @@ const (
 func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 	r := run{Engine: e, Options: o, deadline: time.NewTimer(o.StepTimeout)}
 	defer r.deadline.Stop()
+	defer e.Slot.Leave()
 	e.Gates.Stop = o.Stop
 	for {
 		select {
@@ -111,10 +115,10 @@ func (r *run) report(p Progress) {
 	if p == r.last || p.Kind == Wrote && p.Reason == "" {
 		return
 	}
-	if p.Step.Seq != r.last.Step.Seq {
+	if p.Step.Seq != r.last.Step.Seq || r.last.Queued {
 		r.deadline.Reset(r.StepTimeout)
 	}
-	if p.Step.Op.Gated() {
+	if p.Step.Op.Gated() || p.Queued {
 		r.deadline.Stop()
 	}
 	r.last = p
@@ -142,6 +146,9 @@ func (r *run) wait(ctx context.Context, soon time.Duration) error {
 			if !r.glance.outdated(r.Wake.take()) {
 				continue
 			}
+		case <-r.Slot.Free():
+		case <-r.Asked:
+			r.journal = nil
 		case <-again.C:
 			r.journal = nil // nobody has told us anything for long
 		case <-r.Stop: // looked at by the loop

@@ -1,8 +1,8 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,15 +26,15 @@ type View struct {
 	Holder         string    `json:"holder,omitempty"`
 	Epoch          int64     `json:"epoch"`
 	MaxUnavailable int32     `json:"maxUnavailable"`
-	Unavailable    int32     `json:"unavailable"`
+	// Unavailable is how many ordinals neither side has available; nil if a side was not seen.
+	Unavailable *int32 `json:"unavailable"`
 	// BudgetsTightSince is set while a wave is under way; BudgetsTightLongest is the longest
 	// time that a wave took from Tighten to Relax, in seconds.
 	BudgetsTightSince   *metav1.Time `json:"budgetsTightSince,omitempty"`
 	BudgetsTightLongest float64      `json:"budgetsTightLongestSeconds,omitempty"`
 	// Downtime is how long the waves were on neither side.
 	Downtime *plans.Downtime `json:"downtime,omitempty"`
-	// Unseen says why a side could not be looked at. Its ordinals are "?", and Unavailable has
-	// none that may be available there.
+	// Unseen says why a side could not be looked at. Its ordinals are "?".
 	Unseen   map[plans.Side]string `json:"unseen,omitempty"`
 	Ordinals []OrdinalView         `json:"ordinals"`
 }
@@ -75,13 +75,25 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, lost 
 	if more && v.State != "Paused" {
 		v.Step = e.StepOf(step)
 		if j.Held == "" && len(lost) == 0 {
-			if s, err := e.look(ctx, e.moment(j, step, began)); err == nil && s.Standing != plans.Before {
-				v.Reason = s.Reason
-			}
+			v.Reason = cmp.Or(e.waitsFor(ctx, j, step, began, v.Holder), v.Reason)
 		}
 	}
 	v.ordinals(ctx, world{plan: p, on: on}, lost, j, step)
 	return v, nil
+}
+
+// waitsFor says what the step waits for, "" if that cannot be seen or if it waits for nothing.
+func (e *Engine) waitsFor(ctx context.Context, j *plans.Journal, step plans.Step, began bool, holder string) string {
+	s, err := e.look(ctx, e.moment(j, step, began))
+	switch {
+	case err != nil:
+		return ""
+	case s.Standing != plans.Before:
+		return s.Reason
+	case j.Detached && holder != "" && step.Op == plans.Tighten && !began:
+		return queued
+	}
+	return ""
 }
 
 // describe fills in state, reason and the command to go on with.
@@ -150,10 +162,11 @@ func (v *View) ordinals(ctx context.Context, w world, lost map[plans.Side]error,
 			v.Unseen[side], where[side] = err.Error(), func(int32) string { return "?" }
 		}
 	}
+	down := int32(0)
 	for o := w.plan.End() - 1; o >= w.plan.Start; o-- {
 		row := OrdinalView{Ordinal: o, Source: where[plans.Source](o), Destination: where[plans.Destination](o)}
-		if here, there := row.Source, row.Destination; !slices.Contains([]string{"Ready", "?"}, here) && !slices.Contains([]string{"Ready", "?"}, there) {
-			v.Unavailable++
+		if here, there := row.Source, row.Destination; here != "Ready" && there != "Ready" {
+			down++
 		}
 		row.Phase = phase(row, step, o)
 		if j.Flight != nil {
@@ -163,6 +176,9 @@ func (v *View) ordinals(ctx context.Context, w world, lost map[plans.Side]error,
 			row.Proof = j.Flight.Pod(o).Proof
 		}
 		v.Ordinals = append(v.Ordinals, row)
+	}
+	if len(v.Unseen) == 0 {
+		v.Unavailable = &down
 	}
 }
 

@@ -74,11 +74,20 @@ type Sight struct {
 	// Span is which part of an ordinal's time on neither side the wait is, where the step
 	// does not say it.
 	Span Span
+	// Idle, with During, says that the wait is for a node, a disk or the application, and not for
+	// the controllers of a cluster.
+	Idle bool
 }
 
 // In gives the sight as being within a span.
 func (s Sight) In(span Span) Sight {
 	s.Span = span
+	return s
+}
+
+// Idly gives the sight as not being a wait for controllers.
+func (s Sight) Idly() Sight {
+	s.Idle = true
 	return s
 }
 

@@ -203,6 +203,12 @@ func (s Step) Boundary() bool {
 // stays.
 func (o Op) Closes() bool { return o == Retire || o == Settle || o == Unshare || o == Thaw }
 
+// Arrives says whether the word is about the side that gets the ordinals of a wave, and not
+// about the one that lets them go.
+func (o Op) Arrives() bool {
+	return o == Reserve || o == Claim || o == Grow || o == Verify || o == Relax
+}
+
 // Batch is how many steps of the same word one journal entry may announce. Hold
 // and Settle keep their old values on the very object they write, in the same
 // write, so the journal need only say that they may have begun.

@@ -34,12 +34,12 @@ func (v mover) vacate(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	for i, pod := range flight.Pods {
 		proof, s, err := v.nodeFree(ctx, m, pod)
 		if err != nil || s.Standing != plans.After {
-			return s.In(plans.Detaching), err
+			return s.In(plans.Detaching).Idly(), err
 		}
 		flight.Pods[i].Proof = proof
 	}
 	if s, err := v.detached(ctx, m); err != nil || s.Standing != plans.After {
-		return s.In(plans.Detaching), err
+		return s.In(plans.Detaching).Idly(), err
 	}
 	return proven(flight), nil
 }
@@ -65,7 +65,9 @@ func (v mover) gone(ctx context.Context, m plans.Moment, ordinal int32) (plans.S
 			return plans.Stop(fmt.Sprintf("pod %s of %s was made again after it was taken out of the set's range; find out who made it and delete it", pod.Name, v.plan.On(m.From))), nil
 		}
 	}
-	return plans.Wait(fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.plan.On(m.From))), nil
+	s := plans.Wait(fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.plan.On(m.From)))
+	s.Idle = pod.DeletionTimestamp != nil // its kubelet ends it, in its own time
+	return s, nil
 }
 
 // nodeFree believes "the pod is gone" only from a node that is there and Ready: a

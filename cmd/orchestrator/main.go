@@ -49,6 +49,7 @@ Several of these processes share the plans and take over from one another.`,
 	s.DurationVar(&f.StepTimeout, "step-timeout", 10*time.Minute, "how long one step may wait before its plan is held")
 	s.Float32Var(&f.Limits.QPS, "cluster-qps", 50, "requests per second to one cluster, of all plans together")
 	s.IntVar(&f.Limits.Burst, "cluster-burst", 100, "requests at once before that limit holds")
+	s.IntVar(&f.Waves, "cluster-waves", 16, "how many waves may be under way in one cluster at once, of all plans together, or 0 for any number: the others wait with their pods up")
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8443", "host:port of the metrics, or 0 for none")
 	s.BoolVar(&f.SecureMetrics, "metrics-secure", true, "serve metrics by TLS, to those who may get the path /metrics")
 	s.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
@@ -60,6 +61,8 @@ func (f *flags) run(ctx context.Context) error {
 	switch {
 	case f.Limits.QPS <= 0 || f.Limits.Burst < 1:
 		return fmt.Errorf("--cluster-qps is %v and --cluster-burst %d: expected more than 0, and 1 or more", f.Limits.QPS, f.Limits.Burst)
+	case f.Waves < 0:
+		return fmt.Errorf("--cluster-waves is %d: expected 0 or more", f.Waves)
 	case f.StepTimeout <= 0:
 		return fmt.Errorf("--step-timeout is %s: expected more than 0", f.StepTimeout)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -239,7 +240,11 @@ func (a *app) watch(ctx context.Context, t *target) error {
 // table is the status as text.
 func table(v *orchestrator.View) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s -> %s  %s  d=%d unavailable=%d epoch=%d\n", v.Plan, v.Source, v.Destination, v.State, v.MaxUnavailable, v.Unavailable, v.Epoch)
+	down := "?"
+	if v.Unavailable != nil {
+		down = strconv.Itoa(int(*v.Unavailable))
+	}
+	fmt.Fprintf(&b, "%s  %s -> %s  %s  d=%d unavailable=%s epoch=%d\n", v.Plan, v.Source, v.Destination, v.State, v.MaxUnavailable, down, v.Epoch)
 	w := printers.GetNewTabWriter(&b)
 	fmt.Fprintln(w, "ORDINAL\tSOURCE\tDESTINATION\tPHASE")
 	for _, o := range v.Ordinals {

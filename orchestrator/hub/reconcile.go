@@ -51,6 +51,8 @@ type Setup struct {
 	Holder string
 	Dead   func(holder string) bool
 	Now    func() time.Time
+	// Slots are what waves wait for before they begin.
+	Slots *orchestrator.Slots
 	// StepTimeout is how long a step may wait before its plan is held.
 	StepTimeout time.Duration
 	Events      record.EventRecorder
@@ -146,7 +148,7 @@ func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal) recon
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if r := h.runs[p.Name]; r != nil {
-		if !r.suits(what, j) {
+		if r.hear(j); !r.suits(what, j) {
 			r.end()
 		}
 		return reconcile.Result{}

@@ -159,7 +159,7 @@ func TestAPlanWaitsForItsClusters(t *testing.T) {
 // A wish ends the run that is under way for another one; a process that ends begins nothing.
 func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 	h, p := stage(t)
-	r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}, stop: make(chan struct{})}
+	r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	look := func() bool {
 		t.Helper()
@@ -176,8 +176,19 @@ func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 	if look() {
 		t.Error("what is wanted was ended")
 	}
+	if len(r.asked) > 0 {
+		t.Error("it was told of a pause that nobody wants")
+	}
 	store := orchestrator.NewStore(h.Live, "stsmigrate", p.Name)
-	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Ask(plans.Wish{Course: plans.Return}); return nil }); err != nil {
+	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Paused = true; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time it has not listened yet
+		if look() || len(r.asked) != 1 {
+			t.Error("a pause ends no run: it is told of it, and knows where it can pause")
+		}
+	}
+	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Paused = false; j.Ask(plans.Wish{Course: plans.Return}); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if !look() {

@@ -27,12 +27,26 @@ type run struct {
 	fresh bool
 	stop  chan struct{}
 	once  sync.Once
+	// asked has a value when the journal was written by somebody who wants a pause.
+	asked chan struct{}
 	// herald tells the two sets, as soon as their clusters are known.
 	herald *orchestrator.Herald
 }
 
 // end lets it stop after the write that is under way.
 func (r *run) end() { r.once.Do(func() { close(r.stop) }) }
+
+// hear tells it of a pause that is asked for: else it would learn of that at its next write only,
+// for which a wave may wait long.
+func (r *run) hear(j *plans.Journal) {
+	if !j.Paused {
+		return
+	}
+	select {
+	case r.asked <- struct{}{}:
+	default:
+	}
+}
 
 // suits says whether the run is what is wanted now. One that carries the plan ends by itself
 // when it is paused, held or over; a wish that it has not taken over yet begins a new one.
@@ -45,7 +59,7 @@ func (r *run) suits(what errand, j *plans.Journal) bool {
 
 // begin starts a run. The lock is held.
 func (h *Hub) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what errand, wish plans.Wish) {
-	r := &run{hub: h, plan: p, what: what, wish: wish, fresh: j.Epoch == 0, stop: make(chan struct{})}
+	r := &run{hub: h, plan: p, what: what, wish: wish, fresh: j.Epoch == 0, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	h.gauges.running.WithLabelValues().Inc()
 	h.all.Go(func() {
@@ -142,7 +156,7 @@ func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orch
 	h := r.hub
 	c := orchestrator.Carriage{
 		Plan: r.plan, Store: orchestrator.NewStore(h.Live, h.Namespace, r.plan.Name), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{},
-		Holder: h.Holder, Dead: h.Dead, Now: h.Now, Stop: r.stop, StepTimeout: h.StepTimeout, Renewed: true,
+		Holder: h.Holder, Dead: h.Dead, Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true,
 		Report:   func(e *orchestrator.Engine, p orchestrator.Progress, err error) { r.report(ctx, e, p, err) },
 		Complain: func(err error) { r.report(ctx, nil, orchestrator.Progress{}, err) },
 	}

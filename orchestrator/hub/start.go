@@ -43,6 +43,8 @@ type Options struct {
 	SecureMetrics                                 bool
 	StepTimeout                                   time.Duration
 	Limits                                        fleet.Limits
+	// Waves is how many may be under way in a cluster at once; 0 for any number.
+	Waves int
 	// Agent is how the process calls itself to API servers.
 	Agent string
 	Now   func() time.Time
@@ -106,7 +108,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events(o.Namespace)})
 	return New(Setup{
-		Front: hasFront(m.GetRESTMapper()), gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Fleet: fleet.New(config, o.Limits, o.Agent),
+		Front: hasFront(m.GetRESTMapper()), gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Fleet: fleet.New(config, o.Limits, o.Agent), Slots: orchestrator.NewSlots(o.Waves),
 		Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil

@@ -154,12 +154,9 @@ func TestAvailabilityTakesItsTimeOnNodes(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if p.Annotations["a"] == "b" {
-				for _, c := range p.Status.Conditions {
-					if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-						readyAt[p.Name] = c.LastTransitionTime.Time
-					}
-				}
+			if p.Annotations["a"] == "b" && isReady(p) {
+				k := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+				readyAt[p.Name] = p.Status.Conditions[k].LastTransitionTime.Time
 			} else if _, known := goneAt[p.Name]; !known && p.DeletionTimestamp != nil {
 				goneAt[p.Name] = p.DeletionTimestamp.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
 			}

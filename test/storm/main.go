@@ -34,6 +34,7 @@ type options struct {
 	plans, pods, processes int
 	watched                int     // plans with a witness
 	qps                    float64 // of an orchestrator, to one cluster
+	waves                  int     // of an orchestrator, in one cluster
 	every, outage          time.Duration
 	// renew and fail are how long after the beginning the credentials end, and the API server is
 	// killed.
@@ -48,6 +49,7 @@ func main() {
 	flag.IntVar(&o.processes, "processes", 3, "how many orchestrators there are")
 	flag.IntVar(&o.watched, "witnesses", 50, "how many of the sets have a witness at most")
 	flag.Float64Var(&o.qps, "cluster-qps", 50, "as for the orchestrator")
+	flag.IntVar(&o.waves, "cluster-waves", 16, "as for the orchestrator")
 	flag.DurationVar(&o.every, "kill", 20*time.Second, "how often one of them is killed, on average; 0 for never")
 	flag.DurationVar(&o.outage, "outage", time.Minute, "for how long the destination's API server is away; 0 for not at all")
 	flag.DurationVar(&o.renew, "renew", 10*time.Second, "when the credentials for the destination are replaced; 0 for never")
@@ -121,7 +123,7 @@ func run(ctx context.Context, o options) (err error) {
 
 func (s *storm) build(ctx context.Context) (err error) {
 	s.say("building the programs")
-	s.crew = &crew{dir: s.dir, qps: s.qps}
+	s.crew = &crew{dir: s.dir, qps: s.qps, waves: s.waves}
 	if s.crew.program, err = stage.Build(ctx, s.dir, "orchestrator"); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 
 // A storm in a teacup: everything that happens in `make storm`, with fewer plans and sooner.
 func TestASmallStorm(t *testing.T) {
-	o := options{plans: 5, pods: 2, processes: 2, watched: 5, qps: 50, every: 6 * time.Second, renew: time.Second, fail: 5 * time.Second, outage: 5 * time.Second, seed: 1}
+	o := options{plans: 5, pods: 2, processes: 2, watched: 5, qps: 50, waves: 2, every: 6 * time.Second, renew: time.Second, fail: 5 * time.Second, outage: 5 * time.Second, seed: 1}
 	if err := run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

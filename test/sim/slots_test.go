@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// A wave waits for its slot with its pods up, its budgets open and nothing of it begun, and the slot
+// is taken for as long as the budgets are tight.
+func TestAWaveWaitsForItsSlot(t *testing.T) {
+	t.Parallel()
+	rival := rival{}
+	for name, sc := range shapes() {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(sc)
+			w.evictions = 20
+			slots := orchestrator.NewSlots(1)
+			rival.slot = slots.Of(w.plan)
+			rival.slot.Take()
+			for _, course := range []plans.Course{plans.Move, plans.Return} {
+				rival.waited = 0
+				r := w.process()
+				e, err := r.takeOver(t.Context(), course)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e.Slot, e.Now = slots.Of(w.plan), func() time.Time { return time.Unix(1e9, 0) }
+				rounds := 0
+				for p := (orchestrator.Progress{}); p.Kind != orchestrator.Finished; rounds++ {
+					if p, err = e.Advance(t.Context()); err != nil || p.Kind == orchestrator.Held || rounds > 5000 {
+						t.Fatalf("%+v: %v", p, err)
+					}
+					w.others(r, p.Kind)
+					rival.sees(t, w, p)
+				}
+				if rival.waited < 3 || !rival.slot.Take() {
+					t.Fatalf("waited %d times; the slot is free at the end: %t", rival.waited, rival.slot.Take())
+				}
+				unbroken(t, w)
+			}
+		})
+	}
+	if rival.blocked == 0 {
+		t.Error("no wave had to wait for other pods")
+	}
+}
+
+// rival is who wants the same slot. It has it first.
+type rival struct {
+	slot            *orchestrator.Slot
+	waited, blocked int // how often the plan waited for the slot, and for other pods
+}
+
+func (v *rival) sees(t *testing.T, w *world, p orchestrator.Progress) {
+	t.Helper()
+	under := w.underWay(p.Step)
+	switch {
+	case p.Queued && p.Step.Seq <= w.journal.Begun:
+		t.Fatalf("it waits with a wave under way: %+v", p)
+	case p.Queued:
+		if v.waited++; v.waited == 3 {
+			v.slot.Leave()
+		}
+	case p.Kind == orchestrator.Waiting && p.Step.Op == plans.Tighten && !under:
+		if v.blocked++; !v.slot.Take() {
+			t.Fatalf("a wave that cannot begin keeps its slot: %+v", p)
+		}
+		v.slot.Leave()
+	case under && v.waited == 0:
+		t.Fatalf("a wave has begun while another has the slot: %+v", p)
+	case under && p.Step.Op != plans.Relax:
+		if v.slot.Take() {
+			t.Fatalf("its slot is free: %+v", p)
+		}
+		v.slot.Leave()
+	}
+}
+
+// underWay says whether the step is one of a wave whose budgets are tight.
+func (w *world) underWay(s plans.Step) bool {
+	return w.journal.Tight != nil && w.journal.Done < s.Seq && s.Seq <= w.journal.Begun
+}
+
+// Who waits for a slot is not held for the time that it takes, hears at once of a pause, and goes
+// on as soon as there is room.
+func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(threeOrdinals(modes()[0]))
+		slots := orchestrator.NewSlots(1)
+		other := slots.Of(w.plan)
+		q := &queueing{w: w, slots: slots, asked: make(chan struct{}, 1)}
+		other.Keep(plans.Source)
+		over := q.run(t)
+		for range 60 { // ten minutes
+			<-time.After(10 * time.Second)
+			w.rest()
+		}
+		if !q.last.Queued || time.Since(q.since) < 8*time.Minute {
+			t.Fatalf("%+v, for %s", q.last, time.Since(q.since))
+		}
+		at := time.Now()
+		q.pause(t, true)
+		q.asked <- struct{}{}
+		if p := <-over; p.Kind != orchestrator.Paused || time.Since(at) > time.Second {
+			t.Fatalf("%+v after %s", p, time.Since(at))
+		}
+		q.pause(t, false)
+		over = q.run(t)
+		synctest.Wait()
+		if !q.last.Queued {
+			t.Fatalf("%+v", q.last)
+		}
+		other.Leave()
+		if synctest.Wait(); q.last.Queued {
+			t.Fatalf("there is room, and it is still %+v", q.last)
+		}
+		for p := (orchestrator.Progress{}); p.Outcome != plans.Moved; w.rest() {
+			select {
+			case p = <-over:
+			case <-time.After(time.Second):
+			}
+		}
+		unbroken(t, w)
+	})
+}
+
+// queueing is a process that waits for a slot.
+type queueing struct {
+	w     *world
+	slots *orchestrator.Slots
+	asked chan struct{}
+	last  orchestrator.Progress
+	since time.Time // when it began to wait
+}
+
+func (q *queueing) run(t *testing.T) <-chan orchestrator.Progress {
+	t.Helper()
+	e, err := q.w.process().takeOver(t.Context(), plans.Move)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Slot, e.Now = q.slots.Of(q.w.plan), time.Now
+	over := make(chan orchestrator.Progress)
+	go func() {
+		p, err := e.Run(t.Context(), orchestrator.Options{
+			Wake: orchestrator.NewWake(), Asked: q.asked, StepTimeout: 2 * time.Minute,
+			Report: func(p orchestrator.Progress, err error) {
+				if q.last = p; err != nil {
+					t.Error(err)
+				}
+				if p.Queued {
+					q.since = time.Now()
+				}
+			},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		over <- p
+	}()
+	return over
+}
+
+func (q *queueing) pause(t *testing.T, yes bool) {
+	t.Helper()
+	store := orchestrator.NewStore(q.w.on[plans.Destination], green, planName)
+	if err := store.Change(t.Context(), q.w.plan, func(j *plans.Journal) error { j.Paused = yes; return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
