@@ -91,7 +91,15 @@ type Engine struct {
 	// which is written together with the next intent; after a death the looks
 	// find it out again.
 	passed int
+	notes  []note // since the journal was last written
 	waveCheck
+}
+
+// note is what is to be told of a wave, in the words of the journal, from the step of that number
+// on. It is written together with the next intent, and nothing rests on it.
+type note struct {
+	seq int
+	put func(*plans.Journal)
 }
 
 // New returns the engine of a stored plan. It writes nothing; TakeOver comes
@@ -154,7 +162,7 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	case (j.Paused || j.PauseDue(step)) && step.Boundary() && !began:
 		return e.pause(ctx, step)
 	case !e.slotted(step):
-		return Progress{Kind: Waiting, Step: step, Reason: queued, Queued: true}, nil
+		return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: queued, Queued: true})
 	}
 	sight, err := e.see(ctx, step, began)
 	if err != nil {
@@ -165,7 +173,7 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	case plans.After:
 		return Progress{Kind: Advanced, Step: step, Reason: sight.Reason, Took: e.pass(step, sight)}, nil
 	case plans.During:
-		return Progress{Kind: Waiting, Step: step, Reason: sight.Reason, Again: sight.Again}, nil
+		return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: sight.Reason, Again: sight.Again})
 	case plans.Foreign:
 		return e.hold(ctx, step, sight.Reason)
 	case plans.Before:
@@ -191,25 +199,37 @@ func (e *Engine) look(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 
 // pass notes that a step is finished, and what is worth telling of it: nothing rests on
 // that.
-func (e *Engine) pass(step plans.Step, sight plans.Sight) *Took {
+func (e *Engine) pass(step plans.Step, sight plans.Sight) (took *Took) {
 	if sight.Undo.Flight != nil {
-		e.journal.Flight = sight.Undo.Flight
+		e.note(step, func(j *plans.Journal) { j.Flight = sight.Undo.Flight })
 	}
 	if step.Op == plans.Relax {
 		e.Slot.Leave()
-		if e.Now != nil {
-			e.journal.Loosened(e.Now())
-		}
 	}
 	e.passed = step.Seq
-	if step.Op != plans.Grow || e.Now == nil {
+	if e.Now == nil {
 		return nil
 	}
-	took := Took(e.journal.Arrive(e.Now()))
-	if took == nil {
-		return nil
+	now := e.Now()
+	switch step.Op {
+	case plans.Relax:
+		e.note(step, func(j *plans.Journal) { j.Loosened(now) })
+	case plans.Grow:
+		e.note(step, func(j *plans.Journal) {
+			if t := Took(j.Arrive(now)); t != nil {
+				took = &t
+			}
+		})
+	default:
 	}
-	return &took
+	return took
+}
+
+// note puts a note into the journal as it is known, and once more into one that is read again
+// before it was written.
+func (e *Engine) note(step plans.Step, put func(*plans.Journal)) {
+	put(e.journal)
+	e.notes = append(e.notes, note{step.Seq, put})
 }
 
 // clock keeps the stopwatch of the wave under way.
@@ -220,10 +240,10 @@ func (e *Engine) clock(step plans.Step, sight plans.Sight) {
 	span := sight.Span
 	switch step.Op {
 	case plans.Shrink:
-		if sight.Standing != plans.Before {
-			return // the write begins it
+		if sight.Standing == plans.Before { // the write begins it: no note, as it may not come to that
+			e.journal.Enter(plans.Terminating, e.Now())
 		}
-		span = plans.Terminating
+		return
 	case plans.Release, plans.Reserve, plans.Claim:
 		span = plans.HandingOver
 	case plans.Grow:
@@ -234,19 +254,28 @@ func (e *Engine) clock(step plans.Step, sight plans.Sight) {
 	default:
 		return
 	}
-	if span != "" {
-		e.journal.Enter(span, e.Now())
+	if w := e.journal.Stopwatch; span != "" && w != nil && w.Span != span {
+		now := e.Now()
+		e.note(step, func(j *plans.Journal) { j.Enter(span, now) })
 	}
 }
 
-// recall reads the journal unless it is known.
+// recall reads the journal unless it is known. What was noted since it was last written is
+// noted once more, unless it was written after all.
 func (e *Engine) recall(ctx context.Context) (err error) {
-	if e.journal == nil {
-		if e.journal, e.version, err = e.store.Journal(ctx, e.plan); err == nil {
-			e.recorded = e.journal.Done
+	if e.journal != nil {
+		return nil
+	}
+	if e.journal, e.version, err = e.store.Journal(ctx, e.plan); err != nil {
+		return err
+	}
+	e.recorded = e.journal.Done
+	for _, n := range e.notes {
+		if n.seq > e.recorded && e.journal.Epoch == e.epoch {
+			n.put(e.journal)
 		}
 	}
-	return err
+	return nil
 }
 
 // save writes the journal. Whatever the answer, a journal that was not surely
@@ -257,7 +286,7 @@ func (e *Engine) save(ctx context.Context) error {
 		e.journal = nil
 		return err
 	}
-	e.version, e.recorded = version, e.journal.Done
+	e.version, e.recorded, e.notes = version, e.journal.Done, nil
 	return nil
 }
 
@@ -295,6 +324,22 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, sight p
 
 func movedOn(step plans.Step) Progress {
 	return Progress{Kind: Wrote, Step: step, Reason: "the journal has moved; looking again"}
+}
+
+// rest waits. Between two waves it writes down first that the last one is over: who reads the
+// journal meanwhile would see it still under way, and its budgets tight.
+func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
+	if !e.begins(p.Step) || e.journal.Done <= e.recorded {
+		return p, nil
+	}
+	err := e.save(ctx)
+	switch {
+	case err == nil:
+		return p, nil
+	case asAnswer(err) == nil:
+		return movedOn(p.Step), nil
+	}
+	return Progress{Step: p.Step}, err
 }
 
 // pause ends the run before a step that has not begun. What has been passed is

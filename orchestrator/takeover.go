@@ -42,7 +42,7 @@ func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
 	if err != nil {
 		return err
 	}
-	e.epoch, e.passed, e.journal = j.Epoch, 0, nil
+	e.epoch, e.passed, e.journal, e.notes = j.Epoch, 0, nil, nil
 	stamp := plans.Stamp{Plan: e.plan.ID, Epoch: j.Epoch, Seq: j.Done}
 	exposed, err := e.exposed(ctx, j)
 	if err != nil {
