@@ -255,11 +255,13 @@ func (w world) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice)
 
 // outside keeps a step away from ordinals that the side which let go of them has
 // in its range again: their pods and claims are not ours to touch then (S6). A
-// step that touches nothing is let be, unless it opens the gate, Vacate.
+// step that touches nothing is let be, unless it is Vacate and opens the gate, or waits for a pod
+// that nobody deletes.
 func (w world) outside(look plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		s, err := look(ctx, m)
-		if err != nil || s.Standing == plans.During || s.Standing == plans.After && m.Op != plans.Vacate {
+		vacate := m.Op == plans.Vacate
+		if err != nil || s.Standing == plans.During && (s.Idle || !vacate) || s.Standing == plans.After && !vacate {
 			return s, err
 		}
 		set, err := w.set(ctx, m.From)

@@ -83,7 +83,7 @@ func (j *Journal) Left() time.Time {
 	for _, took := range w.Took {
 		left = left.Add(-took.Duration)
 	}
-	return left
+	return left.UTC().Round(0).Truncate(time.Microsecond) // whether the journal was read or is remembered
 }
 
 // Arrive notes that the wave is available, and gives how long each span was; nil if that is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -177,8 +178,10 @@ func TestHold(t *testing.T) {
 }
 
 func TestVacate(t *testing.T) {
-	terminating := pod("web-4", "pod-uid")
+	there, terminating := pod("web-4", "pod-uid"), pod("web-4", "pod-uid")
+	terminating.DeletionTimestamp, terminating.Finalizers = &metav1.Time{Time: time.Unix(1e9, 0)}, []string{"a/b"}
 	check(t, []row{
+		{name: "waits for the pod to be deleted", moment: at(plans.Vacate), world: []client.Object{there}, want: plans.During, reason: "to be deleted by the controller"},
 		{name: "waits for the pod", moment: at(plans.Vacate), world: []client.Object{terminating}, want: plans.During, reason: "terminating"},
 		{name: "stops at another pod of that name", moment: at(plans.Vacate), world: []client.Object{pod("web-4", "another")}, want: plans.Foreign, reason: "made again"},
 		{name: "does not believe a node that is gone", moment: at(plans.Vacate), want: plans.Foreign, reason: "no longer exists"},

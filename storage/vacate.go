@@ -65,9 +65,10 @@ func (v mover) gone(ctx context.Context, m plans.Moment, ordinal int32) (plans.S
 			return plans.Stop(fmt.Sprintf("pod %s of %s was made again after it was taken out of the set's range; find out who made it and delete it", pod.Name, v.plan.On(m.From))), nil
 		}
 	}
-	s := plans.Wait(fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.plan.On(m.From)))
-	s.Idle = pod.DeletionTimestamp != nil // its kubelet ends it, in its own time
-	return s, nil
+	if pod.DeletionTimestamp == nil {
+		return plans.Wait(fmt.Sprintf("pod %s of %s is to be deleted by the controller of its set", pod.Name, v.plan.On(m.From))), nil
+	}
+	return plans.Wait(fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.plan.On(m.From))).Idly(), nil
 }
 
 // nodeFree believes "the pod is gone" only from a node that is there and Ready: a

@@ -17,7 +17,8 @@ import (
 
 // interference is what somebody does in the middle of a move.
 type interference struct {
-	after string // the step that has just been finished
+	after string // the step that has just been finished, or
+	wrote string // just been written
 	do    func(*world)
 	undo  func(*world)
 	// want is in the reason; unless waits, the run is held by then.
@@ -44,6 +45,7 @@ func interferences() map[string]interference {
 		"the destination is scaled down":      {after: "2/Relax", do: scale(plans.Destination, 0), undo: scale(plans.Destination, 1), want: "StatefulSet green/web"},
 		"the destination is scaled up":        {after: "1/Vacate", do: scale(plans.Destination, 2), undo: scaleBack(plans.Destination, 1, "data-web-3"), want: "StatefulSet green/web"},
 		"the source is scaled up again":       {after: "1/Claim", do: scale(plans.Source, 2), undo: scaleBack(plans.Source, 1, "data-web-1"), want: "StatefulSet blue/web"},
+		"the source is scaled up at once":     {wrote: "1/Shrink", do: scale(plans.Source, 2), undo: settled(scale(plans.Source, 1)), want: "StatefulSet blue/web"},
 		"a volume is set back to Delete":      {after: "1/Shrink", do: policy("Delete"), undo: policy("Retain"), want: "volume pvc-disk-2"},
 		"a volume is deleted":                 {after: "1/Vacate", do: deletion(volumeKey), want: "volume pvc-disk-2"},
 		"a claim is deleted":                  {after: "2/Relax", do: deletion(claimKey), want: "claim data-web-1"},
@@ -96,7 +98,7 @@ func (in interference) disturb(t *testing.T, w *world) {
 	t.Helper()
 	did := false
 	got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
-		if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == in.after {
+		if !did && (p.Kind == orchestrator.Advanced && p.Step.ID() == in.after || p.Kind == orchestrator.Wrote && p.Step.ID() == in.wrote) {
 			did, w.foreign = true, true
 			in.do(w)
 		}
@@ -131,6 +133,14 @@ func change[T client.Object](side plans.Side, name string, edit func(T)) func(*w
 
 func scale(side plans.Side, n int32) func(*world) {
 	return change(side, setName, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &n })
+}
+
+// settled lets the cluster come to rest after what somebody does.
+func settled(do func(*world)) func(*world) {
+	return func(w *world) {
+		do(w)
+		w.rest()
+	}
 }
 
 // scaleBack also deletes the claim that was made for the pod too many.
