@@ -168,11 +168,11 @@ func (w world) starting(ctx context.Context, m plans.Moment) (plans.Sight, error
 		if err != nil || pod == nil || pod.DeletionTimestamp != nil {
 			return plans.Done(), err
 		}
-		owner, why := metav1.GetControllerOf(pod), ready(pod)
+		owner := metav1.GetControllerOf(pod)
 		if owner == nil || owner.Name != w.plan.On(m.To()).Name {
 			return plans.Done(), nil
 		}
-		if why != "" {
+		if ready(pod) != "" {
 			span := plans.Attaching
 			if pod.Status.Phase == corev1.PodRunning {
 				span = plans.Starting
@@ -260,8 +260,11 @@ func (w world) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice)
 func (w world) outside(look plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		s, err := look(ctx, m)
-		vacate := m.Op == plans.Vacate
-		if err != nil || s.Standing == plans.During && (s.Idle || !vacate) || s.Standing == plans.After && !vacate {
+		lets := s.Standing == plans.During || s.Standing == plans.After
+		if m.Op == plans.Vacate {
+			lets = s.Standing == plans.During && s.Idle
+		}
+		if err != nil || lets {
 			return s, err
 		}
 		set, err := w.set(ctx, m.From)

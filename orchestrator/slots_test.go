@@ -33,6 +33,8 @@ func (q *queue) of(name string) *Slot {
 // expect compares what has its slot.
 func (q *queue) expect(what string, names ...string) {
 	q.t.Helper()
+	q.lock.Lock() // timers give seats back
+	defer q.lock.Unlock()
 	var got []string
 	for name, slot := range q.all {
 		if slot.has() {
@@ -46,12 +48,24 @@ func (q *queue) expect(what string, names ...string) {
 	}
 }
 
+// seats compares how many of a cluster are taken.
+func (q *queue) seats(what string, cluster types.UID, want int) {
+	q.t.Helper()
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	if got := q.taken[cluster]; got != want {
+		q.t.Errorf("%s: %d, expected %d", what, got, want)
+	}
+}
+
 // empty expects that nothing is taken, and nobody waits, when all have left.
 func (q *queue) empty() {
 	q.t.Helper()
 	for _, slot := range q.all {
 		slot.Leave()
 	}
+	q.lock.Lock()
+	defer q.lock.Unlock()
 	if len(q.taken) > 0 || len(q.waiting) > 0 {
 		q.t.Errorf("left over: %v, %d", q.taken, len(q.waiting))
 	}
@@ -127,9 +141,9 @@ func TestAWaveGivesItsSeatsBack(t *testing.T) {
 		one.Take()
 		one.Keep(plans.Destination)
 		later()
-		if one.Keep(plans.Source); !one.has() || q.taken["e"] != 1 {
-			t.Errorf("in one cluster it has one seat: %v", q.taken)
-		}
+		one.Keep(plans.Source)
+		q.expect("it has come in time", "e-e")
+		q.seats("in one cluster it has one seat", "e", 1)
 		q.empty()
 	})
 }

@@ -21,11 +21,7 @@ func TestBudgetsAreOpenWhileAWaveThatHasNotLeftWaits(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, after %s, dies at write %d", name, after, write), func(t *testing.T) {
 					w := first.fork(uint64(write + 1))
 					w.evictions = 4
-					r := w.process()
-					e, err := r.takeOver(t.Context(), plans.Move)
-					if err != nil {
-						t.Fatal(err)
-					}
+					r, e := w.begin(t, plans.Move)
 					w.until(t, r, e, after)
 					at := w.writes + write
 					r.at = func(n int) fault {
@@ -48,6 +44,17 @@ func TestBudgetsAreOpenWhileAWaveThatHasNotLeftWaits(t *testing.T) {
 	}
 }
 
+// begin gives a process that has taken the plan over.
+func (w *world) begin(t *testing.T, course plans.Course) (*runner, *orchestrator.Engine) {
+	t.Helper()
+	r := w.process()
+	e, err := r.takeOver(t.Context(), course)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, e
+}
+
 // until advances to the end of the first step of that word.
 func (w *world) until(t *testing.T, r *runner, e *orchestrator.Engine, op plans.Op) {
 	t.Helper()
@@ -68,11 +75,7 @@ func TestBudgetsAreOpenAfterEase(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
 		w := newWorld(sc)
-		r := w.process()
-		e, err := r.takeOver(t.Context(), plans.Move)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, e := w.begin(t, plans.Move)
 		w.until(t, r, e, plans.Tighten)
 		w.rest()
 		tight := w.allowed(plans.Source)

@@ -60,8 +60,7 @@ func (w *world) holds(t *testing.T, course plans.Course, deaf, want string) {
 // skip is --skip-gates of a process that has taken the plan over.
 func (w *world) skip(t *testing.T) {
 	t.Helper()
-	home := orchestrator.NewStore(w.on[plans.Destination], green, planName)
-	must(home.Change(t.Context(), w.plan, func(j *plans.Journal) error { return j.Skip(w.plan) }))
+	w.change(t, func(j *plans.Journal) error { return j.Skip(w.plan) })
 	w.journal.SkipGates = 1 // the checks read it
 }
 

@@ -45,27 +45,25 @@ type notes struct {
 	downtime *plans.Downtime
 }
 
-// noted moves a set, by a clock that goes on with every write to a guarded object, and gives what the
-// journal has of it in the end.
+// clock goes on by a second with every write to a guarded object.
+func (w *world) clock() time.Time { return time.Unix(1e9+int64(len(w.acts)), 0) }
+
+// noted moves a set, by that clock, and gives what the journal has of it in the end.
 func noted(t *testing.T, w *world, by disturbance) (out notes) {
 	t.Helper()
 	slots := orchestrator.NewSlots(1)
 	rival := slots.Of(w.plan)
-	r := w.process()
-	e, err := r.takeOver(t.Context(), plans.Move)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, e := w.begin(t, plans.Move)
 	r.at = func(int) fault {
 		if by == lostAnswers && r.now.kind == "ConfigMap" {
 			return lostAnswer
 		}
 		return ""
 	}
-	e.Slot, e.Now = slots.Of(w.plan), func() time.Time { return time.Unix(1e9+int64(len(w.acts)), 0) }
-	home := orchestrator.NewStore(w.on[plans.Destination], green, planName)
+	e.Slot, e.Now = slots.Of(w.plan), w.clock
 	rounds := 0
 	for p := (orchestrator.Progress{}); p.Kind != orchestrator.Finished; rounds++ {
+		var err error
 		if p, err = e.Advance(t.Context()); err != nil && by == undisturbed || p.Kind == orchestrator.Held || rounds > 500 {
 			t.Fatalf("%+v: %v", p, err)
 		}
@@ -79,9 +77,7 @@ func noted(t *testing.T, w *world, by disturbance) (out notes) {
 			rival.Leave()
 		}
 		if by == otherWriters {
-			if err := home.Change(t.Context(), w.plan, func(j *plans.Journal) error { j.Waits += "."; return nil }); err != nil {
-				t.Fatal(err)
-			}
+			w.change(t, func(j *plans.Journal) error { j.Waits += "."; return nil })
 		}
 	}
 	out.longest, out.downtime = w.journal.Longest, w.journal.Downtime
@@ -102,18 +98,12 @@ func TestAPausedPlanHasNoWaveUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
 		w := newWorld(sc)
-		r := w.process()
-		e, err := r.takeOver(t.Context(), plans.Move)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.Now = func() time.Time { return time.Unix(1e9+int64(len(w.acts)), 0) }
+		r, e := w.begin(t, plans.Move)
+		e.Now = w.clock
 		w.until(t, r, e, plans.Relax)
-		home := orchestrator.NewStore(w.on[plans.Destination], green, planName)
-		if err := home.Change(t.Context(), w.plan, func(j *plans.Journal) error { j.Paused = true; return nil }); err != nil {
-			t.Fatal(err)
-		}
+		w.pause(t, true)
 		for p := (orchestrator.Progress{}); p.Kind != orchestrator.Paused; w.rest() {
+			var err error
 			if p, err = e.Advance(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -23,14 +23,11 @@ func TestAWaveWaitsForItsSlot(t *testing.T) {
 			rival.slot.Take()
 			for _, course := range []plans.Course{plans.Move, plans.Return} {
 				rival.waited = 0
-				r := w.process()
-				e, err := r.takeOver(t.Context(), course)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r, e := w.begin(t, course)
 				e.Slot, e.Now = slots.Of(w.plan), func() time.Time { return time.Unix(1e9, 0) }
 				rounds := 0
 				for p := (orchestrator.Progress{}); p.Kind != orchestrator.Finished; rounds++ {
+					var err error
 					if p, err = e.Advance(t.Context()); err != nil || p.Kind == orchestrator.Held || rounds > 5000 {
 						t.Fatalf("%+v: %v", p, err)
 					}
@@ -103,12 +100,12 @@ func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 			t.Fatalf("%+v, for %s", q.last, time.Since(q.since))
 		}
 		at := time.Now()
-		q.pause(t, true)
+		w.pause(t, true)
 		q.asked <- struct{}{}
 		if p := <-over; p.Kind != orchestrator.Paused || time.Since(at) > time.Second {
 			t.Fatalf("%+v after %s", p, time.Since(at))
 		}
-		q.pause(t, false)
+		w.pause(t, false)
 		over = q.run(t)
 		synctest.Wait()
 		if !q.last.Queued {
@@ -139,10 +136,7 @@ type queueing struct {
 
 func (q *queueing) run(t *testing.T) <-chan orchestrator.Progress {
 	t.Helper()
-	e, err := q.w.process().takeOver(t.Context(), plans.Move)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, e := q.w.begin(t, plans.Move)
 	e.Slot, e.Now = q.slots.Of(q.w.plan), time.Now
 	over := make(chan orchestrator.Progress)
 	go func() {
@@ -163,12 +157,4 @@ func (q *queueing) run(t *testing.T) <-chan orchestrator.Progress {
 		over <- p
 	}()
 	return over
-}
-
-func (q *queueing) pause(t *testing.T, yes bool) {
-	t.Helper()
-	store := orchestrator.NewStore(q.w.on[plans.Destination], green, planName)
-	if err := store.Change(t.Context(), q.w.plan, func(j *plans.Journal) error { j.Paused = yes; return nil }); err != nil {
-		t.Fatal(err)
-	}
 }

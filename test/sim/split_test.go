@@ -11,10 +11,7 @@ import (
 // take records how far the move shall go, as a person asked.
 func (w *world) take(t *testing.T, r plans.Route) {
 	t.Helper()
-	home := orchestrator.NewStore(w.on[plans.Destination], green, planName)
-	if err := home.Change(t.Context(), w.plan, func(j *plans.Journal) error { return j.Take(w.plan, r) }); err != nil {
-		t.Fatal(err)
-	}
+	w.change(t, func(j *plans.Journal) error { return j.Take(w.plan, r) })
 }
 
 // goes runs one process of a move and demands how it ends.
@@ -50,7 +47,7 @@ func TestASplitIsStableAndCanBeResumedOrWalkedBack(t *testing.T) {
 				if split > 1 {
 					w.goes(t, orchestrator.Paused, "", split-1)
 					w.take(t, plans.Route{})
-					must(orchestrator.NewStore(w.on[plans.Destination], green, planName).Change(t.Context(), w.plan, func(j *plans.Journal) error { j.Paused = false; return nil }))
+					w.pause(t, false)
 				}
 				walk(t, w, plans.Move, nil)
 				walk(t, w, plans.Clean, nil)
