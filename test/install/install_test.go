@@ -159,6 +159,9 @@ func held() map[string]string {
 	return map[string]string{stamp: "web/1/7", original: "Delete"}
 }
 
+// stamped is what is on a volume that is not held, and that an earlier process may be about to hold.
+func stamped() map[string]string { return map[string]string{stamp: "web/1/7"} }
+
 // policed installs the policies, and waits until they are in force: until then anybody may do
 // anything.
 func policed(t *testing.T) {
@@ -250,6 +253,13 @@ func TestPoliciesKeepVolumesFromMistakes(t *testing.T) {
 		{"a label of somebody else is nobody's business", as(t, "eve"), retain, held(), bound, func(pv *corev1.PersistentVolume) { pv.Labels = map[string]string{"a": "b"} }, ""},
 		{"the account holds a volume", as(t, account), destroy, nil, bound, set(retain, held()), ""},
 		{"and nothing less", as(t, account), destroy, nil, bound, set(destroy, held()), "would not be Retain"},
+		{"it stamps one that it is about to hold", as(t, account), destroy, nil, bound, set(destroy, stamped()), ""},
+		{"and leaves the policy of a stamped one", as(t, account), retain, stamped(), bound, set(destroy, stamped()), "would not be Retain"},
+		{"or holds it", as(t, account), destroy, stamped(), bound, set(retain, held()), ""},
+		{"or gives it back", as(t, account), destroy, stamped(), bound, set(destroy, nil), ""},
+		{"or stamps it again", as(t, account), destroy, stamped(), bound, set(destroy, map[string]string{stamp: "web/2/7"}), ""},
+		{"a held volume stays held when it is stamped again", as(t, account), retain, held(), bound, set(destroy, stamped()), "would not be Retain"},
+		{"and one whose policy somebody has changed can be stamped", as(t, account), destroy, held(), bound, set(destroy, map[string]string{stamp: "web/2/7", original: "Delete"}), ""},
 		{"the account changes no volume that it does not hold", as(t, account), destroy, nil, bound, set(retain, nil), "belongs to no plan"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -6,5 +6,6 @@
 // single change of the world, whoever made it, and S15 at the end, and that a
 // run is the same again for the same seed. It models the fields that the
 // migration depends on and never claims to be Kubernetes: what the API server
-// itself decides is tested against a real one in test/cluster.
+// itself decides is tested against a real one in test/cluster. The admission
+// policies that are installed are asked, though, about every volume.
 package sim

@@ -92,14 +92,14 @@ func (c *conn) List(ctx context.Context, into client.ObjectList, opts ...client.
 }
 
 func (c *conn) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
-	return c.r.write(c.store, "create", o, func() error { return c.store.Create(ctx, o, opts...) })
+	return c.r.write(c.store, "create", o, func() error { return c.store.Create(as(ctx, account), o, opts...) })
 }
 
 func (c *conn) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
 	if o.GetResourceVersion() == "" {
 		c.r.w.fail("S8", "update of %s without a resourceVersion", keyOf(o))
 	}
-	return c.r.write(c.store, "update", o, func() error { return c.store.Update(ctx, o, opts...) })
+	return c.r.write(c.store, "update", o, func() error { return c.store.Update(as(ctx, account), o, opts...) })
 }
 
 func (c *conn) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
@@ -108,7 +108,7 @@ func (c *conn) Delete(ctx context.Context, o client.Object, opts ...client.Delet
 	if d.Preconditions == nil || d.Preconditions.UID == nil || d.Preconditions.ResourceVersion == nil {
 		c.r.w.fail("S8", "deletion of %s without preconditions", keyOf(o))
 	}
-	return c.r.write(c.store, "delete", o, func() error { return c.store.Delete(ctx, o, opts...) })
+	return c.r.write(c.store, "delete", o, func() error { return c.store.Delete(as(ctx, account), o, opts...) })
 }
 
 func (r *runner) alive() bool {
@@ -162,6 +162,9 @@ func (r *runner) apply(s *store, verb string, o client.Object, apply func() erro
 	}
 	before := s.version
 	err := apply()
+	if apierrors.IsForbidden(err) && !w.foreign {
+		w.fail("L1", "%s of %s is refused by what we install ourselves: %v", verb, k, err)
+	}
 	w.trail = append(w.trail, fmt.Sprintf("epoch %d, step %d: %s of %s %s: %v", r.epoch, w.journal.Done+1, verb, s.name, k, err))
 	if s.version == before {
 		return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -125,7 +126,7 @@ func (s *store) List(_ context.Context, into client.ObjectList, opts ...client.L
 }
 
 // Create implements client.Writer.
-func (s *store) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+func (s *store) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
 	k := keyOf(o)
 	if _, ok := s.objects[k]; ok {
 		return apierrors.NewAlreadyExists(resource(k), k.name)
@@ -139,6 +140,9 @@ func (s *store) Create(_ context.Context, o client.Object, _ ...client.CreateOpt
 	next.SetCreationTimestamp(metav1.Unix(int64(s.made), 0))
 	next.SetGeneration(1)
 	defaults(next)
+	if err := admit(ctx, admissionv1.Create, nil, next); err != nil {
+		return err
+	}
 	s.put(next)
 	assign(o, next)
 	return nil
@@ -169,7 +173,7 @@ func defaults(o client.Object) {
 }
 
 // Update implements client.Writer.
-func (s *store) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
+func (s *store) Update(ctx context.Context, o client.Object, _ ...client.UpdateOption) error {
 	k := keyOf(o)
 	old, ok := s.objects[k]
 	switch {
@@ -192,6 +196,9 @@ func (s *store) Update(_ context.Context, o client.Object, _ ...client.UpdateOpt
 	}
 	if changed {
 		next.SetGeneration(old.GetGeneration() + 1)
+	}
+	if err := admit(ctx, admissionv1.Update, old, next); err != nil {
+		return err
 	}
 	s.put(next)
 	assign(o, next)
@@ -232,7 +239,7 @@ func merge(next, old client.Object) (changed bool, err error) {
 }
 
 // Delete implements client.Writer.
-func (s *store) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
+func (s *store) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	var d client.DeleteOptions
 	d.ApplyOptions(opts)
 	k := keyOf(o)
@@ -244,6 +251,9 @@ func (s *store) Delete(_ context.Context, o client.Object, opts ...client.Delete
 		if p.UID != nil && *p.UID != old.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != old.GetResourceVersion() {
 			return conflict(k, "a precondition failed")
 		}
+	}
+	if err := admit(ctx, admissionv1.Delete, old, nil); err != nil {
+		return err
 	}
 	pod, isPod := old.(*corev1.Pod)
 	waits := len(old.GetFinalizers()) > 0 || isPod && pod.Spec.NodeName != "" // its kubelet ends a pod

@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/deploy"
+)
+
+// account is who the engines of this world are.
+const account = "system:serviceaccount:stsmigrate:orchestrator"
+
+// shipped are the policies that deploy/ installs. Every write of an engine to a volume has to pass
+// them: whatever a process does after whatever crash, they must let it go on.
+var shipped = sync.OnceValue(func() []policy {
+	values, err := deploy.Values("policies")
+	must(err)
+	printed, err := deploy.Render("stsmigrate", "", values)
+	must(err)
+	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).NewExpressionsEnv().Extend(
+		cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType),
+		cel.Variable("variables", cel.MapType(cel.StringType, cel.DynType)))
+	must(err)
+	var out []policy
+	docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(printed), 4096)
+	for {
+		var p admissionv1.ValidatingAdmissionPolicy
+		if err := docs.Decode(&p); errors.Is(err, io.EOF) {
+			return out
+		} else if must(err); p.Kind == "ValidatingAdmissionPolicy" {
+			out = append(out, compiled(env, &p))
+		}
+	}
+})
+
+// policy is a ValidatingAdmissionPolicy with its expressions compiled.
+type policy struct {
+	name       string
+	operations []admissionv1.OperationType
+	conditions []cel.Program
+	variables  []variable
+	rules      []rule
+}
+
+type variable struct {
+	name  string
+	value cel.Program
+}
+
+type rule struct{ holds, message cel.Program }
+
+func compiled(env *cel.Env, p *admissionv1.ValidatingAdmissionPolicy) policy {
+	program := func(expression string) cel.Program {
+		ast, issues := env.Compile(expression)
+		must(issues.Err())
+		out, err := env.Program(ast)
+		must(err)
+		return out
+	}
+	out := policy{name: p.Name}
+	for _, r := range p.Spec.MatchConstraints.ResourceRules {
+		if slices.Contains(r.Resources, "persistentvolumes") {
+			out.operations = append(out.operations, r.Operations...)
+		}
+	}
+	for _, c := range p.Spec.MatchConditions {
+		out.conditions = append(out.conditions, program(c.Expression))
+	}
+	for _, v := range p.Spec.Variables {
+		out.variables = append(out.variables, variable{v.Name, program(v.Expression)})
+	}
+	for _, v := range p.Spec.Validations {
+		out.rules = append(out.rules, rule{program(v.Expression), program(v.MessageExpression)})
+	}
+	return out
+}
+
+// userKey is the key of a context whose value says who asks.
+type userKey struct{}
+
+// as lets what is done with a context be done by somebody.
+func as(ctx context.Context, user string) context.Context {
+	return context.WithValue(ctx, userKey{}, user)
+}
+
+// admit asks the policies whether somebody may do this to a volume. Others than the orchestrator are
+// not asked about: the tests let them do what they like.
+func admit(ctx context.Context, operation admissionv1.OperationType, before, after client.Object) error {
+	user, _ := ctx.Value(userKey{}).(string)
+	one := cmp.Or(after, before)
+	if _, ok := one.(*corev1.PersistentVolume); !ok || user == "" {
+		return nil
+	}
+	variables := map[string]any{}
+	input := map[string]any{
+		"object": unstructured(after), "oldObject": unstructured(before), "variables": variables,
+		"request": map[string]any{"operation": string(operation), "name": one.GetName(), "userInfo": map[string]any{"username": user}},
+	}
+	for _, p := range shipped() {
+		if why := p.refuses(operation, input, variables); why != "" {
+			return apierrors.NewForbidden(resource(keyOf(one)), one.GetName(), fmt.Errorf("ValidatingAdmissionPolicy %s: %s", p.name, why))
+		}
+	}
+	return nil
+}
+
+// refuses is what the policy has against it, or empty. Its own variables are put among the variables
+// of the input.
+func (p policy) refuses(operation admissionv1.OperationType, input, variables map[string]any) string {
+	eval := func(x cel.Program) any {
+		out, _, err := x.Eval(input)
+		must(err)
+		return out.Value()
+	}
+	fails := func(x cel.Program) bool { return eval(x) != true }
+	if !slices.Contains(p.operations, operation) || slices.ContainsFunc(p.conditions, fails) {
+		return ""
+	}
+	clear(variables)
+	for _, v := range p.variables {
+		variables[v.name] = eval(v.value)
+	}
+	for _, r := range p.rules {
+		if fails(r.holds) {
+			return fmt.Sprint(eval(r.message))
+		}
+	}
+	return ""
+}
+
+func unstructured(o client.Object) any {
+	if o == nil {
+		return nil
+	}
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	must(err)
+	return out
+}
