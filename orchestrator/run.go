@@ -172,7 +172,7 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 	if r.failures == 1 && r.Now != nil {
 		r.failing = r.Now()
 	}
-	if r.failures >= patience && permanent(err) && !r.passing(err) {
+	if r.failures >= patience && Permanent(err) && !r.passing(err) {
 		held, holdErr := r.Hold(ctx, p.Step, err.Error())
 		return held, holdErr
 	}
@@ -197,7 +197,9 @@ func (r *run) passing(err error) bool {
 	return r.Renewed && r.Now != nil && (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && r.Now().Sub(r.failing) < awhile)
 }
 
-func permanent(err error) bool {
+// Permanent says whether to try the same once more is of no use: the API server refuses it for good
+// (L3).
+func Permanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsUnauthorized(err)
 }
 

@@ -1,13 +1,17 @@
 package hub
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
@@ -199,5 +203,43 @@ func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 	h.tries[p.Name] = &tries{}
 	if look(); len(h.runs) > 0 {
 		t.Error("a process that ends has begun something")
+	}
+}
+
+// A plan that the API server does not let be taken over is left to a person after a minute (L3), and
+// not while the reason may pass by itself, or somebody else goes on with it.
+func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
+	volumes := schema.GroupResource{Resource: "persistentvolumes"}
+	refused := fmt.Errorf("taking plan web over: %w", apierrors.NewForbidden(volumes, "pv-0", errors.New("it would not be Retain")))
+	other, seconds, now := "other", int32(15), metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &now}}
+	for name, c := range map[string]struct {
+		err         error
+		tries       *tries
+		there       []client.Object
+		held, waits bool
+	}{
+		"at first":                {refused, nil, nil, false, true},
+		"not for long yet":        {refused, &tries{failures: patience - 1}, nil, false, true},
+		"for a minute":            {refused, &tries{failures: patience}, nil, true, false},
+		"another has it":          {refused, &tries{failures: patience}, []client.Object{lease}, false, false},
+		"the credentials are old": {apierrors.NewUnauthorized("expired"), &tries{failures: patience}, nil, false, true},
+		"nobody answers":          {apierrors.NewTimeoutError("no answer", 0), &tries{failures: patience}, nil, false, true},
+	} {
+		h, p := stage(t, c.there...)
+		if c.tries != nil {
+			h.tries[p.Name] = c.tries
+		}
+		r := &run{hub: h, plan: p, what: carry}
+		if err := r.stuck(t.Context(), c.err); (err == nil) == c.waits {
+			t.Errorf("%s: %v", name, err)
+		}
+		j, _, err := orchestrator.NewStore(h.Live, "stsmigrate", p.Name).Journal(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held, waits := j.Held == c.err.Error(), j.Waits == c.err.Error(); held != c.held || waits != c.waits {
+			t.Errorf("%s: held because %q, waits because %q", name, j.Held, j.Waits)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -110,10 +111,50 @@ func (r *run) do(ctx context.Context) error {
 	case errors.Is(err, orchestrator.ErrStopped), errors.As(err, new(orchestrator.ErrHeld)):
 		return err
 	case err != nil:
-		return r.waits(ctx, err)
+		return r.stuck(ctx, err)
 	}
 	r.ended(ctx, p)
 	return nil
+}
+
+// patience is how often a plan is tried that the API server does not let be taken over, before a
+// person is asked (L3). That is about a minute: a Role is not in force at once.
+const patience = 6
+
+// stuck ends a run whose plan could not be taken over, or not be carried on. Credentials are renewed
+// without a person.
+func (r *run) stuck(ctx context.Context, why error) error {
+	r.hub.lock.Lock()
+	t := r.hub.tries[r.plan.Name]
+	enough := t != nil && t.failures >= patience
+	r.hub.lock.Unlock()
+	if enough && orchestrator.Permanent(why) && !apierrors.IsUnauthorized(why) {
+		return r.hold(ctx, why.Error())
+	}
+	return r.waits(ctx, why)
+}
+
+// hold leaves the plan to a person, unless another process goes on with it.
+func (r *run) hold(ctx context.Context, reason string) error {
+	store := r.store()
+	j, _, err := store.Journal(ctx, r.plan)
+	if err != nil {
+		return err
+	}
+	if holder, err := store.Holder(ctx, r.hub.Now); err != nil || holder != "" && holder != r.hub.Holder {
+		return err
+	}
+	r.tell(corev1.EventTypeWarning, "Held", reason)
+	return store.Change(ctx, r.plan, func(now *plans.Journal) error {
+		if now.Epoch == j.Epoch { // nobody has taken it over meanwhile
+			now.Held, now.Wish, now.Waits = reason, nil, ""
+		}
+		return nil
+	})
+}
+
+func (r *run) store() *orchestrator.Store {
+	return orchestrator.NewStore(r.hub.Live, r.hub.Namespace, r.plan.Name)
 }
 
 // ends connects to the clusters of both sides, checks that they are those of the plan, and
@@ -155,7 +196,7 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orchestrator.Carriage {
 	h := r.hub
 	c := orchestrator.Carriage{
-		Plan: r.plan, Store: orchestrator.NewStore(h.Live, h.Namespace, r.plan.Name), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{},
+		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{},
 		Holder: h.Holder, Dead: h.Dead, Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true,
 		Report:   func(e *orchestrator.Engine, p orchestrator.Progress, err error) { r.report(ctx, e, p, err) },
 		Complain: func(err error) { r.report(ctx, nil, orchestrator.Progress{}, err) },
@@ -187,15 +228,7 @@ func (r *run) blocked(ctx context.Context, c orchestrator.Carriage) (bool, error
 	for _, f := range failed {
 		lines = append(lines, f.String())
 	}
-	reason := "a check before the first write fails, and nothing was written: " + strings.Join(lines, "; ")
-	err = c.Store.Change(ctx, r.plan, func(j *plans.Journal) error {
-		if j.Epoch == 0 {
-			j.Held, j.Wish, j.Waits = reason, nil, ""
-		}
-		return nil
-	})
-	r.tell(corev1.EventTypeWarning, "Held", reason)
-	return true, err
+	return true, r.hold(ctx, "a check before the first write fails, and nothing was written: "+strings.Join(lines, "; "))
 }
 
 // waits records why nothing goes on for now.
@@ -204,7 +237,7 @@ func (r *run) waits(ctx context.Context, why error) error {
 		return nil
 	}
 	r.report(ctx, nil, orchestrator.Progress{}, why)
-	store := orchestrator.NewStore(r.hub.Live, r.hub.Namespace, r.plan.Name)
+	store := r.store()
 	if holder, err := store.Holder(ctx, r.hub.Now); err != nil || holder != "" && holder != r.hub.Holder {
 		return why // another process goes on with it
 	}
