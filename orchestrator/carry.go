@@ -25,6 +25,9 @@ type Carriage struct {
 	Holder string
 	Dead   func(holder string) bool
 	Now    func() time.Time
+	// Ready says, under the Lease and before anything is written, why the plan must be held instead,
+	// or nothing; nil lets it go on. An error ends it, and nothing is recorded.
+	Ready func(context.Context) (string, error)
 	// Stop, when closed, ends the run after the write that is under way.
 	Stop <-chan struct{}
 	// Asked has a value when somebody else has written the journal.
@@ -55,6 +58,15 @@ func (c Carriage) Carry(ctx context.Context, course plans.Course, skipGates bool
 	background, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go lease.Keep(background)
+	if c.Ready != nil {
+		reason, err := c.Ready(ctx)
+		if err != nil {
+			return p, nil, err
+		}
+		if reason != "" {
+			return c.hold(ctx, reason)
+		}
+	}
 	engine := New(c.Plan, c.Store, c.On)
 	engine.Now, engine.Slot = c.Now, c.Slots.Of(c.Plan)
 	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]Finding, error) {
@@ -88,6 +100,15 @@ func (c Carriage) Carry(ctx context.Context, course plans.Course, skipGates bool
 	})
 	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
 	return p, j, err
+}
+
+// hold records why a plan that nobody has begun must not be.
+func (c Carriage) hold(ctx context.Context, reason string) (Progress, *plans.Journal, error) {
+	err := c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error {
+		j.Held, j.Wish, j.Waits = reason, nil, ""
+		return nil
+	})
+	return Progress{Kind: Held, Reason: reason}, nil, err
 }
 
 // KeepNames keeps the names of a plan that nobody moves answered, until Stop is closed. It

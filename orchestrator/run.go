@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -42,11 +41,6 @@ const (
 	relook = 30 * time.Second
 	// tight is how long a wave that has not left may wait under tightened budgets.
 	tight = 5 * time.Second
-	// patience is how often a write that the API server refuses for good is tried
-	// before a person is asked (L3).
-	patience = 5
-	// awhile is for how long a refusal may pass by itself.
-	awhile = time.Minute
 )
 
 // Run advances the plan until it is Finished, Paused or Held, or until Stop. It
@@ -69,7 +63,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 			}
 			continue
 		}
-		r.failures, r.backoff = 0, nil
+		r.refusals, r.backoff = Refusals{}, nil
 		r.report(p)
 		switch p.Kind {
 		case Held:
@@ -102,8 +96,7 @@ type run struct {
 	last     Progress
 	deadline *time.Timer
 	expired  bool
-	failures int
-	failing  time.Time // since when
+	refusals Refusals
 	backoff  *wait.Backoff
 }
 
@@ -164,15 +157,15 @@ func (r *run) wait(ctx context.Context, soon time.Duration) error {
 // failed reports an error and waits before the next attempt. What the API server
 // refuses for good becomes a hold.
 func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, error) {
-	r.failures++
 	if errors.As(err, new(ErrNoJournal)) {
 		return p, err
 	}
 	r.Report(p, err)
-	if r.failures == 1 && r.Now != nil {
-		r.failing = r.Now()
+	var now time.Time
+	if r.Now != nil {
+		now = r.Now()
 	}
-	if r.failures >= patience && Permanent(err) && !r.passing(err) {
+	if r.refusals.Final(err, r.Renewed, now) {
 		held, holdErr := r.Hold(ctx, p.Step, err.Error())
 		return held, holdErr
 	}
@@ -188,19 +181,6 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 		return p, ctx.Err()
 	}
 	return p, nil
-}
-
-// passing says whether an answer that is usually final may be so for a while only, where nobody
-// waits for it: credentials are renewed, and an API server that has just been started knows no
-// Roles yet.
-func (r *run) passing(err error) bool {
-	return r.Renewed && r.Now != nil && (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && r.Now().Sub(r.failing) < awhile)
-}
-
-// Permanent says whether to try the same once more is of no use: the API server refuses it for good
-// (L3).
-func Permanent(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsUnauthorized(err)
 }
 
 // StepOf names the step of a progress for people: the pods and the word, or the

@@ -12,7 +12,8 @@ import (
 
 // Slots let waves of many plans begin, so many per cluster at once. An ordinal is down while the
 // controllers of its clusters handle its claim and its pod, and they handle one after the other: of
-// waves that go together each waits for all. What waits for a slot is still up.
+// waves that go together each waits for all. What waits for a slot is still up. Anything else that
+// goes sooner one after the other can have Slots of its own.
 //
 // No promise rests on it: budgets and looks keep S3, whoever is let through.
 type Slots struct {
@@ -74,6 +75,10 @@ func (t *Slot) Take() bool {
 		return true
 	}
 	t.leave()
+	select {
+	case <-t.free: // of an earlier time
+	default:
+	}
 	t.of.waiting = append(t.of.waiting, t)
 	t.of.admit()
 	return t.has()
@@ -85,6 +90,20 @@ func (t *Slot) Free() <-chan struct{} {
 		return nil
 	}
 	return t.free
+}
+
+// Wait takes the slot as soon as it can be taken; false says that stop was closed before. Leave gives
+// it back in either case.
+func (t *Slot) Wait(stop <-chan struct{}) bool {
+	if t.Take() {
+		return true
+	}
+	select {
+	case <-t.Free():
+		return true
+	case <-stop:
+		return false
+	}
 }
 
 // Keep takes what a wave that is under way needs, which waits for nobody. busy is the side whose

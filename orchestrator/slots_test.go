@@ -148,6 +148,37 @@ func TestAWaveGivesItsSeatsBack(t *testing.T) {
 	})
 }
 
+func TestWhoWaitsForASlotCanBeStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{NewSlots(1), t, map[string]*Slot{}}
+		first, second, stop, got := q.of("a-b"), q.of("b-c"), make(chan struct{}), make(chan bool, 1)
+		second.Take() // what it is told of this is not about a later time
+		second.Leave()
+		wait := func() { got <- second.Wait(stop) }
+		if !first.Wait(stop) {
+			t.Error("nobody is before the first")
+		}
+		go wait()
+		synctest.Wait()
+		if len(got) > 0 {
+			t.Error("the second does not wait")
+		}
+		if first.Leave(); !<-got {
+			t.Error("the second is not let in")
+		}
+		second.Leave()
+		first.Take()
+		go wait()
+		if close(stop); <-got {
+			t.Error("the second is let in when it is to stop")
+		}
+		q.empty()
+		if !NewSlots(0).Of(&plans.Plan{}).Wait(stop) {
+			t.Error("without a limit somebody waits")
+		}
+	})
+}
+
 // What a wave waits for says in which cluster it is busy.
 func TestWhereAWaveIsBusy(t *testing.T) {
 	wait := plans.Wait("")

@@ -36,7 +36,14 @@ type Hub struct {
 	lost   map[string]bool   // plans that wait for a cluster
 	told   map[string]string // the last error of a plan
 	shown  map[string]frontStatus
+	// checks are what plans wait for before they are checked for the first time.
+	checks *orchestrator.Slots
 }
+
+// checking is how many plans are checked at once per cluster. What all checks of many plans take is
+// the same, but the first to be checked can move meanwhile; and what was checked of a plan when its
+// process dies has to be checked again.
+const checking = 4
 
 // Setup is what a Hub works with.
 type Setup struct {
@@ -71,6 +78,7 @@ type known struct {
 // tries are about when a plan may be begun by this process.
 type tries struct {
 	failures int
+	refusals orchestrator.Refusals
 	after    time.Time
 }
 
@@ -79,6 +87,7 @@ func New(s Setup) *Hub {
 	return &Hub{
 		Setup: s, news: make(chan event.GenericEvent, 1024),
 		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, shown: map[string]frontStatus{},
+		checks: orchestrator.NewSlots(checking),
 	}
 }
 
@@ -245,13 +254,24 @@ func (h *Hub) turn(name string) time.Duration {
 // failed lets a plan rest that could not be begun, or not be gone on with, for longer every
 // time.
 func (h *Hub) failed(name string) {
-	t := h.tries[name]
-	if t == nil {
-		t = &tries{}
-		h.tries[name] = t
-	}
+	t := h.triesOf(name)
 	t.after = h.Now().Add(min(time.Second<<min(t.failures, 6), time.Minute))
 	t.failures++
+}
+
+// final says whether a person has to be asked about a plan that cannot be gone on with (L3).
+func (h *Hub) final(name string, why error) bool {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	return h.triesOf(name).refusals.Final(why, true, h.Now())
+}
+
+// triesOf gives the tries of a plan. The lock is held.
+func (h *Hub) triesOf(name string) *tries {
+	if h.tries[name] == nil {
+		h.tries[name] = &tries{}
+	}
+	return h.tries[name]
 }
 
 // plansOf gives the plan that an object of the namespace is about.

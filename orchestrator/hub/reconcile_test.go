@@ -211,25 +211,26 @@ func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 	volumes := schema.GroupResource{Resource: "persistentvolumes"}
 	refused := fmt.Errorf("taking plan web over: %w", apierrors.NewForbidden(volumes, "pv-0", errors.New("it would not be Retain")))
-	other, seconds, now := "other", int32(15), metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	other, seconds, now := "other", int32(15), metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 50, 0, time.UTC))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &now}}
 	for name, c := range map[string]struct {
 		err         error
-		tries       *tries
+		times       int
 		there       []client.Object
 		held, waits bool
 	}{
-		"at first":                {refused, nil, nil, false, true},
-		"not for long yet":        {refused, &tries{failures: patience - 1}, nil, false, true},
-		"for a minute":            {refused, &tries{failures: patience}, nil, true, false},
-		"another has it":          {refused, &tries{failures: patience}, []client.Object{lease}, false, false},
-		"the credentials are old": {apierrors.NewUnauthorized("expired"), &tries{failures: patience}, nil, false, true},
-		"nobody answers":          {apierrors.NewTimeoutError("no answer", 0), &tries{failures: patience}, nil, false, true},
+		"at first":                {refused, 0, nil, false, true},
+		"for a minute":            {refused, 6, nil, true, false},
+		"another has it":          {refused, 6, []client.Object{lease}, false, false},
+		"the credentials are old": {apierrors.NewUnauthorized("expired"), 6, nil, false, true},
+		"nobody answers":          {apierrors.NewTimeoutError("no answer", 0), 6, nil, false, true},
 	} {
 		h, p := stage(t, c.there...)
-		if c.tries != nil {
-			h.tries[p.Name] = c.tries
+		for range c.times {
+			h.final(p.Name, c.err)
 		}
+		clock := h.Now().Add(time.Minute)
+		h.Now = func() time.Time { return clock }
 		r := &run{hub: h, plan: p, what: carry}
 		if err := r.stuck(t.Context(), c.err); (err == nil) == c.waits {
 			t.Errorf("%s: %v", name, err)

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -102,14 +101,22 @@ func (r *run) do(ctx context.Context) error {
 	})
 	defer r.herald.Close()
 	if r.fresh {
-		if blocked, err := r.blocked(ctx, c); err != nil || blocked {
-			return r.waits(ctx, err)
+		turn := r.hub.checks.Of(r.plan)
+		defer turn.Leave()
+		if !turn.Wait(r.stop) { // BEFORE the Lease: another process may be free sooner
+			return orchestrator.ErrStopped
+		}
+		c.Ready = func(ctx context.Context) (string, error) {
+			defer turn.Leave()
+			return r.ready(ctx, c)
 		}
 	}
 	p, _, err := c.Carry(ctx, r.wish.Course, r.wish.SkipGates)
 	switch {
 	case errors.Is(err, orchestrator.ErrStopped), errors.As(err, new(orchestrator.ErrHeld)):
 		return err
+	case errors.Is(err, errBegun):
+		return nil // it is looked at anew
 	case err != nil:
 		return r.stuck(ctx, err)
 	}
@@ -117,18 +124,9 @@ func (r *run) do(ctx context.Context) error {
 	return nil
 }
 
-// patience is how often a plan is tried that the API server does not let be taken over, before a
-// person is asked (L3). That is about a minute: a Role is not in force at once.
-const patience = 6
-
-// stuck ends a run whose plan could not be taken over, or not be carried on. Credentials are renewed
-// without a person.
+// stuck ends a run whose plan could not be taken over, or not be carried on.
 func (r *run) stuck(ctx context.Context, why error) error {
-	r.hub.lock.Lock()
-	t := r.hub.tries[r.plan.Name]
-	enough := t != nil && t.failures >= patience
-	r.hub.lock.Unlock()
-	if enough && orchestrator.Permanent(why) && !apierrors.IsUnauthorized(why) {
+	if r.hub.final(r.plan.Name, why) {
 		return r.hold(ctx, why.Error())
 	}
 	return r.waits(ctx, why)
@@ -209,26 +207,32 @@ func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orch
 	return c
 }
 
-// blocked runs every check as the identity that will write, before the first write. What fails
-// holds the plan.
-func (r *run) blocked(ctx context.Context, c orchestrator.Carriage) (bool, error) {
+// errBegun says that another process has begun the plan meanwhile.
+var errBegun = errors.New("the plan has been begun")
+
+// ready runs every check as the identity that will write, before the first write, and says what
+// fails.
+func (r *run) ready(ctx context.Context, c orchestrator.Carriage) (string, error) {
 	j, _, err := c.Store.Journal(ctx, r.plan)
-	if err != nil || j.Epoch > 0 {
-		return false, err
+	if err != nil {
+		return "", err
+	}
+	if j.Epoch > 0 {
+		return "", errBegun
 	}
 	report, err := orchestrator.Check(ctx, r.plan, c.On, j)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	failed := report.Failed()
 	if len(failed) == 0 {
-		return false, nil
+		return "", nil
 	}
 	var lines []string
 	for _, f := range failed {
 		lines = append(lines, f.String())
 	}
-	return true, r.hold(ctx, "a check before the first write fails, and nothing was written: "+strings.Join(lines, "; "))
+	return "a check before the first write fails, and nothing was written: " + strings.Join(lines, "; "), nil
 }
 
 // waits records why nothing goes on for now.
