@@ -92,7 +92,7 @@ func (e *Engine) unmoved(ctx context.Context) (bool, error) {
 // rest waits. Between two waves it writes down first that the last one is over: who reads the
 // journal meanwhile would see it still under way, and its budgets tight.
 func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
-	if !e.begins(p.Step) || e.journal.Done <= e.recorded {
+	if !begins(e.journal, p.Step) || e.journal.Done <= e.recorded {
 		return p, nil
 	}
 	err := e.save(ctx)

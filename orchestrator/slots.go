@@ -20,7 +20,8 @@ type Slots struct {
 	perCluster int
 	lock       sync.Mutex
 	taken      map[types.UID]int
-	waiting    []*Slot // whoever has come first, first
+	made       int
+	waiting    []*Slot // by number: a plan that has begun is finished before others are half done
 }
 
 // NewSlots returns slots for perCluster waves in each cluster; 0 is for any number.
@@ -31,9 +32,10 @@ func NewSlots(perCluster int) *Slots {
 // Slot is that of a plan: a seat in each of its clusters. A nil Slot is always taken. It is not
 // safe for concurrent use.
 type Slot struct {
-	of    *Slots
-	seats map[plans.Side]*seat // the same one twice, if both sides are in one cluster
-	free  chan struct{}
+	of     *Slots
+	number int
+	seats  map[plans.Side]*seat // the same one twice, if both sides are in one cluster
+	free   chan struct{}
 }
 
 // seat is one among those of a cluster. It is kept while the controllers of that cluster are waited
@@ -50,7 +52,8 @@ const idling = 30 * time.Second
 // queued is why a wave that could begin does not.
 const queued = "the wave begins as soon as fewer than --cluster-waves of the orchestrator are under way in its clusters"
 
-// Of gives the slot of a plan, which is not taken.
+// Of gives the slot of a plan, which is not taken. Those that wait are let in in the order in which
+// they were given.
 func (s *Slots) Of(p *plans.Plan) *Slot {
 	if s == nil || s.perCluster == 0 {
 		return nil
@@ -60,7 +63,10 @@ func (s *Slots) Of(p *plans.Plan) *Slot {
 	if !p.OneCluster() {
 		to = &seat{cluster: p.Destination.Cluster}
 	}
-	return &Slot{of: s, seats: map[plans.Side]*seat{plans.Source: from, plans.Destination: to}, free: make(chan struct{}, 1)}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.made++
+	return &Slot{of: s, number: s.made, seats: map[plans.Side]*seat{plans.Source: from, plans.Destination: to}, free: make(chan struct{}, 1)}
 }
 
 // Take takes the slot for a wave that is about to begin, or says that it has to wait until Free
@@ -79,7 +85,8 @@ func (t *Slot) Take() bool {
 	case <-t.free: // of an earlier time
 	default:
 	}
-	t.of.waiting = append(t.of.waiting, t)
+	place, _ := slices.BinarySearchFunc(t.of.waiting, t, func(a, b *Slot) int { return a.number - b.number })
+	t.of.waiting = slices.Insert(t.of.waiting, place, t)
 	t.of.admit()
 	return t.has()
 }
@@ -139,12 +146,12 @@ func (t *Slot) Leave() {
 // slotted says whether a wave may begin, or go on. One whose budgets are tight waits for nobody;
 // neither does what moves nothing.
 func (e *Engine) slotted(step plans.Step) bool {
-	return !e.begins(step) || e.Slot.Take()
+	return !begins(e.journal, step) || e.Slot.Take()
 }
 
 // begins says whether the step is the first of a wave, and leaves both budgets as they were so far.
-func (e *Engine) begins(step plans.Step) bool {
-	return step.Op == plans.Tighten && e.journal.Tight == nil
+func begins(j *plans.Journal, step plans.Step) bool {
+	return step.Op == plans.Tighten && j.Tight == nil
 }
 
 // seated tells the slot what the wave waits for now.
@@ -152,7 +159,7 @@ func (e *Engine) seated(step plans.Step, sight plans.Sight, err error) {
 	waits := err != nil || sight.Standing == plans.During
 	switch {
 	case !step.Moves():
-	case waits && e.begins(step):
+	case waits && begins(e.journal, step):
 		e.Slot.Leave() // others go first
 	case err != nil, waits && (sight.Idle || step.Op.Gated()):
 		e.Slot.Keep("")

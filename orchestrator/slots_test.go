@@ -102,6 +102,22 @@ func TestWavesWaitWhereOthersAreUnderWay(t *testing.T) {
 	}
 }
 
+// Plans are finished in the order in which they were begun.
+func TestTheOldestPlanIsTheNext(t *testing.T) {
+	q := &queue{NewSlots(1), t, map[string]*Slot{}}
+	for _, name := range []string{"a-b", "a-b1", "a-b2", "a-b3"} {
+		q.of(name)
+	}
+	for _, name := range []string{"a-b3", "a-b2", "a-b1", "a-b"} {
+		q.of(name).Take()
+	}
+	for _, name := range []string{"a-b3", "a-b", "a-b1", "a-b2"} {
+		q.expect("one after the other", name)
+		q.of(name).Leave()
+	}
+	q.empty()
+}
+
 // A wave has its seat in a cluster for as long as it waits for the controllers there, and keeps
 // others from it for half a minute besides.
 func TestAWaveGivesItsSeatsBack(t *testing.T) {

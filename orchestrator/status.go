@@ -90,7 +90,7 @@ func (e *Engine) waitsFor(ctx context.Context, j *plans.Journal, step plans.Step
 		return ""
 	case s.Standing != plans.Before:
 		return s.Reason
-	case j.Detached && holder != "" && step.Op == plans.Tighten && !began:
+	case j.Detached && holder != "" && begins(j, step):
 		return queued
 	}
 	return ""
