@@ -48,21 +48,24 @@ func TestWhatIsToBeDoneFollowsFromTheJournal(t *testing.T) {
 		want   errand
 		names  errand // with names to keep
 		course plans.Course
+		fresh  bool
 	}{
-		"another's plan":                   {func(j *plans.Journal) { j.Detached = false }, nothing, nothing, ""},
-		"a new one":                        {func(*plans.Journal) {}, carry, carry, plans.Move},
-		"one under way":                    {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, carry, carry, plans.Move},
-		"a held one":                       {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, nothing, keep, ""},
-		"a held one that is to go on":      {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Ask(plans.Wish{Course: plans.Move}) }, carry, carry, plans.Move},
-		"a held one that is to go back":    {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Ask(plans.Wish{Course: plans.Return}) }, carry, carry, plans.Return},
-		"a paused one":                     {func(j *plans.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nothing, keep, ""},
-		"one that is held before it began": {func(j *plans.Journal) { j.Held = "a check fails" }, nothing, nothing, ""},
-		"one that has moved":               {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, nothing, keep, ""},
-		"one that is to be finalized":      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved; j.Ask(plans.Wish{Course: plans.Clean}) }, carry, carry, plans.Clean},
-		"a finalized one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized }, nothing, nothing, ""},
-		"a finalized one that keeps names": {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, nothing, keep, ""},
-		"one that was walked back":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, nothing, nothing, ""},
-		"a late wish":                      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted; j.Ask(plans.Wish{Course: plans.Clean}) }, nothing, nothing, ""},
+		"another's plan":                   {func(j *plans.Journal) { j.Detached = false }, nothing, nothing, "", false},
+		"a new one":                        {func(*plans.Journal) {}, carry, carry, plans.Move, true},
+		"one under way":                    {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, carry, carry, plans.Move, false},
+		"a held one":                       {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, nothing, keep, "", false},
+		"a held one that is to go on":      {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Ask(plans.Wish{Course: plans.Move}) }, carry, carry, plans.Move, false},
+		"a held one that is to go back":    {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Ask(plans.Wish{Course: plans.Return}) }, carry, carry, plans.Return, false},
+		"a paused one":                     {func(j *plans.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nothing, keep, "", false},
+		"one that is held before it began": {func(j *plans.Journal) { j.Held = "a check fails" }, nothing, nothing, "", false},
+		"such a one that is to go on":      {func(j *plans.Journal) { j.Held = "a check fails"; j.Ask(plans.Wish{Course: plans.Move}) }, carry, carry, plans.Move, true},
+		"such a one that is to go back":    {func(j *plans.Journal) { j.Held = "a check fails"; j.Ask(plans.Wish{Course: plans.Return}) }, carry, carry, plans.Return, false},
+		"one that has moved":               {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, nothing, keep, "", false},
+		"one that is to be finalized":      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved; j.Ask(plans.Wish{Course: plans.Clean}) }, carry, carry, plans.Clean, false},
+		"a finalized one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized }, nothing, nothing, "", false},
+		"a finalized one that keeps names": {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, nothing, keep, "", false},
+		"one that was walked back":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, nothing, nothing, "", false},
+		"a late wish":                      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted; j.Ask(plans.Wish{Course: plans.Clean}) }, nothing, nothing, "", false},
 	} {
 		for _, p := range []*plans.Plan{p, &named} {
 			j := plans.NewJournal(p)
@@ -73,8 +76,8 @@ func TestWhatIsToBeDoneFollowsFromTheJournal(t *testing.T) {
 				want = c.names
 			}
 			what, wish := wanted(p, j)
-			if what != want || what == carry && wish.Course != c.course {
-				t.Errorf("%s (names %t): %q %+v, expected %q %s", name, len(p.Directories()) > 0, what, wish, want, c.course)
+			if what != want || what == carry && (wish.Course != c.course || fresh(j, wish) != c.fresh) {
+				t.Errorf("%s (names %t): %q %+v, checked first: %t; expected %q %s, %t", name, len(p.Directories()) > 0, what, wish, fresh(j, wish), want, c.course, c.fresh)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ type run struct {
 	plan *plans.Plan
 	what errand
 	wish plans.Wish
-	// fresh says that nothing has been begun: everything is checked first.
+	// fresh says that nothing has been begun, and now is to be: everything is checked first.
 	fresh bool
 	stop  chan struct{}
 	once  sync.Once
@@ -57,9 +57,13 @@ func (r *run) suits(what errand, j *plans.Journal) bool {
 	return j.Wish == nil || *j.Wish == r.wish
 }
 
+// fresh says whether a plan is to be checked before it is carried: one that is to be aborted has
+// nothing to lose, and may be so because its checks fail.
+func fresh(j *plans.Journal, wish plans.Wish) bool { return j.Epoch == 0 && wish.Course == plans.Move }
+
 // begin starts a run. The lock is held.
 func (h *Hub) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what errand, wish plans.Wish) {
-	r := &run{hub: h, plan: p, what: what, wish: wish, fresh: j.Epoch == 0, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	r := &run{hub: h, plan: p, what: what, wish: wish, fresh: fresh(j, wish), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	h.gauges.running.WithLabelValues().Inc()
 	h.all.Go(func() {
