@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/test/cluster"
@@ -168,33 +170,40 @@ func TestMetricsAreServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.updated(t, 2)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	raw, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
 	of := fmt.Sprintf(`{pod_management_policy="OrderedReady",statefulset_name="web",statefulset_namespace=%q}`, s.namespace)
-	for _, line := range []string{
+	want := []string{
 		`workqueue_depth{controller="statefulset",name="statefulset"`, `workqueue_adds_total{controller="statefulset",name="statefulset"}`,
 		`workqueue_queue_duration_seconds_bucket{controller="statefulset",name="statefulset"`, `workqueue_work_duration_seconds_bucket{controller="statefulset",name="statefulset"`,
 		"rest_client_requests_total{", "statefulset_reconcile_delay_bucket{",
 		"statefulset_controller_statefulset_max_unavailable" + of + " 1\n", "statefulset_controller_statefulset_unavailable_replicas" + of + " 0\n",
 		fmt.Sprintf("statefulset_forced_pod_replacements_total{name=\"web\",namespace=%q,result=\"success\"} 1\n", s.namespace),
 		"statefulset_enforced_rolling_updates_total{result=\"completed\"} ", "statefulset_stuck_pod_duration_seconds_count 1\n",
-	} {
-		if !strings.Contains(string(raw), "\n"+line) {
-			t.Errorf("there is no %s", line)
-		}
 	}
-	if t.Failed() {
-		t.Logf("%s", raw)
+	var said string
+	missing := func() []string {
+		return slices.DeleteFunc(slices.Clone(want), func(line string) bool { return strings.Contains(said, "\n"+line) })
 	}
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) { // a status is there before what is counted of it
+		var err error
+		said, err = scrape(ctx, address)
+		return len(missing()) == 0, err
+	})
+	if err != nil {
+		t.Errorf("there is no %q: %v\n%s", missing(), err, said)
+	}
+}
+
+// scrape reads what a program shows of itself.
+func scrape(ctx context.Context, address string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(answer.Body)
+	return string(raw), err
 }

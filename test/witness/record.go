@@ -61,6 +61,7 @@ type record struct {
 	lost     map[int32]time.Time     // since when an ordinal has been down
 	longest  map[int32]time.Duration // the longest that it was
 	worst    int
+	risks    []time.Time // since when the sum is 1, 2, ... or more
 	atRisk   int
 	broken   []string
 	reported map[string]bool
@@ -104,7 +105,8 @@ func (r *record) begin() {
 	}
 }
 
-func (r *record) report() *Report {
+func (r *record) report(at time.Time) *Report {
+	r.risk(0, at)
 	return &Report{
 		Violations: slices.Clone(r.broken), MaxUnavailable: r.worst, MaxAtRisk: r.atRisk, Down: maps.Clone(r.longest), Spans: maps.Clone(r.spans),
 	}
@@ -112,7 +114,7 @@ func (r *record) report() *Report {
 
 // settle compares everything, after an outage.
 func (r *record) settle(at time.Time) {
-	r.unsettled = false
+	r.unsettled, r.risks = false, nil
 	for o := range r.pods[0] {
 		r.twice(o)
 	}
@@ -306,8 +308,26 @@ func (r *record) measure(at time.Time) {
 	r.worst = max(r.worst, down)
 	here, marked := allowed(r.budgets[0])
 	there, markedToo := allowed(r.budgets[1])
-	if marked && markedToo {
-		r.atRisk = max(r.atRisk, here+there+down)
+	if !marked || !markedToo {
+		here, there, down = 0, 0, 0
+	}
+	r.risk(here+there+down, at)
+}
+
+// lag is by how much one watch may be later than another one on a busy machine. A wave takes longer.
+const lag = 300 * time.Millisecond
+
+// risk notes the sum of what is down and may be evicted. What it mixes comes through different watches,
+// so that a sum counts that has lasted.
+func (r *record) risk(sum int, at time.Time) {
+	for n := len(r.risks); n > sum; n-- {
+		if at.Sub(r.risks[n-1]) >= lag {
+			r.atRisk = max(r.atRisk, n)
+		}
+		r.risks = r.risks[:n-1]
+	}
+	for len(r.risks) < sum {
+		r.risks = append(r.risks, at)
 	}
 }
 

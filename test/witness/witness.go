@@ -18,7 +18,8 @@
 //     show an effect before its cause. What is wrong only within that moment is not seen.
 //   - Different kinds come through different watches. Nothing is concluded from the
 //     order of a pod and a set, or of a volume and a claim. Only the sum of the
-//     budgets' allowances and of the ordinals that are down mixes two kinds.
+//     budgets' allowances and of the ordinals that are down mixes two kinds: it counts when
+//     it has lasted for 300 ms.
 //
 // The witness sees API objects. It does not see containers, disks or nodes.
 package witness
@@ -56,7 +57,7 @@ type Report struct {
 	// at one moment. Only ordinals that were Ready on some side at the start count,
 	// and a terminating pod counts as not Ready.
 	MaxUnavailable int
-	// MaxAtRisk is the largest sum, at one moment, of the evictions that the
+	// MaxAtRisk is the largest sum, for 300 ms and more, of the evictions that the
 	// budgets of both sides would have allowed and of the ordinals that were
 	// unavailable. It is taken while budgets of both sides carry the mark of a move.
 	MaxAtRisk int
@@ -361,7 +362,7 @@ func (w *Witness) Stop() *Report {
 	if behind != nil {
 		w.record.violate("witness: it could not catch up with the pods: %v", behind)
 	}
-	return w.record.report()
+	return w.record.report(time.Now())
 }
 
 func (w *Witness) catchUp(ctx context.Context) error {
