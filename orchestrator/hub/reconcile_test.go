@@ -247,3 +247,23 @@ func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 		}
 	}
 }
+
+// What waits for its checks may have become another thing when its turn comes: it is looked at anew.
+func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
+	for name, change := range map[string]func(*plans.Journal){
+		"another process has begun it":   func(j *plans.Journal) { j.Epoch = 1 },
+		"another process has held it":    func(j *plans.Journal) { j.Held = "a check fails" },
+		"somebody has paused it":         func(j *plans.Journal) { j.Paused = true },
+		"somebody wants it back":         func(j *plans.Journal) { j.Ask(plans.Wish{Course: plans.Return}) },
+		"a command carries it out again": func(j *plans.Journal) { j.Detached = false },
+	} {
+		h, p := stage(t)
+		r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}}
+		if err := r.store().Change(t.Context(), p, func(j *plans.Journal) error { change(j); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if reason, err := r.ready(t.Context(), orchestrator.Carriage{Store: r.store()}); !errors.Is(err, errOvertaken) || reason != "" {
+			t.Errorf("%s: %q, %v", name, reason, err)
+		}
+	}
+}

@@ -119,7 +119,7 @@ func (r *run) do(ctx context.Context) error {
 	switch {
 	case errors.Is(err, orchestrator.ErrStopped), errors.As(err, new(orchestrator.ErrHeld)):
 		return err
-	case errors.Is(err, errBegun):
+	case errors.Is(err, errOvertaken):
 		return nil // it is looked at anew
 	case err != nil:
 		return r.stuck(ctx, err)
@@ -211,8 +211,8 @@ func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orch
 	return c
 }
 
-// errBegun says that another process has begun the plan meanwhile.
-var errBegun = errors.New("the plan has been begun")
+// errOvertaken says that the plan was begun, held or paused while it waited for its checks.
+var errOvertaken = errors.New("the plan is not what it was")
 
 // ready runs every check as the identity that will write, before the first write, and says what
 // fails.
@@ -221,8 +221,8 @@ func (r *run) ready(ctx context.Context, c orchestrator.Carriage) (string, error
 	if err != nil {
 		return "", err
 	}
-	if j.Epoch > 0 {
-		return "", errBegun
+	if what, wish := wanted(r.plan, j); what != carry || wish != r.wish || !fresh(j, wish) {
+		return "", errOvertaken
 	}
 	report, err := orchestrator.Check(ctx, r.plan, c.On, j)
 	if err != nil {
