@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -69,16 +70,19 @@ func withoutRules(schema map[string]any) {
 // define makes the API server serve the kind so, and waits until it does.
 func (s *side) define(t *testing.T, o *unstructured.Unstructured, serves func(context.Context) bool) {
 	t.Helper()
-	var now unstructured.Unstructured
-	now.SetGroupVersionKind(o.GroupVersionKind())
-	if err := s.Get(t.Context(), client.ObjectKeyFromObject(o), &now); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // with the API server, which writes the status
+		var now unstructured.Unstructured
+		now.SetGroupVersionKind(o.GroupVersionKind())
+		if err := s.Get(t.Context(), client.ObjectKeyFromObject(o), &now); err != nil {
+			return err
+		}
+		o.SetResourceVersion(now.GetResourceVersion())
+		return s.Update(t.Context(), o)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	o.SetResourceVersion(now.GetResourceVersion())
-	if err := s.Update(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	err := wait.PollUntilContextTimeout(t.Context(), quiet, patience, true, func(ctx context.Context) (bool, error) { return serves(ctx), nil })
+	err = wait.PollUntilContextTimeout(t.Context(), quiet, patience, true, func(ctx context.Context) (bool, error) { return serves(ctx), nil })
 	if err != nil {
 		t.Fatalf("the API server has not taken the kind over: %v", err)
 	}
@@ -172,9 +176,12 @@ func (r *release) earlier() {
 	if said := r.refused(); !strings.Contains(said, "is older than this release and drops spec.minReadySeconds, spec.updateStrategy.rollingUpdate.maxUnavailable, status.availableReplicas: apply the one of this release first") {
 		r.t.Error(said)
 	}
-	store := &unstructured.Unstructured{Object: r.raw(r.t.Context(), "web")} // without them
-	store.SetLabels(map[string]string{"stored": "again"})
-	if err := r.Update(r.t.Context(), store); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		store := &unstructured.Unstructured{Object: r.raw(r.t.Context(), "web")} // without them
+		store.SetLabels(map[string]string{"stored": "again"})
+		return r.Update(r.t.Context(), store)
+	})
+	if err != nil {
 		r.t.Fatal(err)
 	}
 	kind, _ = definition(r.t)

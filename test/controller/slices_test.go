@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -181,15 +182,18 @@ func TestASliceKeepsItsRange(t *testing.T) {
 			t.Errorf("SR-2: %s was made anew", pod)
 		}
 	}
-	var scale autoscalingv1.Scale
-	if err := s.SubResource("scale").Get(t.Context(), s.slice(t), &scale); err != nil {
-		t.Fatal(err)
-	}
-	if scale.Status.Selector != "app=web" || scale.Spec.Replicas != 3 {
-		t.Errorf("ST-9: /scale has %+v", scale)
-	}
-	scale.Spec.Replicas = 1
-	if err := s.SubResource("scale").Update(t.Context(), s.slice(t), client.WithSubResourceBody(&scale)); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // with the controller, which writes the status
+		var scale autoscalingv1.Scale
+		if err := s.SubResource("scale").Get(t.Context(), s.slice(t), &scale); err != nil {
+			return err
+		}
+		if scale.Status.Selector != "app=web" || scale.Spec.Replicas != 3 {
+			t.Errorf("ST-9: /scale has %+v", scale)
+		}
+		scale.Spec.Replicas = 1
+		return s.SubResource("scale").Update(t.Context(), s.slice(t), client.WithSubResourceBody(&scale))
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	s.until(t, "scaled to the lowest", s.has("web-2"))

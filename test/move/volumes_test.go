@@ -191,9 +191,9 @@ func TestAnExpandedVolumeKeepsItsSize(t *testing.T) {
 		if err := s.source.Get(t.Context(), s.source.key("data-web-0"), &c); err != nil {
 			t.Fatal(err)
 		}
-		bigger := resource.MustParse("3Gi")
+		bigger, was := resource.MustParse("3Gi"), c.DeepCopy()
 		c.Spec.Resources.Requests[corev1.ResourceStorage] = bigger
-		if err := s.source.Update(t.Context(), &c); err != nil {
+		if err := s.source.Patch(t.Context(), &c, client.MergeFrom(was)); err != nil {
 			t.Fatal(err)
 		}
 		run(t, s.planArgs()...).expect(t, blocked, "volumes-settled", "it asks for 3Gi and volume "+c.Spec.VolumeName+" has 2Gi")
