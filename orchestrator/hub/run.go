@@ -241,9 +241,6 @@ func (r *run) ready(ctx context.Context, c orchestrator.Carriage) (string, error
 
 // waits records why nothing goes on for now.
 func (r *run) waits(ctx context.Context, why error) error {
-	if why == nil {
-		return nil
-	}
 	r.report(ctx, nil, orchestrator.Progress{}, why)
 	store := r.store()
 	if holder, err := store.Holder(ctx, r.hub.Now); err != nil || holder != "" && holder != r.hub.Holder {
