@@ -183,6 +183,9 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 			return err
 		}
 		name := cm.Labels[plans.PlanLabel]
+		if name == hindered {
+			continue
+		}
 		if j.Held != "" {
 			return fmt.Errorf("plan %s is held: %s", name, j.Held)
 		}

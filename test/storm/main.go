@@ -1,7 +1,8 @@
 // Command storm lets three orchestrators move many sets between two clusters at once, while
 // they are killed at random, the credentials of one cluster are replaced, and the API server of
 // the destination is away for a minute. It says what that took, and fails unless every plan
-// completes, no witness has seen a promise broken, and nothing is left behind.
+// completes, no witness has seen a promise broken, and nothing is left behind. One more plan cannot
+// be begun, and is aborted.
 package main
 
 import (
@@ -185,16 +186,8 @@ func (s *storm) sets(ctx context.Context) ([]*moving, error) {
 	g.SetLimit(8)
 	for k := range all {
 		g.Go(func() error {
-			m := &moving{Set: stage.Set{Namespace: fmt.Sprintf("shop-%02d", k), Replicas: int32(s.pods), Claims: []string{"data"}}, name: fmt.Sprintf("web-%02d", k)} //nolint:gosec // few
-			all[k] = m
-			if err := stage.Namespace(inner, m.Namespace, s.bed.East, s.bed.West); err != nil {
-				return err
-			}
-			if err := m.Install(inner, s.bed.East.Config()); err != nil {
-				return err
-			}
 			var err error
-			m.before, err = m.Handles(inner, s.bed.East.Config())
+			all[k], err = s.set(inner, fmt.Sprintf("shop-%02d", k), fmt.Sprintf("web-%02d", k))
 			return err
 		})
 	}
@@ -210,29 +203,45 @@ func (s *storm) sets(ctx context.Context) ([]*moving, error) {
 	return all, nil
 }
 
+// set makes one of them, for a plan of that name.
+func (s *storm) set(ctx context.Context, namespace, plan string) (*moving, error) {
+	m := &moving{Set: stage.Set{Namespace: namespace, Replicas: int32(s.pods), Claims: []string{"data"}}, name: plan} //nolint:gosec // few
+	if err := stage.Namespace(ctx, namespace, s.bed.East, s.bed.West); err != nil {
+		return nil, err
+	}
+	if err := m.Install(ctx, s.bed.East.Config()); err != nil {
+		return nil, err
+	}
+	var err error
+	m.before, err = m.Handles(ctx, s.bed.East.Config())
+	return m, err
+}
+
 // detach hands all plans to the orchestrator.
 func (s *storm) detach(ctx context.Context, all []*moving) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(2)
 	for _, m := range all {
-		g.Go(func() error {
-			file := m.name + ".yaml"
-			if err := s.person(ctx, "plan", stage.Name, "--name", m.name, "-n", m.Namespace, "--context", "east", "--to-context", "west", "--out", file); err != nil {
-				return err
-			}
-			if err := s.permit(ctx, file); err != nil {
-				return err
-			}
-			return s.person(ctx, "apply", file, "--detach", "--home-context", "east", "--yes")
-		})
+		g.Go(func() error { return s.handOver(ctx, m) })
 	}
 	return g.Wait()
+}
+
+func (s *storm) handOver(ctx context.Context, m *moving) error {
+	file := m.name + ".yaml"
+	if err := s.person(ctx, "plan", stage.Name, "--name", m.name, "-n", m.Namespace, "--context", "east", "--to-context", "west", "--out", file); err != nil {
+		return err
+	}
+	if err := s.permit(ctx, file); err != nil {
+		return err
+	}
+	return s.person(ctx, "apply", file, "--detach", "--home-context", "east", "--yes")
 }
 
 // move lets everything happen, and says how long it took.
 func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) {
 	s.say("handing over %d plans", s.plans)
-	if err := s.detach(ctx, all); err != nil {
+	if err := errors.Join(s.detach(ctx, all), s.hinder(ctx)); err != nil {
 		return 0, err
 	}
 	if err := s.crew.start(s.processes); err != nil {
@@ -272,6 +281,9 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 		return 0, err
 	}
 	s.say("all are finalized")
+	if err := s.giveUp(ctx); err != nil {
+		return 0, err
+	}
 	calm()
 	return took, trouble.Wait()
 }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/test/demo/stage"
+)
+
+// hindered is the plan that cannot be begun.
+const hindered = "hindered"
+
+// hinder hands over one more plan, and makes an autoscaler for its set before anybody begins it.
+func (s *storm) hinder(ctx context.Context) error {
+	m, err := s.set(ctx, "shop-"+hindered, hindered)
+	if err != nil {
+		return err
+	}
+	if err := s.handOver(ctx, m); err != nil {
+		return err
+	}
+	return s.east.Create(ctx, &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: stage.Name},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: stage.Name}, MaxReplicas: 9,
+		},
+	})
+}
+
+// giveUp does what a person does who finds that plan held: aborts it, though its check fails still.
+// Nothing may have come of it.
+func (s *storm) giveUp(ctx context.Context) error {
+	var why string
+	if err := s.journaled(ctx, func(j *plans.Journal) bool { why = j.Held; return why != "" }); err != nil {
+		return err
+	}
+	if !strings.Contains(why, "autoscaler") {
+		return fmt.Errorf("plan %s is held, expected it to be for its autoscaler: %s", hindered, why)
+	}
+	if err := s.person(ctx, "abort", hindered, "-n", home, "--context", "east", "--yes"); err != nil {
+		return err
+	}
+	if err := s.journaled(ctx, func(j *plans.Journal) bool { why = j.Held; return why != "" || j.Outcome == plans.Aborted }); err != nil {
+		return err
+	}
+	if why != "" {
+		return fmt.Errorf("plan %s cannot be aborted: %s", hindered, why)
+	}
+	s.say("plan %s, which was held for an autoscaler, is aborted", hindered)
+	err := s.west.Get(ctx, client.ObjectKey{Namespace: "shop-" + hindered, Name: stage.Name}, &appsv1.StatefulSet{})
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("west: the set of plan %s is there (%w)", hindered, err)
+	}
+	return nil
+}
+
+// journaled waits until the journal of that plan is so.
+func (s *storm) journaled(ctx context.Context, is func(*plans.Journal) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	w, err := s.east.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(home), client.MatchingLabels{plans.PlanLabel: hindered})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		cm, ok := e.Object.(*corev1.ConfigMap)
+		if !ok || cm.Data["journal.json"] == "" {
+			continue
+		}
+		j, err := journal(cm)
+		if err != nil {
+			return err
+		}
+		if is(j) {
+			return nil
+		}
+	}
+	return errors.Join(fmt.Errorf("plan %s is not what it should be; `stsmigrate status` says why", hindered), ctx.Err())
+}
