@@ -105,7 +105,7 @@ func (c Carriage) Carry(ctx context.Context, course plans.Course, skipGates bool
 // hold records why a plan that nobody has begun must not be.
 func (c Carriage) hold(ctx context.Context, reason string) (Progress, *plans.Journal, error) {
 	err := c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error {
-		j.Held, j.Wish, j.Waits = reason, nil, ""
+		j.Hold(reason)
 		return nil
 	})
 	return Progress{Kind: Held, Reason: reason}, nil, err

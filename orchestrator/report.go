@@ -67,6 +67,15 @@ type Report struct {
 	NotRun int `json:"notRun,omitempty"`
 }
 
+// Words puts findings into one sentence, for a plan that is held because of them.
+func Words(found []Finding) string {
+	said := make([]string, len(found))
+	for k, f := range found {
+		said[k] = f.String()
+	}
+	return strings.Join(said, "; ")
+}
+
 // Failed gives the findings that block, in the order of the report.
 func (r *Report) Failed() []Finding { return r.findings(Fail) }
 

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"strings"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -59,9 +58,5 @@ func (e *Engine) hearChecks(ctx context.Context, step plans.Step) (plans.Sight, 
 		e.clean = step.Seq
 		return plans.Done(), nil
 	}
-	var why []string
-	for _, f := range c.found {
-		why = append(why, f.String())
-	}
-	return plans.Stop(strings.Join(why, "; ")), nil
+	return plans.Stop(Words(c.found)), nil
 }

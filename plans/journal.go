@@ -79,6 +79,9 @@ func (j *Journal) Ask(w Wish) {
 	j.Wish, j.Held, j.Paused = &w, "", false
 }
 
+// Hold leaves the plan to a person, who is told why, and forgets what was wished before.
+func (j *Journal) Hold(why string) { j.Held, j.Wish, j.Waits = why, nil, "" }
+
 // Asked gives the course that a detached plan is to be on now, and whether there is anything
 // to be done for it: nothing is for one that has come to its end, is paused where it can be, or
 // waits for a person.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -143,16 +142,22 @@ func (r *run) hold(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	if holder, err := store.Holder(ctx, r.hub.Now); err != nil || holder != "" && holder != r.hub.Holder {
+	if elsewhere, err := r.elsewhere(ctx); err != nil || elsewhere {
 		return err
 	}
 	r.tell(corev1.EventTypeWarning, "Held", reason)
 	return store.Change(ctx, r.plan, func(now *plans.Journal) error {
 		if now.Epoch == j.Epoch { // nobody has taken it over meanwhile
-			now.Held, now.Wish, now.Waits = reason, nil, ""
+			now.Hold(reason)
 		}
 		return nil
 	})
+}
+
+// elsewhere says whether another process goes on with the plan.
+func (r *run) elsewhere(ctx context.Context) (bool, error) {
+	holder, err := r.store().Holder(ctx, r.hub.Now)
+	return holder != "" && holder != r.hub.Holder, err
 }
 
 func (r *run) store() *orchestrator.Store {
@@ -232,21 +237,16 @@ func (r *run) ready(ctx context.Context, c orchestrator.Carriage) (string, error
 	if len(failed) == 0 {
 		return "", nil
 	}
-	var lines []string
-	for _, f := range failed {
-		lines = append(lines, f.String())
-	}
-	return "a check before the first write fails, and nothing was written: " + strings.Join(lines, "; "), nil
+	return "a check before the first write fails, and nothing was written: " + orchestrator.Words(failed), nil
 }
 
 // waits records why nothing goes on for now.
 func (r *run) waits(ctx context.Context, why error) error {
 	r.report(ctx, nil, orchestrator.Progress{}, why)
-	store := r.store()
-	if holder, err := store.Holder(ctx, r.hub.Now); err != nil || holder != "" && holder != r.hub.Holder {
-		return why // another process goes on with it
+	if elsewhere, err := r.elsewhere(ctx); err != nil || elsewhere {
+		return why
 	}
-	return errors.Join(why, store.Change(ctx, r.plan, func(j *plans.Journal) error {
+	return errors.Join(why, r.store().Change(ctx, r.plan, func(j *plans.Journal) error {
 		j.Waits = why.Error()
 		return nil
 	}))

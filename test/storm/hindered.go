@@ -74,15 +74,11 @@ func (s *storm) journaled(ctx context.Context, is func(*plans.Journal) bool) err
 	}
 	defer w.Stop()
 	for e := range w.ResultChan() {
-		cm, ok := e.Object.(*corev1.ConfigMap)
-		if !ok || cm.Data["journal.json"] == "" {
-			continue
-		}
-		j, err := journal(cm)
+		_, j, err := journal(e)
 		if err != nil {
 			return err
 		}
-		if is(j) {
+		if j != nil && is(j) {
 			return nil
 		}
 	}

@@ -174,16 +174,11 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 			s.say("%d of %d are %s; the most memory of one is %d MiB", len(there), len(all), strings.ToLower(string(outcome)), s.crew.most()>>20)
 			continue
 		}
-		cm, ok := e.Object.(*corev1.ConfigMap)
-		if !ok || cm.Data["journal.json"] == "" {
-			continue
-		}
-		j, err := journal(cm)
+		name, j, err := journal(e)
 		if err != nil {
 			return err
 		}
-		name := cm.Labels[plans.PlanLabel]
-		if name == hindered {
+		if j == nil || name == hindered {
 			continue
 		}
 		if j.Held != "" {

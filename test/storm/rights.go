@@ -7,14 +7,20 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
-func journal(cm *corev1.ConfigMap) (*plans.Journal, error) {
-	var j plans.Journal
-	return &j, json.Unmarshal([]byte(cm.Data["journal.json"]), &j)
+// journal reads the journal of a plan that a watch has brought; nil if it is something else.
+func journal(e watch.Event) (plan string, j *plans.Journal, err error) {
+	cm, ok := e.Object.(*corev1.ConfigMap)
+	if !ok || cm.Data["journal.json"] == "" {
+		return "", nil, nil
+	}
+	j = &plans.Journal{}
+	return cm.Labels[plans.PlanLabel], j, json.Unmarshal([]byte(cm.Data["journal.json"]), j)
 }
 
 // permit gives the orchestrator what a plan needs on both sides, and lets both agree: as the

@@ -105,8 +105,7 @@ func (r *record) begin() {
 	}
 }
 
-func (r *record) report(at time.Time) *Report {
-	r.risk(0, at)
+func (r *record) report() *Report {
 	return &Report{
 		Violations: slices.Clone(r.broken), MaxUnavailable: r.worst, MaxAtRisk: r.atRisk, Down: maps.Clone(r.longest), Spans: maps.Clone(r.spans),
 	}
@@ -317,7 +316,7 @@ func (r *record) measure(at time.Time) {
 // lag is by how much one watch may be later than another one on a busy machine. A wave takes longer.
 const lag = 300 * time.Millisecond
 
-// risk notes the sum of what is down and may be evicted. What it mixes comes through different watches,
+// risk notes the sum of what is down and may be evicted, and 0 at the end. What it mixes comes through different watches,
 // so that a sum counts that has lasted.
 func (r *record) risk(sum int, at time.Time) {
 	for n := len(r.risks); n > sum; n-- {

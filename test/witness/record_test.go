@@ -146,7 +146,7 @@ func TestSeesWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := story()
 			c.happens(r)
-			if diff := cmp.Diff(c.want, r.report(time.Now()).Violations); diff != "" {
+			if diff := cmp.Diff(c.want, r.report().Violations); diff != "" {
 				t.Errorf("violations (-want +got):\n%s", diff)
 			}
 		})
@@ -158,33 +158,39 @@ func TestCountsWhatIsDown(t *testing.T) {
 	tell(r, pod(west, 7)) // not there at the start, so not counted
 	end(r, pod(west, 7))
 	tell(r, dying(pod(east, 1)))
-	if got := r.report(time.Now()).MaxUnavailable; got != 1 {
+	if got := r.report().MaxUnavailable; got != 1 {
 		t.Errorf("one pod terminating: %d unavailable, want 1", got)
 	}
 	end(r, pod(east, 1))
 	tell(r, pod(west, 1))
 	end(r, pod(east, 0))
-	if got := r.report(time.Now()).MaxUnavailable; got != 1 {
+	if got := r.report().MaxUnavailable; got != 1 {
 		t.Errorf("one after the other: %d unavailable, want 1", got)
 	}
 	end(r, pod(west, 1))
-	if got := r.report(time.Now()).MaxUnavailable; got != 2 {
+	if got := r.report().MaxUnavailable; got != 2 {
 		t.Errorf("both down: %d unavailable, want 2", got)
 	}
+}
+
+// atRisk is what the witness reports when it is stopped then.
+func atRisk(r *record, at time.Time) int {
+	r.risk(0, at)
+	return r.report().MaxAtRisk
 }
 
 func TestAddsWhatTheBudgetsAllowToWhatIsDown(t *testing.T) {
 	r := story()
 	tell(r, budget(east, 5, func(b *policyv1.PodDisruptionBudget) { b.Annotations = nil }), budget(west, 0, nil))
-	if got := r.report(time.Now().Add(lag)).MaxAtRisk; got != 0 {
+	if got := atRisk(r, time.Now().Add(lag)); got != 0 {
 		t.Errorf("a budget without mark counts: %d", got)
 	}
 	tell(r, budget(east, 5, func(b *policyv1.PodDisruptionBudget) { b.Generation = 1 }))
-	if got := r.report(time.Now().Add(lag)).MaxAtRisk; got != 0 {
+	if got := atRisk(r, time.Now().Add(lag)); got != 0 {
 		t.Errorf("a spec that the controller has not seen counts: %d", got)
 	}
 	tell(r, budget(east, 1, nil), dying(pod(east, 1)))
-	if got := r.report(time.Now().Add(lag)).MaxAtRisk; got != 2 {
+	if got := atRisk(r, time.Now().Add(lag)); got != 2 {
 		t.Errorf("one allowed and one down: %d, want 2", got)
 	}
 
@@ -201,12 +207,12 @@ func TestAddsWhatTheBudgetsAllowToWhatIsDown(t *testing.T) {
 	after(lag-1, budget(east, 0, nil)) // it has been so for long, and comes late
 	after(time.Hour, budget(west, 1, nil))
 	after(lag-1, pod(west, 1)) // this too
-	if got := r.report(now).MaxAtRisk; got != 1 {
+	if got := atRisk(r, now); got != 1 {
 		t.Errorf("two watches that are not in step: %d, want 1", got)
 	}
 	after(0, dying(pod(east, 0)))
 	after(lag, budget(west, 0, nil))
-	if got := r.report(now).MaxAtRisk; got != 2 {
+	if got := atRisk(r, now); got != 2 {
 		t.Errorf("one allowed and one down for some time: %d, want 2", got)
 	}
 }
@@ -226,7 +232,7 @@ func TestTimesEachOrdinalOnce(t *testing.T) {
 	at(6, true, pod(west, 1))
 	at(7, false, pod(west, 1))
 	want := Span{time.Unix(2, 0), time.Unix(3, 0), time.Unix(4, 0), time.Unix(5, 0)}
-	if diff := cmp.Diff(want, r.report(time.Now()).Spans[1]); diff != "" {
+	if diff := cmp.Diff(want, r.report().Spans[1]); diff != "" {
 		t.Errorf("times of ordinal 1 (-want +got):\n%s", diff)
 	}
 }
@@ -244,7 +250,7 @@ func TestTheLongestTimeDownCountsWhateverTheReason(t *testing.T) {
 	at(25, true, dying(pod(east, 1)))
 	at(31, false, pod(west, 1))
 	at(40, false, dying(pod(east, 0))) // still down
-	if diff := cmp.Diff(map[int32]time.Duration{1: 11 * time.Second}, r.report(time.Now()).Down); diff != "" {
+	if diff := cmp.Diff(map[int32]time.Duration{1: 11 * time.Second}, r.report().Down); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -256,7 +262,7 @@ func TestNothingIsComparedUntilAllWatchesGoOn(t *testing.T) {
 	tell(r, set(east, 0, 1), dying(pod(east, 1)))
 	end(r, pod(east, 1))
 	r.settle(time.Now())
-	if got := r.report(time.Now()); len(got.Violations) > 0 || got.MaxUnavailable > 0 {
+	if got := r.report(); len(got.Violations) > 0 || got.MaxUnavailable > 0 {
 		t.Errorf("a proper move, seen in another order: %+v", got)
 	}
 	r.unsettled = true
@@ -266,7 +272,7 @@ func TestNothingIsComparedUntilAllWatchesGoOn(t *testing.T) {
 		"S1: pod web-0 exists on both sides (terminating: neither)",
 		"S7: ordinals [0,1) are in the ranges of both sets ([0,1) and [0,2))",
 	}
-	if diff := cmp.Diff(want, r.report(time.Now()).Violations); diff != "" {
+	if diff := cmp.Diff(want, r.report().Violations); diff != "" {
 		t.Errorf("what is wrong afterwards still (-want +got):\n%s", diff)
 	}
 }

@@ -362,7 +362,8 @@ func (w *Witness) Stop() *Report {
 	if behind != nil {
 		w.record.violate("witness: it could not catch up with the pods: %v", behind)
 	}
-	return w.record.report(time.Now())
+	w.record.risk(0, time.Now())
+	return w.record.report()
 }
 
 func (w *Witness) catchUp(ctx context.Context) error {
