@@ -38,24 +38,23 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: change, Names: []string{budget}},
 		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}},
 		{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true, Names: namespacesOf(p, side)},
+		{Resource: "nodes", Verbs: watched, ClusterWide: true}, // who proves that a pod has ended, and who is drained
 	}
+	claims := Right{Resource: "persistentvolumeclaims", Verbs: watched} // none may go with its set
 	if p.HasVolumes() {
+		claims.Verbs, claims.Names = change, claimNames(p)
 		volumes := Right{Resource: "persistentvolumes", Verbs: append(slices.Clone(watched), "update"), ClusterWide: true}
 		if !p.OneCluster() || len(p.Shared) > 0 {
 			volumes.Verbs = append(volumes.Verbs, "create", "delete")
 		}
 		out = append(out, volumes,
-			Right{Resource: "persistentvolumeclaims", Verbs: change, Names: claimNames(p)},
 			Right{Group: "storage.k8s.io", Resource: "volumeattachments", Verbs: watched, ClusterWide: true},
-			Right{Resource: "nodes", Verbs: watched, ClusterWide: true})
+			Right{Group: "storage.k8s.io", Resource: "csidrivers", Verbs: []string{"get"}, ClusterWide: true})
 		if !p.OneCluster() {
 			out = append(out, Right{Group: "storage.k8s.io", Resource: "storageclasses", Verbs: []string{"get"}, ClusterWide: true})
 		}
 	}
-	if side == plans.Destination && !p.OneCluster() && p.HasVolumes() {
-		out = append(out, Right{Group: "storage.k8s.io", Resource: "csidrivers", Verbs: []string{"get"}, ClusterWide: true})
-	}
-	return slices.Concat(out, forDependencies(p, side), forNames(p, side), forGates(p))
+	return slices.Concat(append(out, claims), forDependencies(p, side), forNames(p, side), forGates(p))
 }
 
 // namespacesOf are the namespaces that are looked at: kube-system identifies the cluster, and
@@ -76,6 +75,9 @@ func claimNames(p *plans.Plan) []string {
 		for o := range p.Ordinals().All() {
 			out = append(out, p.ClaimName(c.Template, o))
 		}
+	}
+	for _, s := range p.Shared {
+		out = append(out, s.Claim)
 	}
 	return out
 }

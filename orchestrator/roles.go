@@ -101,7 +101,7 @@ func VolumeNames(ctx context.Context, p *plans.Plan, on client.Client) ([]string
 		}
 	}
 	for _, s := range p.Shared {
-		out = append(out, s.Volume)
+		out = append(out, s.Volume, p.SecondVolume(s))
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil

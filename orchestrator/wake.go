@@ -91,7 +91,11 @@ func (w *Wake) Watch(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watc
 		if len(p.Exports()) > 0 {
 			w.watch(ctx, on[side], cluster, p.On(side).Namespace, kinds{"ServiceExport": {Group: mcsv1alpha1.GroupName, Version: mcsv1alpha1.GroupVersion.Version, Resource: mcsv1alpha1.ServiceExportPluralName}})
 		}
-		if p.HasVolumes() && side == cluster { // without claims there is no right to see volumes
+		if side != cluster {
+			continue // the same nodes and volumes
+		}
+		w.watch(ctx, on[side], cluster, metav1.NamespaceAll, kinds{"Node": {Version: "v1", Resource: "nodes"}}) // its kubelet says there which volumes it uses
+		if p.HasVolumes() {                                                                                     // without claims there is no right to see volumes
 			w.watch(ctx, on[side], cluster, metav1.NamespaceAll, clusterWide())
 		}
 	}
@@ -127,7 +131,6 @@ func clusterWide() kinds {
 	return kinds{
 		"PersistentVolume": {Version: "v1", Resource: "persistentvolumes"},
 		"VolumeAttachment": {Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"},
-		"Node":             {Version: "v1", Resource: "nodes"}, // its kubelet says there which volumes it uses
 	}
 }
 

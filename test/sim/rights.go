@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// rights are what an account with exactly the Roles that `rbac` prints may do in a cluster, by namespace, "" for all.
+type rights map[string][]rbacv1.PolicyRule
+
+// grant gives the account of the engines the Roles of the plan, and those to keep its records.
+func (w *world) grant() {
+	volumes, err := orchestrator.VolumeNames(context.TODO(), w.plan, w.on[plans.Source])
+	must(err)
+	w.rights = map[string]rights{}
+	for side, s := range w.on {
+		have := w.rights[s.name]
+		if have == nil {
+			have = rights{}
+			w.rights[s.name] = have
+		}
+		for _, o := range orchestrator.Roles(w.plan, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, volumes) {
+			switch o := o.(type) {
+			case *rbacv1.ClusterRole:
+				have[""] = append(have[""], o.Rules...)
+			case *rbacv1.Role:
+				have[o.Namespace] = append(have[o.Namespace], o.Rules...)
+			}
+		}
+		if side == plans.Destination {
+			for _, r := range orchestrator.ForRecords() {
+				have[green] = append(have[green], rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: r.Verbs})
+			}
+		}
+	}
+}
+
+// may refuses what no Role allows. That a plan needs a right which is not printed breaks L1: nobody could give it.
+func (c *conn) may(verb string, k key) error {
+	w, resource := c.r.w, strings.ToLower(k.kind)+"s"
+	have := w.rights[c.name]
+	for _, rule := range slices.Concat(have[""], have[k.namespace]) {
+		named := len(rule.ResourceNames) > 0 && verb != "create"
+		if slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, verb) && (!named || slices.Contains(rule.ResourceNames, k.name)) {
+			return nil
+		}
+	}
+	w.fail("L1", "no printed Role allows to %s %s of cluster %s", verb, k, c.name)
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, k.name, fmt.Errorf("RBAC: no rule allows to %s it", verb))
+}
