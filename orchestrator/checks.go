@@ -32,7 +32,7 @@ func sourceSettled(ctx context.Context, i inspection) ([]Finding, error) {
 	if ru := set.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil && *ru.Partition != 0 {
 		add(fmt.Sprintf("updateStrategy has partition %d", *ru.Partition), "no partition", "set it to 0 and let the update finish")
 	}
-	why, err := i.unavailable(ctx, plans.Source, set, plans.Slice{})
+	why, err := i.unavailable(ctx, plans.Source, set)
 	if err != nil {
 		return nil, err
 	}

@@ -68,20 +68,23 @@ func (e *Engine) tightened() (plans.Step, bool) {
 	return step, false
 }
 
-// steady waits, before the budgets are tightened, until every other ordinal is available:
-// Shrink asks the same, and budgets that allow nothing must not wait for it.
-func (w world) steady(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+// steadily lets the budgets be tightened only when the wave may go: Shrink asks the same, and budgets that
+// allow nothing must not wait for it. What is down already they leave out.
+func (w world) steadily(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	from, err := w.set(ctx, m.From)
 	if err != nil {
 		return plans.Sight{}, err
 	}
 	to, err := w.set(ctx, m.To())
-	if err != nil || from == nil || to == nil || m.Turned {
-		return plans.Done(), err // the next look says what is missing
+	if err != nil {
+		return plans.Sight{}, err
 	}
-	why, err := w.othersUp(ctx, m, from, to)
-	if err != nil || why == "" {
-		return plans.Done(), err
+	here := from != nil && plans.SliceOf(from) == w.plan.Slice(m.From, m.Ordinals, true)
+	if here && to != nil && plans.SliceOf(to) == w.plan.Slice(m.To(), m.Ordinals, false) { // else the next look says what is the matter
+		var why string
+		if m.Down, why, err = w.mayGo(ctx, m, from, to); err != nil || why != "" {
+			return plans.Wait(why), err
+		}
 	}
-	return plans.Wait(why), nil
+	return w.tighten(ctx, m)
 }

@@ -70,6 +70,8 @@ type Engine struct {
 	// Gates asks the gates of the plan. A plan that has any waits at the first of them
 	// until its Prober is set.
 	Gates *gates.Keeper
+	// Word is what a person vouches for as this process takes the plan over.
+	Word plans.Word
 	// Slot is what a wave waits for before it begins. Whoever carries the plan out leaves it at the end.
 	Slot *Slot
 
@@ -80,6 +82,7 @@ type Engine struct {
 	epoch int64
 	// glance is what the looks read through: what the last one has read.
 	glance *glance
+	world  world
 	// journal is the journal as it was last read or written, at the given version,
 	// and nil when it has to be read again: after a long wait, and whenever somebody
 	// else may have written it. It is never trusted for a write: the write is
@@ -100,7 +103,8 @@ type Engine struct {
 func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 	seen := &glance{}
 	through := seen.glancing(p, on)
-	w := world{plan: p, on: through}
+	budgets := pdb.Looks(p, through)
+	w := world{plan: p, on: through, tighten: budgets[plans.Tighten]}
 	asks := gates.New(p, through)
 	looks := map[plans.Op]plans.Look{
 		plans.Freeze:  inTurn(w.freeze, names.Export(p, through)),
@@ -111,12 +115,12 @@ func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 		plans.Retire:  w.retire,
 	}
 	maps.Copy(looks, storage.Looks(p, through))
-	maps.Copy(looks, pdb.Looks(p, through))
-	looks[plans.Tighten] = inTurn(w.steady, looks[plans.Tighten])
+	maps.Copy(looks, budgets)
+	looks[plans.Tighten] = w.steadily
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.outside(looks[op])
 	}
-	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, glance: seen}
+	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, glance: seen, world: w}
 	// Last of all: the names, the Jobs of gates, the budgets, the copies or their marks, and the sets' own
 	// retention policy and mark.
 	looks[plans.Thaw] = inTurn(names.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.uncopy, w.thawLoser, w.thawWinner)
@@ -166,6 +170,9 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	case plans.After:
 		return Progress{Kind: Advanced, Step: step, Reason: sight.Reason, Took: e.pass(step, sight)}, nil
 	case plans.During:
+		if p, err := e.learn(ctx, step, sight); err != nil || p.Kind != "" {
+			return p, err
+		}
 		return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: sight.Reason, Again: sight.Again})
 	case plans.Foreign:
 		return e.hold(ctx, step, sight.Reason)
@@ -258,15 +265,7 @@ func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
 }
 
 func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.Moment {
-	m := plans.Moment{
-		Step: s, Began: began, Turned: j.Turned(s), Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
-		SkipGates: s.Seq <= j.SkipGates,
-		Stamp:     plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq},
-	}
-	if j.Passed != nil && j.Passed.Seq == s.Seq {
-		m.Passed = j.Passed
-	}
-	return m
+	return j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})
 }
 
 // asAnswer drops the errors that are answers: the next look sees what is true.
@@ -308,13 +307,25 @@ func (e *Engine) Hold(ctx context.Context, step plans.Step, reason string) (Prog
 	return e.hold(ctx, step, reason)
 }
 
+// finish ends the leg. What has moved is in its place then, seen once more (S1, S12); a Return and a Clean have looked
+// before they took the last mark off.
 func (e *Engine) finish(ctx context.Context) (Progress, error) {
 	outcome := e.journal.Leg.Outcome(e.plan)
-	if e.journal.Outcome != outcome || e.journal.Done > e.recorded {
-		e.journal.Outcome, e.journal.Held = outcome, ""
-		if err := e.save(ctx); err != nil {
+	if e.journal.Outcome == outcome && e.journal.Done <= e.recorded {
+		return Progress{Kind: Finished, Outcome: outcome, Downtime: e.journal.Downtime}, nil
+	}
+	if e.journal.Leg.Course == plans.Move {
+		e.glance.clear()
+		if why, err := e.world.inPlace(ctx, e.journal.Leg.Lowest); err != nil {
 			return Progress{}, err
+		} else if why != "" {
+			last, _ := e.plan.Step(e.journal.Leg, e.journal.Done)
+			return e.hold(ctx, last, why)
 		}
+	}
+	e.journal.Outcome, e.journal.Held = outcome, ""
+	if err := e.save(ctx); err != nil {
+		return Progress{}, err
 	}
 	return Progress{Kind: Finished, Outcome: outcome, Downtime: e.journal.Downtime}, nil
 }

@@ -154,8 +154,8 @@ func (w world) retire(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	if slice := plans.SliceOf(set); slice.Replicas != 0 {
 		return plans.Stop(fmt.Sprintf("%s has the ordinals %s, expected none; written by %s", w.plan.On(side).Set(), slice, plans.Writer(set, "spec", "replicas"))), nil
 	}
-	if why, err := w.unready(ctx, m); err != nil || why != "" {
-		return plans.Wait(why), err
+	if s, err := w.ownFeet(ctx, m); err != nil || s.Standing != plans.After {
+		return s, err
 	}
 	pods, err := w.pods(ctx, side, set)
 	if err != nil {
@@ -170,20 +170,57 @@ func (w world) retire(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	return w.remove(side, set, w.plan.On(side).SetKind()+" "+set.Name, "which has no ordinals left"), nil
 }
 
-// unready gives the reason why the destination cannot stand on its own yet. There
-// is no way back from a Clean, so it is asked once more.
-func (w world) unready(ctx context.Context, m plans.Moment) (string, error) {
-	if m.To() == plans.Source {
-		return "", nil
-	}
+// ownFeet says whether the side that keeps the ordinals has all of them in its range, and, after a move, available.
+// There is no way back from what follows, so it is asked once more.
+func (w world) ownFeet(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	kept, err := w.set(ctx, m.To())
 	if err != nil {
-		return "", err
+		return plans.Sight{}, err
 	}
-	if kept == nil {
-		return fmt.Sprintf("%s does not exist; nothing of the source is deleted", w.plan.On(m.To()).Set()), nil
+	if why := w.misplaced(m.To(), kept, w.plan.Ordinals()); why != "" {
+		return plans.Stop(why + "; nothing of the other side is deleted before that"), nil
 	}
-	return w.unavailable(ctx, m.To(), kept, plans.Slice{})
+	if m.To() == plans.Source {
+		return plans.Done(), nil
+	}
+	why, err := w.unavailable(ctx, m.To(), kept)
+	if err != nil || why == "" {
+		return plans.Done(), err
+	}
+	return plans.Wait(why + "; nothing of the source is deleted before that"), nil
+}
+
+// misplaced says in what the range of a set is not the one that the plan gives it, or "".
+func (w world) misplaced(side plans.Side, set *appsv1.StatefulSet, want plans.Slice) string {
+	name := w.plan.On(side).Set()
+	if set == nil {
+		if want.Replicas == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%s does not exist, expected it to have the ordinals %s", name, want)
+	}
+	have := plans.SliceOf(set)
+	if have == want || have.Replicas == 0 && want.Replicas == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s has the ordinals %s, expected %s; replicas were last written by %s; stop that writer and set them back", name, have, want, plans.Writer(set, "spec", "replicas"))
+}
+
+// inPlace looks at both ranges at the end of a Move: what moved is on the destination and nowhere else (S1, S12).
+func (w world) inPlace(ctx context.Context, lowest int32) (string, error) {
+	for side, want := range map[plans.Side]plans.Slice{
+		plans.Source:      {Start: w.plan.Start, Replicas: lowest - w.plan.Start},
+		plans.Destination: {Start: lowest, Replicas: w.plan.End() - lowest},
+	} {
+		set, err := w.set(ctx, side)
+		if err != nil {
+			return "", err
+		}
+		if why := w.misplaced(side, set, want); why != "" {
+			return why, nil
+		}
+	}
+	return "", nil
 }
 
 func (w world) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
@@ -217,8 +254,14 @@ func inTurn(looks ...plans.Look) plans.Look {
 // thawLoser restores a destination set that was there before the plan.
 func (w world) thawLoser(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	set, err := w.set(ctx, m.From)
-	if err != nil || set == nil || set.DeletionTimestamp != nil || !m.Stamp.Mine(set) {
+	if err != nil || set == nil || set.DeletionTimestamp != nil {
 		return plans.Done(), err
+	}
+	if !m.Stamp.Mine(set) {
+		if m.From == plans.Source || !w.plan.Existed() || set.UID != w.plan.Seen.DestinationUID {
+			return plans.Done(), nil
+		}
+		return w.unthawed(m, m.From, set, m.From), nil
 	}
 	if m.From == plans.Source || !w.plan.Existed() {
 		return w.retire(ctx, m) // made by a process that was late, after Retire
@@ -234,25 +277,49 @@ func (w world) thawLoser(ctx context.Context, m plans.Moment) (plans.Sight, erro
 	return w.thawSet(m, m.From, set, next, m.From), nil
 }
 
-// thawWinner gives the set that keeps the ordinals its retention policy back. A
-// destination set that we made gets the source's.
+// thawWinner gives the set that keeps the ordinals its retention policy back, once both ranges are seen to be as they
+// have to be for good. A destination set that we made gets the source's policy.
 func (w world) thawWinner(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	set, err := w.set(ctx, m.To())
-	if err != nil || set == nil || !m.Stamp.Mine(set) {
+	if err != nil || set == nil {
 		return plans.Done(), err
 	}
 	policyOf := m.To()
 	if policyOf == plans.Destination && !w.plan.Existed() {
 		policyOf = plans.Source
 	}
+	if !m.Stamp.Mine(set) {
+		return w.unthawed(m, m.To(), set, policyOf), nil
+	}
+	lost, err := w.set(ctx, m.From)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	for _, why := range []string{w.misplaced(m.To(), set, w.plan.Ordinals()), w.misplaced(m.From, lost, plans.Slice{})} {
+		if why != "" {
+			return plans.Stop(why), nil
+		}
+	}
 	return w.thawSet(m, m.To(), set, set.DeepCopy(), policyOf), nil
 }
 
+// unthawed looks at a set without our mark: either it has been thawed, or somebody took the mark off, and what we made
+// of the set would stay (S15).
+func (w world) unthawed(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, policyOf plans.Side) plans.Sight {
+	was, saved := m.Saved.Retention[policyOf]
+	if have := retentionOf(set); !saved || have == was || have != *retain() {
+		return plans.Done()
+	}
+	return plans.Stop(fmt.Sprintf("%s lost the mark of this plan, and still has the retention policy that the plan gave it (Retain); before the plan it was whenDeleted %s, whenScaled %s: set it back",
+		w.plan.On(side).Set(), was.WhenDeleted, was.WhenScaled))
+}
+
+// thawSet takes our mark off a set, and gives it its policy back unless somebody has set another one since.
 func (w world) thawSet(m plans.Moment, side plans.Side, set, next *appsv1.StatefulSet, policyOf plans.Side) plans.Sight {
 	if why := m.Stamp.Barred(set); why != "" {
 		return plans.Stop(fmt.Sprintf("%s %s", w.plan.On(side).Set(), why))
 	}
-	if p, ok := m.Saved.Retention[policyOf]; ok {
+	if p, ok := m.Saved.Retention[policyOf]; ok && retentionOf(set) == *retain() {
 		next.Spec.PersistentVolumeClaimRetentionPolicy = &p
 	}
 	plans.Unmark(next)

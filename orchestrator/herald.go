@@ -77,7 +77,7 @@ func (h *Herald) work(ctx context.Context, side plans.Side, queue <-chan News) {
 func (h *Herald) write(ctx context.Context, side plans.Side, n News) error {
 	ctx, cancel := context.WithTimeout(ctx, attention)
 	defer cancel()
-	set, err := world{h.plan, h.on}.set(ctx, side)
+	set, err := world{plan: h.plan, on: h.on}.set(ctx, side)
 	if err != nil || set == nil { // not made yet, or cleaned up
 		return err
 	}

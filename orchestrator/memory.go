@@ -104,3 +104,18 @@ func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
 	}
 	return Progress{Step: p.Step}, err
 }
+
+// learn writes down what a look has proven and will not be able to prove again, BEFORE it is waited for more.
+func (e *Engine) learn(ctx context.Context, step plans.Step, sight plans.Sight) (Progress, error) {
+	if e.journal.Recorded(sight.Undo) {
+		return Progress{}, nil
+	}
+	e.journal.Flight = sight.Undo.Flight
+	err := e.save(ctx)
+	if asAnswer(err) != nil {
+		return Progress{Step: step}, err
+	} else if err != nil {
+		return movedOn(step), nil
+	}
+	return Progress{}, nil
+}

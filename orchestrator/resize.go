@@ -12,13 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator/names"
+	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // shrink takes the wave out of the range of the side that has it. BEFORE
-// that, every other ordinal is available on one side or the other (S2), and what
-// will be needed to prove the pod gone is journaled.
+// that, everything that a later step of the wave will demand is looked at on both sides (S17), what is
+// taken down leaves no more unavailable than may be (S2), and what will be needed to prove the pods gone is journaled.
 func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	set, stop, err := w.guarded(ctx, m, m.From)
 	if err != nil || stop != nil {
@@ -26,7 +27,7 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	}
 	switch plans.SliceOf(set) {
 	case w.plan.Slice(m.From, m.Ordinals, false):
-		if !m.Began && !m.Turned {
+		if !m.Turned && !(m.Began && m.InFlight()) {
 			return w.strange(m.From, set, m.Ordinals), nil
 		}
 		if set.Status.ObservedGeneration < set.Generation {
@@ -38,52 +39,44 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 			// Done, and undone by somebody else. Vacate says so, also after a takeover.
 			return plans.Done(), nil
 		}
-		to, s, err := w.elsewhere(ctx, m)
-		if err != nil || s != nil {
-			return orEmpty(s), err
-		}
-		if why, err := w.othersUp(ctx, m, set, to); err != nil || why != "" {
-			return plans.Wait(why), err
-		}
-		return w.letGo(ctx, m, set)
+		return w.depart(ctx, m, set)
 	default:
 		return w.strange(m.From, set, m.Ordinals), nil
 	}
 }
 
-// elsewhere reads the set that takes over. It stops when that side does not have
-// exactly what it has to have before the move: the ordinals missing there would
-// be down as well (S7).
-func (w world) elsewhere(ctx context.Context, m plans.Moment) (*appsv1.StatefulSet, *plans.Sight, error) {
-	to, err := w.set(ctx, m.To())
-	if err != nil || to != nil && plans.SliceOf(to) == w.plan.Slice(m.To(), m.Ordinals, false) {
-		return to, nil, err
+// depart hands out the write that takes the wave down, if it may go and could come up on the other side.
+func (w world) depart(ctx context.Context, m plans.Moment, from *appsv1.StatefulSet) (plans.Sight, error) {
+	to, stop, err := w.guarded(ctx, m, m.To())
+	if err != nil || stop != nil {
+		return orEmpty(stop), err
 	}
-	s := plans.Stop(fmt.Sprintf("%s does not exist", w.plan.On(m.To()).Set()))
-	if to != nil {
-		s = w.strange(m.To(), to, m.Ordinals)
+	if plans.SliceOf(to) != w.plan.Slice(m.To(), m.Ordinals, false) {
+		return w.strange(m.To(), to, m.Ordinals), nil // what is missing there would be down as well (S7)
 	}
-	return nil, &s, nil
-}
-
-// othersUp gives the reason why the ordinal must not be taken down now.
-func (w world) othersUp(ctx context.Context, m plans.Moment, from, to *appsv1.StatefulSet) (string, error) {
-	for _, s := range []struct {
-		side plans.Side
-		set  *appsv1.StatefulSet
-	}{{m.From, from}, {m.To(), to}} {
-		if why := w.unsettled(s.side, s.set); why != "" {
-			return why, nil
-		}
-		if why, err := w.unavailable(ctx, s.side, s.set, m.Ordinals); err != nil || why != "" {
-			return why, err
+	for side, set := range map[plans.Side]*appsv1.StatefulSet{m.From: from, m.To(): to} {
+		if retentionOf(set) != *retain() {
+			return plans.Stop(fmt.Sprintf("%s no longer keeps its claims (persistentVolumeClaimRetentionPolicy, written by %s): the claims of its pods would be deleted with them; set whenScaled and whenDeleted back to Retain",
+				w.plan.On(side).Set(), plans.Writer(set, "spec", "persistentVolumeClaimRetentionPolicy"))), nil
 		}
 	}
-	return "", nil
+	down, why, err := w.mayGo(ctx, m, from, to)
+	if err != nil || why != "" {
+		return plans.Wait(why), err
+	}
+	m.Down = down
+	if s, err := pdb.Within(w.plan, w.on)(ctx, m); err != nil || s.Standing != plans.After {
+		return s, err
+	}
+	s, err := storage.Departing(w.plan, w.on)(ctx, m)
+	if err != nil || s.Standing != plans.After {
+		return s, err
+	}
+	return w.letGo(ctx, m, from, s.Undo.Flight)
 }
 
-func (w world) letGo(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet) (plans.Sight, error) {
-	flight := &plans.Flight{Ordinals: m.Ordinals, From: m.From}
+// letGo notes the pods of the wave beside its volumes, and hands out the write.
+func (w world) letGo(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet, flight *plans.Flight) (plans.Sight, error) {
 	all, err := w.everyPod(ctx, m.From)
 	if err != nil {
 		return plans.Sight{}, err
@@ -92,21 +85,43 @@ func (w world) letGo(ctx context.Context, m plans.Moment, set *appsv1.StatefulSe
 		return plans.Wait(why), nil
 	}
 	for o := range m.Ordinals.All() {
-		vols, why, err := storage.Volumes(ctx, w.plan, w.on, m.From, o)
-		if err != nil {
-			return plans.Sight{}, err
+		if there, err := w.pod(ctx, m.To(), o); err != nil || there != nil {
+			return plans.Stop(fmt.Sprintf("pod %s of %s is in the way: the ordinal could not come up there; delete it", w.plan.Pod(o), w.plan.On(m.To()))), err
 		}
-		if why != "" {
-			return plans.Stop(why), nil
-		}
-		flight.Volumes = append(flight.Volumes, vols...)
-		for _, pod := range all {
-			if pod.Name == w.plan.Pod(o) {
-				flight.Pods = append(flight.Pods, plans.Pod{Ordinal: o, UID: pod.UID, Node: pod.Spec.NodeName})
+		for i := range all {
+			if all[i].Name != w.plan.Pod(o) {
+				continue
 			}
+			pod, why, err := w.leaves(ctx, m, &all[i])
+			if err != nil || why != "" {
+				return plans.Wait(why), err
+			}
+			pod.Ordinal = o
+			flight.Pods = append(flight.Pods, pod)
 		}
 	}
 	return w.resize(m, m.From, set, false, plans.Undo{Flight: flight}), nil
+}
+
+// leaves notes a pod of the wave and its node. A pod that serves is not taken down while its node could not
+// tell of its end; one that is down already has nothing to lose.
+func (w world) leaves(ctx context.Context, m plans.Moment, pod *corev1.Pod) (plans.Pod, string, error) {
+	out := plans.Pod{UID: pod.UID, Node: pod.Spec.NodeName}
+	if out.Node == "" {
+		return out, "", nil
+	}
+	var node corev1.Node
+	err := w.on[m.From].Get(ctx, client.ObjectKey{Name: out.Node}, &node)
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return out, "", fmt.Errorf("reading node %s: %w", out.Node, err)
+	case err == nil:
+		out.NodeUID = node.UID
+	}
+	if ready(pod) == "" && (err != nil || !storage.NodeReady(&node)) {
+		return out, fmt.Sprintf("node %s, where %s of %s runs, is gone or not Ready; nothing is taken down until it is, or until the pod has gone elsewhere", out.Node, pod.Name, w.plan.On(m.From)), nil
+	}
+	return out, "", nil
 }
 
 // shared gives the reason why the claims of the wave could not be released: a
@@ -145,6 +160,9 @@ func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		}
 		if why, err := w.empty(ctx, m); err != nil || why != "" {
 			return plans.Stop(why), err
+		}
+		if s, err := storage.Detached(ctx, w.plan, w.on, m); err != nil || s.Standing != plans.After {
+			return s.In(plans.HandingOver).Idly(), err
 		}
 		return w.resize(m, m.To(), set, true, plans.Undo{}), nil
 	case w.plan.Slice(m.To(), m.Ordinals, true):
@@ -295,7 +313,11 @@ func (w world) arrived(ctx context.Context, m plans.Moment, set *appsv1.Stateful
 		pods[o] = pod
 	}
 	if set.Spec.MinReadySeconds > 0 {
-		if set.Status.ObservedGeneration < set.Generation || set.Status.AvailableReplicas < plans.SliceOf(set).Replicas {
+		tally, err := w.tally(ctx, m.To(), set, m.Ordinals)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if set.Status.ObservedGeneration < set.Generation || tally.early > 0 {
 			return plans.Wait(fmt.Sprintf("%s of %s is Ready, waiting until it is available (minReadySeconds %d)", w.plan.Pods(m.Ordinals), w.plan.On(m.To()), set.Spec.MinReadySeconds)).Idly(), nil
 		}
 	}
@@ -319,30 +341,6 @@ func (w world) resize(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, 
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: %s -> %s", side, set.Name, plans.SliceOf(set), slice),
 		undo, func(ctx context.Context) error { return w.on[side].Update(ctx, next) })
-}
-
-// guarded reads a set that this plan may write, or says why it may not.
-func (w world) guarded(ctx context.Context, m plans.Moment, side plans.Side) (*appsv1.StatefulSet, *plans.Sight, error) {
-	set, err := w.set(ctx, side)
-	if err != nil {
-		return nil, nil, err
-	}
-	var s plans.Sight
-	switch {
-	case set == nil:
-		s = plans.Stop(fmt.Sprintf("%s does not exist; its pods and volumes are not touched", w.plan.On(side).Set()))
-	case side == plans.Source && set.UID != w.plan.Seen.SourceUID:
-		s = plans.Stop(fmt.Sprintf("%s was deleted and made again (UID %s, expected %s)", w.plan.On(side).Set(), set.UID, w.plan.Seen.SourceUID))
-	case set.DeletionTimestamp != nil:
-		s = plans.Stop(fmt.Sprintf("%s is being deleted by somebody else", w.plan.On(side).Set()))
-	case m.Stamp.Barred(set) != "":
-		s = plans.Stop(fmt.Sprintf("%s %s", w.plan.On(side).Set(), m.Stamp.Barred(set)))
-	case !m.Stamp.Mine(set):
-		s = plans.Stop(fmt.Sprintf("%s no longer carries the mark of this plan; somebody replaced its annotations", w.plan.On(side).Set()))
-	default:
-		return set, nil, nil
-	}
-	return nil, &s, nil
 }
 
 // strange reports a range that neither we nor the plan can explain (S12).

@@ -20,6 +20,8 @@ type Clusters map[plans.Side]client.Client
 type world struct {
 	plan *plans.Plan
 	on   Clusters
+	// tighten looks at the budgets of a wave. Only an engine has it.
+	tighten plans.Look
 }
 
 // set reads the StatefulSet of a side; nil means that there is none.
@@ -73,31 +75,6 @@ func because(pod *corev1.Pod, t corev1.PodConditionType) string {
 		}
 	}
 	return ""
-}
-
-// unavailable gives the reason why some ordinal of a side, other than those
-// that are moving, is not available, or "". Availability over time is the set
-// controller's word, since no clock of ours is compared with a node's.
-func (w world) unavailable(ctx context.Context, side plans.Side, set *appsv1.StatefulSet, moving plans.Slice) (string, error) {
-	pods, err := w.pods(ctx, side, set)
-	if err != nil {
-		return "", err
-	}
-	slice := plans.SliceOf(set)
-	expected := slice.Replicas
-	for o := range slice.All() {
-		if moving.Has(o) {
-			expected--
-			continue
-		}
-		if why := ready(pods[w.plan.Pod(o)]); why != "" {
-			return fmt.Sprintf("pod %s of %s %s; nothing is taken down until it is available", w.plan.Pod(o), w.plan.On(side), why), nil
-		}
-	}
-	if set.Spec.MinReadySeconds > 0 && set.Status.AvailableReplicas < expected {
-		return fmt.Sprintf("%s has %d available pods, expected %d (minReadySeconds %d)", w.plan.On(side), set.Status.AvailableReplicas, expected, set.Spec.MinReadySeconds), nil
-	}
-	return "", nil
 }
 
 // unsettled gives the reason why a set is in the middle of something else (S13).

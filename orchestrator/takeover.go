@@ -34,6 +34,9 @@ func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
 		if err := Departure(e.plan, now, course); err != nil {
 			return err
 		}
+		if err := now.Vouch(e.plan, e.Word); err != nil {
+			return err
+		}
 		now.Epoch++
 		now.Held, now.Wish, now.Waits = "", nil, "" // the looks say again what is still true of it
 		j = now
@@ -87,7 +90,7 @@ type exposed struct {
 // whose steps may have been begun and not seen finished.
 func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, error) {
 	p := e.plan
-	uids := map[plans.Side][]types.UID{plans.Source: {p.Seen.SourceUID}, plans.Destination: {p.Seen.DestinationUID}}
+	uids := map[plans.Side][]types.UID{plans.Source: {j.Saved.Source(p)}, plans.Destination: {p.Seen.DestinationUID}}
 	// Once everything is where it stays, the last flight is over: a stamp would be
 	// a mark that nobody takes off again (S15).
 	next, more := p.Step(j.Leg, j.Done+1)

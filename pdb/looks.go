@@ -52,7 +52,7 @@ func (k keeper) tighten(ctx context.Context, m plans.Moment) (plans.Sight, error
 			return plans.Wait(why), err
 		}
 	}
-	s, found, err := k.bring(ctx, m, k.plan.MaxUnavailable-m.Ordinals.Replicas, true)
+	s, found, err := k.bring(ctx, m, max(k.plan.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0), true)
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}

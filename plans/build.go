@@ -161,6 +161,29 @@ func (f Fingerprint) Changed(now Fingerprint) []string {
 	return out
 }
 
+// SameSource reports whether a set has the spec that the plan was made for, whatever its range and
+// its retention policy are now: these are what the plan itself changes.
+func (f Fingerprint) SameSource(set *appsv1.StatefulSet, p *Plan, saved Saved) (bool, error) {
+	spec := *set.Spec.DeepCopy()
+	spec.Replicas = &p.Count
+	policies := []*appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{nil}
+	if policy, ok := saved.Retention[Source]; ok {
+		policies = append(policies, &policy)
+	}
+	ranges := []*appsv1.StatefulSetOrdinals{{Start: p.Start}}
+	if p.Start == 0 {
+		ranges = append(ranges, nil)
+	}
+	for _, spec.PersistentVolumeClaimRetentionPolicy = range policies {
+		for _, spec.Ordinals = range ranges {
+			if now, err := Fingerprinted(spec); err != nil || now == f.SourceSpec {
+				return err == nil, err
+			}
+		}
+	}
+	return false, nil
+}
+
 func presence(was, is types.UID) string {
 	switch {
 	case was == "":

@@ -66,12 +66,16 @@ type Journal struct {
 	// Waits says why a detached plan does not go on, though nobody has to decide anything:
 	// it goes on by itself. It decides nothing.
 	Waits string `json:"waits,omitempty"`
+	// Vouched is what persons have vouched for (L6).
+	Vouched Vouched `json:"vouched,omitzero"`
 }
 
 // Wish is a course that a plan is to take, or to go on with.
 type Wish struct {
 	Course    Course `json:"course"`
 	SkipGates bool   `json:"skipGates,omitempty"`
+	// Word is what the person vouches for.
+	Word Word `json:"word,omitzero"`
 }
 
 // Ask records a wish for a detached plan, and takes back what keeps it from going on.
@@ -137,6 +141,8 @@ type Flight struct {
 	From     Side     `json:"from"`
 	Pods     []Pod    `json:"pods,omitempty"`
 	Volumes  []Volume `json:"volumes,omitempty"`
+	// NodesGone are nodes that a person has vouched for (Word).
+	NodesGone []string `json:"nodesGone,omitempty"`
 }
 
 // Pod is the pod of an ordinal in flight. An ordinal whose pod was not there when
@@ -145,6 +151,11 @@ type Pod struct {
 	Ordinal int32     `json:"ordinal"`
 	UID     types.UID `json:"uid"`
 	Node    string    `json:"node,omitempty"`
+	// NodeUID tells the node from another one of its name.
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+	// Stopped says how its containers were found to have stopped. It is kept as soon as it is known:
+	// the node that says so may go away before its volumes are free.
+	Stopped string `json:"stopped,omitempty"`
 	// Proof says how the pod and its volumes were found to be free (Vacate).
 	Proof string `json:"proof,omitempty"`
 }
@@ -157,6 +168,17 @@ func (f *Flight) Pod(ordinal int32) Pod {
 		}
 	}
 	return Pod{Ordinal: ordinal}
+}
+
+// Put notes a pod in place of the one that was known of its ordinal.
+func (f *Flight) Put(pod Pod) {
+	for i := range f.Pods {
+		if f.Pods[i].Ordinal == pod.Ordinal {
+			f.Pods[i] = pod
+			return
+		}
+	}
+	f.Pods = append(f.Pods, pod)
 }
 
 // Of returns the volumes of an ordinal, in the order of the claim templates.
@@ -187,6 +209,8 @@ type Saved struct {
 	// Slice is that of a destination set that existed before.
 	Slice   *Slice                                    `json:"slice,omitempty"`
 	Budgets map[Side]policyv1.PodDisruptionBudgetSpec `json:"budgets,omitempty"`
+	// SourceUID is that of a source set that was made again, and that a person has vouched for.
+	SourceUID types.UID `json:"sourceUID,omitempty"`
 }
 
 // NewJournal returns the journal of a plan of which nothing has been done.
@@ -250,6 +274,9 @@ func (j *Journal) Recorded(u Undo) bool {
 			return false
 		}
 	}
+	if u.Saved.SourceUID != "" && u.Saved.SourceUID != j.Saved.SourceUID {
+		return false
+	}
 	return u.Saved.Slice == nil || j.Saved.Slice != nil
 }
 
@@ -272,6 +299,9 @@ func (s *Saved) keep(u Saved) {
 	}
 	if s.Slice == nil {
 		s.Slice = u.Slice
+	}
+	if u.SourceUID != "" { // no old value: the latest one holds
+		s.SourceUID = u.SourceUID
 	}
 }
 

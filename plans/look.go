@@ -40,6 +40,13 @@ type Moment struct {
 	Passed *Passed
 	// SkipGates says that a person wants the gates of this step not to be asked.
 	SkipGates bool
+	// Allowed is how many ordinals may be unavailable: d, or what a person allows for the way back.
+	Allowed int32
+	// Down is how many ordinals beside the wave are down already, as far as the step has counted them:
+	// the budgets leave so much less.
+	Down int32
+	// Readopt is that of Word.
+	Readopt bool
 }
 
 // InFlight says whether the journal knows the pods and volumes of this wave.
@@ -60,7 +67,7 @@ type Sight struct {
 	// Foreign what is wrong and what to do, with Before what the write does.
 	Reason string
 	// Undo goes into the journal: with Before, before the write; with After, together
-	// with the next intent.
+	// with the next intent; with During, before the wait.
 	Undo Undo
 	// Write sends the writes that are due, each conditional and prepared against
 	// exactly the object that was seen: one, or one for each volume of a wave. Valid

@@ -27,7 +27,7 @@ func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Lo
 		plans.Hold:    v.hold,
 		plans.Vacate:  v.vacate,
 		plans.Release: v.perVolume(v.release),
-		plans.Reserve: v.perVolume(v.reserve),
+		plans.Reserve: v.free(v.perVolume(v.reserve)),
 		plans.Claim:   v.perVolume(v.take),
 		plans.Settle:  v.settle,
 		plans.Share:   v.share,

@@ -56,7 +56,7 @@ func (v mover) released(ctx context.Context, m plans.Moment, vol plans.Volume) (
 		return plans.Done(), nil
 	}
 	name := v.claim(vol)
-	if !m.Began {
+	if !m.Began && m.From == plans.Source { // on the way back, nobody will need it again
 		return plans.Stop(fmt.Sprintf("claim %s of %s was deleted by somebody else; its volume %s is held, abort makes the claim again", name, v.plan.On(m.From), vol.Name)), nil
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)
@@ -94,6 +94,9 @@ func (v mover) unsafe(pv *corev1.PersistentVolume, vol plans.Volume) string {
 func (v mover) letGo(ctx context.Context, m plans.Moment, vol plans.Volume, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
 		return plans.Wait(fmt.Sprintf("claim %s of %s is still mounted by pod %s; wait for it or delete it", claim.Name, v.plan.On(m.From), users)), err
+	}
+	if kept := keptBy(claim); kept != "" { // a deletion could not be taken back, and abort would wait for it too
+		return plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s, and is not deleted before that has let go of it; abort brings the ordinal back with it", claim.Name, v.plan.On(m.From), kept)), nil
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)
 	if err != nil {

@@ -7,107 +7,188 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // vacate is the gate between the two sides (S1). It proves for each ordinal of the
-// wave, in this order, that the pod object is gone, that its node is one whose
-// kubelet can be believed, that the kubelet no longer uses the volumes, and that no
-// node has them attached any more. It never writes; the proofs go into the journal.
+// wave, in this order, that the pod object is gone, that its containers have stopped, that
+// the kubelet no longer uses the volumes, and that no node has them attached any more. It
+// never writes; what it has proven goes into the journal, at once if it has to wait on.
 func (v mover) vacate(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-	if !m.Turned && !m.InFlight() {
-		return plans.Stop(unknown(m)), nil
-	}
-	for o := range m.Ordinals.All() {
-		if s, err := v.gone(ctx, m, o); err != nil || s.Standing != plans.After {
-			return s.In(plans.Terminating), err
-		}
-	}
 	if m.Turned {
-		return plans.Done(), nil // they never ran on this side
+		return v.neverRan(ctx, m)
+	}
+	if !m.InFlight() {
+		return plans.Stop(unknown(m)), nil
 	}
 	flight := *m.Flight
 	flight.Pods = slices.Clone(flight.Pods)
-	for i, pod := range flight.Pods {
-		proof, s, err := v.nodeFree(ctx, m, pod)
-		if err != nil || s.Standing != plans.After {
+	s, err := v.left(ctx, m, &flight)
+	if err == nil && s.Standing == plans.After {
+		return v.proven(ctx, m, flight)
+	}
+	s.Undo.Flight = &flight
+	return s, err
+}
+
+// neverRan is the gate of a wave that was turned round before it arrived on this side. It is
+// not taken on trust: somebody may have set the range back after pods had come.
+func (v mover) neverRan(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	for o := range m.Ordinals.All() {
+		pod, err := v.podOf(ctx, m.From, o)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if pod != nil {
+			return v.leaving(m, pod).In(plans.Terminating), nil
+		}
+	}
+	s, err := v.detachedAgain(ctx, m)
+	return s.In(plans.Detaching).Idly(), err
+}
+
+// left waits until pods and volumes have left the side, and notes in the flight what is known so far.
+func (v mover) left(ctx context.Context, m plans.Moment, flight *plans.Flight) (plans.Sight, error) {
+	for o := range m.Ordinals.All() {
+		if s, err := v.gone(ctx, m, flight, o); err != nil || s.Standing != plans.After {
+			return s.In(plans.Terminating), err
+		}
+	}
+	for i := range flight.Pods {
+		if s, err := v.stopped(ctx, m, flight, &flight.Pods[i]); err != nil || s.Standing != plans.After {
 			return s.In(plans.Detaching).Idly(), err
 		}
-		flight.Pods[i].Proof = proof
 	}
-	if s, err := v.detached(ctx, m); err != nil || s.Standing != plans.After {
-		return s.In(plans.Detaching).Idly(), err
-	}
-	return proven(flight), nil
+	s, err := v.detached(ctx, m, flight, v.clusters(m)...)
+	return s.In(plans.Detaching).Idly(), err
 }
 
 // proven is the sight of a wave that has left, with the proofs to be kept.
-func proven(flight plans.Flight) plans.Sight {
+func (v mover) proven(ctx context.Context, m plans.Moment, flight plans.Flight) (plans.Sight, error) {
 	done := plans.Done()
 	done.Undo.Flight = &flight
-	for _, pod := range flight.Pods {
-		done.Reason += "; " + pod.Proof
+	for i, pod := range flight.Pods {
+		free, err := v.freed(ctx, m, flight.Of(pod.Ordinal))
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		flight.Pods[i].Proof = fmt.Sprintf("pod %s (UID %s) is gone, %s%s", v.plan.Pod(pod.Ordinal), pod.UID, pod.Stopped, free)
+		done.Reason += "; " + flight.Pods[i].Proof
 	}
-	return done
+	return done, nil
 }
 
-// gone waits until the pod object of an ordinal is gone, by UID.
-func (v mover) gone(ctx context.Context, m plans.Moment, ordinal int32) (plans.Sight, error) {
+// gone waits until the pod object of an ordinal is gone. A pod that the set's own controller made
+// again, by what it knew before it saw the new range, goes like the first one: then it is that one
+// whose end has to be proven.
+func (v mover) gone(ctx context.Context, m plans.Moment, flight *plans.Flight, ordinal int32) (plans.Sight, error) {
 	pod, err := v.podOf(ctx, m.From, ordinal)
 	if err != nil || pod == nil {
 		return plans.Done(), err
 	}
-	if !m.Turned {
-		if known := m.Flight.Pod(ordinal).UID; known != "" && pod.UID != known && pod.DeletionTimestamp == nil {
-			return plans.Stop(fmt.Sprintf("pod %s of %s was made again after it was taken out of the set's range; find out who made it and delete it", pod.Name, v.plan.On(m.From))), nil
+	known := flight.Pod(ordinal)
+	if pod.UID != known.UID && !v.ofSet(pod, m.From) {
+		if pod.DeletionTimestamp != nil {
+			return v.leaving(m, pod), nil
 		}
+		return plans.Stop(fmt.Sprintf("pod %s of %s was made again after it was taken out of the set's range, and not by the set; find out who made it and delete it", pod.Name, v.plan.On(m.From))), nil
 	}
+	next := plans.Pod{Ordinal: ordinal, UID: pod.UID, Node: pod.Spec.NodeName}
+	if pod.UID == known.UID && pod.Spec.NodeName == known.Node {
+		next = known
+	}
+	if next.Stopped == "" && ended(pod) {
+		next.Stopped = fmt.Sprintf("the kubelet of node %s reported the end of its containers", pod.Spec.NodeName)
+	}
+	flight.Put(next)
+	return v.leaving(m, pod), nil
+}
+
+// leaving waits for a pod that is there.
+func (v mover) leaving(m plans.Moment, pod *corev1.Pod) plans.Sight {
 	if pod.DeletionTimestamp == nil {
-		return plans.Wait(fmt.Sprintf("pod %s of %s is to be deleted by the controller of its set", pod.Name, v.plan.On(m.From))), nil
+		return plans.Wait(fmt.Sprintf("pod %s of %s is to be deleted by the controller of its set", pod.Name, v.plan.On(m.From)))
 	}
-	return plans.Wait(fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.plan.On(m.From))).Idly(), nil
+	return plans.Wait(fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.plan.On(m.From))).Idly()
 }
 
-// nodeFree believes "the pod is gone" only from a node that is there and Ready: a
-// pod object that was deleted by force says nothing about its containers.
-func (v mover) nodeFree(ctx context.Context, m plans.Moment, pod plans.Pod) (proof string, s plans.Sight, err error) {
+func (v mover) ofSet(pod *corev1.Pod, side plans.Side) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && plans.IsSet(owner.Kind) && owner.Name == v.plan.On(side).Name
+}
+
+// ended reports whether the kubelet has said of every container of a pod that is being deleted that it
+// has ended. Who else deletes pods, by force or because their node is gone, says nothing of containers.
+func ended(pod *corev1.Pod) bool {
+	all := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses)
+	running := func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil }
+	return pod.DeletionTimestamp != nil && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed) &&
+		len(pod.Status.ContainerStatuses) == len(pod.Spec.Containers) && !slices.ContainsFunc(all, running)
+}
+
+// stopped believes "the pod is gone" only from a node that is there and Ready, or that somebody
+// who knows has declared dead: a pod object that was deleted by force says nothing about its containers.
+func (v mover) stopped(ctx context.Context, m plans.Moment, flight *plans.Flight, pod *plans.Pod) (plans.Sight, error) {
 	name := v.plan.Pod(pod.Ordinal)
-	if pod.Node == "" {
-		return fmt.Sprintf("pod %s (UID %s) is gone and was never on a node", name, pod.UID), plans.Done(), nil
+	switch {
+	case pod.Stopped != "":
+		return plans.Done(), nil
+	case pod.Node == "":
+		pod.Stopped = "was never on a node"
+		return plans.Done(), nil
 	}
-	var node corev1.Node
-	if err := v.on[m.From].Get(ctx, client.ObjectKey{Name: pod.Node}, &node); err != nil {
-		if err = ignoreAbsent(err, "node %s", pod.Node); err != nil {
-			return "", plans.Sight{}, err
+	node, err := v.nodeOf(ctx, m.From, pod.Node)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	vouched := slices.Contains(flight.NodesGone, pod.Node)
+	switch {
+	case node != nil && NodeReady(node) && (pod.NodeUID == "" || node.UID == pod.NodeUID):
+		if s := unused(node, flight.Of(pod.Ordinal)); s.Standing != plans.After {
+			return s, nil
 		}
-		return "", plans.Stop(fmt.Sprintf("node %s, where %s ran, no longer exists: nobody can say that its containers have stopped; make sure that the machine is off, then bring a Node of that name back or abort",
-			pod.Node, name)), nil
+		pod.Stopped = fmt.Sprintf("node %s is Ready", node.Name)
+	case vouched:
+		pod.Stopped = fmt.Sprintf("node %s is gone for good, as a person has vouched (--node-gone)", pod.Node)
+	case node == nil || pod.NodeUID != "" && node.UID != pod.NodeUID:
+		return plans.Stop(fmt.Sprintf("node %s, where %s ran, no longer exists: nobody can say that its containers have stopped; make sure that the machine is off, and say so with --node-gone %s",
+			pod.Node, name, pod.Node)), nil
+	case outOfService(node):
+		pod.Stopped = fmt.Sprintf("node %s is out of service (taint %s)", node.Name, corev1.TaintNodeOutOfService)
+	default:
+		return plans.Wait(fmt.Sprintf("node %s, where %s ran, is not Ready: its containers may still run; repair the node, or make sure that the machine is off and say so: taint it %s, or --node-gone %s",
+			node.Name, name, corev1.TaintNodeOutOfService, node.Name)), nil
 	}
-	if !isReady(node) {
-		return "", plans.Wait(fmt.Sprintf("node %s, where %s ran, is not Ready: its containers may still run; repair the node", node.Name, name)), nil
-	}
-	if s := unused(node, m.Flight.Of(pod.Ordinal)); s.Standing != plans.After {
-		return "", s, nil
-	}
-	proof = fmt.Sprintf("pod %s (UID %s) is gone, node %s is Ready", name, pod.UID, node.Name)
-	if len(m.Flight.Of(pod.Ordinal)) > 0 {
-		proof += " and uses none of its volumes, no VolumeAttachment names one"
-	}
-	return proof, plans.Done(), nil
+	return plans.Done(), nil
 }
 
-func isReady(node corev1.Node) bool {
+// nodeOf reads a node; nil means that there is none.
+func (v mover) nodeOf(ctx context.Context, side plans.Side, name string) (*corev1.Node, error) {
+	var node corev1.Node
+	if err := v.on[side].Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return nil, ignoreAbsent(err, "node %s", name)
+	}
+	return &node, nil
+}
+
+// NodeReady reports whether the kubelet of a node can be believed.
+func NodeReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
+// outOfService reports whether an administrator has told Kubernetes that a node is off (KEP-2268).
+func outOfService(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+}
+
 // unused waits until the kubelet no longer reports the volumes in use. Only CSI
 // volumes have a name here that can be told from their handle.
-func unused(node corev1.Node, volumes []plans.Volume) plans.Sight {
+func unused(node *corev1.Node, volumes []plans.Volume) plans.Sight {
 	for _, vol := range volumes {
 		for _, used := range node.Status.VolumesInUse {
 			if strings.HasPrefix(string(used), "kubernetes.io/csi/") && strings.HasSuffix(string(used), "/"+vol.Handle) {
@@ -116,32 +197,4 @@ func unused(node corev1.Node, volumes []plans.Volume) plans.Sight {
 		}
 	}
 	return plans.Done()
-}
-
-// detached waits until neither cluster has a VolumeAttachment for the volumes.
-func (v mover) detached(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-	if len(m.Flight.Volumes) == 0 {
-		return plans.Done(), nil
-	}
-	sides := []plans.Side{m.From}
-	if !v.plan.OneCluster() {
-		sides = append(sides, m.To())
-	}
-	for _, side := range sides {
-		still := ""
-		err := Each(ctx, v.on[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
-			for _, vol := range m.Flight.Volumes {
-				if n := a.Spec.Source.PersistentVolumeName; n != nil && *n == vol.Name && still == "" {
-					still = fmt.Sprintf("volume %s is still attached to node %s (VolumeAttachment %s)", vol.Name, a.Spec.NodeName, a.Name)
-				}
-			}
-		})
-		if err != nil {
-			return plans.Sight{}, fmt.Errorf("listing VolumeAttachments on the %s: %w", side, err)
-		}
-		if still != "" {
-			return plans.Wait(still), nil
-		}
-	}
-	return plans.Done(), nil
 }

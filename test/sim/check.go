@@ -104,6 +104,35 @@ func (w *world) budgetKept() {
 	}
 }
 
+// disrupts is S2 at the only moment at which an engine can break it: it takes ordinals that serve out of a range only
+// while these and what is unavailable already are together no more than may be. An ordinal that is down costs nothing.
+func (w *world) disrupts(before, after plans.Slice, side plans.Side) {
+	var cost, down int32
+	for o := range w.plan.Ordinals().All() {
+		serves := w.available(plans.Source, o) || w.available(plans.Destination, o)
+		leaves := before.Has(o) && !after.Has(o)
+		switch {
+		case leaves && w.available(side, o):
+			cost++
+		case leaves, !serves:
+			down++
+		}
+	}
+	limit := w.plan.MaxUnavailable
+	if w.journal.Leg.Course == plans.Return {
+		limit = max(limit, w.journal.Vouched.MaxUnavailable)
+	}
+	if cost > 0 && cost+down > limit {
+		w.fail("S2", "%d ordinals are taken down while %d others are unavailable, together at most %d", cost, down, limit)
+	}
+}
+
+// available reports whether an ordinal serves on a side, and has for minReadySeconds.
+func (w *world) available(side plans.Side, ordinal int32) bool {
+	pod := w.pod(side, ordinal)
+	return ready(pod) && (w.scene.MinReady == 0 || w.aged[pod.UID])
+}
+
 // allowed is how many pods of a side may be evicted right now: by the status
 // that the eviction API believes, or by the spec and the healthy pods, whichever
 // is more. Evictions that are granted and still to come count too.

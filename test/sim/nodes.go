@@ -70,7 +70,7 @@ func (w *world) kubelet(s *store) bool {
 			}
 			continue
 		}
-		if !w.mounted(s, pod, node) {
+		if !w.mounted(s, pod, node) || slices.Contains(w.crashing, pod.UID) {
 			continue
 		}
 		next := clone(pod)
@@ -126,7 +126,7 @@ func (w *world) attacher(s *store) bool {
 		}
 	}
 	for _, va := range shuffle(w, all[*storagev1.VolumeAttachment](s)) {
-		if !wanted[va.Name] {
+		if !wanted[va.Name] && s.name != w.stuck {
 			s.remove(keyOf(va))
 			return true
 		}

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +41,8 @@ type runner struct {
 	dead  bool
 	// takingOver is set while the runner fences.
 	takingOver bool
+	// word is what a person vouches for with the command that this process is.
+	word plans.Word
 	// pause lets others act before a call goes through; false ends the process.
 	pause func() bool
 	// at gives the fault of the n-th write of the world; nil means none. now is
@@ -73,6 +77,7 @@ func (r *runner) engine(ctx context.Context) (*orchestrator.Engine, error) {
 		on[side] = c
 	}
 	e := orchestrator.New(p, home, on)
+	e.Word = r.word
 	e.Gates.Prober = prober{r}
 	return e, nil
 }
@@ -81,6 +86,9 @@ func (c *conn) Get(ctx context.Context, k client.ObjectKey, into client.Object, 
 	if !c.r.alive() {
 		return errDead
 	}
+	if err := c.may("get", key{kindOf(into), k.Namespace, k.Name}); err != nil {
+		return err
+	}
 	return c.store.Get(ctx, k, into, opts...)
 }
 
@@ -88,18 +96,23 @@ func (c *conn) List(ctx context.Context, into client.ObjectList, opts ...client.
 	if !c.r.alive() {
 		return errDead
 	}
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	if err := c.may("list", key{strings.TrimSuffix(kindOf(into), "List"), o.Namespace, ""}); err != nil {
+		return err
+	}
 	return c.store.List(ctx, into, opts...)
 }
 
 func (c *conn) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
-	return c.r.write(c.store, "create", o, func() error { return c.store.Create(as(ctx, account), o, opts...) })
+	return c.write("create", o, func() error { return c.store.Create(as(ctx, account), o, opts...) })
 }
 
 func (c *conn) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
 	if o.GetResourceVersion() == "" {
 		c.r.w.fail("S8", "update of %s without a resourceVersion", keyOf(o))
 	}
-	return c.r.write(c.store, "update", o, func() error { return c.store.Update(as(ctx, account), o, opts...) })
+	return c.write("update", o, func() error { return c.store.Update(as(ctx, account), o, opts...) })
 }
 
 func (c *conn) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
@@ -108,7 +121,15 @@ func (c *conn) Delete(ctx context.Context, o client.Object, opts ...client.Delet
 	if d.Preconditions == nil || d.Preconditions.UID == nil || d.Preconditions.ResourceVersion == nil {
 		c.r.w.fail("S8", "deletion of %s without preconditions", keyOf(o))
 	}
-	return c.r.write(c.store, "delete", o, func() error { return c.store.Delete(as(ctx, account), o, opts...) })
+	return c.write("delete", o, func() error { return c.store.Delete(as(ctx, account), o, opts...) })
+}
+
+// write sends what the account may.
+func (c *conn) write(verb string, o client.Object, apply func() error) error {
+	if err := c.may(verb, keyOf(o)); err != nil {
+		return err
+	}
+	return c.r.write(c.store, verb, o, apply)
 }
 
 func (r *runner) alive() bool {
@@ -161,7 +182,11 @@ func (r *runner) apply(s *store, verb string, o client.Object, apply func() erro
 		}(s.version)
 	}
 	before := s.version
+	side, slice := w.shrinks(s, o)
 	err := apply()
+	if set, ok := o.(*appsv1.StatefulSet); ok && err == nil && side != "" && r.pause == nil { // beside others it may be late
+		w.disrupts(slice, plans.SliceOf(set), side)
+	}
 	if apierrors.IsForbidden(err) && !w.foreign {
 		w.fail("L1", "%s of %s is refused by what we install ourselves: %v", verb, k, err)
 	}
@@ -183,6 +208,16 @@ func (r *runner) apply(s *store, verb string, o client.Object, apply func() erro
 	}
 	w.check()
 	return err
+}
+
+// shrinks names the side whose set is written, with the range that it has before; nothing for another object.
+func (w *world) shrinks(s *store, o client.Object) (plans.Side, plans.Slice) {
+	for side, on := range w.on {
+		if set, ok := get[*appsv1.StatefulSet](s, o.GetNamespace(), o.GetName()); ok && kindOf(o) == "StatefulSet" && on == s && w.namespace(side) == o.GetNamespace() {
+			return side, plans.SliceOf(set)
+		}
+	}
+	return "", plans.Slice{}
 }
 
 // inOrder is S9, nothing of an earlier epoch after the fence, and S10, the intent

@@ -147,9 +147,10 @@ func (w *world) protection(s *store) bool {
 				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
 			})
 		})
-		if claim.DeletionTimestamp != nil && !mounted {
+		protected := slices.Index(claim.Finalizers, "kubernetes.io/pvc-protection")
+		if claim.DeletionTimestamp != nil && !mounted && protected >= 0 {
 			next := clone(claim)
-			next.Finalizers = nil
+			next.Finalizers = slices.Delete(next.Finalizers, protected, protected+1)
 			s.put(next)
 			return true
 		}

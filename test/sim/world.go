@@ -72,6 +72,7 @@ type world struct {
 	on     map[plans.Side]*store
 	stores []*store
 	plan   *plans.Plan
+	rights map[string]rights // of the engines' account, by cluster
 	rng    *rand.Rand
 	// What the controllers remember.
 	seen      map[types.UID]*appsv1.StatefulSet // the set controller's cache
@@ -81,6 +82,8 @@ type world struct {
 	// The disks behind the volumes: which ordinal's data each holds.
 	disks     map[string]disk
 	app       application
+	crashing  []types.UID // pods whose application never gets ready again
+	stuck     string      // the cluster that never detaches a volume
 	start     map[string]any
 	journal   plans.Journal // as last written
 	fenced    int64         // the highest epoch whose TakeOver is finished
@@ -174,6 +177,7 @@ func (w *world) fork(seed uint64) *world {
 		}
 	}
 	out.trail = slices.Clone(w.trail)
+	out.crashing = slices.Clone(w.crashing)
 	out.late, out.acts, out.broken = slices.Clone(w.late), slices.Clone(w.acts), slices.Clone(w.broken)
 	return &out
 }
@@ -309,6 +313,7 @@ func (w *world) storePlan() {
 	must(err)
 	must(orchestrator.NewStore(w.on[plans.Destination], green, planName).Create(context.TODO(), p, plans.NewJournal(p)))
 	w.plan, w.journal = p, *plans.NewJournal(p)
+	w.grant()
 }
 
 // tick lets one of "everybody else" make one change. It is false when nobody

@@ -1,0 +1,92 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// tally counts the ordinals of a side by whether they serve.
+type tally struct {
+	// serving is how many of the wave are Ready, and down says of each other ordinal that is not available why.
+	serving int32
+	down    []string
+	// early is how many pods are Ready and not available yet (minReadySeconds). Which they are is the set
+	// controller's word, by number only, since no clock of ours is compared with a node's: so they are taken for others
+	// than those of the wave.
+	early int32
+}
+
+func (w world) tally(ctx context.Context, side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) (tally, error) {
+	pods, err := w.pods(ctx, side, set)
+	if err != nil {
+		return tally{}, err
+	}
+	var t tally
+	slice, up := plans.SliceOf(set), int32(0)
+	for o := range slice.All() {
+		why := ready(pods[w.plan.Pod(o)])
+		if why == "" {
+			up++
+		}
+		switch {
+		case wave.Has(o) && why == "":
+			t.serving++
+		case !wave.Has(o) && why != "":
+			t.down = append(t.down, fmt.Sprintf("pod %s of %s %s", w.plan.Pod(o), w.plan.On(side), why))
+		}
+	}
+	if set.Spec.MinReadySeconds > 0 {
+		t.early = max(up-set.Status.AvailableReplicas, 0)
+	}
+	for range t.early {
+		t.down = append(t.down, fmt.Sprintf("%s has %d available pods of %d that are Ready (minReadySeconds %d)", w.plan.On(side), set.Status.AvailableReplicas, up, set.Spec.MinReadySeconds))
+	}
+	return t, nil
+}
+
+// mayGo gives the reason why the wave must not be taken down now, or "" (S2), and how many ordinals beside it are down.
+//
+// On the way there every other ordinal has to be available. On the way back they are counted: a side that is
+// broken is what one walks back from. What is down already costs nothing, so a wave of such ordinals may always go.
+func (w world) mayGo(ctx context.Context, m plans.Moment, from, to *appsv1.StatefulSet) (others int32, why string, err error) {
+	here, err := w.tally(ctx, m.From, from, m.Ordinals)
+	if err != nil {
+		return 0, "", err
+	}
+	there, err := w.tally(ctx, m.To(), to, m.Ordinals)
+	if err != nil {
+		return 0, "", err
+	}
+	back := m.From == plans.Destination
+	if why := w.unsettled(m.From, from); why != "" && (!back || here.serving > 0 || from.Status.ObservedGeneration < from.Generation) {
+		return 0, why, nil
+	}
+	if why := w.unsettled(m.To(), to); why != "" {
+		return 0, why, nil
+	}
+	down := append(here.down, there.down...)
+	others = int32(len(down))
+	switch {
+	case others == 0:
+		return 0, "", nil
+	case !back:
+		return others, down[0] + "; nothing is taken down until it is available", nil
+	case here.serving == 0, others+m.Ordinals.Replicas <= m.Allowed:
+		return others, "", nil
+	}
+	return others, fmt.Sprintf("%s; with %s %d ordinals would be unavailable, and at most %d may be: nothing is taken down until it is available, or until a person allows more with --max-unavailable %d",
+		down[0], w.plan.Pods(m.Ordinals), others+m.Ordinals.Replicas, m.Allowed, others+m.Ordinals.Replicas), nil
+}
+
+// unavailable gives the reason why some ordinal of a side is not available, or "".
+func (w world) unavailable(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
+	t, err := w.tally(ctx, side, set, plans.Slice{})
+	if err != nil || len(t.down) == 0 {
+		return "", err
+	}
+	return t.down[0] + "; nothing is taken down until it is available", nil
+}

@@ -1,0 +1,40 @@
+package pdb
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Within returns the look that says whether both budgets together leave no more than they may for a wave that is about to
+// leave: what is down beside it counts (S3). It writes nothing. Tighten has brought them there; but gates may have taken
+// long since, and something else may have gone down.
+func Within(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
+	k := keeper{plan: p, on: on}
+	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		var left int32
+		for _, side := range plans.Sides() {
+			b, err := k.read(ctx, side)
+			if err != nil {
+				return plans.Sight{}, err
+			}
+			if why := k.foreign(m, side, b); why != "" {
+				return plans.Stop(why), nil
+			}
+			if b == nil {
+				return plans.Wait(fmt.Sprintf("there is no PodDisruptionBudget over %s", k.plan.On(side))), nil
+			}
+			if b.Status.ObservedGeneration < b.Generation {
+				return plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.plan.On(side))), nil
+			}
+			left += allows(b.Spec, k.plan.Slice(side, m.Ordinals, side == m.From).Replicas)
+		}
+		if may := max(k.plan.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0); left > may {
+			return plans.Wait(fmt.Sprintf("the budgets allow %d evictions, and no more than %d may be allowed now that %d ordinals are down; nothing is taken down before they are tightened anew", left, may, m.Down)), nil
+		}
+		return plans.Done(), nil
+	}
+}

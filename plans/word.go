@@ -1,0 +1,104 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Word is what a person vouches for with a command, where no API can show it (L6).
+type Word struct {
+	// NodeGone is a node on which no pod of the wave under way can still run, and which can no longer
+	// write to its volumes.
+	NodeGone string `json:"nodeGone,omitempty"`
+	// Readopt says that the sets and volumes that lack the mark of the plan, or were made again, are
+	// its own nevertheless.
+	Readopt bool `json:"readopt,omitempty"`
+	// MaxUnavailable is how many ordinals may be unavailable while the plan is walked back, if that
+	// is more than the plan allows. 0 is for what the plan allows.
+	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
+	// SourceGone says that the source's cluster does not exist any more.
+	SourceGone bool `json:"sourceGone,omitempty"`
+}
+
+// Vouched is what persons have vouched for so far, as the journal keeps it. What was said of a node is
+// kept with the flight it was said of: the node may come back, and means nothing for another wave.
+type Vouched struct {
+	// Readopt holds until the plan is taken over again.
+	Readopt bool `json:"readopt,omitempty"`
+	// MaxUnavailable holds for as long as the plan is walked back.
+	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
+	// SourceGone holds for good.
+	SourceGone bool `json:"sourceGone,omitempty"`
+}
+
+// Vouch records a word for the way that the plan is going now. It fails for a word that has no
+// meaning there.
+func (j *Journal) Vouch(p *Plan, w Word) error {
+	v := j.Vouched
+	v.Readopt = w.Readopt
+	flight := j.Flight
+	if w.NodeGone != "" {
+		if !j.Down(p) {
+			return fmt.Errorf("plan %s has no ordinals in flight: there is nothing to say of node %s", p.Name, w.NodeGone)
+		}
+		next := *flight
+		if !slices.Contains(next.NodesGone, w.NodeGone) {
+			next.NodesGone = append(slices.Clone(next.NodesGone), w.NodeGone)
+		}
+		flight = &next
+	}
+	if w.MaxUnavailable != 0 {
+		if j.Leg.Course != Return {
+			return fmt.Errorf("plan %s is not being walked back: on the way to the destination at most %d ordinals may be unavailable", p.Name, p.MaxUnavailable)
+		}
+		if w.MaxUnavailable < p.MaxUnavailable || w.MaxUnavailable > p.Count {
+			return fmt.Errorf("--max-unavailable %d: expected %d, what plan %s allows anyway, to %d, all of its ordinals", w.MaxUnavailable, p.MaxUnavailable, p.Name, p.Count)
+		}
+		v.MaxUnavailable = w.MaxUnavailable
+	}
+	if w.SourceGone {
+		if p.OneCluster() || j.Leg.Course != Clean {
+			return fmt.Errorf("plan %s: only finalize, after a move to another cluster, can do without the source's", p.Name)
+		}
+		v.SourceGone = true
+	}
+	j.Vouched, j.Flight = v, flight
+	return nil
+}
+
+// Down reports whether the ordinals of the flight may be on neither side now.
+func (j *Journal) Down(p *Plan) bool {
+	step, _, more := j.Next(p)
+	return more && step.Moves() && j.Flight != nil && j.Flight.Ordinals == step.Ordinals && (!step.Boundary() || j.Turned(step))
+}
+
+// allows is how many ordinals may be unavailable on the way that the plan is going.
+func (j *Journal) allows(p *Plan) int32 {
+	if j.Leg.Course != Return {
+		return p.MaxUnavailable
+	}
+	return max(p.MaxUnavailable, j.Vouched.MaxUnavailable)
+}
+
+// At returns what a look at a step is told. stamp is that of the process that looks.
+func (j *Journal) At(p *Plan, s Step, began bool, stamp Stamp) Moment {
+	m := Moment{
+		Step: s, Began: began, Turned: j.Turned(s), Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
+		SkipGates: s.Seq <= j.SkipGates, Stamp: stamp,
+		Allowed: j.allows(p), Readopt: j.Vouched.Readopt,
+	}
+	if j.Passed != nil && j.Passed.Seq == s.Seq {
+		m.Passed = j.Passed
+	}
+	return m
+}
+
+// Source returns the UID of the set that is the source: that of the plan, or of the one that was made again.
+func (s Saved) Source(p *Plan) types.UID {
+	if s.SourceUID != "" {
+		return s.SourceUID
+	}
+	return p.Seen.SourceUID
+}

@@ -1,0 +1,157 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// pvcProtection is the finalizer that keeps a claim for as long as a pod mounts it.
+const pvcProtection = "kubernetes.io/pvc-protection"
+
+// Departing returns the look at a wave that is about to leave a side (S17): whatever Release, Reserve and Claim
+// will demand of its claims and volumes, on both sides, is demanded while its pods are up. After: the Undo has the
+// volumes in a Flight. What it may write, it writes because a person has vouched for it (Word).
+func Departing(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
+	v := mover{plan: p, on: on}
+	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		flight := &plans.Flight{Ordinals: m.Ordinals, From: m.From}
+		for o := range m.Ordinals.All() {
+			for _, c := range p.Moved() {
+				vol, s, err := v.departing(ctx, m, c.Template, o)
+				if err != nil || s.Standing != plans.After {
+					return s, err
+				}
+				flight.Volumes = append(flight.Volumes, vol)
+			}
+		}
+		done := plans.Done()
+		done.Undo.Flight = flight
+		return done, nil
+	}
+}
+
+// departing looks at one volume.
+func (v mover) departing(ctx context.Context, m plans.Moment, template string, ordinal int32) (vol plans.Volume, s plans.Sight, err error) {
+	claim, pv, why, err := v.bound(ctx, m.From, template, ordinal)
+	if err != nil || why != "" {
+		return vol, plans.Stop(why), err
+	}
+	handle, _ := Handle(pv)
+	vol = plans.Volume{Ordinal: ordinal, Template: template, Claim: claim.UID, Name: pv.Name, Handle: handle}
+	if kept := keptBy(claim); kept != "" {
+		return vol, plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s; nothing is taken down until that has let go of it", claim.Name, v.plan.On(m.From), kept)), nil
+	}
+	if owner := owned(v.plan, claim); owner != nil {
+		return vol, *owner, nil
+	}
+	if s := v.ours(m, claim, pv, vol); s.Standing != plans.After {
+		return vol, s, nil
+	}
+	if s, err := v.inTheWay(ctx, m, vol); err != nil || s.Standing != plans.After {
+		return vol, s, err
+	}
+	s, err = v.otherObject(ctx, m, vol, pv)
+	return vol, s, err
+}
+
+// keptBy names the finalizers of a claim that are neither Kubernetes' own protection nor end with the pod: a
+// snapshot that is being made of it, a replication, a clone.
+func keptBy(claim *corev1.PersistentVolumeClaim) string {
+	others := slices.DeleteFunc(slices.Clone(claim.Finalizers), func(f string) bool { return f == pvcProtection })
+	if len(others) == 0 {
+		return ""
+	}
+	return "finalizer " + strings.Join(others, ", ")
+}
+
+// ours wants a volume that is held by this plan, with the user's policy kept on it.
+func (v mover) ours(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol plans.Volume) plans.Sight {
+	why := v.unsafe(pv, vol)
+	switch {
+	case m.Stamp.Barred(pv) != "":
+		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, m.Stamp.Barred(pv)))
+	case why == "" && v.marked(m, pv):
+		return plans.Done()
+	case m.Readopt && pv.DeletionTimestamp == nil:
+		s, err := v.retain(m, claim, pv)
+		if err != nil {
+			return plans.Stop(err.Error())
+		}
+		return s
+	case why != "":
+		return plans.Stop(why)
+	}
+	return plans.Stop(fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back, or let it be held anew, with the policy that it has now, by --readopt", pv.Name))
+}
+
+// marked reports whether a volume carries all that is kept on it: whose it is, its policy, and the claim of the source.
+func (v mover) marked(m plans.Moment, pv *corev1.PersistentVolume) bool {
+	_, saved := pv.Annotations[plans.PolicyAnnotation]
+	_, err := ClaimFrom(pv, v.plan.On(m.To()).Namespace)
+	return saved && err == nil && m.Stamp.Mine(pv)
+}
+
+// inTheWay looks at what has the name of the claim on the other side.
+func (v mover) inTheWay(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
+	there, err := v.claimOf(ctx, m.To(), vol)
+	switch {
+	case err != nil || there == nil:
+		return plans.Done(), err
+	case there.DeletionTimestamp != nil:
+		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s); nothing is taken down before it is gone", there.Name, v.plan.On(m.To()), strings.Join(there.Finalizers, ", "))), nil
+	case !m.Stamp.Mine(there) || there.Spec.VolumeName != vol.Name:
+		return plans.Stop(fmt.Sprintf("claim %s of %s is in the way: it was not made by this plan; delete it if its data is not needed", there.Name, v.plan.On(m.To()))), nil
+	}
+	return plans.Done(), nil
+}
+
+// otherObject looks at the volume object of the other cluster, which has to be as this plan left it, or absent.
+func (v mover) otherObject(ctx context.Context, m plans.Moment, vol plans.Volume, own *corev1.PersistentVolume) (plans.Sight, error) {
+	if v.plan.OneCluster() {
+		return plans.Done(), nil
+	}
+	to := m.To()
+	pv, err := v.volumeOf(ctx, to, vol.Name)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if pv == nil {
+		if to == plans.Destination || v.plan.Storage.None() {
+			return plans.Done(), nil // it is made
+		}
+		return plans.Stop(fmt.Sprintf("volume %s of the %s is gone, and what it said cannot be made from the other one; make it again", vol.Name, to)), nil
+	}
+	if why := v.unsafe(pv, vol); why != "" {
+		return plans.Stop(fmt.Sprintf("on the %s, %s", to, why)), nil
+	}
+	switch {
+	case m.Stamp.Barred(pv) != "":
+		return plans.Stop(fmt.Sprintf("volume %s on the %s %s", pv.Name, to, m.Stamp.Barred(pv))), nil
+	case !v.named(pv.Spec.ClaimRef, to, vol):
+		return plans.Stop(fmt.Sprintf("volume %s on the %s is not promised to claim %s/%s; set its claimRef back", pv.Name, to, v.plan.On(to).Namespace, v.claim(vol))), nil
+	case v.marked(m, pv):
+		return plans.Done(), nil
+	case m.Readopt:
+		return v.remark(m, pv, own), nil
+	}
+	return plans.Stop(fmt.Sprintf("volume %s on the %s no longer carries the marks of this plan; put its annotations stsmigrate.dev/* back, or let it be held anew, with the policy that it has now, by --readopt", pv.Name, to)), nil
+}
+
+// remark puts the marks of a volume back, the claim among them, as the object of the other cluster has it.
+func (v mover) remark(m plans.Moment, pv, own *corev1.PersistentVolume) plans.Sight {
+	next := pv.DeepCopy()
+	m.Stamp.Put(next)
+	if _, saved := next.Annotations[plans.PolicyAnnotation]; !saved {
+		next.Annotations[plans.PolicyAnnotation] = string(pv.Spec.PersistentVolumeReclaimPolicy)
+	}
+	next.Annotations[plans.ClaimAnnotation] = own.Annotations[plans.ClaimAnnotation]
+	return plans.Write(fmt.Sprintf("%s: volume %s: held anew, as a person has vouched for it", m.To(), pv.Name), plans.Undo{},
+		func(ctx context.Context) error { return v.on[m.To()].Update(ctx, next) })
+}

@@ -1,0 +1,151 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Detached returns whether the volumes of a wave are still free on the side that let go of them. Vacate
+// has proven it; but a wait, or the death of a process, may lie between, and a pod of somebody else may
+// have mounted a claim meanwhile. In one cluster the control plane itself keeps a volume from two nodes, by
+// its name; in two clusters nobody does, so it is asked again before the other side can have them (S1).
+func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.Moment) (plans.Sight, error) {
+	return mover{plan: p, on: on}.detachedAgain(ctx, m)
+}
+
+func (v mover) detachedAgain(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	if v.plan.OneCluster() || !m.InFlight() {
+		return plans.Done(), nil
+	}
+	return v.detached(ctx, m, m.Flight, m.From)
+}
+
+// free lets a look write only while the volumes are detached on the side that let go of them.
+func (v mover) free(look plans.Look) plans.Look {
+	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		s, err := look(ctx, m)
+		if err != nil || s.Standing != plans.Before {
+			return s, err
+		}
+		if still, err := v.detachedAgain(ctx, m); err != nil || still.Standing != plans.After {
+			return still.Idly(), err
+		}
+		return s, nil
+	}
+}
+
+// clusters names a side of each cluster, the one that lets go first.
+func (v mover) clusters(m plans.Moment) []plans.Side {
+	if v.plan.OneCluster() {
+		return []plans.Side{m.From}
+	}
+	return []plans.Side{m.From, m.To()}
+}
+
+// detached waits until the clusters of these sides have no VolumeAttachment for the volumes, but for
+// nodes that a person has vouched for.
+func (v mover) detached(ctx context.Context, m plans.Moment, flight *plans.Flight, sides ...plans.Side) (plans.Sight, error) {
+	if len(flight.Volumes) == 0 {
+		return plans.Done(), nil
+	}
+	for _, side := range sides {
+		var still []attached
+		err := Each(ctx, v.on[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
+			for _, vol := range flight.Volumes {
+				if n := a.Spec.Source.PersistentVolumeName; n != nil && *n == vol.Name {
+					still = append(still, attached{vol, a.Name, a.Spec.NodeName, failed(a)})
+				}
+			}
+		})
+		if err != nil {
+			return plans.Sight{}, fmt.Errorf("listing VolumeAttachments on the %s: %w", side, err)
+		}
+		for _, a := range still {
+			off, err := v.off(ctx, side, flight, a)
+			if err != nil || !off {
+				return plans.Wait(a.String()), err
+			}
+		}
+	}
+	return plans.Done(), nil
+}
+
+// attached is a VolumeAttachment of a volume of the wave.
+type attached struct {
+	volume     plans.Volume
+	name, node string
+	failed     string // why it never came to be attached, as far as its driver says
+}
+
+func (a attached) String() string {
+	if a.failed != "" {
+		return fmt.Sprintf("volume %s could not be attached to node %s (VolumeAttachment %s: %s), and its driver has not taken that back yet; if it cannot be in use there, say so with --node-gone %s",
+			a.volume.Name, a.node, a.name, a.failed, a.node)
+	}
+	return fmt.Sprintf("volume %s is still attached to node %s (VolumeAttachment %s)", a.volume.Name, a.node, a.name)
+}
+
+func failed(a *storagev1.VolumeAttachment) string {
+	if a.Status.Attached || a.Status.AttachError == nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(a.Status.AttachError.Message, "\n")
+	return line[:min(len(line), 200)]
+}
+
+// off reports whether a person has vouched that the node cannot use the volume. A node that is Ready and says that it
+// does is believed more.
+func (v mover) off(ctx context.Context, side plans.Side, flight *plans.Flight, a attached) (bool, error) {
+	if !slices.Contains(flight.NodesGone, a.node) {
+		return false, nil
+	}
+	node, err := v.nodeOf(ctx, side, a.node)
+	if err != nil {
+		return false, err
+	}
+	return node == nil || !NodeReady(node) || unused(node, []plans.Volume{a.volume}).Standing == plans.After, nil
+}
+
+// freed says what shows that the volumes of an ordinal are free. A driver that never attaches leaves nothing that
+// could be looked at: then the end of the pod is all there is.
+func (v mover) freed(ctx context.Context, m plans.Moment, volumes []plans.Volume) (string, error) {
+	if len(volumes) == 0 {
+		return "", nil
+	}
+	for _, vol := range volumes {
+		attaches, err := v.attaches(ctx, m.From, vol)
+		if err != nil {
+			return "", err
+		}
+		if !attaches {
+			return fmt.Sprintf("; volume %s is of a kind that is never attached, so the end of its pod is the proof", vol.Name), nil
+		}
+	}
+	return ", none of its volumes is in use there, and no VolumeAttachment names one", nil
+}
+
+// attaches reports whether a volume is attached to nodes at all. Who may not look, or whose driver says nothing, is told
+// that it is, which is the default of Kubernetes.
+func (v mover) attaches(ctx context.Context, side plans.Side, vol plans.Volume) (bool, error) {
+	driver, _, _ := strings.Cut(vol.Handle, "^")
+	if driver == "nfs" {
+		return false, nil
+	}
+	var d storagev1.CSIDriver
+	err := v.on[side].Get(ctx, client.ObjectKey{Name: driver}, &d)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading CSIDriver %s on the %s: %w", driver, side, err)
+	}
+	return d.Spec.AttachRequired == nil || *d.Spec.AttachRequired, nil
+}

@@ -1,0 +1,593 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// start is a world in which a course begins.
+type start struct {
+	name   string
+	course plans.Course
+	until  *int32 // a Move that ends in a split
+	moved  bool   // after a Move
+}
+
+func starts() []start {
+	split := int32(1)
+	return []start{
+		{name: "a move", course: plans.Move},
+		{name: "a move into a split", course: plans.Move, until: &split},
+		{name: "the way back", course: plans.Return, moved: true},
+		{name: "the end", course: plans.Clean, moved: true},
+	}
+}
+
+func (s start) world(t *testing.T, mode plans.Mode) *world {
+	t.Helper()
+	w := newWorld(threeOrdinals(mode))
+	if s.moved {
+		walk(t, w, plans.Move, nil)
+		w.rest()
+	}
+	if s.until != nil {
+		w.take(t, plans.Route{Until: s.until})
+	}
+	return w
+}
+
+// steps lists the steps of a course as they are passed, and nothing before the first.
+func (s start) steps(t *testing.T, w *world) []string {
+	t.Helper()
+	out := []string{""}
+	_, err := w.process().run(t.Context(), s.course, func(p orchestrator.Progress) bool {
+		if p.Kind == orchestrator.Advanced {
+			out = append(out, p.Step.ID())
+		}
+		return false
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Whatever others do, at whatever step: a plan that is held by it has nothing in flight unless it had when they did it (S17),
+// and to undo it, or a person's word, leads to an end, onward and back (L6).
+func TestWhateverOthersDoNothingGoesDownForItAndThereIsAWayOut(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		moved := newWorld(threeOrdinals(mode))
+		done := goldenOf(t, moved, journey{plans.Move, plans.Clean})
+		for _, s := range starts() {
+			first := s.world(t, mode)
+			steps := s.steps(t, first.fork(0))
+			for _, name := range slices.Sorted(mapKeys(deeds())) {
+				t.Run(fmt.Sprintf("%s, %s, %s", mode, s.name, name), func(t *testing.T) {
+					t.Parallel()
+					did := 0
+					for n, step := range steps {
+						if !long() && n%3 != len(name)%3 && !strings.HasSuffix(step, "Relax") {
+							continue
+						}
+						w := first.fork(uint64(n))
+						if !s.disturbed(t, w, deeds()[name], step, done.end) {
+							continue
+						}
+						did++
+						if t.Failed() {
+							t.Fatalf("that was: after %q", step)
+						}
+					}
+					if did == 0 && s.course != plans.Clean {
+						t.Error("there was never anything to do it to")
+					}
+				})
+			}
+		}
+	}
+}
+
+func mapKeys[K comparable, V any](m map[K]V) func(func(K) bool) {
+	return func(yield func(K) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// disturbed lets somebody act after a step, and then tries the ways out. It is false when there was nothing to act on.
+func (s start) disturbed(t *testing.T, w *world, d deed, step string, end map[string]any) bool {
+	t.Helper()
+	did, down := false, false
+	act := func() {
+		if did {
+			return
+		}
+		down, w.foreign = w.inFlight(), true
+		did = d.do(w)
+		w.foreign = did
+	}
+	if step == "" {
+		act()
+	}
+	_, err := w.process().run(t.Context(), s.course, func(p orchestrator.Progress) bool {
+		if p.Kind == orchestrator.Advanced && p.Step.ID() == step {
+			act()
+		}
+		return false
+	})
+	if !did {
+		return false
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	w.rest()
+	if w.inFlight() && !down && w.journal.Outcome == "" {
+		t.Errorf("S17: an ordinal went down for it; held %q", w.journal.Held)
+	}
+	unbroken(t, w)
+	if w.journal.Ended() {
+		return true // it came too late to matter, and its leftovers are whose it was
+	}
+	for _, course := range s.ways() {
+		if d.undo != nil {
+			out := w.fork(3)
+			d.undo(out)
+			out.rest()
+			out.leads(t, course, plans.Word{}, end)
+		}
+		if d.word != (plans.Word{}) {
+			w.fork(4).leads(t, course, d.word, end)
+		}
+	}
+	return true
+}
+
+// ways are the courses that may be taken from within this one.
+func (s start) ways() []plans.Course {
+	switch {
+	case s.course == plans.Clean:
+		return []plans.Course{plans.Clean}
+	case s.course == plans.Return || s.until != nil:
+		return []plans.Course{plans.Return}
+	}
+	return []plans.Course{plans.Move, plans.Return}
+}
+
+// leads walks a course, and demands a clean end of the plan.
+func (w *world) leads(t *testing.T, course plans.Course, word plans.Word, end map[string]any) {
+	t.Helper()
+	w.foreign = word != plans.Word{} || len(w.crashing) > 0 // what it is about is still so
+	r := w.process()
+	r.word = word
+	got, err := r.run(t.Context(), course, nil)
+	if course == plans.Move && strings.Contains(got.reason, "abort makes the claim again") {
+		return // the way back is the way out
+	}
+	if err != nil || got.outcome != outcomeOf(course) {
+		t.Errorf("%s, word %+v: ended with %q (%v)", course, word, got, err)
+		return
+	}
+	want := w.start
+	if course != plans.Return {
+		want = end
+	}
+	if course == plans.Move {
+		r = w.process()
+		r.word = word
+		if got, err = r.run(t.Context(), plans.Clean, nil); err != nil || got.outcome != plans.Finalized {
+			t.Errorf("Clean, word %+v: ended with %q (%v)", word, got, err)
+			return
+		}
+	}
+	w.foreign = false
+	w.rest()
+	unbroken(t, w)
+	cleanEnd(t, w, want)
+}
+
+// The main reason to walk back is a destination that does not work (S14).
+func TestAPlanIsWalkedBackFromABrokenDestination(t *testing.T) {
+	t.Parallel()
+	wide := scene{Mode: plans.Reimport, Ordinals: 4, D: 2, Templates: []string{"data"}, Budget: maxUnavailable(intstr.FromInt32(2)), Dependents: true}
+	for _, c := range []struct {
+		name   string
+		scene  scene
+		broken []int32
+		word   plans.Word
+		waits  string // without the word
+	}{
+		{name: "everything that arrived is broken", scene: threeOrdinals(plans.Reimport), broken: []int32{1, 2}},
+		{name: "the budget has room for one", scene: wide, broken: []int32{3}},
+		{name: "the budget has no room", scene: threeOrdinals(plans.Rebind), broken: []int32{2}, word: plans.Word{MaxUnavailable: 2}, waits: "with web-1 2 ordinals would be unavailable, and at most 1 may be"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(c.scene)
+			_, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool { return p.Kind == orchestrator.Advanced && p.Step.ID() == "1/Relax" })
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.rest()
+			w.foreign = true
+			w.crash(plans.Destination, c.broken...)
+			if c.waits != "" {
+				got, err := w.process().run(t.Context(), plans.Return, nil)
+				if err != nil || !strings.Contains(got.reason, c.waits) || !strings.Contains(got.reason, "--max-unavailable 2") || w.inFlight() {
+					t.Fatalf("it ended with %q (%v), in flight: %t", got, err, w.inFlight())
+				}
+			}
+			w.leads(t, plans.Return, c.word, nil)
+		})
+	}
+}
+
+// A pod that is Ready and not yet available counts as down, whichever pod leaves (S2).
+func TestAPodThatIsNotAvailableYetKeepsTheNextOrdinalUp(t *testing.T) {
+	t.Parallel()
+	for _, course := range []plans.Course{plans.Move, plans.Return} {
+		for _, mode := range modes() {
+			sc := threeOrdinals(mode)
+			sc.MinReady = 10
+			w := newWorld(sc)
+			side, young := plans.Source, int32(0)
+			if course == plans.Return {
+				walk(t, w, plans.Move, nil)
+				side, young = plans.Destination, 2
+			}
+			w.foreign = true // the restart is not ours
+			must(w.on[side].Delete(context.TODO(), clone(w.pod(side, young))))
+			w.scene.MinReady = 0 // nobody grows old for now
+			w.rest()
+			if !ready(w.pod(side, young)) {
+				t.Fatal("the pod never came back")
+			}
+			delete(w.aged, w.pod(side, young).UID)
+			w.rest()
+			got, err := w.process().run(t.Context(), course, nil)
+			if err != nil || got.kind != orchestrator.Waiting || !strings.Contains(got.reason, "minReadySeconds 10") || w.inFlight() || w.pod(side.Other(), young) != nil {
+				t.Errorf("%s, %s: it ended with %q (%v), in flight: %t", course, mode, got, err, w.inFlight())
+			}
+			w.scene.MinReady = 10
+			w.leads(t, course, plans.Word{}, goldenOf(t, newWorld(sc), journey{plans.Move, plans.Clean}).end)
+		}
+	}
+}
+
+// An emptied node is taken away by an autoscaler before its volumes are free.
+func TestANodeThatGoesAfterItsPodHasEndedStopsNothing(t *testing.T) {
+	t.Parallel()
+	for _, course := range []plans.Course{plans.Move, plans.Return} {
+		for _, dies := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, process dies %t", course, dies), func(t *testing.T) {
+				w := newWorld(threeOrdinals(plans.Reimport))
+				side := plans.Source
+				if course == plans.Return {
+					walk(t, w, plans.Move, nil)
+					side = plans.Destination
+				}
+				w.stuck = w.on[side].name // slow to detach
+				_, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool {
+					return dies && p.Kind == orchestrator.Waiting && strings.Contains(p.Reason, "is still attached to node")
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.foreign = true
+				w.bury(side, w.journal.Flight.Pods[0].Node)
+				w.stuck = ""
+				w.rest()
+				w.leads(t, course, plans.Word{}, goldenOf(t, newWorld(threeOrdinals(plans.Reimport)), journey{plans.Move, plans.Clean}).end)
+			})
+		}
+	}
+}
+
+// Nobody has seen the end of the containers: then an administrator has to say that the node is off, to Kubernetes or to us.
+func TestANodeThatIsGoneOrOffIsBelievedByWord(t *testing.T) {
+	t.Parallel()
+	for _, course := range []plans.Course{plans.Move, plans.Return} {
+		for name, word := range map[string]bool{"a person's word": true, "the taint": false} {
+			t.Run(fmt.Sprintf("%s, %s", course, name), func(t *testing.T) {
+				w := newWorld(threeOrdinals(plans.Reimport))
+				side := plans.Source
+				if course == plans.Return {
+					walk(t, w, plans.Move, nil)
+					side = plans.Destination
+				}
+				did := false
+				got, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool {
+					if !did && p.Kind == orchestrator.Wrote && strings.HasSuffix(p.Step.ID(), "/Shrink") {
+						did, w.foreign = true, true
+						w.off(side, !word)
+					}
+					return false
+				})
+				node := w.journal.Flight.Pods[0].Node
+				if err != nil || !did || !strings.Contains(got.reason, "--node-gone "+node) {
+					if word {
+						t.Fatalf("ended with %q (%v)", got, err)
+					}
+				}
+				w.rest()
+				var said plans.Word
+				if word {
+					said.NodeGone = node
+				} else {
+					w.taint(side, node)
+				}
+				r := w.process()
+				r.word = said
+				proof := ""
+				if got, err = r.run(t.Context(), course, func(p orchestrator.Progress) bool {
+					if p.Kind == orchestrator.Advanced && p.Step.Op == plans.Vacate && proof == "" {
+						proof = p.Reason
+					}
+					return false
+				}); err != nil || got.outcome != outcomeOf(course) {
+					t.Fatalf("ended with %q (%v)", got, err)
+				}
+				want := "out of service"
+				if word {
+					want = "as a person has vouched (--node-gone)"
+				}
+				if !strings.Contains(proof, want) {
+					t.Errorf("the proof is %q, want it to say %q", proof, want)
+				}
+				w.rest()
+				unbroken(t, w)
+			})
+		}
+	}
+}
+
+// off takes the node of the pod in flight away, or lets it be not Ready, with its pod gone by force.
+func (w *world) off(side plans.Side, there bool) {
+	s, pod := w.on[side], w.journal.Flight.Pods[0]
+	node, _ := get[*corev1.Node](s, "", pod.Node)
+	w.bury(side, pod.Node)
+	if there {
+		next := clone(node)
+		next.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+		s.put(next)
+	}
+}
+
+// bury takes a node away; the control plane deletes the pods that were on it.
+func (w *world) bury(side plans.Side, node string) {
+	s := w.on[side]
+	s.remove(key{"Node", "", node})
+	for _, p := range all[*corev1.Pod](s) {
+		if p.Spec.NodeName == node {
+			s.remove(keyOf(p))
+		}
+	}
+}
+
+func (w *world) taint(side plans.Side, name string) {
+	node, _ := get[*corev1.Node](w.on[side], "", name)
+	next := clone(node)
+	next.Spec.Taints = append(next.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
+	w.on[side].put(next)
+}
+
+// A word about a node is for those who have ordinals in flight, and for nobody else.
+func TestAWordThatMeansNothingIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(threeOrdinals(plans.Reimport))
+	walk(t, w, plans.Move, nil)
+	for _, word := range []plans.Word{{NodeGone: "two-node-a"}, {MaxUnavailable: 2}, {SourceGone: true}} {
+		r := w.process()
+		r.word = word
+		if _, err := r.takeOver(t.Context(), plans.Move); err == nil {
+			t.Errorf("%+v was accepted", word)
+		}
+	}
+	walk(t, w, plans.Return, nil)
+	cleanEnd(t, w, w.start)
+}
+
+// Somebody puts the range of the destination back while its pod runs, and the plan is turned round: the source does not get
+// the disk before the destination has let go of it (S1).
+func TestATurnedPlanWaitsForTheDisksOfPodsThatCameAllTheSame(t *testing.T) {
+	t.Parallel()
+	first := newWorld(threeOrdinals(plans.Reimport))
+	for seed := range uint64(20) {
+		w := first.fork(seed)
+		_, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool { return p.Kind == orchestrator.Advanced && p.Step.ID() == "2/Grow" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.foreign = true
+		change(plans.Destination, setName, func(s *appsv1.StatefulSet) {
+			n := int32(0)
+			s.Spec.Replicas, s.Spec.Ordinals = &n, &appsv1.StatefulSetOrdinals{Start: 3}
+		})(w)
+		w.stuck = "two"
+		got, err := w.process().run(t.Context(), plans.Return, nil)
+		if err != nil || !strings.Contains(got.reason, "is still attached to node two-") {
+			t.Errorf("seed %d: ended with %q (%v)", seed, got, err)
+		}
+		unbroken(t, w)
+		w.stuck = ""
+		w.leads(t, plans.Return, plans.Word{}, nil)
+	}
+}
+
+// A late mounter attaches the volume again on the side that has let go of it (S1).
+func TestAVolumeThatIsAttachedAgainIsNotHandedOver(t *testing.T) {
+	t.Parallel()
+	for _, after := range []string{"1/Vacate", "1/Release", "1/Claim"} {
+		w := newWorld(threeOrdinals(plans.Reimport))
+		did := false
+		got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
+			if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == after {
+				did, w.foreign = true, true
+				w.lateMounter("pvc-disk-2")
+			}
+			return false
+		})
+		if err != nil || !did || !strings.Contains(got.reason, "is still attached to node one-node-a") {
+			t.Errorf("after %s: ended with %q (%v)", after, got, err)
+		}
+		if pod := w.pod(plans.Destination, 1); pod != nil {
+			t.Errorf("after %s: web-1 runs on the destination while its disk is attached on the source", after)
+		}
+		w.stuck = ""
+		w.leads(t, plans.Move, plans.Word{}, goldenOf(t, newWorld(threeOrdinals(plans.Reimport)), journey{plans.Move, plans.Clean}).end)
+	}
+}
+
+// lateMounter leaves a volume attached on the source, as the pod of a backup does that was deleted by force.
+func (w *world) lateMounter(volume string) {
+	s := w.on[plans.Source]
+	pv, _ := get[*corev1.PersistentVolume](s, "", volume)
+	node, _ := get[*corev1.Node](s, "", "one-node-a")
+	w.stuck = s.name
+	for w.attach(s, pv, node) {
+		node, _ = get[*corev1.Node](s, "", "one-node-a")
+	}
+}
+
+// Moved and Split mean that every ordinal is where the plan says, and nowhere else; nothing is deleted before that (S1, S12).
+func TestNoEndIsDeclaredWhileARangeIsAnother(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		for _, after := range []string{"0/Grow", "0/Verify", "0/Relax"} {
+			w := newWorld(threeOrdinals(mode))
+			did := false
+			got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
+				if !did && (p.Kind == orchestrator.Wrote || p.Kind == orchestrator.Advanced) && p.Step.ID() == after {
+					did, w.foreign = true, true
+					scale(plans.Source, 1)(w)
+				}
+				return false
+			})
+			if did && (err != nil || got.kind != orchestrator.Held || !strings.Contains(got.reason, "StatefulSet blue/web") || w.journal.Outcome != "") {
+				t.Errorf("%s, scaled up after %s: ended with %q (%v)", mode, after, got, err)
+			}
+		}
+		for _, n := range []int32{0, 1, 4} {
+			w := newWorld(threeOrdinals(mode))
+			walk(t, w, plans.Move, nil)
+			w.foreign = true
+			scale(plans.Destination, n)(w)
+			got, err := w.process().run(t.Context(), plans.Clean, nil)
+			if _, there := get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName); err != nil || got.kind != orchestrator.Held || !there {
+				t.Errorf("%s, destination scaled to %d: finalize ended with %q (%v); source there: %t", mode, n, got, err, there)
+			}
+		}
+	}
+}
+
+// Nobody but the plan knows what its marks stood for; where they were taken off, it says what is left of it (S15).
+func TestMarksThatAreTakenOffBeforeTheEndAreMissed(t *testing.T) {
+	t.Parallel()
+	sc := threeOrdinals(plans.Rebind)
+	sc.Delete = true
+	w := newWorld(sc)
+	walk(t, w, plans.Move, nil)
+	w.rest()
+	did := false
+	got, err := w.process().run(t.Context(), plans.Return, func(p orchestrator.Progress) bool {
+		if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == "2/Relax" {
+			did, w.foreign = true, true
+			change(plans.Source, setName, func(s *appsv1.StatefulSet) { plans.Unmark(s) })(w)
+		}
+		return false
+	})
+	if err != nil || got.kind != orchestrator.Held || !strings.Contains(got.reason, "it was whenDeleted Delete, whenScaled Delete: set it back") {
+		t.Fatalf("ended with %q (%v)", got, err)
+	}
+	change(plans.Source, setName, func(s *appsv1.StatefulSet) {
+		s.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: deletes, WhenScaled: deletes}
+	})(w)
+	w.leads(t, plans.Return, plans.Word{}, nil)
+}
+
+// What somebody has set meanwhile is theirs (S12).
+func TestARetentionPolicyThatSomebodyHasSetIsNotOverwrittenAtTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(threeOrdinals(plans.Rebind))
+	walk(t, w, plans.Move, nil)
+	theirs := appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: deletes, WhenScaled: appsv1.RetainPersistentVolumeClaimRetentionPolicyType}
+	did := false
+	_, err := w.process().run(t.Context(), plans.Clean, func(p orchestrator.Progress) bool {
+		if !did && p.Kind == orchestrator.Advanced && p.Step.Op == plans.Settle {
+			did = true
+			change(plans.Destination, setName, func(s *appsv1.StatefulSet) { s.Spec.PersistentVolumeClaimRetentionPolicy = &theirs })(w)
+		}
+		return false
+	})
+	set, _ := get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
+	if diff := cmp.Diff(theirs, *set.Spec.PersistentVolumeClaimRetentionPolicy); err != nil || w.journal.Outcome != plans.Finalized || diff != "" {
+		t.Errorf("%v, %s: -theirs +now\n%s", err, w.journal.Outcome, diff)
+	}
+}
+
+// Volumes whose marks are gone can be held anew by a person's word: with the policy that they have now.
+func TestVolumesWithoutMarksAreHeldAnewByWord(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		w := newWorld(threeOrdinals(mode))
+		lost := deeds()["the volumes of the source lose their marks"]
+		did := false
+		got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
+			if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == "0/Hold" {
+				did, w.foreign = lost.do(w), true
+			}
+			return false
+		})
+		if err != nil || !did || got.kind != orchestrator.Held || w.inFlight() {
+			t.Fatalf("%s: ended with %q (%v)", mode, got, err)
+		}
+		r := w.process()
+		r.word = plans.Word{Readopt: true}
+		if got, err := r.run(t.Context(), plans.Move, nil); err != nil || got.outcome != plans.Moved {
+			t.Fatalf("%s: ended with %q (%v)", mode, got, err)
+		}
+		walk(t, w, plans.Clean, nil)
+		if marks := w.marked(); len(marks) > 0 {
+			t.Errorf("%s: our marks are still on %q", mode, marks)
+		}
+	}
+}
+
+// A destination that somebody deleted is made again by word alone, and its ordinals come up where they were.
+func TestADestinationThatWasDeletedIsMadeAgainByWord(t *testing.T) {
+	t.Parallel()
+	for _, course := range []plans.Course{plans.Move, plans.Return} {
+		for _, mode := range modes() {
+			done := goldenOf(t, newWorld(threeOrdinals(mode)), journey{plans.Move, plans.Clean})
+			w := newWorld(threeOrdinals(mode))
+			did := false
+			got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
+				if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == "1/Relax" {
+					did, w.foreign = true, true
+					set, _ := get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
+					must(w.on[plans.Destination].Delete(context.TODO(), clone(set)))
+					w.rest()
+				}
+				return false
+			})
+			if err != nil || got.kind != orchestrator.Held || !strings.Contains(got.reason, "with the ordinals [1..2], and say --readopt") {
+				t.Fatalf("%s: ended with %q (%v)", mode, got, err)
+			}
+			w.leads(t, course, plans.Word{Readopt: true}, done.end)
+		}
+	}
+}
