@@ -14,6 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // shrink takes the wave out of the range of the side that has it. BEFORE
@@ -318,7 +319,7 @@ func (w world) resize(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, 
 	}
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: %s -> %s", side, set.Name, plans.SliceOf(set), slice),
-		undo, func(ctx context.Context) error { return w.on[side].Update(ctx, next) })
+		undo, func(ctx context.Context) error { return writes.Change(ctx, w.on[side], set, next) })
 }
 
 // guarded reads a set that this plan may write, or says why it may not.
