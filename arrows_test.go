@@ -29,6 +29,7 @@ func TestPackagesImportOnlyAlongTheArrows(t *testing.T) {
 	// What each package must not import, by prefix.
 	forbidden := map[string][]string{
 		"plans":              {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", module, "github.com/go-logr"},
+		"writes":             {module},
 		"storage":            {module + "/pdb", module + "/orchestrator", module + "/cmd"},
 		"pdb":                {module + "/storage", module + "/orchestrator", module + "/cmd"},
 		"orchestrator/names": {module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd"},

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // Adoption turns a set into one of the other kind where it is: the set is deleted without its
@@ -221,10 +222,10 @@ func (a Adoption) taken(ctx context.Context, p *past, kept *corev1.ConfigMap, ne
 		return plans.Stop(fmt.Sprintf("%s takes its template for another revision (%s) than its pods have (%s): it would replace them all. It has the strategy OnDelete and replaces none; set the strategy to go on, "+
 			"or turn it back by adopting the other way", a.becomes().Set(), next.Status.UpdateRevision, p.Set.Status.UpdateRevision)), nil
 	case marked:
-		was := next.DeepCopy()
-		delete(was.Annotations, adopted)
-		was.Spec.UpdateStrategy = a.becomes().Strategy(p.Set.Spec.UpdateStrategy)
-		return plans.Write("give it the update strategy that it had", plans.Undo{}, func(ctx context.Context) error { return a.as(a.becomes()).Update(ctx, was) }), nil
+		back := next.DeepCopy()
+		delete(back.Annotations, adopted)
+		back.Spec.UpdateStrategy = a.becomes().Strategy(p.Set.Spec.UpdateStrategy)
+		return plans.Write("give it the update strategy that it had", plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, a.as(a.becomes()), next, back) }), nil
 	}
 	return a.drop(kept, ""), nil
 }

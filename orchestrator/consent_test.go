@@ -64,7 +64,7 @@ func TestRolesNameWhatTheyAreAbout(t *testing.T) {
 			for _, r := range rulesOf(o) {
 				harmless(t, r)
 				tells = tells || o.GetNamespace() == p.On(side).Namespace && r.Resources[0] == "events" && slices.Equal(r.Verbs, []string{"create"})
-				if slices.Contains(r.Verbs, "update") || slices.Contains(r.Verbs, "delete") {
+				if slices.Contains(r.Verbs, "patch") || slices.Contains(r.Verbs, "delete") {
 					names[r.Resources[0]] = r.ResourceNames
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // object returns an empty object of a dependency's kind.
@@ -164,9 +165,10 @@ func (w world) uncopy(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		if m.To() == plans.Source {
 			return w.remove(plans.Destination, have, d.String(), "which the migration copied"), nil
 		}
-		plans.Unmark(have)
+		next, _ := have.DeepCopyObject().(client.Object)
+		plans.Unmark(next)
 		return plans.Write(fmt.Sprintf("destination: take our mark off %s", d), plans.Undo{},
-			func(ctx context.Context) error { return w.on[plans.Destination].Update(ctx, have) }), nil
+			func(ctx context.Context) error { return writes.Change(ctx, w.on[plans.Destination], have, next) }), nil
 	}
 	return plans.Done(), nil
 }

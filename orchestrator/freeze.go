@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 type retention = appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
@@ -108,7 +109,7 @@ func (w world) freezeSet(m plans.Moment, side plans.Side, set *appsv1.StatefulSe
 	}
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: mark it, keep its claims when it shrinks (retention policy Retain)", side, set.Name),
-		undo, func(ctx context.Context) error { return w.on[side].Update(ctx, next) })
+		undo, func(ctx context.Context) error { return writes.Change(ctx, w.on[side], set, next) })
 }
 
 // Twin is the destination set: the source's spec with the plan's patches and no
@@ -324,5 +325,5 @@ func (w world) thawSet(m plans.Moment, side plans.Side, set, next *appsv1.Statef
 	}
 	plans.Unmark(next)
 	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: retention policy as before, mark off", side, set.Name), plans.Undo{},
-		func(ctx context.Context) error { return w.on[side].Update(ctx, next) })
+		func(ctx context.Context) error { return writes.Change(ctx, w.on[side], set, next) })
 }

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // guarded reads a set that this plan may write, or says why it may not. What a person has vouched for is taken back
@@ -90,7 +91,7 @@ func (w world) readopt(ctx context.Context, m plans.Moment, side plans.Side, set
 		undo.Saved.SourceUID = set.UID
 	}
 	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: taken back into the plan, as a person has vouched for it (UID %s)", side, set.Name, set.UID),
-		undo, func(ctx context.Context) error { return w.on[side].Update(ctx, next) }), nil
+		undo, func(ctx context.Context) error { return writes.Change(ctx, w.on[side], set, next) }), nil
 }
 
 // earlier is a stamp of the step before: that of the step itself would say that its own write has been made (written).

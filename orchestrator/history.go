@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // History is what a set's pods have been made from, as its ControllerRevisions keep it
@@ -116,11 +117,11 @@ func (h *History) Undo(ctx context.Context, r Revision, dry bool) error {
 		next.Annotations = maps.Clone(next.Annotations)
 		delete(next.Annotations, changeCause)
 	}
-	var opts []client.UpdateOption
+	var opts []client.PatchOption
 	if dry {
 		opts = append(opts, client.DryRunAll)
 	}
-	err := inWordsOf(h.on, h.ref).Update(ctx, next, opts...)
+	err := writes.Change(ctx, inWordsOf(h.on, h.ref), h.set, next, opts...)
 	switch {
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%s was changed while this ran: look at it, and say it again", h.ref.Set())

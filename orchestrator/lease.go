@@ -39,7 +39,7 @@ func (e ErrHeld) Error() string {
 
 // Acquire takes the Lease of a plan, or answers ErrHeld. dead says of a holder
 // whether it is certainly gone, so that nobody waits for a process of the same
-// machine that was killed.
+// machine that was killed. A Lease is ours alone, and is written whole.
 func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder string) bool, now func() time.Time) (*Lease, error) {
 	l := &Lease{home: s.home, key: client.ObjectKey(s.planMap()), holder: holder, now: now}
 	for {

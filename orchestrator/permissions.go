@@ -30,7 +30,7 @@ type Right struct {
 // cleaning up included, but for where the plan is kept (ForRecords). There are no wildcards, and no pod is ever written.
 func Rights(p *plans.Plan, side plans.Side) []Right {
 	watched := []string{"get", "list", "watch"}
-	change := append(slices.Clone(watched), "create", "update", "delete")
+	change := append(slices.Clone(watched), "create", "patch", "delete")
 	budget, _ := p.BudgetOn(side)
 	out := []Right{
 		{Resource: "pods", Verbs: watched},
@@ -43,7 +43,7 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 	claims := Right{Resource: "persistentvolumeclaims", Verbs: watched} // none may go with its set
 	if p.HasVolumes() {
 		claims.Verbs, claims.Names = change, claimNames(p)
-		volumes := Right{Resource: "persistentvolumes", Verbs: append(slices.Clone(watched), "update"), ClusterWide: true}
+		volumes := Right{Resource: "persistentvolumes", Verbs: append(slices.Clone(watched), "patch"), ClusterWide: true}
 		if !p.OneCluster() || len(p.Shared) > 0 {
 			volumes.Verbs = append(volumes.Verbs, "create", "delete")
 		}
@@ -103,7 +103,7 @@ func forGates(p *plans.Plan) []Right {
 	}{
 		{func(g plans.Gate) bool { return g.Exec != nil }, Right{Resource: "pods/exec", Verbs: []string{"create"}}},
 		{func(g plans.Gate) bool { return g.HTTPGet != nil }, Right{Resource: "pods/proxy", Verbs: []string{"get"}}},
-		{plans.Gate.IsJob, Right{Group: "batch", Resource: "jobs", Verbs: []string{"get", "list", "watch", "create", "update", "delete"}}},
+		{plans.Gate.IsJob, Right{Group: "batch", Resource: "jobs", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
 	} {
 		if p.Asks(r.needed) {
 			out = append(out, r.right)
@@ -115,7 +115,7 @@ func forGates(p *plans.Plan) []Right {
 func forNames(p *plans.Plan, side plans.Side) []Right {
 	var out []Right
 	if len(p.Exports()) > 0 {
-		out = append(out, Right{Group: mcsv1alpha1.GroupName, Resource: "serviceexports", Verbs: []string{"get", "list", "watch", "create", "update", "delete"}})
+		out = append(out, Right{Group: mcsv1alpha1.GroupName, Resource: "serviceexports", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
 	}
 	for _, d := range p.Directories() {
 		if d.On != side {
@@ -136,7 +136,7 @@ func forDependencies(p *plans.Plan, side plans.Side) []Right {
 	for _, d := range p.Dependencies {
 		verbs := []string{"get"}
 		if side == plans.Destination && d.Required == "" {
-			verbs = []string{"get", "create", "update", "delete"}
+			verbs = []string{"get", "create", "patch", "delete"}
 		}
 		resource := strings.ToLower(d.Kind) + "s"
 		k := slices.IndexFunc(out, func(r Right) bool { return r.Resource == resource })

@@ -15,6 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // shrink takes the wave out of the range of the side that has it. BEFORE
@@ -340,7 +341,7 @@ func (w world) resize(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, 
 	}
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: %s -> %s", side, set.Name, plans.SliceOf(set), slice),
-		undo, func(ctx context.Context) error { return w.on[side].Update(ctx, next) })
+		undo, func(ctx context.Context) error { return writes.Change(ctx, w.on[side], set, next) })
 }
 
 // strange reports a range that neither we nor the plan can explain (S12).

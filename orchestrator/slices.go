@@ -13,6 +13,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // InTheWordsOf gives the clients of a plan: on a side whose set is a StatefulSetSlice,
@@ -93,6 +94,22 @@ func (c sliceClient) Create(ctx context.Context, o client.Object, opts ...client
 // Update implements client.Writer.
 func (c sliceClient) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
 	return c.write(o, func(o client.Object) error { return c.Client.Update(ctx, o, opts...) })
+}
+
+// Patch implements client.Writer. Of a set it knows the patches of package writes.
+func (c sliceClient) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if _, ok := o.(*appsv1.StatefulSet); ok {
+		change, ok := patch.(writes.Patch)
+		if !ok {
+			return fmt.Errorf("%T of StatefulSet %s: it cannot be said in the words of a StatefulSetSlice", patch, client.ObjectKeyFromObject(o))
+		}
+		was, ok := change.Was.(*appsv1.StatefulSet)
+		if !ok {
+			return fmt.Errorf("patch of StatefulSet %s from %T", client.ObjectKeyFromObject(o), change.Was)
+		}
+		patch = writes.Patch{Was: v1alpha1.FromNative(was)}
+	}
+	return c.write(o, func(o client.Object) error { return c.Client.Patch(ctx, o, patch, opts...) })
 }
 
 // Delete implements client.Writer.

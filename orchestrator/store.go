@@ -190,7 +190,8 @@ func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 }
 
 // Save replaces the version of the journal that was read and gives the version
-// that it now has. A conflict means that somebody else has written it since.
+// that it now has. A conflict means that somebody else has written it since. The ConfigMap is ours alone,
+// so that it is written whole.
 func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version, error) {
 	raw, err := json.Marshal(j)
 	if err != nil {

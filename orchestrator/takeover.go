@@ -17,6 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // TakeOver makes this engine the one that may write. The order must hold (S9):
@@ -217,8 +218,9 @@ func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, x exposed) error 
 		case now.Epoch != stamp.Epoch, marked && have.Epoch > stamp.Epoch:
 			return fmt.Errorf("another process took plan %s over at the same moment", stamp.Plan)
 		}
-		stamp.Put(x.object)
-		err = e.on[x.side].Update(ctx, x.object)
+		next, _ := x.object.DeepCopyObject().(client.Object)
+		stamp.Put(next)
+		err = writes.Change(ctx, e.on[x.side], x.object, next)
 		if apierrors.IsConflict(err) {
 			continue
 		}

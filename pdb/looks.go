@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 type keeper struct {
@@ -250,7 +251,7 @@ func (k keeper) write(m plans.Moment, side plans.Side, found map[plans.Side]*pol
 	next.Spec.MinAvailable, next.Spec.MaxUnavailable = spec.MinAvailable, spec.MaxUnavailable
 	sign(m, next)
 	return plans.Write(fmt.Sprintf("%s: PodDisruptionBudget %s: %s -> %s", side, b.Name, Words(b.Spec), Words(spec)),
-		undo, func(ctx context.Context) error { return k.on[side].Update(ctx, next) })
+		undo, func(ctx context.Context) error { return writes.Change(ctx, k.on[side], b, next) })
 }
 
 // sign stamps a budget and notes on it what it was made to ask for.
@@ -335,7 +336,7 @@ func (k keeper) restore(ctx context.Context, m plans.Moment) (plans.Sight, error
 			return k.remove(side, b), nil
 		}
 		return plans.Write(fmt.Sprintf("%s: PodDisruptionBudget %s: back to %s", side, b.Name, Words(next.Spec)), plans.Undo{},
-			func(ctx context.Context) error { return k.on[side].Update(ctx, next) }), nil
+			func(ctx context.Context) error { return writes.Change(ctx, k.on[side], b, next) }), nil
 	}
 	return plans.Done(), nil
 }

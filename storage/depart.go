@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // pvcProtection is the finalizer that keeps a claim for as long as a pod mounts it.
@@ -153,5 +154,5 @@ func (v mover) remark(m plans.Moment, pv, own *corev1.PersistentVolume) plans.Si
 	}
 	next.Annotations[plans.ClaimAnnotation] = own.Annotations[plans.ClaimAnnotation]
 	return plans.Write(fmt.Sprintf("%s: volume %s: held anew, as a person has vouched for it", m.To(), pv.Name), plans.Undo{},
-		func(ctx context.Context) error { return v.on[m.To()].Update(ctx, next) })
+		func(ctx context.Context) error { return writes.Change(ctx, v.on[m.To()], pv, next) })
 }

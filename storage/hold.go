@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // hold makes the volumes of an ordinal safe BEFORE anything moves (S4): reclaim
@@ -70,5 +71,5 @@ func (v mover) retain(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *c
 	next.Annotations[plans.ClaimAnnotation] = manifest
 	next.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	return plans.Write(fmt.Sprintf("volume %s of claim %s: reclaim policy %s -> Retain", pv.Name, claim.Name, pv.Spec.PersistentVolumeReclaimPolicy),
-		plans.Undo{}, func(ctx context.Context) error { return v.on[m.From].Update(ctx, next) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.on[m.From], pv, next) }), nil
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // preconditions bind a deletion to exactly the object that was seen (S8). The
@@ -89,7 +90,7 @@ func (v mover) point(m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolu
 	next.Spec.ClaimRef = &ref
 	sign(m, vol, next)
 	return plans.Write(fmt.Sprintf("volume %s: claimRef %s/%s -> %s/%s", pv.Name, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name, ref.Namespace, ref.Name),
-		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Update(ctx, next) })
+		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.on[m.To()], pv, next) })
 }
 
 // sign stamps a volume that is handed over, with the proof that it was free.

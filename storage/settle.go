@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // settle gives the volumes of an ordinal back to the side that ends up with
@@ -112,7 +113,7 @@ func (v mover) unmarkClaim(_ context.Context, m plans.Moment, claim *corev1.Pers
 	next := claim.DeepCopy()
 	plans.Unmark(next)
 	return plans.Write(fmt.Sprintf("%s: take our mark off claim %s", m.To(), claim.Name),
-		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Update(ctx, next) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.on[m.To()], claim, next) }), nil
 }
 
 // restore puts the user's reclaim policy back and takes our marks off, in one
@@ -137,5 +138,5 @@ func (v mover) restore(ctx context.Context, m plans.Moment, claim *corev1.Persis
 	}
 	plans.Unmark(next)
 	return plans.Write(fmt.Sprintf("volume %s: reclaim policy Retain -> %s, marks off", pv.Name, next.Spec.PersistentVolumeReclaimPolicy),
-		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Update(ctx, next) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.on[m.To()], pv, next) }), nil
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // Label on a Job is the name of its gate.
@@ -138,7 +139,7 @@ func (k *Keeper) job(ctx context.Context, m plans.Moment, t turn) (plans.Sight, 
 		next.Spec.Suspend = new(bool)
 		m.Stamp.Put(next)
 		return plans.Write(fmt.Sprintf("%s: start Job %s", side, name), plans.Undo{},
-			func(ctx context.Context) error { return k.on[side].Update(ctx, next) }), nil
+			func(ctx context.Context) error { return writes.Change(ctx, k.on[side], job, next) }), nil
 	}
 	left := a.since.Add(t.Timeout.Duration + grace).Sub(k.Prober.Now())
 	state := fmt.Sprintf("Job %s of %s has %d active and %d failed pod(s)", name, where, job.Status.Active, job.Status.Failed)

@@ -11,6 +11,7 @@ import (
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // Export returns the look that exports the governing Service of both sides to the
@@ -76,7 +77,7 @@ func unexport(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 		own := e.DeepCopy()
 		delete(own.Labels, PlanLabel)
 		return plans.Write(fmt.Sprintf("destination: ServiceExport %s stays, mark off", e.Name), plans.Undo{},
-			func(ctx context.Context) error { return on[side].Update(ctx, own) }), nil
+			func(ctx context.Context) error { return writes.Change(ctx, on[side], e, own) }), nil
 	}
 	return plans.Done(), nil
 }

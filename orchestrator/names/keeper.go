@@ -210,7 +210,8 @@ func (d desk) sync(ctx context.Context, p *plans.Plan, pods map[plans.Side][]*co
 	return nil
 }
 
-// bring changes or removes a slice that does not say what it has to.
+// bring changes or removes a slice that does not say what it has to. Slices are ours alone, and are written
+// whole.
 func (d desk) bring(ctx context.Context, have, want *discoveryv1.EndpointSlice) error {
 	c := d.client.DiscoveryV1().EndpointSlices(have.Namespace)
 	if want == nil {

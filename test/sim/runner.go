@@ -109,10 +109,27 @@ func (c *conn) Create(ctx context.Context, o client.Object, opts ...client.Creat
 }
 
 func (c *conn) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+	if _, ours := o.(*corev1.ConfigMap); !ours || o.GetLabels()[plans.PlanLabel] == "" {
+		c.r.w.fail("S8", "update of %s, which drops what is not known of it: patch it", keyOf(o))
+	}
 	if o.GetResourceVersion() == "" {
 		c.r.w.fail("S8", "update of %s without a resourceVersion", keyOf(o))
 	}
 	return c.write("update", o, func() error { return c.store.Update(as(ctx, account), o, opts...) })
+}
+
+func (c *conn) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	raw, err := patch.Data(o)
+	if err != nil {
+		return err
+	}
+	var bound struct {
+		Metadata struct{ UID, ResourceVersion string }
+	}
+	if must(json.Unmarshal(raw, &bound)); bound.Metadata.UID == "" || bound.Metadata.ResourceVersion == "" {
+		c.r.w.fail("S8", "patch of %s without a UID and a resourceVersion", keyOf(o))
+	}
+	return c.write("patch", o, func() error { return c.store.Patch(as(ctx, account), o, client.RawPatch(patch.Type(), raw), opts...) })
 }
 
 func (c *conn) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
@@ -174,7 +191,7 @@ func (r *runner) write(s *store, verb string, o client.Object, apply func() erro
 // apply checks what only the write itself shows: S6, S9 and S10.
 func (r *runner) apply(s *store, verb string, o client.Object, apply func() error) error {
 	w, k := r.w, keyOf(o)
-	if why := w.ownGround(s, k); why != "" && verb != "update" {
+	if why := w.ownGround(s, k); why != "" && verb != "patch" {
 		defer func(before int64) {
 			if s.version != before {
 				w.fail("S6", "%s of %s: %s", verb, k, why)

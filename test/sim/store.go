@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -201,6 +203,28 @@ func (s *store) Update(ctx context.Context, o client.Object, _ ...client.UpdateO
 		return err
 	}
 	s.put(next)
+	assign(o, next)
+	return nil
+}
+
+// Patch implements client.Writer for JSON merge patches.
+func (s *store) Patch(ctx context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	k := keyOf(o)
+	old, ok := s.objects[k]
+	if !ok {
+		return apierrors.NewNotFound(resource(k), k.name)
+	}
+	change, err := patch.Data(o)
+	must(err)
+	before, err := json.Marshal(old)
+	must(err)
+	after, err := jsonpatch.MergePatch(before, change)
+	must(err)
+	next, _ := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
+	must(json.Unmarshal(after, next))
+	if err := s.Update(ctx, next); err != nil {
+		return err
+	}
 	assign(o, next)
 	return nil
 }
