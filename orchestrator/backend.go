@@ -183,7 +183,7 @@ func driversKnown(ctx context.Context, i inspection) ([]Finding, error) {
 			continue
 		}
 		seen[pv.Spec.CSI.Driver] = true
-		f, err := i.driverKnown(ctx, pv.Spec.CSI.Driver)
+		f, err := i.driverKnown(ctx, pv.Spec.CSI)
 		if err != nil {
 			return nil, err
 		}
@@ -192,11 +192,11 @@ func driversKnown(ctx context.Context, i inspection) ([]Finding, error) {
 	return out, nil
 }
 
-func (i inspection) driverKnown(ctx context.Context, driver string) ([]Finding, error) {
-	known, _ := storage.Portable(driver)
-	if known != storage.UnknownHandles {
+func (i inspection) driverKnown(ctx context.Context, volume *corev1.CSIPersistentVolumeSource) ([]Finding, error) {
+	if storage.Known(volume).Handles != storage.UnknownHandles {
 		return nil, nil // volume-usable says what cannot be moved
 	}
+	driver := volume.Driver
 	there, err := i.driver(ctx, driver)
 	if err != nil || there == nil || there.Annotations[storage.PortableAnnotation] == "true" {
 		return nil, err // one that is not installed is reported already

@@ -151,6 +151,11 @@ func storageChecks() []check {
 			remedy: "have an administrator annotate the CSIDriver of the destination, or --ignore csi-driver",
 		},
 		{
+			name: "disk-owner", worst: Fail, ignorable: true, run: disksOutlive,
+			about:  "the disks do not go when the old cluster is deleted",
+			remedy: "keep the old cluster until they are its own no longer",
+		},
+		{
 			name: "snapshots", worst: Warn, ignorable: true, run: snapshotted,
 			about:  "every claim has a VolumeSnapshot of the last 24 hours, where the source cluster makes such",
 			remedy: "make snapshots, or see that there is another backup",

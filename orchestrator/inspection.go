@@ -144,7 +144,8 @@ func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) (*
 		return nil, err
 	}
 	r.Checks = append(r.Checks, more...)
-	return r, nil
+	r.Backends, err = i.backends(ctx)
+	return r, err
 }
 
 // CheckWave asks again, before the given ordinals move, what can have changed since Check

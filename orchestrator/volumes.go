@@ -180,7 +180,7 @@ func immovable(pv *corev1.PersistentVolume) string {
 	case pinned(pv):
 		return "its node affinity names a single machine"
 	case s.CSI != nil:
-		if known, _ := storage.Portable(s.CSI.Driver); known == storage.ClusterHandles {
+		if storage.Known(s.CSI).Handles == storage.ClusterHandles {
 			return "CSI driver " + s.CSI.Driver + " keeps its volumes in objects or on nodes of its own cluster"
 		}
 	case s.NFS == nil:
