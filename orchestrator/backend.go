@@ -37,6 +37,11 @@ func (i inspection) backend(ctx context.Context, pv *corev1.PersistentVolume, se
 			return nil, err
 		}
 	}
+	if server := fileServer(pv); server != "" && first("server "+server) {
+		if err := add(i.serverOutside(ctx, server)); err != nil {
+			return nil, err
+		}
+	}
 	if pv.Spec.CSI == nil {
 		return out, nil
 	}
