@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,13 @@ func (i inspection) backend(ctx context.Context, pv *corev1.PersistentVolume, se
 			return nil, err
 		}
 	}
+	for _, ref := range storage.Secrets(pv) {
+		if first("secret " + ref.Namespace + "/" + ref.Name) {
+			if err := add(i.secretThere(ctx, ref)); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if pv.Spec.CSI == nil {
 		return out, nil
 	}
@@ -50,14 +58,38 @@ func (i inspection) backend(ctx context.Context, pv *corev1.PersistentVolume, se
 			return nil, err
 		}
 	}
-	for _, ref := range storage.SecretRefs(pv.Spec.CSI) {
-		if first("secret " + ref.Namespace + "/" + ref.Name) {
-			if err := add(i.secretThere(ctx, *ref)); err != nil {
-				return nil, err
-			}
-		}
+	if f, differ := i.cephCluster(pv); differ && first(f.Saw) {
+		out = append(out, f)
 	}
 	return out, nil
+}
+
+// cephCluster compares the two places in which a volume of Ceph has the id of its cluster. The
+// handle can never be changed, and its driver goes by the handle.
+func (i inspection) cephCluster(pv *corev1.PersistentVolume) (f Finding, differ bool) {
+	in := cephCluster(pv.Spec.CSI.VolumeHandle)
+	to := storage.VolumeFrom(pv, corev1.ObjectReference{}, i.plan.Storage).Spec.CSI.VolumeAttributes["clusterID"]
+	if in == "" || to == "" || in == to || !strings.HasSuffix(pv.Spec.CSI.Driver, ".csi.ceph.com") {
+		return f, false
+	}
+	return Finding{
+		Level: Warn, Saw: fmt.Sprintf("its handle has the clusterID %s, and its attributes are to have %s there; the driver goes by the handle", in, to), Want: "a driver there that knows that the two are one Ceph cluster",
+		Remedy: fmt.Sprintf("have clusterIDMapping {%s: %s} in the cluster-mapping.json of the destination's ceph-csi-config", in, to),
+	}, true
+}
+
+// cephCluster reads the id of its cluster out of a handle of Ceph: version, length of the id,
+// the id, and the rest, with "-" between them. "" for handles of another form.
+func cephCluster(handle string) string {
+	parts := strings.SplitN(handle, "-", 3)
+	if len(parts) < 3 {
+		return ""
+	}
+	length, err := strconv.ParseUint(parts[1], 16, 16)
+	if err != nil || len(parts[1]) != 4 || uint64(len(parts[2])) <= length || parts[2][length] != '-' {
+		return ""
+	}
+	return parts[2][:length]
 }
 
 func (i inspection) installed(ctx context.Context, driver string) ([]Finding, error) {
