@@ -156,6 +156,11 @@ func storageChecks() []check {
 			remedy: "keep the old cluster until they are its own no longer",
 		},
 		{
+			name: "namespace-kept", worst: Warn, ignorable: true, run: namespaceKept,
+			about:  "within one cluster, neither the volumes nor their backups need the old namespace",
+			remedy: "keep the namespace, or make anew what would go with it",
+		},
+		{
 			name: "snapshots", worst: Warn, ignorable: true, run: snapshotted,
 			about:  "every claim has a VolumeSnapshot of the last 24 hours, where the source cluster makes such",
 			remedy: "make snapshots, or see that there is another backup",

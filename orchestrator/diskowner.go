@@ -236,6 +236,9 @@ func Farewell(ctx context.Context, p *plans.Plan, on Clusters) ([]Finding, error
 		return nil, err
 	}
 	name, ask := "disk-owner", i.owners
+	if p.OneCluster() {
+		name, ask = "namespace-kept", i.bequest
+	}
 	out, err := ask(ctx, volumes)
 	for k := range out {
 		out[k].Check, out[k].Level = name, Warn
