@@ -232,7 +232,7 @@ func dependencyChecks() []check {
 		},
 		{
 			name: "classes", worst: Fail, run: classesThere,
-			about:  "the priority, runtime and device classes that the pods name exist on the destination",
+			about:  "the priority, runtime, storage and device classes and the drivers that the pods name exist on the destination",
 			remedy: "create them there, or patch the pods",
 		},
 		{

@@ -41,12 +41,14 @@ type estate struct {
 // inspected makes the plan and what the checks look at.
 func (e estate) inspected(t *testing.T) inspection {
 	t.Helper()
-	replicas := int32(len(e.volumes)) //nolint:gosec // a few
+	replicas := int32(max(len(e.volumes), 1)) //nolint:gosec // a few
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}
 	if e.spec != "" {
 		set.Spec.Template.Spec = parsed[corev1.PodSpec](t, e.spec)
 	}
-	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	if len(e.volumes) > 0 {
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	}
 	in := plans.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1, Set: set, Storage: e.storage,
 		Source:      plans.Ref{Cluster: "one", Context: "east", Namespace: "shop", Name: "web"},

@@ -92,7 +92,7 @@ func (i inspection) ours(o client.Object) bool {
 
 // arriving is the pod template as the destination is to have it.
 func (i inspection) arriving() (corev1.PodTemplateSpec, error) {
-	set, err := plans.Destined(i.now.Set, i.plan)
+	set, err := Twin(i.now.Set, i.plan)
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
