@@ -98,7 +98,11 @@ func (e estate) bound(t *testing.T, name, volume, text string) []client.Object {
 
 func (e estate) cluster(objects []client.Object) client.Client {
 	no := apierrors.NewForbidden(schema.GroupResource{Resource: e.forbids}, "", nil)
-	return fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	onNode := func(o client.Object) []string {
+		p, _ := o.(*corev1.Pod)
+		return []string{p.Spec.NodeName}
+	}
+	return fake.NewClientBuilder().WithScheme(Scheme()).WithIndex(&corev1.Pod{}, "spec.nodeName", onNode).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if fmt.Sprintf("%T", list) == e.forbids {
 				return no

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 // afterwards.
 func translate(pv *corev1.PersistentVolume, names plans.Storage) {
 	translateNotes(pv, names)
+	translateLabels(pv, names.Topology)
 	v := &pv.Spec
 	v.StorageClassName = names.Class(v.StorageClassName)
 	if v.NodeAffinity != nil && v.NodeAffinity.Required != nil {
@@ -71,6 +73,32 @@ func Secrets(pv *corev1.PersistentVolume) []corev1.SecretReference {
 		}
 	}
 	return out
+}
+
+// ZoneLabels are those of a volume by which the scheduler keeps pods in its zone, besides the
+// node affinity. A value may name several zones.
+func ZoneLabels() []string {
+	return []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion}
+}
+
+// Zones are the values of a zone label.
+func Zones(label string) []string { return strings.Split(label, zoneDelimiter) }
+
+const zoneDelimiter = "__"
+
+func translateLabels(pv *corev1.PersistentVolume, rules []plans.Topology) {
+	labels := maps.Clone(pv.Labels)
+	for _, key := range ZoneLabels() {
+		value, ok := pv.Labels[key]
+		if !ok {
+			continue
+		}
+		e := corev1.NodeSelectorRequirement{Key: key, Values: Zones(value)}
+		relabel(&e, rules)
+		delete(labels, key)
+		labels[e.Key] = strings.Join(e.Values, zoneDelimiter)
+	}
+	pv.Labels = labels
 }
 
 // relabel applies the first rule for the key.

@@ -37,3 +37,28 @@ func TestSecretsThatAnnotationsNameAreMappedLikeThoseOfTheSource(t *testing.T) {
 		t.Errorf("half a note counts as a Secret: %v", got)
 	}
 }
+
+func TestZoneLabelsOfAVolumeAreMappedAsItsNodeAffinityIs(t *testing.T) {
+	const zone, old = corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone
+	rules := []plans.Topology{
+		{Key: zone, Values: map[string]string{"east-1": "west-1", "east-2": "west-2"}},
+		{Key: old, As: zone, Values: map[string]string{"east-1": "west-1"}},
+		{Key: "app", Values: map[string]string{"web": "shop"}},
+	}
+	for name, c := range map[string]struct{ labels, want map[string]string }{
+		"none":           {nil, nil},
+		"one zone":       {map[string]string{zone: "east-1", "app": "web"}, map[string]string{zone: "west-1", "app": "web"}},
+		"several zones":  {map[string]string{zone: "east-1__east-2__east-3"}, map[string]string{zone: "west-1__west-2__east-3"}},
+		"another key":    {map[string]string{old: "east-1"}, map[string]string{zone: "west-1"}},
+		"without a rule": {map[string]string{corev1.LabelTopologyRegion: "east"}, map[string]string{corev1.LabelTopologyRegion: "east"}},
+	} {
+		pv := volume("shop", "old", func(pv *corev1.PersistentVolume) { pv.Labels = c.labels })
+		out := VolumeFrom(pv, RefTo("mall", "data-web-4", ""), plans.Storage{Topology: rules})
+		if diff := cmp.Diff(c.want, out.Labels); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if c.labels[zone] != "" && c.labels[zone] == out.Labels[zone] {
+			t.Errorf("%s: the source's own labels were changed", name)
+		}
+	}
+}
