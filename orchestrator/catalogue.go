@@ -161,6 +161,11 @@ func storageChecks() []check {
 			remedy: "keep the namespace, or make anew what would go with it",
 		},
 		{
+			name: "file-owners", worst: Warn, ignorable: true, run: sameIDs,
+			about:  "on OpenShift, the namespaces give pods the same user, groups and SELinux label",
+			remedy: "annotate the destination's namespace as the source's is, before any pod runs there",
+		},
+		{
 			name: "snapshots", worst: Warn, ignorable: true, run: snapshotted,
 			about:  "every claim has a VolumeSnapshot of the last 24 hours, where the source cluster makes such",
 			remedy: "make snapshots, or see that there is another backup",
