@@ -132,11 +132,18 @@ func (i inspection) sameClass(ctx context.Context, name string) ([]Finding, erro
 		return nil, err
 	}
 	params := differentKeys(a.Parameters, b.Parameters)
+	known := storage.Known(&corev1.CSIPersistentVolumeSource{Driver: a.Provisioner})
+	telling := known.Handles != storage.PortableHandles || slices.ContainsFunc(params, func(p string) bool { return slices.Contains(known.Backend, p) })
 	switch {
 	case a.Provisioner != b.Provisioner:
 		return []Finding{{
 			Saw: fmt.Sprintf("StorageClass %s has provisioner %s on the destination, and %s has another one here", to, b.Provisioner, name), Want: "one and the same storage backend",
 			Remedy: "volumes can be re-imported only from a backend that both clusters share",
+		}}, nil
+	case len(params) > 0 && to == name && !telling:
+		return []Finding{{
+			Level: Warn, Saw: fmt.Sprintf("StorageClass %s has other parameters on the destination (%s)", name, strings.Join(params, ", ")), Want: "the same parameters",
+			Remedy: "the volumes stay as they are; those that are made there later will be as that class says",
 		}}, nil
 	case len(params) > 0 && to != name:
 		return []Finding{{

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,6 +43,30 @@ func TestTheClusterIDInAHandleOfCephIsComparedWithTheDestinations(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			estate{volumes: []string{volume(c.handle)}, storage: c.names, there: there}.finds(t, volumesUsable, c.want...)
+		})
+	}
+}
+
+func TestOnlyParametersThatNameAnotherBackendRefuseAClass(t *testing.T) {
+	for name, c := range map[string]struct {
+		driver      string
+		here, there map[string]string
+		want        []string
+	}{
+		"equal":                         {"ebs.csi.aws.com", map[string]string{"type": "gp3"}, map[string]string{"type": "gp3"}, nil},
+		"another kind of disk":          {"ebs.csi.aws.com", map[string]string{"type": "gp3"}, map[string]string{"type": "io2"}, []string{"WARN ...StorageClass fast has other parameters on the destination (type)...those that are made there later"}},
+		"another Ceph cluster":          {"rbd.csi.ceph.com", map[string]string{"clusterID": "a"}, map[string]string{"clusterID": "b"}, []string{"FAIL ...has other parameters on the destination (clusterID)"}},
+		"another pool":                  {"rook.rbd.csi.ceph.com", map[string]string{"pool": "a"}, map[string]string{"pool": "b"}, []string{"FAIL ...(pool)"}},
+		"another file system":           {"cephfs.csi.ceph.com", map[string]string{"fsName": "a"}, map[string]string{"fsName": "b"}, []string{"FAIL ...(fsName)"}},
+		"another image feature":         {"rbd.csi.ceph.com", map[string]string{"imageFeatures": "a"}, nil, []string{"WARN ...(imageFeatures)"}},
+		"anything of an unknown driver": {"disk.example.com", map[string]string{"type": "a"}, map[string]string{"type": "b"}, []string{"FAIL ...(type)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := func(parameters map[string]string) client.Object {
+				return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: c.driver, Parameters: parameters}
+			}
+			volume := "spec: {storageClassName: fast, csi: {driver: " + c.driver + ", volumeHandle: a}}"
+			estate{volumes: []string{volume}, here: []client.Object{of(c.here)}, there: []client.Object{of(c.there), installedDriver(c.driver)}}.finds(t, volumesUsable, c.want...)
 		})
 	}
 }

@@ -137,7 +137,7 @@ func storageChecks() []check {
 		},
 		{
 			name: "volumes-settled", worst: Fail, wave: true, run: volumesSettled,
-			about:  "no volume is being expanded or changed, and each claim could be bound to its volume again",
+			about:  "no volume is being expanded or changed, and each claim agrees with its volume",
 			remedy: "wait for the change to finish, or repair the binding",
 		},
 		{

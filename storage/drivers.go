@@ -34,6 +34,9 @@ type Driver struct {
 	Owner string
 	// Look is a command that shows it.
 	Look string
+	// Backend are the parameters of a class that say by which backend its volumes are kept.
+	// Each may, where the driver is not known; the others are about volumes yet to be made.
+	Backend []string
 }
 
 // Known says what is known of the driver of a volume.
@@ -80,9 +83,10 @@ func drivers() map[string]Driver {
 		"efs.csi.aws.com": portable("the AWS account and the network of the file system"), "fsx.csi.aws.com": portable("the AWS account and the network of the file system"),
 		"filestore.csi.storage.gke.io": portable("the Google Cloud project and the network of the file system"),
 		"manila.csi.openstack.org":     portable("the OpenStack project"),
-		"rbd.csi.ceph.com":             portable("the Ceph cluster, under the same clusterID and pool ids"), "cephfs.csi.ceph.com": portable("the Ceph cluster, under the same clusterID and pool ids"),
-		"linstor.csi.linbit.com": portable("the LINSTOR controller"),
-		"nfs.csi.k8s.io":         portable("the file server"), "smb.csi.k8s.io": portable("the file server"),
+		"rbd.csi.ceph.com":             {Handles: PortableHandles, Share: "the Ceph cluster, under the same clusterID and pool ids", Backend: []string{"clusterID", "pool"}},
+		"cephfs.csi.ceph.com":          {Handles: PortableHandles, Share: "the Ceph cluster, under the same clusterID and pool ids", Backend: []string{"clusterID", "fsName"}},
+		"linstor.csi.linbit.com":       portable("the LINSTOR controller"),
+		"nfs.csi.k8s.io":               portable("the file server"), "smb.csi.k8s.io": portable("the file server"),
 	}
 	for _, name := range []string{
 		"driver.longhorn.io", "hostpath.csi.k8s.io", "topolvm.io", "topolvm.cybozu.com", "local.csi.openebs.io", "zfs.csi.openebs.io", "io.openebs.csi-mayastor",
