@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,18 @@ func (i inspection) backend(ctx context.Context, pv *corev1.PersistentVolume, se
 			return nil, err
 		}
 	}
+	if server := fileServer(pv); server != "" && first("server "+server) {
+		if err := add(i.serverOutside(ctx, server)); err != nil {
+			return nil, err
+		}
+	}
+	for _, ref := range storage.Secrets(pv) {
+		if first("secret " + ref.Namespace + "/" + ref.Name) {
+			if err := add(i.secretThere(ctx, ref)); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if pv.Spec.CSI == nil {
 		return out, nil
 	}
@@ -45,14 +58,38 @@ func (i inspection) backend(ctx context.Context, pv *corev1.PersistentVolume, se
 			return nil, err
 		}
 	}
-	for _, ref := range storage.SecretRefs(pv.Spec.CSI) {
-		if first("secret " + ref.Namespace + "/" + ref.Name) {
-			if err := add(i.secretThere(ctx, *ref)); err != nil {
-				return nil, err
-			}
-		}
+	if f, differ := i.cephCluster(pv); differ && first(f.Saw) {
+		out = append(out, f)
 	}
 	return out, nil
+}
+
+// cephCluster compares the two places in which a volume of Ceph has the id of its cluster. The
+// handle can never be changed, and its driver goes by the handle.
+func (i inspection) cephCluster(pv *corev1.PersistentVolume) (f Finding, differ bool) {
+	in := cephCluster(pv.Spec.CSI.VolumeHandle)
+	to := storage.VolumeFrom(pv, corev1.ObjectReference{}, i.plan.Storage).Spec.CSI.VolumeAttributes["clusterID"]
+	if in == "" || to == "" || in == to || !strings.HasSuffix(pv.Spec.CSI.Driver, ".csi.ceph.com") {
+		return f, false
+	}
+	return Finding{
+		Level: Warn, Saw: fmt.Sprintf("its handle has the clusterID %s, and its attributes are to have %s there; the driver goes by the handle", in, to), Want: "a driver there that knows that the two are one Ceph cluster",
+		Remedy: fmt.Sprintf("have clusterIDMapping {%s: %s} in the cluster-mapping.json of the destination's ceph-csi-config", in, to),
+	}, true
+}
+
+// cephCluster reads the id of its cluster out of a handle of Ceph: version, length of the id,
+// the id, and the rest, with "-" between them. "" for handles of another form.
+func cephCluster(handle string) string {
+	parts := strings.SplitN(handle, "-", 3)
+	if len(parts) < 3 {
+		return ""
+	}
+	length, err := strconv.ParseUint(parts[1], 16, 16)
+	if err != nil || len(parts[1]) != 4 || uint64(len(parts[2])) <= length || parts[2][length] != '-' {
+		return ""
+	}
+	return parts[2][:length]
 }
 
 func (i inspection) installed(ctx context.Context, driver string) ([]Finding, error) {
@@ -95,11 +132,18 @@ func (i inspection) sameClass(ctx context.Context, name string) ([]Finding, erro
 		return nil, err
 	}
 	params := differentKeys(a.Parameters, b.Parameters)
+	known := storage.Known(&corev1.CSIPersistentVolumeSource{Driver: a.Provisioner})
+	telling := known.Handles != storage.PortableHandles || slices.ContainsFunc(params, func(p string) bool { return slices.Contains(known.Backend, p) })
 	switch {
 	case a.Provisioner != b.Provisioner:
 		return []Finding{{
 			Saw: fmt.Sprintf("StorageClass %s has provisioner %s on the destination, and %s has another one here", to, b.Provisioner, name), Want: "one and the same storage backend",
 			Remedy: "volumes can be re-imported only from a backend that both clusters share",
+		}}, nil
+	case len(params) > 0 && to == name && !telling:
+		return []Finding{{
+			Level: Warn, Saw: fmt.Sprintf("StorageClass %s has other parameters on the destination (%s)", name, strings.Join(params, ", ")), Want: "the same parameters",
+			Remedy: "the volumes stay as they are; those that are made there later will be as that class says",
 		}}, nil
 	case len(params) > 0 && to != name:
 		return []Finding{{
@@ -183,7 +227,7 @@ func driversKnown(ctx context.Context, i inspection) ([]Finding, error) {
 			continue
 		}
 		seen[pv.Spec.CSI.Driver] = true
-		f, err := i.driverKnown(ctx, pv.Spec.CSI.Driver)
+		f, err := i.driverKnown(ctx, pv.Spec.CSI)
 		if err != nil {
 			return nil, err
 		}
@@ -192,11 +236,11 @@ func driversKnown(ctx context.Context, i inspection) ([]Finding, error) {
 	return out, nil
 }
 
-func (i inspection) driverKnown(ctx context.Context, driver string) ([]Finding, error) {
-	known, _ := storage.Portable(driver)
-	if known != storage.UnknownHandles {
+func (i inspection) driverKnown(ctx context.Context, volume *corev1.CSIPersistentVolumeSource) ([]Finding, error) {
+	if storage.Known(volume).Handles != storage.UnknownHandles {
 		return nil, nil // volume-usable says what cannot be moved
 	}
+	driver := volume.Driver
 	there, err := i.driver(ctx, driver)
 	if err != nil || there == nil || there.Annotations[storage.PortableAnnotation] == "true" {
 		return nil, err // one that is not installed is reported already

@@ -122,8 +122,36 @@ func (i inspection) reach(ctx context.Context, ordinal int32) ([]*corev1.NodeSel
 		if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
 			out = append(out, a.Required)
 		}
+		out = append(out, zones(pv)...)
 	}
 	return out, err
+}
+
+// zones gives the zones of a volume's labels as node affinities: to the scheduler a node without
+// any such label is in every zone, and the old form of a label is also met by the new one.
+func zones(pv *corev1.PersistentVolume) []*corev1.NodeSelector {
+	is := func(key string, op corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: op, Values: values}
+	}
+	var nowhere corev1.NodeSelectorTerm
+	for _, key := range storage.ZoneLabels() {
+		nowhere.MatchExpressions = append(nowhere.MatchExpressions, is(key, corev1.NodeSelectorOpDoesNotExist))
+	}
+	newer := map[string]string{corev1.LabelFailureDomainBetaZone: corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion}
+	var out []*corev1.NodeSelector
+	for _, key := range storage.ZoneLabels() {
+		value, ok := pv.Labels[key]
+		if !ok {
+			continue
+		}
+		in := storage.Zones(value)
+		terms := []corev1.NodeSelectorTerm{nowhere, {MatchExpressions: []corev1.NodeSelectorRequirement{is(key, corev1.NodeSelectorOpIn, in...)}}}
+		if to, old := newer[key]; old {
+			terms = append(terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{is(key, corev1.NodeSelectorOpDoesNotExist), is(to, corev1.NodeSelectorOpIn, in...)}})
+		}
+		out = append(out, &corev1.NodeSelector{NodeSelectorTerms: terms})
+	}
+	return out
 }
 
 // room is the nodes of a cluster as pods of one template are put on them. What runs on a

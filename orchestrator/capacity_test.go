@@ -116,6 +116,47 @@ func TestPodsArePutWhereTheyFit(t *testing.T) {
 	}
 }
 
+// As the scheduler's plugin VolumeZone has it.
+func TestANodeIsInTheZoneThatAVolumeIsLabelledWith(t *testing.T) {
+	const zone, region, old = corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone
+	type labels = map[string]string
+	for name, c := range map[string]struct {
+		volume, node labels
+		fits         bool
+	}{
+		"no labels":                          {nil, labels{zone: "a"}, true},
+		"the zone":                           {labels{zone: "a"}, labels{zone: "a"}, true},
+		"another zone":                       {labels{zone: "a"}, labels{zone: "b"}, false},
+		"one of its zones":                   {labels{zone: "a__b"}, labels{zone: "b"}, true},
+		"a node without zones":               {labels{zone: "a"}, labels{"os": "linux"}, true},
+		"a node with a region only":          {labels{zone: "a"}, labels{region: "r"}, false},
+		"the zone, and another region":       {labels{zone: "a", region: "r"}, labels{zone: "a", region: "s"}, false},
+		"the old label, met by the new":      {labels{old: "a"}, labels{zone: "a"}, true},
+		"the old label, met by the old":      {labels{old: "a"}, labels{old: "a", zone: "b"}, true},
+		"the old label, not met by the old":  {labels{old: "a"}, labels{old: "b", zone: "a"}, false},
+		"the new label, not met by the old":  {labels{zone: "a"}, labels{old: "a"}, false},
+		"the old label, met by none of them": {labels{old: "a"}, labels{zone: "b"}, false},
+	} {
+		pod := withCPU("1")
+		n := node("n", "", "4", func(n *corev1.Node) { n.Labels = c.node })
+		r := room{pod: &pod, nodes: []corev1.Node{n}}
+		why := r.barred(&n, zones(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Labels: c.volume}}))
+		if (why == "") != c.fits {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+}
+
+// The labels count as the destination's volume will have them.
+func TestPodsAreNotPutWhereTheLabelsOfTheirVolumeKeepThemFrom(t *testing.T) {
+	const volume = "metadata: {labels: {topology.kubernetes.io/zone: east-1}}\nspec: {nfs: {server: files, path: /a}}"
+	west := node("n", "west-1", "4")
+	e := estate{volumes: []string{volume}, there: []client.Object{&west}}
+	e.finds(t, nodesFit, "FAIL ...none of 1 nodes can take it: 1 where its volume cannot be reached")
+	e.storage = plans.Storage{Topology: []plans.Topology{{Key: corev1.LabelTopologyZone, Values: map[string]string{"east-1": "west-1"}}}}
+	e.finds(t, nodesFit)
+}
+
 func TestPodsThatBecameReadyLatelyAreNamed(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	ready := func(ago time.Duration, status corev1.ConditionStatus) *corev1.Pod {

@@ -137,7 +137,7 @@ func storageChecks() []check {
 		},
 		{
 			name: "volumes-settled", worst: Fail, wave: true, run: volumesSettled,
-			about:  "no volume is being expanded or changed, and each claim could be bound to its volume again",
+			about:  "no volume is being expanded or changed, and each claim agrees with its volume",
 			remedy: "wait for the change to finish, or repair the binding",
 		},
 		{
@@ -149,6 +149,21 @@ func storageChecks() []check {
 			name: "csi-driver", worst: Fail, ignorable: true, run: driversKnown,
 			about:  "the volume handles of the CSI driver are known to mean the same disk in both clusters",
 			remedy: "have an administrator annotate the CSIDriver of the destination, or --ignore csi-driver",
+		},
+		{
+			name: "disk-owner", worst: Fail, ignorable: true, run: disksOutlive,
+			about:  "the disks do not go when the old cluster is deleted",
+			remedy: "keep the old cluster until they are its own no longer",
+		},
+		{
+			name: "namespace-kept", worst: Warn, ignorable: true, run: namespaceKept,
+			about:  "within one cluster, neither the volumes nor their backups need the old namespace",
+			remedy: "keep the namespace, or make anew what would go with it",
+		},
+		{
+			name: "file-owners", worst: Warn, ignorable: true, run: sameIDs,
+			about:  "on OpenShift, the namespaces give pods the same user, groups and SELinux label",
+			remedy: "annotate the destination's namespace as the source's is, before any pod runs there",
 		},
 		{
 			name: "snapshots", worst: Warn, ignorable: true, run: snapshotted,
@@ -222,7 +237,7 @@ func dependencyChecks() []check {
 		},
 		{
 			name: "classes", worst: Fail, run: classesThere,
-			about:  "the priority, runtime and device classes that the pods name exist on the destination",
+			about:  "the priority, runtime, storage and device classes and the drivers that the pods name exist on the destination",
 			remedy: "create them there, or patch the pods",
 		},
 		{

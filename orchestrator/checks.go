@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -227,6 +229,11 @@ func destinationFree(ctx context.Context, i inspection) ([]Finding, error) {
 		})
 	}
 	ns := i.plan.Destination.Namespace
+	template, err := i.arriving()
+	if err != nil {
+		return nil, err
+	}
+	made := slices.Sorted(maps.Keys(ephemeral(template.Spec)))
 	for o := range i.ordinals.All() {
 		pod, err := i.pod(ctx, plans.Destination, o)
 		if err != nil {
@@ -236,19 +243,37 @@ func destinationFree(ctx context.Context, i inspection) ([]Finding, error) {
 			out = append(out, Finding{Object: "pod " + ns + "/" + pod.Name, Saw: "it exists on the destination", Want: "the name to be free", Remedy: "delete the pod"})
 		}
 		for _, c := range i.plan.Claims {
-			name := i.plan.ClaimName(c.Template, o)
-			err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, &corev1.PersistentVolumeClaim{})
-			if err == nil {
-				out = append(out, Finding{
-					Object: "claim " + ns + "/" + name, Saw: "it exists on the destination", Want: "the name to be free",
-					Remedy: "delete the claim if its data is not needed; the set would use it instead of the source's volume",
-				})
-			} else if !apierrors.IsNotFound(err) {
+			found, err := i.claimFree(ctx, i.plan.ClaimName(c.Template, o), "the set would use it instead of the source's volume")
+			if err != nil {
 				return nil, err
 			}
+			out = append(out, found...)
+		}
+		for _, name := range made {
+			found, err := i.claimFree(ctx, i.plan.Pod(o)+"-"+name, "the pod would wait for it: it is not the one that is made with the pod")
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
 		}
 	}
 	return out, nil
+}
+
+// claimFree refuses a claim of a name that is needed on the destination.
+func (i inspection) claimFree(ctx context.Context, name, why string) ([]Finding, error) {
+	ns := i.plan.Destination.Namespace
+	err := i.on[plans.Destination].Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, &corev1.PersistentVolumeClaim{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return unseen(err, "claim "+ns+"/"+name, "persistentvolumeclaims")
+	}
+	return []Finding{{
+		Object: "claim " + ns + "/" + name, Saw: "it exists on the destination", Want: "the name to be free",
+		Remedy: "delete the claim if its data is not needed; " + why,
+	}}, nil
 }
 
 // compatible compares a destination set that is there with what the same API

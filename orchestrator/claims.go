@@ -54,9 +54,9 @@ func (i inspection) leaving(ctx context.Context) ([]corev1.PersistentVolumeClaim
 	})
 }
 
-// volumesSettled wants no volume in the middle of a change, and what a claim on the
-// destination will be bound by: the binder compares size, class, mode and access modes
-// of a claim with the volume it names.
+// volumesSettled wants no volume in the middle of a change, and a claim and a volume that agree.
+// The binder asks only for the same volume mode where both name each other, as ours always do;
+// whatever else differs was asked for and not finished, or is worth knowing.
 func volumesSettled(ctx context.Context, i inspection) ([]Finding, error) {
 	shelf, err := i.shelf(ctx, plans.Source)
 	if err != nil {
@@ -98,32 +98,49 @@ func unfinished(c *corev1.PersistentVolumeClaim) []Finding {
 			}
 		}
 	}
+	for resource, status := range c.Status.AllocatedResourceStatuses {
+		if len(out) == 0 {
+			out = append(out, Finding{Saw: fmt.Sprintf("its %s is being expanded (%s)", resource, status), Want: "a finished expansion", Remedy: "wait for it; where it is infeasible, ask for a size that the volume can have (`kubectl describe pvc` says why)"})
+		}
+	}
 	if m := c.Status.ModifyVolumeStatus; m != nil {
 		out = append(out, Finding{Saw: fmt.Sprintf("its volume is being changed to VolumeAttributesClass %s (%s)", m.TargetVolumeAttributesClassName, m.Status), Want: "a finished change", Remedy: "wait for it, or set the class back"})
 	}
 	return out
 }
 
-// mismatch reports why the binder would not bind a claim like this to its volume again.
+// mismatch reports in what a claim and its volume do not agree.
 func mismatch(c *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) []Finding {
 	var out []Finding
-	add := func(saw, want, remedy string) { out = append(out, Finding{Saw: saw, Want: want, Remedy: remedy}) }
+	add := func(level Level, saw, want, remedy string) {
+		out = append(out, Finding{Level: level, Saw: saw, Want: want, Remedy: remedy})
+	}
 	asked, has := c.Spec.Resources.Requests[corev1.ResourceStorage], pv.Spec.Capacity[corev1.ResourceStorage]
 	if asked.Cmp(has) > 0 {
-		add(fmt.Sprintf("it asks for %s and volume %s has %s", asked.String(), pv.Name, has.String()), "a volume of at least that size", "let the expansion finish, or ask for no more than the volume has")
+		add(Fail, fmt.Sprintf("it asks for %s and volume %s has %s", asked.String(), pv.Name, has.String()), "a volume of at least that size", "let the expansion finish, or ask for no more than the volume has")
+	}
+	if a, b := attributes(c.Spec.VolumeAttributesClassName), attributes(pv.Spec.VolumeAttributesClassName); a != b && c.Status.ModifyVolumeStatus == nil {
+		add(Fail, fmt.Sprintf("it has VolumeAttributesClass %q and volume %s has %q", a, pv.Name, b), "a finished change", "let the driver change the volume, or set the class of the claim back")
 	}
 	if class := c.Spec.StorageClassName; class != nil && *class != pv.Spec.StorageClassName {
-		add(fmt.Sprintf("it has StorageClass %q and volume %s has %q", *class, pv.Name, pv.Spec.StorageClassName), "the same class", "set the class of the volume to that of the claim")
+		add(Warn, fmt.Sprintf("it has StorageClass %q and volume %s has %q", *class, pv.Name, pv.Spec.StorageClassName), "the same class", "its claim on the destination gets the class of the volume; set that to the claim's if it is the right one")
 	}
 	for _, m := range c.Spec.AccessModes {
 		if !slices.Contains(pv.Spec.AccessModes, m) {
-			add(fmt.Sprintf("it asks for %s and volume %s has %v", m, pv.Name, pv.Spec.AccessModes), "access modes that the volume has", "add the mode to the volume if the storage can do it")
+			add(Warn, fmt.Sprintf("it asks for %s and volume %s has %v", m, pv.Name, pv.Spec.AccessModes), "access modes that the volume has", "add the mode to the volume if the storage can do it")
 		}
 	}
 	if a, b := modeOf(c.Spec.VolumeMode), modeOf(pv.Spec.VolumeMode); a != b {
-		add(fmt.Sprintf("it has volume mode %s and volume %s has %s", a, pv.Name, b), "the same mode", "repair the binding first")
+		add(Fail, fmt.Sprintf("it has volume mode %s and volume %s has %s", a, pv.Name, b), "the same mode", "repair the binding first")
 	}
 	return out
+}
+
+func attributes(class *string) string {
+	if class == nil {
+		return ""
+	}
+	return *class
 }
 
 func modeOf(m *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {

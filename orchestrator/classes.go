@@ -3,14 +3,19 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -42,7 +47,8 @@ func classesThere(ctx context.Context, i inspection) ([]Finding, error) {
 		}
 		out = append(out, found...)
 	}
-	return out, nil
+	found, err := i.defaultClass(ctx, template.Spec)
+	return append(out, found...), err
 }
 
 func (i inspection) proper(ctx context.Context, p prop) ([]Finding, error) {
@@ -101,14 +107,7 @@ func props(spec corev1.PodSpec) []prop {
 		out = append(out, prop{kind: "RuntimeClass", name: *name, resource: "runtimeclasses", object: func() client.Object { return &nodev1.RuntimeClass{} }, differs: handlers, shows: handler})
 	}
 	for _, v := range spec.Volumes {
-		if v.Projected == nil {
-			continue
-		}
-		for _, s := range v.Projected.Sources {
-			if b := s.ClusterTrustBundle; b != nil && b.Name != nil && (b.Optional == nil || !*b.Optional) {
-				out = append(out, prop{kind: "ClusterTrustBundle", name: *b.Name, resource: "clustertrustbundles", object: func() client.Object { return &certificatesv1beta1.ClusterTrustBundle{} }})
-			}
-		}
+		out = append(out, propsOf(v.VolumeSource)...)
 	}
 	for _, c := range spec.ResourceClaims {
 		if name := c.ResourceClaimTemplateName; name != nil {
@@ -119,6 +118,69 @@ func props(spec corev1.PodSpec) []prop {
 		}
 	}
 	return out
+}
+
+// propsOf are those of one volume that is made for a pod, or that a driver puts into it.
+func propsOf(v corev1.VolumeSource) []prop {
+	var out []prop
+	if v.Projected != nil {
+		for _, s := range v.Projected.Sources {
+			if b := s.ClusterTrustBundle; b != nil && b.Name != nil && (b.Optional == nil || !*b.Optional) {
+				out = append(out, prop{kind: "ClusterTrustBundle", name: *b.Name, resource: "clustertrustbundles", object: func() client.Object { return &certificatesv1beta1.ClusterTrustBundle{} }})
+			}
+		}
+	}
+	if e := v.Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
+		if name := e.VolumeClaimTemplate.Spec.StorageClassName; name != nil && *name != "" {
+			out = append(out, prop{kind: "StorageClass", name: *name, resource: "storageclasses", object: func() client.Object { return &storagev1.StorageClass{} }})
+		}
+	}
+	if v.CSI != nil {
+		// Without this object a kubelet takes the driver for one of lasting volumes only.
+		out = append(out, prop{kind: "CSIDriver", name: v.CSI.Driver, resource: "csidrivers", object: func() client.Object { return &storagev1.CSIDriver{} }})
+		if name := v.CSI.VolumeAttributes["secretProviderClass"]; name != "" {
+			out = append(out, prop{kind: "SecretProviderClass", name: name, resource: "secretproviderclasses", namespaced: true, object: func() client.Object {
+				o := &unstructured.Unstructured{}
+				o.SetGroupVersionKind(schema.GroupVersionKind{Group: "secrets-store.csi.x-k8s.io", Version: "v1", Kind: "SecretProviderClass"})
+				return o
+			}})
+		}
+	}
+	return out
+}
+
+// ephemeral are the claim templates of the volumes that are made with each pod and go with it.
+func ephemeral(spec corev1.PodSpec) map[string]*corev1.PersistentVolumeClaimTemplate {
+	out := map[string]*corev1.PersistentVolumeClaimTemplate{}
+	for _, v := range spec.Volumes {
+		if e := v.Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
+			out[v.Name] = e.VolumeClaimTemplate
+		}
+	}
+	return out
+}
+
+// defaultClass wants a default StorageClass on the destination where a volume that is made with
+// each pod names none.
+func (i inspection) defaultClass(ctx context.Context, spec corev1.PodSpec) ([]Finding, error) {
+	for _, name := range slices.Sorted(maps.Keys(ephemeral(spec))) {
+		if ephemeral(spec)[name].Spec.StorageClassName != nil {
+			continue
+		}
+		var all storagev1.StorageClassList
+		if err := i.on[plans.Destination].List(ctx, &all); err != nil {
+			return unseen(err, "the default StorageClass of the destination", "storageclasses")
+		}
+		if !slices.ContainsFunc(all.Items, func(c storagev1.StorageClass) bool {
+			return c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true"
+		}) {
+			return []Finding{{
+				Object: "ephemeral volume " + name, Saw: "it names no StorageClass, and the destination has no default one", Want: "a class by which it is made there with each pod",
+				Remedy: "name one with --patch, or make one the default there",
+			}}, nil
+		}
+	}
+	return nil, nil
 }
 
 func priority(o client.Object) string {

@@ -131,6 +131,12 @@ func Twin(source *appsv1.StatefulSet, p *plans.Plan) (*appsv1.StatefulSet, error
 			t.Spec.StorageClassName = &to // it can never be changed later
 		}
 	}
+	for _, t := range ephemeral(next.Spec.Template.Spec) {
+		if class := t.Spec.StorageClassName; class != nil {
+			to := p.Storage.Class(*class)
+			t.Spec.StorageClassName = &to
+		}
+	}
 	return next, nil
 }
 

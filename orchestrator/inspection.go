@@ -92,7 +92,7 @@ func (i inspection) ours(o client.Object) bool {
 
 // arriving is the pod template as the destination is to have it.
 func (i inspection) arriving() (corev1.PodTemplateSpec, error) {
-	set, err := plans.Destined(i.now.Set, i.plan)
+	set, err := Twin(i.now.Set, i.plan)
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
@@ -144,7 +144,8 @@ func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) (*
 		return nil, err
 	}
 	r.Checks = append(r.Checks, more...)
-	return r, nil
+	r.Backends, err = i.backends(ctx)
+	return r, err
 }
 
 // CheckWave asks again, before the given ordinals move, what can have changed since Check

@@ -107,6 +107,9 @@ func (i inspection) demands(ctx context.Context) (*corev1.Pod, demand, error) {
 	for _, c := range claims {
 		rest.add(claimDemand(c), 1)
 	}
+	for _, t := range ephemeral(pod.Spec) {
+		rest.add(claimDemand(&corev1.PersistentVolumeClaim{Spec: t.Spec}), int64(i.plan.Count))
+	}
 	rest.count("configmaps", "count/configmaps", "configmaps", "count/configmaps", "count/leases.coordination.k8s.io") // plan, journal, Lease
 	if !i.plan.Existed() {
 		rest.count(corev1.ResourceName("count/" + resourceOf(i.plan.Destination).GroupResource().String()))

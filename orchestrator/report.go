@@ -62,6 +62,8 @@ type Report struct {
 	// Destination is where the set is to go.
 	Destination plans.Ref `json:"destination"`
 	Checks      []Result  `json:"checks"`
+	// Backends says, for two clusters, what they must share.
+	Backends []Backend `json:"backends,omitempty"`
 	// NotRun is how many checks were left out: without the right to look they would
 	// only stumble.
 	NotRun int `json:"notRun,omitempty"`

@@ -109,8 +109,14 @@ func (i inspection) shareable(ctx context.Context, here *corev1.PersistentVolume
 	byHand := fmt.Sprintf("make a claim %s in namespace %s of the destination by hand, for a volume that both sides can mount; it is then left alone", s.Claim, i.plan.Destination.Namespace)
 	var out []Finding
 	add := func(saw, want, remedy string) { out = append(out, Finding{Saw: saw, Want: want, Remedy: remedy}) }
-	if !many(pv.Spec.AccessModes) {
-		add("its volume can be mounted by one node only", "ReadWriteMany or ReadOnlyMany: pods of both sides mount it at the same time", byHand)
+	readOnly, err := i.onlyRead(s.Claim)
+	if err != nil {
+		return nil, err
+	}
+	if modes := here.Spec.AccessModes; !many(modes, readOnly) {
+		add(fmt.Sprintf("it is %v, and pods of both sides mount it at the same time", modes), "ReadWriteMany, or nothing but ReadOnlyMany with every mount of it readOnly", byHand)
+	} else if !many(pv.Spec.AccessModes, readOnly) {
+		add(fmt.Sprintf("its volume is %v and can be mounted by one node only", pv.Spec.AccessModes), "ReadWriteMany, or nothing but ReadOnlyMany with every mount of it readOnly", byHand)
 	}
 	if len(here.OwnerReferences) > 0 {
 		o := here.OwnerReferences[0]
@@ -130,6 +136,33 @@ func (i inspection) shareable(ctx context.Context, here *corev1.PersistentVolume
 	return out, nil
 }
 
-func many(modes []corev1.PersistentVolumeAccessMode) bool {
-	return slices.Contains(modes, corev1.ReadWriteMany) || slices.Contains(modes, corev1.ReadOnlyMany)
+// many says whether nodes of two clusters may mount a volume at once by these modes. One that
+// may also be written by a single node is written by whoever mounts it first.
+func many(modes []corev1.PersistentVolumeAccessMode, readOnly bool) bool {
+	if slices.Contains(modes, corev1.ReadWriteMany) {
+		return true
+	}
+	return readOnly && len(modes) > 0 && !slices.ContainsFunc(modes, func(m corev1.PersistentVolumeAccessMode) bool { return m != corev1.ReadOnlyMany })
+}
+
+// onlyRead says whether the pods of both sides mount a claim for reading only.
+func (i inspection) onlyRead(claim string) (bool, error) {
+	there, err := i.arriving()
+	return err == nil && readOnly(i.now.Set.Spec.Template.Spec, claim) && readOnly(there.Spec, claim), err
+}
+
+func readOnly(spec corev1.PodSpec, claim string) bool {
+	for _, v := range spec.Volumes {
+		c := v.PersistentVolumeClaim
+		if c == nil || c.ClaimName != claim || c.ReadOnly {
+			continue
+		}
+		for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+			if slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name && !m.ReadOnly }) ||
+				slices.ContainsFunc(container.VolumeDevices, func(d corev1.VolumeDevice) bool { return d.Name == v.Name }) {
+				return false
+			}
+		}
+	}
+	return true
 }

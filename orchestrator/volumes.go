@@ -179,11 +179,11 @@ func immovable(pv *corev1.PersistentVolume) string {
 		return "it is a local volume: a disk of one node of its cluster"
 	case pinned(pv):
 		return "its node affinity names a single machine"
-	case s.CSI != nil:
-		if known, _ := storage.Portable(s.CSI.Driver); known == storage.ClusterHandles {
-			return "CSI driver " + s.CSI.Driver + " keeps its volumes in objects or on nodes of its own cluster"
-		}
-	case s.NFS == nil:
+	case s.CSI != nil && storage.Known(s.CSI).Handles == storage.ClusterHandles:
+		return "CSI driver " + s.CSI.Driver + " keeps its volumes in objects or on nodes of its own cluster"
+	case ofCluster(fileServer(pv)):
+		return "its file server " + fileServer(pv) + " is a Service of its own cluster: in another one that name means another server, or none"
+	case s.CSI == nil && s.NFS == nil:
 		return "its source is one of Kubernetes' own that means something only inside its cluster"
 	}
 	return ""

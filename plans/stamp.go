@@ -17,6 +17,9 @@ const (
 	// ClaimAnnotation on a PersistentVolume is the whole manifest of the claim
 	// of the source.
 	ClaimAnnotation = "stsmigrate.dev/claim"
+	// VolumeAnnotation on a PersistentVolume of the destination is the source's one, where that
+	// one is written in other words.
+	VolumeAnnotation = "stsmigrate.dev/volume"
 	// ProofAnnotation on a PersistentVolume says how it was found to be free before it
 	// was handed over.
 	ProofAnnotation = "stsmigrate.dev/vacated"
@@ -96,7 +99,7 @@ func (s Stamp) Barred(o metav1.Object) string {
 func Unmark(o metav1.Object) bool {
 	a := o.GetAnnotations()
 	n := len(a)
-	for _, k := range []string{StampAnnotation, PolicyAnnotation, ClaimAnnotation, ProofAnnotation, BudgetAnnotation} {
+	for _, k := range []string{StampAnnotation, PolicyAnnotation, ClaimAnnotation, VolumeAnnotation, ProofAnnotation, BudgetAnnotation} {
 		delete(a, k)
 	}
 	o.SetAnnotations(a)

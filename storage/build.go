@@ -82,7 +82,7 @@ func VolumeFrom(pv *corev1.PersistentVolume, ref corev1.ObjectReference, names p
 	}
 	out.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	out.Spec.ClaimRef = &ref
-	translate(&out.Spec, names)
+	translate(out, names)
 	return out
 }
 

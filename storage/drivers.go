@@ -1,8 +1,15 @@
 package storage
 
+import (
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
 // PortableAnnotation on a CSIDriver object of the destination is an administrator's word
 // that a volume handle of that driver means the same disk in every cluster that has the
-// driver, as "true". It is needed only for drivers that Portable does not know.
+// driver, as "true". It is needed only for drivers that are not known here.
 const PortableAnnotation = "stsmigrate.dev/portable-handles"
 
 // Portability says what is known of the volume handles of a CSI driver.
@@ -17,28 +24,96 @@ const (
 	UnknownHandles Portability = "unknown"
 )
 
-// Portable says what is known of a driver, and what both clusters must share for it.
-// It is what the drivers document of their handles; none of them is tested here.
-func Portable(driver string) (p Portability, share string) {
-	switch driver {
-	case "ebs.csi.aws.com":
-		return PortableHandles, "the AWS account and the zone"
-	case "efs.csi.aws.com", "fsx.csi.aws.com":
-		return PortableHandles, "the AWS account and the network of the file system"
-	case "disk.csi.azure.com", "file.csi.azure.com", "blob.csi.azure.com":
-		return PortableHandles, "the Azure subscription, and a permission on its resource group"
-	case "pd.csi.storage.gke.io", "filestore.csi.storage.gke.io":
-		return PortableHandles, "the Google Cloud project and the zone"
-	case "cinder.csi.openstack.org", "manila.csi.openstack.org":
-		return PortableHandles, "the OpenStack project"
-	case "csi.vsphere.vmware.com":
-		return PortableHandles, "the vCenter"
-	case "rbd.csi.ceph.com", "cephfs.csi.ceph.com":
-		return PortableHandles, "the Ceph cluster, under the same clusterID and pool ids"
-	case "nfs.csi.k8s.io", "smb.csi.k8s.io":
-		return PortableHandles, "the file server"
-	case "driver.longhorn.io", "hostpath.csi.k8s.io", "topolvm.io", "local.csi.openebs.io", "zfs.csi.openebs.io", "io.openebs.csi-mayastor":
-		return ClusterHandles, ""
+// Driver is what a CSI driver documents of its volumes; none of it is tested here.
+type Driver struct {
+	Handles Portability
+	// Share is what both clusters must share.
+	Share string
+	// Owner says by what tools, when they delete the old cluster, would know a disk as one
+	// of its own. It is empty where nothing of the kind is known.
+	Owner string
+	// Look is a command that shows it.
+	Look string
+	// Backend are the parameters of a class that say by which backend its volumes are kept.
+	// Each may, where the driver is not known; the others are about volumes yet to be made.
+	Backend []string
+}
+
+// Known says what is known of the driver of a volume.
+func Known(s *corev1.CSIPersistentVolumeSource) Driver {
+	name := kind(s.Driver)
+	d, ok := drivers()[name]
+	switch {
+	case !ok:
+		return Driver{Handles: UnknownHandles}
+	case name == "csi.vsphere.vmware.com" && guest(s.VolumeHandle):
+		return Driver{Handles: ClusterHandles}
 	}
-	return UnknownHandles, ""
+	return d
+}
+
+func drivers() map[string]Driver {
+	portable := func(share string) Driver { return Driver{Handles: PortableHandles, Share: share} }
+	azure := Driver{
+		Handles: PortableHandles, Share: "the Azure subscription, and a permission on its resource group",
+		Owner: "the resource group in which it lies: who deletes the group deletes the disk",
+		Look:  "az aks show --name CLUSTER --resource-group GROUP --query nodeResourceGroup   # deleted together with that cluster",
+	}
+	out := map[string]Driver{
+		"ebs.csi.aws.com": {
+			Handles: PortableHandles, Share: "the AWS account and the zone, and an IAM policy that lets the destination's driver have disks with the tags of the other cluster",
+			Owner: "tags with the name of the old cluster (KubernetesCluster, kubernetes.io/cluster/NAME): kops and the OpenShift installer delete what has them together with the cluster, whatever the reclaim policy",
+			Look:  "aws ec2 describe-tags --filters Name=resource-id,Values=DISK   # take such tags off: aws ec2 delete-tags --resources DISK --tags Key=KEY",
+		},
+		"pd.csi.storage.gke.io": {
+			Handles: PortableHandles, Share: "the Google Cloud project and the zone",
+			Owner: "labels with the name of the old cluster, by which what made the cluster may delete it",
+			Look:  "gcloud compute disks describe DISK --zone ZONE --format='value(labels)'",
+		},
+		"cinder.csi.openstack.org": {
+			Handles: PortableHandles, Share: "the OpenStack project and the zone",
+			Owner: "properties with the name of the old cluster, by which what made the cluster may delete it",
+			Look:  "openstack volume show DISK -c properties",
+		},
+		"csi.vsphere.vmware.com": {
+			Handles: UnknownHandles, Share: "the vCenter",
+			Owner: "its registration: the driver de-registers a disk when `finalize` deletes the source's volume object, and the destination's pod can neither attach nor detach it until the driver there has registered it again (full sync, 30 minutes by default)",
+		},
+		"disk.csi.azure.com": azure, "file.csi.azure.com": azure, "blob.csi.azure.com": azure,
+		"efs.csi.aws.com": portable("the AWS account and the network of the file system"), "fsx.csi.aws.com": portable("the AWS account and the network of the file system"),
+		"filestore.csi.storage.gke.io": portable("the Google Cloud project and the network of the file system"),
+		"manila.csi.openstack.org":     portable("the OpenStack project"),
+		"rbd.csi.ceph.com":             {Handles: PortableHandles, Share: "the Ceph cluster, under the same clusterID and pool ids", Backend: []string{"clusterID", "pool"}},
+		"cephfs.csi.ceph.com":          {Handles: PortableHandles, Share: "the Ceph cluster, under the same clusterID and pool ids", Backend: []string{"clusterID", "fsName"}},
+		"linstor.csi.linbit.com":       portable("the LINSTOR controller"),
+		"nfs.csi.k8s.io":               portable("the file server"), "smb.csi.k8s.io": portable("the file server"),
+	}
+	for _, name := range []string{
+		"driver.longhorn.io", "hostpath.csi.k8s.io", "topolvm.io", "topolvm.cybozu.com", "local.csi.openebs.io", "zfs.csi.openebs.io", "io.openebs.csi-mayastor",
+		"cstor.csi.openebs.io", "jiva.csi.openebs.io", "directpv-min-io", "csi.trident.netapp.io",
+	} {
+		out[name] = Driver{Handles: ClusterHandles}
+	}
+	return out
+}
+
+// guest says whether the handle of a disk of vSphere is that of a guest cluster: the name of a
+// claim in the Supervisor, which is made of the UIDs of the cluster and of its own claim.
+func guest(handle string) bool {
+	const uid = `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
+	return regexp.MustCompile(`^` + uid + `-` + uid + `$`).MatchString(handle)
+}
+
+// kind is the name under which a driver is known. EKS calls one of them otherwise in its
+// Auto Mode, and Rook puts the namespace of its operator before the name.
+func kind(driver string) string {
+	for _, ceph := range []string{"rbd.csi.ceph.com", "cephfs.csi.ceph.com"} {
+		if strings.HasSuffix(driver, "."+ceph) {
+			return ceph
+		}
+	}
+	if driver == "ebs.csi.eks.amazonaws.com" {
+		return "ebs.csi.aws.com"
+	}
+	return driver
 }

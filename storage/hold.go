@@ -55,6 +55,9 @@ func (v mover) retain(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *c
 		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
 	}
 	manifest, err := Manifest(claim)
+	if m.From == plans.Destination && err == nil { // its claim was made from the one that is saved
+		manifest, err = Changed(pv.Annotations[plans.ClaimAnnotation], manifest)
+	}
 	if err != nil {
 		return plans.Sight{}, err
 	}

@@ -31,7 +31,7 @@ func (v mover) reserve(ctx context.Context, m plans.Moment, vol plans.Volume) (p
 	if err != nil {
 		return plans.Sight{}, err
 	}
-	if pv == nil && !v.plan.OneCluster() && (to == plans.Destination || v.plan.Storage.None()) {
+	if pv == nil && !v.plan.OneCluster() {
 		return v.reimport(ctx, m, vol)
 	}
 	if why := v.unsafe(pv, vol); why != "" {
@@ -39,6 +39,9 @@ func (v mover) reserve(ctx context.Context, m plans.Moment, vol plans.Volume) (p
 	}
 	if why := m.Stamp.Barred(pv); why != "" || !m.Stamp.Mine(pv) {
 		return plans.Stop(fmt.Sprintf("volume %s on the %s is not held by this plan %s", pv.Name, to, why)), nil
+	}
+	if s, err := v.learn(ctx, m, vol, pv); err != nil || s.Standing != plans.After {
+		return s, err
 	}
 	ref := pv.Spec.ClaimRef
 	switch {
@@ -119,7 +122,20 @@ func (v mover) reimport(ctx context.Context, m plans.Moment, vol plans.Volume) (
 	if !v.named(held.Spec.ClaimRef, m.From, vol) {
 		return plans.Stop(fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.plan.On(m.From).Namespace, v.claim(vol))), nil
 	}
-	next := VolumeFrom(held, RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), ""), v.plan.Storage)
+	ref := RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), "")
+	next := VolumeFrom(held, ref, v.plan.Storage)
+	switch {
+	case v.plan.Storage.None():
+	case m.To() == plans.Destination:
+		if err := remember(next, held); err != nil {
+			return plans.Sight{}, err
+		}
+	default:
+		var ok bool
+		if next, ok = recalled(held, ref); !ok {
+			return plans.Stop(v.unsafe(nil, vol) + fmt.Sprintf("; annotation %s of the destination's volume does not say how the source's was", plans.VolumeAnnotation)), nil
+		}
+	}
 	sign(m, vol, next)
 	return plans.Write(fmt.Sprintf("%s: create volume %s for disk %s", m.To(), next.Name, vol.Handle),
 		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Create(ctx, next) }), nil

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +12,10 @@ import (
 // translate writes a volume down in the words of the destination's cluster. It is
 // done when the object is made: source and node affinity can never be changed
 // afterwards.
-func translate(v *corev1.PersistentVolumeSpec, names plans.Storage) {
+func translate(pv *corev1.PersistentVolume, names plans.Storage) {
+	translateNotes(pv, names)
+	translateLabels(pv, names.Topology)
+	v := &pv.Spec
 	v.StorageClassName = names.Class(v.StorageClassName)
 	if v.NodeAffinity != nil && v.NodeAffinity.Required != nil {
 		for i := range v.NodeAffinity.Required.NodeSelectorTerms {
@@ -28,9 +32,73 @@ func translate(v *corev1.PersistentVolumeSpec, names plans.Storage) {
 			v.CSI.VolumeAttributes[key] = to
 		}
 	}
-	for _, ref := range SecretRefs(v.CSI) {
+	for _, ref := range secretRefs(v.CSI) {
 		*ref = SecretRef(*ref, names)
 	}
+}
+
+// notedSecrets are the Secrets that a driver's helpers note in annotations, each in two, which
+// end in -name and -namespace: with them volumes are deleted and modified.
+func notedSecrets() []string {
+	return []string{"volume.kubernetes.io/provisioner-deletion-secret", "volume.kubernetes.io/controller-modify-secret"}
+}
+
+func notedSecret(pv *corev1.PersistentVolume, note string) (corev1.SecretReference, bool) {
+	ref := corev1.SecretReference{Namespace: pv.Annotations[note+"-namespace"], Name: pv.Annotations[note+"-name"]}
+	return ref, ref.Namespace != "" && ref.Name != ""
+}
+
+// translateNotes writes down anew what annotations say.
+func translateNotes(pv *corev1.PersistentVolume, names plans.Storage) {
+	for _, note := range notedSecrets() {
+		if ref, ok := notedSecret(pv, note); ok {
+			ref = SecretRef(ref, names)
+			pv.Annotations[note+"-namespace"], pv.Annotations[note+"-name"] = ref.Namespace, ref.Name
+		}
+	}
+}
+
+// Secrets are all that the driver of a volume is given, or will be when it is deleted or
+// modified.
+func Secrets(pv *corev1.PersistentVolume) []corev1.SecretReference {
+	var out []corev1.SecretReference
+	if pv.Spec.CSI != nil {
+		for _, ref := range secretRefs(pv.Spec.CSI) {
+			out = append(out, *ref)
+		}
+	}
+	for _, note := range notedSecrets() {
+		if ref, ok := notedSecret(pv, note); ok {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+// ZoneLabels are those of a volume by which the scheduler keeps pods in its zone, besides the
+// node affinity. A value may name several zones.
+func ZoneLabels() []string {
+	return []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion}
+}
+
+// Zones are the values of a zone label.
+func Zones(label string) []string { return strings.Split(label, zoneDelimiter) }
+
+const zoneDelimiter = "__"
+
+func translateLabels(pv *corev1.PersistentVolume, rules []plans.Topology) {
+	labels := maps.Clone(pv.Labels)
+	for _, key := range ZoneLabels() {
+		value, ok := pv.Labels[key]
+		if !ok {
+			continue
+		}
+		e := corev1.NodeSelectorRequirement{Key: key, Values: Zones(value)}
+		relabel(&e, rules)
+		delete(labels, key)
+		labels[e.Key] = strings.Join(e.Values, zoneDelimiter)
+	}
+	pv.Labels = labels
 }
 
 // relabel applies the first rule for the key.
@@ -51,8 +119,8 @@ func relabel(e *corev1.NodeSelectorRequirement, rules []plans.Topology) {
 	}
 }
 
-// SecretRefs are the references of a CSI volume to the Secrets its driver needs.
-func SecretRefs(csi *corev1.CSIPersistentVolumeSource) []*corev1.SecretReference {
+// secretRefs are the references of a CSI volume to the Secrets its driver needs.
+func secretRefs(csi *corev1.CSIPersistentVolumeSource) []*corev1.SecretReference {
 	var out []*corev1.SecretReference
 	for _, ref := range []*corev1.SecretReference{
 		csi.ControllerPublishSecretRef, csi.NodeStageSecretRef, csi.NodePublishSecretRef, csi.ControllerExpandSecretRef, csi.NodeExpandSecretRef,

@@ -167,11 +167,19 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 		return err
 	}
 	if j.Detached {
-		return a.ask(ctx, t, plans.Wish{Course: course, SkipGates: a.skipGates})
+		if err := a.ask(ctx, t, plans.Wish{Course: course, SkipGates: a.skipGates}); err != nil || course != plans.Clean {
+			return err
+		}
+		a.farewell(ctx, t)
+		return nil
 	}
 	p, j, err := a.carriage(t, timeout).Carry(ctx, course, a.skipGates)
-	if err := a.conclude(t, course, p, err); err != nil || p.Outcome != plans.Finalized || !j.KeepNames {
+	if err := a.conclude(t, course, p, err); err != nil || p.Outcome != plans.Finalized {
 		return err
+	}
+	a.farewell(ctx, t)
+	if !j.KeepNames {
+		return nil
 	}
 	fmt.Fprintf(a.Out, "The old names are still answered, with the addresses of today. Keep them right when pods restart: %s -w; take them away: %s --remove\n",
 		t.command("names"), t.command("names"))
@@ -233,6 +241,26 @@ func (a *app) conclude(t *target, course plans.Course, p orchestrator.Progress, 
 		a.leftBehind(t, plans.Source)
 	}
 	return nil
+}
+
+// farewell says what is to be seen to before what the set has left is deleted. It is the last
+// word on it: the plan has ended, and what cannot be looked at any more is no error.
+func (a *app) farewell(ctx context.Context, t *target) {
+	old := "cluster"
+	if t.plan.OneCluster() {
+		old = "namespace " + t.plan.Source.Namespace
+	}
+	var found []orchestrator.Finding
+	err := t.connected()
+	if err == nil {
+		found, err = orchestrator.Farewell(ctx, t.plan, t.on)
+	}
+	if err != nil {
+		fmt.Fprintf(a.ErrOut, "What has to be seen to before the old %s is deleted could not be looked up: %s\n", old, oneLine(err.Error()))
+	}
+	if len(found) > 0 {
+		fmt.Fprintf(a.Out, "Before you delete the old %s:\n%s", old, findings(found))
+	}
 }
 
 // leftBehind names the claims that a side keeps because their volumes did not move. Their

@@ -89,13 +89,26 @@ func (a *app) makePlan(ctx context.Context, f planFlags, args []string) error {
 			return fmt.Errorf("writing the plan: %w", err)
 		}
 	}
-	if err := a.print(p, func() string { return plans.Render(p, plans.NewJournal(p).Leg) + goOn(f.out) }); err != nil {
+	if err := a.print(p, func() string { return plans.Render(p, plans.NewJournal(p).Leg) + common(report) + goOn(f.out) }); err != nil {
 		return err
 	}
 	if f.detailed {
 		return exitCode{code: exitChanges}
 	}
 	return nil
+}
+
+// common says what both clusters must share, for the volumes to mean the same disks in both.
+func common(r *orchestrator.Report) string {
+	if len(r.Backends) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\nBoth clusters must share, and nobody but you can say whether they do:\n")
+	for _, one := range r.Backends {
+		fmt.Fprintf(&b, "  %s: %s\n", one.Driver, one.Share)
+	}
+	return b.String()
 }
 
 func goOn(out string) string {

@@ -119,7 +119,7 @@ func TestRefusesASharedVolumeThatCannotBeOnBothSides(t *testing.T) {
 	}{
 		"one node only": {reimport, func(pv *corev1.PersistentVolume) {
 			pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
-		}, "can be mounted by one node only"},
+		}, "pods of both sides mount it at the same time"},
 		"a second object for one CSI volume": {rebind, func(pv *corev1.PersistentVolume) {
 			pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: cluster.Driver, VolumeHandle: pv.Name}}
 		}, "confuses the kubelet"},

@@ -1,0 +1,97 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Changed is the saved manifest of a claim with what somebody has changed since about the claim
+// that was made from it: its size, its VolumeAttributesClass, labels and annotations. The rest
+// is of the place that it was saved in, and stays.
+func Changed(saved, now string) (string, error) {
+	var was, is map[string]any
+	if err := json.Unmarshal([]byte(saved), &was); err != nil {
+		return "", fmt.Errorf("a saved claim: %w", err)
+	}
+	if err := json.Unmarshal([]byte(now), &is); err != nil {
+		return "", fmt.Errorf("a claim: %w", err)
+	}
+	next := unstructured.Unstructured{Object: was}
+	next = *next.DeepCopy()
+	for _, path := range [][]string{{"metadata", "labels"}, {"metadata", "annotations"}, {"spec", "resources"}, {"spec", "volumeAttributesClassName"}} {
+		value, ok, err := unstructured.NestedFieldCopy(is, path...)
+		if err != nil {
+			return "", fmt.Errorf("a claim: %w", err)
+		}
+		if !ok {
+			unstructured.RemoveNestedField(next.Object, path...)
+		} else if err := unstructured.SetNestedField(next.Object, value, path...); err != nil {
+			return "", fmt.Errorf("a saved claim: %w", err)
+		}
+	}
+	if reflect.DeepEqual(was, next.Object) {
+		return saved, nil // as it was written, whatever the order of its fields
+	}
+	raw, err := json.Marshal(next.Object)
+	return string(raw), err
+}
+
+// learn hands out the write by which the volume object of the side that takes over again gets to
+// know what has become of the disk and of its claim on the other side: an expansion is the
+// disk's, and a claim for less than the disk would forget it. A side that was only about to
+// take the ordinal knows nothing new.
+func (v mover) learn(ctx context.Context, m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Sight, error) {
+	if v.plan.OneCluster() || m.Turned {
+		return plans.Done(), nil
+	}
+	there, err := v.volumeOf(ctx, m.From, vol.Name)
+	if err != nil || there == nil || !m.Stamp.Mine(there) {
+		return plans.Done(), err
+	}
+	next := pv.DeepCopy()
+	next.Spec.Capacity, next.Spec.VolumeAttributesClassName = there.Spec.Capacity, there.Spec.VolumeAttributesClassName
+	next.Annotations[plans.ClaimAnnotation] = there.Annotations[plans.ClaimAnnotation]
+	if equality.Semantic.DeepEqual(pv.Spec, next.Spec) && maps.Equal(pv.Annotations, next.Annotations) {
+		return plans.Done(), nil
+	}
+	m.Stamp.Put(next)
+	return plans.Write(fmt.Sprintf("volume %s on the %s: size %s, and its claim as it was on the %s", pv.Name, m.To(), next.Spec.Capacity.Storage(), m.From),
+		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Update(ctx, next) }), nil
+}
+
+// remember keeps on a volume object of the destination what the source's object says, where it
+// says it in other words: from the destination's they could not be found again.
+func remember(next, held *corev1.PersistentVolume) error {
+	was := VolumeFrom(held, *held.Spec.ClaimRef, plans.Storage{})
+	plans.Unmark(was)
+	raw, err := json.Marshal(was)
+	if err != nil {
+		return fmt.Errorf("saving volume %s: %w", held.Name, err)
+	}
+	next.Annotations[plans.VolumeAnnotation] = string(raw)
+	return nil
+}
+
+// recalled makes the source's volume object again from what remember has kept. It reports false
+// where nothing was kept.
+func recalled(held *corev1.PersistentVolume, ref corev1.ObjectReference) (*corev1.PersistentVolume, bool) {
+	var was corev1.PersistentVolume
+	if json.Unmarshal([]byte(held.Annotations[plans.VolumeAnnotation]), &was) != nil {
+		return nil, false
+	}
+	next := VolumeFrom(&was, ref, plans.Storage{})
+	for _, note := range []string{plans.PolicyAnnotation, plans.ClaimAnnotation} {
+		next.Annotations[note] = held.Annotations[note]
+	}
+	next.Spec.Capacity, next.Spec.VolumeAttributesClassName = held.Spec.Capacity, held.Spec.VolumeAttributesClassName
+	return next, true
+}
