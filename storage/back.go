@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // Changed is the saved manifest of a claim with what somebody has changed since about the claim
@@ -65,7 +66,7 @@ func (v mover) learn(ctx context.Context, m plans.Moment, vol plans.Volume, pv *
 	}
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("volume %s on the %s: size %s, and its claim as it was on the %s", pv.Name, m.To(), next.Spec.Capacity.Storage(), m.From),
-		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Update(ctx, next) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.on[m.To()], pv, next) }), nil
 }
 
 // remember keeps on a volume object of the destination what the source's object says, where it

@@ -124,7 +124,7 @@ func (v mover) otherObject(ctx context.Context, m plans.Moment, vol plans.Volume
 		return plans.Sight{}, err
 	}
 	if pv == nil {
-		if to == plans.Destination || v.plan.Storage.None() {
+		if to == plans.Destination || v.plan.Storage.None() || own.Annotations[plans.VolumeAnnotation] != "" {
 			return plans.Done(), nil // it is made
 		}
 		return plans.Stop(fmt.Sprintf("volume %s of the %s is gone, and what it said cannot be made from the other one; make it again", vol.Name, to)), nil

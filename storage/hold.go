@@ -55,8 +55,8 @@ func (v mover) retain(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *c
 		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
 	}
 	manifest, err := Manifest(claim)
-	if m.From == plans.Destination && err == nil { // its claim was made from the one that is saved
-		manifest, err = Changed(pv.Annotations[plans.ClaimAnnotation], manifest)
+	if saved := pv.Annotations[plans.ClaimAnnotation]; m.From == plans.Destination && saved != "" && err == nil { // its claim was made from that one
+		manifest, err = Changed(saved, manifest)
 	}
 	if err != nil {
 		return plans.Sight{}, err
