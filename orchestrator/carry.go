@@ -34,7 +34,7 @@ type Carriage struct {
 	Asked <-chan struct{}
 	// Slots are what waves wait for before they begin; nil for nothing.
 	Slots *Slots
-	// StepTimeout is how long a step may wait before the plan is held.
+	// StepTimeout is that of Options.
 	StepTimeout time.Duration
 	// Renewed says that credentials are renewed while this runs: that an API server does not
 	// know them is then no reason to hold.

@@ -60,7 +60,7 @@ type Setup struct {
 	Now    func() time.Time
 	// Slots are what waves wait for before they begin.
 	Slots *orchestrator.Slots
-	// StepTimeout is how long a step may wait before its plan is held.
+	// StepTimeout is that of orchestrator.Options.
 	StepTimeout time.Duration
 	Events      record.EventRecorder
 	// Front says that plans are shown as StatefulSetMigrations.
