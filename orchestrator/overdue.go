@@ -120,7 +120,7 @@ func (r *run) ease(ctx context.Context) {
 		if r.eases(ctx) {
 			return
 		}
-		if r.pause(ctx, 100*time.Millisecond) != nil {
+		if sleep(ctx, 100*time.Millisecond) != nil {
 			return
 		}
 	}
@@ -133,16 +133,4 @@ func (r *run) eases(ctx context.Context) bool {
 		r.Report(r.last, err)
 	}
 	return !r.tight
-}
-
-// pause waits whatever else happens.
-func (r *run) pause(ctx context.Context, d time.Duration) error {
-	pause := time.NewTimer(d)
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

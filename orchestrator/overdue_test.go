@@ -65,7 +65,9 @@ func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			wake := NewWake()
 			w := &watched{versions: map[types.NamespacedName]string{key("web-2"): "1", key("web-0"): "1"}}
-			w.join(func(o types.NamespacedName, news change) { wake.ring(thing{plans.Source, "Pod", o.Namespace, o.Name}, news) })
+			w.join(func(o types.NamespacedName, news change) {
+				wake.ring(thing{plans.Source, "Pod", o.Namespace, o.Name}, news)
+			})
 			g := &glance{}
 			g.clear()
 			r := run{
