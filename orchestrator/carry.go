@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -34,7 +36,7 @@ type Carriage struct {
 	Asked <-chan struct{}
 	// Slots are what waves wait for before they begin; nil for nothing.
 	Slots *Slots
-	// StepTimeout is how long a step may wait before the plan is held.
+	// StepTimeout is that of Options.
 	StepTimeout time.Duration
 	// Renewed says that credentials are renewed while this runs: that an API server does not
 	// know them is then no reason to hold.
@@ -87,12 +89,19 @@ func (c Carriage) Carry(ctx context.Context, course plans.Course, skipGates bool
 		return p, nil, err
 	}
 	if len(c.Plan.Directories()) > 0 && (course != plans.Clean || j.KeepNames) { // else a Clean takes the names away
-		keeper, err := names.Keep(Urgent(background), c.Plan, c.Configs, c.Complain)
+		keeper, err := names.Keep(Urgent(background), c.Plan, c.Configs, c.leave(lease), c.Complain)
 		if err != nil {
 			return p, j, err
 		}
 		defer keeper.Stop()
 		engine.StopNames = keeper.Stop
+		go func() {
+			select {
+			case <-lease.Lost(): // the engine is fenced by its epoch, and the Keeper by nothing
+				keeper.Stop()
+			case <-background.Done():
+			}
+		}()
 	}
 	p, err = engine.Run(ctx, Options{
 		Wake: wake, Stop: c.Stop, Asked: c.Asked, StepTimeout: c.StepTimeout, Renewed: c.Renewed,
@@ -111,8 +120,9 @@ func (c Carriage) hold(ctx context.Context, reason string) (Progress, *plans.Jou
 	return Progress{Kind: Held, Reason: reason}, nil, err
 }
 
-// KeepNames keeps the names of a plan that nobody moves answered, until Stop is closed. It
-// holds the Lease meanwhile; ended says that the plan will not need one again.
+// KeepNames keeps the names of a plan that nobody moves answered, until Stop is closed or they are not
+// to be kept any more. It holds the Lease meanwhile, and ends with an error when another process has
+// taken it; ended says that the plan will not need one again.
 func (c Carriage) KeepNames(ctx context.Context, ended bool) error {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
@@ -122,7 +132,7 @@ func (c Carriage) KeepNames(ctx context.Context, ended bool) error {
 	background, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go lease.Keep(background)
-	keeper, err := names.Keep(background, c.Plan, c.Configs, c.Complain)
+	keeper, err := names.Keep(background, c.Plan, c.Configs, c.leave(lease), c.Complain)
 	if err != nil {
 		return err
 	}
@@ -130,6 +140,36 @@ func (c Carriage) KeepNames(ctx context.Context, ended bool) error {
 	select {
 	case <-c.Stop:
 	case <-ctx.Done():
+	case <-lease.Lost():
+		keeper.Stop()
+		if err := c.leave(lease)(ctx, true); !errors.Is(err, errNamesOver) {
+			return err
+		}
 	}
 	return nil
 }
+
+// leave lets a Keeper of names write: as long as nobody else can have the Lease, and, to make something
+// anew, if the Lease and the journal say so now.
+func (c Carriage) leave(lease *Lease) names.Leave {
+	return func(ctx context.Context, anew bool) error {
+		if !anew {
+			return lease.Current()
+		}
+		j, _, err := c.Store.Journal(ctx, c.Plan)
+		if err != nil {
+			return err
+		}
+		if j.Outcome == plans.Aborted || j.Outcome == plans.Finalized && !j.KeepNames {
+			return errNamesOver
+		}
+		err = lease.Mine(ctx)
+		if errors.As(err, new(ErrNotHeld)) {
+			return errors.Join(err, names.ErrOver)
+		}
+		return errors.Join(err, lease.Current())
+	}
+}
+
+// errNamesOver says that a plan has come to an end without its names being kept.
+var errNamesOver = fmt.Errorf("the plan has ended: %w", names.ErrOver)

@@ -47,6 +47,9 @@ type Progress struct {
 	Left time.Time
 	// Queued, with Waiting, says that the wave has not begun, and waits for its Slot.
 	Queued bool
+	// Overdue, with Waiting, says that a wave in flight has waited for longer than it may without being
+	// told of; it is looked at all the same.
+	Overdue bool
 	// Took, when a wave has arrived, is how long each span of its downtime was.
 	Took *Took
 	// Downtime, with Finished, sums them over the plan; nil if nothing was measured.
@@ -207,6 +210,9 @@ func (e *Engine) pass(step plans.Step, sight plans.Sight) (took *Took) {
 		e.Slot.Leave()
 	}
 	e.passed = step.Seq
+	if e.journal.Overdue != "" {
+		e.note(step, func(j *plans.Journal) { j.Overdue = "" })
+	}
 	if e.Now == nil {
 		return nil
 	}

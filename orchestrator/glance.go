@@ -108,6 +108,8 @@ func kindOf(o any) string { return reflect.TypeOf(o).Elem().Name() }
 type change struct {
 	version string
 	gone    bool
+	// turned says that it has come or gone.
+	turned bool
 }
 
 // outdated says whether one of the changes is news to the glance: of an object

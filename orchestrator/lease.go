@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -16,14 +17,21 @@ import (
 const leaseSeconds = 15
 
 // Lease keeps a second process of the same plan away while the first one
-// lives. It is politeness, not safety: safety is the epoch (design rule 8).
+// lives. For the engine it is politeness, not safety: safety is the epoch (design rule 8). What
+// has no epoch, a Keeper of names, writes only while Current says so.
 type Lease struct {
 	home   client.Client
 	key    client.ObjectKey
+	plan   string
 	holder string
 	now    func() time.Time
 	// have is the Lease as it was last written.
 	have *coordinationv1.Lease
+	// lost is closed when it is certain that another process has it, or that it is gone.
+	lost chan struct{}
+	lock sync.Mutex
+	// renewed is when the last renewal that went well was sent.
+	renewed time.Time
 }
 
 // ErrHeld says that another process works on the plan.
@@ -37,46 +45,71 @@ func (e ErrHeld) Error() string {
 		e.Plan, e.Holder, e.Renewed.UTC().Format("15:04:05 MST"), e.Plan, leaseSeconds)
 }
 
+// ErrNotHeld says that this process does not have the Lease of a plan any more, or cannot tell.
+type ErrNotHeld struct{ Plan, Why string }
+
+func (e ErrNotHeld) Error() string {
+	return fmt.Sprintf("the Lease of plan %s %s; this process keeps its names no longer", e.Plan, e.Why)
+}
+
 // Acquire takes the Lease of a plan, or answers ErrHeld. dead says of a holder
 // whether it is certainly gone, so that nobody waits for a process of the same
-// machine that was killed. A Lease is ours alone, and is written whole.
+// machine that was killed. A Lease is ours alone, and is written whole. A holder whose clock is ahead is watched for as long as a Lease lasts.
 func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder string) bool, now func() time.Time) (*Lease, error) {
-	l := &Lease{home: s.home, key: client.ObjectKey(s.planMap()), holder: holder, now: now}
+	l := &Lease{home: s.home, key: client.ObjectKey(s.planMap()), plan: s.name.Name, holder: holder, now: now, lost: make(chan struct{})}
+	watched, hurry := "", backoff()
 	for {
 		var have coordinationv1.Lease
 		err := s.home.Get(ctx, l.key, &have)
+		at := now()
 		switch {
 		case apierrors.IsNotFound(err):
 			have.ObjectMeta = s.meta(s.planMap())
 			err = s.home.Create(ctx, l.sign(&have))
-		case err == nil && l.taken(&have) && !dead(*have.Spec.HolderIdentity):
-			return nil, ErrHeld{Plan: s.name.Name, Holder: *have.Spec.HolderIdentity, Renewed: have.Spec.RenewTime.Time}
+		case err == nil && l.taken(&have) && !dead(*have.Spec.HolderIdentity) && have.ResourceVersion != watched:
+			if watched != "" || have.Spec.RenewTime.Sub(at) < skew {
+				return nil, ErrHeld{Plan: s.name.Name, Holder: *have.Spec.HolderIdentity, Renewed: have.Spec.RenewTime.Time}
+			}
+			watched = have.ResourceVersion
+			if err := sleep(ctx, leaseSeconds*time.Second); err != nil {
+				return nil, err
+			}
+			continue
 		case err == nil:
 			err = s.home.Update(ctx, l.sign(&have))
 		}
-		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		if (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && hurry.Steps > 0 {
+			if err := sleep(ctx, hurry.Step()); err != nil {
+				return nil, err
+			}
 			continue // somebody was faster; see who
 		}
 		if err != nil {
 			return nil, fmt.Errorf("taking the Lease of plan %s: %w", s.name, err)
 		}
 		l.have = &have
+		l.renewedAt(at)
 		return l, nil
 	}
 }
+
+// skew is by how much the clocks of two processes may differ without being told of.
+const skew = time.Second
 
 // LeaseName is the name of a plan's Lease.
 func LeaseName(plan string) string {
 	return (&Store{name: types.NamespacedName{Name: plan}}).planMap().Name
 }
 
-// LeaseLeft says for how long a Lease keeps others than its holder away, 0 for not at all.
-func LeaseLeft(have *coordinationv1.Lease, me string, dead func(holder string) bool, now time.Time) time.Duration {
+// LeaseLeft says for how long a Lease keeps others than its holder away, 0 for not at all. since is when
+// whoever asks has first seen it as it is: the clock of a holder that died may have been ahead.
+func LeaseLeft(have *coordinationv1.Lease, me string, dead func(holder string) bool, since, now time.Time) time.Duration {
 	l := &Lease{holder: me, now: func() time.Time { return now }}
 	if !l.taken(have) || dead(*have.Spec.HolderIdentity) {
 		return 0
 	}
-	return leaseSeconds*time.Second - now.Sub(have.Spec.RenewTime.Time)
+	age := max(now.Sub(have.Spec.RenewTime.Time), elapsed(since, now))
+	return max(leaseSeconds*time.Second-age, 0)
 }
 
 func (l *Lease) taken(have *coordinationv1.Lease) bool {
@@ -93,7 +126,7 @@ func (l *Lease) sign(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	return lease
 }
 
-// Keep renews the Lease until ctx ends. A failure to renew is not an error: at
+// Keep renews the Lease until ctx ends or it is lost. A failure to renew is not an error: at
 // worst another process takes over, which is safe.
 func (l *Lease) Keep(ctx context.Context) {
 	tick := time.NewTicker(leaseSeconds * time.Second / 3)
@@ -103,25 +136,74 @@ func (l *Lease) Keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			l.renew(ctx)
+			if !l.renew(ctx) {
+				close(l.lost)
+				return
+			}
 		}
 	}
 }
 
 // renew writes the Lease as it was last written, which costs one request; only when somebody
-// else has written it meanwhile is it read.
-func (l *Lease) renew(ctx context.Context) {
-	next := l.sign(l.have.DeepCopy())
+// else has written it meanwhile is it read. It is false when the Lease is certainly lost.
+func (l *Lease) renew(ctx context.Context) bool {
+	at, next := l.now(), l.sign(l.have.DeepCopy())
 	err := l.home.Update(ctx, next)
 	if apierrors.IsConflict(err) {
-		if err = l.home.Get(ctx, l.key, next); err != nil || l.taken(next) {
-			return
+		if err = l.home.Get(ctx, l.key, next); err == nil {
+			if l.taken(next) {
+				return false
+			}
+			at = l.now()
+			err = l.home.Update(ctx, l.sign(next))
 		}
-		err = l.home.Update(ctx, l.sign(next))
 	}
 	if err == nil {
 		l.have = next
+		l.renewedAt(at)
 	}
+	return !apierrors.IsNotFound(err)
+}
+
+func (l *Lease) renewedAt(at time.Time) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.renewed = at
+}
+
+// Lost is closed when the Lease is certainly not this process's any more.
+func (l *Lease) Lost() <-chan struct{} { return l.lost }
+
+// Current returns nil while nobody else can have taken the Lease, as far as this process can tell by
+// itself: it was renewed in time.
+func (l *Lease) Current() error {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if age := elapsed(l.renewed, l.now()); age >= leaseSeconds*time.Second {
+		return ErrNotHeld{l.plan, fmt.Sprintf("was last renewed %s ago", age.Round(time.Second))}
+	}
+	return nil
+}
+
+// Mine returns nil if the Lease, read live, is this process's.
+func (l *Lease) Mine(ctx context.Context) error {
+	var have coordinationv1.Lease
+	err := l.home.Get(ctx, l.key, &have)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ErrNotHeld{l.plan, "is gone"}
+	case err != nil:
+		return fmt.Errorf("reading the Lease of plan %s: %w", l.plan, err)
+	case have.Spec.HolderIdentity == nil || *have.Spec.HolderIdentity != l.holder:
+		return ErrNotHeld{l.plan, "was taken by another process"}
+	}
+	return nil
+}
+
+// elapsed is how long ago a time was, by the clock that says more: that of the process stands while
+// the machine sleeps, and that of the wall may be set back.
+func elapsed(then, now time.Time) time.Duration {
+	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
 
 // Release gives the Lease back. With ended it is deleted, since nobody will

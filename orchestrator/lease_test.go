@@ -1,11 +1,14 @@
 package orchestrator
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -48,5 +51,94 @@ func TestALeaseKeepsASecondProcessAwayWhileTheFirstLives(t *testing.T) {
 	var lease coordinationv1.Lease
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "stsmigrate-web"}, &lease); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the Lease of an ended plan is still there: %v", err)
+	}
+}
+
+// Who slept for longer than a Lease lasts cannot know whether it is still his; who finds another in it, or
+// none, knows that it is not.
+func TestALeaseIsLost(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	alive, gone := func(string) bool { return false }, func(string) bool { return true }
+	for _, c := range []struct {
+		name      string
+		meanwhile func(*testing.T, *Store)
+		slept     time.Duration
+		current   bool // before it is renewed
+		kept      bool
+	}{
+		{"it is renewed in time", nil, 5 * time.Second, true, true},
+		{"nobody wanted it", nil, time.Hour, false, true},
+		{"another has it", func(t *testing.T, s *Store) {
+			t.Helper()
+			if _, err := s.Acquire(t.Context(), "b/2", gone, func() time.Time { return noon.Add(time.Hour) }); err != nil {
+				t.Fatal(err)
+			}
+		}, time.Hour, false, false},
+		{"it is gone", func(t *testing.T, s *Store) {
+			t.Helper()
+			if err := s.home.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: named("shop", "stsmigrate-web")}); err != nil {
+				t.Fatal(err)
+			}
+		}, time.Hour, false, false},
+	} {
+		store := NewStore(fake.NewClientBuilder().Build(), "shop", "web")
+		now := noon
+		l, err := store.Acquire(t.Context(), "a/1", alive, func() time.Time { return now })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.meanwhile != nil {
+			c.meanwhile(t, store)
+		}
+		now = noon.Add(c.slept)
+		if got := l.Current() == nil; got != c.current {
+			t.Errorf("%s: current %t, expected %t", c.name, got, c.current)
+		}
+		if got := l.renew(t.Context()); got != c.kept {
+			t.Errorf("%s: kept %t, expected %t", c.name, got, c.kept)
+		}
+		if err := l.Mine(t.Context()); (err == nil) != c.kept || err != nil && !errors.As(err, new(ErrNotHeld)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got := l.Current() == nil; got != c.kept {
+			t.Errorf("%s: current %t after its renewal, expected %t", c.name, got, c.kept)
+		}
+	}
+}
+
+// A dead holder whose clock was an hour ahead keeps nobody away for an hour, and one that lives keeps
+// its Lease.
+func TestALeaseWithAClockAheadIsWatched(t *testing.T) {
+	for _, lives := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := NewStore(fake.NewClientBuilder().Build(), "shop", "web")
+			alive := func(string) bool { return false }
+			first, err := store.Acquire(t.Context(), "a/1", alive, func() time.Time { return time.Now().Add(time.Hour) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			if lives {
+				go first.Keep(ctx)
+			}
+			began := time.Now()
+			_, err = store.Acquire(t.Context(), "b/2", alive, time.Now)
+			if errors.As(err, new(ErrHeld)) != lives || time.Since(began) > 16*time.Second {
+				t.Errorf("the holder lives: %t; %v after %s", lives, err, time.Since(began))
+			}
+			cancel()
+			var l coordinationv1.Lease
+			if err := store.home.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "stsmigrate-web"}, &l); err != nil {
+				t.Fatal(err)
+			}
+			renewed := metav1.NewMicroTime(time.Now().Add(time.Hour))
+			l.Spec.RenewTime = &renewed
+			seen := time.Now()
+			for _, c := range []struct{ passed, want time.Duration }{{0, 15 * time.Second}, {10 * time.Second, 5 * time.Second}, {20 * time.Second, 0}} {
+				if got := LeaseLeft(&l, "c/3", alive, seen, seen.Add(c.passed)); got != c.want {
+					t.Errorf("%s later it keeps others away for %s, expected %s", c.passed, got, c.want)
+				}
+			}
+		})
 	}
 }

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,9 +19,10 @@ type Options struct {
 	// Asked has a value when somebody else has written the journal, to pause the plan for example.
 	// Without it that is seen at the next write, or after half a minute.
 	Asked <-chan struct{}
-	// StepTimeout is how long one step may wait before the plan is held, but for those
-	// that ask gates, which have timeouts of their own, and for waves that wait for a Slot. The
-	// clock of a step starts again with every process.
+	// StepTimeout is how long one step may wait without any progress before the plan is held, or, with
+	// ordinals in flight, before the wait is told as overdue. It is not for steps that ask gates, which have
+	// timeouts of their own, nor for waves that wait for a Slot. The clock of a step starts again with
+	// every process.
 	StepTimeout time.Duration
 	// Renewed says that credentials are renewed while the plan is carried out: an API
 	// server that does not know them is asked again, and again.
@@ -46,47 +46,55 @@ const (
 // Run advances the plan until it is Finished, Paused or Held, or until Stop. It
 // must be called after TakeOver.
 func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
-	r := run{Engine: e, Options: o, deadline: time.NewTimer(o.StepTimeout)}
+	r := run{Engine: e, Options: o, deadline: time.NewTimer(o.StepTimeout), tight: true}
 	defer r.deadline.Stop()
 	defer e.Slot.Leave()
 	e.Gates.Stop = o.Stop
 	for {
 		select {
 		case <-o.Stop:
-			return r.last, errors.Join(ErrStopped, e.Ease(ctx))
+			r.ease(ctx)
+			return r.last, ErrStopped
 		default:
 		}
 		p, err := e.Advance(e.hurry(ctx))
-		if err != nil {
-			if p, err = r.failed(ctx, p, err); err != nil || p.Kind == Held {
-				return p, err
-			}
-			continue
+		if err == nil {
+			p, err = r.next(ctx, p)
 		}
-		r.refusals, r.backoff = Refusals{}, nil
-		r.report(p)
-		switch p.Kind {
-		case Held:
-			return p, e.Ease(ctx)
-		case Finished, Paused:
+		if err != nil {
+			p, err = r.failed(ctx, p, err)
+		}
+		switch {
+		case err != nil:
+			return p, err
+		case p.Kind == Held:
+			r.ease(ctx)
 			return p, nil
-		case Waiting:
-			if err := r.wait(ctx, p.Again); err != nil {
-				return p, err
-			}
-			if r.expired {
-				if err := e.Ease(ctx); err != nil {
-					return p, err
-				}
-				return e.Hold(ctx, p.Step, fmt.Sprintf("%s (waited %s, --step-timeout; `resume` waits again, `abort` walks back)", p.Reason, o.StepTimeout))
-			}
-		case Advanced:
-			if p.Step.Op == plans.Relax {
-				r.yield(ctx, p.Step)
-			}
-		case Wrote:
+		case p.Kind == Finished, p.Kind == Paused:
+			return p, nil
 		}
 	}
+}
+
+// next does what is due after one pass.
+func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
+	r.refusals, r.backoff = Refusals{}, nil
+	r.report(p)
+	switch p.Kind {
+	case Waiting:
+		if r.expired {
+			if p, err := r.late(ctx, p); err != nil || p.Kind == Held || r.expired {
+				return p, err
+			}
+		}
+		return p, r.wait(ctx, p.Again)
+	case Advanced:
+		if p.Step.Op == plans.Relax {
+			r.yield(ctx, p.Step)
+		}
+	default:
+	}
+	return p, nil
 }
 
 // run is the state of one Run: none of it matters after a death.
@@ -95,26 +103,30 @@ type run struct {
 	Options
 	last     Progress
 	deadline *time.Timer
-	expired  bool
+	// expired says that the step has waited for too long, and stalled that its clock stands since
+	// somebody did not answer.
+	expired, stalled bool
+	// tight says that the budgets may be tight for a wave that has not left, in spite of an attempt to
+	// open them, or from a process before this one.
+	tight    bool
 	refusals Refusals
 	backoff  *wait.Backoff
 }
 
 func (r *run) report(p Progress) {
-	p.Again, p.Left = 0, r.last.Left // no news
+	p.Again, p.Left, p.Overdue = 0, r.last.Left, r.last.Overdue // no news
 	if r.journal != nil {
 		p.Left = r.journal.Left()
 	}
 	if p == r.last || p.Kind == Wrote && p.Reason == "" {
+		if r.stalled {
+			r.restart()
+		}
 		return
 	}
-	if p.Step.Seq != r.last.Step.Seq || r.last.Queued {
-		r.deadline.Reset(r.StepTimeout)
-	}
-	if p.Step.Op.Gated() || p.Queued {
-		r.deadline.Stop()
-	}
+	p.Overdue = false
 	r.last = p
+	r.restart()
 	r.Report(p, nil)
 }
 
@@ -131,12 +143,16 @@ func (r *run) wait(ctx context.Context, soon time.Duration) error {
 	for {
 		select {
 		case <-loosen.C:
-			if r.last.Step.Op == plans.Shrink {
-				return r.Ease(ctx) // nothing has left, or it does nothing
+			if op := r.last.Step.Op; op != plans.Shrink && (op != plans.Tighten || !r.tight) {
+				continue
 			}
-			continue
+			r.eases(ctx) // nothing has left, or it does nothing
 		case <-r.Wake.Bell():
-			if !r.glance.outdated(r.Wake.take()) {
+			news := r.Wake.take()
+			if r.turnover(news) {
+				r.restart()
+			}
+			if !r.glance.outdated(news) {
 				continue
 			}
 		case <-r.Slot.Free():
@@ -157,17 +173,24 @@ func (r *run) wait(ctx context.Context, soon time.Duration) error {
 // failed reports an error and waits before the next attempt. What the API server
 // refuses for good becomes a hold.
 func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, error) {
-	if errors.As(err, new(ErrNoJournal)) {
+	if errors.As(err, new(ErrNoJournal)) || ctx.Err() != nil {
 		return p, err
 	}
 	r.Report(p, err)
+	if !r.expired { // else what failed is to say so
+		r.deadline.Stop()
+		r.stalled = true
+	}
 	var now time.Time
 	if r.Now != nil {
 		now = r.Now()
 	}
 	if r.refusals.Final(err, r.Renewed, now) {
 		held, holdErr := r.Hold(ctx, p.Step, err.Error())
-		return held, holdErr
+		if holdErr == nil {
+			return held, nil
+		}
+		r.Report(p, holdErr)
 	}
 	if r.backoff == nil {
 		r.backoff = &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 10 * time.Second}
@@ -180,7 +203,7 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 	case <-ctx.Done():
 		return p, ctx.Err()
 	}
-	return p, nil
+	return Progress{Step: p.Step}, nil
 }
 
 // StepOf names the step of a progress for people: the pods and the word, or the

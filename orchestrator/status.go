@@ -21,6 +21,7 @@ type View struct {
 	State          string    `json:"state"`
 	Step           string    `json:"step,omitempty"`
 	Reason         string    `json:"reason,omitempty"`
+	Overdue        string    `json:"overdue,omitempty"`
 	Gates          string    `json:"gates,omitempty"`
 	Next           string    `json:"next,omitempty"`
 	Holder         string    `json:"holder,omitempty"`
@@ -99,7 +100,7 @@ func (e *Engine) waitsFor(ctx context.Context, j *plans.Journal, step plans.Step
 // describe fills in state, reason and the command to go on with.
 func (v *View) describe(p *plans.Plan, j *plans.Journal, command func(verb string) string) {
 	v.State = State(p, j, v.Holder)
-	v.Gates = j.Skipped(p)
+	v.Gates, v.Overdue = j.Skipped(p), j.Overdue
 	v.Reason = j.Held
 	if v.Reason == "" && v.Holder == "" {
 		v.Reason = j.Waits

@@ -49,6 +49,7 @@ func (w *Wake) ring(t thing, c change) {
 	case w.changes.of == nil:
 		w.changes.of = map[thing]change{t: c}
 	default:
+		c.turned = c.turned || w.changes.of[t].turned
 		w.changes.of[t] = c
 	}
 	w.mu.Unlock()

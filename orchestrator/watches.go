@@ -173,16 +173,16 @@ func (w *watched) see(o any) (types.NamespacedName, error) {
 		return types.NamespacedName{}, err
 	}
 	key, version := keyOf(m), m.GetResourceVersion()
-	if w.versions[key] != version {
+	if was, known := w.versions[key]; was != version {
 		w.versions[key] = version
-		w.told(key, change{version: version})
+		w.told(key, change{version: version, turned: !known})
 	}
 	return key, nil
 }
 
 func (w *watched) gone(key types.NamespacedName) {
 	delete(w.versions, key)
-	w.told(key, change{gone: true})
+	w.told(key, change{gone: true, turned: true})
 }
 
 func (w *watched) told(key types.NamespacedName, c change) {

@@ -68,6 +68,9 @@ type Journal struct {
 	Waits string `json:"waits,omitempty"`
 	// Vouched is what persons have vouched for (L6).
 	Vouched Vouched `json:"vouched,omitzero"`
+	// Overdue says what a wave in flight has been waiting for, for longer than --step-timeout. It is
+	// told until the wave is a step further, and decides nothing.
+	Overdue string `json:"overdue,omitempty"`
 }
 
 // Wish is a course that a plan is to take, or to go on with.
@@ -84,7 +87,7 @@ func (j *Journal) Ask(w Wish) {
 }
 
 // Hold leaves the plan to a person, who is told why, and forgets what was wished before.
-func (j *Journal) Hold(why string) { j.Held, j.Wish, j.Waits = why, nil, "" }
+func (j *Journal) Hold(why string) { j.Held, j.Wish, j.Waits, j.Overdue = why, nil, "", "" }
 
 // Asked gives the course that a detached plan is to be on now, and whether there is anything
 // to be done for it: nothing is for one that has come to its end, is paused where it can be, or

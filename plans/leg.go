@@ -71,7 +71,7 @@ func (j *Journal) Depart(p *Plan, c Course) {
 	}
 	j.Leg, j.Done = next, j.Begun
 	j.Outcome, j.Held, j.Paused, j.PauseAt = "", "", false, 0
-	j.Passed, j.SkipGates = nil, 0
+	j.Passed, j.SkipGates, j.Overdue = nil, 0, ""
 	j.KeepNames = j.KeepNames && c == Clean // what was walked back has no names to keep
 }
 

@@ -55,7 +55,7 @@ that namespace.`,
 
 func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().DurationVar(timeout, "step-timeout", 10*time.Minute, "how long one step may wait before the plan is held")
+	cmd.Flags().DurationVar(timeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before the plan is held; with an ordinal in flight that is told, and the wait goes on")
 }
 
 // load finds a plan by file or by name. fresh says that it is not stored yet.
@@ -197,6 +197,7 @@ func (a *app) tell(e *orchestrator.Engine, p orchestrator.Progress, err error) {
 	switch {
 	case err != nil:
 		line = "will try again: " + oneLine(err.Error())
+	case p.Overdue:
 	case p.Kind == orchestrator.Waiting:
 		line = "waiting: " + p.Reason
 	case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Vacate:

@@ -42,9 +42,13 @@ type frontStatus struct {
 
 // shows brings what is shown of a plan up to date.
 func shows(before frontStatus, p *plans.Plan, j *plans.Journal, state string, now metav1.Time) frontStatus {
-	out := frontStatus{State: state, Message: j.Held, Source: p.Source.String(), Destination: p.Destination.String(), Conditions: slices.Clone(before.Conditions)}
+	message, overdue := j.Held, j.Overdue != ""
+	if overdue {
+		message = "overdue: " + j.Overdue
+	}
+	out := frontStatus{State: state, Message: message, Source: p.Source.String(), Destination: p.Destination.String(), Conditions: slices.Clone(before.Conditions)}
 	say := func(kind string, is bool) {
-		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: state, Message: j.Held, LastTransitionTime: now}
+		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: state, Message: message, LastTransitionTime: now}
 		if is {
 			c.Status = metav1.ConditionTrue
 		}
@@ -52,7 +56,7 @@ func shows(before frontStatus, p *plans.Plan, j *plans.Journal, state string, no
 	}
 	say("Ready", j.Outcome != "")
 	// These two are there only while they are True.
-	for kind, is := range map[string]bool{"Stalled": state == "Held", "Reconciling": slices.Contains([]string{"Moving", "Returning", "Finalizing"}, state)} {
+	for kind, is := range map[string]bool{"Stalled": state == "Held" || overdue, "Reconciling": !overdue && slices.Contains([]string{"Moving", "Returning", "Finalizing"}, state)} {
 		if meta.RemoveStatusCondition(&out.Conditions, kind); is {
 			if was := meta.FindStatusCondition(before.Conditions, kind); was != nil {
 				out.Conditions = append(out.Conditions, *was)

@@ -31,6 +31,8 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		{"Moving", plans.Journal{}, kstatus.InProgressStatus},
 		{"Held", plans.Journal{Held: "volume a is in use"}, kstatus.FailedStatus},
 		{"Moving", plans.Journal{}, kstatus.InProgressStatus},
+		{"Moving", plans.Journal{Overdue: "volume a is still attached"}, kstatus.FailedStatus},
+		{"Moving", plans.Journal{}, kstatus.InProgressStatus},
 		{"Paused", plans.Journal{Paused: true}, kstatus.InProgressStatus},
 		{"Stopped", plans.Journal{}, kstatus.InProgressStatus},
 		{"Moved", plans.Journal{Outcome: plans.Moved}, kstatus.CurrentStatus},

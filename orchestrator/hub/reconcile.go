@@ -36,6 +36,7 @@ type Hub struct {
 	lost   map[string]bool   // plans that wait for a cluster
 	told   map[string]string // the last error of a plan
 	shown  map[string]frontStatus
+	leases map[string]sighting // of plans that others have
 	// checks are what plans wait for before they are checked for the first time.
 	checks *orchestrator.Slots
 }
@@ -60,7 +61,7 @@ type Setup struct {
 	Now    func() time.Time
 	// Slots are what waves wait for before they begin.
 	Slots *orchestrator.Slots
-	// StepTimeout is how long a step may wait before its plan is held.
+	// StepTimeout is that of orchestrator.Options.
 	StepTimeout time.Duration
 	Events      record.EventRecorder
 	// Front says that plans are shown as StatefulSetMigrations.
@@ -75,6 +76,12 @@ type known struct {
 	plan *plans.Plan
 }
 
+// sighting is when a Lease was first seen as it is.
+type sighting struct {
+	version string
+	at      time.Time
+}
+
 // tries are about when a plan may be begun by this process.
 type tries struct {
 	failures int
@@ -86,7 +93,7 @@ type tries struct {
 func New(s Setup) *Hub {
 	return &Hub{
 		Setup: s, news: make(chan event.GenericEvent, 1024),
-		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, shown: map[string]frontStatus{},
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, shown: map[string]frontStatus{}, leases: map[string]sighting{},
 		checks: orchestrator.NewSlots(checking),
 	}
 }
@@ -221,16 +228,20 @@ func (h *Hub) forget(name string) {
 	delete(h.told, name)
 	delete(h.told, "front of "+name)
 	delete(h.shown, name)
+	delete(h.leases, name)
 	h.gauges.forget(name)
 }
 
-// leased says for how long the Lease of a plan keeps this process away, 0 for not at all.
+// leased says for how long the Lease of a plan keeps this process away, 0 for not at all. The lock is held.
 func (h *Hub) leased(ctx context.Context, name string) time.Duration {
 	var l coordinationv1.Lease
 	if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: orchestrator.LeaseName(name)}, &l) != nil {
 		return 0 // there is none, or the write that takes it finds out
 	}
-	return orchestrator.LeaseLeft(&l, h.Holder, h.Dead, h.Now())
+	if h.leases[name].version != l.ResourceVersion {
+		h.leases[name] = sighting{l.ResourceVersion, h.Now()}
+	}
+	return orchestrator.LeaseLeft(&l, h.Holder, h.Dead, h.leases[name].at, h.Now())
 }
 
 // each is what every plan that a process has under way costs it when a new one is

@@ -43,6 +43,9 @@ func (r *run) report(ctx context.Context, e *orchestrator.Engine, p orchestrator
 		return
 	case p.Kind == orchestrator.Wrote:
 		l.Info("wrote", "step", step, "what", p.Reason)
+	case p.Overdue:
+		l.Info("overdue", "step", step, "for", p.Reason)
+		r.tell(corev1.EventTypeWarning, "Overdue", p.Reason)
 	case p.Kind == orchestrator.Waiting:
 		l.V(1).Info("waiting", "step", step, "for", p.Reason)
 	case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Grow:

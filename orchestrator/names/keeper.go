@@ -2,6 +2,7 @@ package names
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -22,9 +23,11 @@ import (
 
 // Keeper keeps the slices of one plan as the pods are. It works from watches and
 // is right again after any death: what it writes is a function of the pods. Each
-// write is conditional; what it loses to another process is looked at again.
+// write is conditional; what it loses to another process is looked at again. It writes only with leave:
+// what it makes carries no epoch, so nothing turns away a Keeper whose time is over.
 type Keeper struct {
 	plan    *plans.Plan
+	leave   Leave
 	bell    chan struct{}
 	pods    map[plans.Side]cache.Store
 	desks   []desk
@@ -34,9 +37,18 @@ type Keeper struct {
 	stopped sync.WaitGroup
 }
 
+// Leave returns nil if a Keeper may write now, ErrOver if it must not any more, and any other error if
+// nobody can tell. BEFORE and after something is made, anew is true, and those who decide are asked: to change
+// what is there is conditional on it, and to make it is conditional on nothing.
+type Leave func(ctx context.Context, anew bool) error
+
+// ErrOver says that the names of a plan are kept by another process, or are to be kept no longer.
+var ErrOver = errors.New("the names are kept by another process, or no longer")
+
 // desk is one directory and what is known of it.
 type desk struct {
 	plans.Directory
+	leave    Leave
 	client   kubernetes.Interface
 	services cache.Store
 	slices   cache.Store
@@ -44,9 +56,9 @@ type desk struct {
 
 // Keep starts a Keeper, which ends with ctx or with Stop. report gets every error;
 // all are tried again.
-func Keep(ctx context.Context, p *plans.Plan, configs map[plans.Side]*rest.Config, report func(error)) (*Keeper, error) {
+func Keep(ctx context.Context, p *plans.Plan, configs map[plans.Side]*rest.Config, leave Leave, report func(error)) (*Keeper, error) {
 	ctx, stop := context.WithCancel(ctx)
-	k := &Keeper{plan: p, bell: make(chan struct{}, 1), pods: map[plans.Side]cache.Store{}, report: report, stop: stop}
+	k := &Keeper{plan: p, leave: leave, bell: make(chan struct{}, 1), pods: map[plans.Side]cache.Store{}, report: report, stop: stop}
 	clients := map[plans.Side]kubernetes.Interface{}
 	for side, config := range configs {
 		c, err := kubernetes.NewForConfig(config)
@@ -58,7 +70,7 @@ func Keep(ctx context.Context, p *plans.Plan, configs map[plans.Side]*rest.Confi
 		k.pods[side] = k.follow(ctx, c, c.CoreV1().RESTClient(), "pods", p.On(side).Namespace, &corev1.Pod{}, nil)
 	}
 	for _, d := range p.Directories() {
-		desk := desk{Directory: d, client: clients[d.On]}
+		desk := desk{Directory: d, leave: leave, client: clients[d.On]}
 		desk.services = k.follow(ctx, desk.client, desk.client.CoreV1().RESTClient(), "services", d.Namespace, &corev1.Service{}, func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + p.Names.Service })
 		desk.slices = k.follow(ctx, desk.client, desk.client.DiscoveryV1().RESTClient(), "endpointslices", d.Namespace, &discoveryv1.EndpointSlice{}, func(o *metav1.ListOptions) { o.LabelSelector = selector(p).String() })
 		k.desks = append(k.desks, desk)
@@ -188,8 +200,10 @@ func (d desk) sync(ctx context.Context, p *plans.Plan, pods map[plans.Side][]*co
 		if d.Lists != "" || model == nil {
 			return nil // on its way, or gone: a slice without a Service is found by nobody
 		}
-		_, err := d.client.CoreV1().Services(d.Namespace).Create(ctx, standIn(p, d.Directory, model), metav1.CreateOptions{})
-		return answered(err)
+		services := d.client.CoreV1().Services(d.Namespace)
+		return d.make(ctx, func() (metav1.Object, error) {
+			return services.Create(ctx, standIn(p, d.Directory, model), metav1.CreateOptions{})
+		}, services.Delete)
 	}
 	want := Want(p, d.Directory, service, pods)
 	for _, o := range d.slices.List() {
@@ -203,22 +217,44 @@ func (d desk) sync(ctx context.Context, p *plans.Plan, pods map[plans.Side][]*co
 		delete(want, have.Name)
 	}
 	for _, s := range want {
-		if _, err := d.client.DiscoveryV1().EndpointSlices(s.Namespace).Create(ctx, s, metav1.CreateOptions{}); answered(err) != nil {
+		slices := d.client.DiscoveryV1().EndpointSlices(s.Namespace)
+		if err := d.make(ctx, func() (metav1.Object, error) { return slices.Create(ctx, s, metav1.CreateOptions{}) }, slices.Delete); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// make makes what is missing. Another process may have taken it away for good, and this one may have
+// slept between its look and its write: so it looks once more AFTER it, and takes back what was made
+// too late.
+func (d desk) make(ctx context.Context, create func() (metav1.Object, error), remove func(context.Context, string, metav1.DeleteOptions) error) error {
+	if err := d.leave(ctx, true); err != nil {
+		return err
+	}
+	made, err := create()
+	if err != nil {
+		return answered(err)
+	}
+	if err = d.leave(ctx, true); !errors.Is(err, ErrOver) {
+		return nil
+	}
+	uid := made.GetUID()
+	return errors.Join(err, answered(remove(ctx, made.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})))
+}
+
 // bring changes or removes a slice that does not say what it has to. Slices are ours alone, and are written
 // whole.
 func (d desk) bring(ctx context.Context, have, want *discoveryv1.EndpointSlice) error {
 	c := d.client.DiscoveryV1().EndpointSlices(have.Namespace)
+	if want != nil && same(have, want) {
+		return nil
+	}
+	if err := d.leave(ctx, false); err != nil {
+		return err
+	}
 	if want == nil {
 		return answered(c.Delete(ctx, have.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}}))
-	}
-	if same(have, want) {
-		return nil
 	}
 	next := have.DeepCopy()
 	next.Labels, next.Endpoints, next.Ports = want.Labels, want.Endpoints, want.Ports

@@ -94,7 +94,7 @@ func TestWhatThePodNeedsComesAlong(t *testing.T) {
 		&corev1.Secret{ObjectMeta: own, Data: map[string][]byte{"key": []byte("value")}})
 }
 
-func TestAPodThatNeverBecomesReadyIsHeldAndWalkedBack(t *testing.T) {
+func TestAPodThatNeverBecomesReadyIsToldAndWalkedBack(t *testing.T) {
 	s := within(t, "hopeless")
 	set := s.dataSet(cluster.AttachedClass, "-unready-in", s.destination)
 	s.create(t, append(s.around(false, 8080), set)...)
@@ -104,7 +104,7 @@ func TestAPodThatNeverBecomesReadyIsHeldAndWalkedBack(t *testing.T) {
 	w := s.witness(t)
 	began := time.Now()
 	file := s.plan(t)
-	out := s.run(t, 4, "apply", file, "--yes", "--step-timeout", "10s")
+	out := s.overdue(t, "apply", file, "--yes", "--step-timeout", "10s")
 	if !strings.Contains(out, "web-2") {
 		t.Errorf("the message does not name the pod:\n%s", out)
 	}
@@ -112,7 +112,7 @@ func TestAPodThatNeverBecomesReadyIsHeldAndWalkedBack(t *testing.T) {
 	whenFailed(t, s.run(t, 0, "abort", "web", "--yes"))
 	heard := watch()
 	s.available(t, s.places()[0])
-	r := row{scenario: "data, never ready: held, walked back", ordinals: int(s.replicas), d: 1, wall: time.Since(began), gap: heard.gap}
+	r := row{scenario: "data, never ready: walked back", ordinals: int(s.replicas), d: 1, wall: time.Since(began), gap: heard.gap}
 	r.hear(t, w)
 	s.judge(t, &r, heard)
 	var left appsv1.StatefulSetList

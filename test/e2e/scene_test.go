@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -234,6 +235,27 @@ func (s scene) killed(t *testing.T, at int32, args ...string) {
 			t.Errorf("stsmigrate %s had ended before it was killed", strings.Join(args, " "))
 		}
 	}
+}
+
+// overdue runs stsmigrate until status says that a wave is overdue, and interrupts it then.
+func (s scene) overdue(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd, out := s.stsmigrate(t, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 5*time.Minute, true, func(context.Context) (bool, error) {
+		status, said := s.stsmigrate(t, "status", s.set)
+		return status.Run() == nil && strings.Contains(said.String(), "overdue:"), nil
+	})
+	if err != nil {
+		t.Errorf("stsmigrate %s is never overdue: %v", strings.Join(args, " "), err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // its exit code says that it was interrupted
+	return out.String()
 }
 
 // reached waits until the destination has been told to run a number of ordinals.

@@ -110,7 +110,10 @@ func TestAnOrdinalHasNotArrivedBeforeItIsFound(t *testing.T) {
 			return s.source.Get(ctx, client.ObjectKeyFromObject(quota), quota) == nil && len(quota.Status.Used) > 0
 		})
 		s.planned()
-		run(t, s.applyArgs("--step-timeout", "3s")...).expect(t, held, "web-1.web."+s.source.namespace+".svc names it", "will try again", "exceeded quota")
+		p := start(t, s.applyArgs("--step-timeout", "3s")...)
+		p.until("overdue", "web-1.web."+s.source.namespace+".svc names it")
+		p.signal(syscall.SIGINT)
+		p.end().expect(t, interrupted, "will try again", "exceeded quota")
 		s.sliceIs(s.source, 0, 1)
 		s.sliceIs(s.destination, 1, 1)
 		if err := s.source.Delete(t.Context(), quota); err != nil {

@@ -50,6 +50,8 @@ type runner struct {
 	at     func(n int) fault
 	now    key
 	stores map[plans.Side]*conn
+	// away says whether a cluster does not answer now; nil means that all do.
+	away func(*store) bool
 }
 
 // conn is the client of one runner to one cluster.
@@ -83,8 +85,8 @@ func (r *runner) engine(ctx context.Context) (*orchestrator.Engine, error) {
 }
 
 func (c *conn) Get(ctx context.Context, k client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	if !c.r.alive() {
-		return errDead
+	if err := c.r.unanswered(c.store); err != nil {
+		return err
 	}
 	if err := c.may("get", key{kindOf(into), k.Namespace, k.Name}); err != nil {
 		return err
@@ -93,8 +95,8 @@ func (c *conn) Get(ctx context.Context, k client.ObjectKey, into client.Object, 
 }
 
 func (c *conn) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	if !c.r.alive() {
-		return errDead
+	if err := c.r.unanswered(c.store); err != nil {
+		return err
 	}
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -156,10 +158,21 @@ func (r *runner) alive() bool {
 	return !r.dead
 }
 
+// unanswered is why a request comes to nothing, or nil.
+func (r *runner) unanswered(s *store) error {
+	switch {
+	case !r.alive():
+		return errDead
+	case r.away != nil && r.away(s):
+		return apierrors.NewServiceUnavailable("the API server of cluster " + s.name + " is away")
+	}
+	return nil
+}
+
 // write lets a write through, or does to it what the fault says.
 func (r *runner) write(s *store, verb string, o client.Object, apply func() error) error {
-	if !r.alive() {
-		return errDead
+	if err := r.unanswered(s); err != nil {
+		return err
 	}
 	n := r.w.writes
 	r.w.writes++

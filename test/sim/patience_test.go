@@ -1,0 +1,239 @@
+package sim
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+const stepTimeout = 10 * time.Minute
+
+// running is a process that carries a plan out, seen from outside.
+type running struct {
+	w    *world
+	e    *orchestrator.Engine
+	wake *orchestrator.Wake
+	stop chan struct{}
+	down atomic.Bool // no cluster answers
+	over chan ended
+	last orchestrator.Progress
+	errs int
+}
+
+type ended struct {
+	orchestrator.Progress
+	err error
+}
+
+// carried lets a process go on by the clock of the test.
+func carried(t *testing.T, w *world, r *runner, e *orchestrator.Engine) *running {
+	t.Helper()
+	p := &running{w: w, e: e, wake: orchestrator.NewWake(), stop: make(chan struct{}), over: make(chan ended, 1)}
+	r.away = func(*store) bool { return p.down.Load() }
+	e.Now = time.Now
+	go func() {
+		last, err := e.Run(t.Context(), orchestrator.Options{
+			Wake: p.wake, Stop: p.stop, StepTimeout: stepTimeout,
+			Report: func(now orchestrator.Progress, err error) {
+				if err != nil {
+					p.errs++
+				} else {
+					p.last = now
+				}
+			},
+		})
+		p.over <- ended{last, err}
+	}()
+	return p
+}
+
+// after gives how the process has ended by then; false for one that goes on.
+func (p *running) after(d time.Duration) (ended, bool) {
+	select {
+	case e := <-p.over:
+		return e, true
+	case <-time.After(d):
+		synctest.Wait()
+		return ended{}, false
+	}
+}
+
+// rests lets the world come to rest, and the process see it.
+func (p *running) rests(t *testing.T) ended {
+	t.Helper()
+	for range 200 {
+		p.w.rest()
+		if e, over := p.after(time.Minute); over {
+			return e
+		}
+	}
+	t.Fatalf("it never ends: %+v", p.last)
+	return ended{}
+}
+
+// wrote advances until a write of that word has been sent.
+func (w *world) wrote(t *testing.T, r *runner, e *orchestrator.Engine, op plans.Op) {
+	t.Helper()
+	for range 5000 {
+		p, err := e.Advance(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Kind == orchestrator.Wrote && p.Step.Op == op {
+			return
+		}
+		w.others(r, p.Kind)
+	}
+	t.Fatalf("it never wrote %s", op)
+}
+
+// sick keeps a pod from being ready, with its node, until it is mended.
+func (w *world) sick(side plans.Side, o int32) (mend func()) {
+	s, pod := w.on[side], clone(w.pod(side, o))
+	power := func(status corev1.ConditionStatus) {
+		node, _ := get[*corev1.Node](s, "", pod.Spec.NodeName)
+		next := clone(node)
+		next.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+		s.put(next)
+	}
+	w.foreign = true
+	power(corev1.ConditionFalse)
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	s.put(pod)
+	return func() { power(corev1.ConditionTrue) }
+}
+
+// What does not answer is not a step that takes too long: the clock of a step does not run in an
+// outage, whatever is in flight.
+func TestAnOutageIsNoReasonToHold(t *testing.T) {
+	for name, op := range map[string]plans.Op{"a pod starts": plans.Grow, "nothing is in flight": plans.Relax} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(threeOrdinals(plans.Rebind))
+				r, e := w.begin(t, plans.Move)
+				w.wrote(t, r, e, op)
+				p := carried(t, w, r, e)
+				p.after(20 * time.Second) // it waits
+				p.down.Store(true)
+				if got, over := p.after(2 * stepTimeout); over || p.errs == 0 {
+					t.Fatalf("%+v in an outage, with %d errors", got, p.errs)
+				}
+				p.down.Store(false)
+				if got, over := p.after(stepTimeout / 2); over || p.last.Overdue {
+					t.Fatalf("after an outage, without waiting anew: %+v, last %+v", got, p.last)
+				}
+				if got := p.rests(t); got.Outcome != plans.Moved || got.err != nil {
+					t.Errorf("%+v", got)
+				}
+				unbroken(t, w)
+			})
+		})
+	}
+}
+
+// A wave that is away for long is told, and looked at for as long as it takes: nobody has to be awake
+// for its pod to be seen when it is up.
+func TestAWaveInFlightIsOverdueAndGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(threeOrdinals(plans.Rebind))
+		r, e := w.begin(t, plans.Move)
+		w.wrote(t, r, e, plans.Grow)
+		p := carried(t, w, r, e)
+		if got, over := p.after(stepTimeout - time.Minute); over || p.last.Overdue {
+			t.Fatalf("too early: %+v, last %+v", got, p.last)
+		}
+		if got, over := p.after(2 * time.Minute); over || !p.last.Overdue || w.journal.Overdue == "" || w.journal.Held != "" {
+			t.Fatalf("%+v, last %+v, journal %+v", got, p.last, w.journal)
+		}
+		if got, over := p.after(10 * stepTimeout); over {
+			t.Fatalf("it does not look any more: %+v", got)
+		}
+		if got := p.rests(t); got.Outcome != plans.Moved || got.err != nil || w.journal.Overdue != "" {
+			t.Errorf("%+v, journal %+v", got, w.journal)
+		}
+		unbroken(t, w)
+	})
+}
+
+// What waits for too long before an ordinal leaves is held as soon as that can be written down, with
+// the budgets open.
+func TestAWaitBeforeAWaveIsHeldOnceThatCanBeRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(threeOrdinals(plans.Rebind))
+		r, e := w.begin(t, plans.Move)
+		w.until(t, r, e, plans.Relax)
+		w.until(t, r, e, plans.Tighten)
+		w.rest()
+		w.sick(plans.Source, 0)
+		refusals := 0
+		r.at = func(int) fault {
+			if set := time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)); set > stepTimeout && refusals < 3 && r.now.kind == "ConfigMap" {
+				refusals++
+				return refused500
+			}
+			return ""
+		}
+		p := carried(t, w, r, e)
+		got, over := p.after(2*stepTimeout + time.Minute)
+		if !over || got.Kind != orchestrator.Held || got.err != nil || w.journal.Held != got.Reason || refusals != 3 {
+			t.Fatalf("%+v (%t), journal %q, refused %d times", got, over, w.journal.Held, refusals)
+		}
+		w.rest()
+		if open := w.allowed(plans.Source) + w.allowed(plans.Destination); open == 0 {
+			t.Error("the budgets are tight while it is held")
+		}
+	})
+}
+
+// Opening the budgets is worth trying again, and never the end of a run.
+func TestBudgetsThatCannotBeOpenedEndNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(threeOrdinals(plans.Rebind))
+		r, e := w.begin(t, plans.Move)
+		w.until(t, r, e, plans.Relax)
+		w.until(t, r, e, plans.Tighten)
+		w.rest()
+		mend := w.sick(plans.Source, 0)
+		p := carried(t, w, r, e)
+		p.after(4900 * time.Millisecond)
+		p.down.Store(true)
+		p.after(200 * time.Millisecond)
+		p.down.Store(false)
+		if got, over := p.after(time.Minute); over {
+			t.Fatalf("a hiccup ended the run: %+v", got)
+		}
+		w.rest()
+		if open := w.allowed(plans.Source) + w.allowed(plans.Destination); open == 0 {
+			t.Error("the budgets stay tight while the wave waits")
+		}
+		mend()
+		if got := p.rests(t); got.Outcome != plans.Moved || got.err != nil {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A stop is a stop, and a hold a hold, whatever becomes of the budgets.
+func TestAProcessThatStopsSaysSoThoughTheBudgetsCannotBeOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(threeOrdinals(plans.Rebind))
+		r, e := w.begin(t, plans.Move)
+		w.until(t, r, e, plans.Relax)
+		w.until(t, r, e, plans.Tighten)
+		w.rest()
+		w.sick(plans.Source, 0)
+		p := carried(t, w, r, e)
+		p.after(time.Second)
+		p.down.Store(true)
+		close(p.stop)
+		if got, over := p.after(time.Minute); !over || got.err != orchestrator.ErrStopped { //nolint:errorlint // nothing joined to it
+			t.Fatalf("%+v", got)
+		}
+	})
+}
