@@ -3,6 +3,7 @@ package pdb
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +28,8 @@ func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Lo
 	return map[plans.Op]plans.Look{plans.Tighten: k.tighten, plans.Relax: k.relax}
 }
 
-// Restore returns the look that gives the budgets back: the user's, field for
-// field; ours, gone. It is the last part of Thaw, which orchestrator composes.
+// Restore returns the look that gives the budgets back: the user's, with the numbers
+// that it had; ours, gone. It is part of Thaw, which orchestrator composes.
 func Restore(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	return keeper{plan: p, on: on}.restore
 }
@@ -300,13 +301,13 @@ func Words(s policyv1.PodDisruptionBudgetSpec) string {
 	case s.MinAvailable != nil:
 		return "minAvailable " + s.MinAvailable.String()
 	default:
-		return "maxUnavailable 1 (default)"
+		return "neither minAvailable nor maxUnavailable, which allows nothing"
 	}
 }
 
-// restore gives both budgets back: a user's, field for field; one of ours on a
-// destination that keeps the ordinals, the user's spec of the source; any other
-// of ours, gone.
+// restore gives both budgets their numbers back: a user's, its own; one of ours on a
+// destination that keeps the ordinals, those of the source; any other of ours goes.
+// Nothing else of a spec was ours to change, so what somebody changed stays (S12).
 func (k keeper) restore(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	for _, side := range []plans.Side{m.From, m.To()} {
 		b, err := k.read(ctx, side)
@@ -329,15 +330,32 @@ func (k keeper) restore(ctx context.Context, m plans.Moment) (plans.Sight, error
 		if !existed && side == plans.Destination && side == m.To() {
 			spec, saved = m.Saved.Budgets[plans.Source]
 		}
+		kept := ""
 		if saved {
-			next.Spec = *spec.DeepCopy()
+			next.Spec.MinAvailable, next.Spec.MaxUnavailable = spec.MinAvailable, spec.MaxUnavailable
+			kept = othersEdits(b.Spec, spec)
 		} else if !existed {
 			return k.remove(side, b), nil
 		}
-		return plans.Write(fmt.Sprintf("%s: PodDisruptionBudget %s: back to %s", side, b.Name, Words(next.Spec)), plans.Undo{},
+		return plans.Write(fmt.Sprintf("%s: PodDisruptionBudget %s: back to %s%s", side, b.Name, Words(next.Spec), kept), plans.Undo{},
 			func(ctx context.Context) error { return k.on[side].Update(ctx, next) }), nil
 	}
 	return plans.Done(), nil
+}
+
+// othersEdits tells what somebody changed of a budget besides its numbers since the move began.
+func othersEdits(now, before policyv1.PodDisruptionBudgetSpec) string {
+	var fields []string
+	if !equality.Semantic.DeepEqual(now.Selector, before.Selector) {
+		fields = append(fields, "its selector")
+	}
+	if !equality.Semantic.DeepEqual(now.UnhealthyPodEvictionPolicy, before.UnhealthyPodEvictionPolicy) {
+		fields = append(fields, "its unhealthyPodEvictionPolicy")
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; somebody changed %s since the move began, and that is left as it is", strings.Join(fields, " and "))
 }
 
 func (k keeper) remove(side plans.Side, b *policyv1.PodDisruptionBudget) plans.Sight {

@@ -65,8 +65,8 @@ func (w *world) countBudget(s *store, b *policyv1.PodDisruptionBudget) policyv1.
 		v, err := intstr.GetScaledValueFromIntOrPercent(b.Spec.MinAvailable, n, true)
 		must(err)
 		status.DesiredHealthy = int32(v)
-	default:
-		status.DesiredHealthy = int32(max(n-1, 0))
+	default: // with neither, the controller expects no pods, and allows nothing
+		status.ExpectedPods = 0
 	}
 	if status.ExpectedPods > 0 {
 		status.DisruptionsAllowed = max(status.CurrentHealthy-status.DesiredHealthy, 0)
