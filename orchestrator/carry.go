@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -111,22 +112,31 @@ func (c Carriage) hold(ctx context.Context, reason string) (Progress, *plans.Jou
 	return Progress{Kind: Held, Reason: reason}, nil, err
 }
 
-// KeepNames keeps the names of a plan that nobody moves answered, until Stop is closed. It
-// holds the Lease meanwhile; ended says that the plan will not need one again.
-func (c Carriage) KeepNames(ctx context.Context, ended bool) error {
+// Keep keeps what a plan needs that nobody moves, until Stop is closed: its names answered, and
+// drains let through. It holds the Lease meanwhile; ended says that the plan will not need one again.
+func (c Carriage) Keep(ctx context.Context, ended bool) error {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = lease.Release(context.WithoutCancel(ctx), ended) }() // it expires by itself
+	var tending sync.WaitGroup
+	defer tending.Wait() // BEFORE the Lease goes
 	background, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go lease.Keep(background)
-	keeper, err := names.Keep(background, c.Plan, c.Configs, c.Complain)
-	if err != nil {
-		return err
+	if len(c.Plan.Directories()) > 0 {
+		keeper, err := names.Keep(background, c.Plan, c.Configs, c.Complain)
+		if err != nil {
+			return err
+		}
+		defer keeper.Stop()
 	}
-	defer keeper.Stop()
+	if !ended && c.Plan.MaxUnavailable == 1 {
+		wake := NewWake()
+		wake.WatchDrains(background, c.Plan, c.Watches)
+		tending.Go(func() { New(c.Plan, c.Store, c.On).attend(background, wake, c.Complain) })
+	}
 	select {
 	case <-c.Stop:
 	case <-ctx.Done():

@@ -92,6 +92,7 @@ type Engine struct {
 	// find it out again.
 	passed int
 	notes  []note // since the journal was last written
+	way    *way
 	waveCheck
 }
 
@@ -111,12 +112,13 @@ func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 		plans.Retire:  w.retire,
 	}
 	maps.Copy(looks, storage.Looks(p, through))
-	maps.Copy(looks, pdb.Looks(p, through))
+	way := newWay(p, on)
+	maps.Copy(looks, pdb.Looks(p, through, way.needs(w)))
 	looks[plans.Tighten] = inTurn(w.steady, looks[plans.Tighten])
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.outside(looks[op])
 	}
-	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, glance: seen}
+	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, glance: seen, way: way}
 	// Last of all: the names, the Jobs of gates, the budgets, the copies or their marks, and the sets' own
 	// retention policy and mark.
 	looks[plans.Thaw] = inTurn(names.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.uncopy, w.thawLoser, w.thawWinner)

@@ -71,6 +71,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 		case Finished, Paused:
 			return p, nil
 		case Waiting:
+			r.meanwhile(ctx, p)
 			if err := r.wait(ctx, p.Again); err != nil {
 				return p, err
 			}
@@ -136,7 +137,7 @@ func (r *run) wait(ctx context.Context, soon time.Duration) error {
 			}
 			continue
 		case <-r.Wake.Bell():
-			if !r.glance.outdated(r.Wake.take()) {
+			if news := r.Wake.take(); !r.glance.outdated(news) && !r.way.aside.outdated(news) {
 				continue
 			}
 		case <-r.Slot.Free():

@@ -88,7 +88,7 @@ func TestBudgets(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := fake.NewClientBuilder().WithObjects(tt.world...).Build()
-			s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c})[tt.op](t.Context(), moment(tt.op))
+			s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}, nil)[tt.op](t.Context(), moment(tt.op))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestBudgets(t *testing.T) {
 
 func TestTheUsersSpecIsSavedBeforeTheFirstWrite(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(budget("shop", atMost("30%"))).Build()
-	s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c})[plans.Tighten](t.Context(), moment(plans.Tighten))
+	s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}, nil)[plans.Tighten](t.Context(), moment(plans.Tighten))
 	if err != nil {
 		t.Fatal(err)
 	}

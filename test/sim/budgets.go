@@ -74,6 +74,16 @@ func (w *world) countBudget(s *store, b *policyv1.PodDisruptionBudget) policyv1.
 	return status
 }
 
+// chosen says whether a pod is to be evicted: any now and then, or those on nodes that are being
+// drained until they are gone.
+func (w *world) chosen(s *store, pod *corev1.Pod) bool {
+	if !w.drains {
+		return w.rng.IntN(4) == 0
+	}
+	node, ok := get[*corev1.Node](s, "", pod.Spec.NodeName)
+	return ok && drained(node)
+}
+
 // evictor is somebody who drains nodes: the eviction API grants by the status,
 // which may be old but never older than the spec; the deletion comes later.
 func (w *world) evictor(s *store) bool {
@@ -88,7 +98,7 @@ func (w *world) evictor(s *store) bool {
 			continue
 		}
 		for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
-			if pod.Namespace != b.Namespace || !ready(pod) || w.granted[pod.UID] || w.rng.IntN(4) > 0 {
+			if pod.Namespace != b.Namespace || !ready(pod) || w.granted[pod.UID] || !w.chosen(s, pod) {
 				continue
 			}
 			w.evictions--
