@@ -182,10 +182,7 @@ func TestDrainsOnEitherSideAreWarnedOf(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: slices.Contains(cordoned, name)}})
 		}
-		return fake.NewClientBuilder().WithObjects(objects...).WithIndex(&corev1.Node{}, "spec.unschedulable", func(o client.Object) []string {
-			n, _ := o.(*corev1.Node)
-			return []string{fmt.Sprint(n.Spec.Unschedulable)}
-		}).Build()
+		return fake.NewClientBuilder().WithObjects(objects...).Build()
 	}
 	for _, c := range []struct {
 		name        string
@@ -194,10 +191,10 @@ func TestDrainsOnEitherSideAreWarnedOf(t *testing.T) {
 		want        []string
 	}{
 		{name: "none"},
-		{name: "a node without pods of the set", here: []string{"a"}, want: []string{"cordoned: a"}},
-		{name: "a node with one", here: []string{"b", "a"}, want: []string{"cordoned: a, b, with web-1"}},
-		{name: "on both sides", here: []string{"b"}, there: []string{"a"}, want: []string{"cordoned: b, with web-1", "cordoned: a"}},
-		{name: "in one cluster", here: []string{"b"}, there: []string{"b"}, one: true, want: []string{"cordoned: b, with web-1"}},
+		{name: "a node without pods of the set", here: []string{"a"}, want: []string{"cordoned, or marked to be drained: a"}},
+		{name: "a node with one", here: []string{"b", "a"}, want: []string{"cordoned, or marked to be drained: a, b, with web-1"}},
+		{name: "on both sides", here: []string{"b"}, there: []string{"a"}, want: []string{"cordoned, or marked to be drained: b, with web-1", "cordoned, or marked to be drained: a"}},
+		{name: "in one cluster", here: []string{"b"}, there: []string{"b"}, one: true, want: []string{"cordoned, or marked to be drained: b, with web-1"}},
 	} {
 		p := planNamed(t, "abc")
 		if !c.one {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -120,28 +121,39 @@ func (c Carriage) hold(ctx context.Context, reason string) (Progress, *plans.Jou
 	return Progress{Kind: Held, Reason: reason}, nil, err
 }
 
-// KeepNames keeps the names of a plan that nobody moves answered, until Stop is closed or they are not
-// to be kept any more. It holds the Lease meanwhile, and ends with an error when another process has
-// taken it; ended says that the plan will not need one again.
-func (c Carriage) KeepNames(ctx context.Context, ended bool) error {
+// Keep keeps what a plan needs that nobody moves, until Stop is closed or nothing is to be kept any more: its
+// names answered, and drains let through. It holds the Lease meanwhile, and ends with an error when another
+// process has taken it; ended says that the plan will not need one again.
+func (c Carriage) Keep(ctx context.Context, ended bool) error {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = lease.Release(context.WithoutCancel(ctx), ended) }() // it expires by itself
+	var tending sync.WaitGroup
+	defer tending.Wait() // BEFORE the Lease goes
 	background, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go lease.Keep(background)
-	keeper, err := names.Keep(background, c.Plan, c.Configs, c.leave(lease), c.Complain)
-	if err != nil {
-		return err
+	var keeper *names.Keeper
+	if len(c.Plan.Directories()) > 0 {
+		if keeper, err = names.Keep(background, c.Plan, c.Configs, c.leave(lease), c.Complain); err != nil {
+			return err
+		}
+		defer keeper.Stop()
 	}
-	defer keeper.Stop()
+	if !ended && c.Plan.MaxUnavailable == 1 {
+		wake := NewWake()
+		wake.WatchDrains(background, c.Plan, c.Watches)
+		tending.Go(func() { New(c.Plan, c.Store, c.On).attend(background, wake, c.Complain) })
+	}
 	select {
 	case <-c.Stop:
 	case <-ctx.Done():
 	case <-lease.Lost():
-		keeper.Stop()
+		if keeper != nil {
+			keeper.Stop()
+		}
 		if err := c.leave(lease)(ctx, true); !errors.Is(err, errNamesOver) {
 			return err
 		}

@@ -3,111 +3,44 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// courtesy is how long the budgets stay open between two ordinals for the drain of a
-// node, counted from its last progress. kubectl drain asks every five seconds, and a pod
-// needs its time to come back elsewhere.
-const courtesy = 30 * time.Second
-
-// yield lets drains go on: inside a step the budgets may allow nothing, and the time
-// between two steps is too short for an eviction to hit. So while pods of the set are on
-// nodes that are cordoned, the next ordinal waits, with both budgets open and nothing
-// in flight. It is a courtesy: what cannot be read does not hold the move up, and a
-// node that is cordoned and not drained does so once per ordinal.
-func (r *run) yield(ctx context.Context, done plans.Step) {
-	patience := time.NewTimer(courtesy)
-	defer patience.Stop()
-	last := ""
-	for {
-		why, err := r.drained(ctx, done)
-		if err != nil || why == "" {
-			return
-		}
-		if why != last {
-			patience.Reset(courtesy)
-			last = why
-			r.report(Progress{Kind: Waiting, Step: done, Reason: why})
-		}
-		if r.becalmed(ctx, patience.C) {
-			return
-		}
-	}
-}
-
-// becalmed waits for news of what was looked at, and says whether none came in time.
-func (r *run) becalmed(ctx context.Context, limit <-chan time.Time) bool {
-	for {
-		select {
-		case <-r.Wake.Bell():
-			if r.glance.outdated(r.Wake.take()) {
-				return false
-			}
-		case <-limit:
-			return true
-		case <-r.Stop:
-			return true
-		case <-ctx.Done():
+// isDrained says whether pods are being evicted from a node, or are about to be. Not every
+// drain begins with a cordon.
+func isDrained(n *corev1.Node) bool {
+	return n.Spec.Unschedulable || n.DeletionTimestamp != nil || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		switch t.Key {
+		case "karpenter.sh/disrupted", "karpenter.sh/disruption", // of Karpenter, since v1 and before
+			"ToBeDeletedByClusterAutoscaler": // DeletionCandidate... is a thought only
 			return true
 		}
-	}
+		return false
+	})
 }
 
-// drained says which pods of the set are on cordoned nodes, or "". The pods that leave
-// next are not among them: their nodes are rid of them soon.
-func (e *Engine) drained(ctx context.Context, done plans.Step) (string, error) {
-	if !e.plan.HasVolumes() || e.journal == nil {
-		return "", nil // without claims there is no right to see nodes
-	}
-	next, more := e.plan.Step(e.journal.Leg, done.Seq+1)
-	if !more || !next.Moves() {
-		return "", nil // it was the last
-	}
-	e.glance.clear()
-	w := world{plan: e.plan, on: e.glance.glancing(e.plan, e.on)}
-	var out []string
-	for _, side := range []plans.Side{done.From, done.To()} {
-		exposed, err := w.onCordoned(ctx, side)
-		if err != nil {
-			return "", err
+// drained are the nodes of a side that are being drained.
+func (w world) drained(ctx context.Context, side plans.Side) (map[string]bool, error) {
+	out := map[string]bool{}
+	err := storage.Each(ctx, w.on[side], func() client.ObjectList { return &corev1.NodeList{} }, func(n *corev1.Node) {
+		if isDrained(n) {
+			out[strings.Clone(n.Name)] = true
 		}
-		if side == next.From {
-			for o := range next.Ordinals.All() {
-				delete(exposed, e.plan.Pod(o))
-			}
-		}
-		for pod, node := range exposed {
-			out = append(out, fmt.Sprintf("%s (node %s)", pod, node))
-		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the nodes of the %s: %w", side, err)
 	}
-	if len(out) == 0 {
-		return "", nil
-	}
-	slices.Sort(out)
-	return fmt.Sprintf("nodes are being drained: the budgets stay open for %s, the next ordinal waits up to %s", strings.Join(out, ", "), courtesy), nil
-}
-
-// onCordoned gives the pods of a side's set that are on cordoned nodes, and these.
-func (w world) onCordoned(ctx context.Context, side plans.Side) (map[string]string, error) {
-	cordoned, err := w.cordoned(ctx, side)
-	if err != nil || len(cordoned) == 0 {
-		return nil, err
-	}
-	set, err := w.set(ctx, side)
-	if err != nil || set == nil {
-		return nil, err
-	}
-	pods, err := w.pods(ctx, side, set)
-	return placedOn(pods, cordoned), err
+	return out, nil
 }
 
 // placedOn gives the pods that are on some nodes, and these.
@@ -121,15 +54,87 @@ func placedOn(pods map[string]*corev1.Pod, nodes map[string]bool) map[string]str
 	return out
 }
 
-// cordoned are the nodes of a side that take no more pods.
-func (w world) cordoned(ctx context.Context, side plans.Side) (map[string]bool, error) {
-	var nodes corev1.NodeList
-	if err := w.on[side].List(ctx, &nodes, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.unschedulable", "true")}); err != nil {
-		return nil, fmt.Errorf("listing the cordoned nodes of the %s: %w", side, err)
-	}
-	out := map[string]bool{}
-	for _, n := range nodes.Items {
-		out[n.Name] = true
+// need is why an eviction has to come for pods of a side, or came already.
+type need struct {
+	// exposed are the pods on nodes that are being drained, and these.
+	exposed map[string]string
+	// down is a pod that is not ready, or "". It costs the unit already, and only its own side may
+	// spend that, on this very pod.
+	down string
+}
+
+// needs are those of both sides.
+type needs map[plans.Side]need
+
+// needs reads what both sides need. Who may not see nodes sees no drain.
+func (w world) needs(ctx context.Context) (needs, error) {
+	out, nodes := needs{}, map[string]bool{}
+	for _, side := range plans.Sides() {
+		if side == plans.Source || !w.plan.OneCluster() {
+			var err error
+			if nodes, err = w.drained(ctx, side); err != nil && !apierrors.IsForbidden(err) {
+				return nil, err
+			}
+		}
+		set, err := w.set(ctx, side)
+		if err != nil {
+			return nil, err
+		}
+		if set == nil {
+			continue
+		}
+		pods, err := w.pods(ctx, side, set)
+		if err != nil {
+			return nil, err
+		}
+		n := need{exposed: placedOn(pods, nodes)}
+		for o := range plans.SliceOf(set).All() {
+			if name := w.plan.Pod(o); ready(pods[name]) != "" {
+				n.down = name
+			}
+		}
+		out[side] = n
 	}
 	return out, nil
+}
+
+// most gives the side that needs the last unit of the budget most, and "" if neither needs it. turn
+// is whose turn it is where both have pods on nodes that are being drained.
+func (n needs) most(turn plans.Side) plans.Side {
+	needy := func(is func(need) bool) plans.Side {
+		switch a, b := is(n[plans.Source]), is(n[plans.Destination]); {
+		case a == b:
+			return ""
+		case a:
+			return plans.Source
+		default:
+			return plans.Destination
+		}
+	}
+	exposed := func(n need) bool { return len(n.exposed) > 0 }
+	if side := needy(func(n need) bool { return n.down != "" }); side != "" {
+		return side
+	}
+	if side := needy(exposed); side != "" || !exposed(n[plans.Source]) {
+		return side
+	}
+	return turn
+}
+
+// spare leaves pods out that are about to leave a side anyway.
+func (n needs) spare(p *plans.Plan, side plans.Side, leave plans.Slice) {
+	for o := range leave.All() {
+		delete(n[side].exposed, p.Pod(o))
+	}
+}
+
+// on names the pods of some sides that are on nodes which are being drained.
+func (n needs) on(sides ...plans.Side) string {
+	var out []string
+	for _, side := range sides {
+		for _, pod := range slices.Sorted(maps.Keys(n[side].exposed)) {
+			out = append(out, fmt.Sprintf("%s (node %s)", pod, n[side].exposed[pod]))
+		}
+	}
+	return strings.Join(out, ", ")
 }

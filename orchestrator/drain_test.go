@@ -4,61 +4,175 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-func TestTheNextOrdinalWaitsForPodsOnCordonedNodes(t *testing.T) {
+func TestNodesAreBeingDrainedInMoreWaysThanOne(t *testing.T) {
+	now := metav1.Now()
+	taint := func(key string) corev1.Node {
+		return corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}}}}
+	}
+	for _, c := range []struct {
+		name string
+		node corev1.Node
+		want bool
+	}{
+		{"nothing", corev1.Node{}, false},
+		{"cordoned", corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}, true},
+		{"being deleted", corev1.Node{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, true},
+		{"Karpenter", taint("karpenter.sh/disrupted"), true},
+		{"Karpenter before v1", taint("karpenter.sh/disruption"), true},
+		{"cluster-autoscaler", taint("ToBeDeletedByClusterAutoscaler"), true},
+		{"a thought of cluster-autoscaler", taint("DeletionCandidateOfClusterAutoscaler"), false},
+		{"another taint", taint("gpu"), false},
+	} {
+		if got := isDrained(&c.node); got != c.want {
+			t.Errorf("%s: %t, expected %t", c.name, got, c.want)
+		}
+	}
+}
+
+func TestTheUnitOfTheBudgetIsOfTheSideThatNeedsIt(t *testing.T) {
+	exposed, down := need{exposed: map[string]string{"web-0": "b"}}, need{down: "web-1"}
+	both := need{exposed: exposed.exposed, down: "web-1"}
+	for _, c := range []struct {
+		name                string
+		source, destination need
+		turn, want          plans.Side
+	}{
+		{"nobody needs it", need{}, need{}, plans.Source, ""},
+		{"a drain on the source", exposed, need{}, plans.Destination, plans.Source},
+		{"a drain on the destination", need{}, exposed, plans.Source, plans.Destination},
+		{"drains on both, by turns", exposed, exposed, plans.Source, plans.Source},
+		{"drains on both, by turns", exposed, exposed, plans.Destination, plans.Destination},
+		{"what is down comes first: it is all that may be", exposed, down, plans.Source, plans.Destination},
+		{"what was evicted comes back before the other side is drained", down, exposed, plans.Destination, plans.Source},
+		{"pods are down on both", both, down, plans.Destination, plans.Source},
+	} {
+		n := needs{plans.Source: c.source, plans.Destination: c.destination}
+		if got := n.most(c.turn); got != c.want {
+			t.Errorf("%s: %q, expected %q", c.name, got, c.want)
+		}
+	}
+}
+
+// atWork is an engine of a plan of web[0..2] with d, of which ordinal 2 has arrived, with its pods on the nodes
+// a and b, of which b is being drained.
+func atWork(t *testing.T, d int32, on map[string]string) (*Engine, plans.Step) {
+	t.Helper()
 	p := planNamed(t, "abc")
-	p.Claims = []plans.ClaimMove{{Template: "data"}}
+	p.MaxUnavailable = d
 	j := plans.NewJournal(p)
-	var relax plans.Step // of the highest ordinal, after which that below it leaves
+	var relax plans.Step
 	for seq := 1; relax.Op != plans.Relax; seq++ {
 		relax, _ = p.Step(j.Leg, seq)
 	}
-	for _, c := range []struct {
-		name     string
-		cordoned string
-		on       map[string]string // pod: node
-		want     string
-	}{
-		{name: "none is cordoned", on: map[string]string{"shop/web-0": "a", "shop/web-1": "a"}},
-		{name: "none of the set is on it", cordoned: "b", on: map[string]string{"shop/web-0": "a", "shop/other-0": "b"}},
-		{name: "the pod that leaves next is", cordoned: "b", on: map[string]string{"shop/web-1": "b"}},
-		{name: "one on the source is", cordoned: "b", on: map[string]string{"shop/web-0": "b"}, want: "web-0 (node b)"},
-		{name: "one that has arrived is", cordoned: "b", on: map[string]string{"mall/web-2": "b", "shop/web-0": "a"}, want: "web-2 (node b)"},
-	} {
-		objects := []client.Object{}
-		for _, name := range []string{"a", "b"} {
-			objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: name == c.cordoned}})
+	objects := []client.Object{
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: corev1.NodeSpec{Unschedulable: true}},
+	}
+	for ns, slice := range map[string]plans.Slice{"shop": {Replicas: 2}, "mall": {Start: 2, Replicas: 1}} {
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web", UID: "set-of-all"}}
+		set.Spec.Replicas, set.Spec.Ordinals = &slice.Replicas, &appsv1.StatefulSetOrdinals{Start: slice.Start}
+		objects = append(objects, set)
+	}
+	for pod, node := range on {
+		ns, name, _ := strings.Cut(pod, "/")
+		owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "set-of-all", Controller: new(true)}
+		if !strings.HasPrefix(name, "web") {
+			owner.UID = "other"
 		}
-		for _, ns := range []string{"shop", "mall"} {
-			objects = append(objects, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web", UID: "set-of-all"}})
+		made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, OwnerReferences: []metav1.OwnerReference{owner}}, Spec: corev1.PodSpec{NodeName: node}}
+		made.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		objects = append(objects, made)
+	}
+	api := fake.NewClientBuilder().WithObjects(objects...).Build()
+	e := New(p, NewStore(api, "mall", "web"), Clusters{plans.Source: api, plans.Destination: api})
+	e.journal = j
+	return e, relax
+}
+
+// Where both sides are drained, each of them has the unit for as long as a drain that does not go on is waited
+// for, and the move goes on after that.
+func TestTheNextOrdinalWaitsForEitherSideInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, relax := atWork(t, 1, map[string]string{"shop/web-0": "b", "shop/web-1": "a", "mall/web-2": "b"})
+		e.journal.Begun, e.journal.Done = relax.Seq, relax.Seq
+		if err := e.store.Create(t.Context(), e.plan, e.journal); err != nil {
+			t.Fatal(err)
 		}
-		for pod, node := range c.on {
-			ns, name, _ := strings.Cut(pod, "/")
-			yes := true
-			owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "set-of-all", Controller: &yes}
-			if !strings.HasPrefix(name, "web") {
-				owner.UID = "other"
+		e.journal = nil
+		if err := e.recall(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		one, two := intstr.FromInt32(1), intstr.FromInt32(2)
+		api := e.on[plans.Source]
+		for ns, spec := range map[string]policyv1.PodDisruptionBudgetSpec{"shop": {MinAvailable: &two}, "mall": {MaxUnavailable: &one}} {
+			b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web-stsmigrate"}, Spec: spec}
+			e.moment(e.journal, relax, true).Stamp.Put(b)
+			if err := api.Create(t.Context(), b); err != nil {
+				t.Fatal(err)
 			}
-			objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, OwnerReferences: []metav1.OwnerReference{owner}}, Spec: corev1.PodSpec{NodeName: node}})
 		}
-		api := fake.NewClientBuilder().WithObjects(objects...).WithIndex(&corev1.Node{}, "spec.unschedulable", func(o client.Object) []string {
-			n, _ := o.(*corev1.Node)
-			return []string{fmt.Sprint(n.Spec.Unschedulable)}
-		}).Build()
-		e := New(p, NewStore(api, "mall", "web"), Clusters{plans.Source: api, plans.Destination: api})
-		e.journal = j
-		why, err := e.drained(t.Context(), relax)
-		if err != nil || (why != "") != (c.want != "") || !strings.Contains(why, c.want) {
-			t.Errorf("%s: %q, %v, expected %q", c.name, why, err, c.want)
+		var told []string
+		began, wake := time.Now(), NewWake() //nolint:forbidigo // the clock of the bubble
+		r := &run{Engine: e, deadline: time.NewTimer(time.Hour), Options: Options{Wake: wake, Report: func(p Progress, _ error) {
+			told = append(told, p.Reason)
+			for _, ns := range []string{"shop", "mall"} { // its own writes are news
+				wake.ring(thing{plans.Source, "PodDisruptionBudget", ns, "web-stsmigrate"}, change{version: "?"})
+			}
+		}}}
+		r.yield(t.Context(), relax)
+		waited := time.Since(began)
+		var here, there policyv1.PodDisruptionBudget
+		for ns, b := range map[string]*policyv1.PodDisruptionBudget{"shop": &here, "mall": &there} {
+			if err := api.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "web-stsmigrate"}, b); err != nil {
+				t.Fatal(err)
+			}
 		}
+		turns := strings.Count(strings.Join(told, "\n"), "are let through, and after them those of")
+		if waited != 2*courtesy || turns != 2 || *here.Spec.MinAvailable != two || *there.Spec.MaxUnavailable != one {
+			t.Errorf("it waited %s, for %d sides (%v, %v):\n%s", waited, turns, here.Spec, there.Spec, strings.Join(told, "\n"))
+		}
+	})
+}
+
+func TestTheNextOrdinalWaitsForPodsOnNodesThatAreDrained(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		d    int32
+		on   map[string]string // pod: node
+		want string
+	}{
+		{name: "none of the set is on it", d: 1, on: map[string]string{"shop/web-0": "a", "shop/web-1": "a", "mall/web-2": "a", "shop/other-0": "b"}},
+		{name: "the pod that leaves next is", d: 1, on: map[string]string{"shop/web-0": "a", "shop/web-1": "b", "mall/web-2": "a"}},
+		{name: "one on the source is", d: 1, on: map[string]string{"shop/web-0": "b", "shop/web-1": "a", "mall/web-2": "a"}, want: "evictions of web-0 (node b) are let through"},
+		{name: "one that has arrived is", d: 1, on: map[string]string{"shop/web-0": "a", "shop/web-1": "a", "mall/web-2": "b"}, want: "evictions of web-2 (node b) are let through"},
+		{name: "one on each side is", d: 1, on: map[string]string{"shop/web-0": "b", "shop/web-1": "a", "mall/web-2": "b"}, want: "evictions of web-0 (node b) are let through, and after them those of web-2 (node b)"},
+		{name: "another is down", d: 1, on: map[string]string{"shop/web-1": "a", "mall/web-2": "b"}, want: "evictions of web-2 (node b) are let through when pod web-0 of the source is ready"},
+		{name: "both budgets are open", d: 2, on: map[string]string{"shop/web-0": "b", "shop/web-1": "a", "mall/web-2": "b"}, want: "evictions of web-0 (node b), web-2 (node b) are let through"},
+	} {
+		t.Run(fmt.Sprintf("d = %d, %s", c.d, c.name), func(t *testing.T) {
+			e, relax := atWork(t, c.d, c.on)
+			e.way.from, e.way.leave = plans.Source, plans.Slice{Start: 1, Replicas: 1}
+			if _, err := e.way.needs(world{plan: e.plan, on: e.on})(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			why := e.letThrough(relax)
+			if (why != "") != (c.want != "") || !strings.HasSuffix(why, c.want) {
+				t.Errorf("%q, expected %q", why, c.want)
+			}
+		})
 	}
 }

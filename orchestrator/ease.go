@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -32,10 +31,9 @@ func (e *Engine) Ease(ctx context.Context) error {
 	if err := e.save(ctx); err != nil {
 		return asAnswer(err)
 	}
-	look := pdb.Ease(e.plan, e.glance.glancing(e.plan, e.on))
 	for range 2 * len(plans.Sides()) { // a write for each budget at most
-		e.glance.clear()
-		s, err := look(ctx, e.moment(j, step, true))
+		e.way.aside.clear()
+		s, err := e.way.look(ctx, e.moment(j, step, true))
 		if err != nil || s.Standing != plans.Before {
 			return err
 		}

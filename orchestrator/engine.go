@@ -98,6 +98,7 @@ type Engine struct {
 	// find it out again.
 	passed int
 	notes  []note // since the journal was last written
+	way    *way
 	waveCheck
 }
 
@@ -106,8 +107,7 @@ type Engine struct {
 func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 	seen := &glance{}
 	through := seen.glancing(p, on)
-	budgets := pdb.Looks(p, through)
-	w := world{plan: p, on: through, tighten: budgets[plans.Tighten]}
+	w := world{plan: p, on: through}
 	asks := gates.New(p, through)
 	looks := map[plans.Op]plans.Look{
 		plans.Freeze:  inTurn(w.freeze, names.Export(p, through)),
@@ -118,12 +118,15 @@ func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 		plans.Retire:  w.retire,
 	}
 	maps.Copy(looks, storage.Looks(p, through))
+	way := newWay(p, on)
+	budgets := pdb.Looks(p, through, way.needs(w))
+	w.tighten = budgets[plans.Tighten]
 	maps.Copy(looks, budgets)
 	looks[plans.Tighten] = w.steadily
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.outside(looks[op])
 	}
-	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, glance: seen, world: w}
+	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, glance: seen, world: w, way: way}
 	// Last of all: the names, the Jobs of gates, the budgets, the copies or their marks, and the sets' own
 	// retention policy and mark.
 	looks[plans.Thaw] = inTurn(names.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.uncopy, w.thawLoser, w.thawWinner)

@@ -87,6 +87,7 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 				return p, err
 			}
 		}
+		r.meanwhile(ctx, p)
 		return p, r.wait(ctx, p.Again)
 	case Advanced:
 		if p.Step.Op == plans.Relax {
@@ -152,7 +153,7 @@ func (r *run) wait(ctx context.Context, soon time.Duration) error {
 			if r.turnover(news) {
 				r.restart()
 			}
-			if !r.glance.outdated(news) {
+			if !r.glance.outdated(news) && !r.way.aside.outdated(news) {
 				continue
 			}
 		case <-r.Slot.Free():

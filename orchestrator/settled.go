@@ -49,7 +49,7 @@ func lately(pods map[string]*corev1.Pod, since func(time.Time) time.Duration) []
 	return out
 }
 
-// draining warns of pods of the set on cordoned nodes, and of cordoned nodes where pods
+// draining warns of pods of the set on nodes that are being drained, and of such nodes where pods
 // are to go: between two ordinals a move makes way for a drain, and takes that much
 // longer.
 func draining(ctx context.Context, i inspection) ([]Finding, error) {
@@ -58,18 +58,18 @@ func draining(ctx context.Context, i inspection) ([]Finding, error) {
 		if side == plans.Destination && i.plan.OneCluster() {
 			continue // the same nodes
 		}
-		cordoned, err := i.cordoned(ctx, side)
+		drained, err := i.drained(ctx, side)
 		if apierrors.IsForbidden(err) {
 			return append(out, i.unseenNodes(side)), nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if len(cordoned) == 0 {
+		if len(drained) == 0 {
 			continue
 		}
 		f := Finding{
-			Level: Warn, Object: fmt.Sprintf("nodes of the %s (%s)", side, i.plan.On(side).Context), Saw: "cordoned: " + strings.Join(slices.Sorted(maps.Keys(cordoned)), ", "),
+			Level: Warn, Object: fmt.Sprintf("nodes of the %s (%s)", side, i.plan.On(side).Context), Saw: "cordoned, or marked to be drained: " + strings.Join(slices.Sorted(maps.Keys(drained)), ", "),
 			Want: "no node that is being drained", Remedy: "let the drain finish first, or uncordon them",
 		}
 		if side == plans.Source {
@@ -77,7 +77,7 @@ func draining(ctx context.Context, i inspection) ([]Finding, error) {
 			if err != nil {
 				return nil, err
 			}
-			if exposed := placedOn(pods, cordoned); len(exposed) > 0 {
+			if exposed := placedOn(pods, drained); len(exposed) > 0 {
 				f.Saw += ", with " + strings.Join(slices.Sorted(maps.Keys(exposed)), ", ")
 			}
 		}

@@ -33,6 +33,9 @@ type View struct {
 	// time that a wave took from Tighten to Relax, in seconds.
 	BudgetsTightSince   *metav1.Time `json:"budgetsTightSince,omitempty"`
 	BudgetsTightLongest float64      `json:"budgetsTightLongestSeconds,omitempty"`
+	// Drains says, while the plan rests and nodes of one side only can be drained, which they are,
+	// and how to have it otherwise.
+	Drains string `json:"drains,omitempty"`
 	// Downtime is how long the waves were on neither side.
 	Downtime *plans.Downtime `json:"downtime,omitempty"`
 	// Unseen says why a side could not be looked at. Its ordinals are "?".
@@ -73,6 +76,9 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, lost 
 	e.epoch = j.Epoch
 	step, began, more := j.Next(p)
 	v.describe(p, j, command)
+	if len(lost) == 0 {
+		v.Drains = e.drainable(ctx, j, v.Holder, command)
+	}
 	if more && v.State != "Paused" {
 		v.Step = e.StepOf(step)
 		if j.Held == "" && len(lost) == 0 {

@@ -29,17 +29,27 @@ import (
 // course turns the plan round at the same moment: Return walks it back, Clean
 // ends it. Move goes on as the journal says.
 func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
-	var j *plans.Journal
-	err := e.store.Change(ctx, e.plan, func(now *plans.Journal) error {
-		now.Touched = e.touched(now) // BEFORE the leg changes: it names the steps of the old one
+	return e.takeOver(ctx, func(now *plans.Journal) error {
 		if err := Departure(e.plan, now, course); err != nil {
 			return err
 		}
 		if err := now.Vouch(e.plan, e.Word); err != nil {
 			return err
 		}
-		now.Epoch++
 		now.Held, now.Wish, now.Waits = "", nil, "" // the looks say again what is still true of it
+		return nil
+	})
+}
+
+// takeOver does it for whatever the plan is to do then.
+func (e *Engine) takeOver(ctx context.Context, depart func(*plans.Journal) error) error {
+	var j *plans.Journal
+	err := e.store.Change(ctx, e.plan, func(now *plans.Journal) error {
+		now.Touched = e.touched(now) // BEFORE the leg changes: it names the steps of the old one
+		if err := depart(now); err != nil {
+			return err
+		}
+		now.Epoch++
 		j = now
 		return nil
 	})

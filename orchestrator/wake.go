@@ -98,6 +98,24 @@ func (w *Wake) Watch(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watc
 		w.watch(ctx, on[side], cluster, metav1.NamespaceAll, kinds{"Node": {Version: "v1", Resource: "nodes"}}) // its kubelet says there which volumes it uses
 		if p.HasVolumes() {                                                                                     // without claims there is no right to see volumes
 			w.watch(ctx, on[side], cluster, metav1.NamespaceAll, clusterWide())
+		} else if side == cluster {
+			w.watch(ctx, on[side], cluster, metav1.NamespaceAll, kinds{"Node": clusterWide()["Node"]})
+		}
+	}
+}
+
+// WatchDrains rings whenever something has changed that says which pods of a plan have to be evicted,
+// or may be.
+func (w *Wake) WatchDrains(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watches) {
+	for _, side := range plans.Sides() {
+		cluster := side
+		if p.OneCluster() {
+			cluster = plans.Source
+		}
+		of := namespaced(p.On(side))
+		w.watch(ctx, on[side], cluster, p.On(side).Namespace, kinds{"Pod": of["Pod"], "StatefulSet": of["StatefulSet"], "PodDisruptionBudget": of["PodDisruptionBudget"]})
+		if side == cluster {
+			w.watch(ctx, on[side], cluster, metav1.NamespaceAll, kinds{"Node": clusterWide()["Node"]})
 		}
 	}
 }

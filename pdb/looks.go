@@ -3,6 +3,7 @@ package pdb
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -18,30 +18,21 @@ import (
 )
 
 type keeper struct {
-	plan *plans.Plan
-	on   map[plans.Side]client.Client
+	plan  *plans.Plan
+	on    map[plans.Side]client.Client
+	needs Needs
 }
 
-// Looks returns the looks of this package for one plan.
-func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Look {
-	k := keeper{plan: p, on: on}
+// Looks returns the looks of this package for one plan. needs may be nil.
+func Looks(p *plans.Plan, on map[plans.Side]client.Client, needs Needs) map[plans.Op]plans.Look {
+	k := keeper{plan: p, on: on, needs: needs}
 	return map[plans.Op]plans.Look{plans.Tighten: k.tighten, plans.Relax: k.relax}
 }
 
-// Restore returns the look that gives the budgets back: the user's, field for
-// field; ours, gone. It is the last part of Thaw, which orchestrator composes.
+// Restore returns the look that gives the budgets back: the user's, with the numbers
+// that it had; ours, gone. It is part of Thaw, which orchestrator composes.
 func Restore(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	return keeper{plan: p, on: on}.restore
-}
-
-// Ease returns the look that opens the budgets again for a wave that has not left. The
-// moment is that of its Tighten.
-func Ease(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
-	k := keeper{plan: p, on: on}
-	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-		s, _, err := k.bring(ctx, m, k.plan.MaxUnavailable, true)
-		return s, err
-	}
 }
 
 // tighten takes the units of the ordinals that are about to be down out of both
@@ -53,13 +44,13 @@ func (k keeper) tighten(ctx context.Context, m plans.Moment) (plans.Sight, error
 			return plans.Wait(why), err
 		}
 	}
-	s, found, err := k.bring(ctx, m, max(k.plan.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0), true)
+	s, found, err := k.bring(ctx, m, goal{allowance: max(k.plan.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0), before: true})
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
 	for side, b := range found {
-		for pod := range b.Status.DisruptedPods {
-			return plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: an eviction of pod %s was granted and is still to come", b.Name, k.plan.On(side), pod)), nil
+		if why := k.pending(side, b); why != "" {
+			return plans.Wait(why), nil
 		}
 	}
 	return plans.Done(), nil
@@ -100,29 +91,26 @@ func (k keeper) get(ctx context.Context, side plans.Side, name string, into clie
 
 // relax divides the whole budget over the new split.
 func (k keeper) relax(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-	s, _, err := k.bring(ctx, m, k.plan.MaxUnavailable, false)
+	s, _, err := k.bring(ctx, m, goal{allowance: k.plan.MaxUnavailable, needs: k.needs, settled: true})
 	return s, err
 }
 
-// bring brings both budgets to an allowance. Those that fall are written first
-// and seen by the controller BEFORE one that rises is written (S3). before says
-// whether the ordinals are still on the side they leave.
-func (k keeper) bring(ctx context.Context, m plans.Moment, allowance int32, before bool) (plans.Sight, map[plans.Side]*policyv1.PodDisruptionBudget, error) {
-	found := map[plans.Side]*policyv1.PodDisruptionBudget{}
+// bring brings both budgets to a goal. Those that fall are written first, and seen by the
+// controller BEFORE one that rises is written (S3).
+func (k keeper) bring(ctx context.Context, m plans.Moment, g goal) (plans.Sight, map[plans.Side]*policyv1.PodDisruptionBudget, error) {
+	found, err := k.both(ctx)
+	if err != nil {
+		return plans.Sight{}, nil, err
+	}
 	for _, side := range plans.Sides() {
-		b, err := k.read(ctx, side)
-		if err != nil {
-			return plans.Sight{}, nil, err
-		}
-		if b != nil && m.Stamp.Barred(b) != "" {
-			return plans.Stop(fmt.Sprintf("PodDisruptionBudget %s of %s %s", b.Name, k.plan.On(side), m.Stamp.Barred(b))), nil, nil
-		}
-		if why := k.foreign(m, side, b); why != "" {
+		if why := k.foreign(m, side, found[side]); why != "" {
 			return plans.Stop(why), nil, nil
 		}
-		found[side] = b
 	}
-	wants := k.wants(m, allowance, before)
+	wants, err := k.wanted(ctx, m, g, found)
+	if err != nil {
+		return plans.Sight{}, nil, err
+	}
 	var waits *plans.Sight
 	for _, rise := range []bool{false, true} {
 		if waits != nil {
@@ -138,9 +126,13 @@ func (k keeper) bring(ctx context.Context, m plans.Moment, allowance int32, befo
 				}
 				continue
 			}
-			if (b != nil && allows(w.spec, w.pods) > allows(b.Spec, w.pods)) == rise {
-				return k.write(m, side, found, w.spec), nil, nil
+			if (b != nil && allows(w.spec, w.pods) > allows(b.Spec, w.pods)) != rise {
+				continue
 			}
+			if why := k.granted(found, wants, side); rise && why != "" {
+				return plans.Wait(why), nil, nil
+			}
+			return k.write(m, side, found, w.spec), nil, nil
 		}
 	}
 	if waits != nil {
@@ -149,46 +141,13 @@ func (k keeper) bring(ctx context.Context, m plans.Moment, allowance int32, befo
 	return plans.Done(), found, nil
 }
 
-// want is what a budget shall be, and over how many pods.
-type want struct {
-	spec policyv1.PodDisruptionBudgetSpec
-	pods int32
-}
-
-func (k keeper) wants(m plans.Moment, allowance int32, before bool) map[plans.Side]want {
-	// The ordinals in flight belong to neither share.
-	has := map[plans.Side]int32{}
-	for _, side := range plans.Sides() {
-		has[side] = k.plan.Slice(side, m.Ordinals, !before && side == m.To()).Replicas
-	}
-	share := map[plans.Side]int32{}
-	share[plans.Source], share[plans.Destination] = Split(allowance, has[plans.Source], has[plans.Destination])
-	from, to := want{pods: has[m.From]}, want{pods: has[m.To()]}
-	if before {
-		from.pods += m.Ordinals.Replicas
-	}
-	departing(&from.spec, from.pods, share[m.From])
-	arriving(&to.spec, share[m.To()])
-	return map[plans.Side]want{m.From: from, m.To(): to}
-}
-
-// matches compares the numbers; selector and eviction policy stay the user's. A
-// side that shall allow nothing may keep a minAvailable from when it had more
-// pods: that allows nothing either, now and until it has them again.
-func matches(have policyv1.PodDisruptionBudgetSpec, w want) bool {
-	if a, b := have.MinAvailable, w.spec.MinAvailable; a != nil && b != nil &&
-		a.Type == intstr.Int && b.IntVal == w.pods && a.IntVal >= b.IntVal {
-		return true
-	}
-	return equality.Semantic.DeepEqual(have.MinAvailable, w.spec.MinAvailable) &&
-		equality.Semantic.DeepEqual(have.MaxUnavailable, w.spec.MaxUnavailable)
-}
-
 // foreign gives the reason why a budget is not the one the plan knows.
 func (k keeper) foreign(m plans.Moment, side plans.Side, b *policyv1.PodDisruptionBudget) string {
 	name, existed := k.plan.BudgetOn(side)
 	_, saved := m.Saved.Budgets[side]
 	switch {
+	case b != nil && m.Stamp.Barred(b) != "":
+		return fmt.Sprintf("PodDisruptionBudget %s of %s %s", b.Name, k.plan.On(side), m.Stamp.Barred(b))
 	case b == nil && (existed || saved):
 		return fmt.Sprintf("PodDisruptionBudget %s of %s was deleted by somebody else; make it again", name, k.plan.On(side))
 	case b != nil && !existed && !m.Stamp.Mine(b):
@@ -216,6 +175,19 @@ func changer(b *policyv1.PodDisruptionBudget) string {
 		return plans.Writer(b, "spec", "maxUnavailable")
 	}
 	return plans.Writer(b, "spec", "minAvailable")
+}
+
+// both reads the budgets of both sides.
+func (k keeper) both(ctx context.Context) (map[plans.Side]*policyv1.PodDisruptionBudget, error) {
+	found := map[plans.Side]*policyv1.PodDisruptionBudget{}
+	for _, side := range plans.Sides() {
+		b, err := k.read(ctx, side)
+		if err != nil {
+			return nil, err
+		}
+		found[side] = b
+	}
+	return found, nil
 }
 
 func (k keeper) read(ctx context.Context, side plans.Side) (*policyv1.PodDisruptionBudget, error) {
@@ -301,13 +273,13 @@ func Words(s policyv1.PodDisruptionBudgetSpec) string {
 	case s.MinAvailable != nil:
 		return "minAvailable " + s.MinAvailable.String()
 	default:
-		return "maxUnavailable 1 (default)"
+		return "neither minAvailable nor maxUnavailable, which allows nothing"
 	}
 }
 
-// restore gives both budgets back: a user's, field for field; one of ours on a
-// destination that keeps the ordinals, the user's spec of the source; any other
-// of ours, gone.
+// restore gives both budgets their numbers back: a user's, its own; one of ours on a
+// destination that keeps the ordinals, those of the source; any other of ours goes.
+// Nothing else of a spec was ours to change, so what somebody changed stays (S12).
 func (k keeper) restore(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	for _, side := range []plans.Side{m.From, m.To()} {
 		b, err := k.read(ctx, side)
@@ -330,15 +302,32 @@ func (k keeper) restore(ctx context.Context, m plans.Moment) (plans.Sight, error
 		if !existed && side == plans.Destination && side == m.To() {
 			spec, saved = m.Saved.Budgets[plans.Source]
 		}
+		kept := ""
 		if saved {
-			next.Spec = *spec.DeepCopy()
+			next.Spec.MinAvailable, next.Spec.MaxUnavailable = spec.MinAvailable, spec.MaxUnavailable
+			kept = othersEdits(b.Spec, spec)
 		} else if !existed {
 			return k.remove(side, b), nil
 		}
-		return plans.Write(fmt.Sprintf("%s: PodDisruptionBudget %s: back to %s", side, b.Name, Words(next.Spec)), plans.Undo{},
+		return plans.Write(fmt.Sprintf("%s: PodDisruptionBudget %s: back to %s%s", side, b.Name, Words(next.Spec), kept), plans.Undo{},
 			func(ctx context.Context) error { return writes.Change(ctx, k.on[side], b, next) }), nil
 	}
 	return plans.Done(), nil
+}
+
+// othersEdits tells what somebody changed of a budget besides its numbers since the move began.
+func othersEdits(now, before policyv1.PodDisruptionBudgetSpec) string {
+	var fields []string
+	if !equality.Semantic.DeepEqual(now.Selector, before.Selector) {
+		fields = append(fields, "its selector")
+	}
+	if !equality.Semantic.DeepEqual(now.UnhealthyPodEvictionPolicy, before.UnhealthyPodEvictionPolicy) {
+		fields = append(fields, "its unhealthyPodEvictionPolicy")
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; somebody changed %s since the move began, and that is left as it is", strings.Join(fields, " and "))
 }
 
 func (k keeper) remove(side plans.Side, b *policyv1.PodDisruptionBudget) plans.Sight {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -87,7 +88,7 @@ func TestBudgets(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := fake.NewClientBuilder().WithObjects(tt.world...).Build()
-			s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c})[tt.op](t.Context(), moment(tt.op))
+			s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}, nil)[tt.op](t.Context(), moment(tt.op))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +101,7 @@ func TestBudgets(t *testing.T) {
 
 func TestTheUsersSpecIsSavedBeforeTheFirstWrite(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(budget("shop", atMost("30%"))).Build()
-	s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c})[plans.Tighten](t.Context(), moment(plans.Tighten))
+	s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}, nil)[plans.Tighten](t.Context(), moment(plans.Tighten))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,6 +125,7 @@ func TestRestore(t *testing.T) {
 	}{
 		{"after a move both are the user's", plans.Source, saved, []client.Object{budget("shop", atLeast(0), ours), budget("mall", atMost("1"), ours)}, "maxUnavailable 30%", "maxUnavailable 30%"},
 		{"after a walk back ours is gone", plans.Destination, saved, []client.Object{budget("shop", atMost("1"), ours), budget("mall", atLeast(0), ours)}, "maxUnavailable 30%", ""},
+		{"what somebody changed of ours besides the numbers stays", plans.Source, saved, []client.Object{budget("shop", atLeast(0), ours), budget("mall", atMost("1"), ours, others)}, "maxUnavailable 30%", "maxUnavailable 30%"},
 		{"a user's budget that was only marked is only unmarked", plans.Destination, plans.Saved{}, []client.Object{budget("shop", atMost("30%"), ours)}, "maxUnavailable 30%", ""},
 	}
 	for _, tt := range tests {
@@ -147,6 +149,47 @@ func TestRestore(t *testing.T) {
 				if want == "" && err == nil || want != "" && (err != nil || Words(b.Spec) != want || len(b.Annotations) != 0) {
 					t.Errorf("%s: %s %v, %v; expected %q", namespace, Words(b.Spec), b.Annotations, err, want)
 				}
+			}
+		})
+	}
+}
+
+// others is what a user changes of a budget besides its numbers.
+func others(b *policyv1.PodDisruptionBudget) {
+	always := policyv1.AlwaysAllow
+	b.Spec.UnhealthyPodEvictionPolicy = &always
+	b.Spec.Selector.MatchLabels["tier"] = "front"
+}
+
+func TestRestoreLeavesAndTellsWhatTheUserChangedBesidesTheNumbers(t *testing.T) {
+	saved := plans.Saved{Budgets: map[plans.Side]policyv1.PodDisruptionBudgetSpec{plans.Source: budget("shop", atMost("30%")).Spec}}
+	for _, c := range []struct {
+		name  string
+		world *policyv1.PodDisruptionBudget
+		want  string
+	}{
+		{"nothing", budget("shop", atMost("1"), stamped("web-abc/1/9")), "back to maxUnavailable 30%"},
+		{"both", budget("shop", atMost("1"), stamped("web-abc/1/9"), others), "back to maxUnavailable 30%; somebody changed its selector and its unhealthyPodEvictionPolicy since the move began, and that is left as it is"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			api := fake.NewClientBuilder().WithObjects(c.world).Build()
+			m := moment(plans.Thaw)
+			m.From, m.Saved = plans.Destination, saved
+			s, err := Restore(plan(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api})(t.Context(), m)
+			if err != nil || !strings.HasSuffix(s.Reason, c.want) {
+				t.Fatalf("%q (%v), expected %q", s.Reason, err, c.want)
+			}
+			if err := s.Write(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var b policyv1.PodDisruptionBudget
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(c.world), &b); err != nil {
+				t.Fatal(err)
+			}
+			want := c.world.Spec.DeepCopy()
+			want.MaxUnavailable = saved.Budgets[plans.Source].MaxUnavailable
+			if diff := cmp.Diff(*want, b.Spec); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
 	}

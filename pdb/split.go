@@ -38,8 +38,8 @@ func Budget(spec policyv1.PodDisruptionBudgetSpec, n int32) (int32, error) {
 	case spec.MinAvailable != nil:
 		v, err := intstr.GetScaledValueFromIntOrPercent(spec.MinAvailable, int(n), true)
 		return max(n-int32(v), 0), wrap("minAvailable", spec.MinAvailable, err)
-	default: // the API's own default
-		return 1, nil
+	default: // there is no default: no pods are expected then, and nothing is allowed
+		return 0, nil
 	}
 }
 

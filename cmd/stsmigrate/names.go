@@ -23,7 +23,10 @@ With -w, keep every pod found under both names on both sides until Ctrl-C, as ap
 does while it runs. Between apply and finalize a pod that restarts gets another
 address: without a process that keeps the names, the other side would be sent to
 the old one. The same holds after "finalize --keep-names", until --remove takes the
-old names away.`,
+old names away.
+
+While a plan whose budget is one ordinal rests with ordinals on both sides, -w also
+lets the nodes of either side be drained: the unit goes to the side that needs it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.stored(cmd.Context(), args[0])
@@ -95,12 +98,17 @@ func (a *app) keepNames(ctx context.Context, t *target) error {
 	switch {
 	case err != nil:
 		return err
-	case len(t.plan.Directories()) == 0:
+	case len(t.plan.Directories()) == 0 && !orchestrator.OneSideOpen(t.plan, j):
 		return fmt.Errorf("plan %s leaves names alone (--names %s)", t.plan.Name, t.plan.Names.Mode)
 	case !j.KeepNames && (j.Ended() || j.Leg.Course == plans.Clean) || j.Outcome == plans.Aborted:
 		return fmt.Errorf("plan %s is finalized or walked back, or about to be: its names are gone", t.plan.Name)
 	}
-	fmt.Fprint(a.Out, plans.RenderNames(t.plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")
-	// Whoever carries the plan keeps the names too, and takes them away at its end.
-	return a.carriage(t, 0).KeepNames(ctx, j.Ended())
+	if len(t.plan.Directories()) > 0 {
+		fmt.Fprint(a.Out, plans.RenderNames(t.plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")
+	}
+	if orchestrator.OneSideOpen(t.plan, j) {
+		fmt.Fprint(a.Out, "Nodes of either side can be drained until Ctrl-C: the one pod that may be unavailable is one of the side that is drained.\n")
+	}
+	// Whoever carries the plan does it too, and takes the names away at its end.
+	return a.carriage(t, 0).Keep(ctx, j.Ended())
 }

@@ -104,11 +104,11 @@ type errand string
 const (
 	nothing errand = ""
 	carry   errand = "carry" // let it go on
-	keep    errand = "keep"  // keep its names answered
+	keep    errand = "keep"  // keep its names answered, and let drains through
 )
 
 // wanted says what the journal asks for. A plan of which nothing is to be moved now, and of
-// which not all is over, has its names kept.
+// which not all is over, has its names kept, and lets drains of either side through.
 func wanted(p *plans.Plan, j *plans.Journal) (errand, plans.Wish) {
 	if !j.Detached {
 		return nothing, plans.Wish{}
@@ -117,7 +117,7 @@ func wanted(p *plans.Plan, j *plans.Journal) (errand, plans.Wish) {
 	switch {
 	case work:
 		return carry, w
-	case len(p.Directories()) == 0, j.Epoch == 0:
+	case len(p.Directories()) == 0 && !orchestrator.OneSideOpen(p, j), j.Epoch == 0:
 	case j.Outcome == plans.Aborted, j.Outcome == plans.Finalized && !j.KeepNames:
 	default:
 		return keep, w

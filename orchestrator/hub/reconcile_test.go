@@ -50,13 +50,16 @@ func TestWhatIsToBeDoneFollowsFromTheJournal(t *testing.T) {
 		course plans.Course
 		fresh  bool
 	}{
-		"another's plan":                   {func(j *plans.Journal) { j.Detached = false }, nothing, nothing, "", false},
-		"a new one":                        {func(*plans.Journal) {}, carry, carry, plans.Move, true},
-		"one under way":                    {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, carry, carry, plans.Move, false},
-		"a held one":                       {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, nothing, keep, "", false},
-		"a held one that is to go on":      {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Ask(plans.Wish{Course: plans.Move}) }, carry, carry, plans.Move, false},
-		"a held one that is to go back":    {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Ask(plans.Wish{Course: plans.Return}) }, carry, carry, plans.Return, false},
-		"a paused one":                     {func(j *plans.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nothing, keep, "", false},
+		"another's plan":                {func(j *plans.Journal) { j.Detached = false }, nothing, nothing, "", false},
+		"a new one":                     {func(*plans.Journal) {}, carry, carry, plans.Move, true},
+		"one under way":                 {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, carry, carry, plans.Move, false},
+		"a held one":                    {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, nothing, keep, "", false},
+		"a held one that is to go on":   {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Ask(plans.Wish{Course: plans.Move}) }, carry, carry, plans.Move, false},
+		"a held one that is to go back": {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Ask(plans.Wish{Course: plans.Return}) }, carry, carry, plans.Return, false},
+		"a paused one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nothing, keep, "", false},
+		"a split one": {func(j *plans.Journal) {
+			j.Epoch, j.Leg.Lowest, j.Done, j.Begun, j.Outcome = 2, 2, 12, 12, plans.Split
+		}, keep, keep, "", false}, // one side of it can be drained, and has to be the right one
 		"one that is held before it began": {func(j *plans.Journal) { j.Held = "a check fails" }, nothing, nothing, "", false},
 		"such a one that is to go on":      {func(j *plans.Journal) { j.Held = "a check fails"; j.Ask(plans.Wish{Course: plans.Move}) }, carry, carry, plans.Move, true},
 		"such a one that is to go back":    {func(j *plans.Journal) { j.Held = "a check fails"; j.Ask(plans.Wish{Course: plans.Return}) }, carry, carry, plans.Return, false},

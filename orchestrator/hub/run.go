@@ -97,7 +97,7 @@ func (r *run) do(ctx context.Context) error {
 	}
 	c := r.carriage(ctx, ends)
 	if r.what == keep {
-		return c.KeepNames(ctx, false)
+		return c.Keep(ctx, false)
 	}
 	r.herald = orchestrator.NewHerald(ctx, r.plan, c.On, r.hub.Now, func(err error) {
 		log.Log.WithName("plan").Info("events", "plan", r.plan.Name, "error", err.Error())

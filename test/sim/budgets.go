@@ -65,13 +65,23 @@ func (w *world) countBudget(s *store, b *policyv1.PodDisruptionBudget) policyv1.
 		v, err := intstr.GetScaledValueFromIntOrPercent(b.Spec.MinAvailable, n, true)
 		must(err)
 		status.DesiredHealthy = int32(v)
-	default:
-		status.DesiredHealthy = int32(max(n-1, 0))
+	default: // with neither, the controller expects no pods, and allows nothing
+		status.ExpectedPods = 0
 	}
 	if status.ExpectedPods > 0 {
 		status.DisruptionsAllowed = max(status.CurrentHealthy-status.DesiredHealthy, 0)
 	}
 	return status
+}
+
+// chosen says whether a pod is to be evicted: any now and then, or those on nodes that are being
+// drained until they are gone.
+func (w *world) chosen(s *store, pod *corev1.Pod) bool {
+	if !w.drains {
+		return w.rng.IntN(4) == 0
+	}
+	node, ok := get[*corev1.Node](s, "", pod.Spec.NodeName)
+	return ok && drained(node)
 }
 
 // evictor is somebody who drains nodes: the eviction API grants by the status,
@@ -88,7 +98,7 @@ func (w *world) evictor(s *store) bool {
 			continue
 		}
 		for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
-			if pod.Namespace != b.Namespace || !ready(pod) || w.granted[pod.UID] || w.rng.IntN(4) > 0 {
+			if pod.Namespace != b.Namespace || !ready(pod) || w.granted[pod.UID] || !w.chosen(s, pod) {
 				continue
 			}
 			w.evictions--

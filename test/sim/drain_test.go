@@ -1,8 +1,15 @@
 package sim
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -31,5 +38,209 @@ func TestNodesMayBeDrainedDuringAMove(t *testing.T) {
 				cleanEnd(t, w, w.start)
 			}
 		})
+	}
+}
+
+// drainsOf are the ways in which somebody begins to empty a node.
+func drainsOf() map[string]func(*corev1.Node) {
+	taint := func(key string) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+		}
+	}
+	now := metav1.Unix(1, 0)
+	return map[string]func(*corev1.Node){
+		"cordoned":                      func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		"by Karpenter":                  taint("karpenter.sh/disrupted"),
+		"by Karpenter before v1":        taint("karpenter.sh/disruption"),
+		"by the cluster-autoscaler":     taint("ToBeDeletedByClusterAutoscaler"),
+		"deleted, and kept to be empty": func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &now, []string{"karpenter.sh/termination"} },
+	}
+}
+
+// oneByOne moves five ordinals of which one may be unavailable, each on a node of its own.
+func oneByOne(mode plans.Mode) scene {
+	sc := threeOrdinals(mode)
+	sc.Ordinals, sc.Spread = 5, true
+	return sc
+}
+
+// drain begins to empty the node of an ordinal, and gives the pod that has to go.
+func (w *world) drain(side plans.Side, ordinal int32, begin func(*corev1.Node)) *corev1.Pod {
+	pod := w.pod(side, ordinal)
+	node, _ := get[*corev1.Node](w.on[side], "", pod.Spec.NodeName)
+	next := clone(node)
+	begin(next)
+	w.on[side].put(next)
+	w.drains, w.evictions = true, w.evictions+1
+	return pod
+}
+
+// gone demands that the pod was evicted, and has come again elsewhere.
+func (w *world) gone(t *testing.T, side plans.Side, old *corev1.Pod) {
+	t.Helper()
+	now := w.pod(side, ordinalOf(old.Name))
+	if now == nil || now.UID == old.UID || now.Spec.NodeName == old.Spec.NodeName || !ready(now) {
+		t.Errorf("%s of the %s, on %s, was not evicted in time", old.Name, side, old.Spec.NodeName)
+	}
+}
+
+// With d = 1 one side has the only unit of the budget. Between two waves it has to be the side that needs it
+// (L5); S3 is checked after every write.
+func TestADrainOfEitherSideSucceedsWithinOneWave(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		first := newWorld(oneByOne(mode))
+		for name, begin := range drainsOf() {
+			for _, c := range []struct {
+				side           plans.Side // with fewer ordinals
+				flying, victim int32
+			}{{plans.Source, 2, 0}, {plans.Destination, 3, 4}} {
+				t.Run(fmt.Sprintf("%s, on the %s, %s", mode, c.side, name), func(t *testing.T) {
+					for seed := range uint64(3) {
+						w := first.fork(seed)
+						var old *corev1.Pod
+						_, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
+							if p.Step.ID() == fmt.Sprintf("%d/Vacate", c.flying) && old == nil {
+								old = w.drain(c.side, c.victim, begin)
+							}
+							return p.Step.ID() == fmt.Sprintf("%d/Shrink", c.flying-1)
+						})
+						if err != nil {
+							t.Fatal(err)
+						}
+						w.gone(t, c.side, old)
+						unbroken(t, w)
+						walk(t, w, plans.Move, nil)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestBothSidesAreDrainedWithinOneWave(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		w := newWorld(oneByOne(mode))
+		var here, there *corev1.Pod
+		_, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
+			if p.Step.ID() == "3/Vacate" && here == nil {
+				here, there = w.drain(plans.Source, 0, drainsOf()["cordoned"]), w.drain(plans.Destination, 4, drainsOf()["cordoned"])
+			}
+			return p.Step.ID() == "2/Shrink"
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.gone(t, plans.Source, here)
+		w.gone(t, plans.Destination, there)
+		walk(t, w, plans.Move, nil)
+	}
+}
+
+// tend lets a process keep a plan that rests, for as long as there is anything to do.
+func (w *world) tend(t *testing.T, r *runner) {
+	t.Helper()
+	e, err := r.engine(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 60 {
+		r.takingOver = true // a takeover may be part of it
+		_, err := e.Tend(t.Context())
+		r.takingOver = false
+		if r.dead {
+			return
+		}
+		if err != nil && r.at == nil {
+			t.Fatal(err)
+		}
+		w.others(r, orchestrator.Waiting)
+	}
+	w.rest()
+}
+
+// drainable is what status says of drains.
+func (w *world) drainable(t *testing.T) string {
+	t.Helper()
+	on := orchestrator.Clusters{}
+	for side, s := range w.on {
+		on[side] = s
+	}
+	home := orchestrator.NewStore(w.on[plans.Destination], green, planName)
+	v, err := orchestrator.Status(t.Context(), w.plan, home, on, nil, func() time.Time { return time.Unix(0, 0) }, func(verb string) string { return verb })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Drains
+}
+
+func TestASplitAtRestLetsBothSidesBeDrained(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		first, split := newWorld(oneByOne(mode)), int32(2)
+		first.take(t, plans.Route{Until: &split})
+		first.goes(t, orchestrator.Finished, plans.Split, split)
+		for _, sides := range [][]plans.Side{{plans.Source}, {plans.Destination}, {plans.Source, plans.Destination}} {
+			t.Run(fmt.Sprintf("%s, %s", mode, sides), func(t *testing.T) {
+				for seed := range uint64(5) {
+					w := first.fork(seed)
+					if says := w.drainable(t); !strings.HasPrefix(says, "nodes of the destination can be drained, those of the source cannot; `names -w`") {
+						t.Errorf("status says %q", says)
+					}
+					old := map[plans.Side]*corev1.Pod{}
+					for _, side := range sides {
+						old[side] = w.drain(side, w.slice(side).Start, drainsOf()["cordoned"])
+					}
+					w.tend(t, w.process())
+					for side, pod := range old {
+						w.gone(t, side, pod)
+					}
+					if w.journal.Outcome != plans.Split || w.journal.Done != w.journal.Begun {
+						t.Errorf("the journal says %q, done %d of %d begun", w.journal.Outcome, w.journal.Done, w.journal.Begun)
+					}
+					unbroken(t, w)
+					walk(t, w.fork(1), plans.Return, nil)
+					w.take(t, plans.Route{})
+					walk(t, w, plans.Move, nil)
+				}
+			})
+		}
+	}
+}
+
+// Whoever tends a plan may die at any write, and whoever moves it then finds everything in order.
+func TestADeathWhileAPlanIsTendedIsSurvived(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		first, split := newWorld(oneByOne(mode)), int32(2)
+		first.take(t, plans.Route{Until: &split})
+		first.goes(t, orchestrator.Finished, plans.Split, split)
+		before := first.fork(0)
+		first.drain(plans.Source, 0, drainsOf()["cordoned"])
+		whole := first.fork(0)
+		whole.tend(t, whole.process())
+		if whole.writes == first.writes {
+			t.Fatal("nothing was written")
+		}
+		for n := first.writes; n < whole.writes; n++ {
+			for _, f := range faults() {
+				w := first.fork(uint64(n))
+				r := w.process()
+				r.at = once(n, f)
+				w.tend(t, r)
+				on := w.fork(1)
+				on.tend(t, on.process())
+				if pod := on.pod(plans.Source, 0); pod == nil || pod.UID == before.pod(plans.Source, 0).UID {
+					t.Errorf("%s at write %d: the drain is refused for good", f, n)
+				}
+				unbroken(t, on)
+				on.drains, on.evictions = false, 0
+				on.take(t, plans.Route{})
+				walk(t, on, plans.Move, nil)
+				walk(t, w, plans.Return, nil)
+			}
+		}
 	}
 }

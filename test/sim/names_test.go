@@ -25,7 +25,7 @@ func TestNamesAreKeptForNoLongerThanTheLease(t *testing.T) {
 				Complain: func(err error) { t.Log(err) },
 			}
 			over := make(chan error, 1)
-			go func() { over <- c.KeepNames(t.Context(), false) }()
+			go func() { over <- c.Keep(t.Context(), false) }()
 			synctest.Wait()
 			other, err := store.Acquire(t.Context(), "other/2", dead, time.Now)
 			if err != nil {

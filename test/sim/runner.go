@@ -338,6 +338,9 @@ func (r *runner) run(ctx context.Context, course plans.Course, stop func(orchest
 		if r.over(p, stop != nil && stop(p)) {
 			return end{kind: p.Kind, outcome: p.Outcome, reason: p.Reason}, r.fate(p)
 		}
+		if arrived := err == nil && p.Kind == orchestrator.Advanced && p.Step.Op == plans.Relax; arrived || p.Step.Op == plans.Tighten && p.Kind == orchestrator.Waiting {
+			r.makeWay(ctx, e)
+		}
 		wrote := err == nil && (p.Kind == orchestrator.Wrote || p.Kind == orchestrator.Advanced)
 		if r.w.others(r, p.Kind) || wrote {
 			patience = 0
@@ -347,6 +350,21 @@ func (r *runner) run(ctx context.Context, course plans.Course, stop func(orchest
 		}
 	}
 	return end{}, errors.New("the run never ends")
+}
+
+// makeWay does what a process does between two waves: it lets evictions through, for as long as
+// that moves anything.
+func (r *runner) makeWay(ctx context.Context, e *orchestrator.Engine) {
+	for range 20 {
+		before := r.w.version()
+		now, err := e.MakeWay(ctx)
+		if err != nil || now == "" {
+			return
+		}
+		if !r.w.others(r, orchestrator.Waiting) && r.w.version() == before {
+			return
+		}
+	}
 }
 
 // over says whether the process goes no further.

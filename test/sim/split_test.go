@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	policyv1 "k8s.io/api/policy/v1"
+
 	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -23,8 +25,22 @@ func (w *world) goes(t *testing.T, kind orchestrator.Kind, outcome plans.Outcome
 	}
 	w.rest()
 	unbroken(t, w)
+	w.fits(t)
 	if a, b := w.slice(plans.Source), w.slice(plans.Destination); a.End() != split || b.Start != split {
 		t.Errorf("the source has %s, the destination %s, expected a split at %d", a, b, split)
+	}
+}
+
+// fits demands that no budget asks for more pods than there are: nothing could be evicted under it, not
+// even a pod that is broken.
+func (w *world) fits(t *testing.T) {
+	t.Helper()
+	for _, side := range plans.Sides() {
+		name, _ := w.plan.BudgetOn(side)
+		b, ok := get[*policyv1.PodDisruptionBudget](w.on[side], w.namespace(side), name)
+		if ok && b.Spec.MinAvailable != nil && b.Spec.MinAvailable.IntVal > w.slice(side).Replicas {
+			t.Errorf("the budget of the %s has minAvailable %d for %s", side, b.Spec.MinAvailable.IntVal, w.slice(side))
+		}
 	}
 }
 

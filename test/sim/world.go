@@ -41,6 +41,7 @@ type scene struct {
 	Gates      []plans.Gate
 	Left       []string // claim templates whose volumes do not move
 	Shared     bool     // the pod template names a claim that all ordinals mount
+	Spread     bool     // each pod has a node of its own
 }
 
 func threeOrdinals(mode plans.Mode) scene {
@@ -54,6 +55,17 @@ func inWaves(mode plans.Mode) scene {
 
 func maxUnavailable(v intstr.IntOrString) *policyv1.PodDisruptionBudgetSpec {
 	return &policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &v}
+}
+
+// nodes are those of each cluster.
+func (sc scene) nodes() []string {
+	out := []string{"node-a", "node-b"}
+	for i := range sc.Ordinals + 2 {
+		if sc.Spread {
+			out = append(out, fmt.Sprintf("node-%d", i))
+		}
+	}
+	return out
 }
 
 const (
@@ -79,6 +91,7 @@ type world struct {
 	aged      map[types.UID]bool                // pods Ready for minReadySeconds
 	granted   map[types.UID]bool                // evictions granted
 	evictions int
+	drains    bool // pods are evicted from nodes that are being drained only
 	// The disks behind the volumes: which ordinal's data each holds.
 	disks     map[string]disk
 	app       application
@@ -131,7 +144,7 @@ func newWorld(sc scene) *world {
 		for _, name := range []string{"kube-system", blue, green} {
 			must(s.Create(context.TODO(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 		}
-		for _, name := range []string{"node-a", "node-b"} {
+		for _, name := range sc.nodes() {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-" + name}}
 			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 			must(s.Create(context.TODO(), node))

@@ -1,0 +1,157 @@
+package pdb
+
+import (
+	"context"
+	"fmt"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Needs gives the side that needs the last unit of the budget, or "" where neither does. It
+// is asked AFTER the budgets are read: what they had granted before is seen at the pods then.
+type Needs func(context.Context) (plans.Side, error)
+
+// goal is what the budgets shall come to.
+type goal struct {
+	// allowance is what both budgets may allow together.
+	allowance int32
+	// before says that the ordinals are still on the side they leave.
+	before bool
+	// needs, if any, says who gets a unit that cannot be divided; else the side with more
+	// ordinals gets it.
+	needs Needs
+	// settled says that either side may keep such a unit: who needs it is asked only where
+	// neither has it.
+	settled bool
+}
+
+// want is what a budget shall be, and over how many pods.
+type want struct {
+	spec policyv1.PodDisruptionBudgetSpec
+	pods int32
+}
+
+// wanted gives what the budgets shall be.
+func (k keeper) wanted(ctx context.Context, m plans.Moment, g goal, found map[plans.Side]*policyv1.PodDisruptionBudget) (map[plans.Side]want, error) {
+	if g.settled {
+		for _, side := range plans.Sides() {
+			if w := k.wants(m, g, side); k.holds(m, g, found, w) {
+				return w, nil
+			}
+		}
+	}
+	needy := plans.Side("")
+	if g.needs != nil && k.contested(m, g) {
+		var err error
+		if needy, err = g.needs(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return k.wants(m, g, needy), nil
+}
+
+// holds says whether there is one unit only, and the budgets are as wanted.
+func (k keeper) holds(m plans.Moment, g goal, found map[plans.Side]*policyv1.PodDisruptionBudget, w map[plans.Side]want) bool {
+	for _, side := range plans.Sides() {
+		if b := found[side]; b == nil || !matches(b.Spec, w[side]) {
+			return false
+		}
+	}
+	return k.contested(m, g)
+}
+
+// contested says whether both sides have ordinals, and one unit is all that there is for them.
+func (k keeper) contested(m plans.Moment, g goal) bool {
+	has := k.has(m, g)
+	return g.allowance == 1 && has[plans.Source] > 0 && has[plans.Destination] > 0
+}
+
+// has counts the ordinals of both sides. Those in flight belong to neither.
+func (k keeper) has(m plans.Moment, g goal) map[plans.Side]int32 {
+	flying := g.allowance < k.plan.MaxUnavailable
+	return map[plans.Side]int32{
+		m.From: k.plan.Slice(m.From, m.Ordinals, g.before && !flying).Replicas,
+		m.To(): k.plan.Slice(m.To(), m.Ordinals, !g.before).Replicas,
+	}
+}
+
+// wants gives what the budgets shall be if that side needs the last unit.
+func (k keeper) wants(m plans.Moment, g goal, needy plans.Side) map[plans.Side]want {
+	has, share := k.has(m, g), map[plans.Side]int32{}
+	share[plans.Source], share[plans.Destination] = Split(g.allowance, has[plans.Source], has[plans.Destination])
+	if needy != "" && k.contested(m, g) {
+		share[needy], share[needy.Other()] = 1, 0
+	}
+	from, to := want{pods: k.plan.Slice(m.From, m.Ordinals, g.before).Replicas}, want{pods: has[m.To()]}
+	departing(&from.spec, from.pods, share[m.From])
+	arriving(&to.spec, share[m.To()])
+	return map[plans.Side]want{m.From: from, m.To(): to}
+}
+
+// matches compares the numbers; selector and eviction policy stay the user's. A minAvailable
+// from when there were more pods does not do, though it allows as little: not even a pod that
+// is broken could be evicted under it.
+func matches(have policyv1.PodDisruptionBudgetSpec, w want) bool {
+	return equality.Semantic.DeepEqual(have.MinAvailable, w.spec.MinAvailable) &&
+		equality.Semantic.DeepEqual(have.MaxUnavailable, w.spec.MaxUnavailable)
+}
+
+// granted gives the reason why nothing may rise yet: more evictions than its share are still to
+// come on another side. They were granted before it was lowered.
+func (k keeper) granted(found map[plans.Side]*policyv1.PodDisruptionBudget, wants map[plans.Side]want, rising plans.Side) string {
+	side := rising.Other()
+	b, w := found[side], wants[side]
+	if b == nil || len(b.Status.DisruptedPods) <= int(allows(w.spec, w.pods)) {
+		return ""
+	}
+	return k.pending(side, b)
+}
+
+// pending names a pod whose eviction was granted and is still to come, or is "".
+func (k keeper) pending(side plans.Side, b *policyv1.PodDisruptionBudget) string {
+	for pod := range b.Status.DisruptedPods {
+		return fmt.Sprintf("PodDisruptionBudget %s of %s: an eviction of pod %s was granted and is still to come", b.Name, k.plan.On(side), pod)
+	}
+	return ""
+}
+
+// Contested says whether the budget is one unit and both sides have ordinals, where a wave has
+// arrived, or has not left: then the one side can be drained, or the other.
+func Contested(p *plans.Plan, s plans.Step) bool {
+	return s.Moves() && keeper{plan: p}.contested(plans.Moment{Step: s}, resting(p, s, nil))
+}
+
+// HandOver returns the look that brings the last unit of the budget to the side that needs
+// it. The moment is that of the Relax of a wave that has arrived, or of the Tighten of one
+// that has not left.
+func HandOver(p *plans.Plan, on map[plans.Side]client.Client, needs Needs) plans.Look {
+	k := keeper{plan: p, on: on}
+	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		s, _, err := k.bring(ctx, m, resting(p, m.Step, needs))
+		return s, err
+	}
+}
+
+func resting(p *plans.Plan, s plans.Step, needs Needs) goal {
+	return goal{allowance: p.MaxUnavailable, before: s.Op == plans.Tighten, needs: needs}
+}
+
+// Holder gives the side that has the last unit of the budget, or "" if neither has. The step is
+// that of HandOver.
+func Holder(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, s plans.Step) (plans.Side, error) {
+	k, m, g := keeper{plan: p, on: on}, plans.Moment{Step: s}, resting(p, s, nil)
+	found, err := k.both(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, side := range plans.Sides() {
+		if k.holds(m, g, found, k.wants(m, g, side)) {
+			return side, nil
+		}
+	}
+	return "", nil
+}

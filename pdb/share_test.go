@@ -1,0 +1,72 @@
+package pdb
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// With d = 1 the only unit is brought to the side that needs it, and never is on both sides.
+func TestTheOnlyUnitIsHandedOver(t *testing.T) {
+	ours := stamped("web-abc/1/9")
+	for _, c := range []struct {
+		name   string
+		op     plans.Op // Relax: ordinal 2 has arrived, 2|3; Tighten: it has not left, 3|2
+		needy  plans.Side
+		world  []client.Object
+		want   plans.Standing
+		reason string
+	}{
+		{"the larger side keeps it if nobody needs it", plans.Relax, "", []client.Object{budget("shop", atLeast(2), ours), budget("mall", atMost("1"), ours)}, plans.After, ""},
+		{"the side that has it keeps it if it needs it", plans.Relax, plans.Destination, []client.Object{budget("shop", atLeast(2), ours), budget("mall", atMost("1"), ours)}, plans.After, ""},
+		{"the other is lowered first", plans.Relax, plans.Source, []client.Object{budget("shop", atLeast(2), ours), budget("mall", atMost("1"), ours)}, plans.Before, "destination: PodDisruptionBudget web: maxUnavailable 1 -> maxUnavailable 0"},
+		{"the controller has to see it", plans.Relax, plans.Source, []client.Object{budget("shop", atLeast(2), ours), budget("mall", atMost("0"), ours, unseen)}, plans.During, "waiting for the disruption controller"},
+		{"what was granted there has to come first", plans.Relax, plans.Source, []client.Object{budget("shop", atLeast(2), ours), budget("mall", atMost("0"), ours, evicting)}, plans.During, "eviction of pod web-1"},
+		{"then it rises", plans.Relax, plans.Source, []client.Object{budget("shop", atLeast(2), ours), budget("mall", atMost("0"), ours)}, plans.Before, "source: PodDisruptionBudget web: minAvailable 2 -> minAvailable 1"},
+		{"a minAvailable above the number of pods does not stay", plans.Relax, "", []client.Object{budget("shop", atLeast(3), ours), budget("mall", atMost("1"), ours)}, plans.Before, "source: PodDisruptionBudget web: minAvailable 3 -> minAvailable 2"},
+		{"a wave that has not left is still on its side", plans.Tighten, "", []client.Object{budget("shop", atLeast(3), ours), budget("mall", atMost("0"), ours)}, plans.Before, "source: PodDisruptionBudget web: minAvailable 3 -> minAvailable 2"},
+		{"the other side may need the unit then", plans.Tighten, plans.Destination, []client.Object{budget("shop", atLeast(3), ours), budget("mall", atMost("0"), ours)}, plans.Before, "destination: PodDisruptionBudget web: maxUnavailable 0 -> maxUnavailable 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			api := fake.NewClientBuilder().WithObjects(c.world...).Build()
+			on := map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}
+			m := moment(c.op)
+			m.Ordinals = plans.Slice{Start: 2, Replicas: 1}
+			s, err := HandOver(plan(), on, func(context.Context) (plans.Side, error) { return c.needy, nil })(t.Context(), m)
+			if err != nil || s.Standing != c.want || !strings.Contains(s.Reason, c.reason) {
+				t.Errorf("%s (%s), %v, expected %s (%s)", s.Standing, s.Reason, err, c.want, c.reason)
+			}
+		})
+	}
+}
+
+// Relax leaves the unit where it is, and asks only where it is on neither side.
+func TestRelaxAsksOnceWhoNeedsTheUnit(t *testing.T) {
+	ours := stamped("web-abc/1/9")
+	for name, c := range map[string]struct {
+		source, destination change
+		asked               int
+	}{
+		"on neither side":    {atLeast(2), atMost("0"), 1},
+		"on the source":      {atLeast(1), atMost("0"), 0},
+		"on the destination": {atLeast(2), atMost("1"), 0},
+	} {
+		api := fake.NewClientBuilder().WithObjects(budget("shop", c.source, ours), budget("mall", c.destination, ours)).Build()
+		asked := 0
+		m := moment(plans.Relax)
+		m.Ordinals = plans.Slice{Start: 2, Replicas: 1}
+		on := map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}
+		s, err := Looks(plan(), on, func(context.Context) (plans.Side, error) { asked++; return plans.Source, nil })[plans.Relax](t.Context(), m)
+		if err != nil || asked != c.asked || (s.Standing == plans.After) != (c.asked == 0) {
+			t.Errorf("%s: %s (%s), %v, asked %d times, expected %d", name, s.Standing, s.Reason, err, asked, c.asked)
+		}
+		if side, err := Holder(t.Context(), plan(), on, m.Step); err != nil || !strings.HasSuffix(name, string(side)) {
+			t.Errorf("%s: %q has it, %v", name, side, err)
+		}
+	}
+}
