@@ -85,6 +85,7 @@ func atWork(t *testing.T, d int32, on map[string]string) (*Engine, plans.Step) {
 	for ns, slice := range map[string]plans.Slice{"shop": {Replicas: 2}, "mall": {Start: 2, Replicas: 1}} {
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web", UID: "set-of-all"}}
 		set.Spec.Replicas, set.Spec.Ordinals = &slice.Replicas, &appsv1.StatefulSetOrdinals{Start: slice.Start}
+		set.Spec.Template.Labels = map[string]string{"app": "web"}
 		objects = append(objects, set)
 	}
 	for pod, node := range on {
@@ -120,6 +121,7 @@ func TestTheNextOrdinalWaitsForEitherSideInTurn(t *testing.T) {
 		api := e.on[plans.Source]
 		for ns, spec := range map[string]policyv1.PodDisruptionBudgetSpec{"shop": {MinAvailable: &two}, "mall": {MaxUnavailable: &one}} {
 			b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web-stsmigrate"}, Spec: spec}
+			b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 			e.moment(e.journal, relax, true).Stamp.Put(b)
 			if err := api.Create(t.Context(), b); err != nil {
 				t.Fatal(err)
