@@ -71,7 +71,9 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 		case Finished, Paused:
 			return p, nil
 		case Waiting:
-			r.meanwhile(ctx, p)
+			if r.meanwhile(ctx, p) {
+				continue
+			}
 			if err := r.wait(ctx, p.Again); err != nil {
 				return p, err
 			}
@@ -137,7 +139,7 @@ func (r *run) wait(ctx context.Context, soon time.Duration) error {
 			}
 			continue
 		case <-r.Wake.Bell():
-			if news := r.Wake.take(); !r.glance.outdated(news) && !r.way.aside.outdated(news) {
+			if !r.glance.outdated(r.Wake.take()) {
 				continue
 			}
 		case <-r.Slot.Free():
