@@ -181,9 +181,9 @@ func storageChecks() []check {
 func budgetChecks() []check {
 	return grouped("Budget", []check{
 		{
-			name: "budget-alone", worst: Fail, run: budgetAlone,
-			about:  "the PodDisruptionBudgets of both sides are about this set only",
-			remedy: "narrow its selector",
+			name: "budget-alone", worst: Fail, wave: true, run: budgetAlone,
+			about:  "at most one PodDisruptionBudget of each side is over pods of the set, over all of them and no others; the name of one that the plan makes is free",
+			remedy: "narrow its selector, or delete it for the time of the move",
 		},
 		{
 			name: "ready-for-a-while", worst: Warn, ignorable: true, run: rested,

@@ -152,32 +152,6 @@ func (i inspection) standIn(ctx context.Context, d plans.Directory) ([]Finding, 
 	}}, err
 }
 
-// budgetAlone wants the budget of each side to be about this set only: its numbers
-// are going to be those of the set's ordinals.
-func budgetAlone(ctx context.Context, i inspection) ([]Finding, error) {
-	var out []Finding
-	for _, side := range plans.Sides() {
-		b := i.now.SourceBudget
-		if side == plans.Destination {
-			b = i.now.DestinationBudget
-		}
-		if b == nil {
-			continue
-		}
-		pods, err := i.strangers(ctx, side, b.Spec.Selector)
-		if err != nil {
-			return nil, err
-		}
-		if len(pods) > 0 {
-			out = append(out, Finding{
-				Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + pods[0].Name, Want: "only pods of " + i.plan.On(side).Name,
-				Remedy: "narrow its selector, or give the other workload a budget of its own",
-			})
-		}
-	}
-	return out, nil
-}
-
 // claimsBound wants each claim of the range bound both ways and owned by nobody
 // but the set.
 func claimsBound(ctx context.Context, i inspection) ([]Finding, error) {

@@ -87,7 +87,9 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 				return p, err
 			}
 		}
-		r.meanwhile(ctx, p)
+		if r.meanwhile(ctx, p) {
+			return p, nil
+		}
 		return p, r.wait(ctx, p.Again)
 	case Advanced:
 		if p.Step.Op == plans.Relax {
@@ -153,7 +155,7 @@ func (r *run) wait(ctx context.Context, soon time.Duration) error {
 			if r.turnover(news) {
 				r.restart()
 			}
-			if !r.glance.outdated(news) && !r.way.aside.outdated(news) {
+			if !r.glance.outdated(news) {
 				continue
 			}
 		case <-r.Slot.Free():

@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,9 +29,10 @@ func ClusterUID(ctx context.Context, c client.Client) (types.UID, error) {
 
 // Survey reads what a plan is made from. maxUnavailable is what the person asked
 // for, 0 for the budget of the source's PodDisruptionBudget; names is the mode that
-// was asked for, "" for Bridge wherever there is something to bridge.
-func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, maxUnavailable int32, names plans.NameMode) (plans.Inputs, error) {
-	in := plans.Inputs{Source: source, Destination: destination}
+// was asked for, "" for Bridge wherever there is something to bridge. The patches say what pods the
+// destination gets.
+func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, maxUnavailable int32, names plans.NameMode, patches []plans.Patch) (plans.Inputs, error) {
+	in := plans.Inputs{Source: source, Destination: destination, Patches: patches}
 	w := world{plan: &plans.Plan{Source: source, Destination: destination}, on: on}
 	var err error
 	if in.Set, err = w.set(ctx, plans.Source); err != nil {
@@ -46,12 +44,6 @@ func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, max
 	if in.Existing, err = w.set(ctx, plans.Destination); err != nil {
 		return in, err
 	}
-	if in.SourceBudget, err = w.budget(ctx, plans.Source, in.Set); err != nil {
-		return in, err
-	}
-	if in.DestinationBudget, err = w.budget(ctx, plans.Destination, in.Set); err != nil {
-		return in, err
-	}
 	if in.Names, err = w.naming(ctx, in.Set.Spec.ServiceName, names); err != nil {
 		return in, err
 	}
@@ -61,7 +53,7 @@ func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, max
 	if in.Versions, err = w.versions(ctx); err != nil {
 		return in, err
 	}
-	in.MaxUnavailable, err = allowance(in, maxUnavailable)
+	err = w.budgets(ctx, &in, maxUnavailable)
 	return in, err
 }
 
@@ -148,32 +140,6 @@ func allowance(in plans.Inputs, asked int32) (int32, error) {
 		return asked, nil
 	}
 	return d, nil
-}
-
-// budget finds the one PodDisruptionBudget over the pods of a set. Two of them
-// make the eviction API refuse the pods, and leave nothing to go by.
-func (w world) budget(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (*policyv1.PodDisruptionBudget, error) {
-	var list policyv1.PodDisruptionBudgetList
-	namespace := w.plan.On(side).Namespace
-	if err := w.on[side].List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing the PodDisruptionBudgets of namespace %s: %w", namespace, err)
-	}
-	var found *policyv1.PodDisruptionBudget
-	for i := range list.Items {
-		b := &list.Items[i]
-		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-		if err != nil {
-			return nil, fmt.Errorf("selector of PodDisruptionBudget %s/%s: %w", namespace, b.Name, err)
-		}
-		if !selector.Matches(labels.Set(set.Spec.Template.Labels)) {
-			continue
-		}
-		if found != nil {
-			return nil, fmt.Errorf("PodDisruptionBudgets %s and %s of namespace %s both select the pods of %s, expected at most one: Kubernetes refuses evictions of such pods; delete one of them", found.Name, b.Name, namespace, set.Name)
-		}
-		found = b
-	}
-	return found, nil
 }
 
 // unchanged refuses a plan whose world has moved on.

@@ -251,11 +251,17 @@ func (r *run) stopped(ctx context.Context) bool {
 	}
 }
 
-// becalmed waits for news of what was looked at, and says whether none came in time.
+// becalmed waits for news of what was looked at, and says whether none came in time. Nodes of a large
+// cluster are news all the time, so it takes a breath first.
 func (r *run) becalmed(ctx context.Context, limit <-chan time.Time) bool {
+	pause := time.NewTimer(breath)
+	defer pause.Stop()
+	var bell <-chan struct{}
 	for {
 		select {
-		case <-r.Wake.Bell():
+		case <-pause.C:
+			bell = r.Wake.Bell()
+		case <-bell:
 			if r.way.aside.outdated(r.Wake.take()) {
 				return false
 			}
@@ -269,19 +275,25 @@ func (r *run) becalmed(ctx context.Context, limit <-chan time.Time) bool {
 	}
 }
 
-// meanwhile makes way while a wave waits to begin, which may take long.
-func (r *run) meanwhile(ctx context.Context, p Progress) {
-	r.way.aside.clear()
+// breath is how long it is not looked again, whatever happens.
+const breath = 2 * time.Second
+
+// meanwhile makes way while a wave waits to begin, which may take long. It says whether the last wave has
+// to be looked at once more for that.
+func (r *run) meanwhile(ctx context.Context, p Progress) bool {
 	if p.Step.Op != plans.Tighten {
-		return
+		return false
 	}
 	if _, err := r.MakeWay(ctx); err != nil {
 		r.Report(p, err)
+		return false
 	}
+	if r.journal == nil {
+		return false
+	}
+	step, ok := r.arrived()
+	return ok && r.journal.Done < step.Seq
 }
-
-// breath is how long who tends a plan does not look again, whatever happens.
-const breath = time.Second
 
 // attend tends the plan until ctx ends. Where both sides are drained, they take turns.
 func (e *Engine) attend(ctx context.Context, wake *Wake, complain func(error)) {
@@ -300,12 +312,6 @@ func (e *Engine) attend(ctx context.Context, wake *Wake, complain func(error)) {
 		if r.becalmed(ctx, patience.C) {
 			e.way.pass()
 			patience.Reset(courtesy)
-		}
-		pause := time.NewTimer(breath)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
 		}
 	}
 }

@@ -52,6 +52,9 @@ func (k keeper) tighten(ctx context.Context, m plans.Moment) (plans.Sight, error
 		if why := k.pending(side, b); why != "" {
 			return plans.Wait(why), nil
 		}
+		if why, err := k.astray(ctx, side, b); err != nil || why != "" { // also where nothing had to be written
+			return plans.Stop(why), err
+		}
 	}
 	return plans.Done(), nil
 }
@@ -131,6 +134,9 @@ func (k keeper) bring(ctx context.Context, m plans.Moment, g goal) (plans.Sight,
 			}
 			if why := k.granted(found, wants, side); rise && why != "" {
 				return plans.Wait(why), nil, nil
+			}
+			if why, err := k.astray(ctx, side, b); err != nil || why != "" {
+				return plans.Stop(why), nil, err
 			}
 			return k.write(m, side, found, w.spec), nil, nil
 		}

@@ -131,6 +131,11 @@ func Contested(p *plans.Plan, s plans.Step) bool {
 func HandOver(p *plans.Plan, on map[plans.Side]client.Client, needs Needs) plans.Look {
 	k := keeper{plan: p, on: on}
 	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		if m.Turned {
+			if why, err := k.leaving(ctx, m); err != nil || why != "" {
+				return plans.Wait(why), err
+			}
+		}
 		s, _, err := k.bring(ctx, m, resting(p, m.Step, needs))
 		return s, err
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -68,5 +70,20 @@ func TestRelaxAsksOnceWhoNeedsTheUnit(t *testing.T) {
 		if side, err := Holder(t.Context(), plan(), on, m.Step); err != nil || !strings.HasSuffix(name, string(side)) {
 			t.Errorf("%s: %q has it, %v", name, side, err)
 		}
+	}
+}
+
+// A pod that its set has let go of and not deleted counts as healthy, and would let one too many be evicted.
+func TestNothingOpensWhileAPodIsStillToGoThatAPlanTurnedRoundLetGo(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-2"}}
+	source := set("shop")
+	two := int32(2)
+	source.Spec.Replicas = &two
+	api := fake.NewClientBuilder().WithObjects(source, pod, budget("shop", atMost("0"), stamped("web-abc/1/9")), budget("mall", atLeast(2), stamped("web-abc/1/9"))).Build()
+	m := moment(plans.Tighten)
+	m.Ordinals, m.From, m.Turned = plans.Slice{Start: 2, Replicas: 1}, plans.Destination, true
+	s, err := HandOver(plan(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, nil)(t.Context(), m)
+	if err != nil || s.Standing != plans.During || !strings.Contains(s.Reason, "waiting for the StatefulSet controller to delete it") {
+		t.Errorf("%s (%s), %v", s.Standing, s.Reason, err)
 	}
 }

@@ -253,7 +253,7 @@ func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 	if f.maxUnavailable < 0 {
 		return nil, nil, fmt.Errorf("--max-unavailable %d: at least 1 is needed", f.maxUnavailable)
 	}
-	in, err := orchestrator.Survey(ctx, on, refs[plans.Source], refs[plans.Destination], f.maxUnavailable, plans.NameMode(f.names))
+	in, err := orchestrator.Survey(ctx, on, refs[plans.Source], refs[plans.Destination], f.maxUnavailable, plans.NameMode(f.names), patches)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -265,7 +265,6 @@ func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 		}
 		in.Storage.Classes[from] = to
 	}
-	in.Patches = patches
 	if in.Dependencies, err = orchestrator.Needs(ctx, on, in); err != nil {
 		return nil, nil, err
 	}

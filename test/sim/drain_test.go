@@ -201,7 +201,9 @@ func TestASplitAtRestLetsBothSidesBeDrained(t *testing.T) {
 						t.Errorf("the journal says %q, done %d of %d begun", w.journal.Outcome, w.journal.Done, w.journal.Begun)
 					}
 					unbroken(t, w)
-					walk(t, w.fork(1), plans.Return, nil)
+					back := w.fork(1)
+					walk(t, back, plans.Return, nil)
+					cleanEnd(t, back, back.start)
 					w.take(t, plans.Route{})
 					walk(t, w, plans.Move, nil)
 				}
@@ -240,6 +242,7 @@ func TestADeathWhileAPlanIsTendedIsSurvived(t *testing.T) {
 				on.take(t, plans.Route{})
 				walk(t, on, plans.Move, nil)
 				walk(t, w, plans.Return, nil)
+				cleanEnd(t, w, w.start)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,6 +41,11 @@ func interferences() map[string]interference {
 			b.Spec.MaxUnavailable, b.Spec.MinAvailable = &v, nil
 		})
 	}
+	selector := func(app string) func(*world) {
+		return change(plans.Source, "web-budget", func(b *policyv1.PodDisruptionBudget) {
+			b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+		})
+	}
 	return map[string]interference{
 		"the source is scaled down":           {after: "2/Relax", do: scale(plans.Source, 1), undo: scale(plans.Source, 2), want: "StatefulSet blue/web"},
 		"the destination is scaled down":      {after: "2/Relax", do: scale(plans.Destination, 0), undo: scale(plans.Destination, 1), want: "StatefulSet green/web"},
@@ -52,6 +58,7 @@ func interferences() map[string]interference {
 		"the new claim is deleted":            {after: "1/Claim", do: deletion(newClaimKey), want: "claim data-web-1", alone: true},
 		"the source's budget is edited":       {after: "2/Relax", do: budget(plans.Source, 3), undo: restoreBudget(plans.Source), want: "PodDisruptionBudget web-budget of blue/web"},
 		"the destination's budget is edited":  {after: "1/Grow", do: budget(plans.Destination, 3), undo: restoreBudget(plans.Destination), want: "PodDisruptionBudget web-budget of green/web"},
+		"the source's budget is over others":  {after: "2/Relax", do: selector("mail"), undo: selector(setName), want: "PodDisruptionBudget web-budget of blue/web in one no longer selects the pods of the set"},
 		"the source's budget is deleted":      {after: "2/Relax", do: deletion(budgetKey), undo: remakeBudget, want: "PodDisruptionBudget web-budget of blue/web"},
 		"the mark is taken off the source":    {after: "2/Relax", do: unmark[*appsv1.StatefulSet](setName), want: "StatefulSet blue/web", alone: true},
 		"the marks are taken off a volume":    {after: "1/Vacate", do: unmarkVolume, undo: remarkVolume, want: "volume pvc-disk-2"},

@@ -1,0 +1,147 @@
+package pdb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Pod is a pod as budgets know it.
+type Pod struct {
+	Name   string
+	Labels labels.Set
+}
+
+// Pods gives the pods of a set: those that its controller makes for the ordinals, with the labels of
+// the template and its own, and those of it that are there, which may have got others since.
+func Pods(set *appsv1.StatefulSet, ordinals plans.Slice, there []corev1.Pod) []Pod {
+	var out []Pod
+	for o := range ordinals.All() {
+		name := fmt.Sprintf("%s-%d", set.Name, o)
+		out = append(out, Pod{name, labels.Merge(set.Spec.Template.Labels, labels.Set{
+			appsv1.StatefulSetPodNameLabel: name, appsv1.PodIndexLabel: strconv.Itoa(int(o)), appsv1.StatefulSetRevisionLabel: set.Status.UpdateRevision,
+		})})
+	}
+	for _, p := range there {
+		out = append(out, Pod{p.Name, p.Labels})
+	}
+	return out
+}
+
+// Clash is why the budgets over some pods cannot be kept by a move.
+type Clash struct{ Object, Saw, Want, Remedy string }
+
+// Error gives it in one sentence.
+func (c Clash) Error() string {
+	return fmt.Sprintf("%s: %s, expected %s: %s", c.Object, c.Saw, c.Want, c.Remedy)
+}
+
+// Over gives the one budget over all the pods, or none, or why neither is so.
+//
+// A budget over some of them cannot be kept: what it allows depends on where just these pods are, it
+// finds others when labels change, and there is no number for the other side. It cannot be left alone
+// either: all pods need a budget while they move, and Kubernetes evicts no pod that two are over.
+func Over(all []policyv1.PodDisruptionBudget, pods []Pod) (*policyv1.PodDisruptionBudget, *Clash, error) {
+	over := make([]*policyv1.PodDisruptionBudget, len(pods))
+	var found *policyv1.PodDisruptionBudget
+	var partial *Clash
+	for i := range all {
+		b := &all[i]
+		in, out, err := Selects(b, pods)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, k := range in {
+			if other := over[k]; other != nil {
+				return nil, &Clash{
+					Object: fmt.Sprintf("PodDisruptionBudgets %s and %s of namespace %s", other.Name, b.Name, b.Namespace), Saw: fmt.Sprintf("both select pod %s", pods[k].Name),
+					Want: "at most one over a pod, since Kubernetes evicts no pod that has two", Remedy: "delete one of them",
+				}, nil
+			}
+			over[k] = b
+		}
+		switch {
+		case len(in) == 0:
+		case len(out) == 0:
+			found = b
+		default:
+			partial = &Clash{
+				Object: fmt.Sprintf("PodDisruptionBudget %s/%s", b.Namespace, b.Name), Saw: fmt.Sprintf("it selects pod %s, and not pod %s as the set makes it", pods[in[0]].Name, pods[out[0]].Name),
+				Want:   "a budget over all pods of the set, by labels of the pod template: one over some of them can neither be divided between two sides nor stand beside one over all",
+				Remedy: "delete it for the time of the move, or make one over all pods instead",
+			}
+		}
+	}
+	if partial != nil {
+		return nil, partial, nil
+	}
+	return found, nil, nil
+}
+
+// Selects says which of the pods a budget selects, and which not.
+func Selects(b *policyv1.PodDisruptionBudget, pods []Pod) (in, out []int, err error) {
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	if err != nil {
+		return nil, nil, fmt.Errorf("selector of PodDisruptionBudget %s/%s: %w", b.Namespace, b.Name, err)
+	}
+	for k, p := range pods {
+		if selector.Matches(p.Labels) {
+			in = append(in, k)
+		} else {
+			out = append(out, k)
+		}
+	}
+	return in, out, nil
+}
+
+// astray gives the reason why a budget is not one over the pods of its set: it protects none of them,
+// whatever its numbers are (S12). Or why there must be none: another one is over them.
+func (k keeper) astray(ctx context.Context, side plans.Side, b *policyv1.PodDisruptionBudget) (string, error) {
+	var set appsv1.StatefulSet
+	there, err := k.get(ctx, side, k.plan.On(side).Name, &set)
+	if err != nil || !there {
+		return "", err // the looks at the set say so
+	}
+	if b == nil {
+		return k.rival(ctx, side, &set)
+	}
+	_, out, err := Selects(b, Pods(&set, k.plan.Ordinals(), nil))
+	if err != nil || len(out) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("PodDisruptionBudget %s of %s no longer selects the pods of the set: its selector was changed to %s by %s; set it back",
+		b.Name, k.plan.On(side), metav1.FormatLabelSelector(b.Spec.Selector), plans.Writer(b, "spec", "selector")), nil
+}
+
+// rival gives the reason why a budget must not be made.
+func (k keeper) rival(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
+	var all policyv1.PodDisruptionBudgetList
+	if err := k.on[side].List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
+		return "", fmt.Errorf("listing the PodDisruptionBudgets of namespace %s: %w", set.Namespace, err)
+	}
+	var pods corev1.PodList
+	if err := k.on[side].List(ctx, &pods, client.InNamespace(set.Namespace)); err != nil {
+		return "", fmt.Errorf("listing the pods of %s: %w", k.plan.On(side), err)
+	}
+	there := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, set) })
+	found, clash, err := Over(all.Items, Pods(set, k.plan.Ordinals(), there))
+	switch {
+	case err != nil:
+		return "", err
+	case clash != nil:
+		return clash.Error(), nil
+	case found != nil:
+		return fmt.Sprintf("PodDisruptionBudget %s of %s was made by somebody else since the plan was made, over the same pods; delete it, or make a new plan", found.Name, k.plan.On(side)), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,63 @@
+package pdb
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func set(namespace string) *appsv1.StatefulSet {
+	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", UID: "set"}}
+	s.Spec.Template.Labels = map[string]string{"app": "web"}
+	s.Spec.Selector = &metav1.LabelSelector{MatchLabels: s.Spec.Template.Labels}
+	return s
+}
+
+func by(label, value string) change {
+	return func(b *policyv1.PodDisruptionBudget) {
+		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{label: value}}
+	}
+}
+
+func named(name string) change {
+	return func(b *policyv1.PodDisruptionBudget) { b.Name = name }
+}
+
+// Before an ordinal goes down, its side has one budget over its pods and no second one (S12).
+func TestNoOrdinalGoesWithoutOneBudgetOverThePods(t *testing.T) {
+	ours := stamped("web-abc/1/9")
+	leader := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web-0", Labels: map[string]string{"app": "web", "role": "master"}}}
+	leader.OwnerReferences = []metav1.OwnerReference{{Kind: "StatefulSet", Name: "web", UID: "set", Controller: new(true)}}
+	for _, c := range []struct {
+		name   string
+		op     plans.Op
+		world  []client.Object
+		want   plans.Standing
+		reason string
+	}{
+		{"both are over the pods", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours)}, plans.After, ""},
+		{"one was narrowed, and still is over them", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours, by(appsv1.StatefulSetPodNameLabel, "web-0"), by("app", "web")), budget("mall", atMost("0"), ours)}, plans.After, ""},
+		{"one was turned to others", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours, by("app", "mail")), budget("mall", atMost("0"), ours)}, plans.Foreign, "PodDisruptionBudget web of shop/web no longer selects the pods of the set: its selector was changed to app=mail by somebody; set it back"},
+		{"one was narrowed to some of them", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours, by(appsv1.PodIndexLabel, "0"))}, plans.Foreign, "of mall/web no longer selects the pods"},
+		{"it is seen before the budgets open", plans.Relax, []client.Object{budget("shop", atLeast(5), ours, by("app", "mail")), budget("mall", atMost("0"), ours)}, plans.Foreign, "of shop/web no longer selects the pods"},
+		{"none is made beside another", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("1"), named("theirs"))}, plans.Foreign, "PodDisruptionBudget theirs of mall/web was made by somebody else since the plan was made, over the same pods"},
+		{"none is made beside one over a pod that got a label", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), leader, budget("mall", atMost("1"), named("theirs"), by("role", "master"))}, plans.Foreign, "PodDisruptionBudget mall/theirs: it selects pod web-0"},
+		{"those over others do not matter", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("1"), named("theirs"), by("app", "mail"))}, plans.Before, "destination: create PodDisruptionBudget web"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			api := fake.NewClientBuilder().WithObjects(set("shop"), set("mall")).WithObjects(c.world...).Build()
+			s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, nil)[c.op](t.Context(), moment(c.op))
+			if err != nil || s.Standing != c.want || !strings.Contains(s.Reason, c.reason) {
+				t.Errorf("%s (%s), %v, expected %s (%s)", s.Standing, s.Reason, err, c.want, c.reason)
+			}
+		})
+	}
+}
