@@ -251,12 +251,12 @@ func dependencyChecks() []check {
 			remedy: "make room, or change the namespace's limits or the pods",
 		},
 		{
-			name: "claims-accepted", worst: Fail, run: claimsAccepted,
+			name: "claims-accepted", worst: Fail, wave: true, run: claimsAccepted,
 			about:  "the destination lets the very claims in (tried with a dry run)",
 			remedy: "make room, or change the namespace's limits",
 		},
 		{
-			name: "quota", worst: Fail, run: quotaSuffices,
+			name: "quota", worst: Fail, wave: true, run: quotaSuffices,
 			about:  "the quotas of the destination have room for all ordinals",
 			remedy: "raise the quota",
 		},

@@ -99,6 +99,8 @@ type Engine struct {
 	passed int
 	notes  []note // since the journal was last written
 	way    *way
+	// answered is the answer to the last write that was none of the looks' business (asAnswer).
+	answered error
 	waveCheck
 }
 
@@ -254,12 +256,14 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, sight p
 			return Progress{Step: step}, asAnswer(err)
 		}
 	}
-	return Progress{Kind: Wrote, Step: step, Reason: sight.Reason}, asAnswer(sight.Write(ctx))
+	e.answered = sight.Write(ctx)
+	return Progress{Kind: Wrote, Step: step, Reason: sight.Reason}, asAnswer(e.answered)
 }
 
-func movedOn(step plans.Step) Progress {
-	return Progress{Kind: Wrote, Step: step, Reason: "the journal has moved; looking again"}
-}
+// moved is why a pass that somebody else has overtaken came to nothing.
+const moved = "the journal has moved; looking again"
+
+func movedOn(step plans.Step) Progress { return Progress{Kind: Wrote, Step: step, Reason: moved} }
 
 // pause ends the run before a step that has not begun. What has been passed is
 // recorded, since no next intent will carry it.

@@ -57,7 +57,7 @@ func (e ErrNotHeld) Error() string {
 // machine that was killed. A Lease is ours alone, and is written whole. A holder whose clock is ahead is watched for as long as a Lease lasts.
 func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder string) bool, now func() time.Time) (*Lease, error) {
 	l := &Lease{home: s.home, key: client.ObjectKey(s.planMap()), plan: s.name.Name, holder: holder, now: now, lost: make(chan struct{})}
-	watched, hurry := "", backoff()
+	watched, n := "", new(attempts)
 	for {
 		var have coordinationv1.Lease
 		err := s.home.Get(ctx, l.key, &have)
@@ -78,10 +78,7 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 		case err == nil:
 			err = s.home.Update(ctx, l.sign(&have))
 		}
-		if (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && hurry.Steps > 0 {
-			if err := sleep(ctx, hurry.Step()); err != nil {
-				return nil, err
-			}
+		if (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && n.again(ctx) {
 			continue // somebody was faster; see who
 		}
 		if err != nil {

@@ -72,6 +72,7 @@ func (e *Engine) recall(ctx context.Context) (err error) {
 // written is read again.
 func (e *Engine) save(ctx context.Context) error {
 	version, err := e.store.Save(ctx, e.journal, e.version)
+	e.answered = err
 	if err != nil {
 		e.journal = nil
 		return err

@@ -3,13 +3,21 @@ package orchestrator
 import (
 	"context"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// backoff is how the pauses grow between attempts: ten of them are twenty seconds.
-func backoff() *wait.Backoff {
-	return &wait.Backoff{Duration: 10 * time.Millisecond, Factor: 2.5, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second}
+// attempts counts how often somebody else was faster (409). Two are nothing special; from then on the pauses
+// grow, and after twelve, half a minute later, it was nobody who is faster.
+type attempts int
+
+// again waits before the next attempt, and is false when there is to be none.
+func (n *attempts) again(ctx context.Context) bool {
+	switch *n++; {
+	case *n <= 2:
+		return ctx.Err() == nil
+	case *n <= 12:
+		return sleep(ctx, 10*time.Millisecond<<*n) == nil
+	}
+	return false
 }
 
 // sleep waits, whatever else happens.

@@ -15,8 +15,8 @@ import (
 )
 
 // quotaSuffices wants room in each ResourceQuota of the destination for all ordinals
-// together, so that the move does not run out of it in the middle. A dry run cannot tell:
-// it uses nothing up.
+// that are still to come, together, so that the move does not run out of it in the middle; between two
+// waves, for the next one. A dry run cannot tell: it uses nothing up.
 func quotaSuffices(ctx context.Context, i inspection) ([]Finding, error) {
 	var quotas corev1.ResourceQuotaList
 	if err := i.on[plans.Destination].List(ctx, &quotas, client.InNamespace(i.plan.Destination.Namespace)); err != nil {
@@ -44,14 +44,14 @@ func quotaSuffices(ctx context.Context, i inspection) ([]Finding, error) {
 		}
 		need := demand{}
 		if matches {
-			need.add(perPod, int64(i.plan.Count))
+			need.add(perPod, int64(i.ordinals.Replicas))
 		}
 		if len(q.Spec.Scopes) == 0 && q.Spec.ScopeSelector == nil {
 			need.add(rest, 1) // scopes are about pods only
 		}
 		for _, s := range short(q, need) {
 			out = append(out, Finding{
-				Object: object, Saw: fmt.Sprintf("%s: %s of %s are left, and the %d ordinals need %s", s.name, s.left.String(), s.hard.String(), i.plan.Count, s.need.String()),
+				Object: object, Saw: fmt.Sprintf("%s: %s of %s are left, and the %d ordinals that are to come need %s", s.name, s.left.String(), s.hard.String(), i.ordinals.Replicas, s.need.String()),
 				Want: "room for all ordinals", Remedy: fmt.Sprintf("raise it by %s: kubectl -n %s edit resourcequota %s", s.missing.String(), q.Namespace, q.Name),
 			})
 		}
@@ -108,7 +108,10 @@ func (i inspection) demands(ctx context.Context) (*corev1.Pod, demand, error) {
 		rest.add(claimDemand(c), 1)
 	}
 	for _, t := range ephemeral(pod.Spec) {
-		rest.add(claimDemand(&corev1.PersistentVolumeClaim{Spec: t.Spec}), int64(i.plan.Count))
+		rest.add(claimDemand(&corev1.PersistentVolumeClaim{Spec: t.Spec}), int64(i.ordinals.Replicas))
+	}
+	if i.midway {
+		return pod, rest, nil // the others are there
 	}
 	rest.count("configmaps", "count/configmaps", "configmaps", "count/configmaps", "count/leases.coordination.k8s.io") // plan, journal, Lease
 	if !i.plan.Existed() {

@@ -17,13 +17,14 @@ const (
 	// patience is how often something is tried that the API server refuses for good
 	// before a person is asked (L3).
 	patience = 5
-	// awhile is for how long a refusal may pass by itself.
+	// awhile is for how long a refusal may pass by itself: an API server that has just been started knows
+	// no Roles yet, nor who anybody is.
 	awhile = time.Minute
 )
 
-// Final notes how an attempt has ended, and says whether to try once more is of no use. An answer
-// that is usually final may be so for a while only where nobody waits for it, which renewed says:
-// credentials are renewed, and an API server that has just been started knows no Roles yet.
+// Final notes how an attempt has ended, and says whether to try once more is of no use. Who may not do
+// something may be allowed to in a while; renewed says that credentials are renewed, so that one who is not
+// known will be.
 func (r *Refusals) Final(err error, renewed bool, now time.Time) bool {
 	if !permanent(err) {
 		*r = Refusals{}
@@ -32,7 +33,8 @@ func (r *Refusals) Final(err error, renewed bool, now time.Time) bool {
 	if r.times++; r.times == 1 {
 		r.since = now
 	}
-	passing := renewed && (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && now.Sub(r.since) < awhile)
+	unknown := apierrors.IsUnauthorized(err)
+	passing := unknown && renewed || (unknown || apierrors.IsForbidden(err)) && now.Sub(r.since) < awhile
 	return r.times >= patience && !passing
 }
 

@@ -22,8 +22,12 @@ func TestWhatIsRefusedForGoodIsNotTriedForEver(t *testing.T) {
 		want    bool
 	}{
 		{"at first", nil, 0, no, false, false},
-		{"the fifth time", []error{no, no, no, no}, 0, no, false, true},
-		{"for another reason each time", []error{no, wrong, no, wrong}, 0, old, false, true},
+		{"the fifth time", []error{wrong, wrong, wrong, wrong}, 0, wrong, false, true},
+		{"it may pass", []error{no, no, no, no}, 0, no, false, false},
+		{"it has not passed", []error{no, no, no, no}, awhile, no, false, true},
+		{"nobody knows us, which may pass", []error{old, old, old, old}, 0, old, false, false},
+		{"nobody knows us for long", []error{old, old, old, old}, awhile, old, false, true},
+		{"for another reason each time", []error{no, wrong, no, wrong}, awhile, old, false, true},
 		{"after an outage", []error{gone, gone, gone, gone, gone}, 0, no, false, false},
 		{"with an outage between", []error{no, no, no, no, gone}, 0, no, false, false},
 		{"it went well between", []error{no, no, no, no, nil}, 0, no, false, false},

@@ -95,6 +95,8 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 		if p.Step.Op == plans.Relax {
 			r.yield(ctx, p.Step)
 		}
+	case Wrote, "": // or a journal that could not be written
+		return r.wrote(ctx, p)
 	default:
 	}
 	return p, nil
@@ -114,6 +116,7 @@ type run struct {
 	tight    bool
 	refusals Refusals
 	backoff  *wait.Backoff
+	sent     sent
 }
 
 func (r *run) report(p Progress) {

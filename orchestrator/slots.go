@@ -81,13 +81,15 @@ func (t *Slot) Take() bool {
 		return true
 	}
 	t.leave()
-	select {
-	case <-t.free: // of an earlier time
-	default:
-	}
 	place, _ := slices.BinarySearchFunc(t.of.waiting, t, func(a, b *Slot) int { return a.number - b.number })
 	t.of.waiting = slices.Insert(t.of.waiting, place, t)
 	t.of.admit()
+	if t.has() {
+		select {
+		case <-t.free: // it has not been waited for; and one of an earlier time is no news
+		default:
+		}
+	}
 	return t.has()
 }
 

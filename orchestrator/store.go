@@ -208,7 +208,7 @@ func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version,
 // Change reads the journal, lets change edit it and saves it, again if somebody
 // else was faster. It is for the wishes of a person, such as a pause.
 func (s *Store) Change(ctx context.Context, p *plans.Plan, change func(*plans.Journal) error) error {
-	for {
+	for n := new(attempts); ; {
 		j, v, err := s.Journal(ctx, p)
 		if err != nil {
 			return err
@@ -220,7 +220,7 @@ func (s *Store) Change(ctx context.Context, p *plans.Plan, change func(*plans.Jo
 		if equality.Semantic.DeepEqual(&before, j) {
 			return nil
 		}
-		if _, err := s.Save(ctx, j, v); !apierrors.IsConflict(err) {
+		if _, err := s.Save(ctx, j, v); !apierrors.IsConflict(err) || !n.again(ctx) {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,36 +145,53 @@ func podOf(set *appsv1.StatefulSet, ordinal int32) *corev1.Pod {
 	return pod
 }
 
-// claims gives the claims of all ordinals as the move will make them on the destination.
-// One that is absent on the source is left out; another check says so.
+// claims gives the claims of the ordinals that the inspection is about as the move will make them on the
+// destination. One that is absent on the source is left out; another check says so.
 func (i inspection) claims(ctx context.Context) ([]*corev1.PersistentVolumeClaim, error) {
 	if len(i.plan.Claims) == 0 {
 		return nil, nil
 	}
-	list, err := i.leaving(ctx)
+	list, err := i.moving(ctx)
 	if err != nil {
 		return nil, err
 	}
-	moving := map[string]bool{}
-	for _, s := range i.plan.Shared {
-		moving[s.Claim] = true
-	}
-	for o := range i.plan.Ordinals().All() {
-		for _, t := range i.plan.Claims {
-			moving[i.plan.ClaimName(t.Template, o)] = true
-		}
-	}
 	var out []*corev1.PersistentVolumeClaim
 	for k := range list {
-		if have := &list[k]; moving[have.Name] {
-			next, err := i.successor(have)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, next)
+		next, err := i.successor(&list[k])
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, next)
 	}
 	return out, nil
+}
+
+// moving reads these claims on the source: between two waves one by one, and without those that all
+// ordinals share, which are there.
+func (i inspection) moving(ctx context.Context) (out []corev1.PersistentVolumeClaim, err error) {
+	names := map[string]bool{}
+	for o := range i.ordinals.All() {
+		for _, t := range i.plan.Claims {
+			names[i.plan.ClaimName(t.Template, o)] = true
+		}
+	}
+	if i.midway {
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			var claim corev1.PersistentVolumeClaim
+			key := client.ObjectKey{Namespace: i.plan.Source.Namespace, Name: name}
+			if err := i.on[plans.Source].Get(ctx, key, &claim); err == nil {
+				out = append(out, claim)
+			} else if !apierrors.IsNotFound(err) {
+				return nil, fmt.Errorf("reading claim %s on the source: %w", key, err)
+			}
+		}
+		return out, nil
+	}
+	for _, s := range i.plan.Shared {
+		names[s.Claim] = true
+	}
+	all, err := i.leaving(ctx)
+	return slices.DeleteFunc(slices.Clone(all), func(c corev1.PersistentVolumeClaim) bool { return !names[c.Name] }), err
 }
 
 // successor is the claim of the destination for one of the source. That of an ordinal that

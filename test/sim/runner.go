@@ -25,6 +25,7 @@ const (
 	lostAnswer  fault = "answer lost"
 	refused409  fault = "refused with 409"
 	refused500  fault = "refused with 500"
+	setBack     fault = "accepted, and set back at once"
 )
 
 func faults() []fault { return []fault{crashBefore, crashAfter, lostAnswer, refused409, refused500} }
@@ -193,6 +194,8 @@ func (r *runner) write(s *store, verb string, o client.Object, apply func() erro
 	case lostAnswer:
 		_ = r.apply(s, verb, o, apply) // the answer is what is lost
 		return apierrors.NewTimeoutError("request timed out", 0)
+	case setBack:
+		return nil
 	case refused409:
 		return conflict(k, "somebody was faster")
 	case refused500:

@@ -94,6 +94,7 @@ func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 		over := q.run(t)
 		for range 60 { // ten minutes
 			<-time.After(10 * time.Second)
+			synctest.Wait()
 			w.rest()
 		}
 		if !q.last.Queued || time.Since(q.since) < 8*time.Minute {
@@ -119,6 +120,7 @@ func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 			select {
 			case p = <-over:
 			case <-time.After(time.Second):
+				synctest.Wait()
 			}
 		}
 		unbroken(t, w)

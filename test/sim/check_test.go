@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// What was checked before a wave is checked again if the wave has waited since, for a pod, under
+// tightened budgets or for its turn: consent may be withdrawn while a pod is mended.
+func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
+	for name, waits := range map[string]func(*testing.T, *world, *runner, *orchestrator.Engine, *orchestrator.Slot) (end func()){
+		"for a pod, before Tighten": func(_ *testing.T, w *world, _ *runner, _ *orchestrator.Engine, _ *orchestrator.Slot) func() {
+			return w.sick(plans.Source, 0)
+		},
+		"for a pod, before Shrink": func(t *testing.T, w *world, r *runner, e *orchestrator.Engine, _ *orchestrator.Slot) func() {
+			t.Helper()
+			w.until(t, r, e, plans.Tighten)
+			return w.sick(plans.Source, 0)
+		},
+		"for its turn": func(_ *testing.T, _ *world, _ *runner, _ *orchestrator.Engine, other *orchestrator.Slot) func() {
+			other.Take()
+			return other.Leave
+		},
+		"for nothing": func(*testing.T, *world, *runner, *orchestrator.Engine, *orchestrator.Slot) func() { return func() {} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(threeOrdinals(plans.Rebind))
+				w.foreign = true
+				r, e := w.begin(t, plans.Move)
+				asked, bad := 0, ""
+				e.CheckWave = func(context.Context, *plans.Journal, plans.Slice) ([]orchestrator.Finding, error) {
+					if asked++; bad != "" {
+						return []orchestrator.Finding{{Check: "consent", Saw: bad}}, nil
+					}
+					return nil, nil
+				}
+				e.Now = time.Now
+				slots := orchestrator.NewSlots(1)
+				e.Slot = slots.Of(w.plan)
+				w.until(t, r, e, plans.Relax)
+				w.rest()
+				asked = 0
+				end := waits(t, w, r, e, slots.Of(w.plan))
+				for range 20 {
+					if _, err := e.Advance(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					w.rest()
+					if name == "for nothing" {
+						break
+					}
+					<-time.After(10 * time.Second)
+				}
+				if name != "for nothing" {
+					bad = "it was withdrawn"
+				}
+				end()
+				w.rest()
+				var p orchestrator.Progress
+				for p.Kind != orchestrator.Held && (p.Kind != orchestrator.Wrote || p.Step.Op != plans.Shrink) {
+					var err error
+					if p, err = e.Advance(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					w.rest()
+				}
+				if bad != "" && (p.Kind != orchestrator.Held || !strings.Contains(p.Reason, bad)) || bad == "" && (p.Kind != orchestrator.Wrote || asked != 1) {
+					t.Errorf("it goes on: %+v; asked %d times", p, asked)
+				}
+			})
+		})
+	}
+}
