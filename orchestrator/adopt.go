@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -115,6 +116,13 @@ func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (pla
 	}
 	if why := restless(old); why != "" {
 		return plans.Stop(a.Set.Set() + " " + why), nil
+	}
+	whole, err := writes.Read(ctx, a.as(a.Set), old)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if fields := whole.Unknown(); len(fields) > 0 {
+		return plans.Stop(fmt.Sprintf("%s has fields that this release does not know (%s), and as %s it would lose them: use a newer release", a.Set.Set(), strings.Join(fields, ", "), a.becomes().Set())), nil
 	}
 	pods, err := a.pods(ctx)
 	if err != nil {

@@ -2,12 +2,14 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // ledge is a namespace with a set of two, and nobody who takes care of it but the test.
@@ -204,4 +207,57 @@ func TestAnAdoptionGoesOnWhenTheSetIsScaledIn(t *testing.T) {
 	l.must(l.On.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"}}))
 	l.tended(l.becomes())
 	l.expect("give it the update strategy")
+}
+
+// What the one kind has of a newer Kubernetes, the other would not get from this release.
+func TestASetWithFieldsThatAreNotKnownIsNotLetGo(t *testing.T) {
+	t.Parallel()
+	l := newLedge(t)
+	l.On = withFutures(l.On)
+	l.expect("StatefulSet shop/web has fields that this release does not know (spec.futureSet, spec.template.spec.futurePod)")
+}
+
+// withFutures is a client of an API server that is newer than this program.
+func withFutures(on client.Client) client.Client {
+	return interceptor.NewClient(on.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			if u, ok := o.(*unstructured.Unstructured); ok && err == nil {
+				err = errors.Join(unstructured.SetNestedField(u.Object, "set", "spec", "futureSet"), unstructured.SetNestedField(u.Object, "pod", "spec", "template", "spec", "futurePod"))
+			}
+			return err
+		},
+	})
+}
+
+func TestASliceIsNotMadeFromASetWithFieldsThatAreNotKnown(t *testing.T) {
+	t.Parallel()
+	l := newLedge(t)
+	set := l.live(l.Set)
+	next := set.DeepCopy()
+	next.Namespace, next.UID, next.ResourceVersion = "mall", "", ""
+	err := writes.Copy(t.Context(), withFutures(l.On), set, inWordsOf(l.On, l.becomes()), next)
+	if !refused(err) || !strings.Contains(err.Error(), "has fields that this release does not know") {
+		t.Errorf("%v, expected a refusal", err)
+	}
+	for _, kind := range []plans.Ref{l.Set, l.becomes()} {
+		kind.Namespace = "mall"
+		if made, err := l.read(t.Context(), kind); made != nil || err != nil {
+			t.Errorf("%s: %v (%v), expected none", kind.Set(), made, err)
+		}
+	}
+	made := set.DeepCopy()
+	made.Namespace, made.UID, made.ResourceVersion = "mall", "", ""
+	if err := writes.Copy(t.Context(), l.On, set, inWordsOf(l.On, l.becomes()), made); err != nil {
+		t.Fatal(err)
+	}
+	slice := l.becomes()
+	slice.Namespace = "mall"
+	had, err := l.read(t.Context(), slice)
+	l.must(err)
+	back := had.DeepCopy()
+	back.Name, back.UID, back.ResourceVersion = "back", "", ""
+	if err := writes.Copy(t.Context(), inWordsOf(l.On, slice), had, l.On, back); err != nil || back.UID == "" {
+		t.Errorf("a StatefulSet from a slice: %v, UID %q", err, back.UID)
+	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // backend looks for signs that both clusters use one storage backend: the same
@@ -55,6 +56,9 @@ func (i inspection) backend(ctx context.Context, pv *corev1.PersistentVolume, se
 	}
 	if driver := pv.Spec.CSI.Driver; first("driver " + driver) {
 		if err := add(i.installed(ctx, driver)); err != nil {
+			return nil, err
+		}
+		if err := add(i.keeps(ctx, pv)); err != nil {
 			return nil, err
 		}
 	}
@@ -98,6 +102,25 @@ func (i inspection) installed(ctx context.Context, driver string) ([]Finding, er
 		return []Finding{{Saw: "CSI driver " + driver + " is not installed on the destination", Want: "the same driver on the same backend", Remedy: "install it there"}}, nil
 	}
 	return nil, err
+}
+
+// keeps wants the destination to know what a volume has that this program does not know: it would be
+// refused when its ordinal is down.
+func (i inspection) keeps(ctx context.Context, pv *corev1.PersistentVolume) ([]Finding, error) {
+	whole, err := writes.Read(ctx, i.on[plans.Source], pv)
+	if err != nil || len(whole.Unknown()) == 0 {
+		return nil, client.IgnoreNotFound(err) // gone since; another check says so
+	}
+	next := storage.VolumeFrom(pv, storage.RefTo(i.plan.Destination.Namespace, pv.Name+"-dry-run", ""), i.plan.Storage)
+	next.Name += "-dry-run"
+	plans.Stamp{Plan: i.plan.ID}.Put(next)
+	if err := whole.Create(ctx, i.on[plans.Destination], next, client.DryRunAll); !refused(err) {
+		return nil, err
+	}
+	return []Finding{{
+		Saw: "it has the fields " + strings.Join(whole.Unknown(), ", ") + ", and the destination refuses such a volume (dry run)", Want: "a destination that keeps them",
+		Remedy: "upgrade the destination cluster",
+	}}, nil
 }
 
 // driver reads how a CSI driver is installed on the destination; nil means that it is not.

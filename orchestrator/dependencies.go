@@ -128,7 +128,9 @@ func (w world) copies(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 			}
 			m.Stamp.Put(next)
 			return plans.Write(fmt.Sprintf("destination: create %s", d), plans.Undo{},
-				func(ctx context.Context) error { return w.on[plans.Destination].Create(ctx, next) }), nil
+				func(ctx context.Context) error {
+					return writes.Copy(ctx, w.on[plans.Source], from, w.on[plans.Destination], next)
+				}), nil
 		}
 		if !m.Stamp.Mine(have) && !same(from, have) {
 			return plans.Stop(fmt.Sprintf("%s in namespace %s differs from that of the source; make them equal", d, w.plan.Destination.Namespace)), nil

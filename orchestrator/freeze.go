@@ -71,7 +71,9 @@ func (w world) freeze(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		}
 		m.Stamp.Put(next)
 		return plans.Write(fmt.Sprintf("destination: create StatefulSet %s with no ordinals (start %d)", next.Name, w.plan.End()),
-			undo, func(ctx context.Context) error { return w.on[plans.Destination].Create(ctx, next) }), nil
+			undo, func(ctx context.Context) error {
+				return writes.Copy(ctx, w.on[plans.Source], source, w.on[plans.Destination], next)
+			}), nil
 	}
 	return w.freezeSet(m, plans.Destination, destination, plans.Slice{Start: w.plan.End()}, undo), nil
 }

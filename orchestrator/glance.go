@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -55,6 +56,9 @@ type glancer struct {
 
 // Get implements client.Reader.
 func (c glancer) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if _, whole := into.(*unstructured.Unstructured); whole {
+		return c.Client.Get(ctx, key, into, opts...) // of an object that the glance has
+	}
 	t := thing{c.cluster, kindOf(into), key.Namespace, key.Name}
 	known, ok := c.glance.objects[t]
 	if !ok {

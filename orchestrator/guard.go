@@ -71,7 +71,7 @@ func (w world) readopt(ctx context.Context, m plans.Moment, side plans.Side, set
 		next.Spec.Replicas, next.Spec.Ordinals.Start = &slice.Replicas, slice.Start
 		earlier(m.Stamp).Put(next)
 		return plans.Write(fmt.Sprintf("%s: create StatefulSet %s again, with the ordinals %s", side, next.Name, slice), plans.Undo{},
-			func(ctx context.Context) error { return w.on[side].Create(ctx, next) }), nil
+			func(ctx context.Context) error { return writes.Copy(ctx, w.on[plans.Source], other, w.on[side], next) }), nil
 	}
 	have := plans.SliceOf(set)
 	if (m.Turned || m.Op == plans.Grow && m.Began && side == m.To()) && have == w.plan.Slice(side, m.Ordinals, true) {

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,9 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -40,6 +43,8 @@ type Revision struct {
 	// Cause is what a person noted in the annotation kubernetes.io/change-cause.
 	Cause    string
 	template corev1.PodTemplateSpec
+	// whole is the template as it is kept, with fields that this program does not know.
+	whole map[string]any
 }
 
 const changeCause = "kubernetes.io/change-cause"
@@ -66,15 +71,10 @@ func ReadHistory(ctx context.Context, on client.Client, ref plans.Ref) (*History
 		if !metav1.IsControlledBy(&k, set) {
 			continue
 		}
-		var doc struct {
-			Spec struct {
-				Template corev1.PodTemplateSpec `json:"template"`
-			} `json:"spec"`
-		}
-		if err := json.Unmarshal(k.Data.Raw, &doc); err != nil {
+		r := Revision{Number: k.Revision, Name: k.Name, Cause: k.Annotations[changeCause]}
+		if r.template, r.whole, err = templateOf(&k); err != nil {
 			return nil, fmt.Errorf("ControllerRevision %s/%s holds no pod template: %w", k.Namespace, k.Name, err)
 		}
-		r := Revision{Number: k.Revision, Name: k.Name, Cause: k.Annotations[changeCause], template: doc.Spec.Template}
 		for _, pod := range pods.Items {
 			if metav1.IsControlledBy(&pod, set) && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == k.Name {
 				r.Pods++
@@ -84,6 +84,21 @@ func ReadHistory(ctx context.Context, on client.Client, ref plans.Ref) (*History
 	}
 	slices.SortFunc(h.Revisions, func(a, b Revision) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Name, b.Name)) })
 	return h, nil
+}
+
+// templateOf is the pod template that a revision keeps: a strategic merge patch that replaces that of the set.
+func templateOf(r *appsv1.ControllerRevision) (known corev1.PodTemplateSpec, whole map[string]any, err error) {
+	var doc struct {
+		Spec struct {
+			Template map[string]any `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(r.Data.Raw, &doc); err != nil {
+		return known, nil, err
+	}
+	whole = doc.Spec.Template
+	delete(whole, "$patch")
+	return known, whole, runtime.DefaultUnstructuredConverter.FromUnstructured(whole, &known)
 }
 
 // Find gives a revision by its number; 0 is the one before the set's own.
@@ -109,26 +124,53 @@ func (h *History) Undo(ctx context.Context, r Revision, dry bool) error {
 	if s, marked := plans.Stamped(h.set); marked {
 		return fmt.Errorf("%s is being moved by plan %s, and a move keeps its pod template: finish that first", h.ref.Set(), s.Plan)
 	}
-	next := h.set.DeepCopy()
-	next.Spec.Template = r.template
-	if cause := r.Cause; cause != "" {
-		metav1.SetMetaDataAnnotation(&next.ObjectMeta, changeCause, cause)
-	} else {
-		next.Annotations = maps.Clone(next.Annotations)
-		delete(next.Annotations, changeCause)
+	was, err := h.asItIs(ctx)
+	if err != nil {
+		return err
 	}
+	next := was.DeepCopy()
+	if err := unstructured.SetNestedMap(next.Object, r.whole, "spec", "template"); err != nil {
+		return fmt.Errorf("%s: %w", h.ref.Set(), err)
+	}
+	notes := map[string]string{}
+	maps.Copy(notes, next.GetAnnotations())
+	delete(notes, changeCause)
+	if r.Cause != "" {
+		notes[changeCause] = r.Cause
+	}
+	next.SetAnnotations(notes)
 	var opts []client.PatchOption
 	if dry {
 		opts = append(opts, client.DryRunAll)
 	}
-	err := writes.Change(ctx, inWordsOf(h.on, h.ref), h.set, next, opts...)
+	err = writes.Change(ctx, h.on, was, next, opts...)
 	switch {
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("%s was changed while this ran: look at it, and say it again", h.ref.Set())
+		return h.moved()
 	case err != nil:
 		return fmt.Errorf("%s: %w", h.ref.Set(), err)
 	}
 	return nil
+}
+
+// asItIs reads the set in the words of its own kind, whole, and in the version that h has.
+func (h *History) asItIs(ctx context.Context) (*unstructured.Unstructured, error) {
+	var u unstructured.Unstructured
+	u.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(plans.NativeKind))
+	if h.ref.IsSlice() {
+		u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(plans.SliceKind))
+	}
+	if err := h.on.Get(ctx, client.ObjectKeyFromObject(h.set), &u); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", h.ref.Set(), err)
+	}
+	if u.GetUID() != h.set.UID || u.GetResourceVersion() != h.set.ResourceVersion {
+		return nil, h.moved()
+	}
+	return &u, nil
+}
+
+func (h *History) moved() error {
+	return fmt.Errorf("%s was changed while this ran: look at it, and say it again", h.ref.Set())
 }
 
 // Is says whether the set has the template of a revision already.

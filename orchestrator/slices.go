@@ -8,6 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -71,6 +73,16 @@ type sliceClient struct{ client.Client }
 
 // Get implements client.Reader.
 func (c sliceClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if u, ok := wholeSet(o); ok {
+		var set appsv1.StatefulSet
+		if err := c.Get(ctx, key, &set, opts...); err != nil {
+			return err
+		}
+		doc, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&set)
+		u.SetUnstructuredContent(doc) // a slice with more than that is not read at all
+		u.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(plans.NativeKind))
+		return err
+	}
 	set, ok := o.(*appsv1.StatefulSet)
 	if !ok {
 		return c.Client.Get(ctx, key, o, opts...)
@@ -117,8 +129,17 @@ func (c sliceClient) Delete(ctx context.Context, o client.Object, opts ...client
 	return c.write(o, func(o client.Object) error { return c.Client.Delete(ctx, o, opts...) })
 }
 
+// wholeSet is a StatefulSet with fields that this program does not know.
+func wholeSet(o client.Object) (*unstructured.Unstructured, bool) {
+	u, ok := o.(*unstructured.Unstructured)
+	return u, ok && u.GroupVersionKind().GroupKind() == appsv1.SchemeGroupVersion.WithKind(plans.NativeKind).GroupKind()
+}
+
 // write sends a set as a slice, and fills in what the API server made of it.
 func (c sliceClient) write(o client.Object, send func(client.Object) error) error {
+	if _, ok := wholeSet(o); ok {
+		return apierrors.NewBadRequest(fmt.Sprintf("StatefulSet %s has fields that this release does not know, and a StatefulSetSlice would lose them: use a newer release, or move it to a StatefulSet", o.GetName()))
+	}
 	set, ok := o.(*appsv1.StatefulSet)
 	if !ok {
 		return send(o)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // podAccepted sends the first pod of the destination as a dry run. LimitRanges, Pod
@@ -222,8 +223,9 @@ func claimsAccepted(ctx context.Context, i inspection) ([]Finding, error) {
 		}
 		tried[kind] = true
 		object := fmt.Sprintf("claim %s/%s", c.Namespace, c.Name)
+		have := &corev1.PersistentVolumeClaim{ObjectMeta: named(i.plan.Source.Namespace, c.Name)}
 		c.Name += "-dry-run"
-		found, _, err := refusal(object, i.on[plans.Destination].Create(ctx, c, client.DryRunAll))
+		found, _, err := refusal(object, writes.Copy(ctx, i.on[plans.Source], have, i.on[plans.Destination], c, client.DryRunAll))
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // Connect makes the live client of one cluster. Unlike a bare client it can say which
@@ -165,7 +166,7 @@ func (i inspection) trial(ctx context.Context) (trial, error) {
 		}
 		twin.Name += "-dry-run"
 		sent := twin.DeepCopy()
-		err = i.on[plans.Destination].Create(ctx, twin, client.DryRunAll)
+		err = writes.Copy(ctx, i.on[plans.Source], i.now.Set, i.on[plans.Destination], twin, client.DryRunAll)
 		if apierrors.IsNotFound(err) || refused(err) {
 			return trial{sent, twin, err}, nil
 		}

@@ -249,7 +249,7 @@ func (k keeper) create(ctx context.Context, m plans.Moment, side plans.Side, spe
 		return err
 	}
 	if model != nil {
-		next.Labels, next.Spec = model.Labels, model.Spec
+		next.Labels, next.Spec = model.Labels, *model.Spec.DeepCopy()
 	} else {
 		var set appsv1.StatefulSet
 		if err := k.on[side].Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &set); err != nil {
@@ -259,6 +259,9 @@ func (k keeper) create(ctx context.Context, m plans.Moment, side plans.Side, spe
 	}
 	next.Spec.MinAvailable, next.Spec.MaxUnavailable = spec.MinAvailable, spec.MaxUnavailable
 	sign(m, next)
+	if model != nil {
+		return writes.Copy(ctx, k.on[plans.Source], model, k.on[side], next)
+	}
 	return k.on[side].Create(ctx, next)
 }
 

@@ -30,7 +30,13 @@ func bindingNotes() []string {
 // Manifest is the part of a claim that has to be kept to make it again, in
 // JSON. It is saved on the volume before the claim is deleted.
 func Manifest(c *corev1.PersistentVolumeClaim) (string, error) {
-	keep := corev1.PersistentVolumeClaim{
+	raw, err := json.Marshal(lasting(c))
+	return string(raw), err
+}
+
+// lasting is what of a claim would be true of another one in its place.
+func lasting(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	keep := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels, Annotations: map[string]string{}},
 		Spec:       c.Spec,
 	}
@@ -39,8 +45,7 @@ func Manifest(c *corev1.PersistentVolumeClaim) (string, error) {
 			keep.Annotations[k] = v
 		}
 	}
-	raw, err := json.Marshal(keep)
-	return string(raw), err
+	return keep
 }
 
 // ClaimFrom makes the claim for a volume from the manifest saved on it. In another

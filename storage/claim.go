@@ -50,9 +50,13 @@ func (v mover) makeClaim(m plans.Moment, vol plans.Volume, name string, pv *core
 	if err != nil {
 		return plans.Stop(err.Error()), nil
 	}
+	whole, err := savedClaim(pv)
+	if err != nil {
+		return plans.Sight{}, err
+	}
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("%s: create claim %s for volume %s", to, next.Name, pv.Name),
-		plans.Undo{}, func(ctx context.Context) error { return v.on[to].Create(ctx, next) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return whole.Create(ctx, v.on[to], next) }), nil
 }
 
 // inspect tells our claim, or the one that was never deleted, from a stranger's.

@@ -52,7 +52,7 @@ func (v mover) departing(ctx context.Context, m plans.Moment, template string, o
 	if owner := owned(v.plan, claim); owner != nil {
 		return vol, *owner, nil
 	}
-	if s := v.ours(m, claim, pv, vol); s.Standing != plans.After {
+	if s := v.ours(ctx, m, claim, pv, vol); s.Standing != plans.After {
 		return vol, s, nil
 	}
 	if s, err := v.inTheWay(ctx, m, vol); err != nil || s.Standing != plans.After {
@@ -73,7 +73,7 @@ func keptBy(claim *corev1.PersistentVolumeClaim) string {
 }
 
 // ours wants a volume that is held by this plan, with the user's policy kept on it.
-func (v mover) ours(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol plans.Volume) plans.Sight {
+func (v mover) ours(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol plans.Volume) plans.Sight {
 	why := v.unsafe(pv, vol)
 	switch {
 	case m.Stamp.Barred(pv) != "":
@@ -81,7 +81,7 @@ func (v mover) ours(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *cor
 	case why == "" && v.marked(m, pv):
 		return plans.Done()
 	case m.Readopt && pv.DeletionTimestamp == nil:
-		s, err := v.retain(m, claim, pv)
+		s, err := v.retain(ctx, m, claim, pv)
 		if err != nil {
 			return plans.Stop(err.Error())
 		}

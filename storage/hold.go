@@ -25,7 +25,7 @@ func (v mover) hold(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		if s := owned(v.plan, claim); s != nil {
 			return *s, nil
 		}
-		s, err := v.retain(m, claim, pv)
+		s, err := v.retain(ctx, m, claim, pv)
 		if err != nil || s.Standing != plans.After {
 			return s, err
 		}
@@ -50,11 +50,11 @@ func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Sight {
 }
 
 // retain hands out the write that holds a volume, unless it is held already.
-func (v mover) retain(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (plans.Sight, error) {
+func (v mover) retain(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (plans.Sight, error) {
 	if why := m.Stamp.Barred(pv); why != "" {
 		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
 	}
-	manifest, err := Manifest(claim)
+	manifest, err := wholeManifest(ctx, v.on[m.From], claim)
 	if saved := pv.Annotations[plans.ClaimAnnotation]; m.From == plans.Destination && saved != "" && err == nil { // its claim was made from that one
 		manifest, err = Changed(saved, manifest)
 	}

@@ -109,7 +109,7 @@ func (v mover) letGo(ctx context.Context, m plans.Moment, vol plans.Volume, clai
 		return plans.Stop(fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back", pv.Name)), nil
 	}
 	if m.From == plans.Source || !m.Turned { // else nothing ran on it
-		if s, err := v.retain(m, claim, pv); err != nil || s.Standing != plans.After {
+		if s, err := v.retain(ctx, m, claim, pv); err != nil || s.Standing != plans.After {
 			return s, err
 		}
 	}

@@ -138,5 +138,5 @@ func (v mover) reimport(ctx context.Context, m plans.Moment, vol plans.Volume) (
 	}
 	sign(m, vol, next)
 	return plans.Write(fmt.Sprintf("%s: create volume %s for disk %s", m.To(), next.Name, vol.Handle),
-		plans.Undo{}, func(ctx context.Context) error { return v.on[m.To()].Create(ctx, next) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.Copy(ctx, v.on[m.From], held, v.on[m.To()], next) }), nil
 }

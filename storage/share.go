@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // share gives the destination its own claim for each volume that the pod template
@@ -30,7 +31,7 @@ func (v mover) share(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		if handle, _ := Handle(held); handle != s.Handle {
 			return plans.Stop(fmt.Sprintf("volume %s has handle %s, expected %s", held.Name, handle, s.Handle)), nil
 		}
-		if sight, err := v.retain(m, claim, held); err != nil || sight.Standing != plans.After {
+		if sight, err := v.retain(ctx, m, claim, held); err != nil || sight.Standing != plans.After {
 			return sight, err
 		}
 		return v.second(ctx, m, s, held)
@@ -49,7 +50,9 @@ func (v mover) second(ctx context.Context, m plans.Moment, s plans.SharedVolume,
 		next.Name = name
 		m.Stamp.Put(next)
 		return plans.Write(fmt.Sprintf("destination: create volume %s for shared disk %s", name, s.Handle), plans.Undo{},
-			func(ctx context.Context) error { return v.on[plans.Destination].Create(ctx, next) }), nil
+			func(ctx context.Context) error {
+				return writes.Copy(ctx, v.on[plans.Source], held, v.on[plans.Destination], next)
+			}), nil
 	}
 	if !m.Stamp.Mine(pv) || m.Stamp.Barred(pv) != "" {
 		return plans.Stop(fmt.Sprintf("volume %s on the destination was made by somebody else; delete it if it is not needed (reclaim policy Retain first)", name)), nil

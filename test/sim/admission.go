@@ -94,7 +94,7 @@ func compiled(env *cel.Env, p *admissionv1.ValidatingAdmissionPolicy) policy {
 type userKey struct{}
 
 // as lets what is done with a context be done by somebody.
-func as(ctx context.Context, user string) context.Context {
+func as(ctx context.Context, user string) context.Context { //nolint:unparam // who it is stands where it is done
 	return context.WithValue(ctx, userKey{}, user)
 }
 
@@ -108,7 +108,7 @@ func admit(ctx context.Context, operation admissionv1.OperationType, before, aft
 	}
 	variables := map[string]any{}
 	input := map[string]any{
-		"object": unstructured(after), "oldObject": unstructured(before), "variables": variables,
+		"object": document(after), "oldObject": document(before), "variables": variables,
 		"request": map[string]any{"operation": string(operation), "name": one.GetName(), "userInfo": map[string]any{"username": user}},
 	}
 	for _, p := range shipped() {
@@ -143,7 +143,7 @@ func (p policy) refuses(operation admissionv1.OperationType, input, variables ma
 	return ""
 }
 
-func unstructured(o client.Object) any {
+func document(o client.Object) any {
 	if o == nil {
 		return nil
 	}

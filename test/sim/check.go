@@ -24,6 +24,7 @@ func (w *world) check() {
 	w.dataKept()
 	w.rightVolumes()
 	w.heeded()
+	w.nothingDropped()
 }
 
 func (w *world) namespace(side plans.Side) string { return w.plan.On(side).Namespace }

@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,20 +10,24 @@ import (
 	"strings"
 	"time"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
 )
 
 type key struct{ kind, namespace, name string }
@@ -50,15 +53,24 @@ type store struct {
 	order         []key // sorted, so that every walk is the same again
 	version       int64
 	made          int
+	kinds         *runtime.Scheme
+	// newer says that it has fields which the types here do not have, and future has them (newer.go).
+	newer  bool
+	future map[key]any
 	// counts says how many objects were made and went, by verb, kind and namespace.
 	counts map[string]int
 }
 
 func newStore(name string) *store {
-	return &store{name: name, objects: map[key]client.Object{}, counts: map[string]int{}}
+	return &store{name: name, objects: map[key]client.Object{}, counts: map[string]int{}, future: map[key]any{}, kinds: orchestrator.Scheme()}
 }
 
-func kindOf(o any) string { return reflect.TypeOf(o).Elem().Name() }
+func kindOf(o any) string {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return u.GetKind()
+	}
+	return reflect.TypeOf(o).Elem().Name()
+}
 
 func keyOf(o client.Object) key { return key{kindOf(o), o.GetNamespace(), o.GetName()} }
 
@@ -100,6 +112,12 @@ func (s *store) Get(_ context.Context, k client.ObjectKey, into client.Object, _
 	if !ok {
 		return apierrors.NewNotFound(resource(full), k.Name)
 	}
+	if u, ok := into.(*unstructured.Unstructured); ok {
+		kind := u.GroupVersionKind()
+		u.Object = s.whole(full)
+		u.SetGroupVersionKind(kind)
+		return nil
+	}
 	assign(into, o)
 	return nil
 }
@@ -129,6 +147,9 @@ func (s *store) List(_ context.Context, into client.ObjectList, opts ...client.L
 
 // Create implements client.Writer.
 func (s *store) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return s.createWhole(ctx, u)
+	}
 	k := keyOf(o)
 	if _, ok := s.objects[k]; ok {
 		return apierrors.NewAlreadyExists(resource(k), k.name)
@@ -146,6 +167,9 @@ func (s *store) Create(ctx context.Context, o client.Object, _ ...client.CreateO
 		return err
 	}
 	s.put(next)
+	if _, ok := next.(*batchv1.Job); ok && s.newer {
+		s.future[k] = newer(next) // as if it had been filled in
+	}
 	assign(o, next)
 	return nil
 }
@@ -174,7 +198,7 @@ func defaults(o client.Object) {
 	}
 }
 
-// Update implements client.Writer.
+// Update implements client.Writer. What is not sent is gone.
 func (s *store) Update(ctx context.Context, o client.Object, _ ...client.UpdateOption) error {
 	k := keyOf(o)
 	old, ok := s.objects[k]
@@ -203,6 +227,7 @@ func (s *store) Update(ctx context.Context, o client.Object, _ ...client.UpdateO
 		return err
 	}
 	s.put(next)
+	delete(s.future, k)
 	assign(o, next)
 	return nil
 }
@@ -210,23 +235,41 @@ func (s *store) Update(ctx context.Context, o client.Object, _ ...client.UpdateO
 // Patch implements client.Writer for JSON merge patches.
 func (s *store) Patch(ctx context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	k := keyOf(o)
-	old, ok := s.objects[k]
-	if !ok {
+	if _, ok := s.objects[k]; !ok {
 		return apierrors.NewNotFound(resource(k), k.name)
 	}
-	change, err := patch.Data(o)
+	raw, err := patch.Data(o)
 	must(err)
-	before, err := json.Marshal(old)
-	must(err)
-	after, err := jsonpatch.MergePatch(before, change)
-	must(err)
+	var change map[string]any
+	must(json.Unmarshal(raw, &change))
+	doc := s.whole(k)
+	mergeInto(doc, change)
 	next, _ := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
-	must(json.Unmarshal(after, next))
-	if err := s.Update(ctx, next); err != nil {
+	if err := s.split(doc, next, func(o client.Object) error { return s.Update(ctx, o) }); err != nil {
 		return err
 	}
 	assign(o, next)
 	return nil
+}
+
+// mergeInto does what a JSON merge patch (RFC 7386) says.
+func mergeInto(doc, change map[string]any) {
+	for field, v := range change {
+		inner, isMap := v.(map[string]any)
+		have, _ := doc[field].(map[string]any)
+		switch {
+		case v == nil:
+			delete(doc, field)
+		case isMap:
+			if have == nil {
+				have = map[string]any{}
+			}
+			mergeInto(have, inner)
+			doc[field] = have
+		default:
+			doc[field] = v
+		}
+	}
 }
 
 // merge keeps the status of the old object, says whether a counted spec has
@@ -320,6 +363,7 @@ func (s *store) put(o client.Object) {
 func (s *store) remove(k key) {
 	s.version++
 	delete(s.objects, k)
+	delete(s.future, k)
 	i, _ := slices.BinarySearchFunc(s.order, k, compareKeys)
 	s.order = slices.Delete(s.order, i, i+1)
 	s.counts["gone "+k.kind+" "+k.namespace]++

@@ -40,6 +40,7 @@ type scene struct {
 	Dependents bool // the pod template names a ConfigMap, a Secret and a Service
 	Gates      []plans.Gate
 	Left       []string // claim templates whose volumes do not move
+	Newer      bool     // the API servers have fields that this program does not know
 	Shared     bool     // the pod template names a claim that all ordinals mount
 	Spread     bool     // each pod has a node of its own
 }
@@ -155,6 +156,9 @@ func newWorld(sc scene) *world {
 	w.label()
 	w.storePlan()
 	w.rest()
+	if sc.Newer {
+		w.grow()
+	}
 	w.start = w.snapshot()
 	for _, s := range w.stores {
 		clear(s.counts)
@@ -181,7 +185,7 @@ func (w *world) fork(seed uint64) *world {
 	out.stores, out.on = nil, map[plans.Side]*store{}
 	for _, s := range w.stores {
 		next := *s
-		next.objects, next.counts, next.order = maps.Clone(s.objects), maps.Clone(s.counts), slices.Clone(s.order)
+		next.objects, next.counts, next.order, next.future = maps.Clone(s.objects), maps.Clone(s.counts), slices.Clone(s.order), maps.Clone(s.future)
 		out.stores = append(out.stores, &next)
 		for side, on := range w.on {
 			if on == s {
@@ -318,6 +322,9 @@ func (w *world) storePlan() {
 	}
 	in.Set, _ = get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName)
 	in.SourceBudget, _ = get[*policyv1.PodDisruptionBudget](w.on[plans.Source], blue, "web-budget")
+	if w.scene.Newer { // a list that our own change is in
+		in.Patches = []plans.Patch{{Patch: "spec: {template: {spec: {containers: [{name: web, image: mirror/web}]}}}"}}
+	}
 	if w.scene.Existing {
 		in.Existing, _ = get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
 		in.DestinationBudget, _ = get[*policyv1.PodDisruptionBudget](w.on[plans.Destination], green, "web-budget")
