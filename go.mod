@@ -36,6 +36,7 @@ require (
 	helm.sh/helm/v4 v4.3.1
 	k8s.io/apiserver v0.37.2
 	k8s.io/component-helpers v0.37.2
+	k8s.io/csi-translation-lib v0.37.2
 	k8s.io/pod-security-admission v0.37.2
 )
 
@@ -74,7 +75,6 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect
 	google.golang.org/grpc v1.83.1 // indirect
 	k8s.io/component-base v0.37.2 // indirect
-	k8s.io/csi-translation-lib v0.37.2 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.36.0 // indirect
 )
 
