@@ -108,10 +108,8 @@ func (s Storage) refuse(oneCluster bool) error {
 	if oneCluster && !s.None() {
 		return errors.New("storage: nothing has another name in the same cluster, and its volumes keep their PersistentVolume objects; leave the maps out")
 	}
-	for from, to := range s.Drivers {
-		if from == "" || to == "" {
-			return errors.New("storage.drivers: expected names of CSI drivers, {FROM: TO}")
-		}
+	if s.Drivers[""] != "" || slices.Contains(slices.Collect(maps.Values(s.Drivers)), "") {
+		return errors.New("storage.drivers: expected names of CSI drivers, {FROM: TO}")
 	}
 	for i, t := range s.Topology {
 		if t.Key == "" || t.As == "" && len(t.Values) == 0 {

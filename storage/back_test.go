@@ -196,14 +196,14 @@ func TestTheSourcesVolumeObjectIsMadeAgainAsItWas(t *testing.T) {
 		again.Annotations[plans.ClaimAnnotation] == "" || again.Annotations[plans.VolumeAnnotation] != "" {
 		t.Errorf("labels %v, annotations %v", again.Labels, again.Annotations)
 	}
-	delete(there.Annotations, plans.VolumeAnnotation)
-	if err := on[plans.Destination].Update(t.Context(), there); err != nil {
-		t.Fatal(err)
-	}
-	if err := on[plans.Source].Delete(t.Context(), again); err != nil {
-		t.Fatal(err)
-	}
+}
+
+func TestASourceVolumeObjectOfWhichNothingWasKeptIsNotGuessed(t *testing.T) {
+	p := apart()
+	p.Storage = plans.Storage{Classes: map[string]string{"fast": "any"}}
+	bare := volume("mall", "new", func(pv *corev1.PersistentVolume) { savedOn(pv) })
+	on := map[plans.Side]client.Client{plans.Source: fake.NewClientBuilder().Build(), plans.Destination: fake.NewClientBuilder().WithObjects(bare).Build()}
 	if s := carry(t, p, on, at(plans.Reserve, back), 0); s.Standing != plans.Foreign || !strings.Contains(s.Reason, "volume pv-1 is gone") {
-		t.Errorf("without what was kept: %s: %s", s.Standing, s.Reason)
+		t.Errorf("%s: %s", s.Standing, s.Reason)
 	}
 }

@@ -47,7 +47,7 @@ func (v mover) second(ctx context.Context, m plans.Moment, s plans.SharedVolume,
 	if pv == nil {
 		if !v.plan.OneCluster() {
 			if held, err = AsCSI(held); err != nil {
-				return plans.Stop(err.Error()), nil //nolint:nilerr // trying again would not mend it
+				return plans.Stop(err.Error()), nil
 			}
 		}
 		next := VolumeFrom(held, RefTo(v.plan.Destination.Namespace, s.Claim, ""), v.plan.Storage)
