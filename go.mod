@@ -36,6 +36,7 @@ require (
 	helm.sh/helm/v4 v4.3.1
 	k8s.io/apiserver v0.37.2
 	k8s.io/component-helpers v0.37.2
+	k8s.io/csi-translation-lib v0.37.2
 	k8s.io/pod-security-admission v0.37.2
 )
 

@@ -96,7 +96,14 @@ func cephCluster(handle string) string {
 	return parts[2][:length]
 }
 
-func (i inspection) installed(ctx context.Context, driver string) ([]Finding, error) {
+func (i inspection) installed(ctx context.Context, name string) ([]Finding, error) {
+	driver := i.plan.Storage.Driver(name)
+	if !storage.SameDriver(name, driver) {
+		return []Finding{{
+			Saw: fmt.Sprintf("spec.storage.drivers maps CSI driver %s to %s, which is not known to be the same under another name", name, driver), Want: "one driver under two names (docs/storage/reimport.md has those that are known)",
+			Remedy: "leave it out: the handles of another driver mean other disks",
+		}}, nil
+	}
 	there, err := i.driver(ctx, driver)
 	if err == nil && there == nil {
 		return []Finding{{Saw: "CSI driver " + driver + " is not installed on the destination", Want: "the same driver on the same backend", Remedy: "install it there"}}, nil
@@ -155,10 +162,11 @@ func (i inspection) sameClass(ctx context.Context, name string) ([]Finding, erro
 		return nil, err
 	}
 	params := differentKeys(a.Parameters, b.Parameters)
+	a.Provisioner = i.plan.Storage.Driver(storage.Provisioner(a.Provisioner))
 	known := storage.Known(&corev1.CSIPersistentVolumeSource{Driver: a.Provisioner})
 	telling := known.Handles != storage.PortableHandles || slices.ContainsFunc(params, func(p string) bool { return slices.Contains(known.Backend, p) })
 	switch {
-	case a.Provisioner != b.Provisioner:
+	case a.Provisioner != storage.Provisioner(b.Provisioner):
 		return []Finding{{
 			Saw: fmt.Sprintf("StorageClass %s has provisioner %s on the destination, and %s has another one here", to, b.Provisioner, name), Want: "one and the same storage backend",
 			Remedy: "volumes can be re-imported only from a backend that both clusters share",
@@ -263,7 +271,7 @@ func (i inspection) driverKnown(ctx context.Context, volume *corev1.CSIPersisten
 	if storage.Known(volume).Handles != storage.UnknownHandles {
 		return nil, nil // volume-usable says what cannot be moved
 	}
-	driver := volume.Driver
+	driver := i.plan.Storage.Driver(volume.Driver)
 	there, err := i.driver(ctx, driver)
 	if err != nil || there == nil || there.Annotations[storage.PortableAnnotation] == "true" {
 		return nil, err // one that is not installed is reported already

@@ -70,3 +70,44 @@ func TestOnlyParametersThatNameAnotherBackendRefuseAClass(t *testing.T) {
 		})
 	}
 }
+
+func TestADriverIsMappedOnlyToItselfUnderAnotherName(t *testing.T) {
+	const ebs = "spec: {csi: {driver: ebs.csi.aws.com, volumeHandle: vol-1}}"
+	to := func(driver string) plans.Storage {
+		return plans.Storage{Drivers: map[string]string{"ebs.csi.aws.com": driver}}
+	}
+	auto := installedDriver("ebs.csi.eks.amazonaws.com")
+	twin := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: parsed[corev1.PersistentVolumeSpec](t, "{csi: {driver: ebs.csi.eks.amazonaws.com, volumeHandle: vol-1}}")}
+	of := func(provisioner string) client.Object {
+		return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: provisioner}
+	}
+	classed := "spec: {storageClassName: fast, csi: {driver: ebs.csi.aws.com, volumeHandle: vol-1}}"
+	for name, c := range map[string]struct {
+		estate
+		want []string
+	}{
+		"its other name":                   {estate{volumes: []string{ebs}, storage: to("ebs.csi.eks.amazonaws.com"), there: []client.Object{auto}}, nil},
+		"its other name, not there":        {estate{volumes: []string{ebs}, storage: to("ebs.csi.eks.amazonaws.com")}, []string{"FAIL ...CSI driver ebs.csi.eks.amazonaws.com is not installed"}},
+		"another driver":                   {estate{volumes: []string{ebs}, storage: to("disk.example.com"), there: []client.Object{installedDriver("disk.example.com")}}, []string{"FAIL ...maps CSI driver ebs.csi.aws.com to disk.example.com, which is not known to be the same"}},
+		"not mapped":                       {estate{volumes: []string{ebs}, there: []client.Object{auto}}, []string{"FAIL ...CSI driver ebs.csi.aws.com is not installed"}},
+		"a second object for the disk":     {estate{volumes: []string{ebs}, storage: to("ebs.csi.eks.amazonaws.com"), there: []client.Object{auto, twin}}, []string{"FAIL ...the destination has volume [other] for the same disk"}},
+		"a class of its other name":        {estate{volumes: []string{classed}, storage: to("ebs.csi.eks.amazonaws.com"), here: []client.Object{of("ebs.csi.aws.com")}, there: []client.Object{auto, of("ebs.csi.eks.amazonaws.com")}}, nil},
+		"a class that was Kubernetes' own": {estate{volumes: []string{classed}, storage: to("ebs.csi.eks.amazonaws.com"), here: []client.Object{of("kubernetes.io/aws-ebs")}, there: []client.Object{auto, of("ebs.csi.eks.amazonaws.com")}}, nil},
+		"a class of another":               {estate{volumes: []string{classed}, storage: to("ebs.csi.eks.amazonaws.com"), here: []client.Object{of("ebs.csi.aws.com")}, there: []client.Object{auto, of("disk.example.com")}}, []string{"FAIL ...StorageClass fast has provisioner disk.example.com"}},
+	} {
+		t.Run(name, func(t *testing.T) { c.finds(t, volumesUsable, c.want...) })
+	}
+}
+
+func TestAMigratedVolumeIsLookedAtAsItsDriversVolume(t *testing.T) {
+	const source = "spec: {awsElasticBlockStore: {volumeID: aws://us-east-1a/vol-1}}"
+	migrated := "metadata: {annotations: {pv.kubernetes.io/migrated-to: ebs.csi.aws.com}}\n" + source
+	twin := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: parsed[corev1.PersistentVolumeSpec](t, "{csi: {driver: ebs.csi.aws.com, volumeHandle: vol-1}}")}
+	there := []client.Object{installedDriver("ebs.csi.aws.com")}
+	estate{volumes: []string{migrated}, there: there}.finds(t, volumesUsable)
+	estate{volumes: []string{migrated}}.finds(t, volumesUsable, "FAIL ...CSI driver ebs.csi.aws.com is not installed")
+	estate{volumes: []string{migrated}, there: append(there, twin)}.finds(t, volumesUsable, "FAIL ...the destination has volume [other] for the same disk")
+	estate{volumes: []string{source}, there: there}.finds(t, volumesUsable, "FAIL ...one of Kubernetes' own that means something only inside its cluster")
+	estate{volumes: []string{migrated}, there: there}.finds(t, disksOutlive, "WARN ...driver ebs.csi.aws.com")
+	estate{one: true, volumes: []string{source}}.finds(t, volumesUsable)
+}

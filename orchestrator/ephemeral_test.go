@@ -69,7 +69,7 @@ func TestTheClaimsOfEphemeralVolumesCountForTheQuota(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expectFindings(t, found, "FAIL ...requests.storage: 9Gi of 9Gi are left, and the 2 ordinals need 10Gi")
+	expectFindings(t, found, "FAIL ...requests.storage: 9Gi of 9Gi are left, and the 2 ordinals that are to come need 10Gi")
 }
 
 func TestAClaimThatAnEphemeralVolumeNeedsTheNameOfIsInTheWay(t *testing.T) {

@@ -243,7 +243,7 @@ func (w world) empty(ctx context.Context, m plans.Moment) (string, error) {
 			continue
 		}
 		for i, v := range m.Flight.Of(o) {
-			if i >= len(vols) || vols[i].Name != v.Name || vols[i].Handle != v.Handle {
+			if i >= len(vols) || vols[i].Name != v.Name || !storage.SameDisk(vols[i].Handle, v.Handle) {
 				return fmt.Sprintf("claim %s of %s is not bound to volume %s", w.plan.ClaimName(v.Template, o), w.plan.On(m.To()), v.Name), nil
 			}
 		}

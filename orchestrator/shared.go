@@ -52,8 +52,7 @@ func (w world) sharedVolumes(ctx context.Context, set *appsv1.StatefulSet) ([]pl
 		if err != nil {
 			return nil, fmt.Errorf("reading volume %s: %w", here.Spec.VolumeName, err)
 		}
-		handle, _ := storage.Handle(&pv)
-		out = append(out, plans.SharedVolume{Claim: name, Volume: pv.Name, Handle: handle})
+		out = append(out, plans.SharedVolume{Claim: name, Volume: pv.Name, Handle: storage.HandleFor(w.plan, &pv)})
 	}
 	return out, nil
 }

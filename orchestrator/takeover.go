@@ -180,11 +180,7 @@ func oneOf(uids []types.UID) func(client.Object) bool {
 func holds(handle string) func(client.Object) bool {
 	return func(o client.Object) bool {
 		pv, ok := o.(*corev1.PersistentVolume)
-		if !ok {
-			return false
-		}
-		have, _ := storage.Handle(pv)
-		return have == handle
+		return ok && storage.Means(pv, handle)
 	}
 }
 

@@ -64,7 +64,7 @@ func volumesUsable(ctx context.Context, i inspection) ([]Finding, error) {
 // all that mean one of their disks.
 type shelf struct {
 	byName   map[string]*corev1.PersistentVolume
-	byHandle map[string][]string
+	byHandle map[string][]string // by the plan's handle of a disk
 }
 
 // shelf looks through the volumes of a cluster: all of them before the first write, since any
@@ -76,16 +76,16 @@ func (i inspection) shelf(ctx context.Context, side plans.Side) (shelf, error) {
 			return shelf{}, err
 		}
 		s := shelf{byName: map[string]*corev1.PersistentVolume{}, byHandle: map[string][]string{}}
-		handles := map[string]bool{}
+		handles := map[string]string{}
 		for _, v := range wanted {
-			s.byName[v.Name], handles[v.Handle] = nil, true
+			s.byName[v.Name], handles[storage.Canonical(v.Handle)] = nil, v.Handle
 		}
 		take := func(pv *corev1.PersistentVolume) {
 			if _, ours := s.byName[pv.Name]; ours {
-				s.byName[pv.Name] = pv.DeepCopy()
+				s.byName[pv.Name] = i.destined(pv.DeepCopy())
 			}
-			if handle, _ := storage.Handle(pv); handles[handle] {
-				s.byHandle[handle] = append(s.byHandle[handle], pv.Name)
+			if wanted, ok := handles[storage.Canonical(storage.HandleFor(i.plan, pv))]; ok {
+				s.byHandle[wanted] = append(s.byHandle[wanted], pv.Name)
 			}
 		}
 		if err := i.onShelf(ctx, side, wanted, take); err != nil {
@@ -93,6 +93,18 @@ func (i inspection) shelf(ctx context.Context, side plans.Side) (shelf, error) {
 		}
 		return s, nil
 	})
+}
+
+// destined is a volume of the source as the checks of another cluster have to look at it. What
+// cannot be written as a CSI volume is refused as it is.
+func (i inspection) destined(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
+	if i.plan.OneCluster() {
+		return pv
+	}
+	if csi, err := storage.AsCSI(pv); err == nil {
+		return csi
+	}
+	return pv
 }
 
 // wanted are the volumes of the ordinals that are asked about and, before the first write, those

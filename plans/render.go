@@ -68,6 +68,7 @@ func renderStorage(b *strings.Builder, p *Plan) {
 		}
 	}
 	say("StorageClass", p.Storage.Classes)
+	say("CSI driver", p.Storage.Drivers)
 	for _, t := range p.Storage.Topology {
 		fmt.Fprintf(b, "  renamed      node label %s -> %s\n", t.Key, cmp.Or(t.As, t.Key))
 		say("value of "+t.Key, t.Values)

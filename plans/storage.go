@@ -34,6 +34,8 @@ type ClaimMove struct {
 type Storage struct {
 	// Classes maps StorageClasses, by name.
 	Classes map[string]string `json:"classes,omitempty"`
+	// Drivers maps names of CSI drivers, where one driver is called otherwise there.
+	Drivers map[string]string `json:"drivers,omitempty"`
 	// Topology maps the node labels that volumes are bound to.
 	Topology []Topology `json:"topology,omitempty"`
 	// Secrets maps the Secrets that CSI drivers are given, as namespace/name.
@@ -71,7 +73,7 @@ func (p *Plan) SecondVolume(s SharedVolume) string {
 
 // None says whether nothing is called otherwise.
 func (s Storage) None() bool {
-	return len(s.Classes)+len(s.Topology)+len(s.Secrets)+len(s.VolumeAttributes) == 0
+	return len(s.Classes)+len(s.Drivers)+len(s.Topology)+len(s.Secrets)+len(s.VolumeAttributes) == 0
 }
 
 // Moved says whether volumes of this mode change hands.
@@ -93,10 +95,21 @@ func (s Storage) Class(name string) string {
 	return name
 }
 
+// Driver is what a CSI driver of the source is called on the destination.
+func (s Storage) Driver(name string) string {
+	if to, ok := s.Drivers[name]; ok {
+		return to
+	}
+	return name
+}
+
 // refuse gives the one sentence that says why a map makes no sense.
 func (s Storage) refuse(oneCluster bool) error {
 	if oneCluster && !s.None() {
 		return errors.New("storage: nothing has another name in the same cluster, and its volumes keep their PersistentVolume objects; leave the maps out")
+	}
+	if s.Drivers[""] != "" || slices.Contains(slices.Collect(maps.Values(s.Drivers)), "") {
+		return errors.New("storage.drivers: expected names of CSI drivers, {FROM: TO}")
 	}
 	for i, t := range s.Topology {
 		if t.Key == "" || t.As == "" && len(t.Values) == 0 {

@@ -69,30 +69,45 @@ func (v mover) learn(ctx context.Context, m plans.Moment, vol plans.Volume, pv *
 		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.on[m.To()], pv, next) }), nil
 }
 
-// remember keeps on a volume object of the destination what the source's object says, where it
-// says it in other words: from the destination's they could not be found again.
-func remember(next, held *corev1.PersistentVolume) error {
+// rewritten is the volume object of one side in the words of the other. Where these are others,
+// the source's object is kept on the destination's, since it could not be found again from it:
+// two names may have become one. A reason says why there is none.
+func (v mover) rewritten(held *corev1.PersistentVolume, to plans.Side, ref corev1.ObjectReference) (next *corev1.PersistentVolume, why string, err error) {
+	if to == plans.Source {
+		if kept, ok := held.Annotations[plans.VolumeAnnotation]; ok {
+			next, err = recalled(held, kept, ref)
+			return next, "", err
+		}
+		if !v.plan.Storage.None() {
+			return nil, fmt.Sprintf("volume %s is gone, and annotation %s of the destination's volume does not say how it was; make it again by hand, for claim %s/%s", held.Name, plans.VolumeAnnotation, ref.Namespace, ref.Name), nil
+		}
+		return VolumeFrom(held, ref, plans.Storage{}), "", nil
+	}
+	csi, err := AsCSI(held)
+	if err != nil {
+		return nil, err.Error() + "; write it down as a csi volume", nil //nolint:nilerr // trying again would not mend it
+	}
+	next = VolumeFrom(csi, ref, v.plan.Storage)
+	if v.plan.Storage.None() && csi == held {
+		return next, "", nil
+	}
 	was := VolumeFrom(held, *held.Spec.ClaimRef, plans.Storage{})
 	plans.Unmark(was)
 	raw, err := json.Marshal(was)
-	if err != nil {
-		return fmt.Errorf("saving volume %s: %w", held.Name, err)
-	}
 	next.Annotations[plans.VolumeAnnotation] = string(raw)
-	return nil
+	return next, "", err
 }
 
-// recalled makes the source's volume object again from what remember has kept. It reports false
-// where nothing was kept.
-func recalled(held *corev1.PersistentVolume, ref corev1.ObjectReference) (*corev1.PersistentVolume, bool) {
+// recalled makes the source's volume object again as it was kept.
+func recalled(held *corev1.PersistentVolume, kept string, ref corev1.ObjectReference) (*corev1.PersistentVolume, error) {
 	var was corev1.PersistentVolume
-	if json.Unmarshal([]byte(held.Annotations[plans.VolumeAnnotation]), &was) != nil {
-		return nil, false
+	if err := json.Unmarshal([]byte(kept), &was); err != nil {
+		return nil, fmt.Errorf("annotation %s of volume %s: %w", plans.VolumeAnnotation, held.Name, err)
 	}
 	next := VolumeFrom(&was, ref, plans.Storage{})
 	for _, note := range []string{plans.PolicyAnnotation, plans.ClaimAnnotation} {
 		next.Annotations[note] = held.Annotations[note]
 	}
 	next.Spec.Capacity, next.Spec.VolumeAttributesClassName = held.Spec.Capacity, held.Spec.VolumeAttributesClassName
-	return next, true
+	return next, nil
 }

@@ -44,8 +44,7 @@ func (v mover) departing(ctx context.Context, m plans.Moment, template string, o
 	if err != nil || why != "" {
 		return vol, plans.Stop(why), err
 	}
-	handle, _ := Handle(pv)
-	vol = plans.Volume{Ordinal: ordinal, Template: template, Claim: claim.UID, Name: pv.Name, Handle: handle}
+	vol = plans.Volume{Ordinal: ordinal, Template: template, Claim: claim.UID, Name: pv.Name, Handle: HandleFor(v.plan, pv)}
 	if kept := keptBy(claim); kept != "" {
 		return vol, plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s; nothing is taken down until that has let go of it", claim.Name, v.plan.On(m.From), kept)), nil
 	}

@@ -132,8 +132,7 @@ func Volumes(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 		if err != nil || reason != "" {
 			return nil, reason, err
 		}
-		handle, _ := Handle(pv)
-		vols = append(vols, plans.Volume{Ordinal: ordinal, Template: c.Template, Claim: claim.UID, Name: pv.Name, Handle: handle})
+		vols = append(vols, plans.Volume{Ordinal: ordinal, Template: c.Template, Claim: claim.UID, Name: pv.Name, Handle: HandleFor(p, pv)})
 	}
 	return vols, "", nil
 }

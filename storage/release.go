@@ -83,7 +83,7 @@ func (v mover) unsafe(pv *corev1.PersistentVolume, vol plans.Volume) string {
 	case pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
 		return fmt.Sprintf("volume %s has reclaim policy %s, expected Retain: it was changed back by %s; set it to Retain again", vol.Name, pv.Spec.PersistentVolumeReclaimPolicy, plans.Writer(pv, "spec", "persistentVolumeReclaimPolicy"))
 	}
-	if handle, _ := Handle(pv); handle != vol.Handle {
+	if handle, _ := Handle(pv); !Means(pv, vol.Handle) {
 		return fmt.Sprintf("volume %s has handle %s, expected %s", vol.Name, handle, vol.Handle)
 	}
 	return ""

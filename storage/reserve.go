@@ -122,19 +122,9 @@ func (v mover) reimport(ctx context.Context, m plans.Moment, vol plans.Volume) (
 	if !v.named(held.Spec.ClaimRef, m.From, vol) {
 		return plans.Stop(fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.plan.On(m.From).Namespace, v.claim(vol))), nil
 	}
-	ref := RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), "")
-	next := VolumeFrom(held, ref, v.plan.Storage)
-	switch {
-	case v.plan.Storage.None():
-	case m.To() == plans.Destination:
-		if err := remember(next, held); err != nil {
-			return plans.Sight{}, err
-		}
-	default:
-		var ok bool
-		if next, ok = recalled(held, ref); !ok {
-			return plans.Stop(v.unsafe(nil, vol) + fmt.Sprintf("; annotation %s of the destination's volume does not say how the source's was", plans.VolumeAnnotation)), nil
-		}
+	next, why, err := v.rewritten(held, m.To(), RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), ""))
+	if err != nil || why != "" {
+		return plans.Stop(why), err
 	}
 	sign(m, vol, next)
 	return plans.Write(fmt.Sprintf("%s: create volume %s for disk %s", m.To(), next.Name, vol.Handle),

@@ -100,7 +100,7 @@ func (v mover) dropVolume(ctx context.Context, m plans.Moment, old, kept *corev1
 func sameDisk(a, b *corev1.PersistentVolume) bool {
 	x, _ := Handle(a)
 	y, _ := Handle(b)
-	return x == y
+	return Means(a, y) || Means(b, x)
 }
 
 func (v mover) unmarkClaim(_ context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {

@@ -28,7 +28,7 @@ func (v mover) share(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		if held == nil || claim == nil || held.Spec.ClaimRef == nil || held.Spec.ClaimRef.UID != claim.UID {
 			return plans.Stop(fmt.Sprintf("claim %s of %s and volume %s do not name each other; repair the binding first", s.Claim, v.plan.Source, s.Volume)), nil
 		}
-		if handle, _ := Handle(held); handle != s.Handle {
+		if handle, _ := Handle(held); !Means(held, s.Handle) {
 			return plans.Stop(fmt.Sprintf("volume %s has handle %s, expected %s", held.Name, handle, s.Handle)), nil
 		}
 		if sight, err := v.retain(ctx, m, claim, held); err != nil || sight.Standing != plans.After {
@@ -46,6 +46,11 @@ func (v mover) second(ctx context.Context, m plans.Moment, s plans.SharedVolume,
 		return plans.Sight{}, err
 	}
 	if pv == nil {
+		if !v.plan.OneCluster() {
+			if held, err = AsCSI(held); err != nil {
+				return plans.Stop(err.Error()), nil
+			}
+		}
 		next := VolumeFrom(held, RefTo(v.plan.Destination.Namespace, s.Claim, ""), v.plan.Storage)
 		next.Name = name
 		m.Stamp.Put(next)

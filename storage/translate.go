@@ -27,6 +27,7 @@ func translate(pv *corev1.PersistentVolume, names plans.Storage) {
 	if v.CSI == nil {
 		return
 	}
+	v.CSI.Driver = names.Driver(v.CSI.Driver)
 	for key, value := range v.CSI.VolumeAttributes {
 		if to, ok := names.VolumeAttributes[key][value]; ok {
 			v.CSI.VolumeAttributes[key] = to
@@ -55,6 +56,9 @@ func translateNotes(pv *corev1.PersistentVolume, names plans.Storage) {
 			ref = SecretRef(ref, names)
 			pv.Annotations[note+"-namespace"], pv.Annotations[note+"-name"] = ref.Namespace, ref.Name
 		}
+	}
+	if by := pv.Annotations[provisionedBy]; by != "" {
+		pv.Annotations[provisionedBy] = names.Driver(by)
 	}
 }
 

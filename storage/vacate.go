@@ -191,7 +191,7 @@ func outOfService(node *corev1.Node) bool {
 func unused(node *corev1.Node, volumes []plans.Volume) plans.Sight {
 	for _, vol := range volumes {
 		for _, used := range node.Status.VolumesInUse {
-			if strings.HasPrefix(string(used), "kubernetes.io/csi/") && strings.HasSuffix(string(used), "/"+vol.Handle) {
+			if name, ok := strings.CutPrefix(string(used), "kubernetes.io/csi/"); ok && (SameDisk(name, vol.Handle) || strings.HasSuffix(name, "/"+vol.Handle)) {
 				return plans.Wait(fmt.Sprintf("volume %s is still in use on node %s", vol.Name, node.Name))
 			}
 		}
