@@ -49,9 +49,9 @@ type Carriage struct {
 }
 
 // Carry lets the plan go its way until it is finished, paused, held or stopped. It holds the
-// Lease meanwhile, and answers ErrHeld while another process does. skipGates is the wish of a
-// person for the way that the plan is then going. The journal is the one it began with.
-func (c Carriage) Carry(ctx context.Context, course plans.Course, skipGates bool) (p Progress, j *plans.Journal, err error) {
+// Lease meanwhile, and answers ErrHeld while another process does. What the wish says of gates, and what a person
+// vouches for with it, is about the way that the plan is then going. The journal is the one it began with.
+func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p Progress, j *plans.Journal, err error) {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
 		return p, nil, err
@@ -71,15 +71,15 @@ func (c Carriage) Carry(ctx context.Context, course plans.Course, skipGates bool
 		}
 	}
 	engine := New(c.Plan, c.Store, c.On)
-	engine.Now, engine.Slot = c.Now, c.Slots.Of(c.Plan)
+	engine.Now, engine.Slot, engine.Word = c.Now, c.Slots.Of(c.Plan), wish.Word
 	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]Finding, error) {
 		return CheckWave(ctx, c.Plan, c.On, j, wave)
 	}
 	engine.Gates.Prober = gates.Through(c.Configs, c.Now)
-	if err := engine.TakeOver(Urgent(ctx), course); err != nil { // a wave may be under way
+	if err := engine.TakeOver(Urgent(ctx), wish.Course); err != nil { // a wave may be under way
 		return p, nil, err
 	}
-	if skipGates { // the wish is about the way that the plan is going now
+	if wish.SkipGates { // it is about the way that the plan is going now
 		if err := c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error { return j.Skip(c.Plan) }); err != nil {
 			return p, nil, err
 		}
@@ -89,7 +89,7 @@ func (c Carriage) Carry(ctx context.Context, course plans.Course, skipGates bool
 	if j, _, err = c.Store.Journal(ctx, c.Plan); err != nil {
 		return p, nil, err
 	}
-	if len(c.Plan.Directories()) > 0 && (course != plans.Clean || j.KeepNames) { // else a Clean takes the names away
+	if len(c.Plan.Directories()) > 0 && (wish.Course != plans.Clean || j.KeepNames) { // else a Clean takes the names away
 		keeper, err := names.Keep(Urgent(background), c.Plan, c.Configs, c.leave(lease), c.Complain)
 		if err != nil {
 			return p, j, err

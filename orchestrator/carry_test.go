@@ -44,7 +44,7 @@ func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 				return c.reason, c.err
 			},
 		}
-		got, _, err := carriage.Carry(t.Context(), plans.Move, false)
+		got, _, err := carriage.Carry(t.Context(), plans.Wish{Course: plans.Move})
 		if !errors.Is(err, c.err) || (got.Kind == Held) != (c.err == nil) || got.Reason != c.reason {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

@@ -22,6 +22,8 @@ type check struct {
 	// wave says that it is asked again before every wave: what may have changed
 	// since, and what the looks of the engine would find too late or not at all.
 	wave bool
+	// back says that it is asked before every wave of the way back, too.
+	back bool
 	run  func(context.Context, inspection) ([]Finding, error)
 }
 
@@ -36,7 +38,7 @@ func lookingChecks() []check {
 func accessChecks() []check {
 	return grouped("Access", []check{
 		{
-			name: "permissions", worst: Fail, run: permissions,
+			name: "permissions", worst: Fail, wave: true, back: true, run: permissions,
 			about:  "you may do on both sides what the move, its way back and its end need",
 			remedy: "ask for a Role with the verbs it names",
 		},

@@ -154,10 +154,10 @@ func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) (*
 // and would not be found, or be found too late, by the looks of the engine. on must be
 // clients that may be used side by side, such as those of Connect. It gives
 // what must be mended before they move: warnings have been given before the first
-// write, and what the plan ignores is ignored here too. A plan that is being walked back
-// or cleaned up has no such checks: the way out is never barred.
+// write, and what the plan ignores is ignored here too. Of a plan that is being walked back only what would stop
+// it anyway is asked, with the ordinals down (S17): the way out is never barred by more.
 func CheckWave(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, ordinals plans.Slice) ([]Finding, error) {
-	if j.Leg.Course != plans.Move {
+	if j.Leg.Course == plans.Clean {
 		return nil, nil
 	}
 	i := inspect(p, on)
@@ -172,7 +172,7 @@ func CheckWave(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal
 	if i.now.Set == nil || i.now.Existing == nil {
 		return nil, nil // the next look says which of them is gone
 	}
-	again := slices.DeleteFunc(lookingChecks(), func(c check) bool { return !c.wave })
+	again := slices.DeleteFunc(catalogue(), func(c check) bool { return !c.wave || j.Leg.Course == plans.Return && !c.back })
 	results, err := i.results(ctx, again)
 	if err != nil {
 		return nil, err

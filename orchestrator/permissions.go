@@ -159,7 +159,9 @@ func permissions(ctx context.Context, i inspection) ([]Finding, error) {
 	var out []Finding
 	for _, side := range plans.Sides() {
 		rights := Rights(i.plan, side)
-		if side == plans.Destination && !i.detached { // an orchestrator has them where it runs
+		if i.midway {
+			rights = steps(rights)
+		} else if side == plans.Destination && !i.detached { // an orchestrator has them where it runs
 			rights = slices.Concat(ForRecords(), rights)
 		}
 		if err := nameVolumes(ctx, i, rights); err != nil {
@@ -196,6 +198,23 @@ func permissions(ctx context.Context, i inspection) ([]Finding, error) {
 		}
 	}
 	return out, nil
+}
+
+// steps gives the rights without which a wave would stop with its ordinals down: those that its steps need, and not those
+// to watch, to look at what only checks look at, or to keep the journal, which are needed before it leaves.
+func steps(rights []Right) []Right {
+	var out []Right
+	for _, r := range rights {
+		switch r.Resource {
+		case "horizontalpodautoscalers", "namespaces", "storageclasses", "csidrivers":
+			continue
+		}
+		r.Verbs = slices.DeleteFunc(slices.Clone(r.Verbs), func(v string) bool {
+			return v == "watch" || r.ClusterWide && v == "get" && slices.Contains(r.Verbs, "patch") || r.Resource == "nodes" && v == "list"
+		})
+		out = append(out, r)
+	}
+	return out
 }
 
 // nameVolumes fills in which volumes the rights are about, as far as that may be read.

@@ -47,6 +47,7 @@ that namespace.`,
 		},
 	}
 	a.carryFlags(cmd, &timeout)
+	a.wordFlags(cmd)
 	far.add(cmd)
 	far.addCanary(cmd)
 	home.add(cmd)
@@ -167,13 +168,13 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 		return err
 	}
 	if j.Detached {
-		if err := a.ask(ctx, t, plans.Wish{Course: course, SkipGates: a.skipGates}); err != nil || course != plans.Clean {
+		if err := a.ask(ctx, t, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word}); err != nil || course != plans.Clean {
 			return err
 		}
 		a.farewell(ctx, t)
 		return nil
 	}
-	p, j, err := a.carriage(t, timeout).Carry(ctx, course, a.skipGates)
+	p, j, err := a.carriage(t, timeout).Carry(ctx, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word})
 	if err := a.conclude(t, course, p, err); err != nil || p.Outcome != plans.Finalized {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the person's own kubeconfig may use any of them
 	"k8s.io/klog/v2"
@@ -29,7 +30,10 @@ type app struct {
 	verbosity int
 	yes       bool
 	skipGates bool
-	output    string
+	word      plans.Word // what the person vouches for
+	// sourceGone is the cluster that Word.SourceGone is about.
+	sourceGone types.UID
+	output     string
 }
 
 // command builds the command tree. name is argv[0].

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,18 +22,30 @@ func (a *app) abortCommand() *cobra.Command {
 	cmd := a.turnCommand("abort", plans.Return, "Walk a plan back: every ordinal to the source, same volumes, same budget",
 		"Walk plan %s back, every ordinal to %s?", nil)
 	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "do not ask the plan's gates on the way back")
+	cmd.Flags().Int32Var(&a.word.MaxUnavailable, "max-unavailable", 0, "let so many ordinals be unavailable on the way back, if that is more than the plan allows: for a destination where something is broken")
+	a.wordFlags(cmd)
 	return cmd
 }
 
 func (a *app) finalizeCommand() *cobra.Command {
 	var keep bool
+	var cluster string
 	cmd := a.turnCommand("finalize", plans.Clean, "End a complete move: delete the emptied source set and our marks. There is no way back",
 		"Finalize plan %s: delete what is left of %s? There is no way back.", func(ctx context.Context, t *target) error {
 			if !keep {
 				return nil
 			}
+			if a.word.SourceGone {
+				return errors.New("--keep-names: the old names were answered in the source's cluster too, and that is gone")
+			}
 			return t.wantNames(ctx)
 		})
+	cmd.Flags().StringVar(&cluster, "source-gone", "", "do without the source's cluster, which does not exist any more: the UID of its namespace kube-system, as `status -o yaml` has it")
+	a.wordFlags(cmd)
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		a.word.SourceGone, a.sourceGone = cmd.Flags().Changed("source-gone"), types.UID(cluster)
+		return nil
+	}
 	cmd.Flags().BoolVar(&keep, "keep-names", false, "leave the old names answered, for clients that still use them")
 	return cmd
 }
@@ -61,7 +75,7 @@ func (a *app) turnCommand(name string, course plans.Course, short, question stri
 			if err != nil {
 				return err
 			}
-			j, err := t.toTurn(cmd.Context())
+			j, err := t.toTurn(cmd.Context(), a)
 			if err != nil {
 				return err
 			}
@@ -89,12 +103,39 @@ func (a *app) turnCommand(name string, course plans.Course, short, question stri
 
 // toTurn reads the journal of a plan that is to go another way. An orchestrator that carries it
 // out is told by the journal alone; without one, this process needs both clusters.
-func (t *target) toTurn(ctx context.Context) (*plans.Journal, error) {
+func (t *target) toTurn(ctx context.Context, a *app) (*plans.Journal, error) {
 	j, _, err := t.store.Journal(ctx, t.plan)
-	if err == nil && !j.Detached {
+	if err != nil {
+		return nil, err
+	}
+	if a.word.SourceGone || j.Vouched.SourceGone {
+		return j, t.without(a, j)
+	}
+	if !j.Detached {
 		err = t.connected()
 	}
 	return j, err
+}
+
+// without lets the plan go on without its source's cluster, whose UID the person has given. It must not answer.
+func (t *target) without(a *app, j *plans.Journal) error {
+	source := t.plan.Source
+	switch {
+	case a.word.SourceGone && a.sourceGone != source.Cluster:
+		return fmt.Errorf("--source-gone %s: the source of plan %s is in the cluster %s (context %q)", a.sourceGone, t.plan.Name, source.Cluster, source.Context)
+	case t.on[plans.Source] != nil:
+		return fmt.Errorf("the cluster of %s answers (%s): it is not gone, and finalize has to clean it up", source, source.Cluster)
+	case !j.Detached && t.lost[plans.Destination] != nil:
+		return t.lost[plans.Destination]
+	}
+	t.on = t.on.Gone()
+	return nil
+}
+
+// wordFlags are what a person can vouch for wherever a plan goes on.
+func (a *app) wordFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.word.NodeGone, "node-gone", "", "vouch that a node is off, or cannot use the volumes of the ordinals in flight: nothing of them can still run or write there")
+	cmd.Flags().BoolVar(&a.word.Readopt, "readopt", false, "vouch that the sets and volumes that lost the mark of the plan, or were deleted and made again, are what they were")
 }
 
 func (a *app) pauseCommand() *cobra.Command {
@@ -134,7 +175,7 @@ func (a *app) resumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			j, err := t.toTurn(cmd.Context())
+			j, err := t.toTurn(cmd.Context(), a)
 			if err != nil {
 				return err
 			}
@@ -148,6 +189,7 @@ func (a *app) resumeCommand() *cobra.Command {
 		},
 	}
 	a.carryFlags(cmd, &timeout)
+	a.wordFlags(cmd)
 	far.add(cmd)
 	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "go on without the gates of the step that is held, or of the next one that has any; on the way back, without all")
 	return cmd

@@ -22,6 +22,8 @@ type run struct {
 	plan *plans.Plan
 	what errand
 	wish plans.Wish
+	// gone says that a person has vouched for the end of the source's cluster.
+	gone bool
 	// fresh says that nothing has been begun, and now is to be: everything is checked first.
 	fresh bool
 	stop  chan struct{}
@@ -62,7 +64,7 @@ func fresh(j *plans.Journal, wish plans.Wish) bool { return j.Epoch == 0 && wish
 
 // begin starts a run. The lock is held.
 func (h *Hub) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what errand, wish plans.Wish) {
-	r := &run{hub: h, plan: p, what: what, wish: wish, fresh: fresh(j, wish), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	r := &run{hub: h, plan: p, what: what, wish: wish, gone: wish.Word.SourceGone || j.Vouched.SourceGone, fresh: fresh(j, wish), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	h.gauges.running.WithLabelValues().Inc()
 	h.all.Go(func() {
@@ -114,7 +116,7 @@ func (r *run) do(ctx context.Context) error {
 			return r.ready(ctx, c)
 		}
 	}
-	p, _, err := c.Carry(ctx, r.wish.Course, r.wish.SkipGates)
+	p, _, err := c.Carry(ctx, r.wish)
 	switch {
 	case errors.Is(err, orchestrator.ErrStopped), errors.As(err, new(orchestrator.ErrHeld)):
 		return err
@@ -170,6 +172,12 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 	out := map[plans.Side]*fleet.End{}
 	for _, side := range plans.Sides() {
 		ref := r.plan.On(side)
+		if r.gone && side == plans.Source {
+			if r.answers(ctx, ref) {
+				return nil, fmt.Errorf("the cluster of %s answers: it is not gone, as a person has vouched (--source-gone); finalize has to clean it up", ref)
+			}
+			continue
+		}
 		c, err := r.hub.Fleet.Find(ctx, ref.Context, ref.Cluster)
 		if err != nil {
 			r.hub.lock.Lock()
@@ -200,6 +208,20 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 	return out, nil
 }
 
+// answers reports whether the cluster of a set is there.
+func (r *run) answers(ctx context.Context, ref plans.Ref) bool {
+	c, err := r.hub.Fleet.Find(ctx, ref.Context, ref.Cluster)
+	if err != nil {
+		return false
+	}
+	end, err := c.Connect()
+	if err != nil {
+		return false
+	}
+	uid, err := orchestrator.ClusterUID(ctx, end.Client)
+	return err == nil && uid == ref.Cluster
+}
+
 func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orchestrator.Carriage {
 	h := r.hub
 	c := orchestrator.Carriage{
@@ -211,6 +233,9 @@ func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orch
 	on := orchestrator.Clusters{}
 	for side, end := range ends {
 		on[side], c.Configs[side], c.Watches[side] = end.Client, end.Config, end.Watches
+	}
+	if r.gone {
+		on = on.Gone()
 	}
 	c.On = on.InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: r.plan.Source, plans.Destination: r.plan.Destination})
 	return c
