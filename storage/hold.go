@@ -54,11 +54,13 @@ func (v mover) retain(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *c
 		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
 	}
 	manifest, err := Manifest(claim)
-	if m.From == plans.Destination && err == nil { // its claim was made from the one that is saved
-		manifest, err = Changed(pv.Annotations[plans.ClaimAnnotation], manifest)
-	}
 	if err != nil {
 		return plans.Sight{}, err
+	}
+	if m.From == plans.Destination { // its claim was made from the one that is saved
+		if manifest, err = Changed(pv.Annotations[plans.ClaimAnnotation], manifest); err != nil {
+			return plans.Stop(fmt.Sprintf("annotation %s of volume %s is not a claim any more, and the source's could not be made again: put it back (%s)", plans.ClaimAnnotation, pv.Name, err)), nil
+		}
 	}
 	_, saved := pv.Annotations[plans.PolicyAnnotation]
 	held := saved && m.Stamp.Mine(pv) && pv.Annotations[plans.ClaimAnnotation] == manifest
