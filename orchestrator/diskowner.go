@@ -223,14 +223,34 @@ func resourceGroup(id string) string {
 	return group
 }
 
+// pruned warns, within one cluster, of the label by which Argo CD may take what was made on the
+// destination for its own: all of it carries the labels of the source's.
+func (i inspection) pruned(ctx context.Context) ([]Finding, error) {
+	set, err := i.set(ctx, plans.Destination)
+	if err != nil || set == nil || !i.plan.OneCluster() {
+		return nil, err
+	}
+	const label = "app.kubernetes.io/instance"
+	apps, _, err := i.tools(ctx, plans.Destination, mark{by: application(), name: set.Labels[label]})
+	if err != nil || len(apps) == 0 || set.Labels[label] == "" {
+		return nil, err
+	}
+	return []Finding{{
+		Check: "argocd", Level: Warn, Object: i.name(plans.Destination), Saw: fmt.Sprintf("it and what was copied with it have the label %s=%s, as the source had", label, set.Labels[label]),
+		Want:   "an Application that does not take them for leftovers",
+		Remedy: fmt.Sprintf("where Argo CD tracks by label (its default before 3.0), put the new namespace into Application %s before its automated sync is turned on again, or take the label off: it would prune them", set.Labels[label]),
+	}}, nil
+}
+
 // Farewell lists what has to be seen to before the source's cluster, or in one cluster its
 // namespace, is deleted: what the checks say of the volumes, asked anew of those that the
-// destination has.
+// destination has, and what a GitOps tool might make of the copies.
 func Farewell(ctx context.Context, p *plans.Plan, on Clusters) ([]Finding, error) {
-	if !p.HasVolumes() {
-		return nil, nil
-	}
 	i := inspect(p, on)
+	labelled, err := i.pruned(ctx)
+	if err != nil || !p.HasVolumes() {
+		return labelled, err
+	}
 	volumes, err := i.arrived(ctx)
 	if err != nil {
 		return nil, err
@@ -243,5 +263,5 @@ func Farewell(ctx context.Context, p *plans.Plan, on Clusters) ([]Finding, error
 	for k := range out {
 		out[k].Check, out[k].Level = name, Warn
 	}
-	return out, err
+	return append(out, labelled...), err
 }

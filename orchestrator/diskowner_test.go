@@ -5,10 +5,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -124,4 +129,36 @@ func TestDisksOfVSphereAreNotKnownToBeTheSameElsewhere(t *testing.T) {
 
 func installedDriver(name string) client.Object {
 	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func TestTheEndOfAPlanNamesTheLabelByWhichArgoCDWouldPruneTheSet(t *testing.T) {
+	for name, c := range map[string]struct {
+		label, app string
+		one        bool
+		want       []string
+	}{
+		"an Application of that name":       {"shop", "shop", true, []string{"WARN argocd: ...app.kubernetes.io/instance=shop...put the new namespace into Application shop"}},
+		"no such Application":               {"shop", "other", true, nil},
+		"no label":                          {"", "shop", true, nil},
+		"an Application of another cluster": {"shop", "shop", false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := estate{one: c.one}.inspected(t)
+			kind := application().WithVersion("v1alpha1")
+			mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{kind.GroupVersion()})
+			mapper.Add(kind, meta.RESTScopeNamespace)
+			mapper.Add(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), meta.RESTScopeNamespace)
+			app := &unstructured.Unstructured{}
+			app.SetGroupVersionKind(kind)
+			app.SetNamespace("argocd")
+			app.SetName(c.app)
+			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web", Labels: map[string]string{"app.kubernetes.io/instance": c.label}}}
+			i.on[plans.Destination] = fake.NewClientBuilder().WithScheme(Scheme()).WithRESTMapper(mapper).WithObjects(app, set).WithIndex(app, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
+			found, err := Farewell(t.Context(), i.plan, i.on)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectFindings(t, found, c.want...)
+		})
+	}
 }

@@ -207,3 +207,18 @@ func TestASourceVolumeObjectOfWhichNothingWasKeptIsNotGuessed(t *testing.T) {
 		t.Errorf("%s: %s", s.Standing, s.Reason)
 	}
 }
+
+// The claim of the destination stays while nobody could say how the source's was.
+func TestAClaimStaysWhileTheOneOfTheSourceCouldNotBeMadeAgain(t *testing.T) {
+	held := volume("mall", "new", func(pv *corev1.PersistentVolume) {
+		delete(pv.Annotations, plans.ClaimAnnotation)
+		pv.Status.Phase = corev1.VolumeBound
+	})
+	c := fake.NewClientBuilder().WithObjects(claimIn("mall", "new"), held).Build()
+	m := at(plans.Release, back)
+	m.Flight.Volumes[0].Claim = "new"
+	s := carry(t, rebind(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}, m, 1)
+	if s.Standing != plans.Foreign || !strings.Contains(s.Reason, "put it back") {
+		t.Errorf("%s: %s", s.Standing, s.Reason)
+	}
+}

@@ -55,11 +55,13 @@ func (v mover) retain(ctx context.Context, m plans.Moment, claim *corev1.Persist
 		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
 	}
 	manifest, err := wholeManifest(ctx, v.on[m.From], claim)
-	if saved := pv.Annotations[plans.ClaimAnnotation]; m.From == plans.Destination && saved != "" && err == nil { // its claim was made from that one
-		manifest, err = Changed(saved, manifest)
-	}
 	if err != nil {
 		return plans.Sight{}, err
+	}
+	if was := pv.Annotations[plans.ClaimAnnotation]; m.From == plans.Destination && (was != "" || !m.Readopt) { // its claim was made from that one
+		if manifest, err = Changed(was, manifest); err != nil {
+			return plans.Stop(fmt.Sprintf("annotation %s of volume %s is not a claim any more, and the source's could not be made again: put it back (%s)", plans.ClaimAnnotation, pv.Name, err)), nil
+		}
 	}
 	_, saved := pv.Annotations[plans.PolicyAnnotation]
 	held := saved && m.Stamp.Mine(pv) && pv.Annotations[plans.ClaimAnnotation] == manifest
