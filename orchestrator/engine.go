@@ -129,9 +129,9 @@ func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 		looks[op] = w.outside(looks[op])
 	}
 	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, glance: seen, world: w, way: way}
-	// Last of all: the names, the Jobs of gates, the budgets, the copies or their marks, and the sets' own
-	// retention policy and mark.
-	looks[plans.Thaw] = inTurn(names.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.uncopy, w.thawLoser, w.thawWinner)
+	// Last of all: the names, the Jobs of gates, the budgets, the copies or their marks, the sets' own
+	// retention policy and mark, and what the controllers copied of that.
+	looks[plans.Thaw] = inTurn(names.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.uncopy, w.thawLoser, w.thawWinner, w.unmarkRevisions)
 	return e
 }
 

@@ -35,6 +35,7 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 	out := []Right{
 		{Resource: "pods", Verbs: watched},
 		{Group: resourceOf(p.On(side)).Group, Resource: resourceOf(p.On(side)).Resource, Verbs: change, Names: []string{p.On(side).Name}},
+		{Group: "apps", Resource: "controllerrevisions", Verbs: []string{"list", "patch"}}, // a set's annotations are copied onto them
 		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: change, Names: []string{budget}},
 		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}},
 		{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true, Names: namespacesOf(p, side)},

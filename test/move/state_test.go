@@ -198,18 +198,6 @@ func (s *scene) names(side string) []string {
 	return out
 }
 
-// unmarked checks that no annotation of a move is left anywhere.
-func (s *scene) unmarked() {
-	s.t.Helper()
-	for name, o := range s.objects() {
-		for key := range o.GetAnnotations() {
-			if strings.HasPrefix(key, "stsmigrate.dev/") {
-				s.t.Errorf("%s still has the annotation %s", name, key)
-			}
-		}
-	}
-}
-
 // gone says whether an object does not exist.
 func (s *scene) gone(on *end, o client.Object, name string) bool {
 	s.t.Helper()

@@ -79,6 +79,9 @@ func (r *runner) engine(ctx context.Context) (*orchestrator.Engine, error) {
 	for side, c := range r.stores {
 		on[side] = c
 	}
+	if r.word.SourceGone {
+		on = on.Gone()
+	}
 	e := orchestrator.New(p, home, on)
 	e.Word = r.word
 	e.Gates.Prober = prober{r}

@@ -42,6 +42,7 @@ func (w *world) setController(s *store) bool {
 func (w *world) syncSet(s *store, seen, live *appsv1.StatefulSet) bool {
 	pods := podsOf(s, live)
 	parts := []func() bool{
+		func() bool { return w.revise(s, seen) },
 		func() bool { return w.ownClaims(s, seen, pods) },
 		func() bool { return w.scaleUp(s, seen, pods) },
 		func() bool { return w.scaleDown(s, seen, pods) },
@@ -54,6 +55,20 @@ func (w *world) syncSet(s *store, seen, live *appsv1.StatefulSet) bool {
 	}
 	return false
 }
+
+// revise keeps the pod template as a revision, with the annotations that the set has then.
+func (w *world) revise(s *store, set *appsv1.StatefulSet) bool {
+	name := set.Name + "-" + revisionOf(set)
+	if _, there := get[*appsv1.ControllerRevision](s, set.Namespace, name); there {
+		return false
+	}
+	r := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: set.Spec.Template.Labels, Annotations: maps.Clone(set.Annotations)}}
+	r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+	must(s.Create(context.TODO(), r))
+	return true
+}
+
+func revisionOf(set *appsv1.StatefulSet) string { return "rev" + set.Spec.Template.Spec.Containers[0].Image }
 
 func podsOf(s *store, set *appsv1.StatefulSet) map[int32]*corev1.Pod {
 	out := map[int32]*corev1.Pod{}
@@ -182,7 +197,7 @@ func (w *world) setOwner(s *store, set *appsv1.StatefulSet, o int32, owners []me
 }
 
 func (w *world) setStatus(s *store, seen, live *appsv1.StatefulSet, pods map[int32]*corev1.Pod) bool {
-	revision := "rev" + seen.Spec.Template.Spec.Containers[0].Image
+	revision := revisionOf(seen)
 	status := appsv1.StatefulSetStatus{ObservedGeneration: seen.Generation, Replicas: int32(len(pods)), CurrentRevision: revision, UpdateRevision: revision}
 	for _, pod := range pods {
 		if !ready(pod) {

@@ -167,6 +167,9 @@ func (w *world) collector(s *store) bool {
 	for _, c := range all[*corev1.PersistentVolumeClaim](s) {
 		owned = append(owned, c)
 	}
+	for _, r := range all[*appsv1.ControllerRevision](s) {
+		owned = append(owned, r)
+	}
 	for _, o := range shuffle(w, owned) {
 		owners := o.GetOwnerReferences()
 		alive := slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return exists(s, r.UID) })

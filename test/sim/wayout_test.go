@@ -591,3 +591,50 @@ func TestADestinationThatWasDeletedIsMadeAgainByWord(t *testing.T) {
 		}
 	}
 }
+
+// The old cluster was deleted before finalize: the destination is cleaned up all the same, by a person's word.
+func TestAPlanEndsWithoutItsSourcesCluster(t *testing.T) {
+	t.Parallel()
+	sc := threeOrdinals(plans.Reimport)
+	sc.Delete = true
+	done := goldenOf(t, newWorld(sc), journey{plans.Move, plans.Clean})
+	for name, at := range map[string]int{"at once": 1 << 30, "after the process died": 3} {
+		w := newWorld(sc)
+		walk(t, w, plans.Move, nil)
+		w.foreign = true
+		before := w.on[plans.Source].version
+		r := w.process()
+		r.word, r.at = plans.Word{SourceGone: true}, once(w.writes+at, crashAfter)
+		got, err := r.run(t.Context(), plans.Clean, nil)
+		if r.dead { // whoever goes on is told by the journal
+			if !w.journal.Vouched.SourceGone {
+				t.Fatalf("%s: the journal forgets it: %+v", name, w.journal.Vouched)
+			}
+			r = w.process()
+			r.word.SourceGone = w.journal.Vouched.SourceGone
+			got, err = r.run(t.Context(), plans.Clean, nil)
+		}
+		if err != nil || got.outcome != plans.Finalized || w.on[plans.Source].version != before {
+			t.Fatalf("%s: ended with %q (%v)", name, got, err)
+		}
+		w.rest()
+		unbroken(t, w)
+		onTwo := func(m map[string]any) map[string]any {
+			out := map[string]any{}
+			for k, v := range m {
+				if strings.HasPrefix(k, "two ") {
+					out[k] = v
+				}
+			}
+			return out
+		}
+		if diff := cmp.Diff(onTwo(done.end), onTwo(w.snapshot())); diff != "" {
+			t.Errorf("%s: the destination is not as it has to be (-want +got):\n%s", name, diff)
+		}
+		for _, marked := range w.marked() {
+			if strings.HasPrefix(marked, "two ") {
+				t.Errorf("%s: our marks are still on %s", name, marked)
+			}
+		}
+	}
+}
