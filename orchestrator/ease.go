@@ -8,43 +8,60 @@ import (
 )
 
 // Ease opens the budgets again that were tightened for a wave which has not left, so that
-// nodes can be drained while the plan is held, stopped or waits for others. The order must
-// hold: the journal goes back to before Tighten FIRST, so that nobody takes an ordinal down
-// under open budgets (S3), and whoever goes on tightens them again.
+// nodes can be drained while the plan is held, stopped or waits for others.
 //
 // With ordinals in flight it does nothing: what the budgets leave then is what d leaves.
 func (e *Engine) Ease(ctx context.Context) error {
+	_, err := e.ease(ctx)
+	return err
+}
+
+func (e *Engine) ease(ctx context.Context) (waits string, err error) {
 	if err := e.recall(ctx); err != nil {
-		return err
+		return "", err
 	}
-	j := e.journal
 	step, tight := e.tightened()
 	if !tight {
-		return nil
+		return "", nil
 	}
+	if away, err := e.away(ctx, step); err != nil || away {
+		return "", err
+	}
+	return e.open(ctx, step)
+}
+
+// open opens the budgets for the wave of a Tighten, and says what is still waited for. The order must
+// hold: the journal goes back to before Tighten FIRST, so that nobody takes an ordinal down
+// under open budgets (S3), and whoever goes on tightens them again. That they are open is written LAST.
+func (e *Engine) open(ctx context.Context, step plans.Step) (waits string, err error) {
+	j := e.journal
 	j.Done, e.passed = step.Seq-1, 0
 	e.waveCheck = waveCheck{} // it may be long until the wave goes
 	e.Slot.Leave()
-	if e.Now != nil {
-		j.Loosened(e.Now())
-	}
 	if err := e.save(ctx); err != nil {
-		return asAnswer(err)
+		return "", asAnswer(err)
 	}
 	for range 2 * len(plans.Sides()) { // a write for each budget at most
 		e.way.aside.clear()
 		s, err := e.way.look(ctx, e.moment(j, step, true))
-		if err != nil || s.Standing != plans.Before {
-			return err
+		if err != nil || s.Standing == plans.During {
+			return s.Reason, err
+		}
+		if s.Standing != plans.Before {
+			break // open, or not ours any more, which the next Tighten says
 		}
 		if same, err := e.unmoved(ctx); err != nil || !same {
-			return err
+			return "", err
 		}
 		if err := s.Write(ctx); asAnswer(err) != nil {
-			return fmt.Errorf("opening the budgets again: %w", err)
+			return "", fmt.Errorf("opening the budgets again: %w", err)
 		}
 	}
-	return nil
+	if e.Now == nil || j.Tight == nil {
+		return "", nil
+	}
+	j.Loosened(e.Now())
+	return "", asAnswer(e.save(ctx))
 }
 
 // tightened gives the Tighten of a wave that has begun and not left.

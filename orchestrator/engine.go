@@ -161,11 +161,14 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	j.Touched = nil // this process has fenced them
 	j.Done = max(j.Done, e.passed)
 	step, began, more := j.Next(e.plan)
+	if more && (j.Paused || j.PauseDue(step)) {
+		if p, halts, err := e.halt(ctx, step, began); halts || err != nil {
+			return p, err
+		}
+	}
 	switch {
 	case !more:
 		return e.finish(ctx)
-	case (j.Paused || j.PauseDue(step)) && step.Boundary() && !began:
-		return e.pause(ctx, step)
 	case !e.slotted(step):
 		return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: queued, Queued: true})
 	}
@@ -241,7 +244,8 @@ func (e *Engine) pass(step plans.Step, sight plans.Sight) (took *Took) {
 // later process may have taken its stamps off again, and what this one saw then
 // would carry no sign of it (S9). A Save finds that out by its version.
 func (e *Engine) write(ctx context.Context, began bool, step plans.Step, sight plans.Sight) (Progress, error) {
-	if began && e.journal.Recorded(sight.Undo) {
+	eased := step.Op == plans.Tighten && (e.journal.Resting || e.Now != nil && e.journal.Tight == nil)
+	if began && e.journal.Recorded(sight.Undo) && !eased {
 		if same, err := e.unmoved(ctx); err != nil {
 			return Progress{Step: step}, err
 		} else if !same {
@@ -264,18 +268,6 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, sight p
 const moved = "the journal has moved; looking again"
 
 func movedOn(step plans.Step) Progress { return Progress{Kind: Wrote, Step: step, Reason: moved} }
-
-// pause ends the run before a step that has not begun. What has been passed is
-// recorded, since no next intent will carry it.
-func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
-	if e.journal.Done > e.recorded || !e.journal.Paused {
-		e.journal.Paused, e.journal.PauseAt = true, 0
-		if err := e.save(ctx); err != nil {
-			return Progress{Step: step}, asAnswer(err)
-		}
-	}
-	return Progress{Kind: Paused, Step: step, Reason: "paused before " + e.StepOf(step)}, nil
-}
 
 func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.Moment {
 	return j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (r *run) wrote(ctx context.Context, p Progress) (Progress, error) {
 	if n >= futile && p.Kind == Wrote && p.Reason != moved {
 		return r.Hold(ctx, p.Step, fmt.Sprintf("%s: this was sent %d times and changes nothing: %v; stop what stands against it, then `resume`, or `abort`", p.Reason, n, why))
 	}
-	r.Report(p, fmt.Errorf("it changes nothing: %w", why))
+	r.Report(p, fmt.Errorf("%s: sent again and again, it changes nothing: %w", cmp.Or(p.Reason, "writing the journal"), why))
 	pause := time.NewTimer(min(100*time.Millisecond<<min(n-instant-1, 10), 10*time.Second))
 	defer pause.Stop()
 	select {

@@ -128,9 +128,10 @@ func (r *run) ease(ctx context.Context) {
 
 // eases opens the budgets once, and remembers whether that is still to be done.
 func (r *run) eases(ctx context.Context) bool {
-	err := r.Ease(ctx)
-	if r.tight = err != nil; r.tight {
+	waits, err := r.Engine.ease(ctx)
+	if err != nil {
 		r.Report(r.last, err)
 	}
+	r.tight = err != nil || waits != ""
 	return !r.tight
 }

@@ -96,6 +96,9 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 			r.yield(ctx, p.Step)
 		}
 	case Wrote, "": // or a journal that could not be written
+		if p.Step.Op == plans.Tighten {
+			r.tight = false // they are meant to be
+		}
 		return r.wrote(ctx, p)
 	default:
 	}

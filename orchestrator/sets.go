@@ -82,8 +82,14 @@ func (w world) unsettled(side plans.Side, set *appsv1.StatefulSet) string {
 	switch {
 	case set.Status.ObservedGeneration < set.Generation:
 		return fmt.Sprintf("%s: waiting for its controller to see generation %d", w.plan.On(side).Set(), set.Generation)
-	case plans.SliceOf(set).Replicas > 0 && set.Status.CurrentRevision != set.Status.UpdateRevision:
+	case plans.SliceOf(set).Replicas > 0 && set.Status.CurrentRevision != set.Status.UpdateRevision && !replaced(set):
 		return fmt.Sprintf("%s is in the middle of a rolling update (%s -> %s); let it finish", w.plan.On(side).Set(), set.Status.CurrentRevision, set.Status.UpdateRevision)
 	}
 	return ""
+}
+
+// replaced says whether every pod of a set with OnDelete has the latest revision. Kubernetes never moves
+// the current revision of such a set, but counts the pods by their label.
+func replaced(set *appsv1.StatefulSet) bool {
+	return set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType && set.Status.UpdatedReplicas >= plans.SliceOf(set).Replicas
 }

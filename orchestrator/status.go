@@ -133,13 +133,12 @@ func (v *View) describe(p *plans.Plan, j *plans.Journal, command func(verb strin
 // State is the state of a plan in a word or two. holder is who works on it now,
 // or "".
 func State(p *plans.Plan, j *plans.Journal, holder string) string {
-	step, _, _ := j.Next(p)
 	switch {
 	case j.Outcome != "":
 		return string(j.Outcome)
 	case j.Held != "":
 		return "Held"
-	case j.Paused && step.Boundary():
+	case j.AtRest(p):
 		return "Paused"
 	case j.Epoch == 0:
 		return "Planned"

@@ -113,6 +113,12 @@ func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Ver
 // death in the middle: a plan that is there already is accepted if it is this
 // one. Another of the same name makes room if it has ended, and refuses otherwise.
 func (s *Store) Create(ctx context.Context, p *plans.Plan, first *plans.Journal) error {
+	if err := plans.RefuseName(p.Name); err != nil { // whoever made it
+		return err
+	}
+	if err := s.cleared(ctx, p); err != nil {
+		return err
+	}
 	raw, err := plans.Encode(p)
 	if err != nil {
 		return err
@@ -139,7 +145,37 @@ func (s *Store) Create(ctx context.Context, p *plans.Plan, first *plans.Journal)
 	if err != nil {
 		return err
 	}
-	return s.put(ctx, &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap()), Data: map[string]string{journalKey: string(raw)}})
+	if err := s.put(ctx, &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap()), Data: map[string]string{journalKey: string(raw)}}); err != nil {
+		return err
+	}
+	_, _, err = s.Journal(ctx, p) // it is ours, or an error
+	return err
+}
+
+// cleared makes sure, BEFORE a plan is stored, that nothing else is in the place of its journal. One of an
+// earlier plan that has ended, whose record went without it, is deleted as it was read.
+func (s *Store) cleared(ctx context.Context, p *plans.Plan) error {
+	var cm corev1.ConfigMap
+	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading ConfigMap %s: %w", s.journalMap(), err)
+	}
+	var j plans.Journal
+	if err := json.Unmarshal([]byte(cm.Data[journalKey]), &j); err != nil || j.Kind != plans.JournalKind || cm.Labels[plans.PlanLabel] != s.name.Name {
+		return fmt.Errorf("ConfigMap %s is not the journal of a plan named %s: delete it if nobody needs it, or give the plan another --name", s.journalMap(), s.name.Name)
+	}
+	_, err := s.Plan(ctx)
+	switch {
+	case j.Plan == p.ID, err == nil: // or the plan there says what is to become of it
+		return nil
+	case !errors.As(err, new(ErrNoPlan)):
+		return err
+	case !j.Ended() || j.KeepNames:
+		return fmt.Errorf("ConfigMap %s is the journal of plan %s, which is still needed, and the plan itself is gone: restore ConfigMap %s from a backup, or give this one another --name", s.journalMap(), j.Plan, s.planMap())
+	}
+	return s.remove(ctx, &cm)
 }
 
 // needed gives the reason why the record of a plan must stay, or nil: it has ended, and
@@ -157,21 +193,24 @@ func (s *Store) needed(ctx context.Context, p *plans.Plan) error {
 	return nil
 }
 
-// forget deletes the record of an ended plan, as it was read. The journal goes first:
-// a plan without one is never taken for another's, and a journal without its plan
-// would be.
+// forget deletes the record of an ended plan, as it was read. The plan goes first: what a death leaves is
+// a journal that says that it has ended, and whose it was.
 func (s *Store) forget(ctx context.Context) error {
-	for _, name := range []types.NamespacedName{s.journalMap(), s.planMap()} {
+	for _, name := range []types.NamespacedName{s.planMap(), s.journalMap()} {
 		var cm corev1.ConfigMap
 		err := s.home.Get(ctx, name, &cm)
 		if err == nil {
-			err = s.home.Delete(ctx, &cm, client.Preconditions{UID: &cm.UID, ResourceVersion: &cm.ResourceVersion})
+			err = s.remove(ctx, &cm)
 		}
-		if asAnswer(err) != nil {
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("making room for plan %s: %w", s.name, err)
 		}
 	}
 	return nil
+}
+
+func (s *Store) remove(ctx context.Context, cm *corev1.ConfigMap) error {
+	return asAnswer(s.home.Delete(ctx, cm, client.Preconditions{UID: &cm.UID, ResourceVersion: &cm.ResourceVersion}))
 }
 
 func (s *Store) meta(name types.NamespacedName) metav1.ObjectMeta {
@@ -226,22 +265,31 @@ func (s *Store) Change(ctx context.Context, p *plans.Plan, change func(*plans.Jo
 	}
 }
 
-// Plans lists the plans that are stored in a namespace, or in all with "".
-func Plans(ctx context.Context, home client.Client, namespace string) ([]*plans.Plan, error) {
+// Stored is a plan and where it is kept: where its set goes, or where the orchestrator is.
+type Stored struct {
+	Namespace string
+	Plan      *plans.Plan
+}
+
+// Plans lists the plans that are stored in a namespace, or in all with "". The error names those that
+// cannot be read; the others are given all the same.
+func Plans(ctx context.Context, home client.Client, namespace string) ([]Stored, error) {
 	var list corev1.ConfigMapList
 	if err := home.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{plans.PlanLabel}); err != nil {
 		return nil, fmt.Errorf("listing plans: %w", err)
 	}
-	var out []*plans.Plan
+	var out []Stored
+	var unread []error
 	for i := range list.Items {
-		if _, ok := list.Items[i].Data[planKey]; !ok {
+		cm := &list.Items[i]
+		if _, ok := cm.Data[planKey]; !ok {
 			continue
 		}
-		p, err := planIn(&list.Items[i])
-		if err != nil {
-			return nil, err
+		if p, err := planIn(cm); err != nil {
+			unread = append(unread, err)
+		} else {
+			out = append(out, Stored{cm.Namespace, p})
 		}
-		out = append(out, p)
 	}
-	return out, nil
+	return out, errors.Join(unread...)
 }

@@ -3,6 +3,7 @@ package plans
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -98,8 +99,8 @@ func (in Inputs) refuse() error {
 	if in.Source.Cluster == in.Destination.Cluster && in.Source.Namespace == in.Destination.Namespace {
 		return fmt.Errorf("source and destination are both %s: give --to-namespace or --to-context; two sets of one name cannot be in one namespace", in.Source)
 	}
-	if msgs := validation.IsDNS1123Label(in.Name); len(msgs) > 0 || len(in.Name) > 40 {
-		return fmt.Errorf("plan name %q: expected a DNS label of at most 40 characters; give one with --name", in.Name)
+	if err := RefuseName(in.Name); err != nil {
+		return err
 	}
 	if SliceOf(in.Set).Replicas < 1 {
 		return fmt.Errorf("%s has 0 replicas: there is nothing to move", in.Source)
@@ -114,6 +115,18 @@ func (in Inputs) refuse() error {
 		return err
 	}
 	return refuseFor(in.Gates, in.Set, "")
+}
+
+// RefuseName gives the reason why a plan cannot have a name. Its ConfigMaps are stsmigrate-NAME and
+// stsmigrate-NAME-journal, and others of that form are not of plans.
+func RefuseName(name string) error {
+	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 || len(name) > 40 {
+		return fmt.Errorf("plan name %q: expected a DNS label of at most 40 characters; give one with --name", name)
+	}
+	if name == "consent" || strings.HasSuffix(name, "-journal") || strings.HasPrefix(name, "adopt-") {
+		return fmt.Errorf("plan name %q: ConfigMap stsmigrate-%s would be that of a consent, of another plan's journal or of an adoption; give another one with --name", name, name)
+	}
+	return nil
 }
 
 func (in Inputs) budget() Budget {

@@ -34,6 +34,9 @@ type Journal struct {
 	Touched []int32 `json:"touched,omitempty"`
 	// Paused is the wish of a person. It takes effect at the next Boundary.
 	Paused bool `json:"paused,omitempty"`
+	// Resting says that a pause has taken effect since something was last begun: nothing is in flight, and
+	// the budgets are open.
+	Resting bool `json:"resting,omitempty"`
 	// PauseAt, if not 0, pauses a Move before the first wave with no ordinal from it
 	// upwards: when all of these have arrived.
 	PauseAt int32 `json:"pauseAt,omitempty"`
@@ -96,8 +99,14 @@ func (j *Journal) Asked(p *Plan) (w Wish, work bool) {
 	if j.Wish != nil {
 		return *j.Wish, !j.Ended()
 	}
-	step, _, _ := j.Next(p)
-	return Wish{Course: j.Leg.Course}, j.Outcome == "" && j.Held == "" && (!j.Paused || !step.Boundary())
+	return Wish{Course: j.Leg.Course}, j.Outcome == "" && j.Held == "" && !j.AtRest(p)
+}
+
+// AtRest says whether the plan is paused, and not only asked to be. What was begun of a wave may have left the
+// budgets tight, and a wave that was turned round may be on neither side: only who has looked knows that.
+func (j *Journal) AtRest(p *Plan) bool {
+	step, began, more := j.Next(p)
+	return j.Paused && more && step.Boundary() && (j.Resting || !began && !j.Turned(step))
 }
 
 // Outcome says how a leg ended.
@@ -254,7 +263,7 @@ func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 		j.Flight = u.Flight
 	}
 	j.Saved.keep(u.Saved)
-	j.Held = ""
+	j.Held, j.Resting = "", false
 }
 
 // Recorded says whether the journal holds every old value of u. A step of several

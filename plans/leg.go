@@ -70,7 +70,7 @@ func (j *Journal) Depart(p *Plan, c Course) {
 	case Clean:
 	}
 	j.Leg, j.Done = next, j.Begun
-	j.Outcome, j.Held, j.Paused, j.PauseAt = "", "", false, 0
+	j.Outcome, j.Held, j.Paused, j.PauseAt, j.Resting = "", "", false, 0, false
 	j.Passed, j.SkipGates, j.Overdue = nil, 0, ""
 	j.KeepNames = j.KeepNames && c == Clean // what was walked back has no names to keep
 }
@@ -94,7 +94,8 @@ type Route struct {
 	PauseAfter int32
 }
 
-// Take sets the route of a Move. It works where no wave is in flight, and cuts the
+// Take sets the route of a Move. It works where no wave is in flight, though one may have tightened the
+// budgets and be waiting, and cuts the
 // waves anew from there: the first is as large as it takes for the pause to come
 // after exactly so many ordinals.
 func (j *Journal) Take(p *Plan, r Route) error {
@@ -108,7 +109,7 @@ func (j *Journal) Take(p *Plan, r Route) error {
 	switch {
 	case !more:
 		return fmt.Errorf("plan %s has no ordinal left to move", p.Name)
-	case step.Moves() && (began || step.Op != Tighten):
+	case step.Moves() && step.Op != Tighten:
 		if r == (Route{}) {
 			return nil
 		}
@@ -125,9 +126,12 @@ func (j *Journal) Take(p *Plan, r Route) error {
 	if lowest < p.Start || lowest >= top {
 		return fmt.Errorf("--until-ordinal %d: expected an ordinal from %d to %d, those that are still on the source of plan %s", lowest, p.Start, top-1, p.Name)
 	}
-	if top < p.End() { // else the leg of Freeze and Hold is the one that goes on
+	switch {
+	case top < p.End():
 		j.Leg, j.Done = Leg{Course: Move, First: j.Begun + 1, End: top}, j.Begun
-	}
+	case began && step.Op == Tighten: // the leg of Freeze and Hold, with its waves behind what was begun
+		j.Leg.First, j.Done = j.Leg.First+j.Begun-j.Done, j.Begun
+	} // else it goes on as it is
 	j.Leg.Lowest, j.Leg.Head, j.PauseAt = lowest, r.PauseAfter%p.Window, 0
 	if at := top - r.PauseAfter; r.PauseAfter > 0 && at > lowest {
 		j.PauseAt = at

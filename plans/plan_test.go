@@ -42,3 +42,15 @@ func TestAStatefulSetOnTheDestinationRollsAsItCan(t *testing.T) {
 		}
 	}
 }
+
+// The ConfigMaps of a plan have names made of its own, so some names are those of others.
+func TestNamesThatOthersNeedAreRefused(t *testing.T) {
+	for name, bad := range map[string]bool{
+		"db": false, "journal": false, "adopt": false, "my-consent": false,
+		"db-journal": true, "consent": true, "adopt-web": true, "Web": true, "": true,
+	} {
+		if err := RefuseName(name); (err != nil) != bad || bad && !strings.Contains(err.Error(), "--name") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -163,13 +163,18 @@ func TestARouteEndsOrPausesWhereItWasAsked(t *testing.T) {
 		{3, "", 2, 0, "4..6 2..3", 0},
 		{3, "", 2, 5, "5..6 2..4", 0}, // it ends there anyway
 		{3, "2/Hold", 2, 0, "4..6 2..3", 0},
+		{3, "4..6/Tighten", 2, 5, "5..6 2..4", 0}, // it waits for other pods, and has not left
+		{3, "4..6/Tighten", -1, 4, "6 3..5 0..2", 3},
 		{3, "4..6/Relax", -1, 0, "1..3 0", 0},
+		{3, "1..3/Tighten", -1, 1, "3 0..2", 3},
 		{3, "4..6/Relax", 2, 1, "3 2", 3},
 	} {
 		p := &Plan{Name: "web", Count: 7, Window: c.window}
 		j := NewJournal(p)
 		if c.begun != "" {
-			at(t, p, j, c.begun).Done = j.Begun
+			if at(t, p, j, c.begun); !strings.HasSuffix(c.begun, "Tighten") {
+				j.Done = j.Begun
+			}
 		}
 		r := Route{PauseAfter: c.pause}
 		if c.until >= 0 {
@@ -198,7 +203,7 @@ func TestARouteIsRefusedWhereItCannotBeTaken(t *testing.T) {
 		{"", Route{Until: &outside}, "expected an ordinal from 0 to 6"},
 		{"6/Relax", Route{Until: &outside}, "expected an ordinal from 0 to 5"},
 		{"6/Reserve", Route{Until: &here}, "[6] in flight"},
-		{"6/Tighten", Route{PauseAfter: 1}, "[6] in flight"},
+		{"6/Shrink", Route{PauseAfter: 1}, "[6] in flight"},
 		{"0/Relax", Route{PauseAfter: 1}, "no ordinal left"},
 	} {
 		p := &Plan{Name: "web", Count: 7, Window: 1}

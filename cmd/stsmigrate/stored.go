@@ -354,23 +354,23 @@ func (a *app) get(ctx context.Context, all bool) error {
 	if all {
 		namespace = ""
 	}
-	list, err := orchestrator.Plans(ctx, home.client, namespace)
-	if err != nil {
-		return err
-	}
+	list, unread := orchestrator.Plans(ctx, home.client, namespace)
 	rows := make([]row, 0, len(list))
-	for _, p := range list {
-		state, err := a.stateOf(ctx, home.client, p)
+	for _, s := range list {
+		state, err := a.stateOf(ctx, home.client, s)
 		if err != nil {
-			return err
+			state, unread = "?", errors.Join(unread, fmt.Errorf("plan %s/%s: %w", s.Namespace, s.Plan.Name, err))
 		}
-		rows = append(rows, row{p.Name, p.Destination.Namespace, state, p.Source, p.Destination})
+		rows = append(rows, row{s.Plan.Name, s.Namespace, state, s.Plan.Source, s.Plan.Destination})
 	}
-	return a.print(rows, func() string { return rowTable(rows, namespace) })
+	if len(rows) == 0 && unread != nil {
+		return unread
+	}
+	return errors.Join(a.print(rows, func() string { return rowTable(rows, namespace) }), unread)
 }
 
-func (a *app) stateOf(ctx context.Context, home client.Client, p *plans.Plan) (string, error) {
-	store := orchestrator.NewStore(home, p.Destination.Namespace, p.Name)
+func (a *app) stateOf(ctx context.Context, home client.Client, s orchestrator.Stored) (string, error) {
+	store, p := orchestrator.NewStore(home, s.Namespace, s.Plan.Name), s.Plan
 	j, _, err := store.Journal(ctx, p)
 	if err != nil {
 		return "", err

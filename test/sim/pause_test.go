@@ -45,3 +45,134 @@ func TestAPauseTakesEffectWithNoOrdinalInFlight(t *testing.T) {
 		}
 	}
 }
+
+// A pause that is asked for at any moment of any course takes effect where nothing is in flight: also
+// where a wave has tightened the budgets and waits, which are opened then. Nothing goes down after it but
+// what was on its way, and whoever reads the journal is told that it is paused only when it is.
+func TestAPauseAtAnyMomentIsHeeded(t *testing.T) {
+	t.Parallel()
+	for name, sc := range shapes() {
+		for _, course := range []plans.Course{plans.Move, plans.Return, plans.Clean} {
+			t.Run(name+", "+string(course), func(t *testing.T) {
+				t.Parallel()
+				first := newWorld(sc)
+				if course == plans.Clean {
+					walk(t, first, plans.Move, nil)
+				}
+				whole := first.fork(0)
+				if course == plans.Return { // from the middle of a wave, which is on neither side
+					_, err := whole.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
+						return p.Kind == orchestrator.Advanced && p.Step.Op == plans.Release && p.Step.Ordinals.Has(1)
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					first = whole.fork(0)
+				}
+				moments := 0
+				if _, err := whole.process().run(t.Context(), course, func(orchestrator.Progress) bool { moments++; return false }); err != nil {
+					t.Fatal(err)
+				}
+				for at := 1; at < moments; at += 1 + moments/60 {
+					pausedAt(t, first.fork(uint64(at)), course, at)
+					if t.Failed() {
+						t.Fatalf("that was: asked for at moment %d of %d", at, moments)
+					}
+				}
+			})
+		}
+	}
+}
+
+// pausedAt asks for a pause after so many passes.
+func pausedAt(t *testing.T, w *world, course plans.Course, at int) {
+	t.Helper()
+	passes, tight := 0, plans.Step{}
+	got, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool {
+		if passes++; passes == at {
+			w.pause(t, true)
+			if tight = p.Step; p.Kind == orchestrator.Advanced { // which step that is, the next pass says
+				tight = plans.Step{}
+			}
+		}
+		if passes > at && p.Kind == orchestrator.Wrote && p.Step.Op == plans.Shrink && w.journal.Paused && tight.Seq != p.Step.Seq && tight.Op != "" {
+			t.Errorf("%s: %s goes down after the pause was asked for at %s", p.Kind, p.Step.ID(), tight.ID())
+		}
+		if w.journal.AtRest(w.plan) && p.Kind != orchestrator.Paused && passes > at+1 {
+			t.Errorf("it is said to be paused, and goes on: %+v", p)
+		}
+		return false
+	})
+	if err != nil || got.kind != orchestrator.Paused && got.kind != orchestrator.Finished {
+		t.Fatalf("ended with %q (%v), expected a pause", got, err)
+	}
+	if got.kind == orchestrator.Paused {
+		if a, b := w.slice(plans.Source), w.slice(plans.Destination); a.End() != b.Start {
+			t.Errorf("paused with %s and %s", a, b)
+		}
+		if work := orchestrator.State(w.plan, &w.journal, ""); work != "Paused" {
+			t.Errorf("paused, and the state is %s", work)
+		}
+		w.rest()
+		open := w.allowed(plans.Source) + w.allowed(plans.Destination)
+		if open != w.plan.MaxUnavailable && w.journal.Done > int(w.plan.Count)+1 && course != plans.Clean {
+			t.Errorf("paused, and the budgets allow %d, expected %d", open, w.plan.MaxUnavailable)
+		}
+		w.pause(t, false)
+		walk(t, w, course, nil)
+	}
+	w.rest()
+	unbroken(t, w)
+}
+
+// A wave that waits for another pod hears of a pause, before and after its budgets were eased; routes can
+// be taken there too.
+func TestAPauseIsHeededByAWaveThatWaits(t *testing.T) {
+	t.Parallel()
+	for name, sc := range shapes() {
+		for _, after := range []plans.Op{plans.Relax, plans.Tighten} {
+			for _, eased := range []bool{false, true} {
+				w := newWorld(sc)
+				r, e := w.begin(t, plans.Move)
+				e.Now = w.clock
+				w.until(t, r, e, plans.Relax)
+				if after == plans.Tighten {
+					w.until(t, r, e, plans.Tighten)
+				}
+				w.rest()
+				mend := w.sick(plans.Destination, sc.Ordinals-1) // of no wave to come
+				for range 5 {
+					if _, err := e.Advance(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if eased {
+					if err := e.Ease(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.pause(t, true)
+				r, e = w.begin(t, plans.Move) // who reads the journal anew
+				e.Now = w.clock
+				var p orchestrator.Progress
+				for range 10 {
+					var err error
+					if p, err = e.Advance(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					w.rest()
+				}
+				if state := orchestrator.State(w.plan, &w.journal, "me"); p.Kind != orchestrator.Paused || state != "Paused" || w.journal.Tight != nil {
+					t.Errorf("%s, after %s, eased %t: %+v; state %s; tight %v", name, after, eased, p, state, w.journal.Tight)
+				}
+				until := int32(1)
+				w.take(t, plans.Route{Until: &until})
+				mend()
+				w.rest()
+				w.foreign = false
+				w.pause(t, false)
+				w.goes(t, orchestrator.Finished, plans.Split, until)
+			}
+		}
+	}
+}
