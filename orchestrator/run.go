@@ -71,9 +71,6 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 		case Finished, Paused:
 			return p, nil
 		case Waiting:
-			if r.meanwhile(ctx, p) {
-				continue
-			}
 			if err := r.wait(ctx, p.Again); err != nil {
 				return p, err
 			}
@@ -124,6 +121,9 @@ func (r *run) report(p Progress) {
 // wait returns when something that was looked at has changed, when it was to be
 // looked at again (0 for no such time), or when the step has waited too long.
 func (r *run) wait(ctx context.Context, soon time.Duration) error {
+	if r.meanwhile(ctx) {
+		return nil
+	}
 	limit := relook
 	if soon > 0 {
 		limit = min(soon, relook)
