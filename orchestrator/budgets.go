@@ -42,8 +42,13 @@ func (w world) covered(ctx context.Context, side plans.Side, to, has *appsv1.Sta
 	return pdb.Pods(to, ordinals, own), others, nil
 }
 
+// errClash is a Clash where one budget is asked for.
+type errClash struct{ pdb.Clash }
+
+func (e errClash) Error() string { return e.String() }
+
 // budgets reads the one PodDisruptionBudget over the pods of each side, if there is any, and what d is.
-// An error that is a Clash is what the check budget-alone finds.
+// An errClash is what the check budget-alone finds.
 func (w world) budgets(ctx context.Context, in *plans.Inputs, asked int32) error {
 	destined, err := in.Destined()
 	if err != nil {
@@ -73,7 +78,7 @@ func (w world) budget(ctx context.Context, side plans.Side, to, has *appsv1.Stat
 	}
 	found, clash, err := pdb.Over(all, pods)
 	if clash != nil {
-		return nil, *clash
+		return nil, errClash{*clash}
 	}
 	return found, err
 }

@@ -13,7 +13,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
@@ -138,7 +137,7 @@ func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) (*
 		r.NotRun = len(others)
 		return r, nil
 	}
-	if i.now, err = Survey(ctx, on, p.Source, p.Destination, p.MaxUnavailable, "", p.Patches); err != nil && !errors.As(err, new(pdb.Clash)) { // a check finds that
+	if i.now, err = Survey(ctx, on, p.Source, p.Destination, p.MaxUnavailable, "", p.Patches); err != nil && !errors.As(err, new(errClash)) { // a check finds that
 		return nil, err
 	}
 	more, err := i.results(ctx, others)

@@ -87,9 +87,6 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 				return p, err
 			}
 		}
-		if r.meanwhile(ctx, p) {
-			return p, nil
-		}
 		return p, r.wait(ctx, p.Again)
 	case Advanced:
 		if p.Step.Op == plans.Relax {
@@ -142,6 +139,9 @@ func (r *run) report(p Progress) {
 // wait returns when something that was looked at has changed, when it was to be
 // looked at again (0 for no such time), or when the step has waited too long.
 func (r *run) wait(ctx context.Context, soon time.Duration) error {
+	if r.meanwhile(ctx) {
+		return nil
+	}
 	limit := relook
 	if soon > 0 {
 		limit = min(soon, relook)

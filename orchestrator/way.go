@@ -280,12 +280,12 @@ const breath = 2 * time.Second
 
 // meanwhile makes way while a wave waits to begin, which may take long. It says whether the last wave has
 // to be looked at once more for that.
-func (r *run) meanwhile(ctx context.Context, p Progress) bool {
-	if p.Step.Op != plans.Tighten {
+func (r *run) meanwhile(ctx context.Context) bool {
+	if r.last.Step.Op != plans.Tighten {
 		return false
 	}
 	if _, err := r.MakeWay(ctx); err != nil {
-		r.Report(p, err)
+		r.Report(r.last, err)
 		return false
 	}
 	if r.journal == nil {

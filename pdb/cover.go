@@ -41,8 +41,8 @@ func Pods(set *appsv1.StatefulSet, ordinals plans.Slice, there []corev1.Pod) []P
 // Clash is why the budgets over some pods cannot be kept by a move.
 type Clash struct{ Object, Saw, Want, Remedy string }
 
-// Error gives it in one sentence.
-func (c Clash) Error() string {
+// String gives it in one sentence.
+func (c Clash) String() string {
 	return fmt.Sprintf("%s: %s, expected %s: %s", c.Object, c.Saw, c.Want, c.Remedy)
 }
 
@@ -139,7 +139,7 @@ func (k keeper) rival(ctx context.Context, side plans.Side, set *appsv1.Stateful
 	case err != nil:
 		return "", err
 	case clash != nil:
-		return clash.Error(), nil
+		return clash.String(), nil
 	case found != nil:
 		return fmt.Sprintf("PodDisruptionBudget %s of %s was made by somebody else since the plan was made, over the same pods; delete it, or make a new plan", found.Name, k.plan.On(side)), nil
 	}

@@ -120,31 +120,42 @@ func (k keeper) bring(ctx context.Context, m plans.Moment, g goal) (plans.Sight,
 			return *waits, nil, nil // lowered, not yet seen by the controller
 		}
 		for _, side := range []plans.Side{m.From, m.To()} {
-			w := wants[side]
-			b := found[side]
-			if b != nil && matches(b.Spec, w) {
-				if b.Status.ObservedGeneration < b.Generation {
-					s := plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.plan.On(side)))
-					waits = &s
-				}
-				continue
+			s, err := k.due(ctx, m, side, found, wants, rise)
+			switch {
+			case err != nil:
+				return plans.Sight{}, nil, err
+			case s.Standing == plans.During:
+				waits = &s
+			case s.Standing != plans.After:
+				return s, nil, nil
 			}
-			if (b != nil && allows(w.spec, w.pods) > allows(b.Spec, w.pods)) != rise {
-				continue
-			}
-			if why := k.granted(found, wants, side); rise && why != "" {
-				return plans.Wait(why), nil, nil
-			}
-			if why, err := k.astray(ctx, side, b); err != nil || why != "" {
-				return plans.Stop(why), nil, err
-			}
-			return k.write(m, side, found, w.spec), nil, nil
 		}
 	}
 	if waits != nil {
 		return *waits, nil, nil
 	}
 	return plans.Done(), found, nil
+}
+
+// due gives what one budget is due for: a write, if it is to rise or to fall now, or a wait.
+func (k keeper) due(ctx context.Context, m plans.Moment, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, wants map[plans.Side]want, rise bool) (plans.Sight, error) {
+	b, w := found[side], wants[side]
+	if b != nil && matches(b.Spec, w) {
+		if b.Status.ObservedGeneration < b.Generation {
+			return plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.plan.On(side))), nil
+		}
+		return plans.Done(), nil
+	}
+	if (b != nil && allows(w.spec, w.pods) > allows(b.Spec, w.pods)) != rise {
+		return plans.Done(), nil
+	}
+	if why := k.granted(found, wants, side); rise && why != "" {
+		return plans.Wait(why), nil
+	}
+	if why, err := k.astray(ctx, side, b); err != nil || why != "" {
+		return plans.Stop(why), err
+	}
+	return k.write(m, side, found, w.spec), nil
 }
 
 // foreign gives the reason why a budget is not the one the plan knows.

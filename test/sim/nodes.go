@@ -40,7 +40,7 @@ func (w *world) scheduler(s *store) bool {
 			continue
 		}
 		for _, node := range shuffle(w, all[*corev1.Node](s)) {
-			if node.Status.Conditions[0].Status == corev1.ConditionTrue && !drained(node) && !(w.scene.Spread && w.taken(s, node)) {
+			if node.Status.Conditions[0].Status == corev1.ConditionTrue && !drained(node) && !w.taken(s, node) {
 				next := clone(pod)
 				next.Spec.NodeName = node.Name
 				s.put(next)
@@ -56,9 +56,9 @@ func drained(node *corev1.Node) bool {
 	return node.Spec.Unschedulable || node.DeletionTimestamp != nil || len(node.Spec.Taints) > 0
 }
 
-// taken says whether a node has a pod.
+// taken says whether a node has a pod, where each is to have one of its own.
 func (w *world) taken(s *store, node *corev1.Node) bool {
-	return slices.ContainsFunc(all[*corev1.Pod](s), func(p *corev1.Pod) bool { return p.Spec.NodeName == node.Name })
+	return w.scene.Spread && slices.ContainsFunc(all[*corev1.Pod](s), func(p *corev1.Pod) bool { return p.Spec.NodeName == node.Name })
 }
 
 // kubelet starts pods whose volumes are attached and ends those that are being

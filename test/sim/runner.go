@@ -344,9 +344,7 @@ func (r *runner) run(ctx context.Context, course plans.Course, stop func(orchest
 		if r.over(p, stop != nil && stop(p)) {
 			return end{kind: p.Kind, outcome: p.Outcome, reason: p.Reason}, r.fate(p)
 		}
-		if arrived := err == nil && p.Kind == orchestrator.Advanced && p.Step.Op == plans.Relax; arrived || p.Step.Op == plans.Tighten && p.Kind == orchestrator.Waiting {
-			r.makeWay(ctx, e)
-		}
+		r.makeWay(ctx, e, p)
 		wrote := err == nil && (p.Kind == orchestrator.Wrote || p.Kind == orchestrator.Advanced)
 		if r.w.others(r, p.Kind) || wrote {
 			patience = 0
@@ -360,7 +358,11 @@ func (r *runner) run(ctx context.Context, course plans.Course, stop func(orchest
 
 // makeWay does what a process does between two waves: it lets evictions through, for as long as
 // that moves anything.
-func (r *runner) makeWay(ctx context.Context, e *orchestrator.Engine) {
+func (r *runner) makeWay(ctx context.Context, e *orchestrator.Engine, p orchestrator.Progress) {
+	arrived := p.Kind == orchestrator.Advanced && p.Step.Op == plans.Relax
+	if !arrived && (p.Kind != orchestrator.Waiting || p.Step.Op != plans.Tighten) {
+		return
+	}
 	for range 20 {
 		before := r.w.version()
 		now, err := e.MakeWay(ctx)
