@@ -36,6 +36,8 @@ type View struct {
 	// Drains says, while the plan rests and nodes of one side only can be drained, which they are,
 	// and how to have it otherwise.
 	Drains string `json:"drains,omitempty"`
+	// Vouched is what persons have vouched for, in words.
+	Vouched []string `json:"vouched,omitempty"`
 	// Downtime is how long the waves were on neither side.
 	Downtime *plans.Downtime `json:"downtime,omitempty"`
 	// Unseen says why a side could not be looked at. Its ordinals are "?".
@@ -69,6 +71,7 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, lost 
 	if j.Longest != nil {
 		v.BudgetsTightLongest = j.Longest.Seconds()
 	}
+	v.Vouched = j.Words()
 	if v.Holder, err = store.Holder(ctx, now); err != nil {
 		return nil, err
 	}

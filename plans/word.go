@@ -68,6 +68,26 @@ func (j *Journal) Vouch(p *Plan, w Word) error {
 	return nil
 }
 
+// Words says what persons have vouched for, and is still of use.
+func (j *Journal) Words() []string {
+	var out []string
+	add := func(so bool, format string, args ...any) {
+		if so {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	if j.Flight != nil {
+		for _, node := range j.Flight.NodesGone {
+			add(!j.Ended(), "node %s is gone for good, or cannot use the volumes of ordinals %s", node, j.Flight.Ordinals)
+		}
+	}
+	add(j.Saved.SourceUID != "", "the source is the set with the UID %s, which was made again", j.Saved.SourceUID)
+	add(j.Vouched.Readopt, "the sets and volumes without our mark are what they were")
+	add(j.Leg.Course == Return && j.Vouched.MaxUnavailable > 0, "%d ordinals may be unavailable on the way back", j.Vouched.MaxUnavailable)
+	add(j.Vouched.SourceGone, "the cluster of the source is gone")
+	return out
+}
+
 // Down reports whether the ordinals of the flight may be on neither side now.
 func (j *Journal) Down(p *Plan) bool {
 	step, _, more := j.Next(p)
