@@ -231,7 +231,9 @@ func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 // Save replaces the version of the journal that was read and gives the version
 // that it now has. A conflict means that somebody else has written it since.
 func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version, error) {
-	raw, err := json.Marshal(j)
+	short := *j
+	short.Held, short.Waits, short.Overdue = brief(j.Held), brief(j.Waits), brief(j.Overdue)
+	raw, err := json.Marshal(short)
 	if err != nil {
 		return v, err
 	}
