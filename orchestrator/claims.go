@@ -9,9 +9,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // claimsLeft refuses claims of ordinals that were scaled away long ago and still belong
@@ -73,7 +75,8 @@ func volumesSettled(ctx context.Context, i inspection) ([]Finding, error) {
 			if claim == nil || shelf.byName[claim.Spec.VolumeName] == nil {
 				continue // claims-bound says so
 			}
-			for _, f := range append(unfinished(claim), mismatch(claim, shelf.byName[claim.Spec.VolumeName])...) {
+			pv := shelf.byName[claim.Spec.VolumeName]
+			for _, f := range slices.Concat(unfinished(claim), mismatch(claim, pv), tooLarge(claim, pv)) {
 				f.Object = "claim " + claim.Name
 				out = append(out, f)
 			}
@@ -107,6 +110,32 @@ func unfinished(c *corev1.PersistentVolumeClaim) []Finding {
 		out = append(out, Finding{Saw: fmt.Sprintf("its volume is being changed to VolumeAttributesClass %s (%s)", m.TargetVolumeAttributesClassName, m.Status), Want: "a finished change", Remedy: "wait for it, or set the class back"})
 	}
 	return out
+}
+
+// spare is what is left for our own marks among the annotations of a volume.
+const spare = 2 << 10
+
+// tooLarge reports a claim whose manifest the annotations of its volume could not hold: it would be refused
+// when the volume is held, or, if it has grown since, with the ordinal down.
+func tooLarge(c *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) []Finding {
+	manifest, err := storage.Manifest(c)
+	if err != nil {
+		return []Finding{{Saw: err.Error(), Want: "a claim that can be written down", Remedy: "report this"}}
+	}
+	size := len(plans.ClaimAnnotation) + len(manifest) + spare
+	for k, v := range pv.Annotations {
+		if k != plans.ClaimAnnotation {
+			size += len(k) + len(v)
+		}
+	}
+	if size <= validation.TotalAnnotationSizeLimitB {
+		return nil
+	}
+	return []Finding{{
+		Saw:    fmt.Sprintf("its manifest is %d KiB, and is kept among the annotations of volume %s", len(manifest)>>10, pv.Name),
+		Want:   fmt.Sprintf("no more than %d KiB of annotations there in all", validation.TotalAnnotationSizeLimitB>>10),
+		Remedy: "take large annotations off the claim or the volume; `kubectl get pvc " + c.Name + " -o yaml` shows them",
+	}}
 }
 
 // mismatch reports in what a claim and its volume do not agree.

@@ -205,6 +205,12 @@ func (e *Engine) see(ctx context.Context, step plans.Step, began bool) (plans.Si
 // look looks at a step with fresh eyes.
 func (e *Engine) look(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	e.glance.clear()
+	e.glance.volumes = map[string]bool{}
+	if m.InFlight() {
+		for _, v := range m.Flight.Volumes {
+			e.glance.volumes[v.Name] = true
+		}
+	}
 	return e.looks[m.Op](ctx, m)
 }
 
@@ -284,6 +290,7 @@ func asAnswer(err error) error {
 // hold records why nothing goes on. A journal that has moved meanwhile explains
 // what looked foreign: then it is looked at again instead (design rule 6).
 func (e *Engine) hold(ctx context.Context, step plans.Step, reason string) (Progress, error) {
+	reason = brief(reason)
 	same, err := e.unmoved(ctx)
 	if err != nil {
 		return Progress{Step: step}, err

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,11 +29,15 @@ type thing struct {
 type glance struct {
 	objects map[thing]client.Object // nil for one that does not exist
 	lists   map[thing]client.ObjectList
-	paged   map[thing]string // the versions of lists that were gone through page by page
+	paged   map[thing]string // the versions of lists that were gone through page by page, or out of a cache
+	// cached says that a list came out of an API server's cache, which may lag behind what has been told.
+	cached bool
+	// volumes are those of the wave. Attachments of these are objects that were looked at.
+	volumes map[string]bool
 }
 
 func (g *glance) clear() {
-	g.objects, g.lists, g.paged = map[thing]client.Object{}, map[thing]client.ObjectList{}, map[thing]string{}
+	g.objects, g.lists, g.paged, g.cached = map[thing]client.Object{}, map[thing]client.ObjectList{}, map[thing]string{}, false
 }
 
 // glancing returns clients that read through the glance and write past it.
@@ -78,7 +83,7 @@ func (c glancer) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	return nil
 }
 
-// List implements client.Reader. Only whole lists, read live, are kept, and of pages that they were
+// List implements client.Reader. Only whole lists, read live, are kept, and of others that they were
 // read.
 func (c glancer) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
@@ -91,7 +96,12 @@ func (c glancer) List(ctx context.Context, into client.ObjectList, opts ...clien
 	if err := c.Client.List(ctx, into, opts...); err != nil {
 		return err
 	}
+	if all, ok := into.(*storagev1.VolumeAttachmentList); ok {
+		c.attached(all)
+	}
 	switch {
+	case o.Raw != nil && o.Raw.ResourceVersion == "0":
+		c.glance.paged[t], c.glance.cached = into.GetResourceVersion(), true
 	case o.Limit > 0 && o.Continue == "":
 		c.glance.paged[t] = into.GetResourceVersion()
 	case o.Limit > 0: // the version is that of the first page
@@ -99,6 +109,16 @@ func (c glancer) List(ctx context.Context, into client.ObjectList, opts ...clien
 		c.glance.lists[t], _ = into.DeepCopyObject().(client.ObjectList)
 	}
 	return nil
+}
+
+// attached keeps the attachments of the wave's volumes.
+func (c glancer) attached(all *storagev1.VolumeAttachmentList) {
+	for k := range all.Items {
+		a := &all.Items[k]
+		if name := a.Spec.Source.PersistentVolumeName; name != nil && c.glance.volumes[*name] {
+			c.glance.objects[thing{cluster: c.cluster, kind: "VolumeAttachment", name: a.Name}] = a.DeepCopy()
+		}
+	}
 }
 
 func assign(into, known runtime.Object) {
@@ -116,24 +136,45 @@ type change struct {
 	turned bool
 }
 
-// outdated says whether one of the changes is news to the glance: of an object
-// in it, and later than what was read. In doubt it is.
+// urgency says when something has to be looked at again.
+type urgency int
+
+const (
+	never urgency = iota
+	soon          // there may be news: in a list, many others are about as many others
+	now
+)
+
+// outdated says whether one of the changes is news to the glance. In doubt it is.
 func (g *glance) outdated(by changes) bool {
+	return g.news(by, func(thing) bool { return false }) != never
+}
+
+// news says how urgent the changes are: those of an object that was looked at, or of a thing that is
+// dear, and those of a list that are later than what was read.
+func (g *glance) news(by changes, dear func(thing) bool) urgency {
+	out := never
+	if by.much {
+		out = soon
+	}
 	for t, c := range by.of {
 		if o, ok := g.objects[t]; ok && c.newsTo(o) {
-			return true
+			return now
 		}
 		for _, namespace := range []string{t.namespace, ""} {
 			all := thing{cluster: t.cluster, kind: t.kind, namespace: namespace}
-			if l, ok := g.lists[all]; ok && c.after(l.GetResourceVersion()) {
-				return true
+			l, whole := g.lists[all]
+			version, paged := g.paged[all]
+			if !(whole && c.after(l.GetResourceVersion()) || paged && c.after(version)) {
+				continue
 			}
-			if version, ok := g.paged[all]; ok && c.after(version) {
-				return true
+			if dear(t) {
+				return now
 			}
+			out = soon
 		}
 	}
-	return by.much
+	return out
 }
 
 func (c change) newsTo(seen client.Object) bool {

@@ -70,12 +70,28 @@ type Report struct {
 }
 
 // Words puts findings into one sentence, for a plan that is held because of them.
+// What a large set has too much of is counted.
 func Words(found []Finding) string {
-	said := make([]string, len(found))
+	var said []string
+	size := 0
 	for k, f := range found {
-		said[k] = f.String()
+		if size += len(f.String()); k > 0 && size > brevity {
+			return fmt.Sprintf("%s; and %d more: `check` lists them", strings.Join(said, "; "), len(found)-k)
+		}
+		said = append(said, brief(f.String()))
 	}
 	return strings.Join(said, "; ")
+}
+
+// brevity is how long a reason is at most, in bytes, so that it fits into a journal whatever it is made of.
+const brevity = 4 << 10
+
+// brief cuts a reason that is too long.
+func brief(reason string) string {
+	if len(reason) <= brevity {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:brevity], "") + " ... (cut)"
 }
 
 // Failed gives the findings that block, in the order of the report.

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -41,6 +42,9 @@ const (
 	relook = 30 * time.Second
 	// tight is how long a wave that has not left may wait under tightened budgets.
 	tight = 5 * time.Second
+	// calm is how long a wait lasts at least that is about a whole list: others change what is in it all the
+	// time, and to look at it costs as much as it is long.
+	calm = time.Second
 )
 
 // Run advances the plan until it is Finished, Paused or Held, or until Stop. It
@@ -138,14 +142,18 @@ func (r *run) report(p Progress) {
 
 // wait returns when something that was looked at has changed, when it was to be
 // looked at again (0 for no such time), or when the step has waited too long.
-func (r *run) wait(ctx context.Context, soon time.Duration) error {
+func (r *run) wait(ctx context.Context, at time.Duration) error {
 	if r.meanwhile(ctx) {
 		return nil
 	}
 	limit := relook
-	if soon > 0 {
-		limit = min(soon, relook)
+	if at > 0 {
+		limit = min(at, relook)
 	}
+	if r.glance.cached {
+		limit = min(limit, calm) // what has been told may have been older than what was read
+	}
+	var lull <-chan time.Time
 	again, loosen := time.NewTimer(limit), time.NewTimer(tight)
 	defer again.Stop()
 	defer loosen.Stop()
@@ -161,9 +169,17 @@ func (r *run) wait(ctx context.Context, soon time.Duration) error {
 			if r.turnover(news) {
 				r.restart()
 			}
-			if !r.glance.outdated(news) {
+			switch r.glance.news(news, r.ofSet) {
+			case never:
 				continue
+			case soon:
+				if lull == nil {
+					lull = time.After(calm)
+				}
+				continue
+			case now:
 			}
+		case <-lull:
 		case <-r.Slot.Free():
 		case <-r.Asked:
 			r.journal = nil
@@ -177,6 +193,11 @@ func (r *run) wait(ctx context.Context, soon time.Duration) error {
 		}
 		return nil
 	}
+}
+
+// ofSet says whether something is a pod of the set.
+func (r *run) ofSet(t thing) bool {
+	return t.kind == "Pod" && strings.HasPrefix(t.name, r.plan.Source.Name+"-")
 }
 
 // failed reports an error and waits before the next attempt. What the API server

@@ -232,7 +232,9 @@ func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 // that it now has. A conflict means that somebody else has written it since. The ConfigMap is ours alone,
 // so that it is written whole.
 func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version, error) {
-	raw, err := json.Marshal(j)
+	short := *j
+	short.Held, short.Waits, short.Overdue = brief(j.Held), brief(j.Waits), brief(j.Overdue)
+	raw, err := json.Marshal(short)
 	if err != nil {
 		return v, err
 	}

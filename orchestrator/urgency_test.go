@@ -1,0 +1,150 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// What others do in a namespace, or in a cluster, makes nobody list it all the time; what was looked at, a
+// pod of the set and an attachment of the wave's volumes are heard of at once.
+func TestNewsOfOthersIsNotUrgent(t *testing.T) {
+	mine, foreign := "pv-1", "pv-9"
+	attachment := func(name string, volume *string) *storagev1.VolumeAttachment {
+		return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: volume}}}
+	}
+	c := fake.NewClientBuilder().WithObjects(attachment("a", &mine), attachment("b", &foreign)).Build()
+	g := &glance{}
+	g.clear()
+	g.volumes = map[string]bool{mine: true}
+	on := g.glancing(&plans.Plan{}, Clusters{plans.Source: c})[plans.Source]
+	if err := on.List(t.Context(), &corev1.PodList{}, client.InNamespace("shop")); err != nil {
+		t.Fatal(err)
+	}
+	if err := on.List(t.Context(), &storagev1.VolumeAttachmentList{}, client.Limit(10)); err != nil {
+		t.Fatal(err)
+	}
+	if g.cached {
+		t.Error("what was read live counts as read from a cache")
+	}
+	r := run{Engine: &Engine{glance: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}}
+	for of, want := range map[thing]urgency{
+		{plans.Source, "Pod", "shop", "web-0"}:      now,
+		{plans.Source, "Pod", "shop", "batch-7"}:    soon,
+		{plans.Source, "Pod", "mall", "web-0"}:      never,
+		{plans.Source, "VolumeAttachment", "", "a"}: now,
+		{plans.Source, "VolumeAttachment", "", "b"}: soon,
+	} {
+		if got := g.news(changes{of: map[thing]change{of: {gone: true}}}, r.ofSet); got != want {
+			t.Errorf("%v: %d, expected %d", of, got, want)
+		}
+	}
+}
+
+// Pods of others that change ten times a second make for a look a second.
+func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, wake := &glance{}, NewWake()
+		g.clear()
+		g.lists[thing{cluster: plans.Source, kind: "Pod", namespace: "shop"}] = &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+		r := run{Engine: &Engine{glance: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}, Options: Options{Wake: wake, StepTimeout: time.Hour}, deadline: time.NewTimer(time.Hour)}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for n := 2; ctx.Err() == nil; n++ {
+				wake.ring(thing{plans.Source, "Pod", "shop", "batch"}, change{version: fmt.Sprint(n)})
+				<-time.After(100 * time.Millisecond)
+			}
+		}()
+		looks := 0
+		for began := time.Now(); time.Since(began) < 10*time.Second; looks++ {
+			if err := r.wait(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		if looks < 5 || looks > 15 {
+			t.Errorf("%d looks in ten seconds", looks)
+		}
+	})
+}
+
+// What came out of an API server's cache may be older than what has been told: nothing may come after it.
+func TestAListFromACacheIsLookedAtAgainSoon(t *testing.T) {
+	g := &glance{}
+	g.clear()
+	on := g.glancing(&plans.Plan{}, Clusters{plans.Source: fake.NewClientBuilder().Build()})[plans.Source]
+	if err := on.List(t.Context(), &corev1.PodList{}, client.InNamespace("shop"), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}); err != nil {
+		t.Fatal(err)
+	}
+	if !g.outdated(changes{of: map[thing]change{{plans.Source, "Pod", "shop", "x"}: {gone: true}}}) {
+		t.Error("a pod goes that may have been in it, and it is no news")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := run{Engine: &Engine{glance: g, plan: &plans.Plan{}}, Options: Options{Wake: NewWake()}, deadline: time.NewTimer(time.Hour)}
+		began := time.Now()
+		if err := r.wait(t.Context(), 0); err != nil || time.Since(began) > calm {
+			t.Errorf("waited %s: %v", time.Since(began), err)
+		}
+	})
+}
+
+// A journal can be saved whatever is wrong with a large set.
+func TestReasonsHaveALength(t *testing.T) {
+	var found []Finding
+	for o := range 1000 {
+		found = append(found, Finding{Check: "claims-bound", Object: fmt.Sprintf("claim data-web-%d", o), Saw: strings.Repeat("x", 200)})
+	}
+	words := Words(found)
+	if len(words) > 2*brevity || !strings.HasPrefix(words, "claims-bound: claim data-web-0") || !strings.Contains(words, "more: `check` lists them") {
+		t.Errorf("%d bytes: %s", len(words), words)
+	}
+	if few := Words(found[:3]); strings.Contains(few, "more") || !strings.Contains(few, "data-web-2") {
+		t.Errorf("%s", few)
+	}
+	p := planNamed(t, "abc")
+	home := fake.NewClientBuilder().Build()
+	store, j := NewStore(home, "mall", "web"), plans.NewJournal(planNamed(t, "abc"))
+	if err := store.Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("ä", 1<<20)
+	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Held, j.Waits, j.Overdue = long, long, long; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := store.Journal(t.Context(), p)
+	raw, _ := json.Marshal(got)
+	if err != nil || len(raw) > 5*brevity || !strings.HasSuffix(got.Held, "(cut)") {
+		t.Errorf("%d bytes, %v", len(raw), err)
+	}
+}
+
+// A claim that is too large to be written down is found before anything leaves.
+func TestAClaimWithLargeAnnotationsIsRefused(t *testing.T) {
+	for size, bad := range map[int]bool{0: false, 100 << 10: false, 130 << 10: true, 250 << 10: true} {
+		claim, pv := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
+		claim.Name, claim.Annotations = "data-web-1", map[string]string{"notes": strings.Repeat(`"`, size)} // it is longer in JSON
+		if got := tooLarge(claim, pv); (len(got) > 0) != bad {
+			t.Errorf("%d bytes: %v", size, got)
+		}
+	}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{plans.ClaimAnnotation: strings.Repeat("x", 200<<10)}}}
+	if got := tooLarge(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": strings.Repeat("x", 200<<10)}}}, pv); len(got) > 0 {
+		t.Errorf("the manifest of before counts, which is replaced: %v", got)
+	}
+	pv.Annotations["other"] = strings.Repeat("x", 100<<10)
+	if got := tooLarge(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": strings.Repeat("x", 200<<10)}}}, pv); len(got) != 1 {
+		t.Errorf("what else is on the volume does not count: %v", got)
+	}
+}
