@@ -129,7 +129,7 @@ func storageChecks() []check {
 		},
 		{
 			name: "claims-unshared", worst: Fail, run: claimsUnshared,
-			about:  "no other pod mounts a claim of the set",
+			about:  "no other pod mounts a claim of the set, and no snapshot, replication or clone keeps one",
 			remedy: "wait for that pod, or delete it",
 		},
 		{

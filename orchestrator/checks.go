@@ -168,14 +168,17 @@ func claimsBound(ctx context.Context, i inspection) ([]Finding, error) {
 	return out, nil
 }
 
-// claimsUnshared refuses claims that other pods mount: they would keep the
+// claimsUnshared refuses claims that other pods mount, or that a finalizer keeps: they would keep the
 // claim from going, with an ordinal down.
 func claimsUnshared(ctx context.Context, i inspection) ([]Finding, error) {
 	var pods corev1.PodList
 	if err := i.on[plans.Source].List(ctx, &pods, client.InNamespace(i.plan.Source.Namespace)); err != nil {
 		return nil, err
 	}
-	var out []Finding
+	out, err := i.claimsKept(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for k := range pods.Items {
 		p := &pods.Items[k]
 		for o := range i.ordinals.All() {

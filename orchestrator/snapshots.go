@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // stale is the age at which a snapshot no longer counts as one of before the move.
@@ -66,4 +67,48 @@ func recentlySnapped(snapshots []unstructured.Unstructured, since func(time.Time
 		out[claim] = out[claim] || ready && since(taken.Time) < stale
 	}
 	return out
+}
+
+// claimsKept refuses claims with a finalizer of somebody else's, and names the snapshots that are not ready: a snapshot that never
+// becomes ready keeps its claim for good.
+func (i inspection) claimsKept(ctx context.Context) ([]Finding, error) {
+	var out []Finding
+	for o := range i.ordinals.All() {
+		for _, c := range i.plan.Moved() {
+			name := i.plan.ClaimName(c.Template, o)
+			claim, err := i.claim(ctx, plans.Source, name)
+			if err != nil {
+				return nil, err
+			}
+			if claim == nil || storage.KeptBy(claim) == "" {
+				continue // claims-bound says that it is missing
+			}
+			out = append(out, Finding{
+				Object: "claim " + name, Saw: "it is kept by " + storage.KeptBy(claim) + i.unready(ctx, name), Want: "no finalizer but " + storage.PVCProtection,
+				Remedy: "wait for what keeps it (a snapshot, a replication, a clone), or delete that",
+			})
+		}
+	}
+	return out, nil
+}
+
+// unready names the VolumeSnapshots of a claim that are not ready, as far as they can be seen.
+func (i inspection) unready(ctx context.Context, claim string) string {
+	snapshots := &unstructured.UnstructuredList{}
+	snapshots.SetGroupVersionKind(schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotList"})
+	if err := i.on[plans.Source].List(ctx, snapshots, client.InNamespace(i.plan.Source.Namespace)); err != nil {
+		return "" // the finding is the same without
+	}
+	var out []string
+	for _, s := range snapshots.Items {
+		of, _, _ := unstructured.NestedString(s.Object, "spec", "source", "persistentVolumeClaimName")
+		ready, _, _ := unstructured.NestedBool(s.Object, "status", "readyToUse")
+		if of == claim && !ready {
+			out = append(out, s.GetName())
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (VolumeSnapshots that are not ready: %s)", strings.Join(out, ", "))
 }

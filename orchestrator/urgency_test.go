@@ -61,7 +61,9 @@ func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 		g.lists[thing{cluster: plans.Source, kind: "Pod", namespace: "shop"}] = &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 		r := run{Engine: &Engine{glance: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}, Options: Options{Wake: wake, StepTimeout: time.Hour}, deadline: time.NewTimer(time.Hour)}
 		ctx, cancel := context.WithCancel(t.Context())
+		quiet := make(chan struct{})
 		go func() {
+			defer close(quiet)
 			for n := 2; ctx.Err() == nil; n++ {
 				wake.ring(thing{plans.Source, "Pod", "shop", "batch"}, change{version: fmt.Sprint(n)})
 				<-time.After(100 * time.Millisecond)
@@ -74,6 +76,7 @@ func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 			}
 		}
 		cancel()
+		<-quiet
 		if looks < 5 || looks > 15 {
 			t.Errorf("%d looks in ten seconds", looks)
 		}

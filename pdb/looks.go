@@ -306,7 +306,13 @@ func (k keeper) restore(ctx context.Context, m plans.Moment) (plans.Sight, error
 		if err != nil {
 			return plans.Sight{}, err
 		}
-		if b == nil || !m.Stamp.Mine(b) {
+		if b == nil {
+			continue
+		}
+		if !m.Stamp.Mine(b) {
+			if why := k.lost(m, side, b); why != "" {
+				return plans.Stop(why), nil
+			}
 			continue
 		}
 		if why := m.Stamp.Barred(b); why != "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// pvcProtection is the finalizer that keeps a claim for as long as a pod mounts it.
-const pvcProtection = "kubernetes.io/pvc-protection"
+// PVCProtection is the finalizer that keeps a claim for as long as a pod mounts it.
+const PVCProtection = "kubernetes.io/pvc-protection"
 
 // Departing returns the look at a wave that is about to leave a side (S17): whatever Release, Reserve and Claim
 // will demand of its claims and volumes, on both sides, is demanded while its pods are up. After: the Undo has the
@@ -45,7 +45,7 @@ func (v mover) departing(ctx context.Context, m plans.Moment, template string, o
 		return vol, plans.Stop(why), err
 	}
 	vol = plans.Volume{Ordinal: ordinal, Template: template, Claim: claim.UID, Name: pv.Name, Handle: HandleFor(v.plan, pv)}
-	if kept := keptBy(claim); kept != "" {
+	if kept := KeptBy(claim); kept != "" {
 		return vol, plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s; nothing is taken down until that has let go of it", claim.Name, v.plan.On(m.From), kept)), nil
 	}
 	if owner := owned(v.plan, claim); owner != nil {
@@ -61,10 +61,10 @@ func (v mover) departing(ctx context.Context, m plans.Moment, template string, o
 	return vol, s, err
 }
 
-// keptBy names the finalizers of a claim that are neither Kubernetes' own protection nor end with the pod: a
+// KeptBy names the finalizers of a claim that are neither Kubernetes' own protection nor end with the pod: a
 // snapshot that is being made of it, a replication, a clone.
-func keptBy(claim *corev1.PersistentVolumeClaim) string {
-	others := slices.DeleteFunc(slices.Clone(claim.Finalizers), func(f string) bool { return f == pvcProtection })
+func KeptBy(claim *corev1.PersistentVolumeClaim) string {
+	others := slices.DeleteFunc(slices.Clone(claim.Finalizers), func(f string) bool { return f == PVCProtection })
 	if len(others) == 0 {
 		return ""
 	}

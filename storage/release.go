@@ -95,7 +95,7 @@ func (v mover) letGo(ctx context.Context, m plans.Moment, vol plans.Volume, clai
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
 		return plans.Wait(fmt.Sprintf("claim %s of %s is still mounted by pod %s; wait for it or delete it", claim.Name, v.plan.On(m.From), users)), err
 	}
-	if kept := keptBy(claim); kept != "" { // a deletion could not be taken back, and abort would wait for it too
+	if kept := KeptBy(claim); kept != "" { // a deletion could not be taken back, and abort would wait for it too
 		return plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s, and is not deleted before that has let go of it; abort brings the ordinal back with it", claim.Name, v.plan.On(m.From), kept)), nil
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)

@@ -103,16 +103,26 @@ func sameDisk(a, b *corev1.PersistentVolume) bool {
 	return Means(a, y) || Means(b, x)
 }
 
-func (v mover) unmarkClaim(_ context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
+// unmarkClaim takes our mark off a claim, while the marks of its volume still have to be there: if they are not, nobody but
+// the user knows the volume's policy, and that is said.
+func (v mover) unmarkClaim(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
 	if !m.Stamp.Mine(claim) {
 		return plans.Done(), nil
 	}
 	if why := m.Stamp.Barred(claim); why != "" {
 		return plans.Stop(fmt.Sprintf("claim %s %s", claim.Name, why)), nil
 	}
+	pv, err := v.volumeOf(ctx, m.To(), claim.Spec.VolumeName)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	left := ""
+	if pv != nil && !m.Stamp.Mine(pv) {
+		left = fmt.Sprintf("; its volume %s lost the marks of this plan, and is left with reclaim policy %s: set the one that it had before", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy)
+	}
 	next := claim.DeepCopy()
 	plans.Unmark(next)
-	return plans.Write(fmt.Sprintf("%s: take our mark off claim %s", m.To(), claim.Name),
+	return plans.Write(fmt.Sprintf("%s: take our mark off claim %s%s", m.To(), claim.Name, left),
 		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.on[m.To()], claim, next) }), nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
@@ -498,25 +499,61 @@ func TestNoEndIsDeclaredWhileARangeIsAnother(t *testing.T) {
 func TestMarksThatAreTakenOffBeforeTheEndAreMissed(t *testing.T) {
 	t.Parallel()
 	sc := threeOrdinals(plans.Rebind)
-	sc.Delete = true
-	w := newWorld(sc)
+	sc.Delete, sc.D, sc.Budget = true, 2, maxUnavailable(intstr.FromString("34%"))
+	first := newWorld(sc)
+	walk(t, first, plans.Move, nil)
+	first.rest()
+	policy := func(w *world) {
+		change(plans.Source, setName, func(s *appsv1.StatefulSet) {
+			s.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: deletes, WhenScaled: deletes}
+		})(w)
+	}
+	budget := func(w *world) {
+		change(plans.Source, "web-budget", func(b *policyv1.PodDisruptionBudget) {
+			b.Spec.MinAvailable, b.Spec.MaxUnavailable = nil, sc.Budget.MaxUnavailable
+		})(w)
+	}
+	for name, c := range map[string]struct {
+		strip, back func(*world)
+		want        string
+	}{
+		"of a set":    {change(plans.Source, setName, func(s *appsv1.StatefulSet) { plans.Unmark(s) }), policy, "it was whenDeleted Delete, whenScaled Delete: set it back"},
+		"of a budget": {change(plans.Source, "web-budget", func(b *policyv1.PodDisruptionBudget) { plans.Unmark(b) }), budget, "before the plan it was maxUnavailable 34%: set it back"},
+	} {
+		w, did := first.fork(1), false
+		got, err := w.process().run(t.Context(), plans.Return, func(p orchestrator.Progress) bool {
+			if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == "2/Relax" {
+				did, w.foreign = true, true
+				c.strip(w)
+			}
+			return false
+		})
+		if err != nil || got.kind != orchestrator.Held || !strings.Contains(got.reason, c.want) {
+			t.Fatalf("%s: ended with %q (%v)", name, got, err)
+		}
+		c.back(w)
+		w.leads(t, plans.Return, plans.Word{}, nil)
+	}
+}
+
+// The policy of a volume is kept on it alone: where its marks are gone, it is said which volume is left at Retain.
+func TestAVolumeThatIsLeftAtRetainIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(threeOrdinals(plans.Rebind))
 	walk(t, w, plans.Move, nil)
 	w.rest()
-	did := false
-	got, err := w.process().run(t.Context(), plans.Return, func(p orchestrator.Progress) bool {
-		if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == "2/Relax" {
-			did, w.foreign = true, true
-			change(plans.Source, setName, func(s *appsv1.StatefulSet) { plans.Unmark(s) })(w)
+	w.foreign = true
+	w.volume(func(pv *corev1.PersistentVolume) { plans.Unmark(pv) })
+	said := ""
+	_, err := w.process().run(t.Context(), plans.Clean, func(p orchestrator.Progress) bool {
+		if p.Kind == orchestrator.Wrote && strings.Contains(p.Reason, "lost the marks of this plan, and is left with reclaim policy Retain") {
+			said = p.Reason
 		}
 		return false
 	})
-	if err != nil || got.kind != orchestrator.Held || !strings.Contains(got.reason, "it was whenDeleted Delete, whenScaled Delete: set it back") {
-		t.Fatalf("ended with %q (%v)", got, err)
+	if err != nil || w.journal.Outcome != plans.Finalized || !strings.Contains(said, "volume pvc-disk-2") {
+		t.Errorf("%v, %s: it said %q", err, w.journal.Outcome, said)
 	}
-	change(plans.Source, setName, func(s *appsv1.StatefulSet) {
-		s.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: deletes, WhenScaled: deletes}
-	})(w)
-	w.leads(t, plans.Return, plans.Word{}, nil)
 }
 
 // What somebody has set meanwhile is theirs (S12).
