@@ -161,7 +161,7 @@ func permissions(ctx context.Context, i inspection) ([]Finding, error) {
 	for _, side := range plans.Sides() {
 		rights := Rights(i.plan, side)
 		if i.midway {
-			rights = steps(rights)
+			rights = i.steps(side, rights)
 		} else if side == plans.Destination && !i.detached { // an orchestrator has them where it runs
 			rights = slices.Concat(ForRecords(), rights)
 		}
@@ -202,8 +202,9 @@ func permissions(ctx context.Context, i inspection) ([]Finding, error) {
 }
 
 // steps gives the rights without which a wave would stop with its ordinals down: those that its steps need, and not those
-// to watch, to look at what only checks look at, or to keep the journal, which are needed before it leaves.
-func steps(rights []Right) []Right {
+// to watch, to look at what only checks look at, or to keep the journal, which are needed before it leaves. In one cluster
+// what is not in a namespace is asked for once.
+func (i inspection) steps(side plans.Side, rights []Right) []Right {
 	var out []Right
 	for _, r := range rights {
 		switch r.Resource {
@@ -211,9 +212,11 @@ func steps(rights []Right) []Right {
 			continue
 		}
 		r.Verbs = slices.DeleteFunc(slices.Clone(r.Verbs), func(v string) bool {
-			return v == "watch" || r.ClusterWide && v == "get" && slices.Contains(r.Verbs, "patch") || r.Resource == "nodes" && v == "list"
+			return v == "watch" || r.Resource == "persistentvolumes" && (v == "get" || v == "list") || r.Resource == "nodes" && v == "list" || r.Resource == "volumeattachments" && v == "get"
 		})
-		out = append(out, r)
+		if !r.ClusterWide || side == plans.Source || !i.plan.OneCluster() {
+			out = append(out, r)
+		}
 	}
 	return out
 }

@@ -23,10 +23,10 @@ func TestWhatTheDestinationDoesNotAllowIsRefused(t *testing.T) {
 		ns := s.destination.namespace
 		for _, c := range []refusal{
 			{name: "a quota for fewer pods", prepare: quota("pods", "2"), code: blocked, says: []string{
-				"FAIL quota: ResourceQuota " + ns + "/limit: pods: 2 of 2 are left, and the 3 ordinals need 3", "raise it by 1: kubectl -n " + ns + " edit resourcequota limit",
+				"FAIL quota: ResourceQuota " + ns + "/limit: pods: 2 of 2 are left, and the 3 ordinals that are to come need 3", "raise it by 1: kubectl -n " + ns + " edit resourcequota limit",
 			}},
-			{name: "a quota that ends at the last claim", prepare: quota("requests.storage", "5Gi"), code: blocked, says: []string{"requests.storage: 5Gi of 5Gi are left, and the 3 ordinals need 6Gi", "raise it by 1Gi"}},
-			{name: "a quota for the class", prepare: quota("shared.storageclass.storage.k8s.io/persistentvolumeclaims", "5"), code: blocked, says: []string{"shared.storageclass.storage.k8s.io/persistentvolumeclaims: 5 of 5 are left, and the 3 ordinals need 6"}},
+			{name: "a quota that ends at the last claim", prepare: quota("requests.storage", "5Gi"), code: blocked, says: []string{"requests.storage: 5Gi of 5Gi are left, and the 3 ordinals that are to come need 6Gi", "raise it by 1Gi"}},
+			{name: "a quota for the class", prepare: quota("shared.storageclass.storage.k8s.io/persistentvolumeclaims", "5"), code: blocked, says: []string{"shared.storageclass.storage.k8s.io/persistentvolumeclaims: 5 of 5 are left, and the 3 ordinals that are to come need 6"}},
 			{name: "a quota for what pods do not ask for", prepare: quota("requests.cpu", "9"), code: blocked, says: []string{"FAIL pod-accepted", "must specify requests.cpu"}},
 			{name: "a quota for objects", prepare: quota("count/statefulsets.apps", "0"), code: blocked, says: []string{"count/statefulsets.apps: 0 of 0 are left"}},
 			{name: "pods that are too small", prepare: limits(corev1.LimitTypePod, corev1.ResourceMemory, "64Mi", ""), code: blocked, says: []string{"FAIL pod-accepted", "minimum memory usage per Pod is 64Mi", "LimitRange"}},

@@ -115,3 +115,15 @@ func (w *world) evictor(s *store) bool {
 	}
 	return false
 }
+
+// leaves is how many pods the budgets let be down, whatever is down now.
+func (w *world) leaves() (n int32) {
+	for _, side := range plans.Sides() {
+		name, _ := w.plan.BudgetOn(side)
+		if b, ok := get[*policyv1.PodDisruptionBudget](w.on[side], w.namespace(side), name); ok {
+			status := w.countBudget(w.on[side], b)
+			n += max(min(status.ExpectedPods, w.slice(side).Replicas)-status.DesiredHealthy, 0)
+		}
+	}
+	return n
+}

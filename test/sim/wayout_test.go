@@ -420,8 +420,9 @@ func TestATurnedPlanWaitsForTheDisksOfPodsThatCameAllTheSame(t *testing.T) {
 		})(w)
 		w.stuck = "two"
 		got, err := w.process().run(t.Context(), plans.Return, nil)
-		if err != nil || !strings.Contains(got.reason, "is still attached to node two-") {
-			t.Errorf("seed %d: ended with %q (%v)", seed, got, err)
+		_, there := get[*corev1.PersistentVolumeClaim](w.on[plans.Destination], green, "data-web-2")
+		if err != nil || !strings.Contains(got.reason, "is still attached to node two-") || !there {
+			t.Errorf("seed %d: ended with %q (%v), the claim of the destination is there: %t", seed, got, err, there)
 		}
 		unbroken(t, w)
 		w.stuck = ""
@@ -672,6 +673,53 @@ func TestAPlanEndsWithoutItsSourcesCluster(t *testing.T) {
 			if strings.HasPrefix(marked, "two ") {
 				t.Errorf("%s: our marks are still on %s", name, marked)
 			}
+		}
+	}
+}
+
+// A deletion cannot be taken back: a claim that somebody keeps is not deleted, with its ordinal up or down, and abort does not wait for it.
+func TestAClaimThatSomebodyKeepsIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		for _, after := range []string{"2/Relax", "1/Vacate"} {
+			w := newWorld(threeOrdinals(mode))
+			kept, did := finalized(plans.Source), false
+			got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
+				if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == after {
+					did, w.foreign = true, true
+					kept.do(w)
+				}
+				return false
+			})
+			w.rest()
+			claim, there := get[*corev1.PersistentVolumeClaim](w.on[plans.Source], blue, "data-web-1")
+			if err != nil || got.kind != orchestrator.Waiting || !strings.Contains(got.reason, foreignFinalizer) || !there || claim.DeletionTimestamp != nil {
+				t.Errorf("%s, after %s: ended with %q (%v)", mode, after, got, err)
+			}
+			if got, err = w.process().run(t.Context(), plans.Return, nil); err != nil || got.outcome != plans.Aborted {
+				t.Errorf("%s, after %s: abort ended with %q (%v)", mode, after, got, err)
+			}
+			kept.undo(w)
+			cleanEnd(t, w, w.start)
+		}
+	}
+}
+
+// The claims of a set that does not keep them would go with its pods.
+func TestASetThatDoesNotKeepItsClaimsLosesNoOrdinal(t *testing.T) {
+	t.Parallel()
+	for _, side := range plans.Sides() {
+		w := newWorld(threeOrdinals(plans.Rebind))
+		away, did := deeds()["the retention policy is set back on the set of the "+string(side)], false
+		got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
+			if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == "2/Relax" {
+				w.foreign = true
+				did = away.do(w)
+			}
+			return false
+		})
+		if err != nil || !did || got.kind != orchestrator.Held || !strings.Contains(got.reason, w.plan.On(side).Set()+" no longer keeps its claims") || w.inFlight() {
+			t.Errorf("%s: ended with %q (%v)", side, got, err)
 		}
 	}
 }
