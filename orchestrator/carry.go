@@ -96,13 +96,7 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p Progress, j *pl
 		}
 		defer keeper.Stop()
 		engine.StopNames = keeper.Stop
-		go func() {
-			select {
-			case <-lease.Lost(): // the engine is fenced by its epoch, and the Keeper by nothing
-				keeper.Stop()
-			case <-background.Done():
-			}
-		}()
+		go endWith(background, lease, keeper)
 	}
 	p, err = engine.Run(ctx, Options{
 		Wake: wake, Stop: c.Stop, Asked: c.Asked, StepTimeout: c.StepTimeout, Renewed: c.Renewed,
@@ -110,6 +104,15 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p Progress, j *pl
 	})
 	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
 	return p, j, err
+}
+
+// endWith ends a Keeper when the Lease is lost: the engine is fenced by its epoch, and the Keeper by nothing.
+func endWith(ctx context.Context, lease *Lease, keeper *names.Keeper) {
+	select {
+	case <-lease.Lost():
+		keeper.Stop()
+	case <-ctx.Done():
+	}
 }
 
 // hold records why a plan that nobody has begun must not be.

@@ -165,13 +165,12 @@ func (g *glance) news(by changes, dear func(thing) bool) urgency {
 			all := thing{cluster: t.cluster, kind: t.kind, namespace: namespace}
 			l, whole := g.lists[all]
 			version, paged := g.paged[all]
-			if !(whole && c.after(l.GetResourceVersion()) || paged && c.after(version)) {
-				continue
-			}
-			if dear(t) {
+			switch later := whole && c.after(l.GetResourceVersion()) || paged && c.after(version); {
+			case later && dear(t):
 				return now
+			case later:
+				out = soon
 			}
-			out = soon
 		}
 	}
 	return out

@@ -113,7 +113,7 @@ func TestALeaseWithAClockAheadIsWatched(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := NewStore(fake.NewClientBuilder().Build(), "shop", "web")
 			alive := func(string) bool { return false }
-			first, err := store.Acquire(t.Context(), "a/1", alive, func() time.Time { return time.Now().Add(time.Hour) })
+			first, err := store.Acquire(t.Context(), "a/1", alive, func() time.Time { return bubbled().Add(time.Hour) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,8 +121,8 @@ func TestALeaseWithAClockAheadIsWatched(t *testing.T) {
 			if lives {
 				go first.Keep(ctx)
 			}
-			began := time.Now()
-			_, err = store.Acquire(t.Context(), "b/2", alive, time.Now)
+			began := bubbled()
+			_, err = store.Acquire(t.Context(), "b/2", alive, bubbled)
 			if errors.As(err, new(ErrHeld)) != lives || time.Since(began) > 16*time.Second {
 				t.Errorf("the holder lives: %t; %v after %s", lives, err, time.Since(began))
 			}
@@ -131,9 +131,9 @@ func TestALeaseWithAClockAheadIsWatched(t *testing.T) {
 			if err := store.home.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "stsmigrate-web"}, &l); err != nil {
 				t.Fatal(err)
 			}
-			renewed := metav1.NewMicroTime(time.Now().Add(time.Hour))
+			renewed := metav1.NewMicroTime(bubbled().Add(time.Hour))
 			l.Spec.RenewTime = &renewed
-			seen := time.Now()
+			seen := bubbled()
 			for _, c := range []struct{ passed, want time.Duration }{{0, 15 * time.Second}, {10 * time.Second, 5 * time.Second}, {20 * time.Second, 0}} {
 				if got := LeaseLeft(&l, "c/3", alive, seen, seen.Add(c.passed)); got != c.want {
 					t.Errorf("%s later it keeps others away for %s, expected %s", c.passed, got, c.want)
@@ -142,3 +142,6 @@ func TestALeaseWithAClockAheadIsWatched(t *testing.T) {
 		})
 	}
 }
+
+// bubbled is the clock of a synctest bubble.
+func bubbled() time.Time { return time.Now() } //nolint:forbidigo // it is the test's own

@@ -88,10 +88,9 @@ func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 	r.journal.Overdue = fmt.Sprintf("%s (for more than %s)", p.Reason, r.timeout())
 	told := p
 	told.Overdue, told.Reason = true, "overdue: "+r.journal.Overdue+"; it goes on as soon as that is over; if that will never be, `abort` walks back (end a command that carries the plan out first)"
-	if err := r.save(ctx); asAnswer(err) != nil {
-		return p, err
-	} else if err != nil {
-		return p, nil // it has been read again, and is tried again
+	err := r.save(ctx)
+	if r.journal == nil { // it is read again, and that is tried again
+		return p, asAnswer(err)
 	}
 	r.expired = false // until there is progress
 	r.last.Overdue, r.last.Left = true, r.journal.Left()

@@ -146,38 +146,24 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 	if r.meanwhile(ctx) {
 		return nil
 	}
-	limit := relook
-	if at > 0 {
-		limit = min(at, relook)
-	}
-	if r.glance.cached {
-		limit = min(limit, calm) // what has been told may have been older than what was read
-	}
 	var lull <-chan time.Time
-	again, loosen := time.NewTimer(limit), time.NewTimer(tight)
+	again, loosen := time.NewTimer(r.limit(at)), time.NewTimer(tight)
 	defer again.Stop()
 	defer loosen.Stop()
 	for {
 		select {
 		case <-loosen.C:
-			if op := r.last.Step.Op; op != plans.Shrink && (op != plans.Tighten || !r.tight) {
+			if !r.loosens() {
 				continue
 			}
 			r.eases(ctx) // nothing has left, or it does nothing
 		case <-r.Wake.Bell():
-			news := r.Wake.take()
-			if r.turnover(news) {
-				r.restart()
+			urgency := r.hears()
+			if urgency == soon && lull == nil {
+				lull = time.After(calm)
 			}
-			switch r.glance.news(news, r.ofSet) {
-			case never:
+			if urgency != now {
 				continue
-			case soon:
-				if lull == nil {
-					lull = time.After(calm)
-				}
-				continue
-			case now:
 			}
 		case <-lull:
 		case <-r.Slot.Free():
@@ -193,6 +179,33 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 		}
 		return nil
 	}
+}
+
+// limit is how long a wait lasts that nothing ends.
+func (r *run) limit(at time.Duration) time.Duration {
+	limit := relook
+	if at > 0 {
+		limit = min(at, relook)
+	}
+	if r.glance.cached {
+		limit = min(limit, calm) // what has been told may have been older than what was read
+	}
+	return limit
+}
+
+// loosens says whether the budgets are to be open while the step waits.
+func (r *run) loosens() bool {
+	op := r.last.Step.Op
+	return op == plans.Shrink || op == plans.Tighten && r.tight
+}
+
+// hears takes the news, and says how urgent they are.
+func (r *run) hears() urgency {
+	news := r.Wake.take()
+	if r.turnover(news) {
+		r.restart()
+	}
+	return r.glance.news(news, r.ofSet)
 }
 
 // ofSet says whether something is a pod of the set.

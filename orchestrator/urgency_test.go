@@ -70,7 +70,7 @@ func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 			}
 		}()
 		looks := 0
-		for began := time.Now(); time.Since(began) < 10*time.Second; looks++ {
+		for began := bubbled(); time.Since(began) < 10*time.Second; looks++ {
 			if err := r.wait(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +96,7 @@ func TestAListFromACacheIsLookedAtAgainSoon(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		r := run{Engine: &Engine{glance: g, plan: &plans.Plan{}}, Options: Options{Wake: NewWake()}, deadline: time.NewTimer(time.Hour)}
-		began := time.Now()
+		began := bubbled()
 		if err := r.wait(t.Context(), 0); err != nil || time.Since(began) > calm {
 			t.Errorf("waited %s: %v", time.Since(began), err)
 		}

@@ -126,17 +126,23 @@ func (j *Journal) Take(p *Plan, r Route) error {
 	if lowest < p.Start || lowest >= top {
 		return fmt.Errorf("--until-ordinal %d: expected an ordinal from %d to %d, those that are still on the source of plan %s", lowest, p.Start, top-1, p.Name)
 	}
-	switch {
-	case top < p.End():
-		j.Leg, j.Done = Leg{Course: Move, First: j.Begun + 1, End: top}, j.Begun
-	case began && step.Op == Tighten: // the leg of Freeze and Hold, with its waves behind what was begun
-		j.Leg.First, j.Done = j.Leg.First+j.Begun-j.Done, j.Begun
-	} // else it goes on as it is
+	j.behind(p, top, began && step.Op == Tighten)
 	j.Leg.Lowest, j.Leg.Head, j.PauseAt = lowest, r.PauseAfter%p.Window, 0
 	if at := top - r.PauseAfter; r.PauseAfter > 0 && at > lowest {
 		j.PauseAt = at
 	}
 	return nil
+}
+
+// behind puts the waves that are still to come, from top downwards, behind what was begun. The leg of Freeze
+// and Hold stays one, and goes on as it is while none of its waves has begun.
+func (j *Journal) behind(p *Plan, top int32, began bool) {
+	switch {
+	case top < p.End():
+		j.Leg, j.Done = Leg{Course: Move, First: j.Begun + 1, End: top}, j.Begun
+	case began:
+		j.Leg.First, j.Done = j.Leg.First+j.Begun-j.Done, j.Begun
+	}
 }
 
 // PauseDue says whether the step is the first of a wave that was to be paused

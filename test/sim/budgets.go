@@ -116,8 +116,8 @@ func (w *world) evictor(s *store) bool {
 	return false
 }
 
-// leaves is how many pods the budgets let be down, whatever is down now.
-func (w *world) leaves() (n int32) {
+// room is how many pods the budgets let be down, whatever is down now.
+func (w *world) room() (n int32) {
 	for _, side := range plans.Sides() {
 		name, _ := w.plan.BudgetOn(side)
 		if b, ok := get[*policyv1.PodDisruptionBudget](w.on[side], w.namespace(side), name); ok {

@@ -64,19 +64,25 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 				}
 				end()
 				w.rest()
-				var p orchestrator.Progress
-				for p.Kind != orchestrator.Held && (p.Kind != orchestrator.Wrote || p.Step.Op != plans.Shrink) {
-					var err error
-					if p, err = e.Advance(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-					synctest.Wait()
-					w.rest()
-				}
+				p := w.leaves(t, e)
 				if bad != "" && (p.Kind != orchestrator.Held || !strings.Contains(p.Reason, bad)) || bad == "" && (p.Kind != orchestrator.Wrote || asked != 1) {
 					t.Errorf("it goes on: %+v; asked %d times", p, asked)
 				}
 			})
 		})
 	}
+}
+
+// leaves advances until an ordinal goes down, or must not.
+func (w *world) leaves(t *testing.T, e *orchestrator.Engine) (p orchestrator.Progress) {
+	t.Helper()
+	for p.Kind != orchestrator.Held && (p.Kind != orchestrator.Wrote || p.Step.Op != plans.Shrink) {
+		var err error
+		if p, err = e.Advance(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.rest()
+	}
+	return p
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -113,6 +114,8 @@ func TestAWaveThatCannotBeginDoesNotAskAllTheTime(t *testing.T) {
 			t.Errorf("%d requests in a minute", looks)
 		}
 		close(stop)
-		<-over
+		if err := <-over; !errors.Is(err, orchestrator.ErrStopped) {
+			t.Error(err)
+		}
 	})
 }

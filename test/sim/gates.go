@@ -83,7 +83,7 @@ func (p prober) Ask(_ context.Context, q gates.Question) (gates.Answer, error) {
 	case lostAnswer:
 		_, _ = w.answer(q)
 		return gates.Answer{}, errDead
-	case refused409, refused500:
+	case refused409, refused500, setBack:
 		return gates.Answer{Code: 500}, nil
 	}
 	return w.answer(q)

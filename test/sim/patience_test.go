@@ -185,7 +185,7 @@ func TestAWaitBeforeAWaveIsHeldOnceThatCanBeRecorded(t *testing.T) {
 			t.Fatalf("%+v (%t), journal %q, refused %d times", got, over, w.journal.Held, refusals)
 		}
 		w.rest()
-		if w.leaves() == 0 {
+		if w.room() == 0 {
 			t.Error("the budgets are tight while it is held")
 		}
 	})
@@ -209,7 +209,7 @@ func TestBudgetsThatCannotBeOpenedEndNothing(t *testing.T) {
 			t.Fatalf("a hiccup ended the run: %+v", got)
 		}
 		w.rest()
-		if w.leaves() == 0 {
+		if w.room() == 0 {
 			t.Error("the budgets stay tight while the wave waits")
 		}
 		mend()

@@ -87,18 +87,17 @@ func TestAPauseAtAnyMomentIsHeeded(t *testing.T) {
 // pausedAt asks for a pause after so many passes.
 func pausedAt(t *testing.T, w *world, course plans.Course, at int) {
 	t.Helper()
-	passes, tight := 0, plans.Step{}
+	passes, under := 0, plans.Step{} // the step that was under way, if that was known
 	got, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool {
-		if passes++; passes == at {
-			w.pause(t, true)
-			if tight = p.Step; p.Kind == orchestrator.Advanced { // which step that is, the next pass says
-				tight = plans.Step{}
+		switch passes++; {
+		case passes < at:
+		case passes == at:
+			if w.pause(t, true); p.Kind != orchestrator.Advanced {
+				under = p.Step
 			}
-		}
-		if passes > at && p.Kind == orchestrator.Wrote && p.Step.Op == plans.Shrink && w.journal.Paused && tight.Seq != p.Step.Seq && tight.Op != "" {
-			t.Errorf("%s: %s goes down after the pause was asked for at %s", p.Kind, p.Step.ID(), tight.ID())
-		}
-		if w.journal.AtRest(w.plan) && p.Kind != orchestrator.Paused && passes > at+1 {
+		case p.Kind == orchestrator.Wrote && p.Step.Op == plans.Shrink && under.Seq != p.Step.Seq && under.Op != "":
+			t.Errorf("%s: %s goes down after the pause was asked for at %s", p.Kind, p.Step.ID(), under.ID())
+		case w.journal.AtRest(w.plan) && p.Kind != orchestrator.Paused && passes > at+1:
 			t.Errorf("it is said to be paused, and goes on: %+v", p)
 		}
 		return false
@@ -107,22 +106,28 @@ func pausedAt(t *testing.T, w *world, course plans.Course, at int) {
 		t.Fatalf("ended with %q (%v), expected a pause", got, err)
 	}
 	if got.kind == orchestrator.Paused {
-		if a, b := w.slice(plans.Source), w.slice(plans.Destination); a.End() != b.Start {
-			t.Errorf("paused with %s and %s", a, b)
-		}
-		if work := orchestrator.State(w.plan, &w.journal, ""); work != "Paused" {
-			t.Errorf("paused, and the state is %s", work)
-		}
-		w.rest()
-		open := w.allowed(plans.Source) + w.allowed(plans.Destination)
-		if open != w.plan.MaxUnavailable && w.journal.Done > int(w.plan.Count)+1 && course != plans.Clean {
-			t.Errorf("paused, and the budgets allow %d, expected %d", open, w.plan.MaxUnavailable)
-		}
+		paused(t, w, course)
 		w.pause(t, false)
 		walk(t, w, course, nil)
 	}
 	w.rest()
 	unbroken(t, w)
+}
+
+// paused expects a world in which nothing is in flight, and budgets that are open.
+func paused(t *testing.T, w *world, course plans.Course) {
+	t.Helper()
+	if a, b := w.slice(plans.Source), w.slice(plans.Destination); a.End() != b.Start {
+		t.Errorf("paused with %s and %s", a, b)
+	}
+	if work := orchestrator.State(w.plan, &w.journal, ""); work != "Paused" {
+		t.Errorf("paused, and the state is %s", work)
+	}
+	w.rest()
+	open := w.allowed(plans.Source) + w.allowed(plans.Destination)
+	if open != w.plan.MaxUnavailable && w.journal.Done > int(w.plan.Count)+1 && course != plans.Clean {
+		t.Errorf("paused, and the budgets allow %d, expected %d", open, w.plan.MaxUnavailable)
+	}
 }
 
 // A wave that waits for another pod hears of a pause, before and after its budgets were eased; routes can
@@ -152,7 +157,7 @@ func TestAPauseIsHeededByAWaveThatWaits(t *testing.T) {
 					}
 				}
 				w.pause(t, true)
-				r, e = w.begin(t, plans.Move) // who reads the journal anew
+				_, e = w.begin(t, plans.Move) // who reads the journal anew
 				e.Now = w.clock
 				var p orchestrator.Progress
 				for range 10 {
