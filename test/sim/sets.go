@@ -68,7 +68,9 @@ func (w *world) revise(s *store, set *appsv1.StatefulSet) bool {
 	return true
 }
 
-func revisionOf(set *appsv1.StatefulSet) string { return "rev" + set.Spec.Template.Spec.Containers[0].Image }
+func revisionOf(set *appsv1.StatefulSet) string {
+	return "rev" + set.Spec.Template.Spec.Containers[0].Image
+}
 
 func podsOf(s *store, set *appsv1.StatefulSet) map[int32]*corev1.Pod {
 	out := map[int32]*corev1.Pod{}
