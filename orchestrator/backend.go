@@ -55,10 +55,7 @@ func (i inspection) backend(ctx context.Context, pv *corev1.PersistentVolume, se
 		return out, nil
 	}
 	if driver := pv.Spec.CSI.Driver; first("driver " + driver) {
-		if err := add(i.installed(ctx, driver)); err != nil {
-			return nil, err
-		}
-		if err := add(i.keeps(ctx, pv)); err != nil {
+		if err := add(i.takes(ctx, pv)); err != nil {
 			return nil, err
 		}
 	}
@@ -66,6 +63,16 @@ func (i inspection) backend(ctx context.Context, pv *corev1.PersistentVolume, se
 		out = append(out, f)
 	}
 	return out, nil
+}
+
+// takes wants the driver of a volume on the destination, whose API server knows every field of the volume.
+func (i inspection) takes(ctx context.Context, pv *corev1.PersistentVolume) ([]Finding, error) {
+	out, err := i.installed(ctx, pv.Spec.CSI.Driver)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := i.keeps(ctx, pv)
+	return append(out, kept...), err
 }
 
 // cephCluster compares the two places in which a volume of Ceph has the id of its cluster. The

@@ -181,10 +181,7 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	case plans.After:
 		return Progress{Kind: Advanced, Step: step, Reason: sight.Reason, Took: e.pass(step, sight)}, nil
 	case plans.During:
-		if p, err := e.learn(ctx, step, sight); err != nil || p.Kind != "" {
-			return p, err
-		}
-		return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: sight.Reason, Again: sight.Again})
+		return e.learn(ctx, step, sight)
 	case plans.Foreign:
 		return e.hold(ctx, step, sight.Reason)
 	case plans.Before:

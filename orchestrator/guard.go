@@ -61,17 +61,7 @@ func (w world) readopt(ctx context.Context, m plans.Moment, side plans.Side, set
 		return plans.Sight{}, err
 	}
 	if set == nil {
-		if side == plans.Source || other == nil {
-			return plans.Stop(fmt.Sprintf("%s does not exist; make it again as it was, with the ordinals %s", name, slice)), nil
-		}
-		next, err := Twin(other, w.plan)
-		if err != nil {
-			return plans.Stop(err.Error()), nil //nolint:nilerr // trying again would not mend it
-		}
-		next.Spec.Replicas, next.Spec.Ordinals.Start = &slice.Replicas, slice.Start
-		earlier(m.Stamp).Put(next)
-		return plans.Write(fmt.Sprintf("%s: create StatefulSet %s again, with the ordinals %s", side, next.Name, slice), plans.Undo{},
-			func(ctx context.Context) error { return writes.Copy(ctx, w.on[plans.Source], other, w.on[side], next) }), nil
+		return w.remake(m, side, other, slice), nil
 	}
 	have := plans.SliceOf(set)
 	if (m.Turned || m.Op == plans.Grow && m.Began && side == m.To()) && have == w.plan.Slice(side, m.Ordinals, true) {
@@ -92,6 +82,24 @@ func (w world) readopt(ctx context.Context, m plans.Moment, side plans.Side, set
 	}
 	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: taken back into the plan, as a person has vouched for it (UID %s)", side, set.Name, set.UID),
 		undo, func(ctx context.Context) error { return writes.Change(ctx, w.on[side], set, next) }), nil
+}
+
+// remake hands out the write that makes a set again, from the other one. Only the destination's can be: the source's spec
+// is kept nowhere but in the source.
+func (w world) remake(m plans.Moment, side plans.Side, other *appsv1.StatefulSet, slice plans.Slice) plans.Sight {
+	if side == plans.Source || other == nil {
+		return plans.Stop(fmt.Sprintf("%s does not exist; make it again as it was, with the ordinals %s", w.plan.On(side).Set(), slice))
+	}
+	next, err := Twin(other, w.plan)
+	if err != nil {
+		return plans.Stop(err.Error())
+	}
+	next.Spec.Replicas, next.Spec.Ordinals.Start = &slice.Replicas, slice.Start
+	earlier(m.Stamp).Put(next)
+	return plans.Write(fmt.Sprintf("%s: create StatefulSet %s again, with the ordinals %s", side, next.Name, slice), plans.Undo{},
+		func(ctx context.Context) error {
+			return writes.Copy(ctx, w.on[plans.Source], other, w.on[side], next)
+		})
 }
 
 // earlier is a stamp of the step before: that of the step itself would say that its own write has been made (written).

@@ -106,17 +106,17 @@ func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
 	return Progress{Step: p.Step}, err
 }
 
-// learn writes down what a look has proven and will not be able to prove again, BEFORE it is waited for more.
+// learn waits for what a look waits for. What it has proven and will not be able to prove again is written down BEFORE that.
 func (e *Engine) learn(ctx context.Context, step plans.Step, sight plans.Sight) (Progress, error) {
-	if e.journal.Recorded(sight.Undo) {
-		return Progress{}, nil
+	if proven := sight.Undo.Flight; proven != nil && !e.journal.Recorded(sight.Undo) {
+		e.journal.Flight = proven
+		switch err := e.save(ctx); {
+		case err == nil:
+		case asAnswer(err) == nil:
+			return movedOn(step), nil
+		default:
+			return Progress{Step: step}, err
+		}
 	}
-	e.journal.Flight = sight.Undo.Flight
-	err := e.save(ctx)
-	if asAnswer(err) != nil {
-		return Progress{Step: step}, err
-	} else if err != nil {
-		return movedOn(step), nil
-	}
-	return Progress{}, nil
+	return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: sight.Reason, Again: sight.Again})
 }

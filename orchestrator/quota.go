@@ -78,26 +78,31 @@ func (d demand) count(names ...corev1.ResourceName) {
 	}
 }
 
-// demands gives a pod as the API server would have it, with the requests that LimitRanges
-// put in, and what is needed besides the pods.
-func (i inspection) demands(ctx context.Context) (*corev1.Pod, demand, error) {
+// coming is a pod as it would come to the destination: as the API server would have it, where that may be tried.
+func (i inspection) coming(ctx context.Context) (*corev1.Pod, error) {
 	may, err := i.mayTry(ctx, "pods")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	if may {
+		tried, err := i.tryPod(ctx)
+		if err != nil || tried.refusal == nil { // else that check says why
+			return tried.pod, err
+		}
 	}
 	set, err := Twin(i.now.Set, i.plan)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	pod := podOf(set, i.plan.Start)
-	if may {
-		tried, err := i.tryPod(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		if tried.refusal == nil {
-			pod = tried.pod // else that check says why
-		}
+	return podOf(set, i.plan.Start), nil
+}
+
+// demands gives a pod as the API server would have it, with the requests that LimitRanges
+// put in, and what is needed besides the pods.
+func (i inspection) demands(ctx context.Context) (*corev1.Pod, demand, error) {
+	pod, err := i.coming(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	rest := demand{}
 	claims, err := i.claims(ctx)

@@ -28,7 +28,7 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	}
 	switch plans.SliceOf(set) {
 	case w.plan.Slice(m.From, m.Ordinals, false):
-		if !m.Turned && !(m.Began && m.InFlight()) {
+		if !m.Turned && (!m.Began || !m.InFlight()) {
 			return w.strange(m.From, set, m.Ordinals), nil
 		}
 		if set.Status.ObservedGeneration < set.Generation {
@@ -112,14 +112,11 @@ func (w world) leaves(ctx context.Context, m plans.Moment, pod *corev1.Pod) (pla
 		return out, "", nil
 	}
 	var node corev1.Node
-	err := w.on[m.From].Get(ctx, client.ObjectKey{Name: out.Node}, &node)
-	switch {
-	case err != nil && !apierrors.IsNotFound(err):
+	if err := w.on[m.From].Get(ctx, client.ObjectKey{Name: out.Node}, &node); client.IgnoreNotFound(err) != nil {
 		return out, "", fmt.Errorf("reading node %s: %w", out.Node, err)
-	case err == nil:
-		out.NodeUID = node.UID
 	}
-	if ready(pod) == "" && (err != nil || !storage.NodeReady(&node)) {
+	out.NodeUID = node.UID
+	if ready(pod) == "" && !storage.NodeReady(&node) {
 		return out, fmt.Sprintf("node %s, where %s of %s runs, is gone or not Ready; nothing is taken down until it is, or until the pod has gone elsewhere", out.Node, pod.Name, w.plan.On(m.From)), nil
 	}
 	return out, "", nil
@@ -156,16 +153,7 @@ func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		if written(m, set) {
 			return w.strange(m.To(), set, m.Ordinals), nil
 		}
-		if why, err := w.otherHas(ctx, m); err != nil || why != "" {
-			return plans.Stop(why), err
-		}
-		if why, err := w.empty(ctx, m); err != nil || why != "" {
-			return plans.Stop(why), err
-		}
-		if s, err := storage.Detached(ctx, w.plan, w.on, m); err != nil || s.Standing != plans.After {
-			return s.In(plans.HandingOver).Idly(), err
-		}
-		return w.resize(m, m.To(), set, true, plans.Undo{}), nil
+		return w.take(ctx, m, set)
 	case w.plan.Slice(m.To(), m.Ordinals, true):
 		if !m.Began && !m.Turned {
 			return w.strange(m.To(), set, m.Ordinals), nil
@@ -174,6 +162,20 @@ func (w world) grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 	default:
 		return w.strange(m.To(), set, m.Ordinals), nil
 	}
+}
+
+// take hands out the write that takes the wave in, if it has left the other side for good and finds its volumes here.
+func (w world) take(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet) (plans.Sight, error) {
+	if why, err := w.otherHas(ctx, m); err != nil || why != "" {
+		return plans.Stop(why), err
+	}
+	if why, err := w.empty(ctx, m); err != nil || why != "" {
+		return plans.Stop(why), err
+	}
+	if s, err := storage.Detached(ctx, w.plan, w.on, m); err != nil || s.Standing != plans.After {
+		return s.In(plans.HandingOver).Idly(), err
+	}
+	return w.resize(m, m.To(), set, true, plans.Undo{}), nil
 }
 
 // starting waits for pods that are on their way up. Where one is not, the set has to be

@@ -91,6 +91,9 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 				return p, err
 			}
 		}
+		if r.meanwhile(ctx) {
+			return p, nil
+		}
 		return p, r.wait(ctx, p.Again)
 	case Advanced:
 		if p.Step.Op == plans.Relax {
@@ -143,9 +146,6 @@ func (r *run) report(p Progress) {
 // wait returns when something that was looked at has changed, when it was to be
 // looked at again (0 for no such time), or when the step has waited too long.
 func (r *run) wait(ctx context.Context, at time.Duration) error {
-	if r.meanwhile(ctx) {
-		return nil
-	}
 	var lull <-chan time.Time
 	again, loosen := time.NewTimer(r.limit(at)), time.NewTimer(tight)
 	defer again.Stop()

@@ -25,7 +25,7 @@ func (v mover) detachedAgain(ctx context.Context, m plans.Moment) (plans.Sight, 
 	if v.plan.OneCluster() || !m.InFlight() {
 		return plans.Done(), nil
 	}
-	return v.detached(ctx, m, m.Flight, m.From)
+	return v.detached(ctx, m.Flight, m.From)
 }
 
 // free lets a look write only while the volumes are detached on the side that let go of them.
@@ -52,7 +52,7 @@ func (v mover) clusters(m plans.Moment) []plans.Side {
 
 // detached waits until the clusters of these sides have no VolumeAttachment for the volumes, but for
 // nodes that a person has vouched for.
-func (v mover) detached(ctx context.Context, m plans.Moment, flight *plans.Flight, sides ...plans.Side) (plans.Sight, error) {
+func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plans.Side) (plans.Sight, error) {
 	if len(flight.Volumes) == 0 {
 		return plans.Done(), nil
 	}

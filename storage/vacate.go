@@ -62,7 +62,7 @@ func (v mover) left(ctx context.Context, m plans.Moment, flight *plans.Flight) (
 			return s.In(plans.Detaching).Idly(), err
 		}
 	}
-	s, err := v.detached(ctx, m, flight, v.clusters(m)...)
+	s, err := v.detached(ctx, flight, v.clusters(m)...)
 	return s.In(plans.Detaching).Idly(), err
 }
 

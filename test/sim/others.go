@@ -54,7 +54,8 @@ func bare(o client.Object) { plans.Unmark(o) }
 // kept edits an object and remembers it, so that the very annotations and the very spec can be put back.
 func kept(side plans.Side, kind, name string, word plans.Word, edit func(client.Object)) deed {
 	var was client.Object
-	return deed{word: word,
+	return deed{
+		word: word,
 		do: func(w *world) bool {
 			o, ok := w.on[side].objects[key{kind, w.namespace(side), name}]
 			if _, asked := annotation(o, plans.BudgetAnnotation); !ok || !stamped(o) || kind == "PodDisruptionBudget" && !asked {
@@ -114,7 +115,8 @@ func remade(side plans.Side) deed {
 		must(w.on[side].Create(context.TODO(), next))
 		w.rest()
 	}
-	return deed{word: plans.Word{Readopt: true},
+	return deed{
+		word: plans.Word{Readopt: true},
 		do: func(w *world) bool {
 			set, ok := get[*appsv1.StatefulSet](w.on[side], w.namespace(side), setName)
 			if !ok || !stamped(set) {
@@ -125,13 +127,15 @@ func remade(side plans.Side) deed {
 			w.rest()
 			again(w)
 			return true
-		}}
+		},
+	}
 }
 
 // volumesOn edits every volume that the plan holds on a side.
 func volumesOn(side plans.Side, word plans.Word, edit func(*corev1.PersistentVolume)) deed {
 	var was []*corev1.PersistentVolume
-	return deed{word: word,
+	return deed{
+		word: word,
 		do: func(w *world) bool {
 			was = nil
 			for _, pv := range all[*corev1.PersistentVolume](w.on[side]) {
@@ -153,7 +157,8 @@ func volumesOn(side plans.Side, word plans.Word, edit func(*corev1.PersistentVol
 					must(w.on[side].Update(context.TODO(), next))
 				}
 			}
-		}}
+		},
+	}
 }
 
 const foreignFinalizer = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
@@ -213,7 +218,8 @@ func stray(side plans.Side) deed {
 				}
 			}
 			w.rest()
-		}}
+		},
+	}
 }
 
 // crash breaks the application in a pod for as long as the pod lives. Its node is fine.
