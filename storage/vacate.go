@@ -96,15 +96,20 @@ func (v mover) gone(ctx context.Context, m plans.Moment, flight *plans.Flight, o
 		}
 		return plans.Stop(fmt.Sprintf("pod %s of %s was made again after it was taken out of the set's range, and not by the set; find out who made it and delete it", pod.Name, v.plan.On(m.From))), nil
 	}
-	next := plans.Pod{Ordinal: ordinal, UID: pod.UID, Node: pod.Spec.NodeName}
+	flight.Put(v.noted(pod, known))
+	return v.leaving(m, pod), nil
+}
+
+// noted is what is known of a pod that is there, beyond what was known of its ordinal's.
+func (mover) noted(pod *corev1.Pod, known plans.Pod) plans.Pod {
+	next := plans.Pod{Ordinal: known.Ordinal, UID: pod.UID, Node: pod.Spec.NodeName}
 	if pod.UID == known.UID && pod.Spec.NodeName == known.Node {
 		next = known
 	}
 	if next.Stopped == "" && ended(pod) {
 		next.Stopped = fmt.Sprintf("the kubelet of node %s reported the end of its containers", pod.Spec.NodeName)
 	}
-	flight.Put(next)
-	return v.leaving(m, pod), nil
+	return next
 }
 
 // leaving waits for a pod that is there.

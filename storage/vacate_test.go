@@ -1,0 +1,82 @@
+package storage
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// pods gives the flight another pod.
+func pods(p plans.Pod, gone ...string) func(*plans.Moment) {
+	return func(m *plans.Moment) {
+		next := *m.Flight
+		p.Ordinal, p.UID = 4, "pod-uid"
+		next.Pods, next.NodesGone = []plans.Pod{p}, gone
+		m.Flight = &next
+	}
+}
+
+func TestWhatIsBelievedOfAPodsEnd(t *testing.T) {
+	off := node(corev1.ConditionFalse)
+	off.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
+	again := node(corev1.ConditionTrue)
+	again.UID = "another machine"
+	busy := node(corev1.ConditionTrue, "kubernetes.io/csi/"+disk)
+	failed := attachment()
+	failed.Status.AttachError = &storagev1.VolumeError{Message: "volume not found\nsecond line"}
+	never := false
+	unattached := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "disk.example.com"}, Spec: storagev1.CSIDriverSpec{AttachRequired: &never}}
+	seen := plans.Pod{Node: "n1", Stopped: "node n1 is Ready"}
+	check(t, []row{
+		{name: "a node that is out of service", moment: at(plans.Vacate), world: []client.Object{off}, want: plans.After, reason: "out of service"},
+		{name: "but not before its volume is detached", moment: at(plans.Vacate), world: []client.Object{off, attachment()}, want: plans.During, reason: "still attached"},
+		{name: "what was seen before the node went", moment: at(plans.Vacate, pods(seen)), want: plans.After, reason: "node n1 is Ready"},
+		{name: "a person who knows that the node is gone", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n1")), want: plans.After, reason: "as a person has vouched"},
+		{name: "who spoke of another node", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n2")), want: plans.Foreign, reason: "--node-gone n1"},
+		{name: "a node rather than the person", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n1")), world: []client.Object{busy}, want: plans.During, reason: "in use"},
+		{name: "not another node of that name", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1", NodeUID: "a machine"})), world: []client.Object{again}, want: plans.Foreign, reason: "no longer exists"},
+		{name: "not an attachment that failed", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), failed}, want: plans.During, reason: "could not be attached to node n1 (VolumeAttachment va-1: volume not found), and"},
+		{name: "a person who knows of that", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n1")), world: []client.Object{node(corev1.ConditionTrue), failed}, want: plans.After},
+		{name: "no more than was looked at", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), unattached}, want: plans.After, reason: "never attached, so the end of its pod is the proof"},
+	})
+}
+
+func TestWhatTheKubeletReportsOfAPodIsKept(t *testing.T) {
+	dying := func(phase corev1.PodPhase, ended bool) *corev1.Pod {
+		p := pod("web-4", "pod-uid")
+		at := metav1.Now()
+		p.DeletionTimestamp, p.Finalizers = &at, []string{"test"}
+		p.Spec.NodeName, p.Spec.Containers = "n1", []corev1.Container{{Name: "web"}}
+		p.Status.Phase = phase
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web"}}
+		if ended {
+			p.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{}
+		}
+		return p
+	}
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		want string
+	}{
+		"every container has ended":                  {dying(corev1.PodFailed, true), "the kubelet of node n1 reported the end of its containers"},
+		"failed, by the collector of orphaned pods":  {dying(corev1.PodFailed, false), ""},
+		"one has ended, and is about to start again": {dying(corev1.PodRunning, true), ""},
+	} {
+		if got := (mover{plan: rebind()}).noted(c.pod, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1"}); got.Stopped != c.want {
+			t.Errorf("%s: %q, expected %q", name, got.Stopped, c.want)
+		}
+	}
+}
+
+// A set's controller that had not seen the new range makes the pod once more: then it is that pod whose end is proven.
+func TestAPodThatTheSetMadeAgainIsTheOneThatHasToEnd(t *testing.T) {
+	got := (mover{plan: rebind()}).noted(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "another"}, Spec: corev1.PodSpec{NodeName: "n2"}}, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1", Stopped: "node n1 is Ready"})
+	if want := (plans.Pod{Ordinal: 4, UID: "another", Node: "n2"}); got != want {
+		t.Errorf("%+v, expected %+v", got, want)
+	}
+}
