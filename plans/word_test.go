@@ -8,20 +8,21 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-func TestAWordIsKeptWithWhatItWasSaidOf(t *testing.T) {
-	p := three()
+// vacating is a journal whose first wave is on neither side.
+func vacating(p *Plan) *Journal {
 	j := NewJournal(p)
-	for seq := 1; ; seq++ { // up to the Vacate of the first wave
-		s, more := p.Step(j.Leg, seq)
-		if !more {
-			t.Fatal("there is no Vacate")
-		}
-		j.Begun, j.Done = seq, seq-1
-		if s.Op == Vacate {
+	for s, more := p.Step(j.Leg, 1); more; s, more = p.Step(j.Leg, s.Seq+1) {
+		if j.Begun, j.Done = s.Seq, s.Seq-1; s.Op == Vacate {
 			j.Flight = &Flight{Ordinals: s.Ordinals, From: s.From, Pods: []Pod{{Ordinal: s.Ordinals.Start, Node: "n1"}}}
-			break
+			return j
 		}
 	}
+	panic("there is no Vacate")
+}
+
+func TestAWordIsKeptWithWhatItWasSaidOf(t *testing.T) {
+	p := three()
+	j := vacating(p)
 	for range 2 {
 		if err := j.Vouch(p, Word{NodeGone: "n1"}); err != nil {
 			t.Fatal(err)
@@ -40,14 +41,21 @@ func TestAWordIsKeptWithWhatItWasSaidOf(t *testing.T) {
 	if err := j.Vouch(p, Word{}); err != nil || j.Vouched.Readopt || j.allows(p) != 3 {
 		t.Errorf("%v: %+v", err, j.Vouched)
 	}
-	for _, w := range []Word{{MaxUnavailable: 6}, {MaxUnavailable: -1}, {SourceGone: true}} {
-		if err := j.Vouch(p, w); err == nil {
-			t.Errorf("%+v was accepted", w)
+}
+
+func TestAWordThatHasNoMeaningIsRefused(t *testing.T) {
+	p := three()
+	for name, w := range map[string]Word{
+		"more than there are": {MaxUnavailable: 6}, "less than nothing": {MaxUnavailable: -1}, "before the end": {SourceGone: true}, "with nothing in flight": {NodeGone: "n1"},
+	} {
+		j := vacating(p)
+		j.Depart(p, Return)
+		if w.NodeGone != "" {
+			j.Flight = nil
 		}
-	}
-	j.Flight = nil
-	if err := j.Vouch(p, Word{NodeGone: "n1"}); err == nil {
-		t.Error("nothing is in flight, and a node is vouched for")
+		if err := j.Vouch(p, w); err == nil {
+			t.Errorf("%s: %+v was accepted", name, w)
+		}
 	}
 }
 
