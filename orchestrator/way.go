@@ -339,7 +339,7 @@ func (e *Engine) drainable(ctx context.Context, j *plans.Journal, holder string,
 	case holder != "":
 		return fmt.Sprintf("nodes of both sides can be drained, one side at a time: %s sees to it", holder)
 	case side == "":
-		return fmt.Sprintf("no node with pods of the set can be drained; `%s -w` lets drains through", command("names"))
+		return fmt.Sprintf("no node with pods of the set can be drained; %s lets drains through", command("names -w"))
 	}
-	return fmt.Sprintf("nodes of the %s can be drained, those of the %s cannot; `%s -w` lets drains of both sides through", side, side.Other(), command("names"))
+	return fmt.Sprintf("nodes of the %s can be drained, those of the %s cannot; %s lets drains of both sides through", side, side.Other(), command("names -w"))
 }

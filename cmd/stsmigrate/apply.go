@@ -171,19 +171,19 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 		if err := a.ask(ctx, t, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word}); err != nil || course != plans.Clean {
 			return err
 		}
-		a.farewell(ctx, t)
+		a.farewell(ctx, t, j)
 		return nil
 	}
 	p, j, err := a.carriage(t, timeout).Carry(ctx, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word})
 	if err := a.conclude(t, course, p, err); err != nil || p.Outcome != plans.Finalized {
 		return err
 	}
-	a.farewell(ctx, t)
+	a.farewell(ctx, t, j)
 	if !j.KeepNames {
 		return nil
 	}
-	fmt.Fprintf(a.Out, "The old names are still answered, with the addresses of today. Keep them right when pods restart: %s -w; take them away: %s --remove\n",
-		t.command("names"), t.command("names"))
+	fmt.Fprintf(a.Out, "The old names are still answered, with the addresses of today. Keep them right when pods restart: %s; take them away: %s\n",
+		t.command("names -w"), t.command("names --remove"))
 	return nil
 }
 
@@ -247,7 +247,10 @@ func (a *app) conclude(t *target, course plans.Course, p orchestrator.Progress, 
 
 // farewell says what is to be seen to before what the set has left is deleted. It is the last
 // word on it: the plan has ended, and what cannot be looked at any more is no error.
-func (a *app) farewell(ctx context.Context, t *target) {
+func (a *app) farewell(ctx context.Context, t *target, j *plans.Journal) {
+	if a.word.SourceGone || j.Vouched.SourceGone {
+		return // it has gone with its cluster
+	}
 	old := "cluster"
 	if t.plan.OneCluster() {
 		old = "namespace " + t.plan.Source.Namespace

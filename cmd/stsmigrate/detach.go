@@ -73,6 +73,6 @@ func (a *app) ask(ctx context.Context, t *target, w plans.Wish) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "plan %s: the orchestrator in namespace %s carries it out. To watch it: %s -w\n", t.plan.Name, t.home.namespace, t.command("status"))
+	fmt.Fprintf(a.Out, "plan %s: the orchestrator in namespace %s carries it out. To watch it: %s\n", t.plan.Name, t.home.namespace, t.command("status -w"))
 	return nil
 }

@@ -170,9 +170,10 @@ type target struct {
 	flags string
 }
 
-// command is another command on this plan, ready to be typed.
+// command is another command on this plan, ready to be typed, such as "status" or "status -w".
 func (t *target) command(verb string) string {
-	return "`stsmigrate " + verb + " " + t.plan.Name + t.flags + "`"
+	verb, flag, _ := strings.Cut(verb, " ")
+	return "`" + strings.TrimSpace("stsmigrate "+verb+" "+t.plan.Name+t.flags+" "+flag) + "`"
 }
 
 func newTarget(p *plans.Plan, ends map[plans.Side]*end, home *end) *target {
