@@ -106,16 +106,19 @@ func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
 	return Progress{Step: p.Step}, err
 }
 
-// learn waits for what a look waits for. What it has proven and will not be able to prove again is written down BEFORE that.
+// learn waits for what a look waits for, and keeps what it has proven and will not be able to prove again. Before a wait for a node or a
+// disk, which may outlive the node, that is written down; while a pod ends, the next write carries it.
 func (e *Engine) learn(ctx context.Context, step plans.Step, sight plans.Sight) (Progress, error) {
 	if proven := sight.Undo.Flight; proven != nil && !e.journal.Recorded(sight.Undo) {
-		e.journal.Flight = proven
-		switch err := e.save(ctx); {
-		case err == nil:
-		case asAnswer(err) == nil:
-			return movedOn(step), nil
-		default:
-			return Progress{Step: step}, err
+		e.note(step, func(j *plans.Journal) { j.Flight = proven })
+		if sight.Span == plans.Detaching {
+			switch err := e.save(ctx); {
+			case err == nil:
+			case asAnswer(err) == nil:
+				return movedOn(step), nil
+			default:
+				return Progress{Step: step}, err
+			}
 		}
 	}
 	return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: sight.Reason, Again: sight.Again})

@@ -141,7 +141,7 @@ func classify(method string, u *url.URL) Call {
 	}
 	k := Call{Verb: verbs()[method], Resource: resource, Kind: Write}
 	switch {
-	case strings.HasSuffix(resource, "accessreviews"):
+	case strings.HasSuffix(resource, "accessreviews"), resource == "selfsubjectrulesreviews":
 		k.Kind = Review
 	case query.Has("dryRun"):
 		k.Kind = Trial

@@ -17,6 +17,7 @@ func TestClassify(t *testing.T) {
 		"DELETE /api/v1/namespaces/shop/persistentvolumeclaims/a":               {Verb: "delete", Resource: "persistentvolumeclaims", Kind: Write},
 		"POST /apis/apps/v1/namespaces/shop/statefulsets?dryRun=All":            {Verb: "create", Resource: "statefulsets", Kind: Trial},
 		"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews":           {Verb: "create", Resource: "selfsubjectaccessreviews", Kind: Review},
+		"POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews":            {Verb: "create", Resource: "selfsubjectrulesreviews", Kind: Review},
 		"PUT /apis/coordination.k8s.io/v1/namespaces/shop/leases/stsmigrate-we": {Verb: "update", Resource: "leases", Kind: Write},
 	} {
 		t.Run(request, func(t *testing.T) {
