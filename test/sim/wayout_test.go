@@ -22,6 +22,7 @@ type start struct {
 	name   string
 	course plans.Course
 	until  *int32 // a Move that ends in a split
+	pauses bool   // after its first ordinal
 	moved  bool   // after a Move
 }
 
@@ -30,6 +31,7 @@ func starts() []start {
 	return []start{
 		{name: "a move", course: plans.Move},
 		{name: "a move into a split", course: plans.Move, until: &split},
+		{name: "a move that pauses", course: plans.Move, pauses: true},
 		{name: "the way back", course: plans.Return, moved: true},
 		{name: "the end", course: plans.Clean, moved: true},
 	}
@@ -44,6 +46,9 @@ func (s start) world(t *testing.T, mode plans.Mode) *world {
 	}
 	if s.until != nil {
 		w.take(t, plans.Route{Until: s.until})
+	}
+	if s.pauses {
+		w.take(t, plans.Route{PauseAfter: 1})
 	}
 	return w
 }
@@ -145,18 +150,27 @@ func (s start) disturbed(t *testing.T, w *world, d deed, step string, end map[st
 	if w.journal.Ended() {
 		return true // it came too late to matter, and its leftovers are whose it was
 	}
+	if s.pauses {
+		w.pause(t, false)
+	}
 	for _, course := range s.ways() {
-		if d.undo != nil {
-			out := w.fork(3)
-			d.undo(out)
-			out.rest()
-			out.leads(t, course, plans.Word{}, end)
-		}
-		if d.word != (plans.Word{}) {
-			w.fork(4).leads(t, course, d.word, end)
-		}
+		w.ways(t, d, course, end)
 	}
 	return true
+}
+
+// ways tries to undo what somebody did, and to vouch for it.
+func (w *world) ways(t *testing.T, d deed, course plans.Course, end map[string]any) {
+	t.Helper()
+	if d.undo != nil {
+		out := w.fork(3)
+		d.undo(out)
+		out.rest()
+		out.leads(t, course, plans.Word{}, end)
+	}
+	if d.word != (plans.Word{}) {
+		w.fork(4).leads(t, course, d.word, end)
+	}
 }
 
 // ways are the courses that may be taken from within this one.
@@ -177,6 +191,12 @@ func (w *world) leads(t *testing.T, course plans.Course, word plans.Word, end ma
 	r := w.process()
 	r.word = word
 	got, err := r.run(t.Context(), course, nil)
+	if got.kind == orchestrator.Paused { // as it was asked to before
+		w.pause(t, false)
+		r = w.process()
+		r.word = word
+		got, err = r.run(t.Context(), course, nil)
+	}
 	if course == plans.Move && strings.Contains(got.reason, "abort makes the claim again") {
 		return // the way back is the way out
 	}
