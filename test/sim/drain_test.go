@@ -186,7 +186,7 @@ func TestASplitAtRestLetsBothSidesBeDrained(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %s", mode, sides), func(t *testing.T) {
 				for seed := range uint64(5) {
 					w := first.fork(seed)
-					if says := w.drainable(t); !strings.HasPrefix(says, "nodes of the destination can be drained, those of the source cannot; `names -w`") {
+					if says := w.drainable(t); !strings.HasPrefix(says, "nodes of the destination can be drained, those of the source cannot; names -w lets") {
 						t.Errorf("status says %q", says)
 					}
 					old := map[plans.Side]*corev1.Pod{}
