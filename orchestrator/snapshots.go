@@ -23,16 +23,14 @@ const stale = 24 * time.Hour
 // has such. The move copies nothing and deletes no data; a second copy is for everything
 // else that can go wrong in a night.
 func snapshotted(ctx context.Context, i inspection) ([]Finding, error) {
-	snapshots := &unstructured.UnstructuredList{}
-	snapshots.SetGroupVersionKind(schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotList"})
-	err := i.on[plans.Source].List(ctx, snapshots, client.InNamespace(i.plan.Source.Namespace))
+	snapshots, err := i.volumeSnapshots(ctx)
 	if meta.IsNoMatchError(err) {
 		return nil, nil // backups are made in other ways there
 	}
 	if err != nil {
 		return unseen(err, "snapshots of namespace "+i.plan.Source.Namespace, "volumesnapshots.snapshot.storage.k8s.io")
 	}
-	recent := recentlySnapped(snapshots.Items, time.Since)
+	recent := recentlySnapped(snapshots, time.Since)
 	var without []string
 	all := 0
 	for o := range i.ordinals.All() {
@@ -50,6 +48,14 @@ func snapshotted(ctx context.Context, i inspection) ([]Finding, error) {
 		Level: Warn, Object: i.name(plans.Source), Saw: fmt.Sprintf("%d of %d claims have no VolumeSnapshot younger than %d hours that is ready: %s", len(without), all, int(stale.Hours()), strings.Join(without, ", ")),
 		Want: "a second copy of the data from before the move", Remedy: "make snapshots, or see that there is another backup",
 	}}, nil
+}
+
+// volumeSnapshots lists the VolumeSnapshots of the source's namespace.
+func (i inspection) volumeSnapshots(ctx context.Context) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotList"})
+	err := i.on[plans.Source].List(ctx, list, client.InNamespace(i.plan.Source.Namespace))
+	return list.Items, err
 }
 
 // recentlySnapped names the claims of which there is a snapshot that is ready and not
@@ -94,13 +100,12 @@ func (i inspection) claimsKept(ctx context.Context) ([]Finding, error) {
 
 // unready names the VolumeSnapshots of a claim that are not ready, as far as they can be seen.
 func (i inspection) unready(ctx context.Context, claim string) string {
-	snapshots := &unstructured.UnstructuredList{}
-	snapshots.SetGroupVersionKind(schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotList"})
-	if err := i.on[plans.Source].List(ctx, snapshots, client.InNamespace(i.plan.Source.Namespace)); err != nil {
+	snapshots, err := i.volumeSnapshots(ctx)
+	if err != nil {
 		return "" // the finding is the same without
 	}
 	var out []string
-	for _, s := range snapshots.Items {
+	for _, s := range snapshots {
 		of, _, _ := unstructured.NestedString(s.Object, "spec", "source", "persistentVolumeClaimName")
 		ready, _, _ := unstructured.NestedBool(s.Object, "status", "readyToUse")
 		if of == claim && !ready {
