@@ -158,6 +158,11 @@ func storageChecks() []check {
 			remedy: "keep the old cluster until they are its own no longer",
 		},
 		{
+			name: "never-attached", worst: Warn, ignorable: true, run: neverAttached,
+			about:  "between clusters, the driver attaches disks that are for one node at a time",
+			remedy: "read what the driver does to a disk that is mounted in two clusters",
+		},
+		{
 			name: "namespace-kept", worst: Warn, ignorable: true, run: namespaceKept,
 			about:  "within one cluster, neither the volumes nor their backups need the old namespace",
 			remedy: "keep the namespace, or make anew what would go with it",
