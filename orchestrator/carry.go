@@ -28,6 +28,9 @@ type Carriage struct {
 	Holder string
 	Dead   func(holder string) bool
 	Now    func() time.Time
+	// Orchestrated says that the rights are not those of the person who asks: every namespace that is written to has
+	// to agree, whatever plan and journal say.
+	Orchestrated bool
 	// Ready says, under the Lease and before anything is written, why the plan must be held instead,
 	// or nothing; nil lets it go on. An error ends it, and nothing is recorded.
 	Ready func(context.Context) (string, error)
@@ -61,6 +64,11 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p Progress, j *pl
 	background, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go lease.Keep(background)
+	if err := c.agreed(ctx); errors.As(err, new(ErrNotAgreed)) { // BEFORE the first write to either cluster
+		return c.hold(ctx, err.Error())
+	} else if err != nil {
+		return p, nil, err
+	}
 	if c.Ready != nil {
 		reason, err := c.Ready(ctx)
 		if err != nil {
@@ -73,7 +81,7 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p Progress, j *pl
 	engine := New(c.Plan, c.Store, c.On)
 	engine.Now, engine.Slot, engine.Word = c.Now, c.Slots.Of(c.Plan), wish.Word
 	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]Finding, error) {
-		return CheckWave(ctx, c.Plan, c.On, j, wave)
+		return CheckWave(ctx, c.Plan, c.On, j, wave, c.Orchestrated)
 	}
 	engine.Gates.Prober = gates.Through(c.Configs, c.Now)
 	if err := engine.TakeOver(Urgent(ctx), wish.Course); err != nil { // a wave may be under way
@@ -115,7 +123,7 @@ func endWith(ctx context.Context, lease *Lease, keeper *names.Keeper) {
 	}
 }
 
-// hold records why a plan that nobody has begun must not be.
+// hold records why a plan must not go on: nothing has been written by this process.
 func (c Carriage) hold(ctx context.Context, reason string) (Progress, *plans.Journal, error) {
 	err := c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error {
 		j.Hold(reason)
@@ -133,6 +141,9 @@ func (c Carriage) Keep(ctx context.Context, ended bool) error {
 		return err
 	}
 	defer func() { _ = lease.Release(context.WithoutCancel(ctx), ended) }() // it expires by itself
+	if err := c.agreed(ctx); err != nil {
+		return err
+	}
 	var tending sync.WaitGroup
 	defer tending.Wait() // BEFORE the Lease goes
 	background, cancel := context.WithCancel(ctx)
@@ -170,6 +181,9 @@ func (c Carriage) leave(lease *Lease) names.Leave {
 	return func(ctx context.Context, anew bool) error {
 		if !anew {
 			return lease.Current()
+		}
+		if err := c.agreed(ctx); err != nil {
+			return err
 		}
 		j, _, err := c.Store.Journal(ctx, c.Plan)
 		if err != nil {

@@ -59,8 +59,8 @@ func grouped(group string, checks []check) []check {
 
 func consentChecks() []check {
 	return grouped("Access", []check{{
-		name: "consent", worst: Fail, wave: true, run: consented,
-		about:  "both namespaces agree, where an orchestrator carries the plan out (`apply --detach`)",
+		name: "consent", worst: Fail, wave: true, back: true, run: consented,
+		about:  "every namespace that is written to agrees, where an orchestrator carries the plan out (`apply --detach`)",
 		remedy: "`stsmigrate consent` prints the ConfigMap for whoever is responsible for the namespace",
 	}})
 }

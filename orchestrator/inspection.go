@@ -29,9 +29,9 @@ type inspection struct {
 	midway bool
 	// taken says that a process of this very plan has marked the sets already.
 	taken bool
-	// detached says that an orchestrator keeps the plan where it runs.
-	detached bool
-	notes    *notes
+	// orchestrated says that an orchestrator carries the plan out: the rights are not those of who asks.
+	orchestrated bool
+	notes        *notes
 }
 
 // notes is what several checks of one inspection need to know, read once.
@@ -123,11 +123,11 @@ func (i inspection) volumes(ctx context.Context, ordinal int32) (bindings, error
 
 // Check runs the whole catalogue and reports everything that it finds (not only the
 // first). Nothing has been written when it returns. j is the journal of a stored plan of
-// which nothing has been begun, or nil.
-func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) (*Report, error) {
+// which nothing has been begun, or nil; orchestrated says that an orchestrator carries the plan out, or is to.
+func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, orchestrated bool) (*Report, error) {
 	r := &Report{APIVersion: plans.APIVersion, Kind: "CheckReport", Plan: p.Name, Source: p.Source, Destination: p.Destination}
 	i := inspect(p, on)
-	i.taken, i.detached = j != nil && j.Epoch > 0, j != nil && j.Detached
+	i.taken, i.orchestrated = j != nil && j.Epoch > 0, orchestrated
 	access, others := accessChecks(), lookingChecks()
 	var err error
 	if r.Checks, err = i.results(ctx, access); err != nil {
@@ -155,12 +155,12 @@ func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) (*
 // what must be mended before they move: warnings have been given before the first
 // write, and what the plan ignores is ignored here too. Of a plan that is being walked back only what would stop
 // it anyway is asked, with the ordinals down (S17): the way out is never barred by more.
-func CheckWave(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, ordinals plans.Slice) ([]Finding, error) {
+func CheckWave(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, ordinals plans.Slice, orchestrated bool) ([]Finding, error) {
 	if j.Leg.Course == plans.Clean {
 		return nil, nil
 	}
 	i := inspect(p, on)
-	i.ordinals, i.midway, i.taken, i.detached = ordinals, true, true, j.Detached
+	i.ordinals, i.midway, i.taken, i.orchestrated = ordinals, true, true, orchestrated
 	var err error
 	if i.now.Set, err = i.set(ctx, plans.Source); err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func (a *app) report(ctx context.Context, f planFlags, args []string) (*orchestr
 	if j.Begun > 0 {
 		return nil, fmt.Errorf("plan %s is under way, and is checked as it goes: see %s", t.plan.Name, t.command("status"))
 	}
-	return orchestrator.Check(ctx, t.plan, t.on, j)
+	return orchestrator.Check(ctx, t.plan, t.on, j, j != nil && j.Detached)
 }
 
 // checkTable is a report as text: a line for each finding and for each check without

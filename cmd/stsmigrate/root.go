@@ -62,7 +62,7 @@ interrupted.`,
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much the client libraries log to stderr (0 to 9)")
 	root.AddCommand(
 		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rbacCommand(), a.consentCommand(), a.installCommand(), a.versionCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.installCommand(), a.versionCommand(),
 	)
 	return root
 }

@@ -226,7 +226,7 @@ func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orch
 	h := r.hub
 	c := orchestrator.Carriage{
 		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{},
-		Holder: h.Holder, Dead: h.Dead, Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true,
+		Holder: h.Holder, Dead: h.Dead, Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true,
 		Report:   func(e *orchestrator.Engine, p orchestrator.Progress, err error) { r.report(ctx, e, p, err) },
 		Complain: func(err error) { r.report(ctx, nil, orchestrator.Progress{}, err) },
 	}
@@ -254,7 +254,7 @@ func (r *run) ready(ctx context.Context, c orchestrator.Carriage) (string, error
 	if what, wish := wanted(r.plan, j); what != carry || wish != r.wish || !fresh(j, wish) {
 		return "", errOvertaken
 	}
-	report, err := orchestrator.Check(ctx, r.plan, c.On, j)
+	report, err := orchestrator.Check(ctx, r.plan, c.On, j, true)
 	if err != nil {
 		return "", err
 	}
