@@ -64,24 +64,15 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p Progress, j *pl
 	background, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go lease.Keep(background)
-	if err := c.agreed(ctx); errors.As(err, new(ErrNotAgreed)) { // BEFORE the first write to either cluster
-		return c.hold(ctx, err.Error())
-	} else if err != nil {
+	if reason, err := c.barred(ctx); err != nil {
 		return p, nil, err
-	}
-	if c.Ready != nil {
-		reason, err := c.Ready(ctx)
-		if err != nil {
-			return p, nil, err
-		}
-		if reason != "" {
-			return c.hold(ctx, reason)
-		}
+	} else if reason != "" {
+		return c.hold(ctx, reason)
 	}
 	engine := New(c.Plan, c.Store, c.On)
 	engine.Now, engine.Slot, engine.Word = c.Now, c.Slots.Of(c.Plan), wish.Word
 	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]Finding, error) {
-		return CheckWave(ctx, c.Plan, c.On, j, wave, c.Orchestrated)
+		return CheckWave(ctx, c.Plan, c.On, j, wave, c.orchestrated())
 	}
 	engine.Gates.Prober = gates.Through(c.Configs, c.Now)
 	if err := engine.TakeOver(Urgent(ctx), wish.Course); err != nil { // a wave may be under way
@@ -112,6 +103,26 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p Progress, j *pl
 	})
 	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
 	return p, j, err
+}
+
+// barred gives the reason why nothing may be written, or "". It is asked under the Lease, BEFORE the first write to either
+// cluster.
+func (c Carriage) barred(ctx context.Context) (string, error) {
+	err := c.agreed(ctx)
+	switch {
+	case errors.As(err, new(ErrNotAgreed)):
+		return err.Error(), nil
+	case err != nil || c.Ready == nil:
+		return "", err
+	}
+	return c.Ready(ctx)
+}
+
+func (c Carriage) orchestrated() Orchestrated {
+	if !c.Orchestrated {
+		return nil
+	}
+	return c.Now
 }
 
 // endWith ends a Keeper when the Lease is lost: the engine is fenced by its epoch, and the Keeper by nothing.

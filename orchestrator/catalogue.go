@@ -32,7 +32,7 @@ func catalogue() []check { return slices.Concat(accessChecks(), lookingChecks())
 
 // lookingChecks are those that need the rights which accessChecks ask for.
 func lookingChecks() []check {
-	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), budgetChecks(), networkChecks(), dependencyChecks(), capacityChecks())
+	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), afterwardsChecks(), budgetChecks(), networkChecks(), dependencyChecks(), capacityChecks())
 }
 
 func accessChecks() []check {
@@ -153,6 +153,22 @@ func storageChecks() []check {
 			remedy: "have an administrator annotate the CSIDriver of the destination, or --ignore csi-driver",
 		},
 		{
+			name: "snapshots", worst: Warn, ignorable: true, run: snapshotted,
+			about:  "every claim has a VolumeSnapshot of the last 24 hours, where the source cluster makes such",
+			remedy: "make snapshots, or see that there is another backup",
+		},
+		{
+			name: "shared-volumes", worst: Fail, run: sharedUsable,
+			about:  "claims that the pod template names can be mounted on both sides at once, or are there on the destination",
+			remedy: "make the claim on the destination by hand",
+		},
+	})
+}
+
+// afterwardsChecks are about the time after the move: what becomes of the volumes there.
+func afterwardsChecks() []check {
+	return grouped("Storage", []check{
+		{
 			name: "disk-owner", worst: Fail, ignorable: true, run: disksOutlive,
 			about:  "the disks do not go when the old cluster is deleted",
 			remedy: "keep the old cluster until they are its own no longer",
@@ -171,16 +187,6 @@ func storageChecks() []check {
 			name: "file-owners", worst: Warn, ignorable: true, run: sameIDs,
 			about:  "on OpenShift, the namespaces give pods the same user, groups and SELinux label",
 			remedy: "annotate the destination's namespace as the source's is, before any pod runs there",
-		},
-		{
-			name: "snapshots", worst: Warn, ignorable: true, run: snapshotted,
-			about:  "every claim has a VolumeSnapshot of the last 24 hours, where the source cluster makes such",
-			remedy: "make snapshots, or see that there is another backup",
-		},
-		{
-			name: "shared-volumes", worst: Fail, run: sharedUsable,
-			about:  "claims that the pod template names can be mounted on both sides at once, or are there on the destination",
-			remedy: "make the claim on the destination by hand",
 		},
 	})
 }

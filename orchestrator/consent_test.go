@@ -65,7 +65,8 @@ func TestANamespaceAgreesToOnePlanUntilSomeDay(t *testing.T) {
 
 // Beside the two namespaces of the sets, those in which a Service is made for the bridged names are written to.
 func TestEveryNamespaceThatIsWrittenToIsAsked(t *testing.T) {
-	p, until := consentPlan(), time.Now().Add(time.Hour)
+	p, now := consentPlan(), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	until := now.Add(time.Hour)
 	on := Clusters{}
 	for _, side := range plans.Sides() {
 		on[side] = fake.NewClientBuilder().WithScheme(Scheme()).Build()
@@ -75,23 +76,18 @@ func TestEveryNamespaceThatIsWrittenToIsAsked(t *testing.T) {
 		t.Fatalf("%d namespaces are asked: %+v", len(agreeing), agreeing)
 	}
 	for k, n := range agreeing {
-		found, err := agreed(t.Context(), p, on, time.Now())
+		found, err := agreed(t.Context(), p, on, now)
 		if err != nil || len(found) != len(agreeing)-k || !strings.Contains(found[0].Object, n.Namespace+"/"+ConsentMap) {
 			t.Fatalf("%d have agreed: %v, %v", k, found, err)
 		}
-		may := slices.ContainsFunc(Roles(p, n.Side, types.NamespacedName{}, nil), func(o client.Object) bool {
-			return o.GetNamespace() == n.Namespace && slices.ContainsFunc(rulesOf(o), func(r rbacv1.PolicyRule) bool {
-				return r.Resources[0] == "configmaps" && slices.Contains(r.ResourceNames, ConsentMap) && slices.Contains(r.Verbs, "get")
-			})
-		})
-		if !may {
+		if !mayLook(p, n) {
 			t.Errorf("%s: the Roles do not let anybody look whether namespace %s agrees", n.Side, n.Namespace)
 		}
 		if err := on[n.Side].Create(t.Context(), n.Agree(p, until, nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if found, err := agreed(t.Context(), p, on, time.Now()); len(found) > 0 || err != nil {
+	if found, err := agreed(t.Context(), p, on, now); len(found) > 0 || err != nil {
 		t.Errorf("all have agreed: %v, %v", found, err)
 	}
 	if found, err := agreed(t.Context(), p, on, until); len(found) != 4 || err != nil {
@@ -103,6 +99,15 @@ func TestEveryNamespaceThatIsWrittenToIsAsked(t *testing.T) {
 	}
 }
 
+// mayLook reports whether the Roles of a plan let the orchestrator read the consent of a namespace.
+func mayLook(p *plans.Plan, n Party) bool {
+	return slices.ContainsFunc(Roles(p, n.Side, types.NamespacedName{}, nil), func(o client.Object) bool {
+		return o.GetNamespace() == n.Namespace && slices.ContainsFunc(rulesOf(o), func(r rbacv1.PolicyRule) bool {
+			return r.Resources[0] == "configmaps" && slices.Contains(r.ResourceNames, ConsentMap) && slices.Contains(r.Verbs, "get")
+		})
+	})
+}
+
 func TestALineThatAgreesToMoreIsWarnedOf(t *testing.T) {
 	p := consentPlan()
 	p.Names = plans.Names{}
@@ -112,11 +117,11 @@ func TestALineThatAgreesToMoreIsWarnedOf(t *testing.T) {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.On(side).Namespace, Name: ConsentMap}, Data: lines}
 		on[side] = fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(cm).Build()
 	}
-	found, err := agreed(t.Context(), p, on, time.Now())
+	found, err := agreed(t.Context(), p, on, time.Time{})
 	if err != nil || len(found) != 2 || found[0].Level != Warn || found[1].Level != Warn {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if err := (Carriage{Plan: p, On: on, Orchestrated: true}).agreed(t.Context()); err != nil {
+	if err := (Carriage{Plan: p, On: on, Now: noon, Orchestrated: true}).agreed(t.Context()); err != nil {
 		t.Errorf("a wide line agrees too: %v", err)
 	}
 }
@@ -143,26 +148,9 @@ func TestConsentToAPlanIsOnlyAboutThat(t *testing.T) {
 }
 
 func TestRevokeTakesAwayWhatWasGivenForOnePlan(t *testing.T) {
-	p := consentPlan()
-	other := consentPlan()
+	p, other := consentPlan(), consentPlan()
 	other.ID, other.Hash = "web-9z9z", "beef"
-	on := Clusters{}
-	var before int
-	for _, side := range plans.Sides() {
-		var all []client.Object
-		for _, n := range Parties(p) {
-			if n.Side == side {
-				cm := n.Agree(p, time.Now(), nil)
-				if n.key != answersFor {
-					cm = n.Agree(other, time.Now(), cm)
-				}
-				all = append(all, cm)
-			}
-		}
-		all = append(all, Roles(p, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, nil)...)
-		all = append(all, Roles(other, side, types.NamespacedName{Namespace: "elsewhere", Name: "orchestrator"}, nil)...)
-		on[side], before = fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(all...).Build(), before+len(Roles(other, side, types.NamespacedName{}, nil))
-	}
+	on, before := granted(p, other)
 	var gone []string
 	for _, side := range plans.Sides() {
 		g, err := Revoke(t.Context(), p, side, on)
@@ -186,17 +174,40 @@ func TestRevokeTakesAwayWhatWasGivenForOnePlan(t *testing.T) {
 		if err != nil || n.key == answersFor != (cm == nil) {
 			t.Fatalf("%s of the %s: %+v, %v", n.Namespace, n.Side, cm, err)
 		}
-		if _, why := n.agrees(other, orNothing(cm), time.Time{}); why != "" && cm != nil {
+		if _, why := n.agrees(other, orNothing(cm), time.Time{}.Add(-time.Hour)); why != "" && cm != nil {
 			t.Errorf("another plan: %s", why)
 		}
 	}
-	// Roles that somebody made by the same name are not the plan's.
-	stranger := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: RolesName(p, plans.Source)}}
-	if err := on[plans.Source].Create(t.Context(), stranger); err != nil {
-		t.Fatal(err)
+}
+
+// granted are clusters in which two plans have what an orchestrator needs, and how many Roles and bindings each. Only the
+// first plan has the consent of the namespaces where the other side's names are answered.
+func granted(p, other *plans.Plan) (on Clusters, roles int) {
+	on = Clusters{}
+	for _, side := range plans.Sides() {
+		all := Roles(p, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, nil)
+		roles += len(all)
+		all = append(all, Roles(other, side, types.NamespacedName{Namespace: "elsewhere", Name: "orchestrator"}, nil)...)
+		for _, n := range Parties(p) {
+			cm := n.Agree(p, time.Time{}, nil)
+			if n.key != answersFor {
+				cm = n.Agree(other, time.Time{}, cm)
+			}
+			if n.Side == side {
+				all = append(all, cm)
+			}
+		}
+		on[side] = fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(all...).Build()
 	}
+	return on, roles
+}
+
+func TestRevokeLeavesAStrangersRole(t *testing.T) {
+	p := consentPlan()
+	stranger := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: RolesName(p, plans.Source)}}
+	on := Clusters{plans.Source: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(stranger).Build()}
 	if gone, err := Revoke(t.Context(), p, plans.Source, on); err == nil || len(gone) > 0 {
-		t.Errorf("a stranger's Role: %q, %v", gone, err)
+		t.Errorf("%q, %v", gone, err)
 	}
 }
 
@@ -276,7 +287,7 @@ func unagreed(t *testing.T, change func(*plans.Journal)) (Carriage, *int) {
 	stop := make(chan struct{})
 	close(stop) // it would end before its first write, if it came so far
 	return Carriage{
-		Stop: stop, Plan: p, Store: store, On: on, Orchestrated: true, Holder: "me", Dead: func(string) bool { return false }, Now: time.Now,
+		Stop: stop, Plan: p, Store: store, On: on, Orchestrated: true, Holder: "me", Dead: func(string) bool { return false }, Now: noon,
 		Ready:  func(context.Context) (string, error) { t.Error("it is checked without consent"); return "", nil },
 		Report: func(*Engine, Progress, error) {}, Complain: func(error) {},
 	}, &written
@@ -344,3 +355,5 @@ func harmless(t *testing.T, r rbacv1.PolicyRule) {
 		t.Errorf("%+v", r)
 	}
 }
+
+func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }

@@ -16,10 +16,10 @@ import (
 
 // consented is the check of it. A person acts by own rights, so it asks for nothing there.
 func consented(ctx context.Context, i inspection) ([]Finding, error) {
-	if !i.orchestrated {
+	if i.orchestrated == nil {
 		return nil, nil
 	}
-	return agreed(ctx, i.plan, i.on, time.Now())
+	return agreed(ctx, i.plan, i.on, i.orchestrated())
 }
 
 // agreed wants every namespace that a plan writes to to agree to that very plan now. It is asked on every course,
@@ -85,7 +85,7 @@ func (c Carriage) agreed(ctx context.Context) error {
 	if !c.Orchestrated {
 		return nil
 	}
-	found, err := agreed(ctx, c.Plan, c.On, time.Now())
+	found, err := agreed(ctx, c.Plan, c.On, c.Now())
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,11 +29,14 @@ type inspection struct {
 	// midway says that the plan is under way.
 	midway bool
 	// taken says that a process of this very plan has marked the sets already.
-	taken bool
-	// orchestrated says that an orchestrator carries the plan out: the rights are not those of who asks.
-	orchestrated bool
+	taken        bool
+	orchestrated Orchestrated
 	notes        *notes
 }
+
+// Orchestrated is the clock of a plan that an orchestrator carries out: the rights are not those of who asks, and what
+// a namespace agrees to has an end. It is nil where a person's command does.
+type Orchestrated func() time.Time
 
 // notes is what several checks of one inspection need to know, read once.
 type notes struct {
@@ -123,8 +127,8 @@ func (i inspection) volumes(ctx context.Context, ordinal int32) (bindings, error
 
 // Check runs the whole catalogue and reports everything that it finds (not only the
 // first). Nothing has been written when it returns. j is the journal of a stored plan of
-// which nothing has been begun, or nil; orchestrated says that an orchestrator carries the plan out, or is to.
-func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, orchestrated bool) (*Report, error) {
+// which nothing has been begun, or nil.
+func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, orchestrated Orchestrated) (*Report, error) {
 	r := &Report{APIVersion: plans.APIVersion, Kind: "CheckReport", Plan: p.Name, Source: p.Source, Destination: p.Destination}
 	i := inspect(p, on)
 	i.taken, i.orchestrated = j != nil && j.Epoch > 0, orchestrated
@@ -155,7 +159,7 @@ func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, or
 // what must be mended before they move: warnings have been given before the first
 // write, and what the plan ignores is ignored here too. Of a plan that is being walked back only what would stop
 // it anyway is asked, with the ordinals down (S17): the way out is never barred by more.
-func CheckWave(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, ordinals plans.Slice, orchestrated bool) ([]Finding, error) {
+func CheckWave(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, ordinals plans.Slice, orchestrated Orchestrated) ([]Finding, error) {
 	if j.Leg.Course == plans.Clean {
 		return nil, nil
 	}

@@ -162,7 +162,7 @@ func permissions(ctx context.Context, i inspection) ([]Finding, error) {
 		rights := Rights(i.plan, side)
 		if i.midway {
 			rights = i.steps(side, rights)
-		} else if side == plans.Destination && !i.orchestrated { // an orchestrator has them where it runs
+		} else if side == plans.Destination && i.orchestrated == nil { // an orchestrator has them where it runs
 			rights = slices.Concat(ForRecords(), rights)
 		}
 		if err := nameVolumes(ctx, i, rights); err != nil {

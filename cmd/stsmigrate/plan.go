@@ -142,7 +142,7 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 	if err != nil {
 		return nil, nil, err
 	}
-	report, err := orchestrator.Check(ctx, p, on, nil, false)
+	report, err := orchestrator.Check(ctx, p, on, nil, nil)
 	return p, report, err
 }
 

@@ -254,7 +254,7 @@ func (r *run) ready(ctx context.Context, c orchestrator.Carriage) (string, error
 	if what, wish := wanted(r.plan, j); what != carry || wish != r.wish || !fresh(j, wish) {
 		return "", errOvertaken
 	}
-	report, err := orchestrator.Check(ctx, r.plan, c.On, j, true)
+	report, err := orchestrator.Check(ctx, r.plan, c.On, j, r.hub.Now)
 	if err != nil {
 		return "", err
 	}
