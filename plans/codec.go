@@ -48,8 +48,11 @@ func (p *Plan) verify() error {
 func Encode(v any) ([]byte, error) { return yaml.Marshal(v) }
 
 // DecodePlan reads a plan. It refuses another version, unknown fields, an
-// edited plan and values outside their range, each with one sentence.
+// edited plan and whatever Build would not have made, each with one sentence.
 func DecodePlan(raw []byte) (*Plan, error) {
+	if err := tooLong(raw); err != nil {
+		return nil, err
+	}
 	var p Plan
 	if err := decode(raw, PlanKind, &p); err != nil {
 		return nil, err
@@ -57,19 +60,10 @@ func DecodePlan(raw []byte) (*Plan, error) {
 	if err := p.verify(); err != nil {
 		return nil, err
 	}
-	return &p, p.validate()
-}
-
-func (p *Plan) validate() error {
-	switch {
-	case p.Count < 1 || p.Start < 0:
-		return fmt.Errorf("plan %s: ordinals [%d, %d) are not a range", p.Name, p.Start, p.End())
-	case p.MaxUnavailable < 1:
-		return fmt.Errorf("plan %s: maxUnavailable is %d, at least 1 is needed to move anything", p.Name, p.MaxUnavailable)
-	case p.Window < 1 || p.Window > p.MaxUnavailable || p.Window > maxWindow:
-		return fmt.Errorf("plan %s: %w", p.Name, badWindow(p.Window, p.MaxUnavailable))
+	if err := p.validate(); err != nil {
+		return nil, err
 	}
-	return nil
+	return &p, nil
 }
 
 // DecodeJournal reads the journal of the given plan.
@@ -80,6 +74,9 @@ func DecodeJournal(raw []byte, p *Plan) (*Journal, error) {
 	}
 	if j.Plan != p.ID {
 		return nil, fmt.Errorf("the journal belongs to plan %s, not to %s: it was left by an earlier plan of the same name", j.Plan, p.ID)
+	}
+	if err := j.validate(p); err != nil {
+		return nil, err
 	}
 	return &j, nil
 }

@@ -281,14 +281,7 @@ func (g Gate) refuseJob() string {
 // refuseFor gives the first gate that the set could never answer; where says which of
 // the two it is.
 func refuseFor(gates []Gate, set *appsv1.StatefulSet, where string) error {
-	slice := SliceOf(set)
 	for _, g := range gates {
-		if g.Pod != nil && g.Pod.Type == intstr.Int && !slice.Has(g.Pod.IntVal) {
-			return fmt.Errorf("gate %s: pod is %d: expected an ordinal of the set, %s", g.Name, g.Pod.IntVal, slice)
-		}
-		if g.Pod != nil && g.Pod.Type == intstr.String && slice.Replicas < 2 {
-			return fmt.Errorf("gate %s: pod is %s, and the set has one pod only", g.Name, AnyOther)
-		}
 		if g.Exec != nil && g.Exec.Container != "" && !hasContainer(set, g.Exec.Container) {
 			return fmt.Errorf("gate %s: the pods of the set have no container %q%s", g.Name, g.Exec.Container, where)
 		}

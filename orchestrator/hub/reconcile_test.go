@@ -27,7 +27,7 @@ import (
 func plan(t *testing.T) *plans.Plan {
 	t.Helper()
 	p := &plans.Plan{
-		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "abc", Count: 3, MaxUnavailable: 1, Window: 1,
+		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "web-abc", Count: 3, MaxUnavailable: 1, Window: 1,
 		Source:      plans.Ref{Cluster: "east-uid", Context: "east", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "west-uid", Context: "west", Namespace: "shop", Name: "web"},
 		Budget:      plans.Budget{Source: "web", Destination: "web"},
