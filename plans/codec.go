@@ -75,6 +75,12 @@ func DecodeJournal(raw []byte, p *Plan) (*Journal, error) {
 	if j.Plan != p.ID {
 		return nil, fmt.Errorf("the journal belongs to plan %s, not to %s: it was left by an earlier plan of the same name", j.Plan, p.ID)
 	}
+	if j.Hash == "" {
+		j.Hash = p.Hash
+	}
+	if j.Hash != p.Hash {
+		return nil, fmt.Errorf("the journal belongs to plan %s as it was (hash %s), and the plan there has the same ID and another content (hash %s): restore the plan from a backup, or the file that was applied", p.ID, j.Hash, p.Hash)
+	}
 	if err := j.validate(p); err != nil {
 		return nil, err
 	}
