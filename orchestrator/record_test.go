@@ -31,6 +31,26 @@ func TestAPlanIsNotStoredOverWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
+// Without its label a plan is found by nobody, and a person may have put it there.
+func TestAPlanWithoutItsLabelIsNotTakenForStored(t *testing.T) {
+	home, p := fake.NewClientBuilder().Build(), planNamed(t, "abc")
+	store := NewStore(home, "mall", "web")
+	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+		t.Fatal(err)
+	}
+	var cm corev1.ConfigMap
+	if err := home.Get(t.Context(), store.planMap(), &cm); err != nil {
+		t.Fatal(err)
+	}
+	cm.Labels = nil
+	if err := home.Update(t.Context(), &cm); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err == nil || !strings.Contains(err.Error(), "mall/stsmigrate-web is there without") {
+		t.Error(err)
+	}
+}
+
 // A death in the middle of making room does not keep the name for ever.
 func TestRoomIsMadeInSpiteOfADeath(t *testing.T) {
 	dead := errors.New("dead")

@@ -229,11 +229,25 @@ func (s *Store) meta(name types.NamespacedName) metav1.ObjectMeta {
 	}}
 }
 
-// put creates an object unless one of that name is there; which it is, the
-// caller finds out by reading.
+// put creates an object unless one of that name is there that nobody but us has made: it has the same label, by which the
+// plan is found, and the same keys. Which plan it is of, the caller finds out by reading.
 func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
-	if err := s.home.Create(ctx, cm); err != nil && !apierrors.IsAlreadyExists(err) {
+	err := s.home.Create(ctx, cm)
+	if err == nil {
+		return nil
+	}
+	var have corev1.ConfigMap
+	if apierrors.IsAlreadyExists(err) {
+		err = s.home.Get(ctx, client.ObjectKeyFromObject(cm), &have)
+	}
+	if err != nil {
 		return fmt.Errorf("storing plan %s: %w", s.name, err)
+	}
+	for key := range cm.Data {
+		if _, ok := have.Data[key]; !ok || have.Labels[plans.PlanLabel] != cm.Labels[plans.PlanLabel] {
+			return fmt.Errorf("ConfigMap %s/%s is there without %s or without the label %s=%s, and is not of a plan named %s: delete it if nobody needs it, or give the plan another --name",
+				cm.Namespace, cm.Name, key, plans.PlanLabel, cm.Labels[plans.PlanLabel], s.name.Name)
+		}
 	}
 	return nil
 }
