@@ -36,7 +36,7 @@ func TestGatesAreReadStrictly(t *testing.T) {
 		t.Error(err)
 	}
 	for gates, want := range map[string]string{
-		strings.Replace(good, "timeout", "timeoutSeconds", 1): `unknown field "timeoutSeconds"`,
+		strings.Replace(good, "timeout", "timeoutSeconds", 1): `unknown field "spec.gates[0].timeoutSeconds"`,
 		strings.Replace(good, "drain", "Drain!", 1):           `spec.gates[0].name is "Drain!": expected a DNS label of at most 40 characters`,
 		good + good: "gate drain is there twice",
 		strings.Replace(good, "BeforeShrink", "Before", 1):                              `when is "Before": expected BeforeShrink or AfterGrow`,
@@ -70,8 +70,8 @@ func TestGatesAreReadStrictly(t *testing.T) {
 		job("ttlSecondsAfterFinished: 3, "):                                                                      "job.ttlSecondsAfterFinished must be left out",
 		job("suspend: false, "):                                                                                  "job.suspend must be left out",
 		job("manualSelector: true, "):                                                                            "job.selector must be left out",
-		job("templates: {}, "):                                                                                   `unknown field "templates"`,
-		strings.Replace(job(""), "image: j", "images: j", 1):                                                     `unknown field "images"`,
+		job("templates: {}, "):                                                                                   `unknown field "spec.gates[0].job.templates"`,
+		strings.Replace(job(""), "image: j", "images: j", 1):                                                     `unknown field "spec.gates[0].job.template.spec.containers[0].images"`,
 		strings.Replace(job(""), "[{name: j, image: j}]", "[]", 1):                                               "job.template.spec.containers is empty",
 		strings.Replace(job(""), "containers", "restartPolicy: Always, containers", 1):                           "restartPolicy is \"Always\": expected Never",
 		strings.Replace(job(""), "job:", "interval: 5s, job:", 1):                                                "interval is for exec and httpGet",

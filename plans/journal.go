@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"encoding/json"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,6 +22,8 @@ type Journal struct {
 	// Hash is that of the plan: what was begun means nothing under another one of the same ID. A journal of a
 	// release that did not keep it is bound when it is next written.
 	Hash string `json:"hash,omitempty"`
+	// Read is that of a Plan.
+	Read json.RawMessage `json:"-"`
 	// Epoch grows with every process that takes the plan over (S9).
 	Epoch int64 `json:"epoch"`
 	Leg   Leg   `json:"leg"`
