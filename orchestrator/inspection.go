@@ -193,7 +193,8 @@ func (i inspection) results(ctx context.Context, checks []check) ([]Result, erro
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
 	for k, c := range checks {
-		g.Go(func() error {
+		g.Go(func() (err error) {
+			defer plans.Caught(&err)
 			found, err := c.run(ctx, i)
 			if err != nil {
 				return fmt.Errorf("check %s: %w", c.name, err)

@@ -172,7 +172,8 @@ func permissions(ctx context.Context, i inspection) ([]Finding, error) {
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(atOnce)
 		for k, r := range rights {
-			g.Go(func() error {
+			g.Go(func() (err error) {
+				defer plans.Caught(&err)
 				for _, verb := range r.Verbs {
 					ok, err := i.allowed(ctx, side, r, verb)
 					if err != nil {

@@ -17,6 +17,7 @@ import (
 )
 
 const (
+	prefix     = "stsmigrate-" // of the names of both ConfigMaps
 	planKey    = "plan.yaml"
 	journalKey = "journal.json"
 )
@@ -36,11 +37,11 @@ func NewStore(home client.Client, namespace, plan string) *Store {
 }
 
 func (s *Store) planMap() types.NamespacedName {
-	return types.NamespacedName{Namespace: s.name.Namespace, Name: "stsmigrate-" + s.name.Name}
+	return types.NamespacedName{Namespace: s.name.Namespace, Name: prefix + s.name.Name}
 }
 
 func (s *Store) journalMap() types.NamespacedName {
-	return types.NamespacedName{Namespace: s.name.Namespace, Name: "stsmigrate-" + s.name.Name + "-journal"}
+	return types.NamespacedName{Namespace: s.name.Namespace, Name: prefix + s.name.Name + "-journal"}
 }
 
 // Version is the state of the journal that a Save replaces.
@@ -85,8 +86,17 @@ func (s *Store) Plan(ctx context.Context) (*plans.Plan, error) {
 	return planIn(&cm)
 }
 
+// planIn reads the plan of a ConfigMap. Whoever has read it goes on by what was read, so it must not change, and it is
+// found by its name.
 func planIn(cm *corev1.ConfigMap) (*plans.Plan, error) {
 	p, err := plans.DecodePlan([]byte(cm.Data[planKey]))
+	switch {
+	case err != nil:
+	case cm.Name != prefix+p.Name:
+		err = fmt.Errorf("it holds plan %s, which belongs into ConfigMap %s%s: delete the one of them that nobody needs", p.Name, prefix, p.Name)
+	case cm.Immutable == nil || !*cm.Immutable:
+		err = errors.New("it is not immutable, and a plan never changes: compare it with the file that was applied, and set its field immutable to true")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
@@ -219,11 +229,25 @@ func (s *Store) meta(name types.NamespacedName) metav1.ObjectMeta {
 	}}
 }
 
-// put creates an object unless one of that name is there; which it is, the
-// caller finds out by reading.
+// put creates an object unless one of that name is there that nobody but us has made: it has the same label, by which the
+// plan is found, and the same keys. Which plan it is of, the caller finds out by reading.
 func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
-	if err := s.home.Create(ctx, cm); err != nil && !apierrors.IsAlreadyExists(err) {
+	err := s.home.Create(ctx, cm)
+	if err == nil {
+		return nil
+	}
+	var have corev1.ConfigMap
+	if apierrors.IsAlreadyExists(err) {
+		err = s.home.Get(ctx, client.ObjectKeyFromObject(cm), &have)
+	}
+	if err != nil {
 		return fmt.Errorf("storing plan %s: %w", s.name, err)
+	}
+	for key := range cm.Data {
+		if _, ok := have.Data[key]; !ok || have.Labels[plans.PlanLabel] != cm.Labels[plans.PlanLabel] {
+			return fmt.Errorf("ConfigMap %s/%s is there without %s or without the label %s=%s, and is not of a plan named %s: delete it if nobody needs it, or give the plan another --name",
+				cm.Namespace, cm.Name, key, plans.PlanLabel, cm.Labels[plans.PlanLabel], s.name.Name)
+		}
 	}
 	return nil
 }

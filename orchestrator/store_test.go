@@ -58,20 +58,29 @@ func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
 func TestOnlyAnEndedPlanMakesRoomForAnotherOfItsName(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*plans.Journal)
+		change func(*plans.Plan, *plans.Journal)
 		refuse string
 	}{
-		{"under way", func(j *plans.Journal) { j.Begun = 1 }, "which has not ended"},
-		{"moved, and not finalized", func(j *plans.Journal) { j.Outcome = plans.Moved }, "which has not ended"},
-		{"names kept", func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }, "names --remove"},
-		{"finalized", func(j *plans.Journal) { j.Outcome = plans.Finalized }, ""},
-		{"walked back", func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Aborted, false }, ""},
+		{"under way", func(_ *plans.Plan, j *plans.Journal) { j.Begun = 1 }, "which has not ended"},
+		{"moved, and not finalized", func(_ *plans.Plan, j *plans.Journal) { j.Outcome = plans.Moved }, "which has not ended"},
+		{"names kept", func(p *plans.Plan, j *plans.Journal) {
+			j.Depart(p, plans.Clean)
+			j.Outcome, j.KeepNames = plans.Finalized, true
+		}, "names --remove"},
+		{"finalized", func(p *plans.Plan, j *plans.Journal) { j.Depart(p, plans.Clean); j.Outcome = plans.Finalized }, ""},
+		{"walked back", func(p *plans.Plan, j *plans.Journal) {
+			j.Depart(p, plans.Return)
+			j.Outcome, j.KeepNames = plans.Aborted, false
+		}, ""},
 	} {
 		store, old, next := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planNamed(t, "abc"), planNamed(t, "xyz")
 		if err := store.Create(t.Context(), old, plans.NewJournal(old)); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Change(t.Context(), old, func(j *plans.Journal) error { c.change(j); return nil }); err != nil {
+		if err := store.Change(t.Context(), old, func(j *plans.Journal) error {
+			c.change(old, j)
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		err := store.Create(t.Context(), next, plans.NewJournal(next))

@@ -164,7 +164,7 @@ func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal) recon
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if r := h.runs[p.Name]; r != nil {
-		if r.hear(j); !r.suits(what, j) {
+		if r.hear(j); !r.suits(what, p, j) {
 			r.end()
 		}
 		return reconcile.Result{}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,6 +37,9 @@ func (r *run) report(ctx context.Context, e *orchestrator.Engine, p orchestrator
 	switch {
 	case err != nil:
 		r.hub.gauges.errors.WithLabelValues(r.plan.Name).Inc()
+		if errors.As(err, new(plans.Mishap)) {
+			r.hub.gauges.panics.WithLabelValues().Inc()
+		}
 		if text := err.Error(); r.hub.isNews(r.plan.Name, text) {
 			l.Info("will try again", "step", step, "error", text)
 			r.hub.Events.Event(r.hub.object(r.plan), corev1.EventTypeWarning, "TryingAgain", text)

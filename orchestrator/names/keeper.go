@@ -156,7 +156,8 @@ func (k *Keeper) run(ctx context.Context) {
 }
 
 // sync brings every directory to what the pods say.
-func (k *Keeper) sync(ctx context.Context) error {
+func (k *Keeper) sync(ctx context.Context) (err error) {
+	defer plans.Caught(&err)
 	pods := map[plans.Side][]*corev1.Pod{}
 	for side, store := range k.pods {
 		for _, o := range store.List() {
