@@ -62,20 +62,3 @@ func TestRoomIsMadeInSpiteOfADeath(t *testing.T) {
 		}
 	}
 }
-
-// One plan that cannot be read does not hide the others, wherever they are kept.
-func TestPlansAreListedBesideOneThatCannotBeRead(t *testing.T) {
-	home := fake.NewClientBuilder().Build()
-	p := planNamed(t, "abc")
-	if err := NewStore(home, "stsmigrate", "web").Create(t.Context(), p, plans.NewJournal(p)); err != nil {
-		t.Fatal(err)
-	}
-	broken := &corev1.ConfigMap{ObjectMeta: NewStore(home, "mall", "db").meta(NewStore(home, "mall", "db").planMap()), Data: map[string]string{planKey: "kind: Plan"}}
-	if err := home.Create(t.Context(), broken); err != nil {
-		t.Fatal(err)
-	}
-	got, err := Plans(t.Context(), home, "")
-	if err == nil || !strings.Contains(err.Error(), "mall/stsmigrate-db") || len(got) != 1 || got[0].Namespace != "stsmigrate" || got[0].Plan.ID != p.ID {
-		t.Errorf("%+v, %v", got, err)
-	}
-}

@@ -36,8 +36,11 @@ func NewStore(home client.Client, namespace, plan string) *Store {
 }
 
 func (s *Store) planMap() types.NamespacedName {
-	return types.NamespacedName{Namespace: s.name.Namespace, Name: "stsmigrate-" + s.name.Name}
+	return types.NamespacedName{Namespace: s.name.Namespace, Name: planMapOf(s.name.Name)}
 }
+
+// planMapOf is the name of the ConfigMap that holds a plan.
+func planMapOf(plan string) string { return "stsmigrate-" + plan }
 
 func (s *Store) journalMap() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.name.Namespace, Name: "stsmigrate-" + s.name.Name + "-journal"}
@@ -265,33 +268,4 @@ func (s *Store) Change(ctx context.Context, p *plans.Plan, change func(*plans.Jo
 			return err
 		}
 	}
-}
-
-// Stored is a plan and where it is kept: where its set goes, or where the orchestrator is.
-type Stored struct {
-	Namespace string
-	Plan      *plans.Plan
-}
-
-// Plans lists the plans that are stored in a namespace, or in all with "". The error names those that
-// cannot be read; the others are given all the same.
-func Plans(ctx context.Context, home client.Client, namespace string) ([]Stored, error) {
-	var list corev1.ConfigMapList
-	if err := home.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{plans.PlanLabel}); err != nil {
-		return nil, fmt.Errorf("listing plans: %w", err)
-	}
-	var out []Stored
-	var unread []error
-	for i := range list.Items {
-		cm := &list.Items[i]
-		if _, ok := cm.Data[planKey]; !ok {
-			continue
-		}
-		if p, err := planIn(cm); err != nil {
-			unread = append(unread, err)
-		} else {
-			out = append(out, Stored{cm.Namespace, p})
-		}
-	}
-	return out, errors.Join(unread...)
 }
