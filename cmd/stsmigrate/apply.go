@@ -202,7 +202,10 @@ func (a *app) tell(e *orchestrator.Engine, p orchestrator.Progress, err error) {
 	case p.Kind == orchestrator.Waiting:
 		line = "waiting: " + p.Reason
 	case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Vacate:
-		line = fmt.Sprintf("free: pod and volumes have left the %s%s", p.Step.From, p.Reason)
+		line = "free: pod and volumes have left the " + string(p.Step.From)
+		if p.Reason != "" {
+			line += "; " + p.Reason
+		}
 	case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Grow:
 		line = fmt.Sprintf("available on the %s", p.Step.To())
 	case p.Kind == orchestrator.Advanced && p.Step.Op.Gated() && p.Reason != "":
