@@ -21,7 +21,7 @@ type sideFlags struct {
 }
 
 func (f *sideFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.plan, "plan", "", "the plan, as `plan --out` has written it")
+	cmd.Flags().StringVar(&f.plan, "plan", "", "the file of the plan, as written by plan --out")
 	cmd.Flags().StringVar(&f.side, "side", "", "source or destination (default: both)")
 	if err := cmd.MarkFlagRequired("plan"); err != nil {
 		panic(err) // there is no such flag

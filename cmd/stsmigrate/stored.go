@@ -35,7 +35,7 @@ func (a *app) finalizeCommand() *cobra.Command {
 			}
 			return t.wantNames(ctx)
 		})
-	cmd.Flags().StringVar(&cluster, "source-gone", "", "do without the source's cluster, which does not exist any more: the UID of its namespace kube-system, as `status -o yaml` has it")
+	cmd.Flags().StringVar(&cluster, "source-gone", "", "do without the source's cluster, which does not exist any more: the UID of its namespace kube-system, as status -o yaml has it")
 	a.wordFlags(cmd)
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.word.SourceGone, a.sourceGone = cmd.Flags().Changed("source-gone"), types.UID(cluster)
