@@ -2,7 +2,9 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,7 @@ type app struct {
 	genericiooptions.IOStreams
 	reach reach
 	stop  <-chan struct{}
+	reads atomic.Bool // the command writes nothing anywhere
 	now   func() time.Time
 
 	verbosity int
@@ -48,7 +51,10 @@ in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
 --detailed-exitcode), 3 blocked by a check, 4 held, 5 walked back, 130
 interrupted.`,
 		Version: versionText(), SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRun: func(*cobra.Command, []string) { a.logging() },
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			a.logging()
+			a.reads.Store(slices.Contains(readers(), cmd.Name()))
+		},
 	}
 	if strings.HasPrefix(filepath.Base(name), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl stsmigrate"}
@@ -63,6 +69,12 @@ interrupted.`,
 		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rbacCommand(), a.consentCommand(), a.installCommand(), a.versionCommand(),
 	)
 	return root
+}
+
+// readers are the commands that write to no cluster, whatever their flags: there is nothing to be finished when a
+// person wants them to end.
+func readers() []string {
+	return []string{"check", "plan", "status", "get", "history", "rbac", "consent", "version"}
 }
 
 // logging sends what the client libraries log to stderr, as text for a person. Without -v they are quiet: what they
