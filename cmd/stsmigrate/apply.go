@@ -63,7 +63,9 @@ func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target, fresh bool, err error) {
 	if what != "-" && !strings.ContainsAny(what, "/.") {
 		if _, err := os.Stat(what); err != nil { // not a file: a name
-			t, err = a.reach.stored(ctx, what)
+			if t, err = a.reach.stored(ctx, what); err == nil && home.detach {
+				err = t.notOfCommands(ctx)
+			}
 			return t, false, err
 		}
 	}
@@ -81,6 +83,11 @@ func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target
 	}
 	if t, err = a.reach.inFile(ctx, p, at); err != nil {
 		return nil, false, err
+	}
+	if home.detach {
+		if err := a.reach.elsewhere(t).notOfCommands(ctx); err != nil {
+			return nil, false, err
+		}
 	}
 	have, err := t.store.Plan(ctx)
 	var absent orchestrator.ErrNoPlan
