@@ -58,11 +58,12 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 	}
 	out.Source, out.Destination = &p.Source, &p.Destination
 	store := NewStore(home, cm.Namespace, out.Name)
-	j, _, err := store.Journal(ctx, p)
-	holder := ""
-	if err == nil {
-		holder, err = store.Holder(ctx, now)
+	holder, err := store.Holder(ctx, now) // BEFORE the journal, which says last how it has ended
+	if err != nil {
+		out.Reason = err.Error()
+		return out
 	}
+	j, _, err := store.Journal(ctx, p)
 	if err != nil {
 		out.Reason = err.Error()
 		return out

@@ -129,7 +129,7 @@ func table(v *orchestrator.View) string {
 			fmt.Fprintf(&b, "unseen:  %s\n", why)
 		}
 	}
-	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"drains", v.Drains}, {"downtime", downtime}, {"reason", v.Reason}, {"overdue", v.Overdue}, {"gates", v.Gates}, {"vouched", strings.Join(v.Vouched, "; ")}, {"process", v.Holder}, {"next", v.Next}} {
+	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"drains", v.Drains}, {"names", v.Names}, {"downtime", downtime}, {"reason", v.Reason}, {"overdue", v.Overdue}, {"gates", v.Gates}, {"vouched", strings.Join(v.Vouched, "; ")}, {"process", v.Holder}, {"next", v.Next}} {
 		if line.value != "" {
 			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
 		}
