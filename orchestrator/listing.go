@@ -45,12 +45,12 @@ func List(ctx context.Context, home client.Client, namespace string, now func() 
 // holdsPlan reports whether a ConfigMap is that of a plan: by its name too, since what it holds may be lost.
 func holdsPlan(cm *corev1.ConfigMap) bool {
 	_, has := cm.Data[planKey]
-	return has || cm.Name == planMapOf(cm.Labels[plans.PlanLabel])
+	return has || cm.Name == RecordName(cm.Labels[plans.PlanLabel])
 }
 
 // describe reads one plan, and its journal where the plan is.
 func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now func() time.Time) Listed {
-	out := Listed{Name: strings.TrimPrefix(cm.Name, planMapOf("")), Namespace: cm.Namespace, State: Unreadable}
+	out := Listed{Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable}
 	p, err := planIn(cm)
 	if err != nil {
 		out.Reason = err.Error()

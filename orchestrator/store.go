@@ -36,11 +36,11 @@ func NewStore(home client.Client, namespace, plan string) *Store {
 }
 
 func (s *Store) planMap() types.NamespacedName {
-	return types.NamespacedName{Namespace: s.name.Namespace, Name: planMapOf(s.name.Name)}
+	return types.NamespacedName{Namespace: s.name.Namespace, Name: RecordName(s.name.Name)}
 }
 
-// planMapOf is the name of the ConfigMap that holds a plan.
-func planMapOf(plan string) string { return "stsmigrate-" + plan }
+// RecordName is the name of the ConfigMap that holds a plan.
+func RecordName(plan string) string { return "stsmigrate-" + plan }
 
 func (s *Store) journalMap() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.name.Namespace, Name: "stsmigrate-" + s.name.Name + "-journal"}
