@@ -34,7 +34,11 @@ func (a *app) rbacCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rbac --plan FILE", Short: "Print the Roles that an orchestrator needs for one plan, with the names of what it is about",
 		Long: `Print the Roles that an orchestrator needs for one plan on both sides, with the names of what
-it is about. They hold for this move and can be taken away after it. For one side alone:
+it is about. They hold for this move and can be taken away after it (kubectl delete -f -). Printed
+again while the plan is under way they name the same: volumes that have moved too. What a volume
+stands for in the storage is beside its name: whoever applies them lets the orchestrator mount it.
+One side needs no more than its own cluster, but for the destination, whose volumes are those of the
+source. For one side alone:
 
   stsmigrate rbac --plan web.yaml --side source | kubectl --context east apply -f -`,
 		Args: cobra.NoArgs,
@@ -44,9 +48,9 @@ it is about. They hold for this move and can be taken away after it. For one sid
 				return fmt.Errorf("--account is %q: expected NAMESPACE/NAME of a ServiceAccount", account)
 			}
 			who := types.NamespacedName{Namespace: namespace, Name: name}
-			return a.perSide(cmd.Context(), &f, func(ctx context.Context, t *target, side plans.Side) ([]client.Object, error) {
-				volumes, err := orchestrator.VolumeNames(ctx, t.plan, t.on[plans.Source])
-				return orchestrator.Roles(t.plan, side, who, volumes), err
+			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reached, side plans.Side) ([]client.Object, remarks, error) {
+				disks, err := r.disks(ctx, side)
+				return orchestrator.Roles(r.plan, side, who, namesOf(disks)), remarks{disks}, err
 			})
 		},
 	}
@@ -66,13 +70,13 @@ orchestrator stop before the next ordinal:
   stsmigrate consent --plan web.yaml --side source | kubectl --context east apply -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.perSide(cmd.Context(), &f, func(ctx context.Context, t *target, side plans.Side) ([]client.Object, error) {
+			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reached, side plans.Side) ([]client.Object, remarks, error) {
 				have := &corev1.ConfigMap{}
-				err := t.on[side].Get(ctx, client.ObjectKey{Namespace: t.plan.On(side).Namespace, Name: orchestrator.ConsentMap}, have)
+				err := r.on[side].Get(ctx, client.ObjectKey{Namespace: r.plan.On(side).Namespace, Name: orchestrator.ConsentMap}, have)
 				if err != nil {
 					have = nil // what must not be read cannot be kept either
 				}
-				return []client.Object{orchestrator.Agree(have, t.plan, side)}, client.IgnoreNotFound(err)
+				return []client.Object{orchestrator.Agree(have, r.plan, side)}, remarks{}, client.IgnoreNotFound(err)
 			})
 		},
 	}
@@ -81,7 +85,7 @@ orchestrator stop before the next ordinal:
 }
 
 // perSide prints objects for the sides that are asked for.
-func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Context, *target, plans.Side) ([]client.Object, error)) error {
+func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Context, *reached, plans.Side) ([]client.Object, remarks, error)) error {
 	if f.side != "" && f.side != string(plans.Source) && f.side != string(plans.Destination) {
 		return fmt.Errorf("--side is %q: expected source or destination", f.side)
 	}
@@ -93,7 +97,7 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.plan, err)
 	}
-	t, err := a.reach.inFile(ctx, p, nil)
+	r, err := a.reach.either(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -101,7 +105,10 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 		if f.side != "" && f.side != string(side) {
 			continue
 		}
-		all, err := objects(ctx, t, side)
+		if err := r.lost[side]; err != nil {
+			return err
+		}
+		all, beside, err := objects(ctx, r, side)
 		if err != nil {
 			return err
 		}
@@ -111,7 +118,7 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.Out, "---\n%s", text)
+			fmt.Fprintf(a.Out, "---\n%s", beside.in(string(text)))
 		}
 	}
 	return nil
