@@ -38,7 +38,7 @@ func (r *run) report(ctx context.Context, e *orchestrator.Engine, p orchestrator
 		r.hub.gauges.errors.WithLabelValues(r.plan.Name).Inc()
 		if text := err.Error(); r.hub.isNews(r.plan.Name, text) {
 			l.Info("will try again", "step", step, "error", text)
-			r.hub.Events.Event(r.hub.object(r.plan), corev1.EventTypeWarning, "TryingAgain", text)
+			r.hub.Events.Event(r.hub.object(r.plan), corev1.EventTypeWarning, tryingAgain, text)
 		}
 		return
 	case p.Kind == orchestrator.Wrote:
