@@ -22,6 +22,8 @@ func (a *app) conclude(t *target, course plans.Course, p orchestrator.Progress, 
 		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. To go on: %s%s", t.command(verb), back)}
 	case err != nil:
 		return fmt.Errorf("%w; everything written so far is recorded, to go on: %s", err, t.command(verb))
+	case p.Overtaken:
+		return exitCode{code: exitHeld, message: fmt.Sprintf("%s. To watch it: %s", p.Reason, t.command("status -w"))}
 	case p.Kind == orchestrator.Held:
 		return exitCode{code: exitHeld, message: fmt.Sprintf("held: %s\nNothing more is written. When that is mended: %s%s", p.Reason, t.command("resume"), back)}
 	case p.Kind == orchestrator.Paused:
