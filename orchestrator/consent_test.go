@@ -222,12 +222,15 @@ func orNothing(cm *corev1.ConfigMap) *corev1.ConfigMap {
 // stage, not of a plan that says that it is nobody's business, and not for its names.
 func TestNothingIsWrittenWithoutConsent(t *testing.T) {
 	for name, change := range map[string]func(*plans.Journal){
-		"nothing was begun":                func(*plans.Journal) {},
-		"it says that it was begun":        func(j *plans.Journal) { j.Epoch = 1 },
-		"it says that a command does it":   func(j *plans.Journal) { j.Epoch, j.Detached = 1, false },
-		"it says that it is walked back":   func(j *plans.Journal) { j.Epoch, j.Leg.Course = 3, plans.Return },
-		"it says that it has arrived":      func(j *plans.Journal) { j.Epoch, j.Outcome = 3, plans.Moved },
-		"it says that it is being cleaned": func(j *plans.Journal) { j.Epoch, j.Outcome, j.Leg.Course = 3, plans.Moved, plans.Clean },
+		"nothing was begun":              func(*plans.Journal) {},
+		"it says that it was begun":      func(j *plans.Journal) { j.Epoch = 1 },
+		"it says that a command does it": func(j *plans.Journal) { j.Epoch, j.Detached = 1, false },
+		"it says that it is walked back": func(j *plans.Journal) { j.Epoch = 3; j.Depart(planNamed(t, "abc"), plans.Return) },
+		"it says that it has arrived":    func(j *plans.Journal) { j.Epoch, j.Outcome = 3, plans.Moved },
+		"it says that it is being cleaned": func(j *plans.Journal) {
+			j.Epoch, j.Outcome = 3, plans.Moved
+			j.Depart(planNamed(t, "abc"), plans.Clean)
+		},
 	} {
 		for _, course := range []plans.Course{plans.Move, plans.Return, plans.Clean} {
 			t.Run(fmt.Sprintf("%s, %s", name, course), func(t *testing.T) {
@@ -250,15 +253,7 @@ func TestNothingIsWrittenWithoutConsent(t *testing.T) {
 // unagreed is about to carry a plan out in clusters that agree to nothing, and counts what it writes there.
 func unagreed(t *testing.T, change func(*plans.Journal)) (Carriage, *int) {
 	t.Helper()
-	p := &plans.Plan{
-		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "web-abc", Count: 3, MaxUnavailable: 1, Window: 1,
-		Source:      plans.Ref{Cluster: "uid-0", Context: "east", Namespace: "shop", Name: "web"},
-		Destination: plans.Ref{Cluster: "uid-1", Context: "west", Namespace: "mall", Name: "web"},
-	}
-	var err error
-	if p.Hash, err = plans.Fingerprinted(p); err != nil {
-		t.Fatal(err)
-	}
+	p := planNamed(t, "abc")
 	j := plans.NewJournal(p)
 	j.Detached = true
 	change(j)

@@ -50,6 +50,8 @@ type Progress struct {
 	// Overdue, with Waiting, says that a wave in flight has waited for longer than it may without being
 	// told of; it is looked at all the same.
 	Overdue bool
+	// Overtaken, with Held, says that another process has the plan now: it is this one that does not go on.
+	Overtaken bool
 	// Took, when a wave has arrived, is how long each span of its downtime was.
 	Took *Took
 	// Downtime, with Finished, sums them over the plan; nil if nothing was measured.
@@ -156,7 +158,7 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	}
 	j := e.journal
 	if j.Epoch != e.epoch {
-		return Progress{Kind: Held, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
+		return Progress{Kind: Held, Overtaken: true, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
 	}
 	j.Touched = nil // this process has fenced them
 	j.Done = max(j.Done, e.passed)

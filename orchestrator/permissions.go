@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
+	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
+	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -55,7 +57,7 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 			out = append(out, Right{Group: "storage.k8s.io", Resource: "storageclasses", Verbs: []string{"get"}, ClusterWide: true})
 		}
 	}
-	return slices.Concat(append(out, claims), forDependencies(p, side), forNames(p, side), forGates(p))
+	return slices.Concat(append(out, claims), forDependencies(p, side), forNames(p, side), forGates(p, side))
 }
 
 // namespacesOf are the namespaces that are looked at: kube-system identifies the cluster, and
@@ -94,40 +96,61 @@ func ForRecords() []Right {
 // ForEvents is the right to tell of a plan on its sets. It is no part of Rights: nothing depends on it.
 func ForEvents() Right { return Right{Resource: "events", Verbs: []string{"create"}} }
 
-// forGates is the same on both sides: a plan that is walked back asks the gates of the
-// way there in the other direction.
-func forGates(p *plans.Plan) []Right {
+// forGates is what the gates of a side need, on the way there and on the way back: a plan that is walked back asks the
+// gates of the way there in the other direction.
+func forGates(p *plans.Plan, side plans.Side) []Right {
 	var out []Right
 	for _, r := range []struct {
 		needed func(plans.Gate) bool
 		right  Right
+		names  func(g plans.Gate, ordinal int32) string
 	}{
-		{func(g plans.Gate) bool { return g.Exec != nil }, Right{Resource: "pods/exec", Verbs: []string{"create"}}},
-		{func(g plans.Gate) bool { return g.HTTPGet != nil }, Right{Resource: "pods/proxy", Verbs: []string{"get"}}},
-		{plans.Gate.IsJob, Right{Group: "batch", Resource: "jobs", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
+		{func(g plans.Gate) bool { return g.Exec != nil }, Right{Resource: "pods/exec", Verbs: []string{"create"}}, func(_ plans.Gate, o int32) string { return p.Pod(o) }},
+		{func(g plans.Gate) bool { return g.HTTPGet != nil }, Right{Resource: "pods/proxy", Verbs: []string{"get"}}, func(g plans.Gate, o int32) string { return gates.Proxied(p.Pod(o), g.HTTPGet) }},
+		{plans.Gate.IsJob, Right{Group: "batch", Resource: "jobs", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}, func(g plans.Gate, o int32) string { return p.JobName(g, askedOn(g, side), o) }},
 	} {
-		if p.Asks(r.needed) {
-			out = append(out, r.right)
+		if !p.Asks(r.needed) {
+			continue
 		}
+		for _, g := range p.Gates {
+			for o := range p.Ordinals().All() {
+				if r.needed(g) {
+					r.right.Names = append(r.right.Names, r.names(g, o))
+				}
+			}
+		}
+		slices.Sort(r.right.Names)
+		if r.right.Names = slices.Compact(r.right.Names); slices.Contains(r.right.Names, "") {
+			r.right.Names = nil // the port has a name, and its number is the pod's
+		}
+		out = append(out, r.right)
 	}
 	return out
+}
+
+// askedOn is a step at which a gate is asked on a side.
+func askedOn(g plans.Gate, side plans.Side) plans.Step {
+	if g.When == plans.BeforeShrink {
+		return plans.Step{Op: plans.Quiesce, From: side}
+	}
+	return plans.Step{Op: plans.Verify, From: side.Other()}
 }
 
 func forNames(p *plans.Plan, side plans.Side) []Right {
 	var out []Right
 	if len(p.Exports()) > 0 {
-		out = append(out, Right{Group: mcsv1alpha1.GroupName, Resource: "serviceexports", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+		out = append(out, Right{Group: mcsv1alpha1.GroupName, Resource: "serviceexports", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}, Names: []string{p.Names.Service}})
 	}
 	for _, d := range p.Directories() {
 		if d.On != side {
 			continue
 		}
-		services := []string{"list", "watch"}
+		services := Right{Resource: "services", Verbs: []string{"list", "watch"}, Namespace: d.Namespace}
 		if d.Lists == "" {
-			services = []string{"get", "list", "watch", "create", "delete"}
+			services.Verbs, services.Names = []string{"get", "list", "watch", "create", "delete"}, []string{p.Names.Service}
 		}
-		out = append(out, Right{Resource: "services", Verbs: services, Namespace: d.Namespace},
-			Right{Group: "discovery.k8s.io", Resource: "endpointslices", Verbs: []string{"get", "list", "watch", "create", "update", "delete"}, Namespace: d.Namespace})
+		out = append(out, services,
+			Right{Group: "discovery.k8s.io", Resource: "endpointslices", Verbs: []string{"get", "list", "watch", "create", "update", "delete"}, Namespace: d.Namespace, Names: names.SliceNames(p)})
 	}
 	return out
 }
@@ -272,7 +295,7 @@ func (i inspection) allowed(ctx context.Context, side plans.Side, r Right, verb 
 		attributes.Namespace = r.in(i.plan, side)
 	}
 	ok, err := i.ask(ctx, side, attributes)
-	if err != nil || ok || nameless(verb) || len(r.Names) == 0 {
+	if err != nil || ok || r.nameless(verb) || len(r.Names) == 0 {
 		return ok, err
 	}
 	for _, attributes.Name = range r.Names { // a Role may be limited to them
@@ -315,12 +338,12 @@ func (i inspection) rules(ctx context.Context, side plans.Side, namespace string
 
 // permitted says whether the rules allow a verb for all names of a right.
 func permitted(rules []authorizationv1.ResourceRule, r Right, verb string) bool {
-	names := r.Names
-	if nameless(verb) || len(names) == 0 {
-		names = []string{""}
+	of := r.Names
+	if r.nameless(verb) || len(of) == 0 {
+		of = []string{""}
 	}
 	has := func(list []string, one string) bool { return slices.Contains(list, one) || slices.Contains(list, "*") }
-	for _, name := range names {
+	for _, name := range of {
 		if !slices.ContainsFunc(rules, func(rule authorizationv1.ResourceRule) bool {
 			return has(rule.Verbs, verb) && has(rule.APIGroups, r.Group) && has(rule.Resources, r.Resource) &&
 				(len(rule.ResourceNames) == 0 || name != "" && slices.Contains(rule.ResourceNames, name))

@@ -1,11 +1,10 @@
 package orchestrator
 
 import (
-	"context"
 	"fmt"
 	"slices"
+	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -60,9 +59,11 @@ func RolesName(p *plans.Plan, side plans.Side) string {
 	return fmt.Sprintf("stsmigrate-%s-%s", p.ID, side)
 }
 
-// nameless are the verbs that RBAC cannot limit to names: the first two are about all objects,
-// and what is created has no name yet when the right is looked up.
-func nameless(verb string) bool { return verb == "list" || verb == "watch" || verb == "create" }
+// nameless reports whether RBAC cannot limit a verb to names: the first two are about all objects, and what is created
+// has no name yet when the right is looked up, unless it is of an object that is there (pods/exec).
+func (r Right) nameless(verb string) bool {
+	return verb == "list" || verb == "watch" || verb == "create" && !strings.Contains(r.Resource, "/")
+}
 
 // rules are the right as RBAC has it. Who may list may read each anyway.
 func (r Right) rules() []rbacv1.PolicyRule {
@@ -74,7 +75,7 @@ func (r Right) rules() []rbacv1.PolicyRule {
 	all, named := rule, rule
 	named.ResourceNames = r.Names
 	for _, verb := range r.Verbs {
-		if nameless(verb) || verb == "get" && slices.Contains(r.Verbs, "list") {
+		if r.nameless(verb) || verb == "get" && slices.Contains(r.Verbs, "list") {
 			all.Verbs = append(all.Verbs, verb)
 		} else {
 			named.Verbs = append(named.Verbs, verb)
@@ -87,28 +88,4 @@ func (r Right) rules() []rbacv1.PolicyRule {
 		}
 	}
 	return out
-}
-
-// VolumeNames reads the names of the volumes that the plan moves, which are the same on both
-// sides, and of those that the pod template names.
-func VolumeNames(ctx context.Context, p *plans.Plan, on client.Client) ([]string, error) {
-	var claims corev1.PersistentVolumeClaimList
-	if err := on.List(ctx, &claims, client.InNamespace(p.Source.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing the claims of namespace %s: %w", p.Source.Namespace, err)
-	}
-	var out []string
-	for _, c := range claims.Items {
-		for _, t := range p.Claims {
-			for o := range p.Ordinals().All() {
-				if c.Name == p.ClaimName(t.Template, o) && c.Spec.VolumeName != "" {
-					out = append(out, c.Spec.VolumeName)
-				}
-			}
-		}
-	}
-	for _, s := range p.Shared {
-		out = append(out, s.Volume, p.SecondVolume(s))
-	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
 }

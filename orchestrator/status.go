@@ -36,6 +36,8 @@ type View struct {
 	// Drains says, while the plan rests and nodes of one side only can be drained, which they are,
 	// and how to have it otherwise.
 	Drains string `json:"drains,omitempty"`
+	// Names says, while nobody keeps the names of the pods, how to.
+	Names string `json:"names,omitempty"`
 	// Vouched is what persons have vouched for, in words.
 	Vouched []string `json:"vouched,omitempty"`
 	// Downtime is how long the waves were on neither side.
@@ -61,20 +63,22 @@ type OrdinalView struct {
 // nothing. command makes a command
 // line from a verb, such as abort, for the advice on what to do next.
 func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, lost map[plans.Side]error, now func() time.Time, command func(verb string) string) (*View, error) {
+	// Who has it is read BEFORE how far it is: a process that has come to the end says so, and then lets go.
+	holder, err := store.Holder(ctx, now)
+	if err != nil {
+		return nil, err
+	}
 	j, _, err := store.Journal(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	v := &View{
-		Plan: p.Name, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.Tight, Downtime: j.Downtime,
+		Plan: p.Name, Holder: holder, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.Tight, Downtime: j.Downtime,
 	}
 	if j.Longest != nil {
 		v.BudgetsTightLongest = j.Longest.Seconds()
 	}
 	v.Vouched = j.Words()
-	if v.Holder, err = store.Holder(ctx, now); err != nil {
-		return nil, err
-	}
 	e := New(p, store, on)
 	e.epoch = j.Epoch
 	step, began, more := j.Next(p)
@@ -114,8 +118,12 @@ func (v *View) describe(p *plans.Plan, j *plans.Journal, command func(verb strin
 	if v.Reason == "" && v.Holder == "" {
 		v.Reason = j.Waits
 	}
+	if len(p.Directories()) > 0 && v.Holder == "" && !j.Detached && j.Epoch > 0 && (!j.Ended() || j.KeepNames) {
+		v.Names = "a pod that restarts is not found at its new address unless this runs: " + command("names -w")
+	}
+	_, work := j.Asked(p)
 	switch {
-	case j.Ended() || v.Holder != "":
+	case j.Ended(), v.Holder != "" && (work || !j.Detached && j.Outcome == ""):
 	case j.Wish != nil, j.Detached && j.Outcome == "" && j.Held == "" && !j.Paused:
 		v.Next = "the orchestrator goes on with it"
 	case j.Outcome == plans.Split:
@@ -145,6 +153,8 @@ func State(p *plans.Plan, j *plans.Journal, holder string) string {
 		return "Paused"
 	case j.Epoch == 0:
 		return "Planned"
+	case holder == "" && j.Detached:
+		return "Waiting" // for a process that has it next
 	case holder == "":
 		return "Stopped"
 	case j.Leg.Course == plans.Return:

@@ -71,8 +71,8 @@ func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
 				t.Errorf("%s: %+v, expected %+v", name, got, want)
 			}
 		}
-		if v.State != "Stopped" {
-			t.Errorf("%s: %s, expected Stopped", name, v.State)
+		if v.State != "Waiting" {
+			t.Errorf("%s: %s, expected Waiting", name, v.State)
 		}
 		if known := v.Unavailable != nil && *v.Unavailable == 0; known != (len(c.unseen) == 0) {
 			t.Errorf("%s: %v are unavailable; expected 0 if both sides were seen, else nothing", name, v.Unavailable)

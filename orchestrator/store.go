@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	prefix     = "stsmigrate-" // of the names of both ConfigMaps
 	planKey    = "plan.yaml"
 	journalKey = "journal.json"
 )
@@ -37,11 +36,14 @@ func NewStore(home client.Client, namespace, plan string) *Store {
 }
 
 func (s *Store) planMap() types.NamespacedName {
-	return types.NamespacedName{Namespace: s.name.Namespace, Name: prefix + s.name.Name}
+	return types.NamespacedName{Namespace: s.name.Namespace, Name: RecordName(s.name.Name)}
 }
 
+// RecordName is the name of the ConfigMap that holds a plan.
+func RecordName(plan string) string { return "stsmigrate-" + plan }
+
 func (s *Store) journalMap() types.NamespacedName {
-	return types.NamespacedName{Namespace: s.name.Namespace, Name: prefix + s.name.Name + "-journal"}
+	return types.NamespacedName{Namespace: s.name.Namespace, Name: RecordName(s.name.Name) + "-journal"}
 }
 
 // Version is the state of the journal that a Save replaces.
@@ -92,8 +94,8 @@ func planIn(cm *corev1.ConfigMap) (*plans.Plan, error) {
 	p, err := plans.DecodePlan([]byte(cm.Data[planKey]))
 	switch {
 	case err != nil:
-	case cm.Name != prefix+p.Name:
-		err = fmt.Errorf("it holds plan %s, which belongs into ConfigMap %s%s: delete the one of them that nobody needs", p.Name, prefix, p.Name)
+	case cm.Name != RecordName(p.Name):
+		err = fmt.Errorf("it holds plan %s, which belongs into ConfigMap %s: delete the one of them that nobody needs", p.Name, RecordName(p.Name))
 	case cm.Immutable == nil || !*cm.Immutable:
 		err = errors.New("it is not immutable, and a plan never changes: compare it with the file that was applied, and set its field immutable to true")
 	}
@@ -289,33 +291,4 @@ func (s *Store) Change(ctx context.Context, p *plans.Plan, change func(*plans.Jo
 			return err
 		}
 	}
-}
-
-// Stored is a plan and where it is kept: where its set goes, or where the orchestrator is.
-type Stored struct {
-	Namespace string
-	Plan      *plans.Plan
-}
-
-// Plans lists the plans that are stored in a namespace, or in all with "". The error names those that
-// cannot be read; the others are given all the same.
-func Plans(ctx context.Context, home client.Client, namespace string) ([]Stored, error) {
-	var list corev1.ConfigMapList
-	if err := home.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{plans.PlanLabel}); err != nil {
-		return nil, fmt.Errorf("listing plans: %w", err)
-	}
-	var out []Stored
-	var unread []error
-	for i := range list.Items {
-		cm := &list.Items[i]
-		if _, ok := cm.Data[planKey]; !ok {
-			continue
-		}
-		if p, err := planIn(cm); err != nil {
-			unread = append(unread, err)
-		} else {
-			out = append(out, Stored{cm.Namespace, p})
-		}
-	}
-	return out, errors.Join(unread...)
 }

@@ -128,6 +128,9 @@ func check(t *testing.T, rows []row) {
 			if s.Standing != r.want || !strings.Contains(s.Reason, r.reason) {
 				t.Fatalf("got %s (%s), expected %s (%s)", s.Standing, s.Reason, r.want, r.reason)
 			}
+			if strings.HasPrefix(s.Reason, ";") {
+				t.Errorf("the reason is no sentence of its own: %q", s.Reason)
+			}
 			if r.then == nil {
 				return
 			}

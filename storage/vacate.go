@@ -70,14 +70,16 @@ func (v mover) left(ctx context.Context, m plans.Moment, flight *plans.Flight) (
 func (v mover) proven(ctx context.Context, m plans.Moment, flight plans.Flight) (plans.Sight, error) {
 	done := plans.Done()
 	done.Undo.Flight = &flight
+	var proofs []string
 	for i, pod := range flight.Pods {
 		free, err := v.freed(ctx, m, flight.Of(pod.Ordinal))
 		if err != nil {
 			return plans.Sight{}, err
 		}
 		flight.Pods[i].Proof = fmt.Sprintf("pod %s (UID %s) is gone, %s%s", v.plan.Pod(pod.Ordinal), pod.UID, pod.Stopped, free)
-		done.Reason += "; " + flight.Pods[i].Proof
+		proofs = append(proofs, flight.Pods[i].Proof)
 	}
+	done.Reason = strings.Join(proofs, "; ")
 	return done, nil
 }
 

@@ -27,6 +27,7 @@ func main() { program.Serve(command()) }
 type flags struct {
 	hub.Options
 	kubeconfig string
+	verbosity  int
 }
 
 func command() *cobra.Command {
@@ -54,6 +55,7 @@ Several of these processes share the plans and take over from one another.`,
 	s.BoolVar(&f.SecureMetrics, "metrics-secure", true, "serve metrics by TLS, to those who may get the path /metrics")
 	s.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
 	s.StringVar(&f.ProfileAddress, "pprof-bind-address", "0", "host:port of Go's profiles, which anybody who reaches it can read, or 0 for none")
+	s.IntVarP(&f.verbosity, "v", "v", 0, "how much is logged: 1 for what each plan waits for, 6 for every request; never what an object contains")
 	return c
 }
 
@@ -75,7 +77,7 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	f.Now, f.Agent = time.Now, "stsmigrate-orchestrator/"+program.Version(version)
 	config.UserAgent, config.QPS = f.Agent, -1 // plans of its own cluster go by the limits of a cluster
-	if err := program.Log(); err != nil {
+	if err := program.Log(f.verbosity); err != nil {
 		return err
 	}
 	if f.Spans, err = spans(ctx, os.Getenv); err != nil {

@@ -27,6 +27,7 @@ func main() { program.Serve(command()) }
 type flags struct {
 	slicecontroller.Options
 	manage, kubeconfig string
+	verbosity          int
 	qps                float32
 	burst              int
 	gates              map[string]string
@@ -73,6 +74,7 @@ func command() *cobra.Command {
 	s := c.Flags()
 	s.SortFlags = false
 	s.StringVar(&f.manage, "manage", slice, "what to take care of: "+slice+" for StatefulSetSlices, or "+native+" for the cluster's StatefulSets, in place of its own controller, which must be off")
+	s.IntVarP(&f.verbosity, "v", "v", 0, "how much is logged: 6 for every request; never what an object contains")
 	s.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig of the cluster; without it, that of the pod's service account")
 	s.StringVar(&f.Namespace, "namespace", "", "where the Lease of the leader and the guard's canary are kept (default: that of the kubeconfig or of the pod)")
 	s.BoolVar(&f.LeaderElect, "leader-elect", true, "let one of several replicas lead")
@@ -109,7 +111,7 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	config.QPS, config.Burst, f.Now = f.qps, f.burst, time.Now
 	rest.AddUserAgent(config, "slicecontroller/"+program.Version(version))
-	if err := program.Log(); err != nil {
+	if err := program.Log(f.verbosity); err != nil {
 		return err
 	}
 	return manage(ctx, config, f.Options)

@@ -63,7 +63,9 @@ func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target, fresh bool, err error) {
 	if what != "-" && !strings.ContainsAny(what, "/.") {
 		if _, err := os.Stat(what); err != nil { // not a file: a name
-			t, err = a.reach.stored(ctx, what)
+			if t, err = a.reach.stored(ctx, what); err == nil && home.detach {
+				err = t.notOfCommands(ctx)
+			}
 			return t, false, err
 		}
 	}
@@ -81,6 +83,11 @@ func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target
 	}
 	if t, err = a.reach.inFile(ctx, p, at); err != nil {
 		return nil, false, err
+	}
+	if home.detach {
+		if err := a.reach.elsewhere(t).notOfCommands(ctx); err != nil {
+			return nil, false, err
+		}
 	}
 	have, err := t.store.Plan(ctx)
 	var absent orchestrator.ErrNoPlan
@@ -168,10 +175,17 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 		return err
 	}
 	if j.Detached {
-		if err := a.ask(ctx, t, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word}); err != nil || course != plans.Clean {
+		if err := a.ask(ctx, t, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word}); err != nil || course == plans.Move {
 			return err
 		}
-		a.farewell(ctx, t, j)
+		if course == plans.Clean {
+			a.farewell(ctx, t, j)
+		}
+		sides := plans.Sides()
+		if a.word.SourceGone || j.Vouched.SourceGone {
+			sides = []plans.Side{plans.Destination}
+		}
+		fmt.Fprint(a.Out, granted(t, course, sides...)+record(t, j))
 		return nil
 	}
 	p, j, err := a.carriage(t, timeout).Carry(ctx, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word})
@@ -179,6 +193,7 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 		return err
 	}
 	a.farewell(ctx, t, j)
+	fmt.Fprint(a.Out, record(t, j))
 	if !j.KeepNames {
 		return nil
 	}
@@ -202,7 +217,10 @@ func (a *app) tell(e *orchestrator.Engine, p orchestrator.Progress, err error) {
 	case p.Kind == orchestrator.Waiting:
 		line = "waiting: " + p.Reason
 	case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Vacate:
-		line = fmt.Sprintf("free: pod and volumes have left the %s%s", p.Step.From, p.Reason)
+		line = "free: pod and volumes have left the " + string(p.Step.From)
+		if p.Reason != "" {
+			line += "; " + p.Reason
+		}
 	case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Grow:
 		line = fmt.Sprintf("available on the %s", p.Step.To())
 	case p.Kind == orchestrator.Advanced && p.Step.Op.Gated() && p.Reason != "":
@@ -210,79 +228,6 @@ func (a *app) tell(e *orchestrator.Engine, p orchestrator.Progress, err error) {
 		return // a step without news, or an end that conclude tells
 	}
 	fmt.Fprintf(a.Out, "%s  %-16s %s\n", a.now().UTC().Format("15:04:05.000"), e.StepOf(p.Step), line)
-}
-
-// conclude says how a run ended and what comes next.
-func (a *app) conclude(t *target, course plans.Course, p orchestrator.Progress, err error) error {
-	verb := map[plans.Course]string{plans.Move: "apply", plans.Return: "abort", plans.Clean: "finalize"}[course]
-	back := "; to walk back: " + t.command("abort")
-	if course != plans.Move {
-		back = ""
-	}
-	switch {
-	case errors.Is(err, orchestrator.ErrStopped):
-		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. To go on: %s%s", t.command(verb), back)}
-	case err != nil:
-		return fmt.Errorf("%w; everything written so far is recorded, to go on: %s", err, t.command(verb))
-	case p.Kind == orchestrator.Held:
-		return exitCode{code: exitHeld, message: fmt.Sprintf("held: %s\nNothing more is written. When that is mended: %s%s", p.Reason, t.command("resume"), back)}
-	case p.Kind == orchestrator.Paused:
-		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. To go on: %s%s\n", p.Reason, t.command("resume"), back)
-	case p.Outcome == plans.Split:
-		fmt.Fprintf(a.Out, "split, as asked: %s keeps the ordinals below, %s has the others.\nTo move the rest: %s%s\n", t.plan.Source, t.plan.Destination, t.command("resume"), back)
-	case p.Outcome == plans.Moved:
-		if p.Downtime != nil {
-			fmt.Fprintf(a.Out, "each wave was %s\n", p.Downtime)
-		}
-		fmt.Fprintf(a.Out, "moved: %d ordinals of %s are on %s.\nTo clean the source up: %s%s\n", t.plan.Count, t.plan.Source, t.plan.Destination, t.command("finalize"), back)
-	case p.Outcome == plans.Aborted:
-		fmt.Fprintf(a.Out, "walked back: everything is on %s as it was before.\n", t.plan.Source)
-		a.leftBehind(t, plans.Destination)
-	case p.Outcome == plans.Finalized:
-		fmt.Fprintf(a.Out, "finalized: %s is on its own; the source set is gone. What else the namespace %s has (Services, ConfigMaps, budgets of yours) is left for you.\n", t.plan.Destination, t.plan.Source.Namespace)
-		a.leftBehind(t, plans.Source)
-	}
-	return nil
-}
-
-// farewell says what is to be seen to before what the set has left is deleted. It is the last
-// word on it: the plan has ended, and what cannot be looked at any more is no error.
-func (a *app) farewell(ctx context.Context, t *target, j *plans.Journal) {
-	if a.word.SourceGone || j.Vouched.SourceGone {
-		return // it has gone with its cluster
-	}
-	old := "cluster"
-	if t.plan.OneCluster() {
-		old = "namespace " + t.plan.Source.Namespace
-	}
-	var found []orchestrator.Finding
-	err := t.connected()
-	if err == nil {
-		found, err = orchestrator.Farewell(ctx, t.plan, t.on)
-	}
-	if err != nil {
-		fmt.Fprintf(a.ErrOut, "What has to be seen to before the old %s is deleted could not be looked up: %s\n", old, oneLine(err.Error()))
-	}
-	if len(found) > 0 {
-		fmt.Fprintf(a.Out, "Before you delete the old %s:\n%s", old, findings(found))
-	}
-}
-
-// leftBehind names the claims that a side keeps because their volumes did not move. Their
-// data is a copy, and only the person knows whether it is still needed.
-func (a *app) leftBehind(t *target, side plans.Side) {
-	var names []string
-	for _, c := range t.plan.Claims {
-		for o := range t.plan.Ordinals().All() {
-			if !c.Mode.Moved() {
-				names = append(names, t.plan.ClaimName(c.Template, o))
-			}
-		}
-	}
-	if len(names) > 0 {
-		ref := t.plan.On(side)
-		fmt.Fprintf(a.Out, "Left on %s, with what the application had there: delete them when nobody needs them: kubectl --context %s -n %s delete pvc %s\n", ref, ref.Context, ref.Namespace, strings.Join(names, " "))
-	}
 }
 
 func readAll(r io.Reader) ([]byte, error) {

@@ -33,8 +33,9 @@ one; taking it away again makes the orchestrator stop before the next ordinal (s
 			if lasts <= 0 {
 				return fmt.Errorf("--for is %s: expected a time such as 720h", lasts)
 			}
-			return a.perSide(cmd.Context(), &f, func(ctx context.Context, t *target, side plans.Side) ([]client.Object, error) {
-				return consents(ctx, t, side, a.now().Add(lasts))
+			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reached, side plans.Side) ([]client.Object, remarks, error) {
+				all, err := consents(ctx, r, side, a.now().Add(lasts))
+				return all, remarks{}, err
 			})
 		},
 	}
@@ -44,17 +45,17 @@ one; taking it away again makes the orchestrator stop before the next ordinal (s
 }
 
 // consents are the ConfigMaps of the namespaces on one side, with what they agree to already.
-func consents(ctx context.Context, t *target, side plans.Side, until time.Time) ([]client.Object, error) {
+func consents(ctx context.Context, r *reached, side plans.Side, until time.Time) ([]client.Object, error) {
 	var out []client.Object
-	for _, n := range orchestrator.Parties(t.plan) {
+	for _, n := range orchestrator.Parties(r.plan) {
 		if n.Side != side {
 			continue
 		}
-		have, err := n.Consent(ctx, t.on)
+		have, err := n.Consent(ctx, r.on)
 		if err != nil { // what cannot be read cannot be kept either, and other plans may go by it
 			return nil, err
 		}
-		next := n.Agree(t.plan, until, have)
+		next := n.Agree(r.plan, until, have)
 		// `kubectl apply` is to keep what others gave it, and to fail where it has changed since.
 		next.ObjectMeta = metav1.ObjectMeta{Namespace: next.Namespace, Name: next.Name}
 		out = append(out, next)

@@ -6,8 +6,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -56,6 +58,32 @@ func (f *homeFlags) open(r *reach, p *plans.Plan) (*end, error) {
 		return nil, fmt.Errorf("home: %w", err)
 	}
 	return home, nil
+}
+
+// elsewhere is the same plan as commands would keep it: beside the set that they make.
+func (r *reach) elsewhere(t *target) *target {
+	there := *t
+	there.home = &end{client: t.on[plans.Destination], namespace: t.plan.Destination.Namespace, context: t.plan.Destination.Context}
+	there.store = orchestrator.NewStore(there.home.client, there.home.namespace, t.plan.Name)
+	there.flags = r.again(there.home)
+	return &there
+}
+
+// notOfCommands refuses to detach a plan that commands carry out: two records of it would know nothing of each other.
+func (t *target) notOfCommands(ctx context.Context) error {
+	have, err := t.store.Plan(ctx)
+	switch {
+	case errors.As(err, new(orchestrator.ErrNoPlan)), apierrors.IsForbidden(err), err == nil && have.ID != t.plan.ID:
+		return nil // whoever may not look there has not stored one there either
+	case err != nil:
+		return err
+	}
+	j, _, err := t.store.Journal(ctx, t.plan)
+	if err != nil && !errors.As(err, new(orchestrator.ErrNoJournal)) || err == nil && j.Detached {
+		return err
+	}
+	return fmt.Errorf("plan %s is stored in namespace %s, where it is carried out by commands, and not by an orchestrator: leave --detach and go on with %s, or walk it back with %s and make a new plan",
+		t.plan.Name, t.home.namespace, t.command("apply"), t.command("abort"))
 }
 
 // ask records a wish for a plan that an orchestrator carries out.

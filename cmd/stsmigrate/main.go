@@ -36,7 +36,8 @@ func main() {
 func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	a := &app{IOStreams: streams, stop: stopOnSignal(cancel, streams), now: time.Now}
+	a := &app{IOStreams: streams, now: time.Now}
+	a.stop = a.stopOnSignal(ctx, cancel)
 	root := a.command(args[0])
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
@@ -44,6 +45,8 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return exitInterrupted
 	case errors.As(err, &code):
 		if code.message != "" {
 			fmt.Fprintln(streams.ErrOut, code.message)
@@ -63,18 +66,30 @@ type exitCode struct {
 func (e exitCode) Error() string { return e.message }
 
 // stopOnSignal returns a channel that the first Ctrl-C or SIGTERM closes: the run
-// ends after the write that is under way. A second one ends the program at once,
-// which is as safe as a power cut: the journal knows.
-func stopOnSignal(cancel context.CancelFunc, streams genericiooptions.IOStreams) <-chan struct{} {
+// ends after the write that is under way, or, where nothing is ever written, at once. A second one ends the
+// program at once, which is as safe as a power cut: the journal knows.
+func (a *app) stopOnSignal(ctx context.Context, cancel context.CancelFunc) <-chan struct{} {
 	signals, stop := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		<-signals
-		fmt.Fprintln(streams.ErrOut, "stopping after the current write (once more to stop at once)")
+		defer signal.Stop(signals)
+		select {
+		case <-signals:
+		case <-ctx.Done():
+			return
+		}
+		if a.reads.Load() {
+			cancel()
+			return
+		}
+		fmt.Fprintln(a.ErrOut, "stopping after the current write (once more to stop at once)")
 		close(stop)
-		<-signals
-		cancel()
-		os.Exit(exitInterrupted)
+		select {
+		case <-signals:
+			cancel()
+			os.Exit(exitInterrupted)
+		case <-ctx.Done():
+		}
 	}()
 	return stop
 }

@@ -20,7 +20,7 @@ type sideFlags struct {
 }
 
 func (f *sideFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.plan, "plan", "", "the plan, as `plan --out` has written it")
+	cmd.Flags().StringVar(&f.plan, "plan", "", "the file of the plan, as written by plan --out")
 	cmd.Flags().StringVar(&f.side, "side", "", "source or destination (default: both)")
 	if err := cmd.MarkFlagRequired("plan"); err != nil {
 		panic(err) // there is no such flag
@@ -33,7 +33,11 @@ func (a *app) rbacCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rbac --plan FILE", Short: "Print the Roles that an orchestrator needs for one plan, with the names of what it is about",
 		Long: `Print the Roles that an orchestrator needs for one plan on both sides, with the names of what
-it is about. They hold for this move and can be taken away after it. For one side alone:
+it is about. They hold for this move and can be taken away after it (kubectl delete -f -). Printed
+again while the plan is under way they name the same: volumes that have moved too. What a volume
+stands for in the storage is beside its name: whoever applies them lets the orchestrator mount it.
+One side needs no more than its own cluster, but for the destination, whose volumes are those of the
+source. For one side alone:
 
   stsmigrate rbac --plan web.yaml --side source | kubectl --context east apply -f -`,
 		Args: cobra.NoArgs,
@@ -43,9 +47,9 @@ it is about. They hold for this move and can be taken away after it. For one sid
 				return fmt.Errorf("--account is %q: expected NAMESPACE/NAME of a ServiceAccount", account)
 			}
 			who := types.NamespacedName{Namespace: namespace, Name: name}
-			return a.perSide(cmd.Context(), &f, func(ctx context.Context, t *target, side plans.Side) ([]client.Object, error) {
-				volumes, err := orchestrator.VolumeNames(ctx, t.plan, t.on[plans.Source])
-				return orchestrator.Roles(t.plan, side, who, volumes), err
+			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reached, side plans.Side) ([]client.Object, remarks, error) {
+				disks, err := r.disks(ctx, side)
+				return orchestrator.Roles(r.plan, side, who, namesOf(disks)), remarks{disks}, err
 			})
 		},
 	}
@@ -55,7 +59,7 @@ it is about. They hold for this move and can be taken away after it. For one sid
 }
 
 // perSide prints objects for the sides that are asked for.
-func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Context, *target, plans.Side) ([]client.Object, error)) error {
+func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Context, *reached, plans.Side) ([]client.Object, remarks, error)) error {
 	if err := oneSide(f.side); err != nil {
 		return err
 	}
@@ -67,7 +71,7 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.plan, err)
 	}
-	t, err := a.reach.inFile(ctx, p, nil)
+	r, err := a.reach.either(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -75,7 +79,10 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 		if f.side != "" && f.side != string(side) {
 			continue
 		}
-		all, err := objects(ctx, t, side)
+		if err := r.lost[side]; err != nil {
+			return err
+		}
+		all, beside, err := objects(ctx, r, side)
 		if err != nil {
 			return err
 		}
@@ -85,7 +92,7 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.Out, "---\n%s", text)
+			fmt.Fprintf(a.Out, "---\n%s", beside.in(string(text)))
 		}
 	}
 	return nil

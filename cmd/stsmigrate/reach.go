@@ -225,16 +225,21 @@ func (r *reach) recorded(ctx context.Context, name string) (*target, error) {
 // inFile connects to the clusters of a plan that was read from a file. Without a home it is
 // stored on the destination.
 func (r *reach) inFile(ctx context.Context, p *plans.Plan, home *end) (*target, error) {
-	if asked(r.destination) {
-		r.inherit()
-	} else {
-		*r.destination.KubeConfig = *r.source.KubeConfig
-	}
+	r.oneFile()
 	t, err := r.forPlan(ctx, p, home)
 	if err != nil {
 		return nil, err
 	}
 	return t, t.connected()
+}
+
+// oneFile lets both sides be found in one kubeconfig, unless flags name another for the destination.
+func (r *reach) oneFile() {
+	if asked(r.destination) {
+		r.inherit()
+	} else {
+		*r.destination.KubeConfig = *r.source.KubeConfig
+	}
 }
 
 // connected says why one of the two clusters is not there.
@@ -247,10 +252,10 @@ func (t *target) connected() error {
 	return nil
 }
 
-// forPlan connects to the two clusters of a plan. One that cannot be asked, or that no context
+// sides connects to the two clusters of a plan. One that cannot be asked, or that no context
 // of the kubeconfig is for, is lost.
-func (r *reach) forPlan(ctx context.Context, p *plans.Plan, home *end) (*target, error) {
-	ends, lost := map[plans.Side]*end{}, map[plans.Side]error{}
+func (r *reach) sides(ctx context.Context, p *plans.Plan) (ends map[plans.Side]*end, lost map[plans.Side]error, err error) {
+	ends, lost = map[plans.Side]*end{}, map[plans.Side]error{}
 	for side, flags := range map[plans.Side]*genericclioptions.ConfigFlags{plans.Source: r.source, plans.Destination: r.destination} {
 		named := *flags.Context != ""
 		e, err := connect(ctx, p, side, flags)
@@ -258,10 +263,19 @@ func (r *reach) forPlan(ctx context.Context, p *plans.Plan, home *end) (*target,
 		case err == nil:
 			ends[side] = e
 		case named && errors.As(err, new(errOtherCluster)):
-			return nil, err
+			return nil, nil, err
 		default:
 			lost[side] = err
 		}
+	}
+	return ends, lost, nil
+}
+
+// forPlan connects to the two clusters of a plan, of which either may be lost.
+func (r *reach) forPlan(ctx context.Context, p *plans.Plan, home *end) (*target, error) {
+	ends, lost, err := r.sides(ctx, p)
+	if err != nil {
+		return nil, err
 	}
 	if home == nil {
 		if err := lost[plans.Destination]; err != nil {

@@ -2,17 +2,17 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the person's own kubeconfig may use any of them
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -25,6 +25,7 @@ type app struct {
 	genericiooptions.IOStreams
 	reach reach
 	stop  <-chan struct{}
+	reads atomic.Bool // the command writes nothing anywhere
 	now   func() time.Time
 
 	verbosity int
@@ -50,7 +51,10 @@ in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
 --detailed-exitcode), 3 blocked by a check, 4 held, 5 walked back, 130
 interrupted.`,
 		Version: versionText(), SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRun: func(*cobra.Command, []string) { a.logging() },
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			a.logging()
+			a.reads.Store(slices.Contains(readers(), cmd.Name()))
+		},
 	}
 	if strings.HasPrefix(filepath.Base(name), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl stsmigrate"}
@@ -59,7 +63,7 @@ interrupted.`,
 	root.SetOut(a.Out)
 	root.SetErr(a.ErrOut)
 	a.reach.addFlags(root.PersistentFlags())
-	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much the client libraries log to stderr (0 to 9)")
+	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much is logged to stderr: 6 for every request, 7 (the most) with its headers; never what an object contains")
 	root.AddCommand(
 		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.installCommand(), a.versionCommand(),
@@ -67,15 +71,21 @@ interrupted.`,
 	return root
 }
 
-// logging sends what the client libraries log to stderr, as JSON by zap. Without
-// -v only what they could not handle themselves is logged.
+// readers are the commands that write to no cluster, whatever their flags: there is nothing to be finished when a
+// person wants them to end.
+func readers() []string {
+	return []string{"check", "plan", "status", "get", "history", "rbac", "consent", "version"}
+}
+
+// logging sends what the client libraries log to stderr, as text for a person. Without -v they are quiet: what they
+// could not handle themselves is an error of the command.
 func (a *app) logging() {
-	level := zapcore.Level(-a.verbosity)
-	if a.verbosity == 0 {
-		level = zapcore.FatalLevel
+	level := program.Verbose(a.verbosity)
+	var to klog.Logger // it discards
+	if level > 0 {
+		to = textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(level), textlogger.Output(a.ErrOut)))
 	}
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(a.ErrOut), level)
-	klog.SetLogger(zapr.NewLogger(zap.New(core)))
+	klog.SetLoggerWithOptions(to, klog.ContextualLogger(true))
 }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/printers"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -40,7 +35,7 @@ func (a *app) finalizeCommand() *cobra.Command {
 			}
 			return t.wantNames(ctx)
 		})
-	cmd.Flags().StringVar(&cluster, "source-gone", "", "do without the source's cluster, which does not exist any more: the UID of its namespace kube-system, as `status -o yaml` has it")
+	cmd.Flags().StringVar(&cluster, "source-gone", "", "do without the source's cluster, which does not exist any more: the UID of its namespace kube-system, as status -o yaml has it")
 	a.wordFlags(cmd)
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.word.SourceGone, a.sourceGone = cmd.Flags().Changed("source-gone"), types.UID(cluster)
@@ -193,202 +188,4 @@ func (a *app) resumeCommand() *cobra.Command {
 	far.add(cmd)
 	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "go on without the gates of the step that is held, or of the next one that has any; on the way back, without all")
 	return cmd
-}
-
-func (a *app) statusCommand() *cobra.Command {
-	var watch bool
-	cmd := &cobra.Command{
-		Use: "status PLAN", Short: "Show where each ordinal is and what comes next", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.knownOutput(); err != nil {
-				return err
-			}
-			t, err := a.reach.recorded(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if watch {
-				return a.watch(cmd.Context(), t)
-			}
-			v, err := a.status(cmd.Context(), t)
-			if err != nil {
-				return err
-			}
-			return stateCode(v)
-		},
-	}
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever something changes, until the plan ends")
-	a.outputFlag(cmd)
-	return cmd
-}
-
-func (a *app) status(ctx context.Context, t *target) (*orchestrator.View, error) {
-	v, err := t.status(ctx, a.now)
-	if err != nil {
-		return nil, err
-	}
-	return v, a.print(v, func() string { return table(v) })
-}
-
-// status reads where the plan stands, as far as that can be seen.
-func (t *target) status(ctx context.Context, now func() time.Time) (*orchestrator.View, error) {
-	return orchestrator.Status(ctx, t.plan, t.store, t.on, t.lost, now, t.command)
-}
-
-// stateCode is the exit code of a state that is not healthy.
-func stateCode(v *orchestrator.View) error {
-	switch v.State {
-	case "Held":
-		return exitCode{code: exitHeld}
-	case string(plans.Aborted):
-		return exitCode{code: exitAborted}
-	}
-	return nil
-}
-
-// watch prints the status whenever it has changed, until the plan comes to an
-// end or nobody works on it any more.
-func (a *app) watch(ctx context.Context, t *target) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	wake := orchestrator.NewWake()
-	wake.Watch(ctx, t.plan, t.watches)
-	wake.WatchRecords(ctx, t.home.watches, t.home.namespace)
-	last := ""
-	for {
-		v, err := t.status(ctx, a.now)
-		if err != nil {
-			return err
-		}
-		if text := table(v); text != last {
-			last = text
-			if err := a.print(v, func() string { return text + "\n" }); err != nil {
-				return err
-			}
-		}
-		if v.State == string(plans.Moved) || v.State == string(plans.Split) || v.State == string(plans.Finalized) || v.State == string(plans.Aborted) {
-			return stateCode(v)
-		}
-		select {
-		case <-wake.Bell():
-		case <-a.stop:
-			return exitCode{code: exitInterrupted}
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// table is the status as text.
-func table(v *orchestrator.View) string {
-	var b strings.Builder
-	down := "?"
-	if v.Unavailable != nil {
-		down = strconv.Itoa(int(*v.Unavailable))
-	}
-	fmt.Fprintf(&b, "%s  %s -> %s  %s  d=%d unavailable=%s epoch=%d\n", v.Plan, v.Source, v.Destination, v.State, v.MaxUnavailable, down, v.Epoch)
-	w := printers.GetNewTabWriter(&b)
-	fmt.Fprintln(w, "ORDINAL\tSOURCE\tDESTINATION\tPHASE")
-	for _, o := range v.Ordinals {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", o.Ordinal, o.Source, o.Destination, o.Phase)
-	}
-	_ = w.Flush() // into memory
-	budgets := ""
-	if v.BudgetsTightLongest > 0 {
-		budgets = fmt.Sprintf("tight for at most %.1f s per wave", v.BudgetsTightLongest)
-	}
-	if v.BudgetsTightSince != nil {
-		budgets = strings.Join(slices.DeleteFunc([]string{"tight since " + v.BudgetsTightSince.UTC().Format("15:04:05 MST"), budgets}, func(s string) bool { return s == "" }), ", ")
-	}
-	downtime := ""
-	if v.Downtime != nil {
-		downtime = v.Downtime.String()
-	}
-	for _, side := range plans.Sides() {
-		if why := v.Unseen[side]; why != "" {
-			fmt.Fprintf(&b, "unseen:  %s\n", why)
-		}
-	}
-	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"drains", v.Drains}, {"downtime", downtime}, {"reason", v.Reason}, {"overdue", v.Overdue}, {"gates", v.Gates}, {"vouched", strings.Join(v.Vouched, "; ")}, {"process", v.Holder}, {"next", v.Next}} {
-		if line.value != "" {
-			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
-		}
-	}
-	return b.String()
-}
-
-func (a *app) getCommand() *cobra.Command {
-	var all bool
-	cmd := &cobra.Command{
-		Use: "get", Short: "List the plans of a namespace", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.get(cmd.Context(), all) },
-	}
-	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the plans of all namespaces")
-	a.outputFlag(cmd)
-	return cmd
-}
-
-// row is one line of get.
-type row struct {
-	Name        string    `json:"name"`
-	Namespace   string    `json:"namespace"`
-	State       string    `json:"state"`
-	Source      plans.Ref `json:"source"`
-	Destination plans.Ref `json:"destination"`
-}
-
-func (a *app) get(ctx context.Context, all bool) error {
-	if err := a.knownOutput(); err != nil {
-		return err
-	}
-	flags := a.reach.source
-	if asked(a.reach.destination) {
-		a.reach.inherit()
-		flags = a.reach.destination
-	}
-	home, err := open(flags)
-	if err != nil {
-		return err
-	}
-	namespace := home.namespace
-	if all {
-		namespace = ""
-	}
-	list, unread := orchestrator.Plans(ctx, home.client, namespace)
-	rows := make([]row, 0, len(list))
-	for _, s := range list {
-		state, err := a.stateOf(ctx, home.client, s)
-		if err != nil {
-			state, unread = "?", errors.Join(unread, fmt.Errorf("plan %s/%s: %w", s.Namespace, s.Plan.Name, err))
-		}
-		rows = append(rows, row{s.Plan.Name, s.Namespace, state, s.Plan.Source, s.Plan.Destination})
-	}
-	if len(rows) == 0 && unread != nil {
-		return unread
-	}
-	return errors.Join(a.print(rows, func() string { return rowTable(rows, namespace) }), unread)
-}
-
-func (a *app) stateOf(ctx context.Context, home client.Client, s orchestrator.Stored) (string, error) {
-	store, p := orchestrator.NewStore(home, s.Namespace, s.Plan.Name), s.Plan
-	j, _, err := store.Journal(ctx, p)
-	if err != nil {
-		return "", err
-	}
-	holder, err := store.Holder(ctx, a.now)
-	return orchestrator.State(p, j, holder), err
-}
-
-func rowTable(rows []row, namespace string) string {
-	if len(rows) == 0 {
-		return fmt.Sprintf("no plans in namespace %q\n", namespace)
-	}
-	var b strings.Builder
-	w := printers.GetNewTabWriter(&b)
-	fmt.Fprintln(w, "NAMESPACE\tNAME\tSTATE\tSOURCE\tDESTINATION")
-	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Namespace, r.Name, r.State, r.Source, r.Destination)
-	}
-	_ = w.Flush() // into memory
-	return b.String()
 }

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -132,7 +133,7 @@ func get(ctx context.Context, config *rest.Config, api rest.Interface, q Questio
 	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	path, query, _ := strings.Cut(q.Get.Path, "?")
-	pod := fmt.Sprintf("%s:%s:%s", strings.ToLower(string(q.Get.Scheme)), q.Pod, q.Get.Port.String())
+	pod := Proxied(q.Pod, q.Get)
 	at := api.Get().Namespace(q.Namespace).Resource("pods").Name(pod).SubResource("proxy").URL()
 	// As it is written, with a slash at its end: without one the API server itself would
 	// answer for "/", with a redirect, and nobody would have asked the pod.
@@ -160,6 +161,15 @@ func get(ctx context.Context, config *rest.Config, api rest.Interface, q Questio
 		a.Complaint = shorten(status.Message)
 	}
 	return a, nil
+}
+
+// Proxied is the name by which the proxy of the API server, and a Role, know a port of a pod; "" while the port is
+// known by its own name only.
+func Proxied(pod string, get *corev1.HTTPGetAction) string {
+	if get.Port.Type == intstr.String {
+		return ""
+	}
+	return fmt.Sprintf("%s:%s:%s", strings.ToLower(string(get.Scheme)), pod, get.Port.String())
 }
 
 // bounded keeps the first MiB of what is written to it, and the last one beyond

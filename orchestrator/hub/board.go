@@ -40,10 +40,10 @@ func alerts() []alert {
 		},
 		{
 			"PlanMakesNoProgress",
-			`max by (namespace, plan) (changes(stsmigrate_plan_step[5m])) == 0 and on (namespace, plan) max by (namespace, plan) (stsmigrate_plan_state{state=~"Planned|Moving|Returning|Finalizing|Stopped"}) == 1`,
+			`max by (namespace, plan) (changes(stsmigrate_plan_step[5m])) == 0 and on (namespace, plan) max by (namespace, plan) (stsmigrate_plan_state{state=~"Planned|Moving|Returning|Finalizing|Waiting"}) == 1`,
 			"30m", "warning",
 			plan + " has done no step for half an hour, and nobody has paused or held it",
-			status + " says what it waits for: a cluster without a Secret, an API server that does not answer, a gate. With the state Stopped no orchestrator has it under way: look at their logs. `" + fmt.Sprintf(of, "pause") + "` stops it where no ordinal is in flight.",
+			status + " says what it waits for: a cluster without a Secret, an API server that does not answer, a gate. With the state Waiting no orchestrator has it under way: look at their logs. `" + fmt.Sprintf(of, "pause") + "` stops it where no ordinal is in flight.",
 		},
 		{
 			"PlanErrorsGoOn", `sum by (namespace, plan) (increase(stsmigrate_plan_errors_total[10m])) > 3`, "15m", "warning",

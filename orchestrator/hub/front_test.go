@@ -34,7 +34,7 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		{"Moving", plans.Journal{Overdue: "volume a is still attached"}, kstatus.FailedStatus},
 		{"Moving", plans.Journal{}, kstatus.InProgressStatus},
 		{"Paused", plans.Journal{Paused: true}, kstatus.InProgressStatus},
-		{"Stopped", plans.Journal{}, kstatus.InProgressStatus},
+		{"Waiting", plans.Journal{}, kstatus.InProgressStatus},
 		{"Moved", plans.Journal{Outcome: plans.Moved}, kstatus.CurrentStatus},
 		{"Returning", plans.Journal{}, kstatus.InProgressStatus},
 		{"Aborted", plans.Journal{Outcome: plans.Aborted}, kstatus.CurrentStatus},

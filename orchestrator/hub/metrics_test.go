@@ -39,22 +39,22 @@ func TestTheMetricsOfAPlan(t *testing.T) {
 	j.Done = 7
 	j.Enter(plans.Terminating, time.Unix(1000, 0))
 	j.Enter(plans.Detaching, time.Unix(1010, 0))
-	const state, left, step = `stsmigrate_plan_state{plan="web",state="Stopped"} 1`, `stsmigrate_wave_left_timestamp_seconds{plan="web"} 1000`, `stsmigrate_plan_step{plan="web"} 7`
-	g.plan(p, j, "Stopped", "", "me")
+	const state, left, step = `stsmigrate_plan_state{plan="web",state="Waiting"} 1`, `stsmigrate_wave_left_timestamp_seconds{plan="web"} 1000`, `stsmigrate_plan_step{plan="web"} 7`
+	g.plan(p, j, "Waiting", "", "me")
 	expect("a person's plan that nobody has", state, left)
 	j.Detached = true
 	g.plan(p, j, "Held", "", "me")
-	g.plan(p, j, "Stopped", "", "me")
+	g.plan(p, j, "Waiting", "", "me")
 	expect("one that nobody has", state, step, left)
-	g.plan(p, j, "Stopped", "other", "me")
+	g.plan(p, j, "Waiting", "other", "me")
 	expect("another's", state, step)
 	g.away(p.Name, time.Unix(1000, 0))
-	g.plan(p, j, "Stopped", "me", "me")
+	g.plan(p, j, "Waiting", "me", "me")
 	expect("ours, with a wave away", state, step, left)
 	g.away(p.Name, time.Time{})
-	g.plan(p, j, "Stopped", "me", "me")
+	g.plan(p, j, "Waiting", "me", "me")
 	expect("ours, when it has arrived", state, step)
-	g.plan(p, j, "Stopped", "", "me")
+	g.plan(p, j, "Waiting", "", "me")
 	g.forget(p.Name)
 	expect("one that is no more")
 }

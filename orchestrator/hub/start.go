@@ -105,7 +105,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	if err != nil {
 		return nil, err
 	}
-	b := record.NewBroadcaster(record.WithContext(ctx))
+	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(correlation()))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events(o.Namespace)})
 	return New(Setup{
 		Front: hasFront(m.GetRESTMapper()), gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Fleet: fleet.New(config, o.Limits, o.Agent), Slots: orchestrator.NewSlots(o.Waves),
@@ -140,7 +140,7 @@ func (h *Hub) secrets() handler.EventHandler {
 		known := 1.0
 		if err := h.Learn(s); err != nil {
 			log.Log.WithName("clusters").Info("refused", "reason", err.Error())
-			h.Events.Event(s, corev1.EventTypeWarning, "Refused", err.Error())
+			h.Events.Event(s, corev1.EventTypeWarning, refused, err.Error())
 			known = 0
 		}
 		if fleet.Holds(s) {

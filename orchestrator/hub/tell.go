@@ -42,7 +42,7 @@ func (r *run) report(ctx context.Context, e *orchestrator.Engine, p orchestrator
 		}
 		if text := err.Error(); r.hub.isNews(r.plan.Name, text) {
 			l.Info("will try again", "step", step, "error", text)
-			r.hub.Events.Event(r.hub.object(r.plan), corev1.EventTypeWarning, "TryingAgain", text)
+			r.hub.Events.Event(r.hub.object(r.plan), corev1.EventTypeWarning, tryingAgain, text)
 		}
 		return
 	case p.Kind == orchestrator.Wrote:
@@ -68,18 +68,18 @@ func (r *run) report(ctx context.Context, e *orchestrator.Engine, p orchestrator
 
 // ended tells how a run has ended.
 func (r *run) ended(ctx context.Context, how orchestrator.Progress) {
-	switch how.Kind {
-	case orchestrator.Held:
+	switch {
+	case how.Overtaken: // who has it tells of it
+	case how.Kind == orchestrator.Held:
 		r.tell(corev1.EventTypeWarning, "Held", how.Reason)
-	case orchestrator.Paused:
+	case how.Kind == orchestrator.Paused:
 		r.tell(corev1.EventTypeNormal, "Paused", how.Reason)
-	case orchestrator.Finished:
+	case how.Kind == orchestrator.Finished:
 		r.tell(corev1.EventTypeNormal, string(how.Outcome), fmt.Sprintf("plan %s: %s -> %s", r.plan.Name, r.plan.Source, r.plan.Destination))
 		if how.Outcome == plans.Moved || how.Outcome == plans.Aborted {
 			now := r.hub.Now()
 			r.hub.spans.tell(ctx, r.plan, planSpan(r.plan, how.Outcome, r.born(ctx, now), now))
 		}
-	default:
 	}
 	log.Log.WithName("plan").Info("ended", "plan", r.plan.Name, "how", how.Kind, "outcome", how.Outcome, "reason", how.Reason)
 }

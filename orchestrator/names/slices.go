@@ -40,6 +40,17 @@ func sliceName(p *plans.Plan, t discoveryv1.AddressType, ordinal int32) string {
 	return fmt.Sprintf("stsmigrate-%s-%s-%d", p.ID, strings.ToLower(string(t)), (ordinal-p.Start)/perSlice)
 }
 
+// SliceNames are the names of all slices that a plan may need in a directory.
+func SliceNames(p *plans.Plan) []string {
+	var out []string
+	for _, t := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		for o := p.Start; o < p.End(); o += perSlice {
+			out = append(out, sliceName(p, t, o))
+		}
+	}
+	return out
+}
+
 // Want is what has to stand in a directory beside the control plane's own slices,
 // by name: the pods of the sides that it does not list, each under its hostname,
 // as far as they may be found now.

@@ -18,10 +18,19 @@ import (
 // rights are what an account with exactly the Roles that `rbac` prints may do in a cluster, by namespace, "" for all.
 type rights map[string][]rbacv1.PolicyRule
 
-// grant gives the account of the engines the Roles of the plan, and those to keep its records.
+// grant gives the account of the engines the Roles of the plan as they are printed now, in place of those before, and
+// those to keep its records.
 func (w *world) grant() {
-	volumes, err := orchestrator.VolumeNames(context.TODO(), w.plan, w.on[plans.Source])
+	on := orchestrator.Clusters{}
+	for side, s := range w.on {
+		on[side] = s
+	}
+	disks, err := orchestrator.Disks(context.TODO(), w.plan, on, nil)
 	must(err)
+	var volumes []string
+	for _, d := range disks {
+		volumes = append(volumes, d.Name)
+	}
 	w.rights = map[string]rights{}
 	for side, s := range w.on {
 		have := w.rights[s.name]

@@ -63,6 +63,7 @@ type conn struct {
 
 func (w *world) process() *runner {
 	r := &runner{w: w, stores: map[plans.Side]*conn{}}
+	w.grant() // a person may apply them anew at any time
 	for side, s := range w.on {
 		r.stores[side] = &conn{s, r}
 	}

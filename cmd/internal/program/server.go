@@ -10,13 +10,9 @@ import (
 	"syscall"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
-	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Serve is the process around a program that goes on until it is told to end, and never returns.
@@ -42,17 +38,6 @@ func Run(ctx context.Context, c *cobra.Command, args []string, out, errOut io.Wr
 	}
 	fmt.Fprintln(errOut, "error: "+err.Error())
 	return 1
-}
-
-// Log sends what the program and its libraries log to stderr, as JSON.
-func Log() error {
-	logger, err := zap.NewProduction()
-	if err != nil {
-		return err
-	}
-	log.SetLogger(zapr.NewLogger(logger))
-	klog.SetLogger(zapr.NewLogger(logger))
-	return nil
 }
 
 // inPod is where a pod finds the namespace that it runs in.

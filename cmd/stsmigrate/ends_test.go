@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func ending(mode plans.NameMode) *target {
+	p := &plans.Plan{
+		Name: "web", Count: 3, Names: plans.Names{Mode: mode, Service: "web"},
+		Source:      plans.Ref{Cluster: "a", Context: "east", Namespace: "shop", Name: "web"},
+		Destination: plans.Ref{Cluster: "b", Context: "west", Namespace: "mall", Name: "web"},
+	}
+	return &target{plan: p, home: &end{context: "west", namespace: "stsmigrate"}, flags: " -n stsmigrate --context west"}
+}
+
+// Whoever carried a plan kept its names until now; a person has to know that nobody does from here on.
+func TestTheEndOfARunSaysThatNamesHaveToBeKept(t *testing.T) {
+	const keep = "`stsmigrate names web -n stsmigrate --context west -w`"
+	for name, c := range map[string]struct {
+		how  orchestrator.Progress
+		said bool
+	}{
+		"moved":     {orchestrator.Progress{Kind: orchestrator.Finished, Outcome: plans.Moved}, true},
+		"split":     {orchestrator.Progress{Kind: orchestrator.Finished, Outcome: plans.Split}, true},
+		"paused":    {orchestrator.Progress{Kind: orchestrator.Paused, Reason: "paused"}, true},
+		"aborted":   {orchestrator.Progress{Kind: orchestrator.Finished, Outcome: plans.Aborted}, false},
+		"finalized": {orchestrator.Progress{Kind: orchestrator.Finished, Outcome: plans.Finalized}, false},
+	} {
+		for _, mode := range []plans.NameMode{plans.Bridge, plans.NoNames} {
+			var out bytes.Buffer
+			a := &app{IOStreams: genericiooptions.IOStreams{Out: &out}}
+			if err := a.conclude(ending(mode), plans.Move, c.how, nil); err != nil {
+				t.Fatal(err)
+			}
+			if said := strings.Contains(out.String(), keep); said != (c.said && mode == plans.Bridge) {
+				t.Errorf("%s, names %s: it says %s", name, mode, out.String())
+			}
+		}
+	}
+}
+
+// What stays after the end is named, with the commands that take it away.
+func TestTheEndOfAPlanNamesWhatStays(t *testing.T) {
+	web := ending(plans.NoNames)
+	if got, want := record(web, &plans.Journal{}), "kubectl --context west -n stsmigrate delete configmap -l stsmigrate.dev/plan=web\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, expected %q", got, want)
+	}
+	if got := record(web, &plans.Journal{KeepNames: true}); got != "" {
+		t.Errorf("names are kept by the record, and it says %q", got)
+	}
+	want := "When `stsmigrate status web -n stsmigrate --context west` says Finalized, take away what the orchestrator was given for it:\n" +
+		"  kubectl --context west -n stsmigrate get configmap stsmigrate-web -o go-template='{{index .data \"plan.yaml\"}}' > web.yaml\n" +
+		"  stsmigrate rbac --plan web.yaml --side source | kubectl --context east delete -f -\n" +
+		"  stsmigrate rbac --plan web.yaml --side destination | kubectl --context west delete -f -\n" +
+		"  kubectl --context east -n shop edit configmap stsmigrate-consent    # the line with mall/web\n" +
+		"  kubectl --context west -n mall edit configmap stsmigrate-consent    # the line with shop/web\n"
+	if got := granted(web, plans.Clean, plans.Sides()...); got != want {
+		t.Errorf("got\n%sexpected\n%s", got, want)
+	}
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// every calls do with each command of the program.
+func every(t *testing.T, do func(*cobra.Command)) {
+	t.Helper()
+	todo := []*cobra.Command{new(app).command("stsmigrate")}
+	for len(todo) > 0 {
+		do(todo[0])
+		todo = append(todo[1:], todo[0].Commands()...)
+	}
+}
+
+// Backquotes in a usage are the name of the value, which is one word.
+func TestTheHelpOfAFlagNamesItsValueWithOneWord(t *testing.T) {
+	every(t, func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if name, _ := pflag.UnquoteUsage(f); strings.ContainsAny(name, " -") {
+				t.Errorf("%s: --%s %s", c.CommandPath(), f.Name, name)
+			}
+		})
+	})
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// reached is a plan in a file, and the clusters of its sides as far as they could be connected to: what is printed for
+// one namespace is for whoever sees that one alone.
+type reached struct {
+	plan *plans.Plan
+	on   orchestrator.Clusters
+	lost map[plans.Side]error
+}
+
+func (r *reach) either(ctx context.Context, p *plans.Plan) (*reached, error) {
+	r.oneFile()
+	ends, lost, err := r.sides(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	on := orchestrator.Clusters{}
+	for side, e := range ends {
+		on[side] = e.client
+	}
+	return &reached{p, on.InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: p.Source, plans.Destination: p.Destination}), lost}, nil
+}
+
+// disks reads which volumes a side's account has to do with. Those of the destination are the source's until they have
+// moved.
+func (r *reached) disks(ctx context.Context, side plans.Side) ([]orchestrator.Disk, error) {
+	if !r.plan.HasVolumes() {
+		return nil, nil
+	}
+	j, err := r.journal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.lost[plans.Source]; err != nil && side == plans.Destination && (j == nil || !j.Vouched.SourceGone) {
+		return nil, fmt.Errorf("which volumes the destination gets is known in the source's cluster: %w", err)
+	}
+	disks, err := orchestrator.Disks(ctx, r.plan, r.on, j)
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("which volumes of plan %s have moved cannot be seen, and Roles without their names would take rights away: %w; ask for the right to list PersistentVolumes, or somebody who has it", r.plan.Name, err)
+	}
+	return disks, err
+}
+
+// journal reads the journal of the plan where commands keep it, nil if it is not there to be read. That of a detached
+// plan is elsewhere, and has nothing that the marks on the volumes have not.
+func (r *reached) journal(ctx context.Context) (*plans.Journal, error) {
+	if r.on[plans.Destination] == nil {
+		return nil, nil
+	}
+	store := orchestrator.NewStore(r.on[plans.Destination], r.plan.Destination.Namespace, r.plan.Name)
+	have, err := store.Plan(ctx)
+	if errors.As(err, new(orchestrator.ErrNoPlan)) || apierrors.IsForbidden(err) || err == nil && have.ID != r.plan.ID {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	j, _, err := store.Journal(ctx, r.plan)
+	if errors.As(err, new(orchestrator.ErrNoJournal)) {
+		return nil, nil
+	}
+	return j, err
+}
+
+func namesOf(disks []orchestrator.Disk) []string {
+	var out []string
+	for _, d := range disks {
+		out = append(out, d.Name)
+	}
+	return out
+}
+
+// remarks are comments beside what is printed.
+type remarks struct{ disks []orchestrator.Disk }
+
+// in puts them into an object as YAML, rule by rule: what a volume stands for, and what no Role can limit.
+func (r remarks) in(text string) string {
+	const rule = "\n- apiGroups:"
+	rules := strings.Split(text, rule)
+	for k := 1; k < len(rules); k++ {
+		beside := map[string]string{}
+		if !strings.Contains(rules[k], "\n  resourceNames:\n") {
+			beside["create"] = "RBAC cannot limit this to names"
+		}
+		if strings.Contains(rules[k], "\n  - persistentvolumes\n") {
+			for _, d := range r.disks {
+				if d.Handle != "" {
+					beside[d.Name] = printable(d.Handle)
+				}
+			}
+		}
+		lines := strings.Split(rules[k], "\n")
+		for n, line := range lines {
+			if item, ok := strings.CutPrefix(line, "  - "); ok && beside[strings.Trim(item, `"`)] != "" {
+				lines[n] += " # " + beside[strings.Trim(item, `"`)]
+			}
+		}
+		rules[k] = strings.Join(lines, "\n")
+	}
+	return strings.Join(rules, rule)
+}
+
+// printable is text of a stranger within a line.
+func printable(s string) string {
+	if quoted := strconv.QuoteToASCII(s); quoted != `"`+s+`"` {
+		return quoted
+	}
+	return s
+}

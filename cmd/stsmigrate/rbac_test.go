@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// between is a plan of a set with volumes from one cluster to another, in a file.
+func between(t *testing.T) (*plans.Plan, string) {
+	t.Helper()
+	replicas := int32(2)
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}
+	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	p, err := plans.Build(plans.Inputs{
+		Name: "web", ID: "abc", MaxUnavailable: 1, Set: set,
+		Source:      plans.Ref{Cluster: "uid-of-the-cluster", Context: "east", Namespace: "shop", Name: "web"},
+		Destination: plans.Ref{Cluster: "uid-of-another", Context: "west", Namespace: "shop", Name: "web"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, inFile(t, p)
+}
+
+func disk(o int, handle string) []client.Object {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pv-", o)}}
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: handle}
+	return []client.Object{pv, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("data-web-", o)}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: pv.Name},
+	}}
+}
+
+// Who looks after one namespace prints the half for it without seeing the other cluster, and sees which disks it is
+// about.
+func TestOneHalfNeedsOneCluster(t *testing.T) {
+	_, file := between(t)
+	_, config := serve(t, []string{"east"}, slices.Concat(disk(0, "vol-0"), disk(1, "vol-1\n- apiGroups: ['*']"))...)
+	got := command(t, "rbac", "--plan", file, "--side", "source", "--kubeconfig", config)
+	if got.code != exitDone || !strings.Contains(got.out, "  - pv-0 # disk.example.com^vol-0\n") || !strings.Contains(got.out, `  - pv-1 # "disk.example.com^vol-1\n- apiGroups: ['*']"`+"\n") {
+		t.Errorf("%+v", got)
+	}
+	if strings.Count(got.out, "  - create # RBAC cannot limit this to names\n") < 2 {
+		t.Errorf("it is not said what is not limited:\n%s", got.out)
+	}
+	for _, text := range strings.Split(got.out, "---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.UnmarshalStrict([]byte(text), &role); err != nil && role.Kind == "ClusterRole" {
+			t.Errorf("%v:\n%s", err, text)
+		}
+		for _, r := range role.Rules {
+			if slices.Contains(r.APIGroups, "*") || slices.Contains(r.Resources, "persistentvolumes") && slices.Contains(r.Verbs, "patch") && !slices.Equal(r.ResourceNames, []string{"pv-0", "pv-1"}) {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+	if got := command(t, "consent", "--plan", file, "--side", "source", "--kubeconfig", config); got.code != exitDone || !strings.Contains(got.out, "moves-to: |\n    web uid-of-another/shop/web plan=web-abc hash=") {
+		t.Errorf("%+v", got)
+	}
+	for _, verb := range []string{"rbac", "consent"} {
+		if got := command(t, verb, "--plan", file, "--kubeconfig", config); got.code != exitError || !strings.Contains(got.errOut, `no context "west"`) {
+			t.Errorf("%s of both sides: %+v", verb, got)
+		}
+	}
+}
+
+// The volumes of the destination are those of the source, so that without it their names are not known.
+func TestTheDestinationsHalfNeedsTheNamesOfTheVolumes(t *testing.T) {
+	p, file := between(t)
+	west, config := serve(t, []string{"west"})
+	space := &corev1.Namespace{}
+	if err := west.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, space); err != nil {
+		t.Fatal(err)
+	}
+	if err := west.Delete(t.Context(), space); err != nil {
+		t.Fatal(err)
+	}
+	if err := west.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: p.Destination.Cluster}}); err != nil {
+		t.Fatal(err)
+	}
+	got := command(t, "rbac", "--plan", file, "--side", "destination", "--kubeconfig", config)
+	if got.code != exitError || !strings.Contains(got.errOut, "which volumes the destination gets is known in the source's cluster") || got.out != "" {
+		t.Errorf("%+v", got)
+	}
+	if got := command(t, "consent", "--plan", file, "--side", "destination", "--kubeconfig", config); got.code != exitDone || !strings.Contains(got.out, "moves-from") {
+		t.Errorf("%+v", got)
+	}
+}

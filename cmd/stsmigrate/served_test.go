@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// served is an API server over a client in memory, as far as the commands ask it in these tests.
+type served struct {
+	client.Client
+	kinds map[string]schema.GroupVersionKind // by resource
+}
+
+// serve gives a cluster that has these objects, and the kubeconfig that names it once for each context.
+func serve(t *testing.T, contexts []string, objects ...client.Object) (*served, string) {
+	t.Helper()
+	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "uid-of-the-cluster"}})
+	s := &served{
+		Client: fake.NewClientBuilder().WithScheme(orchestrator.Scheme()).WithObjects(objects...).Build(),
+		kinds: map[string]schema.GroupVersionKind{
+			"namespaces": corev1.SchemeGroupVersion.WithKind("Namespace"), "configmaps": corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+			"secrets": corev1.SchemeGroupVersion.WithKind("Secret"), "pods": corev1.SchemeGroupVersion.WithKind("Pod"), "nodes": corev1.SchemeGroupVersion.WithKind("Node"),
+			"persistentvolumeclaims": corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), "persistentvolumes": corev1.SchemeGroupVersion.WithKind("PersistentVolume"),
+			"statefulsets": appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "leases": coordinationv1.SchemeGroupVersion.WithKind("Lease"),
+		},
+	}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	config := clientcmdapi.NewConfig()
+	config.Clusters["it"] = &clientcmdapi.Cluster{Server: server.URL}
+	config.AuthInfos["me"] = &clientcmdapi.AuthInfo{Token: "token-4711"}
+	for _, name := range contexts {
+		config.Contexts[name] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "me"}
+	}
+	config.CurrentContext = contexts[0]
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return s, file
+}
+
+// ServeHTTP implements http.Handler.
+func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out, err := s.answer(r)
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		status := apierrors.ReasonForError(err)
+		code := http.StatusInternalServerError
+		if known, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // the fake client wraps none
+			code = int(known.Status().Code)
+		}
+		w.WriteHeader(code)
+		out = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: status, Message: err.Error(), Code: int32(code)} //nolint:gosec // a status
+	}
+	_ = json.NewEncoder(w).Encode(out)
+}
+
+func (s *served) answer(r *http.Request) (any, error) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	group := ""
+	switch {
+	case parts[0] == "api" && len(parts) <= 2, parts[0] == "apis" && (len(parts) == 1 || len(parts) == 3):
+		return s.discovery(parts), nil
+	case parts[0] == "apis" && len(parts) > 3:
+		group, parts = parts[1], parts[3:]
+	case parts[0] == "api":
+		parts = parts[2:]
+	default:
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path)
+	}
+	namespace := ""
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		namespace, parts = parts[1], parts[2:]
+	}
+	gvk, known := s.kinds[parts[0]]
+	if !known || gvk.Group != group || r.URL.Query().Has("watch") {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: parts[0]}, "")
+	}
+	if len(parts) == 1 && r.Method == http.MethodGet {
+		return s.list(r, gvk, namespace)
+	}
+	return s.one(r, gvk, client.ObjectKey{Namespace: namespace, Name: strings.Join(parts[1:], "")})
+}
+
+func (s *served) list(r *http.Request, gvk schema.GroupVersionKind, namespace string) (any, error) {
+	o, err := s.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err != nil {
+		return nil, err
+	}
+	selector, err := metav1.ParseToLabelSelector(r.URL.Query().Get("labelSelector"))
+	if err != nil {
+		return nil, err
+	}
+	matching, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	list := o.(client.ObjectList) //nolint:errcheck,forcetypeassert // the kind of a list
+	err = s.List(r.Context(), list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: matching})
+	list.GetObjectKind().SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return list, err
+}
+
+func (s *served) one(r *http.Request, gvk schema.GroupVersionKind, key client.ObjectKey) (any, error) {
+	o, err := s.Scheme().New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	one := o.(client.Object) //nolint:errcheck,forcetypeassert // the kind of an object
+	if r.Method == http.MethodGet {
+		err = s.Get(r.Context(), key, one)
+	} else {
+		raw, read := io.ReadAll(r.Body)
+		if read != nil {
+			return nil, read
+		}
+		if _, _, err = clientscheme.Codecs.UniversalDeserializer().Decode(raw, &gvk, one); err == nil && r.Method == http.MethodPost {
+			err = s.Create(r.Context(), one)
+		} else if err == nil {
+			err = s.Update(r.Context(), one)
+		}
+	}
+	one.GetObjectKind().SetGroupVersionKind(gvk)
+	return one, err
+}
+
+func (s *served) discovery(path []string) any {
+	if len(path) == 1 && path[0] == "api" {
+		return metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}
+	}
+	groups := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	resources := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: strings.Join(path[1:], "/")}
+	seen := map[string]bool{"": true}
+	for name, gvk := range s.kinds {
+		if !seen[gvk.Group] {
+			seen[gvk.Group] = true
+			version := metav1.GroupVersionForDiscovery{GroupVersion: gvk.GroupVersion().String(), Version: gvk.Version}
+			groups.Groups = append(groups.Groups, metav1.APIGroup{Name: gvk.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
+		}
+		if gvk.GroupVersion().String() == resources.GroupVersion {
+			wide := name == "namespaces" || name == "nodes" || name == "persistentvolumes"
+			resources.APIResources = append(resources.APIResources, metav1.APIResource{Name: name, Kind: gvk.Kind, Namespaced: !wide, Verbs: metav1.Verbs{"get", "list"}})
+		}
+	}
+	if len(path) == 1 {
+		return groups
+	}
+	return resources
+}
+
+// outcome is how a command has ended.
+type outcome struct {
+	code        int
+	out, errOut string
+}
+
+func command(t *testing.T, args ...string) outcome {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code := run(append([]string{"stsmigrate"}, args...), genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
+	return outcome{code, out.String(), errOut.String()}
+}
+
+// keep stores a plan in a namespace, and changes its journal.
+func keep(t *testing.T, on client.Client, namespace string, change func(*plans.Journal)) *plans.Plan {
+	t.Helper()
+	replicas := int32(3)
+	p, err := plans.Build(plans.Inputs{
+		Name: "web", ID: "abc", MaxUnavailable: 1,
+		Source:      plans.Ref{Cluster: "uid-of-the-cluster", Context: "home", Namespace: "shop", Name: "web"},
+		Destination: plans.Ref{Cluster: "uid-of-the-cluster", Context: "home", Namespace: "mall", Name: "web"},
+		Set:         &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := plans.NewJournal(p)
+	change(j)
+	if err := orchestrator.NewStore(on, namespace, p.Name).Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// inFile writes a plan as `plan --out` does.
+func inFile(t *testing.T, p *plans.Plan) string {
+	t.Helper()
+	raw, err := plans.Encode(p)
+	file := filepath.Join(t.TempDir(), "web.yaml")
+	if err == nil {
+		err = os.WriteFile(file, raw, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	var watch bool
+	cmd := &cobra.Command{
+		Use: "status PLAN", Short: "Show where each ordinal is and what comes next", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.knownOutput(); err != nil {
+				return err
+			}
+			t, err := a.reach.recorded(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if watch {
+				return a.watch(cmd.Context(), t)
+			}
+			v, err := a.status(cmd.Context(), t)
+			if err != nil {
+				return err
+			}
+			return stateCode(v)
+		},
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever something changes, until the plan ends")
+	a.outputFlag(cmd)
+	return cmd
+}
+
+func (a *app) status(ctx context.Context, t *target) (*orchestrator.View, error) {
+	v, err := t.status(ctx, a.now)
+	if err != nil {
+		return nil, err
+	}
+	return v, a.print(v, func() string { return table(v) })
+}
+
+// status reads where the plan stands, as far as that can be seen.
+func (t *target) status(ctx context.Context, now func() time.Time) (*orchestrator.View, error) {
+	return orchestrator.Status(ctx, t.plan, t.store, t.on, t.lost, now, t.command)
+}
+
+// stateCode is the exit code of a state that is not healthy.
+func stateCode(v *orchestrator.View) error {
+	switch v.State {
+	case "Held":
+		return exitCode{code: exitHeld}
+	case string(plans.Aborted):
+		return exitCode{code: exitAborted}
+	}
+	return nil
+}
+
+// watch prints the status whenever it has changed, until the plan comes to an
+// end or nobody works on it any more.
+func (a *app) watch(ctx context.Context, t *target) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wake := orchestrator.NewWake()
+	wake.Watch(ctx, t.plan, t.watches)
+	wake.WatchRecords(ctx, t.home.watches, t.home.namespace)
+	last := ""
+	for {
+		v, err := t.status(ctx, a.now)
+		if err != nil {
+			return err
+		}
+		if text := table(v); text != last {
+			last = text
+			if err := a.print(v, func() string { return text + "\n" }); err != nil {
+				return err
+			}
+		}
+		if v.State == string(plans.Moved) || v.State == string(plans.Split) || v.State == string(plans.Finalized) || v.State == string(plans.Aborted) {
+			return stateCode(v)
+		}
+		select {
+		case <-wake.Bell():
+		case <-a.stop:
+			return exitCode{code: exitInterrupted}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// table is the status as text.
+func table(v *orchestrator.View) string {
+	var b strings.Builder
+	down := "?"
+	if v.Unavailable != nil {
+		down = strconv.Itoa(int(*v.Unavailable))
+	}
+	fmt.Fprintf(&b, "%s  %s -> %s  %s  d=%d unavailable=%s epoch=%d\n", v.Plan, v.Source, v.Destination, v.State, v.MaxUnavailable, down, v.Epoch)
+	w := printers.GetNewTabWriter(&b)
+	fmt.Fprintln(w, "ORDINAL\tSOURCE\tDESTINATION\tPHASE")
+	for _, o := range v.Ordinals {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", o.Ordinal, o.Source, o.Destination, o.Phase)
+	}
+	_ = w.Flush() // into memory
+	budgets := ""
+	if v.BudgetsTightLongest > 0 {
+		budgets = fmt.Sprintf("tight for at most %.1f s per wave", v.BudgetsTightLongest)
+	}
+	if v.BudgetsTightSince != nil {
+		budgets = strings.Join(slices.DeleteFunc([]string{"tight since " + v.BudgetsTightSince.UTC().Format("15:04:05 MST"), budgets}, func(s string) bool { return s == "" }), ", ")
+	}
+	downtime := ""
+	if v.Downtime != nil {
+		downtime = v.Downtime.String()
+	}
+	for _, side := range plans.Sides() {
+		if why := v.Unseen[side]; why != "" {
+			fmt.Fprintf(&b, "unseen:  %s\n", why)
+		}
+	}
+	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"drains", v.Drains}, {"names", v.Names}, {"downtime", downtime}, {"reason", v.Reason}, {"overdue", v.Overdue}, {"gates", v.Gates}, {"vouched", strings.Join(v.Vouched, "; ")}, {"process", v.Holder}, {"next", v.Next}} {
+		if line.value != "" {
+			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
+		}
+	}
+	return b.String()
+}

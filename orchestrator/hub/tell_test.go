@@ -1,0 +1,28 @@
+package hub
+
+import (
+	"testing"
+
+	"k8s.io/client-go/tools/record"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+)
+
+// A plan that another process has taken over is not held, and nobody is called for it.
+func TestATakeoverCallsNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		how  orchestrator.Progress
+		told int
+	}{
+		"taken over": {orchestrator.Progress{Kind: orchestrator.Held, Overtaken: true, Reason: "another process has it"}, 0},
+		"held":       {orchestrator.Progress{Kind: orchestrator.Held, Reason: "a claim is in the way"}, 1},
+	} {
+		h, p := stage(t)
+		events := record.NewFakeRecorder(10)
+		h.Events = events
+		(&run{hub: h, plan: p}).ended(t.Context(), c.how)
+		if len(events.Events) != c.told {
+			t.Errorf("%s: %d events, expected %d", name, len(events.Events), c.told)
+		}
+	}
+}

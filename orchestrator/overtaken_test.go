@@ -1,0 +1,26 @@
+package orchestrator
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// A process whose plan another one has taken over stops, and says that it is not the plan that is held.
+func TestAProcessKnowsThatItsPlanWasTakenOver(t *testing.T) {
+	p := planNamed(t, "abc")
+	c := fake.NewClientBuilder().WithScheme(Scheme()).Build()
+	store := NewStore(c, "mall", p.Name)
+	j := plans.NewJournal(p)
+	j.Epoch = 2
+	if err := store.Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	e := New(p, store, Clusters{plans.Source: c, plans.Destination: c})
+	e.epoch = 1
+	if got, err := e.Advance(t.Context()); err != nil || got.Kind != Held || !got.Overtaken {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
