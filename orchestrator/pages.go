@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // pagesAtOnce is how many pages a connection reads at the same time: the checks of two hundred
@@ -42,9 +44,6 @@ func (t turns) List(ctx context.Context, list client.ObjectList, opts ...client.
 	return t.Client.List(ctx, list, opts...)
 }
 
-// pageSize is how many objects of a whole list are read at once, as kubectl does.
-const pageSize = 500
-
 // whole reads a list that is wanted as a whole, a page at a time: no answer is longer than it has to
 // be. What may come from the API server's cache comes in one, whatever is asked for; where that is too
 // long it is read live.
@@ -60,7 +59,7 @@ func (t turns) whole(ctx context.Context, list client.ObjectList, asked *client.
 		asked = &live
 	}
 	page := *asked
-	page.Limit = pageSize
+	page.Limit = storage.PageSize
 	if err := t.Client.List(ctx, list, &page); err != nil || list.GetContinue() == "" {
 		return err
 	}
