@@ -36,6 +36,7 @@ func main() {
 func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	streams.Out, streams.ErrOut = &shown{to: streams.Out}, &shown{to: streams.ErrOut}
 	a := &app{IOStreams: streams, stop: stopOnSignal(cancel, streams), now: time.Now}
 	root := a.command(args[0])
 	root.SetArgs(args[1:])
