@@ -289,7 +289,7 @@ func asAnswer(err error) error {
 // hold records why nothing goes on. A journal that has moved meanwhile explains
 // what looked foreign: then it is looked at again instead (design rule 6).
 func (e *Engine) hold(ctx context.Context, step plans.Step, reason string) (Progress, error) {
-	reason = brief(reason)
+	reason = Brief(reason)
 	same, err := e.unmoved(ctx)
 	if err != nil {
 		return Progress{Step: step}, err

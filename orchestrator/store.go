@@ -259,7 +259,7 @@ func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 // so that it is written whole.
 func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version, error) {
 	short := *j
-	short.Held, short.Waits, short.Overdue = brief(j.Held), brief(j.Waits), brief(j.Overdue)
+	short.Held, short.Waits, short.Overdue = Brief(j.Held), Brief(j.Waits), Brief(j.Overdue)
 	raw, err := json.Marshal(short)
 	if err != nil {
 		return v, err

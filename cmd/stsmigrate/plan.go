@@ -275,7 +275,7 @@ func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 	return p, on, err
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func oneLine(s string) string { return plans.Line(s) }
 
 func (a *app) read(file string) ([]byte, error) {
 	if file == "-" {

@@ -105,7 +105,7 @@ func stage(t *testing.T, more ...client.Object) (*Hub, *plans.Plan) {
 	}
 	return New(Setup{
 		gauges: g, Live: c, Cached: c, Namespace: "stsmigrate", Holder: "me", Dead: func(string) bool { return false },
-		Fleet: fleet.New(&rest.Config{Host: "https://127.0.0.1:1"}, fleet.Limits{QPS: 100, Burst: 100}, "test"),
+		Fleet: fleet.New(fleet.Setup{Home: &rest.Config{Host: "https://127.0.0.1:1"}, Own: "own", Limits: fleet.Limits{QPS: 100, Burst: 100}, Agent: "test"}),
 		Now:   func() time.Time { return clock }, StepTimeout: time.Minute, Events: record.NewFakeRecorder(100),
 	}), p
 }

@@ -208,7 +208,7 @@ func (r *run) store() *orchestrator.Store {
 }
 
 // ends connects to the clusters of both sides, checks that they are those of the plan, and
-// ends the run when the credentials of either are others.
+// ends the run when either is reached at another server.
 func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 	out := map[plans.Side]*fleet.End{}
 	for _, side := range plans.Sides() {
@@ -219,7 +219,7 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 			}
 			continue
 		}
-		c, err := r.hub.Fleet.Find(ctx, ref.Context, ref.Cluster)
+		c, err := r.hub.Fleet.Find(ref.Context, ref.Cluster)
 		if err != nil {
 			r.hub.lock.Lock()
 			r.hub.lost[r.plan.Name] = true
@@ -251,7 +251,7 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 
 // answers reports whether the cluster of a set is there.
 func (r *run) answers(ctx context.Context, ref plans.Ref) bool {
-	c, err := r.hub.Fleet.Find(ctx, ref.Context, ref.Cluster)
+	c, err := r.hub.Fleet.Find(ref.Context, ref.Cluster)
 	if err != nil {
 		return false
 	}
