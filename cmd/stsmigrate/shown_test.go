@@ -29,8 +29,8 @@ const hostile = "\x1b]0;owned\a\x1b[2K\x1b[1A\u202egnp.exe\u2066\u2069\u009b2J\r
 func home(t *testing.T) string {
 	t.Helper()
 	p := &plans.Plan{
-		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "abc", Count: 3, MaxUnavailable: 1, Window: 1,
-		Source:      plans.Ref{Cluster: "uid", Context: "east\x1b[2K\u202e", Namespace: "shop", Name: "web"},
+		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "web-abc", Count: 3, MaxUnavailable: 1, Window: 1,
+		Source:      plans.Ref{Cluster: "uid", Context: "east", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "uid", Context: "east", Namespace: "mall", Name: "web"},
 		Budget:      plans.Budget{Source: "web", Destination: "web"},
 	}
