@@ -3,6 +3,12 @@ app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/part-of: stsmigrate
 {{- end }}
 
+{{/* Whose install made an object that is not in its namespace: `stsmigrate install` takes over none of
+another one. */}}
+{{- define "stsmigrate.install" -}}
+stsmigrate.dev/install: {{ .Release.Namespace }}
+{{- end }}
+
 {{/* What every pod of ours has: nothing that the restricted Pod Security Standard refuses. */}}
 {{- define "stsmigrate.pod" -}}
 securityContext:
