@@ -73,5 +73,14 @@ func Made(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, s
 		return nil, false, why, err
 	}
 	plans.Stamp{Plan: p.ID}.Put(pv)
+	v.label(pv)
 	return pv, false, "", nil
+}
+
+// label marks a volume that the plan makes, as the admission policy of new volumes is asked about those that have it.
+func (v mover) label(pv *corev1.PersistentVolume) {
+	if pv.Labels == nil {
+		pv.Labels = map[string]string{}
+	}
+	pv.Labels[plans.PlanLabel] = v.plan.Name
 }

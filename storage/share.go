@@ -79,6 +79,7 @@ func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*core
 	}
 	next := VolumeFrom(held, RefTo(v.plan.Destination.Namespace, s.Claim, ""), v.plan.Storage)
 	next.Name = v.plan.SecondVolume(s)
+	v.label(next)
 	return next, nil
 }
 
