@@ -13,6 +13,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -132,6 +134,40 @@ func TestInstallSaysWhatItDoesNotKnow(t *testing.T) {
 		said, err := stsmigrate(t, append([]string{"install"}, c.args...)...)
 		if err == nil || !strings.Contains(err.Error(), c.want) || said != "" {
 			t.Errorf("install %v: %v\n%s", c.args, err, said)
+		}
+	}
+}
+
+// Two orchestrators may be in one cluster, each with what is its own, and under the policies of one of them.
+func TestAnInstallTakesNothingOverFromAnotherNamespace(t *testing.T) {
+	for _, args := range [][]string{{"orchestrator", "policies"}, {"-n", "ours", "slicecontroller"}} {
+		if out, err := stsmigrate(t, append([]string{"install", "--apply"}, args...)...); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	at := as(t, "")
+	for component, want := range map[string]string{
+		"policies":        "in namespace stsmigrate, and nothing was applied: a cluster has its policies once: leave the component policies out here, and name this account there: stsmigrate install -n stsmigrate policies --set policies.accounts={system:serviceaccount:other:orchestrator} --apply",
+		"slicecontroller": "in namespace ours, and nothing was applied: a cluster has it once",
+	} {
+		out, err := stsmigrate(t, "install", "-n", "other", "orchestrator", component, "--apply")
+		if err == nil || !strings.Contains(err.Error(), want) || out != "" {
+			t.Errorf("%s: %v\n%s", component, err, out)
+		}
+		if err := at.Get(t.Context(), client.ObjectKey{Name: "other"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: namespace other: %v", component, err)
+		}
+	}
+	if out, err := stsmigrate(t, "install", "-n", "other", "orchestrator", "--apply"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, namespace := range []string{"stsmigrate", "other"} {
+		var binding rbacv1.ClusterRoleBinding
+		if err := at.Get(t.Context(), client.ObjectKey{Name: "stsmigrate-orchestrator." + namespace}, &binding); err != nil {
+			t.Fatal(err)
+		}
+		if len(binding.Subjects) != 1 || binding.Subjects[0].Namespace != namespace {
+			t.Errorf("%s is for %v", binding.Name, binding.Subjects)
 		}
 	}
 }
