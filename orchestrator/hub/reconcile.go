@@ -244,6 +244,23 @@ func (h *Hub) leased(ctx context.Context, name string) time.Duration {
 	return orchestrator.LeaseLeft(&l, h.Holder, h.Dead, h.leases[name].at, h.Now())
 }
 
+// dead returns whether the holder of the Lease of a plan is gone: certainly, or for as long as this process has watched.
+func (h *Hub) dead(ctx context.Context, name string) func(holder string) bool {
+	return func(holder string) bool {
+		if h.Dead(holder) {
+			return true
+		}
+		var l coordinationv1.Lease
+		if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: orchestrator.LeaseName(name)}, &l) != nil ||
+			l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != holder {
+			return false // who has it now has not been watched yet
+		}
+		h.lock.Lock()
+		defer h.lock.Unlock()
+		return h.leased(ctx, name) == 0
+	}
+}
+
 // each is what every plan that a process has under way costs it when a new one is
 // to be begun, and most is the most. With equal processes, whoever has the fewest is the fastest.
 const (

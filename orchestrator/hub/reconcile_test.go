@@ -114,14 +114,14 @@ func request() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "stsmigrate", Name: "web"}}
 }
 
-// A plan that another process has under its Lease is left to it until that expires, and then
+// A plan that another process has under its Lease is left to it until that has been seen to expire, and then
 // begun, though later by a process that has much to do.
 func TestAPlanIsLeftToWhoHasItsLease(t *testing.T) {
 	other, seconds := "other", int32(15)
 	renewed := metav1.NewMicroTime(time.Date(2025, 12, 31, 23, 59, 55, 0, time.UTC))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
 	h, _ := stage(t, lease)
-	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != 10*time.Second || len(h.runs) > 0 {
+	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != 15*time.Second || len(h.runs) > 0 {
 		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
 	}
 	if err := h.Live.Delete(t.Context(), lease); err != nil {
