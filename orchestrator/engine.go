@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
 	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/pdb"
@@ -335,6 +337,9 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 		}
 	}
 	e.journal.Outcome, e.journal.Held = outcome, ""
+	if e.Now != nil && e.journal.Ended() {
+		e.journal.EndedAt = &metav1.Time{Time: e.Now()}
+	}
 	if err := e.save(ctx); err != nil {
 		return Progress{}, err
 	}

@@ -68,6 +68,9 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 		switch {
 		case apierrors.IsNotFound(err):
 			have.ObjectMeta = s.meta(s.planMap())
+			if uid, err := s.UID(ctx); err == nil { // it goes with the plan: who dies at its very end leaves it
+				have.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: have.Name, UID: uid}}
+			}
 			err = s.home.Create(ctx, l.sign(&have))
 		case err == nil && l.others(&have) && !dead(*have.Spec.HolderIdentity) && have.ResourceVersion != watched:
 			if watched != "" || l.fresh(&have) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -205,6 +206,20 @@ func (s *Store) needed(ctx context.Context, p *plans.Plan) error {
 	return nil
 }
 
+// Forget deletes the record of a plan that has ended, and its Lease. It refuses while the plan is needed, or while another
+// process works on it.
+func (s *Store) Forget(ctx context.Context, p *plans.Plan, holder string, dead func(string) bool, now func() time.Time) error {
+	if why := s.needed(ctx, p); why != nil {
+		return fmt.Errorf("the record of plan %s, %w, must stay", s.name, why)
+	}
+	lease, err := s.Acquire(ctx, holder, dead, now)
+	if err != nil {
+		return err
+	}
+	// With the Lease nobody can begin anything: an ended plan stays ended, and its names are looked at by their keeper.
+	return errors.Join(s.forget(ctx), lease.Release(ctx, true))
+}
+
 // forget deletes the record of an ended plan, as it was read. The plan goes first: what a death leaves is
 // a journal that says that it has ended, and whose it was.
 func (s *Store) forget(ctx context.Context) error {
@@ -215,7 +230,7 @@ func (s *Store) forget(ctx context.Context) error {
 			err = s.remove(ctx, &cm)
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("making room for plan %s: %w", s.name, err)
+			return fmt.Errorf("deleting the record of plan %s: %w", s.name, err)
 		}
 	}
 	return nil

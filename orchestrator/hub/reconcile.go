@@ -63,6 +63,8 @@ type Setup struct {
 	Slots *orchestrator.Slots
 	// StepTimeout is that of orchestrator.Options.
 	StepTimeout time.Duration
+	// ForgetAfter is for how long the record of an ended plan is kept; 0 for ever.
+	ForgetAfter time.Duration
 	Events      record.EventRecorder
 	// Front says that plans are shown as StatefulSetMigrations.
 	Front  bool
@@ -152,7 +154,21 @@ func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Res
 			result.RequeueAfter = again // or what was its last state would never be shown
 		}
 	}
-	return result, nil
+	if left, old := h.keptFor(j); old && result.RequeueAfter == 0 {
+		if left > 0 {
+			return reconcile.Result{RequeueAfter: left}, nil
+		}
+		err = orchestrator.NewStore(h.Live, h.Namespace, p.Name).Forget(ctx, p, h.Holder, h.dead(ctx, p.Name), h.Now)
+	}
+	return result, err
+}
+
+// keptFor returns for how long the record of a plan is to be kept yet, and whether it ever goes by itself.
+func (h *Hub) keptFor(j *plans.Journal) (time.Duration, bool) {
+	if h.ForgetAfter == 0 || !j.Ended() || j.KeepNames || j.EndedAt == nil {
+		return 0, false
+	}
+	return max(h.ForgetAfter-h.Now().Sub(j.EndedAt.Time), 0), true
 }
 
 // again is when what could not be shown of a plan is shown anew.

@@ -359,3 +359,42 @@ func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
 		t.Errorf("%d runs", len(h.runs))
 	}
 }
+
+// The record of a plan that has ended goes some time later, unless it is still needed, or nobody wants that.
+func TestTheRecordOfAnEndedPlanGoesByItself(t *testing.T) {
+	ended := time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC) // an hour ago
+	for name, c := range map[string]struct {
+		after  time.Duration
+		change func(*plans.Journal)
+		left   time.Duration
+		gone   bool
+	}{
+		"it is old":            {time.Hour, func(*plans.Journal) {}, 0, true},
+		"it is not old yet":    {90 * time.Minute, func(*plans.Journal) {}, 30 * time.Minute, false},
+		"it is kept for ever":  {0, func(*plans.Journal) {}, 0, false},
+		"it has not ended":     {time.Hour, func(j *plans.Journal) { j.Outcome, j.Detached = "", false }, 0, false},
+		"nobody knows its age": {time.Hour, func(j *plans.Journal) { j.EndedAt = nil }, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, p := stage(t)
+			h.ForgetAfter = c.after
+			store := orchestrator.NewStore(h.Live, "stsmigrate", "web")
+			err := store.Change(t.Context(), p, func(j *plans.Journal) error {
+				j.Depart(p, plans.Clean)
+				j.Outcome, j.EndedAt = plans.Finalized, &metav1.Time{Time: ended}
+				c.change(j)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := h.Reconcile(t.Context(), request())
+			if err != nil || r.RequeueAfter != c.left {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if _, err := store.Plan(t.Context()); errors.As(err, new(orchestrator.ErrNoPlan)) != c.gone {
+				t.Errorf("the plan: %v", err)
+			}
+		})
+	}
+}
