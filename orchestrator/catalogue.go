@@ -84,7 +84,7 @@ func setChecks() []check {
 	return grouped("Set", []check{
 		{
 			name: "plan-current", worst: Fail, run: unchanged,
-			about:  "sets and budget are as they were when the plan was made",
+			about:  "sets and budget are as they were when the plan was made, and its patches change what it says",
 			remedy: "make a new plan",
 		},
 		{

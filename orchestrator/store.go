@@ -67,6 +67,17 @@ func (e ErrNoJournal) Error() string {
 	return fmt.Sprintf("the journal of the plan, ConfigMap %s, does not exist: restore it from a backup if the plan was under way; nothing is written without it", e.Name)
 }
 
+// ErrUnreadable says that a plan or its journal is there, and is not what this program understands.
+type ErrUnreadable struct {
+	Name types.NamespacedName // of the ConfigMap
+	Why  error
+}
+
+func (e ErrUnreadable) Error() string { return fmt.Sprintf("ConfigMap %s: %v", e.Name, e.Why) }
+
+// Unwrap gives the reason.
+func (e ErrUnreadable) Unwrap() error { return e.Why }
+
 // UID reads the UID of the object that holds the plan, which never changes.
 func (s *Store) UID(ctx context.Context) (types.UID, error) {
 	var cm corev1.ConfigMap
@@ -101,7 +112,7 @@ func planIn(cm *corev1.ConfigMap) (*plans.Plan, error) {
 		err = errors.New("it is not immutable, and a plan never changes: compare it with the file that was applied, and set its field immutable to true")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
+		return nil, ErrUnreadable{client.ObjectKeyFromObject(cm), err}
 	}
 	return p, nil
 }
@@ -117,7 +128,7 @@ func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Ver
 	}
 	j, err := plans.DecodeJournal([]byte(cm.Data[journalKey]), p)
 	if err != nil {
-		return nil, Version{}, fmt.Errorf("ConfigMap %s: %w", s.journalMap(), err)
+		return nil, Version{}, ErrUnreadable{s.journalMap(), err}
 	}
 	return j, Version{uid: cm.UID, version: cm.ResourceVersion}, nil
 }

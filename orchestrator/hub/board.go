@@ -34,6 +34,11 @@ func alerts() []alert {
 			status + " says what it found, who wrote it, and what to do. When that is mended, " + resume + " goes on; " + abort + " walks everything back. Nothing is written meanwhile.",
 		},
 		{
+			"PlanUnreadable", `max by (namespace, plan) (stsmigrate_plan_state{state="Unreadable"}) == 1`, "1m", "critical",
+			plan + " cannot be read, and nobody carries it out",
+			"The event Unreadable on its ConfigMaps, stsmigrate-{{ $labels.plan }} and stsmigrate-{{ $labels.plan }}-journal, says why, and so does " + status + ". What a newer release has written needs that release: install it again. What was edited or lost is restored from a backup. Until then it stops where it is, and nothing is written.",
+		},
+		{
 			"OrdinalOnNeitherSide", `time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds) > 900`, "1m", "critical",
 			plan + " has ordinals that have been on neither side for more than a quarter of an hour",
 			status + " says which ones, at which step, and why they wait: a node that does not let go of a volume, a pod that does not become available, a plan that is held. If it cannot be mended there, " + abort + " brings them back to the source.",

@@ -135,17 +135,30 @@ func wanted(p *plans.Plan, j *plans.Journal) (errand, plans.Wish) {
 //  4. lets processes that have less to do be faster
 //  5. begins a run
 func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
-	p, j, err := h.read(ctx, q.Name)
-	if p == nil || err != nil {
-		h.forget(q.Name)
+	result, err := h.pass(ctx, q.Name)
+	if isUnreadable(err) {
+		return h.unread(ctx, q.Name, err)
+	}
+	return result, err
+}
+
+func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, err error) {
+	defer plans.Caught(&err)
+	p, j, err := h.read(ctx, name)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if p == nil {
+		h.forget(name)
+		return reconcile.Result{}, nil
+	}
+	h.isNews(recordOf(name), "")
 	holder, err := orchestrator.NewStore(h.Cached, h.Namespace, p.Name).Holder(ctx, h.Now)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	h.gauges.plan(p, j, orchestrator.State(p, j, holder), holder, h.Holder)
-	result := h.settle(ctx, p, j)
+	result = h.settle(ctx, p, j)
 	if err := h.show(ctx, p, j, holder); err != nil {
 		if h.isNews("front of "+p.Name, err.Error()) {
 			log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", err.Error())
@@ -215,7 +228,7 @@ func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journa
 	h.lock.Unlock()
 	if k.plan == nil || k.uid != uid {
 		if k.plan, err = store.Plan(ctx); err != nil {
-			return nil, nil, h.unreadable(name, err)
+			return nil, nil, err
 		}
 		k.uid = uid
 		h.lock.Lock()
@@ -227,7 +240,7 @@ func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journa
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, h.unreadable(name, err)
+		return nil, nil, err
 	}
 	return k.plan, j, nil
 }
@@ -243,6 +256,7 @@ func (h *Hub) forget(name string) {
 	delete(h.tries, name)
 	delete(h.told, name)
 	delete(h.told, "front of "+name)
+	delete(h.told, recordOf(name))
 	delete(h.shown, name)
 	delete(h.leases, name)
 	h.gauges.forget(name)

@@ -347,8 +347,11 @@ func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
 	}
 	request := request()
 	request.Name = "foo"
-	if _, err := h.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "stsmigrate-foo: it holds plan web") {
-		t.Errorf("it is read as %v", err)
+	if _, err := h.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-h.Events.(*record.FakeRecorder).Events; !strings.Contains(e, "stsmigrate-foo: it holds plan web") {
+		t.Errorf("it is told of as %s", e)
 	}
 	select {
 	case <-r.stop:
