@@ -47,7 +47,9 @@ type Options struct {
 	Waves int
 	// Agent is how the process calls itself to API servers.
 	Agent string
-	Now   func() time.Time
+	// Version is that of the program.
+	Version string
+	Now     func() time.Time
 	// Spans takes the traces of plans; nil for nobody.
 	Spans sdktrace.SpanExporter
 }
@@ -79,7 +81,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	if err := errors.Join(
-		h.watch(m), m.Add(manager.RunnableFunc(h.serve)),
+		h.watch(m), m.Add(manager.RunnableFunc(h.serve)), m.Add(manager.RunnableFunc(h.live)),
 		m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping), // nothing remote
 	); err != nil {
 		return err
@@ -109,7 +111,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events(o.Namespace)})
 	return New(Setup{
 		Front: hasFront(m.GetRESTMapper()), gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Fleet: fleet.New(config, o.Limits, o.Agent), Slots: orchestrator.NewSlots(o.Waves),
-		Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
+		Version: o.Version, Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil
 }
@@ -178,6 +180,20 @@ func (h *Hub) serve(ctx context.Context) error {
 	case <-over:
 	case <-time.After(grace): // what is under way is recorded: others go on with it
 	}
+	return nil
+}
+
+// live lets others see that this process is there, until it is asked to end: from then on it takes no plan.
+func (h *Hub) live(ctx context.Context) error {
+	orchestrator.NewHeartbeat(h.Live, h.Cached, h.Namespace, h.Holder, h.Version, h.Now).Keep(ctx, func(err error) {
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if h.isNews("sign of life", text) && err != nil {
+			log.Log.WithName("orchestrator").Info("it may be taken for dead", "error", text)
+		}
+	})
 	return nil
 }
 
