@@ -77,7 +77,7 @@ func (h *Heartbeat) Keep(ctx context.Context, complain func(error)) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for {
-		if err := errors.Join(h.beat(ctx), h.sweep(ctx)); ctx.Err() == nil {
+		if err := errors.Join(h.Beat(ctx), h.sweep(ctx)); ctx.Err() == nil {
 			complain(err)
 		}
 		select {
@@ -89,8 +89,8 @@ func (h *Heartbeat) Keep(ctx context.Context, complain func(error)) {
 	}
 }
 
-// beat renews the Lease. It is ours alone, and is written whole.
-func (h *Heartbeat) beat(ctx context.Context) error {
+// Beat renews the Lease. It is ours alone, and is written whole.
+func (h *Heartbeat) Beat(ctx context.Context) error {
 	seconds, now := int32(leaseSeconds), metav1.NewMicroTime(h.now())
 	next := h.lease.DeepCopy()
 	next.Spec.HolderIdentity, next.Spec.LeaseDurationSeconds, next.Spec.RenewTime = &h.holder, &seconds, &now

@@ -38,7 +38,7 @@ func TestAnOrchestratorSaysThatItLives(t *testing.T) {
 	h := NewHeartbeat(c, c, "stsmigrate", "Node_1.example/42", "v1.2.3", now)
 	beat := func(of *Heartbeat) coordinationv1.Lease {
 		t.Helper()
-		if err := of.beat(t.Context()); err != nil {
+		if err := of.Beat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		list := leasesIn(t, c)
@@ -61,7 +61,7 @@ func TestAnOrchestratorSaysThatItLives(t *testing.T) {
 	if err := c.Delete(t.Context(), &first); err != nil {
 		t.Fatal(err)
 	}
-	if err := again.beat(t.Context()); err == nil {
+	if err := again.Beat(t.Context()); err == nil {
 		t.Error("what somebody has deleted is renewed")
 	}
 	beat(again)
@@ -79,7 +79,7 @@ func TestTheLeaseOfAKilledOrchestratorGoes(t *testing.T) {
 	ahead := func() time.Time { return clock.Add(24 * time.Hour) }
 	killed, alive, me := NewHeartbeat(c, c, "stsmigrate", "killed", "v1", ahead), NewHeartbeat(c, c, "stsmigrate", "alive", "v1", ahead), NewHeartbeat(c, c, "stsmigrate", "me", "v1", func() time.Time { return clock })
 	for _, h := range []*Heartbeat{killed, alive, me} {
-		if err := h.beat(t.Context()); err != nil {
+		if err := h.Beat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestTheLeaseOfAKilledOrchestratorGoes(t *testing.T) {
 			t.Fatalf("before %s: %d are left", at, len(list))
 		}
 		clock = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(at)
-		if err := errors.Join(alive.beat(t.Context()), me.sweep(t.Context())); err != nil {
+		if err := errors.Join(alive.Beat(t.Context()), me.sweep(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestAnOrchestratorIsAliveWhenItRenewsItsLease(t *testing.T) {
 				home := clientfake.NewClientBuilder().WithScheme(Scheme()).Build()
 				h := NewHeartbeat(home, home, "stsmigrate", "host/1", "v1.2.3", func() time.Time { return time.Now().Add(c.renewed) }) //nolint:forbidigo // that of the test
 				h.lease.Annotations[reads] = c.reads
-				if err := h.beat(t.Context()); err != nil {
+				if err := h.Beat(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				events := watch.NewFake()

@@ -38,6 +38,10 @@ type View struct {
 	Drains string `json:"drains,omitempty"`
 	// Names says, while nobody keeps the names of the pods, how to.
 	Names string `json:"names,omitempty"`
+	// Unattended says that an orchestrator is to have the plan, and none has it now; Orchestrator, if
+	// none can take it, why.
+	Unattended   bool   `json:"unattended,omitempty"`
+	Orchestrator string `json:"orchestrator,omitempty"`
 	// Vouched is what persons have vouched for, in words.
 	Vouched []string `json:"vouched,omitempty"`
 	// Downtime is how long the waves were on neither side.
@@ -122,6 +126,7 @@ func (v *View) describe(p *plans.Plan, j *plans.Journal, command func(verb strin
 		v.Names = "a pod that restarts is not found at its new address unless this runs: " + command("names -w")
 	}
 	_, work := j.Asked(p)
+	v.Unattended = j.Detached && v.Holder == "" && (work || !j.Ended() && j.Epoch > 0 && len(p.Directories()) > 0)
 	switch {
 	case j.Ended(), v.Holder != "" && (work || !j.Detached && j.Outcome == ""):
 	case j.Wish != nil, j.Detached && j.Outcome == "" && j.Held == "" && !j.Paused:

@@ -32,6 +32,8 @@ import (
 type served struct {
 	client.Client
 	kinds map[string]schema.GroupVersionKind // by resource
+	// lives, if any, is the orchestrator that renews its Lease when somebody watches.
+	lives *coordinationv1.Lease
 }
 
 // serve gives a cluster that has these objects, and the kubeconfig that names it once for each context.
@@ -65,6 +67,12 @@ func serve(t *testing.T, contexts []string, objects ...client.Object) (*served, 
 
 // ServeHTTP implements http.Handler.
 func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.lives != nil && r.URL.Query().Has("watch") && strings.HasSuffix(r.URL.Path, "/leases") {
+		news := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: s.lives.ObjectMeta}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": news})
+		return
+	}
 	out, err := s.answer(r)
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {

@@ -219,6 +219,18 @@ func (s *storm) set(ctx context.Context, namespace, plan string) (*moving, error
 
 // detach hands all plans to the orchestrator.
 func (s *storm) detach(ctx context.Context, all []*moving) error {
+	lives, enough := context.WithCancel(ctx)
+	defer enough()
+	// Nothing is handed over to nobody: they begin all at once when everything is there.
+	alive := orchestrator.NewHeartbeat(s.east, s.east, home, "storm", "", time.Now)
+	if err := alive.Beat(ctx); err != nil {
+		return err
+	}
+	go alive.Keep(lives, func(err error) {
+		if err != nil {
+			s.say("%s", err)
+		}
+	})
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(2)
 	for _, m := range all {
