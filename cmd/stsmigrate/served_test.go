@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -78,7 +79,8 @@ func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		status := apierrors.ReasonForError(err)
 		code := http.StatusInternalServerError
-		if known, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // the fake client wraps none
+		var known apierrors.APIStatus
+		if errors.As(err, &known) {
 			code = int(known.Status().Code)
 		}
 		w.WriteHeader(code)
@@ -127,7 +129,7 @@ func (s *served) list(r *http.Request, gvk schema.GroupVersionKind, namespace st
 	if err != nil {
 		return nil, err
 	}
-	list := o.(client.ObjectList) //nolint:errcheck,forcetypeassert // the kind of a list
+	list := o.(client.ObjectList)
 	err = s.List(r.Context(), list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: matching})
 	list.GetObjectKind().SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	return list, err
@@ -138,7 +140,7 @@ func (s *served) one(r *http.Request, gvk schema.GroupVersionKind, key client.Ob
 	if err != nil {
 		return nil, err
 	}
-	one := o.(client.Object) //nolint:errcheck,forcetypeassert // the kind of an object
+	one := o.(client.Object)
 	if r.Method == http.MethodGet {
 		err = s.Get(r.Context(), key, one)
 	} else {
