@@ -208,6 +208,11 @@ func budgetChecks() []check {
 			about:  "no node is being drained",
 			remedy: "let the drain finish, or uncordon the node",
 		},
+		{
+			name: "gates", worst: Warn, ignorable: true, run: gatesAsked,
+			about:  "a replicated database is asked before an ordinal goes and after it has come",
+			remedy: "let gates ask it (docs/gates.md)",
+		},
 	})
 }
 

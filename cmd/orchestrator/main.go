@@ -79,7 +79,7 @@ func (f *flags) run(ctx context.Context) error {
 	if f.Namespace == "" {
 		f.Namespace = namespace
 	}
-	f.Now, f.Agent = time.Now, "stsmigrate-orchestrator/"+program.Version(version)
+	f.Now, f.Version, f.Agent = time.Now, program.Version(version), "stsmigrate-orchestrator/"+program.Version(version)
 	config.UserAgent, config.QPS = f.Agent, -1 // plans of its own cluster go by the limits of a cluster
 	if err := program.Log(f.verbosity); err != nil {
 		return err

@@ -121,6 +121,9 @@ func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags,
 			return err
 		}
 	default:
+		if err := a.heard(ctx, t, far); err != nil {
+			return err
+		}
 		if err := a.begin(ctx, t, j, far); err != nil {
 			return err
 		}

@@ -54,6 +54,8 @@ type Setup struct {
 	Cached    client.Client
 	Namespace string
 	Fleet     *fleet.Fleet
+	// Version is that of the program.
+	Version string
 	// Holder names this process in the Leases, and Dead says of another whether it is certainly
 	// gone.
 	Holder string

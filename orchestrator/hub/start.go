@@ -51,7 +51,9 @@ type Options struct {
 	Agent string
 	// Loopback lets Secrets have clusters of this machine, for test beds.
 	Loopback bool
-	Now      func() time.Time
+	// Version is that of the program.
+	Version string
+	Now     func() time.Time
 	// Spans takes the traces of plans; nil for nobody.
 	Spans sdktrace.SpanExporter
 }
@@ -83,7 +85,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	if err := errors.Join(
-		h.watch(m), m.Add(manager.RunnableFunc(h.serve)),
+		h.watch(m), m.Add(manager.RunnableFunc(h.serve)), m.Add(manager.RunnableFunc(h.live)),
 		m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping), // nothing remote
 	); err != nil {
 		return err
@@ -118,7 +120,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	return New(Setup{
 		Fleet: fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
 		Front: hasFront(m.GetRESTMapper()), gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: orchestrator.NewSlots(o.Waves), ForgetAfter: o.ForgetAfter,
-		Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
+		Version: o.Version, Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil
 }
@@ -187,6 +189,20 @@ func (h *Hub) serve(ctx context.Context) error {
 	case <-over:
 	case <-time.After(grace): // what is under way is recorded: others go on with it
 	}
+	return nil
+}
+
+// live lets others see that this process is there, until it is asked to end: from then on it takes no plan.
+func (h *Hub) live(ctx context.Context) error {
+	orchestrator.NewHeartbeat(h.Live, h.Cached, h.Namespace, h.Holder, h.Version, h.Now).Keep(ctx, func(err error) {
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if h.isNews("sign of life", text) && err != nil {
+			log.Log.WithName("orchestrator").Info("it may be taken for dead", "error", text)
+		}
+	})
 	return nil
 }
 

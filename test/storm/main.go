@@ -241,9 +241,22 @@ func (s *storm) handOver(ctx context.Context, m *moving) error {
 // move lets everything happen, and says how long it took.
 func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) {
 	s.say("handing over %d plans", s.plans)
+	// Nothing is handed over to nobody; they begin all at once when everything is there.
+	alive := orchestrator.NewHeartbeat(s.east, s.east, home, "storm", "", time.Now)
+	if err := alive.Beat(ctx); err != nil {
+		return 0, err
+	}
+	lives, enough := context.WithCancel(ctx)
+	defer enough()
+	go alive.Keep(lives, func(err error) {
+		if err != nil {
+			s.say("%s", err)
+		}
+	})
 	if err := errors.Join(s.detach(ctx, all), s.hinder(ctx)); err != nil {
 		return 0, err
 	}
+	enough()
 	if err := s.crew.start(s.processes); err != nil {
 		return 0, err
 	}
