@@ -63,7 +63,7 @@ func alerts() []alert {
 		{
 			"ClusterRefused", `min by (namespace, secret) (stsmigrate_clusters) == 0`, "5m", "warning",
 			"Secret {{ $labels.namespace }}/{{ $labels.secret }} holds no cluster that is accepted",
-			"The event Refused on the Secret names the field (`kubectl --context HOME -n {{ $labels.namespace }} describe secret {{ $labels.secret }}`). Plans of its clusters wait, and go on when it is corrected; `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans.",
+			"The event Refused on the Secret names the field (`kubectl --context HOME -n {{ $labels.namespace }} describe secret {{ $labels.secret }}`). Its clusters are reached with what it held before, if that was accepted, until the process ends; else their plans wait. Correct it, or delete it to take its clusters away; `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans.",
 		},
 		{
 			"NoOrchestrator", `absent(stsmigrate_plans_running)`, "10m", "critical",

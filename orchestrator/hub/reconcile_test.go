@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
@@ -399,5 +401,70 @@ func TestTheRecordOfAnEndedPlanGoesByItself(t *testing.T) {
 				t.Errorf("the plan: %v", err)
 			}
 		})
+	}
+}
+
+// What a Secret held stays known while what it holds now is refused, which an event and a metric say.
+func TestASpoiltSecretIsToldAndTakesNothingAway(t *testing.T) {
+	h, _ := stage(t)
+	events := record.NewFakeRecorder(10)
+	h.Events = events
+	on := h.secrets()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "a", ResourceVersion: "1", Labels: map[string]string{fleet.Label: "east"}}, Data: map[string][]byte{"kubeconfig": []byte(`
+contexts: [{name: east, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://east.example"}}]
+users: [{name: u, user: {token: old}}]`)}}
+	on.Create(t.Context(), event.CreateEvent{Object: s}, nil)
+	first, err := h.Fleet.Find("east", "east-uid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := s.DeepCopy()
+	spoilt.ResourceVersion, spoilt.Data = "2", map[string][]byte{"kubeconfig": []byte("users: open-sesame")}
+	on.Update(t.Context(), event.UpdateEvent{ObjectOld: s, ObjectNew: spoilt}, nil)
+	select {
+	case e := <-events.Events:
+		if want := "Warning Refused Secret stsmigrate/a holds no cluster: it cannot be read as a kubeconfig; east is reached as before, until this process ends"; e != want {
+			t.Errorf("%s, expected %s", e, want)
+		}
+	default:
+		t.Error("there is no event")
+	}
+	if got := testutil.ToFloat64(h.gauges.clusters.WithLabelValues("a")); got != 0 {
+		t.Errorf("the metric is %v", got)
+	}
+	if c, err := h.Fleet.Find("east", "east-uid"); c != first {
+		t.Errorf("the cluster is not known any more: %v", err)
+	}
+	on.Delete(t.Context(), event.DeleteEvent{Object: spoilt}, nil)
+	select {
+	case <-first.Gone:
+	default:
+		t.Error("a Secret that is deleted keeps its cluster")
+	}
+}
+
+// What an API server says is told as one line that commands no terminal, in journal and event.
+func TestTextOfAnAPIServerIsToldAsALine(t *testing.T) {
+	h, p := stage(t)
+	events := record.NewFakeRecorder(10)
+	h.Events = events
+	r := &run{hub: h, plan: p}
+	if err := r.waits(t.Context(), errors.New("\x1b[2K\u202egnp\nnext: \a")); err == nil {
+		t.Error("it is no error any more")
+	}
+	j, _, err := orchestrator.NewStore(h.Live, "stsmigrate", "web").Journal(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j.Waits != "[2K gnp next:" {
+		t.Errorf("the journal says %q", j.Waits)
+	}
+	if e := <-events.Events; e != "Warning TryingAgain [2K gnp next:" {
+		t.Errorf("the event says %q", e)
+	}
+	r.tell("Warning", "Held", "\x1b[2K\nnext:")
+	if e := <-events.Events; e != "Warning Held [2K next:" {
+		t.Errorf("the event says %q", e)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/zapr"
@@ -72,8 +73,11 @@ type storm struct {
 	east, west client.WithWatch
 	crew       *crew
 	server     func() // ends the API server that was started again
-	began      time.Time
-	saying     sync.Mutex
+	unlie      func() // ends the one that is none
+	// lied says that the orchestrators have asked that one, and strayed that they went where it sends.
+	lied, strayed atomic.Bool
+	began         time.Time
+	saying        sync.Mutex
 }
 
 func (s *storm) say(format string, args ...any) {
@@ -109,11 +113,15 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.deceive(ctx); err != nil {
+		return err
+	}
 	defer func() {
 		s.crew.stop()
 		if s.server != nil {
 			s.server()
 		}
+		s.unlie()
 	}()
 	moved, err := s.move(ctx, all)
 	if err != nil {
