@@ -80,7 +80,7 @@ func FuzzPlan(f *testing.F) {
 		if p.Hash, err = plans.Fingerprinted(p); err != nil {
 			t.Fatal(err)
 		}
-		raw, err := plans.Encode(&p)
+		raw, err := json.Marshal(&p)
 		if err != nil {
 			t.Fatal(err)
 		}
