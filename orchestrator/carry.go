@@ -28,6 +28,9 @@ type Carriage struct {
 	Holder string
 	Dead   func(holder string) bool
 	Now    func() time.Time
+	// Orchestrated says that the rights are not those of the person who asks: every namespace that is written to has
+	// to agree, whatever plan and journal say.
+	Orchestrated bool
 	// Ready says, under the Lease and before anything is written, why the plan must be held instead,
 	// or nothing; nil lets it go on. An error ends it, and nothing is recorded.
 	Ready func(context.Context) (string, error)
@@ -61,19 +64,15 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p Progress, j *pl
 	background, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go lease.Keep(background)
-	if c.Ready != nil {
-		reason, err := c.Ready(ctx)
-		if err != nil {
-			return p, nil, err
-		}
-		if reason != "" {
-			return c.hold(ctx, reason)
-		}
+	if reason, err := c.barred(ctx); err != nil {
+		return p, nil, err
+	} else if reason != "" {
+		return c.hold(ctx, reason)
 	}
 	engine := New(c.Plan, c.Store, c.On)
 	engine.Now, engine.Slot, engine.Word = c.Now, c.Slots.Of(c.Plan), wish.Word
 	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]Finding, error) {
-		return CheckWave(ctx, c.Plan, c.On, j, wave)
+		return CheckWave(ctx, c.Plan, c.On, j, wave, c.orchestrated())
 	}
 	engine.Gates.Prober = gates.Through(c.Configs, c.Now)
 	if err := engine.TakeOver(Urgent(ctx), wish.Course); err != nil { // a wave may be under way
@@ -106,6 +105,26 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p Progress, j *pl
 	return p, j, err
 }
 
+// barred gives the reason why nothing may be written, or "". It is asked under the Lease, BEFORE the first write to either
+// cluster.
+func (c Carriage) barred(ctx context.Context) (string, error) {
+	err := c.agreed(ctx)
+	switch {
+	case errors.As(err, new(ErrNotAgreed)):
+		return err.Error(), nil
+	case err != nil || c.Ready == nil:
+		return "", err
+	}
+	return c.Ready(ctx)
+}
+
+func (c Carriage) orchestrated() Orchestrated {
+	if !c.Orchestrated {
+		return nil
+	}
+	return c.Now
+}
+
 // endWith ends a Keeper when the Lease is lost: the engine is fenced by its epoch, and the Keeper by nothing.
 func endWith(ctx context.Context, lease *Lease, keeper *names.Keeper) {
 	select {
@@ -115,7 +134,7 @@ func endWith(ctx context.Context, lease *Lease, keeper *names.Keeper) {
 	}
 }
 
-// hold records why a plan that nobody has begun must not be.
+// hold records why a plan must not go on: nothing has been written by this process.
 func (c Carriage) hold(ctx context.Context, reason string) (Progress, *plans.Journal, error) {
 	err := c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error {
 		j.Hold(reason)
@@ -133,6 +152,9 @@ func (c Carriage) Keep(ctx context.Context, ended bool) error {
 		return err
 	}
 	defer func() { _ = lease.Release(context.WithoutCancel(ctx), ended) }() // it expires by itself
+	if err := c.agreed(ctx); err != nil {
+		return err
+	}
 	var tending sync.WaitGroup
 	defer tending.Wait() // BEFORE the Lease goes
 	background, cancel := context.WithCancel(ctx)
@@ -170,6 +192,9 @@ func (c Carriage) leave(lease *Lease) names.Leave {
 	return func(ctx context.Context, anew bool) error {
 		if !anew {
 			return lease.Current()
+		}
+		if err := c.agreed(ctx); err != nil {
+			return err
 		}
 		j, _, err := c.Store.Journal(ctx, c.Plan)
 		if err != nil {

@@ -23,11 +23,7 @@ func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 		"a check fails":  {reason: "web-1 is not ready"},
 		"nobody answers": {err: broken},
 	} {
-		p := &plans.Plan{APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "abc", Count: 3, MaxUnavailable: 1, Window: 1}
-		var err error
-		if p.Hash, err = plans.Fingerprinted(p); err != nil {
-			t.Fatal(err)
-		}
+		p := planNamed(t, "abc")
 		home := fake.NewClientBuilder().WithScheme(Scheme()).Build()
 		store := NewStore(home, "stsmigrate", p.Name)
 		if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {

@@ -32,7 +32,7 @@ func catalogue() []check { return slices.Concat(accessChecks(), lookingChecks())
 
 // lookingChecks are those that need the rights which accessChecks ask for.
 func lookingChecks() []check {
-	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), budgetChecks(), networkChecks(), dependencyChecks(), capacityChecks())
+	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), afterwardsChecks(), budgetChecks(), networkChecks(), dependencyChecks(), capacityChecks())
 }
 
 func accessChecks() []check {
@@ -59,8 +59,8 @@ func grouped(group string, checks []check) []check {
 
 func consentChecks() []check {
 	return grouped("Access", []check{{
-		name: "consent", worst: Fail, wave: true, run: consented,
-		about:  "both namespaces agree, where an orchestrator carries the plan out (`apply --detach`)",
+		name: "consent", worst: Fail, wave: true, back: true, run: consented,
+		about:  "every namespace that is written to agrees, where an orchestrator carries the plan out (`apply --detach`)",
 		remedy: "`stsmigrate consent` prints the ConfigMap for whoever is responsible for the namespace",
 	}})
 }
@@ -153,9 +153,30 @@ func storageChecks() []check {
 			remedy: "have an administrator annotate the CSIDriver of the destination, or --ignore csi-driver",
 		},
 		{
+			name: "snapshots", worst: Warn, ignorable: true, run: snapshotted,
+			about:  "every claim has a VolumeSnapshot of the last 24 hours, where the source cluster makes such",
+			remedy: "make snapshots, or see that there is another backup",
+		},
+		{
+			name: "shared-volumes", worst: Fail, run: sharedUsable,
+			about:  "claims that the pod template names can be mounted on both sides at once, or are there on the destination",
+			remedy: "make the claim on the destination by hand",
+		},
+	})
+}
+
+// afterwardsChecks are about the time after the move: what becomes of the volumes there.
+func afterwardsChecks() []check {
+	return grouped("Storage", []check{
+		{
 			name: "disk-owner", worst: Fail, ignorable: true, run: disksOutlive,
 			about:  "the disks do not go when the old cluster is deleted",
 			remedy: "keep the old cluster until they are its own no longer",
+		},
+		{
+			name: "never-attached", worst: Warn, ignorable: true, run: neverAttached,
+			about:  "between clusters, the driver attaches disks that are for one node at a time",
+			remedy: "read what the driver does to a disk that is mounted in two clusters",
 		},
 		{
 			name: "namespace-kept", worst: Warn, ignorable: true, run: namespaceKept,
@@ -166,16 +187,6 @@ func storageChecks() []check {
 			name: "file-owners", worst: Warn, ignorable: true, run: sameIDs,
 			about:  "on OpenShift, the namespaces give pods the same user, groups and SELinux label",
 			remedy: "annotate the destination's namespace as the source's is, before any pod runs there",
-		},
-		{
-			name: "snapshots", worst: Warn, ignorable: true, run: snapshotted,
-			about:  "every claim has a VolumeSnapshot of the last 24 hours, where the source cluster makes such",
-			remedy: "make snapshots, or see that there is another backup",
-		},
-		{
-			name: "shared-volumes", worst: Fail, run: sharedUsable,
-			about:  "claims that the pod template names can be mounted on both sides at once, or are there on the destination",
-			remedy: "make the claim on the destination by hand",
 		},
 	})
 }

@@ -106,7 +106,11 @@ func TestWhatAPlanIgnoresDoesNotBlockIt(t *testing.T) {
 		}
 	}
 	broken := errors.New("no answer")
-	_, err := inspect(&plans.Plan{}, nil).results(t.Context(), []check{{name: "mute", run: func(context.Context, inspection) ([]Finding, error) { return nil, broken }}})
+	_, err := inspect(&plans.Plan{}, nil).results(t.Context(), []check{{name: "lost", run: func(context.Context, inspection) ([]Finding, error) { return nil, errors.New(plans.Gate{}.Kind()) }}})
+	if !errors.As(err, new(plans.Mishap)) || !strings.Contains(err.Error(), "plans.Gate.Kind") {
+		t.Errorf("a check that panics is %v", err)
+	}
+	_, err = inspect(&plans.Plan{}, nil).results(t.Context(), []check{{name: "mute", run: func(context.Context, inspection) ([]Finding, error) { return nil, broken }}})
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "check mute") {
 		t.Errorf("a check that could not look gave %v", err)
 	}

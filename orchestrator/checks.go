@@ -49,7 +49,7 @@ func sourceSettled(ctx context.Context, i inspection) ([]Finding, error) {
 
 // nameFree wants no plan of the same name that has not ended.
 func nameFree(ctx context.Context, i inspection) ([]Finding, error) {
-	if i.detached {
+	if i.orchestrated != nil {
 		return nil, nil // it is kept where the orchestrator runs, and storing it has found out
 	}
 	store := NewStore(i.on[plans.Destination], i.plan.Destination.Namespace, i.plan.Name)

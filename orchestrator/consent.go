@@ -1,126 +1,199 @@
 package orchestrator
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// ConsentMap is the ConfigMap with which a namespace agrees that an orchestrator moves sets
-// out of it and into it. An orchestrator has rights that the person who asks it may not have:
+// ConsentMap is the ConfigMap with which a namespace agrees that an orchestrator writes to it for
+// a plan. An orchestrator has rights that the person who asks it may not have:
 // without this, whoever can put a plan before it could have it take any set anywhere.
 const ConsentMap = "stsmigrate-consent"
 
-// consentKey is the key of ConsentMap on a side. Its lines name who is at the other end, as
-// CLUSTER/NAMESPACE/SET: the UID of the cluster's kube-system namespace, and * for any.
-func consentKey(side plans.Side) string {
-	if side == plans.Source {
-		return "moves-to"
-	}
-	return "moves-from"
+// The keys of ConsentMap: what its lines agree to.
+const (
+	movesTo    = "moves-to"    // a set of the namespace leaves for another one
+	movesFrom  = "moves-from"  // a set comes into the namespace
+	answersFor = "answers-for" // the pods of a set elsewhere are found under a Service of the namespace
+)
+
+// Party is a namespace that a plan writes to, and what it has to agree to.
+type Party struct {
+	// Side is the one in whose cluster it is.
+	Side      plans.Side
+	Namespace string
+	key       string
+	// own is the set or the Service of the namespace, and other the set at the other end.
+	own   string
+	other plans.Ref
 }
 
-func consentLine(r plans.Ref) string { return fmt.Sprintf("%s/%s/%s", r.Cluster, r.Namespace, r.Name) }
-
-// Consent makes the ConfigMap with which a side agrees to a plan.
-func Consent(p *plans.Plan, side plans.Side) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.On(side).Namespace, Name: ConsentMap},
-		Data:       map[string]string{consentKey(side): consentLine(p.On(side.Other())) + "\n"},
+// Parties are all namespaces that a plan writes to.
+func Parties(p *plans.Plan) []Party {
+	s, d := p.Source, p.Destination
+	out := []Party{{plans.Source, s.Namespace, movesTo, s.Name, d}, {plans.Destination, d.Namespace, movesFrom, d.Name, s}}
+	for _, dir := range p.Directories() {
+		if dir.Lists == "" {
+			out = append(out, Party{dir.On, dir.Namespace, answersFor, p.Names.Service, p.On(dir.On.Other())})
+		}
 	}
+	return out
 }
 
-// agrees says whether one of the lines means a set.
-func agrees(lines string, r plans.Ref) bool {
-	want := strings.Split(consentLine(r), "/")
-	for line := range strings.Lines(lines) {
-		have := strings.Split(strings.TrimSpace(line), "/")
-		if len(have) != len(want) {
-			continue
-		}
-		same := true
-		for k := range want {
-			same = same && (have[k] == "*" || have[k] == want[k])
-		}
-		if same {
-			return true
-		}
-	}
-	return false
+// anything stands for any value of one part of an agreement.
+const anything = "*"
+
+// agreement is one line of ConsentMap:
+//
+//	OWN CLUSTER/NAMESPACE/SET plan=ID hash=HASH until=TIME
+//
+// OWN is the set or Service of the namespace itself; then comes the set at the other end, with the UID of
+// its cluster's kube-system namespace. TIME is as in RFC 3339. Each part may be * for any.
+type agreement struct {
+	own                      string
+	cluster, namespace, name string
+	plan, hash, until        string
 }
 
-// consented wants both namespaces to agree, if an orchestrator carries the plan out: a person
-// acts by own rights. It is asked before every ordinal, so that consent can be withdrawn.
-func consented(ctx context.Context, i inspection) ([]Finding, error) {
-	if !i.detached {
-		return nil, nil
+var errNoAgreement = errors.New("expected OWN CLUSTER/NAMESPACE/SET plan=ID hash=HASH until=TIME")
+
+// parseAgreement reads a line. One with a part that is not known, or without one that is, agrees to nothing: what
+// it was to say cannot be guessed.
+func parseAgreement(line string) (agreement, error) {
+	words := strings.Fields(line)
+	if len(words) != 5 {
+		return agreement{}, errNoAgreement
 	}
-	var out []Finding
-	for _, side := range plans.Sides() {
-		ref, other := i.plan.On(side), i.plan.On(side.Other())
-		var cm corev1.ConfigMap
-		err := i.on[side].Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ConsentMap}, &cm)
-		if client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) {
-			return nil, fmt.Errorf("reading ConfigMap %s/%s on the %s: %w", ref.Namespace, ConsentMap, side, err)
+	a := agreement{own: words[0]}
+	at := strings.Split(words[1], "/")
+	if len(at) != 3 {
+		return agreement{}, errNoAgreement
+	}
+	a.cluster, a.namespace, a.name = at[0], at[1], at[2]
+	parts := map[string]*string{"plan": &a.plan, "hash": &a.hash, "until": &a.until}
+	for _, w := range words[2:] {
+		key, value, ok := strings.Cut(w, "=")
+		into := parts[key]
+		if !ok || into == nil || *into != "" || value == "" {
+			return agreement{}, errNoAgreement
 		}
-		if err == nil && agrees(cm.Data[consentKey(side)], other) {
-			continue
-		}
-		saw := "it has no line " + consentLine(other) + " under " + consentKey(side)
+		*into = value
+	}
+	if _, err := time.Parse(time.RFC3339, a.until); a.until != anything && err != nil {
+		return agreement{}, fmt.Errorf("until=%s is no time such as 2026-01-31T00:00:00Z", a.until)
+	}
+	return a, nil
+}
+
+func (a agreement) String() string {
+	return fmt.Sprintf("%s %s/%s/%s plan=%s hash=%s until=%s", a.own, a.cluster, a.namespace, a.name, a.plan, a.hash, a.until)
+}
+
+// agreementOf is the line by which a namespace agrees to one plan and to nothing else.
+func agreementOf(p *plans.Plan, n Party, until time.Time) agreement {
+	o := n.other
+	return agreement{n.own, string(o.Cluster), o.Namespace, o.Name, p.ID, p.Hash, until.UTC().Format(time.RFC3339)}
+}
+
+// about reports whether the line is about the two ends of a plan, and refuses gives the reason why it does not agree
+// to it all the same, or "".
+func (a agreement) about(n Party) bool {
+	return is(a.own, n.own) && is(a.cluster, string(n.other.Cluster)) && is(a.namespace, n.other.Namespace) && is(a.name, n.other.Name)
+}
+
+func (a agreement) refuses(p *plans.Plan, now time.Time) string {
+	end, _ := time.Parse(time.RFC3339, a.until) // parseAgreement has read it
+	switch {
+	case !is(a.plan, p.ID):
+		return fmt.Sprintf("it agrees to plan %s, and not to %s", a.plan, p.ID)
+	case !is(a.hash, p.Hash):
+		return fmt.Sprintf("it agrees to plan %s with another content: %s is its hash, and %s that of the plan", p.ID, a.hash, p.Hash)
+	case a.until != anything && !now.Before(end):
+		return "it has agreed until " + a.until
+	}
+	return ""
+}
+
+// wide reports whether the line agrees to more than to one plan until some day.
+func (a agreement) wide() bool {
+	return slices.Contains([]string{a.own, a.cluster, a.namespace, a.name, a.plan, a.hash, a.until}, anything)
+}
+
+func is(have, want string) bool { return have == anything || have == want }
+
+// agrees returns the line by which a namespace agrees to a plan, or the reason why none does.
+func (n Party) agrees(p *plans.Plan, cm *corev1.ConfigMap, now time.Time) (by agreement, why string) {
+	why = "it has no line for " + n.own + " under " + n.key
+	for line := range strings.Lines(cm.Data[n.key]) {
+		line = strings.TrimSpace(line)
+		a, err := parseAgreement(line)
 		switch {
-		case apierrors.IsNotFound(err):
-			saw = "there is none"
+		case line == "":
 		case err != nil:
-			saw = "it must not be looked at"
-		}
-		out = append(out, Finding{
-			Object: fmt.Sprintf("ConfigMap %s/%s on the %s (%s)", ref.Namespace, ConsentMap, side, ref.Context), Saw: saw,
-			Want:   "the namespace to agree that an orchestrator moves " + i.plan.Source.Name + " " + strings.Replace(consentKey(side), "moves-", "", 1) + " " + other.String(),
-			Remedy: "`stsmigrate consent --plan FILE --side " + string(side) + "` prints the ConfigMap: whoever is responsible for the namespace applies it",
-		})
-	}
-	return out, nil
-}
-
-// ForConsent is the right to look whether a side agrees, which an orchestrator needs.
-func ForConsent() Right {
-	return Right{Resource: "configmaps", Verbs: []string{"get"}, Names: []string{ConsentMap}}
-}
-
-// union puts the lines of a consent below those that are there.
-func union(have, more string) string {
-	out := strings.Fields(have)
-	for _, line := range strings.Fields(more) {
-		if !slices.Contains(out, line) {
-			out = append(out, line)
+			why = fmt.Sprintf("its line %q under %s says nothing: %v", few(strings.Fields(line)), n.key, err)
+		case a.about(n):
+			no := a.refuses(p, now)
+			if no == "" {
+				return a, ""
+			}
+			why = no
 		}
 	}
-	return strings.Join(out, "\n") + "\n"
+	return agreement{}, why
 }
 
-// Agree adds the consent of a side to what the namespace agrees to already, as read by the
-// caller; nil for nothing.
-func Agree(have *corev1.ConfigMap, p *plans.Plan, side plans.Side) *corev1.ConfigMap {
-	next := Consent(p, side)
-	if have == nil {
-		return next
+// Agree returns the ConfigMap by which a namespace agrees to a plan until some time, beside what it agrees to already
+// (have, nil for nothing). What it agreed to of this plan before goes.
+func (n Party) Agree(p *plans.Plan, until time.Time, have *corev1.ConfigMap) *corev1.ConfigMap {
+	next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: ConsentMap}, Data: map[string]string{}}
+	if have != nil {
+		next = have.DeepCopy()
 	}
-	lines := next.Data
-	next.Data = map[string]string{}
-	for k, v := range have.Data {
-		next.Data[k] = v
-	}
-	for k, v := range lines {
-		next.Data[k] = union(next.Data[k], v)
-	}
+	next.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
+	n.forget(p, next)
+	next.Data[n.key] += agreementOf(p, n, until).String() + "\n"
 	return next
+}
+
+// Withdraw returns the ConfigMap without what it agrees to of a plan, and whether that is less than before. Lines that
+// agree to any plan stay: they are not about this one.
+func (n Party) Withdraw(p *plans.Plan, have *corev1.ConfigMap) (next *corev1.ConfigMap, less bool) {
+	next = have.DeepCopy()
+	n.forget(p, next)
+	return next, next.Data[n.key] != have.Data[n.key]
+}
+
+func (n Party) forget(p *plans.Plan, cm *corev1.ConfigMap) {
+	if cm.Data == nil {
+		cm.Data = map[string]string{}
+	}
+	kept := ""
+	for line := range strings.Lines(cm.Data[n.key]) {
+		if a, err := parseAgreement(line); err == nil && a.plan == p.ID || strings.TrimSpace(line) == "" {
+			continue
+		}
+		kept += strings.TrimRight(line, "\n") + "\n"
+	}
+	if cm.Data[n.key] = kept; kept == "" {
+		delete(cm.Data, n.key)
+	}
+}
+
+// ForConsent are the rights to look whether the namespaces of a side agree, which an orchestrator needs.
+func ForConsent(p *plans.Plan, side plans.Side) []Right {
+	var out []Right
+	for _, n := range Parties(p) {
+		if n.Side == side {
+			out = append(out, Right{Resource: "configmaps", Verbs: []string{"get"}, Names: []string{ConsentMap}, Namespace: n.Namespace})
+		}
+	}
+	return out
 }

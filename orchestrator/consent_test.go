@@ -1,51 +1,291 @@
 package orchestrator
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-func TestANamespaceAgreesToWhatItsLinesSay(t *testing.T) {
-	ref := plans.Ref{Cluster: "uid-1", Namespace: "mall", Name: "web"}
-	for lines, want := range map[string]bool{
-		"":                               false,
-		"uid-1/mall/web":                 true,
-		"  uid-1/mall/web  \n":           true,
-		"uid-2/mall/web\nuid-1/mall/web": true,
-		"uid-1/mall/*":                   true,
-		"*/*/*":                          true,
-		"*":                              false,
-		"uid-1/mall":                     false,
-		"uid-1/mall/we":                  false,
-		"uid-1/mall/web/more":            false,
-		"uid-2/mall/web":                 false,
-		"uid-1/shop/web\nuid-1/mall/db":  false,
-		"uid-1/ma*/web":                  false,
+func consentPlan() *plans.Plan {
+	return &plans.Plan{
+		Name: "web", ID: "web-1a2b", Hash: "f00d",
+		Source:      plans.Ref{Cluster: "uid-0", Context: "east", Namespace: "shop", Name: "web"},
+		Destination: plans.Ref{Cluster: "uid-1", Context: "west", Namespace: "mall", Name: "web"},
+		Names:       plans.Names{Mode: plans.Bridge, Service: "web-headless"},
+	}
+}
+
+func TestANamespaceAgreesToOnePlanUntilSomeDay(t *testing.T) {
+	p, now := consentPlan(), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	source := Parties(p)[0]
+	for lines, want := range map[string]string{
+		"web uid-1/mall/web plan=web-1a2b hash=f00d until=2026-01-03T00:00:00Z":                          "",
+		"  web uid-1/mall/web until=2026-01-03T00:00:00+02:00 hash=f00d plan=web-1a2b \n":                "",
+		"web uid-1/mall/db plan=x hash=y until=*\nweb uid-1/mall/web plan=web-1a2b hash=f00d until=*":    "",
+		"web uid-1/mall/web plan=old hash=y until=*\nweb uid-1/mall/web plan=web-1a2b hash=f00d until=*": "",
+		"* */*/* plan=* hash=* until=*": "",
+		"":                              "it has no line for web under moves-to",
+		"uid-1/mall/web":                "says nothing: expected OWN",
+		"db uid-1/mall/web plan=web-1a2b hash=f00d until=*":                     "it has no line for web",
+		"web uid-1/mall/db plan=web-1a2b hash=f00d until=*":                     "it has no line for web",
+		"web uid-2/mall/web plan=web-1a2b hash=f00d until=*":                    "it has no line for web",
+		"web uid-1/ma*/web plan=web-1a2b hash=f00d until=*":                     "it has no line for web",
+		"web uid-1/mall/web plan=web-9 hash=f00d until=*":                       "it agrees to plan web-9, and not to web-1a2b",
+		"web uid-1/mall/web plan=web-1a2b hash=beef until=*":                    "with another content",
+		"web uid-1/mall/web plan=web-1a2b hash=f00d until=2026-01-02T00:00:00Z": "it has agreed until 2026-01-02",
+		"web uid-1/mall/web plan=web-1a2b hash=f00d until=tomorrow":             "no time such as",
+		"web uid-1/mall/web plan=web-1a2b hash=f00d":                            "says nothing",
+		"web uid-1/mall/web plan=web-1a2b hash=f00d until=* dry=yes":            "says nothing",
+		"web uid-1/mall/web plan=web-1a2b hash=f00d hash=f00d":                  "says nothing",
+		"web uid-1/mall/web plan=web-1a2b hash=f00d end=*":                      "says nothing",
 	} {
-		if got := agrees(lines, ref); got != want {
-			t.Errorf("%q: %t, expected %t", lines, got, want)
+		_, why := source.agrees(p, &corev1.ConfigMap{Data: map[string]string{"moves-to": lines}}, now)
+		if (why == "") != (want == "") || !strings.Contains(why, want) {
+			t.Errorf("%q: %q, expected %q", lines, why, want)
+		}
+		if _, why := source.agrees(p, &corev1.ConfigMap{Data: map[string]string{"moves-from": lines}}, now); why == "" {
+			t.Errorf("%q agrees under another key", lines)
 		}
 	}
-	p := &plans.Plan{Source: plans.Ref{Cluster: "uid-0", Namespace: "shop", Name: "web"}, Destination: ref}
+}
+
+// Beside the two namespaces of the sets, those in which a Service is made for the bridged names are written to.
+func TestEveryNamespaceThatIsWrittenToIsAsked(t *testing.T) {
+	p, now := consentPlan(), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	until := now.Add(time.Hour)
+	on := Clusters{}
 	for _, side := range plans.Sides() {
-		c := Consent(p, side)
-		if c.Namespace != p.On(side).Namespace || !agrees(c.Data[consentKey(side)], p.On(side.Other())) || agrees(c.Data[consentKey(side)], p.On(side)) {
-			t.Errorf("%s: %+v", side, c)
+		on[side] = fake.NewClientBuilder().WithScheme(Scheme()).Build()
+	}
+	agreeing := Parties(p)
+	if len(agreeing) != 4 {
+		t.Fatalf("%d namespaces are asked: %+v", len(agreeing), agreeing)
+	}
+	for k, n := range agreeing {
+		found, err := agreed(t.Context(), p, on, now)
+		if err != nil || len(found) != len(agreeing)-k || !strings.Contains(found[0].Object, n.Namespace+"/"+ConsentMap) {
+			t.Fatalf("%d have agreed: %v, %v", k, found, err)
+		}
+		if !mayLook(p, n) {
+			t.Errorf("%s: the Roles do not let anybody look whether namespace %s agrees", n.Side, n.Namespace)
+		}
+		if err := on[n.Side].Create(t.Context(), n.Agree(p, until, nil)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	have := &corev1.ConfigMap{Data: map[string]string{"moves-to": "uid-9/there/db\n", "moves-from": "a/b/c\n"}}
-	next := Agree(have, p, plans.Source)
-	if next.Data["moves-to"] != "uid-9/there/db\nuid-1/mall/web\n" || next.Data["moves-from"] != "a/b/c\n" {
-		t.Errorf("what was agreed to before is %v now", next.Data)
+	if found, err := agreed(t.Context(), p, on, now); len(found) > 0 || err != nil {
+		t.Errorf("all have agreed: %v, %v", found, err)
 	}
+	if found, err := agreed(t.Context(), p, on, until); len(found) != 4 || err != nil {
+		t.Errorf("all have agreed until now: %v, %v", found, err)
+	}
+	p.Names = plans.Names{Mode: plans.NoNames}
+	if n := len(Parties(p)); n != 2 {
+		t.Errorf("without bridged names %d namespaces are asked", n)
+	}
+}
+
+// mayLook reports whether the Roles of a plan let the orchestrator read the consent of a namespace.
+func mayLook(p *plans.Plan, n Party) bool {
+	return slices.ContainsFunc(Roles(p, n.Side, types.NamespacedName{}, nil), func(o client.Object) bool {
+		return o.GetNamespace() == n.Namespace && slices.ContainsFunc(rulesOf(o), func(r rbacv1.PolicyRule) bool {
+			return r.Resources[0] == "configmaps" && slices.Contains(r.ResourceNames, ConsentMap) && slices.Contains(r.Verbs, "get")
+		})
+	})
+}
+
+func TestALineThatAgreesToMoreIsWarnedOf(t *testing.T) {
+	p := consentPlan()
+	p.Names = plans.Names{}
+	lines := map[string]string{"moves-to": "web uid-1/mall/web plan=* hash=* until=*", "moves-from": "* */*/* plan=* hash=* until=*"}
+	on := Clusters{}
+	for _, side := range plans.Sides() {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.On(side).Namespace, Name: ConsentMap}, Data: lines}
+		on[side] = fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(cm).Build()
+	}
+	found, err := agreed(t.Context(), p, on, time.Time{})
+	if err != nil || len(found) != 2 || found[0].Level != Warn || found[1].Level != Warn {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if err := (Carriage{Plan: p, On: on, Now: noon, Orchestrated: true}).agreed(t.Context()); err != nil {
+		t.Errorf("a wide line agrees too: %v", err)
+	}
+}
+
+// Agreeing again and withdrawing leave what others are agreed to.
+func TestConsentToAPlanIsOnlyAboutThat(t *testing.T) {
+	p, until := consentPlan(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n := Parties(p)[0]
+	have := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: ConsentMap, ResourceVersion: "7"}, Data: map[string]string{
+		"moves-to": "db uid-9/there/db plan=db-1 hash=a until=*\nweb uid-1/mall/web plan=web-1a2b hash=old until=*\nwhat is this", "moves-from": "# nobody",
+	}}
+	next := n.Agree(p, until, have)
+	const rest = "db uid-9/there/db plan=db-1 hash=a until=*\nwhat is this\n"
+	if got := next.Data["moves-to"]; got != rest+"web uid-1/mall/web plan=web-1a2b hash=f00d until=2026-01-02T03:04:05Z\n" || next.Data["moves-from"] != "# nobody" {
+		t.Errorf("agreed to: %q", next.Data)
+	}
+	gone, less := n.Withdraw(p, next)
+	if gone.Data["moves-to"] != rest || !less || gone.ResourceVersion != "7" {
+		t.Errorf("withdrawn: %+v", gone)
+	}
+	if _, less := n.Withdraw(p, gone); less {
+		t.Error("there is nothing to withdraw any more")
+	}
+}
+
+func TestRevokeTakesAwayWhatWasGivenForOnePlan(t *testing.T) {
+	p, other := consentPlan(), consentPlan()
+	other.ID, other.Hash = "web-9z9z", "beef"
+	on, before := granted(p, other)
+	var gone []string
+	for _, side := range plans.Sides() {
+		g, err := Revoke(t.Context(), p, side, on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone = append(gone, g...)
+	}
+	if len(gone) != before+4 {
+		t.Errorf("taken away: %q, expected %d Roles and bindings, and 4 consents", gone, before)
+	}
+	for _, side := range plans.Sides() {
+		for _, o := range Roles(other, side, types.NamespacedName{}, nil) {
+			if err := on[side].Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+				t.Errorf("the Roles of another plan: %v", err)
+			}
+		}
+	}
+	for _, n := range Parties(p) {
+		cm, err := n.Consent(t.Context(), on)
+		if err != nil || n.key == answersFor != (cm == nil) {
+			t.Fatalf("%s of the %s: %+v, %v", n.Namespace, n.Side, cm, err)
+		}
+		if _, why := n.agrees(other, orNothing(cm), time.Time{}.Add(-time.Hour)); why != "" && cm != nil {
+			t.Errorf("another plan: %s", why)
+		}
+	}
+}
+
+// granted are clusters in which two plans have what an orchestrator needs, and how many Roles and bindings each. Only the
+// first plan has the consent of the namespaces where the other side's names are answered.
+func granted(p, other *plans.Plan) (on Clusters, roles int) {
+	on = Clusters{}
+	for _, side := range plans.Sides() {
+		all := Roles(p, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, nil)
+		roles += len(all)
+		all = append(all, Roles(other, side, types.NamespacedName{Namespace: "elsewhere", Name: "orchestrator"}, nil)...)
+		for _, n := range Parties(p) {
+			cm := n.Agree(p, time.Time{}, nil)
+			if n.key != answersFor {
+				cm = n.Agree(other, time.Time{}, cm)
+			}
+			if n.Side == side {
+				all = append(all, cm)
+			}
+		}
+		on[side] = fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(all...).Build()
+	}
+	return on, roles
+}
+
+func TestRevokeLeavesAStrangersRole(t *testing.T) {
+	p := consentPlan()
+	stranger := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: RolesName(p, plans.Source)}}
+	on := Clusters{plans.Source: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(stranger).Build()}
+	if gone, err := Revoke(t.Context(), p, plans.Source, on); err == nil || len(gone) > 0 {
+		t.Errorf("%q, %v", gone, err)
+	}
+}
+
+func orNothing(cm *corev1.ConfigMap) *corev1.ConfigMap {
+	if cm == nil {
+		return &corev1.ConfigMap{}
+	}
+	return cm
+}
+
+// Whatever plan and journal say, an orchestrator writes nothing to a namespace that does not agree: on no course, at no
+// stage, not of a plan that says that it is nobody's business, and not for its names.
+func TestNothingIsWrittenWithoutConsent(t *testing.T) {
+	for name, change := range map[string]func(*plans.Journal){
+		"nothing was begun":              func(*plans.Journal) {},
+		"it says that it was begun":      func(j *plans.Journal) { j.Epoch = 1 },
+		"it says that a command does it": func(j *plans.Journal) { j.Epoch, j.Detached = 1, false },
+		"it says that it is walked back": func(j *plans.Journal) { j.Epoch = 3; j.Depart(planNamed(t, "abc"), plans.Return) },
+		"it says that it has arrived":    func(j *plans.Journal) { j.Epoch, j.Outcome = 3, plans.Moved },
+		"it says that it is being cleaned": func(j *plans.Journal) {
+			j.Epoch, j.Outcome = 3, plans.Moved
+			j.Depart(planNamed(t, "abc"), plans.Clean)
+		},
+	} {
+		for _, course := range []plans.Course{plans.Move, plans.Return, plans.Clean} {
+			t.Run(fmt.Sprintf("%s, %s", name, course), func(t *testing.T) {
+				carriage, writes := unagreed(t, change)
+				got, _, err := carriage.Carry(t.Context(), plans.Wish{Course: course})
+				if err != nil || got.Kind != Held || !strings.Contains(got.Reason, "stsmigrate consent") || *writes > 0 {
+					t.Errorf("%+v, %v; %d writes", got, err, *writes)
+				}
+				if j, _, err := carriage.Store.Journal(t.Context(), carriage.Plan); err != nil || j.Held != got.Reason {
+					t.Errorf("%+v, %v", j, err)
+				}
+				if err := carriage.Keep(t.Context(), false); !errors.As(err, new(ErrNotAgreed)) || *writes > 0 {
+					t.Errorf("keeping the names: %v; %d writes", err, *writes)
+				}
+			})
+		}
+	}
+}
+
+// unagreed is about to carry a plan out in clusters that agree to nothing, and counts what it writes there.
+func unagreed(t *testing.T, change func(*plans.Journal)) (Carriage, *int) {
+	t.Helper()
+	p := planNamed(t, "abc")
+	j := plans.NewJournal(p)
+	j.Detached = true
+	change(j)
+	store := NewStore(fake.NewClientBuilder().WithScheme(Scheme()).Build(), "stsmigrate", p.Name)
+	if err := store.Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	written := 0
+	on := Clusters{}
+	for _, side := range plans.Sides() {
+		on[side] = fake.NewClientBuilder().WithScheme(Scheme()).WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				written++
+				return nil
+			},
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				written++
+				return nil
+			},
+			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+				written++
+				return nil
+			},
+		}).Build()
+	}
+	stop := make(chan struct{})
+	close(stop) // it would end before its first write, if it came so far
+	return Carriage{
+		Stop: stop, Plan: p, Store: store, On: on, Orchestrated: true, Holder: "me", Dead: func(string) bool { return false }, Now: noon,
+		Ready:  func(context.Context) (string, error) { t.Error("it is checked without consent"); return "", nil },
+		Report: func(*Engine, Progress, error) {}, Complain: func(error) {},
+	}, &written
 }
 
 // The Roles of a plan name what can be named, and have no wildcards and no right to pods but to
@@ -110,3 +350,5 @@ func harmless(t *testing.T, r rbacv1.PolicyRule) {
 		t.Errorf("%+v", r)
 	}
 }
+
+func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }

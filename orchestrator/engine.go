@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
 	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/pdb"
@@ -289,7 +291,7 @@ func asAnswer(err error) error {
 // hold records why nothing goes on. A journal that has moved meanwhile explains
 // what looked foreign: then it is looked at again instead (design rule 6).
 func (e *Engine) hold(ctx context.Context, step plans.Step, reason string) (Progress, error) {
-	reason = brief(reason)
+	reason = Brief(reason)
 	same, err := e.unmoved(ctx)
 	if err != nil {
 		return Progress{Step: step}, err
@@ -335,6 +337,9 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 		}
 	}
 	e.journal.Outcome, e.journal.Held = outcome, ""
+	if e.Now != nil && e.journal.Ended() {
+		e.journal.EndedAt = &metav1.Time{Time: e.Now()}
+	}
 	if err := e.save(ctx); err != nil {
 		return Progress{}, err
 	}

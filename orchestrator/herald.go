@@ -74,7 +74,8 @@ func (h *Herald) work(ctx context.Context, side plans.Side, queue <-chan News) {
 	}
 }
 
-func (h *Herald) write(ctx context.Context, side plans.Side, n News) error {
+func (h *Herald) write(ctx context.Context, side plans.Side, n News) (err error) {
+	defer plans.Caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, attention)
 	defer cancel()
 	set, err := world{plan: h.plan, on: h.on}.set(ctx, side)

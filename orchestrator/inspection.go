@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,11 +29,14 @@ type inspection struct {
 	// midway says that the plan is under way.
 	midway bool
 	// taken says that a process of this very plan has marked the sets already.
-	taken bool
-	// detached says that an orchestrator keeps the plan where it runs.
-	detached bool
-	notes    *notes
+	taken        bool
+	orchestrated Orchestrated
+	notes        *notes
 }
+
+// Orchestrated is the clock of a plan that an orchestrator carries out: the rights are not those of who asks, and what
+// a namespace agrees to has an end. It is nil where a person's command does.
+type Orchestrated func() time.Time
 
 // notes is what several checks of one inspection need to know, read once.
 type notes struct {
@@ -124,10 +128,10 @@ func (i inspection) volumes(ctx context.Context, ordinal int32) (bindings, error
 // Check runs the whole catalogue and reports everything that it finds (not only the
 // first). Nothing has been written when it returns. j is the journal of a stored plan of
 // which nothing has been begun, or nil.
-func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) (*Report, error) {
+func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, orchestrated Orchestrated) (*Report, error) {
 	r := &Report{APIVersion: plans.APIVersion, Kind: "CheckReport", Plan: p.Name, Source: p.Source, Destination: p.Destination}
 	i := inspect(p, on)
-	i.taken, i.detached = j != nil && j.Epoch > 0, j != nil && j.Detached
+	i.taken, i.orchestrated = j != nil && j.Epoch > 0, orchestrated
 	access, others := accessChecks(), lookingChecks()
 	var err error
 	if r.Checks, err = i.results(ctx, access); err != nil {
@@ -155,12 +159,12 @@ func Check(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal) (*
 // what must be mended before they move: warnings have been given before the first
 // write, and what the plan ignores is ignored here too. Of a plan that is being walked back only what would stop
 // it anyway is asked, with the ordinals down (S17): the way out is never barred by more.
-func CheckWave(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, ordinals plans.Slice) ([]Finding, error) {
+func CheckWave(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal, ordinals plans.Slice, orchestrated Orchestrated) ([]Finding, error) {
 	if j.Leg.Course == plans.Clean {
 		return nil, nil
 	}
 	i := inspect(p, on)
-	i.ordinals, i.midway, i.taken, i.detached = ordinals, true, true, j.Detached
+	i.ordinals, i.midway, i.taken, i.orchestrated = ordinals, true, true, orchestrated
 	var err error
 	if i.now.Set, err = i.set(ctx, plans.Source); err != nil {
 		return nil, err
@@ -189,7 +193,8 @@ func (i inspection) results(ctx context.Context, checks []check) ([]Result, erro
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
 	for k, c := range checks {
-		g.Go(func() error {
+		g.Go(func() (err error) {
+			defer plans.Caught(&err)
 			found, err := c.run(ctx, i)
 			if err != nil {
 				return fmt.Errorf("check %s: %w", c.name, err)

@@ -20,7 +20,7 @@ func TestEveryPlanIsListedWhereItIsKept(t *testing.T) {
 	keep := func(namespace, name string) *Store {
 		t.Helper()
 		p := planNamed(t, "id-"+name)
-		p.Name, p.Hash = name, ""
+		p.Name, p.ID, p.Hash = name, name+"-abc", ""
 		var err error
 		if p.Hash, err = plans.Fingerprinted(p); err != nil {
 			t.Fatal(err)

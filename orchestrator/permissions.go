@@ -185,7 +185,7 @@ func permissions(ctx context.Context, i inspection) ([]Finding, error) {
 		rights := Rights(i.plan, side)
 		if i.midway {
 			rights = i.steps(side, rights)
-		} else if side == plans.Destination && !i.detached { // an orchestrator has them where it runs
+		} else if side == plans.Destination && i.orchestrated == nil { // an orchestrator has them where it runs
 			rights = slices.Concat(ForRecords(), rights)
 		}
 		if err := nameVolumes(ctx, i, rights); err != nil {
@@ -195,7 +195,8 @@ func permissions(ctx context.Context, i inspection) ([]Finding, error) {
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(atOnce)
 		for k, r := range rights {
-			g.Go(func() error {
+			g.Go(func() (err error) {
+				defer plans.Caught(&err)
 				for _, verb := range r.Verbs {
 					ok, err := i.allowed(ctx, side, r, verb)
 					if err != nil {

@@ -31,6 +31,26 @@ func TestAPlanIsNotStoredOverWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
+// Without its label a plan is found by nobody, and a person may have put it there.
+func TestAPlanWithoutItsLabelIsNotTakenForStored(t *testing.T) {
+	home, p := fake.NewClientBuilder().Build(), planNamed(t, "abc")
+	store := NewStore(home, "mall", "web")
+	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+		t.Fatal(err)
+	}
+	var cm corev1.ConfigMap
+	if err := home.Get(t.Context(), store.planMap(), &cm); err != nil {
+		t.Fatal(err)
+	}
+	cm.Labels = nil
+	if err := home.Update(t.Context(), &cm); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err == nil || !strings.Contains(err.Error(), "mall/stsmigrate-web is there without") {
+		t.Error(err)
+	}
+}
+
 // A death in the middle of making room does not keep the name for ever.
 func TestRoomIsMadeInSpiteOfADeath(t *testing.T) {
 	dead := errors.New("dead")
@@ -47,7 +67,7 @@ func TestRoomIsMadeInSpiteOfADeath(t *testing.T) {
 		if err := store.Create(t.Context(), old, plans.NewJournal(old)); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Change(t.Context(), old, func(j *plans.Journal) error { j.Outcome = plans.Aborted; return nil }); err != nil {
+		if err := store.Change(t.Context(), old, func(j *plans.Journal) error { j.Depart(old, plans.Return); j.Outcome = plans.Aborted; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if err := store.Create(t.Context(), next, plans.NewJournal(next)); !errors.Is(err, dead) {
@@ -60,5 +80,66 @@ func TestRoomIsMadeInSpiteOfADeath(t *testing.T) {
 		if j, _, err := store.Journal(t.Context(), next); err != nil || j.Plan != next.ID {
 			t.Errorf("the journal is %+v, %v", j, err)
 		}
+	}
+}
+
+// A plan that could be another tomorrow, or that is kept in the place of another one, is no plan.
+func TestAPlanIsReadFromItsOwnPlaceAndNeverChanges(t *testing.T) {
+	for want, change := range map[string]func(*corev1.ConfigMap){
+		"ConfigMap mall/stsmigrate-web: it is not immutable":      func(cm *corev1.ConfigMap) { cm.Immutable = nil },
+		"ConfigMap mall/stsmigrate-web: it is not immutable, and": func(cm *corev1.ConfigMap) { *cm.Immutable = false },
+		"ConfigMap mall/stsmigrate-foo: it holds plan web, which": func(cm *corev1.ConfigMap) { cm.Name = "stsmigrate-foo" },
+		"ConfigMap mall/stsmigrate-web: the plan was edited after": func(cm *corev1.ConfigMap) {
+			cm.Data[planKey] = strings.Replace(cm.Data[planKey], "window: 1", "window: 3", 1)
+		},
+	} {
+		home := fake.NewClientBuilder().Build()
+		p := planNamed(t, "abc")
+		if err := NewStore(home, "mall", "web").Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+			t.Fatal(err)
+		}
+		var cm corev1.ConfigMap
+		if err := home.Get(t.Context(), NewStore(home, "mall", "web").planMap(), &cm); err != nil {
+			t.Fatal(err)
+		}
+		if err := home.Delete(t.Context(), &cm); err != nil {
+			t.Fatal(err)
+		}
+		cm.ResourceVersion = ""
+		change(&cm)
+		if err := home.Create(t.Context(), &cm); err != nil {
+			t.Fatal(err)
+		}
+		_, err := NewStore(home, "mall", strings.TrimPrefix(cm.Name, "stsmigrate-")).Plan(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+		if got, err := List(t.Context(), home, "", noon); err != nil || len(got) != 1 || got[0].State != Unreadable || !strings.Contains(got[0].Reason, want) {
+			t.Errorf("listed: %+v, %v, expected %q", got, err, want)
+		}
+	}
+}
+
+// A plan that was deleted and made again with its ID and another content is not what the journal is about; one that was
+// restored as it was is.
+func TestAJournalIsOfOneContentOfItsPlan(t *testing.T) {
+	home := fake.NewClientBuilder().Build()
+	store, p := NewStore(home, "mall", "web"), planNamed(t, "abc")
+	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := store.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.Journal(t.Context(), again); err != nil {
+		t.Errorf("the same plan again: %v", err)
+	}
+	again.Ignored, again.Hash = []string{"writers"}, ""
+	if again.Hash, err = plans.Fingerprinted(again); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.Journal(t.Context(), again); err == nil || !strings.Contains(err.Error(), "the same ID and another content") {
+		t.Errorf("another plan with its ID: %v", err)
 	}
 }

@@ -1,9 +1,12 @@
 package orchestrator
 
 import (
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // Refusals counts how often in a row the API server has refused something for good (L3). What is not
@@ -26,6 +29,9 @@ const (
 // something may be allowed to in a while; renewed says that credentials are renewed, so that one who is not
 // known will be.
 func (r *Refusals) Final(err error, renewed bool, now time.Time) bool {
+	if errors.As(err, new(plans.Mishap)) {
+		return true // it would fail again
+	}
 	if !permanent(err) {
 		*r = Refusals{}
 		return false

@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 func TestWhatIsRefusedForGoodIsNotTriedForEver(t *testing.T) {
@@ -32,6 +34,7 @@ func TestWhatIsRefusedForGoodIsNotTriedForEver(t *testing.T) {
 		{"with an outage between", []error{no, no, no, no, gone}, 0, no, false, false},
 		{"it went well between", []error{no, no, no, no, nil}, 0, no, false, false},
 		{"nobody answers", []error{no, no, no, no}, 0, gone, false, false},
+		{"the program fails", nil, 0, fmt.Errorf("check nodes: %w", plans.Mishap{}), false, true},
 		{"nobody waits, and it may pass", []error{no, no, no, no}, 0, no, true, false},
 		{"nobody waits, and it has not passed", []error{no, no, no, no}, awhile, no, true, true},
 		{"nobody waits, and it is new after an outage", []error{gone, gone, gone, gone, gone}, awhile, no, true, false},

@@ -78,7 +78,7 @@ func Words(found []Finding) string {
 		if size += len(f.String()); k > 0 && size > brevity {
 			return fmt.Sprintf("%s; and %d more: `check` lists them", strings.Join(said, "; "), len(found)-k)
 		}
-		said = append(said, brief(f.String()))
+		said = append(said, Brief(f.String()))
 	}
 	return strings.Join(said, "; ")
 }
@@ -86,9 +86,10 @@ func Words(found []Finding) string {
 // brevity is how long a reason is at most, in bytes, so that it fits into a journal whatever it is made of.
 const brevity = 4 << 10
 
-// brief cuts a reason that is too long.
-func brief(reason string) string {
-	if len(reason) <= brevity {
+// Brief makes of a reason what journals and events have of it: it may quote an API server, which
+// may be anybody's, so it is one line of what can be shown, and cut where it is too long.
+func Brief(reason string) string {
+	if reason = plans.Line(reason); len(reason) <= brevity {
 		return reason
 	}
 	return strings.ToValidUTF8(reason[:brevity], "") + " ... (cut)"

@@ -17,7 +17,7 @@ import (
 // What is named is limited to these names; listing, watching and creating cannot be. volumes
 // are those of the set (VolumeNames).
 func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes []string) []client.Object {
-	rights := append(Rights(p, side), ForConsent(), ForEvents())
+	rights := slices.Concat(Rights(p, side), ForConsent(p, side), []Right{ForEvents()})
 	rules := map[string][]rbacv1.PolicyRule{} // by namespace, "" for all
 	var where []string
 	for _, r := range rights {
@@ -35,7 +35,7 @@ func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes
 	}
 	var out []client.Object
 	for _, in := range where {
-		name := fmt.Sprintf("stsmigrate-%s-%s", p.Name, side)
+		name := RolesName(p, side)
 		labels := map[string]string{plans.PlanLabel: p.Name, "app.kubernetes.io/managed-by": "stsmigrate"}
 		meta := metav1.ObjectMeta{Name: name, Namespace: in, Labels: labels}
 		subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
@@ -51,6 +51,12 @@ func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes
 			&rbacv1.RoleBinding{TypeMeta: typed("RoleBinding"), ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
 	}
 	return out
+}
+
+// RolesName is that of all Roles and bindings of one plan on one side. It has the plan's ID: two namespaces may keep plans
+// of one name, and their ClusterRoles would be one.
+func RolesName(p *plans.Plan, side plans.Side) string {
+	return fmt.Sprintf("stsmigrate-%s-%s", p.ID, side)
 }
 
 // nameless reports whether RBAC cannot limit a verb to names: the first two are about all objects, and what is created

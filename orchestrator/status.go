@@ -97,6 +97,7 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, lost 
 		}
 	}
 	v.ordinals(ctx, world{plan: p, on: on}, lost, j, step)
+	v.Reason, v.Overdue = plans.Line(v.Reason), plans.Line(v.Overdue) // whoever wrote them
 	return v, nil
 }
 
@@ -192,7 +193,7 @@ func (v *View) ordinals(ctx context.Context, w world, lost map[plans.Side]error,
 			if v.Unseen == nil {
 				v.Unseen = map[plans.Side]string{}
 			}
-			v.Unseen[side], where[side] = err.Error(), func(int32) string { return "?" }
+			v.Unseen[side], where[side] = plans.Line(err.Error()), func(int32) string { return "?" }
 		}
 	}
 	down := int32(0)

@@ -22,7 +22,7 @@ import (
 // A person at night looks most of all when a cluster does not answer.
 func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
 	p := &plans.Plan{
-		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "abc", Count: 3, MaxUnavailable: 1, Window: 1,
+		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "web-abc", Count: 3, MaxUnavailable: 1, Window: 1,
 		Source: plans.Ref{Cluster: "a", Namespace: "shop", Name: "web"}, Destination: plans.Ref{Cluster: "b", Namespace: "shop", Name: "web"},
 		Budget: plans.Budget{Source: "web", Destination: "web"},
 	}

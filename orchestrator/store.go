@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -43,7 +44,7 @@ func (s *Store) planMap() types.NamespacedName {
 func RecordName(plan string) string { return "stsmigrate-" + plan }
 
 func (s *Store) journalMap() types.NamespacedName {
-	return types.NamespacedName{Namespace: s.name.Namespace, Name: "stsmigrate-" + s.name.Name + "-journal"}
+	return types.NamespacedName{Namespace: s.name.Namespace, Name: RecordName(s.name.Name) + "-journal"}
 }
 
 // Version is the state of the journal that a Save replaces.
@@ -88,8 +89,17 @@ func (s *Store) Plan(ctx context.Context) (*plans.Plan, error) {
 	return planIn(&cm)
 }
 
+// planIn reads the plan of a ConfigMap. Whoever has read it goes on by what was read, so it must not change, and it is
+// found by its name.
 func planIn(cm *corev1.ConfigMap) (*plans.Plan, error) {
 	p, err := plans.DecodePlan([]byte(cm.Data[planKey]))
+	switch {
+	case err != nil:
+	case cm.Name != RecordName(p.Name):
+		err = fmt.Errorf("it holds plan %s, which belongs into ConfigMap %s: delete the one of them that nobody needs", p.Name, RecordName(p.Name))
+	case cm.Immutable == nil || !*cm.Immutable:
+		err = errors.New("it is not immutable, and a plan never changes: compare it with the file that was applied, and set its field immutable to true")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
@@ -196,6 +206,20 @@ func (s *Store) needed(ctx context.Context, p *plans.Plan) error {
 	return nil
 }
 
+// Forget deletes the record of a plan that has ended, and its Lease. It refuses while the plan is needed, or while another
+// process works on it.
+func (s *Store) Forget(ctx context.Context, p *plans.Plan, holder string, dead func(string) bool, now func() time.Time) error {
+	if why := s.needed(ctx, p); why != nil {
+		return fmt.Errorf("the record of plan %s, %w, must stay", s.name, why)
+	}
+	lease, err := s.Acquire(ctx, holder, dead, now)
+	if err != nil {
+		return err
+	}
+	// With the Lease nobody can begin anything: an ended plan stays ended, and its names are looked at by their keeper.
+	return errors.Join(s.forget(ctx), lease.Release(ctx, true))
+}
+
 // forget deletes the record of an ended plan, as it was read. The plan goes first: what a death leaves is
 // a journal that says that it has ended, and whose it was.
 func (s *Store) forget(ctx context.Context) error {
@@ -206,7 +230,7 @@ func (s *Store) forget(ctx context.Context) error {
 			err = s.remove(ctx, &cm)
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("making room for plan %s: %w", s.name, err)
+			return fmt.Errorf("deleting the record of plan %s: %w", s.name, err)
 		}
 	}
 	return nil
@@ -222,11 +246,25 @@ func (s *Store) meta(name types.NamespacedName) metav1.ObjectMeta {
 	}}
 }
 
-// put creates an object unless one of that name is there; which it is, the
-// caller finds out by reading.
+// put creates an object unless one of that name is there that nobody but us has made: it has the same label, by which the
+// plan is found, and the same keys. Which plan it is of, the caller finds out by reading.
 func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
-	if err := s.home.Create(ctx, cm); err != nil && !apierrors.IsAlreadyExists(err) {
+	err := s.home.Create(ctx, cm)
+	if err == nil {
+		return nil
+	}
+	var have corev1.ConfigMap
+	if apierrors.IsAlreadyExists(err) {
+		err = s.home.Get(ctx, client.ObjectKeyFromObject(cm), &have)
+	}
+	if err != nil {
 		return fmt.Errorf("storing plan %s: %w", s.name, err)
+	}
+	for key := range cm.Data {
+		if _, ok := have.Data[key]; !ok || have.Labels[plans.PlanLabel] != cm.Labels[plans.PlanLabel] {
+			return fmt.Errorf("ConfigMap %s/%s is there without %s or without the label %s=%s, and is not of a plan named %s: delete it if nobody needs it, or give the plan another --name",
+				cm.Namespace, cm.Name, key, plans.PlanLabel, cm.Labels[plans.PlanLabel], s.name.Name)
+		}
 	}
 	return nil
 }
@@ -236,7 +274,7 @@ func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 // so that it is written whole.
 func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version, error) {
 	short := *j
-	short.Held, short.Waits, short.Overdue = brief(j.Held), brief(j.Waits), brief(j.Overdue)
+	short.Held, short.Waits, short.Overdue = Brief(j.Held), Brief(j.Waits), Brief(j.Overdue)
 	raw, err := json.Marshal(short)
 	if err != nil {
 		return v, err

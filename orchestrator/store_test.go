@@ -58,20 +58,29 @@ func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
 func TestOnlyAnEndedPlanMakesRoomForAnotherOfItsName(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*plans.Journal)
+		change func(*plans.Plan, *plans.Journal)
 		refuse string
 	}{
-		{"under way", func(j *plans.Journal) { j.Begun = 1 }, "which has not ended"},
-		{"moved, and not finalized", func(j *plans.Journal) { j.Outcome = plans.Moved }, "which has not ended"},
-		{"names kept", func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }, "names --remove"},
-		{"finalized", func(j *plans.Journal) { j.Outcome = plans.Finalized }, ""},
-		{"walked back", func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Aborted, false }, ""},
+		{"under way", func(_ *plans.Plan, j *plans.Journal) { j.Begun = 1 }, "which has not ended"},
+		{"moved, and not finalized", func(_ *plans.Plan, j *plans.Journal) { j.Outcome = plans.Moved }, "which has not ended"},
+		{"names kept", func(p *plans.Plan, j *plans.Journal) {
+			j.Depart(p, plans.Clean)
+			j.Outcome, j.KeepNames = plans.Finalized, true
+		}, "names --remove"},
+		{"finalized", func(p *plans.Plan, j *plans.Journal) { j.Depart(p, plans.Clean); j.Outcome = plans.Finalized }, ""},
+		{"walked back", func(p *plans.Plan, j *plans.Journal) {
+			j.Depart(p, plans.Return)
+			j.Outcome, j.KeepNames = plans.Aborted, false
+		}, ""},
 	} {
 		store, old, next := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planNamed(t, "abc"), planNamed(t, "xyz")
 		if err := store.Create(t.Context(), old, plans.NewJournal(old)); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Change(t.Context(), old, func(j *plans.Journal) error { c.change(j); return nil }); err != nil {
+		if err := store.Change(t.Context(), old, func(j *plans.Journal) error {
+			c.change(old, j)
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		err := store.Create(t.Context(), next, plans.NewJournal(next))
@@ -145,6 +154,49 @@ func TestDeparture(t *testing.T) {
 			err := Departure(p, &tt.from, tt.course)
 			if (tt.refusal == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.refusal) {
 				t.Errorf("got %v, expected %q", err, tt.refusal)
+			}
+		})
+	}
+}
+
+// The record of a plan goes when nobody needs it any more, and with it the Lease.
+func TestOnlyARecordThatNobodyNeedsIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*plans.Plan, *plans.Journal)
+		held   bool
+		want   string
+	}{
+		"it has ended": {func(p *plans.Plan, j *plans.Journal) { j.Depart(p, plans.Clean); j.Outcome = plans.Finalized }, false, ""},
+		"it has not":   {func(*plans.Plan, *plans.Journal) {}, false, "which has not ended, must stay"},
+		"its names are kept": {func(p *plans.Plan, j *plans.Journal) {
+			j.Depart(p, plans.Clean)
+			j.Outcome, j.KeepNames = plans.Finalized, true
+		}, false, "whose names are kept"},
+		"another process works on it": {func(p *plans.Plan, j *plans.Journal) { j.Depart(p, plans.Clean); j.Outcome = plans.Finalized }, true, "is being carried out by a/1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home, alive := fake.NewClientBuilder().Build(), func(string) bool { return false }
+			store, p := NewStore(home, "mall", "web"), planNamed(t, "abc")
+			j := plans.NewJournal(p)
+			c.change(p, j)
+			if err := store.Create(t.Context(), p, j); err != nil {
+				t.Fatal(err)
+			}
+			if c.held {
+				if _, err := store.Acquire(t.Context(), "a/1", alive, noon); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := store.Forget(t.Context(), p, "b/2", alive, noon)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, expected %q", err, c.want)
+			}
+			var left corev1.ConfigMapList
+			if err := home.List(t.Context(), &left); err != nil || len(left.Items) == 0 != (c.want == "") {
+				t.Errorf("%d ConfigMaps are left: %v", len(left.Items), err)
+			}
+			if holder, err := store.Holder(t.Context(), noon); err != nil || (holder != "") != c.held {
+				t.Errorf("the Lease is %q's: %v", holder, err)
 			}
 		})
 	}

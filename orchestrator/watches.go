@@ -72,7 +72,12 @@ func (w *Watches) leave(s subject, one *watched, user *listener) {
 func (w *Watches) lister(s subject) cache.ListerWatcher {
 	of := w.of.Resource(s.resource).Namespace(s.namespace)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) },
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if o.ResourceVersion == "0" { // it would come in one piece, however long
+				o.ResourceVersion, o.ResourceVersionMatch = "", ""
+			}
+			return of.List(ctx, o)
+		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return of.Watch(ctx, o)
 		},

@@ -51,8 +51,12 @@ func (e *Engine) askChecks(ctx context.Context, wave plans.Slice) {
 		e.asked = e.Now()
 	}
 	go func() {
-		found, err := e.CheckWave(ctx, &j, wave)
-		answer <- checked{found, err}
+		var c checked
+		func() {
+			defer plans.Caught(&c.err)
+			c.found, c.err = e.CheckWave(ctx, &j, wave)
+		}()
+		answer <- c
 	}()
 }
 

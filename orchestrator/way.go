@@ -301,7 +301,7 @@ func (e *Engine) attend(ctx context.Context, wake *Wake, complain func(error)) {
 	patience := time.NewTimer(courtesy)
 	defer patience.Stop()
 	for last := ""; ctx.Err() == nil; {
-		why, err := e.Tend(ctx)
+		why, err := e.tended(ctx)
 		if err != nil && ctx.Err() == nil {
 			complain(fmt.Errorf("budgets: %w", err))
 		}
@@ -314,6 +314,12 @@ func (e *Engine) attend(ctx context.Context, wake *Wake, complain func(error)) {
 			patience.Reset(courtesy)
 		}
 	}
+}
+
+// tended is Tend in a goroutine of its own.
+func (e *Engine) tended(ctx context.Context) (why string, err error) {
+	defer plans.Caught(&err)
+	return e.Tend(ctx)
 }
 
 // OneSideOpen says whether the plan rests where nodes of one side only can be drained, and it takes

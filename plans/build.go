@@ -3,12 +3,11 @@ package plans
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Inputs is everything a plan is made from.
@@ -53,80 +52,67 @@ func SliceOf(set *appsv1.StatefulSet) Slice {
 // Build makes a plan. It is pure: whether the plan may be carried out is found
 // out by the checks before the first write.
 func Build(in Inputs) (*Plan, error) {
-	if err := in.refuse(); err != nil {
-		return nil, err
-	}
 	destined, err := in.Destined()
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseFor(in.Gates, destined, " on the destination"); err != nil {
-		return nil, err // every gate is asked there too, on the way or on the way back
+	p, err := in.plan(destined)
+	if err != nil {
+		return nil, err
 	}
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	if err := in.refuse(destined); err != nil {
+		return nil, err
+	}
+	if err := p.seal(); err != nil {
+		return nil, err
+	}
+	raw, err := Encode(p)
+	if err != nil {
+		return nil, err
+	}
+	return p, tooLong(raw)
+}
+
+// plan gathers what is promised, whether it can be kept or not.
+func (in Inputs) plan(destined *appsv1.StatefulSet) (*Plan, error) {
 	slice := SliceOf(in.Set)
 	p := &Plan{
 		APIVersion: APIVersion, Kind: PlanKind, Name: in.Name, ID: in.Name + "-" + in.ID,
 		Source: in.Source, Destination: in.Destination,
 		Start: slice.Start, Count: slice.Replicas,
-		MaxUnavailable: in.MaxUnavailable, Window: max(in.Window, 1),
+		MaxUnavailable: in.MaxUnavailable, Window: in.Window,
 		Dependencies: in.Dependencies, Names: in.Names, Patches: in.Patches, Storage: in.Storage, Shared: in.Shared,
-		Versions: in.Versions, Ignored: in.Ignored, Gates: fill(in.Gates),
+		Versions: in.Versions, Ignored: in.Ignored, Gates: fill(in.Gates), Budget: in.budget(),
+	}
+	if p.Window == 0 {
+		p.Window = 1
 	}
 	if p.Dependencies == nil {
 		p.Dependencies = Dependencies(destined)
 	}
-	p.Budget = in.budget()
-	if p.Claims, err = in.claimMoves(p); err != nil {
+	p.Claims = in.claimMoves(p.mode())
+	var err error
+	if p.Changes, err = Changes(in.Set, destined); err != nil {
 		return nil, err
 	}
-	if p.Changes, err = in.changes(destined); err != nil {
-		return nil, err
-	}
-	if p.Seen, err = Fingerprints(in.Set, in.Existing, in.SourceBudget); err != nil {
-		return nil, err
-	}
-	return p, p.seal()
+	p.Seen, err = Fingerprints(in.Set, in.Existing, in.SourceBudget)
+	return p, err
 }
 
-// maxWindow bounds the journal, which knows the volumes of a whole wave.
-const maxWindow = 64
-
-func badWindow(w, d int32) error {
-	return fmt.Errorf("window %d: expected 1 to %d ordinals per wave, since all ordinals of a wave are unavailable together and at most %d may be", w, min(d, maxWindow), d)
-}
-
-func (in Inputs) refuse() error {
-	if in.Source.Cluster == in.Destination.Cluster && in.Source.Namespace == in.Destination.Namespace {
-		return fmt.Errorf("source and destination are both %s: give --to-namespace or --to-context; two sets of one name cannot be in one namespace", in.Source)
+// refuse gives what only the sets can say against a plan. Every gate is asked of both, on the way or on the way back.
+func (in Inputs) refuse(destined *appsv1.StatefulSet) error {
+	for _, name := range in.Empty {
+		if !slices.Contains(templateNames(in.Set.Spec), name) {
+			return fmt.Errorf("empty: %s has no claim template %q", in.Source, name)
+		}
 	}
-	if err := RefuseName(in.Name); err != nil {
+	if err := refuseFor(in.Gates, in.Set, ""); err != nil {
 		return err
 	}
-	if SliceOf(in.Set).Replicas < 1 {
-		return fmt.Errorf("%s has 0 replicas: there is nothing to move", in.Source)
-	}
-	if in.MaxUnavailable < 1 {
-		return errors.New("the budget is 0: at least one ordinal must be allowed to be unavailable")
-	}
-	if w := in.Window; w < 0 || w > in.MaxUnavailable || w > maxWindow {
-		return badWindow(w, in.MaxUnavailable)
-	}
-	if err := refuseGates(in.Gates); err != nil {
-		return err
-	}
-	return refuseFor(in.Gates, in.Set, "")
-}
-
-// RefuseName gives the reason why a plan cannot have a name. Its ConfigMaps are stsmigrate-NAME and
-// stsmigrate-NAME-journal, and others of that form are not of plans.
-func RefuseName(name string) error {
-	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 || len(name) > 40 {
-		return fmt.Errorf("plan name %q: expected a DNS label of at most 40 characters; give one with --name", name)
-	}
-	if name == "consent" || strings.HasSuffix(name, "-journal") || strings.HasPrefix(name, "adopt-") {
-		return fmt.Errorf("plan name %q: ConfigMap stsmigrate-%s would be that of a consent, of another plan's journal or of an adoption; give another one with --name", name, name)
-	}
-	return nil
+	return refuseFor(in.Gates, destined, " on the destination")
 }
 
 func (in Inputs) budget() Budget {

@@ -11,10 +11,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// changes lists what the patches change, a line of "field = value" for each field.
-func (in Inputs) changes(after *appsv1.StatefulSet) ([]string, error) {
+// Changes lists in what the destination's set differs from the source's, a line of "field = value" for each field.
+func Changes(source, destined *appsv1.StatefulSet) ([]string, error) {
 	var forms [2]map[string]any
-	for i, set := range []*appsv1.StatefulSet{bare(in.Set, in.Destination.Namespace), after} {
+	for i, set := range []*appsv1.StatefulSet{bare(source, destined.Namespace), destined} {
 		raw, err := json.Marshal(set)
 		if err != nil {
 			return nil, err

@@ -1,13 +1,14 @@
 package plans
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -24,12 +25,20 @@ func Fingerprinted(v any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// seal fills in the hash; verify compares it.
+// seal fills in the hash; verify compares it. It is over the fields in the order of their names, known or not, as a file
+// has them in no order of its own.
 func (p *Plan) seal() error {
 	open := *p
 	open.Hash = ""
-	hash, err := Fingerprinted(open)
-	p.Hash = hash
+	raw, err := json.Marshal(open)
+	if err != nil {
+		return err
+	}
+	var fields map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields); err != nil {
+		return err
+	}
+	p.Hash, err = Fingerprinted(fields)
 	return err
 }
 
@@ -38,8 +47,12 @@ func (p *Plan) verify() error {
 	if err := again.seal(); err != nil {
 		return err
 	}
-	if again.Hash != p.Hash {
-		return ErrEdited
+	if again.Hash == p.Hash {
+		return nil
+	}
+	again.Hash = ""
+	if was, err := Fingerprinted(again); err != nil || was != p.Hash { // that of releases that had no unknown fields
+		return errors.Join(err, ErrEdited)
 	}
 	return nil
 }
@@ -47,69 +60,83 @@ func (p *Plan) verify() error {
 // Encode gives the YAML form of a plan, a journal or a migration.
 func Encode(v any) ([]byte, error) { return yaml.Marshal(v) }
 
-// DecodePlan reads a plan. It refuses another version, unknown fields, an
-// edited plan and values outside their range, each with one sentence.
+// DecodePlan reads a plan. It refuses another version, an edited plan
+// and whatever Build would not have made, each with one sentence.
 func DecodePlan(raw []byte) (*Plan, error) {
+	if err := tooLong(raw); err != nil {
+		return nil, err
+	}
 	var p Plan
-	if err := decode(raw, PlanKind, &p); err != nil {
+	var err error
+	if p.Read, err = decode(raw, PlanKind, &p); err != nil {
 		return nil, err
 	}
 	if err := p.verify(); err != nil {
 		return nil, err
 	}
-	return &p, p.validate()
-}
-
-func (p *Plan) validate() error {
-	switch {
-	case p.Count < 1 || p.Start < 0:
-		return fmt.Errorf("plan %s: ordinals [%d, %d) are not a range", p.Name, p.Start, p.End())
-	case p.MaxUnavailable < 1:
-		return fmt.Errorf("plan %s: maxUnavailable is %d, at least 1 is needed to move anything", p.Name, p.MaxUnavailable)
-	case p.Window < 1 || p.Window > p.MaxUnavailable || p.Window > maxWindow:
-		return fmt.Errorf("plan %s: %w", p.Name, badWindow(p.Window, p.MaxUnavailable))
+	if err := p.validate(); err != nil {
+		return nil, err
 	}
-	return nil
+	return &p, nil
 }
 
 // DecodeJournal reads the journal of the given plan.
 func DecodeJournal(raw []byte, p *Plan) (*Journal, error) {
 	var j Journal
-	if err := decode(raw, JournalKind, &j); err != nil {
+	var err error
+	if j.Read, err = decode(raw, JournalKind, &j); err != nil {
 		return nil, err
 	}
 	if j.Plan != p.ID {
 		return nil, fmt.Errorf("the journal belongs to plan %s, not to %s: it was left by an earlier plan of the same name", j.Plan, p.ID)
 	}
+	if j.Hash == "" {
+		j.Hash = p.Hash
+	}
+	if j.Hash != p.Hash {
+		return nil, fmt.Errorf("the journal belongs to plan %s as it was (hash %s), and the plan there has the same ID and another content (hash %s): restore the plan from a backup, or the file that was applied", p.ID, j.Hash, p.Hash)
+	}
+	if err := j.validate(p); err != nil {
+		return nil, err
+	}
 	return &j, nil
 }
 
 // decode checks kind and version before it reads the rest, so that a file of
-// another version is called that, and not a file with unknown fields.
-func decode(raw []byte, kind string, into any) error {
+// another version is called that. It gives the whole document if it has fields that
+// are not known, which is for those to decide who know what it is for.
+func decode(raw []byte, kind string, into any) (unknown json.RawMessage, err error) {
 	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
+		APIVersion string   `json:"apiVersion"`
+		Kind       string   `json:"kind"`
+		Requires   []string `json:"requires"`
 	}
 	if !json.Valid(raw) { // the journal is JSON: it is read at every pass
-		var err error
 		if raw, err = yaml.YAMLToJSONStrict(raw); err != nil {
-			return fmt.Errorf("not a %s: malformed YAML: %w", kind, err)
+			return nil, fmt.Errorf("not a %s: malformed YAML: %w", kind, err)
 		}
 	}
 	if err := json.Unmarshal(raw, &head); err != nil {
-		return fmt.Errorf("not a %s: %w", kind, err)
+		return nil, fmt.Errorf("not a %s: %w", kind, err)
 	}
 	if head.Kind != kind {
-		return fmt.Errorf("kind is %q, expected %q", head.Kind, kind)
+		return nil, fmt.Errorf("kind is %q, expected %q", head.Kind, kind)
 	}
 	if head.APIVersion != APIVersion {
-		return fmt.Errorf("the %s is of version %q, this program reads %q: use the stsmigrate that made it", kind, head.APIVersion, APIVersion)
+		return nil, fmt.Errorf("the %s is of version %q, this program reads %q: use the stsmigrate that made it", kind, head.APIVersion, APIVersion)
 	}
-	strict := json.NewDecoder(bytes.NewReader(raw))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(into); err != nil {
-		return fmt.Errorf("malformed %s: %w", kind, err)
+	if len(head.Requires) > 0 {
+		return nil, fmt.Errorf("a newer stsmigrate has written this %s, and whoever reads it has to know of %q, which this one does not: use the newer one", kind, head.Requires)
 	}
-	return nil
+	strict, err := kjson.UnmarshalStrict(raw, into)
+	if err != nil {
+		return nil, fmt.Errorf("malformed %s: %w", kind, err)
+	}
+	for _, e := range strict {
+		if !strings.HasPrefix(e.Error(), "unknown field") {
+			return nil, fmt.Errorf("malformed %s: %w", kind, e)
+		}
+		unknown = raw
+	}
+	return unknown, nil
 }

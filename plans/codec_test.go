@@ -57,7 +57,8 @@ func TestAPlanThatIsNotAsItWasMadeIsRefused(t *testing.T) {
 		"edited":        {strings.Replace(raw, "maxUnavailable: 1", "maxUnavailable: 2", 1), "was edited"},
 		"other version": {strings.Replace(raw, APIVersion, "stsmigrate.dev/v9", 1), "is of version"},
 		"other kind":    {strings.Replace(raw, "kind: Plan", "kind: Pod", 1), `kind is "Pod"`},
-		"unknown field": {raw + "surprise: true\n", "unknown field"},
+		"unknown field": {raw + "surprise: true\n", "was edited"},
+		"a field twice": {strings.Replace(raw, "kind: Plan", "kind: Plan\nstart: 2", 1), "already set in map"},
 		"not YAML":      {"a: b: c", "malformed YAML"},
 		"empty":         {"", `kind is ""`},
 	}

@@ -3,19 +3,16 @@ package plans
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // When says where in the move of an ordinal a gate stands.
@@ -162,148 +159,6 @@ func fill(gates []Gate) []Gate {
 		out = append(out, g)
 	}
 	return out
-}
-
-// refuseGates gives the first mistake in the gates of a Migration, in one sentence.
-func refuseGates(gates []Gate) error {
-	seen := map[string]bool{}
-	for i, g := range gates {
-		if msgs := validation.IsDNS1123Label(g.Name); len(msgs) > 0 || len(g.Name) > maxGateName {
-			return fmt.Errorf("spec.gates[%d].name is %q: expected a DNS label of at most %d characters", i, g.Name, maxGateName)
-		}
-		if seen[g.Name] {
-			return fmt.Errorf("gate %s is there twice: a gate is known by its name", g.Name)
-		}
-		seen[g.Name] = true
-		for _, refuse := range []func() string{g.refuse, g.refuseTimes, g.refuseExec, g.refuseHTTP, g.refuseJob} {
-			if why := refuse(); why != "" {
-				return fmt.Errorf("gate %s: %s", g.Name, why)
-			}
-		}
-	}
-	raw, err := json.Marshal(gates)
-	if err == nil && len(raw) > maxBytes {
-		return fmt.Errorf("the gates take %d bytes: expected at most %d, since the plan is kept in a ConfigMap", len(raw), maxBytes)
-	}
-	return err
-}
-
-func (g Gate) refuse() string {
-	kinds := 0
-	for _, set := range []bool{g.Exec != nil, g.HTTPGet != nil, g.Job != nil} {
-		if set {
-			kinds++
-		}
-	}
-	switch {
-	case g.When != BeforeShrink && g.When != AfterGrow:
-		return fmt.Sprintf("when is %q: expected %s or %s", g.When, BeforeShrink, AfterGrow)
-	case kinds != 1:
-		return fmt.Sprintf("it has %d of exec, httpGet and job: expected exactly one", kinds)
-	case g.IsJob() && g.Pod != nil:
-		return "pod is for exec and httpGet: a Job runs in a pod of its own"
-	case g.IsJob() && g.Expect != "":
-		return "expect is for exec and httpGet: a Job passes when it is complete"
-	case g.Pod != nil && g.Pod.Type == intstr.String && g.Pod.StrVal != AnyOther:
-		return fmt.Sprintf("pod is %q: expected %s, or an ordinal; leave it out for the pod of the ordinal that moves", g.Pod.StrVal, AnyOther)
-	}
-	return ""
-}
-
-func (g Gate) refuseTimes() string {
-	timeout, interval := g.Timeout.Duration, g.Interval.Duration
-	switch {
-	case timeout < 0 || timeout > maxTimeout || timeout > 0 && timeout < time.Second:
-		return fmt.Sprintf("timeout is %s: expected 1s to %s", timeout, maxTimeout)
-	case g.IsJob() && interval != 0:
-		return "interval is for exec and httpGet: a Job is watched"
-	case interval != 0 && (interval < minInterval || interval > max(timeout, defaultTimeout)):
-		return fmt.Sprintf("interval is %s: expected at least %s, and at most the timeout", interval, minInterval)
-	}
-	return ""
-}
-
-func (g Gate) refuseExec() string {
-	if g.Exec != nil && (len(g.Exec.Command) == 0 || g.Exec.Command[0] == "") {
-		return "exec.command is empty: expected a program and its arguments"
-	}
-	return ""
-}
-
-func (g Gate) refuseHTTP() string {
-	h := g.HTTPGet
-	switch {
-	case h == nil:
-	case h.Host != "":
-		return "httpGet.host is set: the request goes to a pod, through the API server; say which with pod"
-	case h.Protocol != nil:
-		return "httpGet.protocol is set: the API server chooses it"
-	case !strings.HasPrefix(h.Path, "/"):
-		return fmt.Sprintf("httpGet.path is %q: expected one that begins with /", h.Path)
-	case h.Port.Type == intstr.Int && validation.IsValidPortNum(h.Port.IntValue()) != nil,
-		h.Port.Type == intstr.String && validation.IsValidPortName(h.Port.StrVal) != nil:
-		return fmt.Sprintf("httpGet.port is %q: expected 1 to 65535, or the name of a container's port", h.Port.String())
-	case h.Scheme != "" && h.Scheme != corev1.URISchemeHTTP && h.Scheme != corev1.URISchemeHTTPS:
-		return fmt.Sprintf("httpGet.scheme is %q: expected HTTP or HTTPS", h.Scheme)
-	}
-	return ""
-}
-
-func (g Gate) refuseJob() string {
-	j := g.Job
-	if j == nil {
-		return ""
-	}
-	for _, f := range []struct {
-		set  bool
-		name string
-		why  string
-	}{
-		{j.ActiveDeadlineSeconds != nil, "activeDeadlineSeconds", "the timeout of the gate is the Job's"},
-		{j.TTLSecondsAfterFinished != nil, "ttlSecondsAfterFinished", "the Job is deleted once it has been seen to pass"},
-		{j.Suspend != nil, "suspend", "the Job is started when it is due"},
-		{j.Selector != nil || j.ManualSelector != nil, "selector", "the Job selects its own pods"},
-	} {
-		if f.set {
-			return fmt.Sprintf("job.%s must be left out: %s", f.name, f.why)
-		}
-	}
-	pod := j.Template.Spec
-	switch {
-	case len(pod.Containers) == 0:
-		return "job.template.spec.containers is empty: expected what stands under spec of a Job"
-	case pod.RestartPolicy != "" && pod.RestartPolicy != corev1.RestartPolicyNever && pod.RestartPolicy != corev1.RestartPolicyOnFailure:
-		return fmt.Sprintf("job.template.spec.restartPolicy is %q: expected Never (the default) or OnFailure", pod.RestartPolicy)
-	}
-	return ""
-}
-
-// refuseFor gives the first gate that the set could never answer; where says which of
-// the two it is.
-func refuseFor(gates []Gate, set *appsv1.StatefulSet, where string) error {
-	slice := SliceOf(set)
-	for _, g := range gates {
-		if g.Pod != nil && g.Pod.Type == intstr.Int && !slice.Has(g.Pod.IntVal) {
-			return fmt.Errorf("gate %s: pod is %d: expected an ordinal of the set, %s", g.Name, g.Pod.IntVal, slice)
-		}
-		if g.Pod != nil && g.Pod.Type == intstr.String && slice.Replicas < 2 {
-			return fmt.Errorf("gate %s: pod is %s, and the set has one pod only", g.Name, AnyOther)
-		}
-		if g.Exec != nil && g.Exec.Container != "" && !hasContainer(set, g.Exec.Container) {
-			return fmt.Errorf("gate %s: the pods of the set have no container %q%s", g.Name, g.Exec.Container, where)
-		}
-		if g.HTTPGet != nil {
-			if _, known := Port(g.HTTPGet.Port, set.Spec.Template.Spec); !known {
-				return fmt.Errorf("gate %s: no container of the set has a port named %q%s", g.Name, g.HTTPGet.Port.StrVal, where)
-			}
-		}
-	}
-	return nil
-}
-
-func hasContainer(set *appsv1.StatefulSet, name string) bool {
-	pod := set.Spec.Template.Spec
-	return slices.ContainsFunc(slices.Concat(pod.Containers, pod.InitContainers), func(c corev1.Container) bool { return c.Name == name })
 }
 
 // Port is the number of a port of a pod, and false for a name that no container has.

@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"encoding/json"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,6 +19,11 @@ type Journal struct {
 	Kind       string `json:"kind"`
 	// Plan is the ID of the plan this journal belongs to.
 	Plan string `json:"plan"`
+	// Hash is that of the plan: what was begun means nothing under another one of the same ID. A journal of a
+	// release that did not keep it is bound when it is next written.
+	Hash string `json:"hash,omitempty"`
+	// Read is that of a Plan.
+	Read json.RawMessage `json:"-"`
 	// Epoch grows with every process that takes the plan over (S9).
 	Epoch int64 `json:"epoch"`
 	Leg   Leg   `json:"leg"`
@@ -48,6 +54,8 @@ type Journal struct {
 	// and decide nothing.
 	Stopwatch *Stopwatch `json:"stopwatch,omitempty"`
 	Downtime  *Downtime  `json:"downtime,omitempty"`
+	// EndedAt is when the plan came to its end. It is told, and says how old a record is.
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 	// Held is the reason why nothing goes on without a person. Cleared by the
 	// next process that finds the reason gone.
 	Held string `json:"held,omitempty"`
@@ -228,7 +236,7 @@ type Saved struct {
 // NewJournal returns the journal of a plan of which nothing has been done.
 func NewJournal(p *Plan) *Journal {
 	return &Journal{
-		APIVersion: APIVersion, Kind: JournalKind, Plan: p.ID,
+		APIVersion: APIVersion, Kind: JournalKind, Plan: p.ID, Hash: p.Hash,
 		Leg: Leg{Course: Move, First: 1, Lowest: p.Start, End: p.End()},
 	}
 }

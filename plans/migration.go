@@ -64,8 +64,12 @@ type Target struct {
 // DecodeMigration reads a Migration file.
 func DecodeMigration(raw []byte) (*Migration, error) {
 	var m Migration
-	if err := decode(raw, MigrationKind, &m); err != nil {
+	strict, err := decode(raw, MigrationKind, &m)
+	if err != nil {
 		return nil, err
+	}
+	if strict != nil { // a person has mistyped it
+		return nil, fmt.Errorf("malformed Migration: %w", strictly(strict, &Migration{}))
 	}
 	if m.Spec.Source.Name == "" {
 		return nil, errors.New("malformed Migration: spec.source.name is empty, expected the name of a StatefulSet")

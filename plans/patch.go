@@ -199,6 +199,9 @@ func apply(doc, patch []byte) ([]byte, error) {
 	return nil, errors.New("expected a strategic merge patch (a map) or a JSON patch (a list)")
 }
 
+// A patch could make a document as large as it likes by copying, with every operation twice as large.
+func init() { jsonpatch.AccumulatedCopySizeLimit = maxPatchBytes } //nolint:gochecknoinits // the library has this limit for all of a process
+
 func applyJSON(doc, patch []byte) ([]byte, error) {
 	var shape []struct {
 		Op    string          `json:"op"`

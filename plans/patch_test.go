@@ -231,7 +231,7 @@ func TestAMigrationGivesPatchesByPathOrAsText(t *testing.T) {
 		"both forms": {"    - path: west.yaml\n    - patch: |-\n        - {op: remove, path: /spec/minReadySeconds}\n", ""},
 		"neither":    {"    - {}\n", "patches[0]"},
 		"both":       {"    - {path: a, patch: b}\n", "patches[0]"},
-		"a target":   {"    - {path: a, target: {kind: StatefulSet}}\n", `unknown field "target"`},
+		"a target":   {"    - {path: a, target: {kind: StatefulSet}}\n", `unknown field "spec.destination.patches[0].target"`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

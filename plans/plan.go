@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 
@@ -109,6 +110,8 @@ type Plan struct {
 	ID string `json:"id"`
 	// Hash covers every other field; an edited plan is refused.
 	Hash string `json:"hash"`
+	// Read is the whole of what was read, if it has fields that are not known.
+	Read json.RawMessage `json:"-"`
 
 	Source      Ref `json:"source"`
 	Destination Ref `json:"destination"`

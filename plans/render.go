@@ -45,7 +45,7 @@ func Render(p *Plan, l Leg) string {
 	b.WriteString("ORDINAL  SOURCE     DESTINATION  WHAT HAPPENS\n")
 	for i := range p.waves(l) {
 		wave := p.wave(l, i)
-		fmt.Fprintf(&b, "%-8s %-10s %-12s %s\n", label(wave), p.Slice(Source, wave, false), p.Slice(Destination, wave, true), p.story(wave))
+		fmt.Fprintf(&b, "%-8s %-10s %-12s %s\n", ordinals(wave), p.Slice(Source, wave, false), p.Slice(Destination, wave, true), p.story(wave))
 	}
 	if l.Lowest > p.Start {
 		wave := Slice{Start: l.Lowest}
@@ -155,8 +155,8 @@ func (m Mode) words() string {
 	return "reimport (a PersistentVolume with the same handle is made in the destination cluster)"
 }
 
-// label is the ordinals of a wave, such as "4" or "2..4".
-func label(wave Slice) string {
+// ordinals gives those of a wave, such as "4" or "2..4".
+func ordinals(wave Slice) string {
 	if wave.Replicas == 1 {
 		return strconv.Itoa(int(wave.Start))
 	}

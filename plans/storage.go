@@ -127,11 +127,7 @@ func (s Storage) refuse(oneCluster bool) error {
 }
 
 // claimMoves says how each claim template moves.
-func (in Inputs) claimMoves(p *Plan) ([]ClaimMove, error) {
-	mode := Reimport
-	if p.OneCluster() {
-		mode = Rebind
-	}
+func (in Inputs) claimMoves(mode Mode) []ClaimMove {
 	var out []ClaimMove
 	for _, t := range in.Set.Spec.VolumeClaimTemplates {
 		c := ClaimMove{Template: t.Name, Mode: mode}
@@ -140,13 +136,5 @@ func (in Inputs) claimMoves(p *Plan) ([]ClaimMove, error) {
 		}
 		out = append(out, c)
 	}
-	if len(in.Empty) > 0 && !slices.ContainsFunc(in.Gates, func(g Gate) bool { return g.When == AfterGrow }) {
-		return nil, fmt.Errorf("empty: claim template %s starts without data, and nothing says when the application has it again: add a gate with `when: AfterGrow` to the Migration (docs/gates.md)", in.Empty[0])
-	}
-	for _, name := range in.Empty {
-		if !slices.ContainsFunc(out, func(c ClaimMove) bool { return c.Template == name }) {
-			return nil, fmt.Errorf("empty: %s has no claim template %q", in.Source, name)
-		}
-	}
-	return out, in.Storage.refuse(p.OneCluster())
+	return out
 }

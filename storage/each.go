@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pageSize is how many objects are read at once, as kubectl does.
-const pageSize = 500
+// PageSize is how many objects are read at once, as kubectl does.
+const PageSize = 500
 
 // Each goes through what a whole cluster has of a kind, a page at a time: however many there
 // are, no more of it is in memory than one page. visit must copy what it keeps, since a part
@@ -17,7 +17,7 @@ const pageSize = 500
 func Each[O client.Object](ctx context.Context, on client.Client, list func() client.ObjectList, visit func(O), opts ...client.ListOption) error {
 	for next := ""; ; {
 		page := list()
-		if err := on.List(ctx, page, append([]client.ListOption{client.Limit(pageSize), client.Continue(next)}, opts...)...); err != nil {
+		if err := on.List(ctx, page, append([]client.ListOption{client.Limit(PageSize), client.Continue(next)}, opts...)...); err != nil {
 			return err
 		}
 		err := meta.EachListItem(page, func(o runtime.Object) error {

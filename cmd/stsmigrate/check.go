@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -66,7 +67,7 @@ func (a *app) report(ctx context.Context, f planFlags, args []string) (*orchestr
 	if j.Begun > 0 {
 		return nil, fmt.Errorf("plan %s is under way, and is checked as it goes: see %s", t.plan.Name, t.command("status"))
 	}
-	return orchestrator.Check(ctx, t.plan, t.on, j)
+	return orchestrator.Check(ctx, t.plan, t.on, j, a.orchestrated(j))
 }
 
 // checkTable is a report as text: a line for each finding and for each check without
@@ -125,4 +126,12 @@ func findings(all []orchestrator.Finding) string {
 		}
 	}
 	return b.String()
+}
+
+// orchestrated is the clock of a plan that an orchestrator carries out, and nil of one that this process does.
+func (a *app) orchestrated(j *plans.Journal) orchestrator.Orchestrated {
+	if j == nil || !j.Detached {
+		return nil
+	}
+	return a.now
 }

@@ -36,6 +36,7 @@ func main() {
 func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	streams.Out, streams.ErrOut = &shown{to: streams.Out}, &shown{to: streams.ErrOut}
 	a := &app{IOStreams: streams, now: time.Now}
 	a.stop = a.stopOnSignal(ctx, cancel)
 	root := a.command(args[0])

@@ -142,7 +142,7 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 	if err != nil {
 		return nil, nil, err
 	}
-	report, err := orchestrator.Check(ctx, p, on, nil)
+	report, err := orchestrator.Check(ctx, p, on, nil, nil)
 	return p, report, err
 }
 
@@ -275,7 +275,7 @@ func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 	return p, on, err
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func oneLine(s string) string { return plans.Line(s) }
 
 func (a *app) read(file string) ([]byte, error) {
 	if file == "-" {

@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -59,35 +58,10 @@ source. For one side alone:
 	return cmd
 }
 
-func (a *app) consentCommand() *cobra.Command {
-	var f sideFlags
-	cmd := &cobra.Command{
-		Use: "consent --plan FILE", Short: "Print the ConfigMaps with which both namespaces agree that an orchestrator carries a plan out",
-		Long: `Print the ConfigMaps with which both namespaces agree that an orchestrator carries a plan out.
-Whoever is responsible for a namespace applies its one; deleting it again makes the
-orchestrator stop before the next ordinal:
-
-  stsmigrate consent --plan web.yaml --side source | kubectl --context east apply -f -`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reached, side plans.Side) ([]client.Object, remarks, error) {
-				have := &corev1.ConfigMap{}
-				err := r.on[side].Get(ctx, client.ObjectKey{Namespace: r.plan.On(side).Namespace, Name: orchestrator.ConsentMap}, have)
-				if err != nil {
-					have = nil // what must not be read cannot be kept either
-				}
-				return []client.Object{orchestrator.Agree(have, r.plan, side)}, remarks{}, client.IgnoreNotFound(err)
-			})
-		},
-	}
-	f.add(cmd)
-	return cmd
-}
-
 // perSide prints objects for the sides that are asked for.
 func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Context, *reached, plans.Side) ([]client.Object, remarks, error)) error {
-	if f.side != "" && f.side != string(plans.Source) && f.side != string(plans.Destination) {
-		return fmt.Errorf("--side is %q: expected source or destination", f.side)
+	if err := oneSide(f.side); err != nil {
+		return err
 	}
 	raw, err := os.ReadFile(f.plan)
 	if err != nil {
@@ -120,6 +94,14 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 			}
 			fmt.Fprintf(a.Out, "---\n%s", beside.in(string(text)))
 		}
+	}
+	return nil
+}
+
+// oneSide wants the name of a side, or nothing.
+func oneSide(side string) error {
+	if side != "" && side != string(plans.Source) && side != string(plans.Destination) {
+		return fmt.Errorf("--side is %q: expected source or destination", side)
 	}
 	return nil
 }

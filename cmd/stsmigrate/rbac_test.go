@@ -54,7 +54,7 @@ func TestOneHalfNeedsOneCluster(t *testing.T) {
 		t.Errorf("it is not said what is not limited:\n%s", got.out)
 	}
 	boundedTo(t, got.out, []string{"pv-0", "pv-1"})
-	if got := command(t, "consent", "--plan", file, "--side", "source", "--kubeconfig", config); got.code != exitDone || !strings.Contains(got.out, "moves-to: |\n    uid-of-another/shop/web\n") {
+	if got := command(t, "consent", "--plan", file, "--side", "source", "--kubeconfig", config); got.code != exitDone || !strings.Contains(got.out, "moves-to: |\n    web uid-of-another/shop/web plan=web-abc hash=") {
 		t.Errorf("%+v", got)
 	}
 	for _, verb := range []string{"rbac", "consent"} {

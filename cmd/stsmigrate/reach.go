@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -85,6 +86,9 @@ func open(flags *genericclioptions.ConfigFlags) (*end, error) {
 	e.config.QPS = -1
 	e.config.UserAgent = "stsmigrate/" + versionText()
 	e.config.WarningHandlerWithContext = orchestrator.Warnings{}
+	// The person chose the server, so that any address is good. Where it redirects to nobody chose, and
+	// the credentials would go there too.
+	e.config = fleet.Careful(e.config)
 	if e.client, err = orchestrator.Connect(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.context, err)
 	}

@@ -62,7 +62,7 @@ func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFl
 		return err
 	}
 	j.Detached = f.detach
-	report, err := orchestrator.Check(ctx, t.plan, t.on, j)
+	report, err := orchestrator.Check(ctx, t.plan, t.on, j, a.orchestrated(j))
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 package fleet
 
 import (
-	"context"
+	"bytes"
 	"fmt"
 	"maps"
 	"reflect"
@@ -28,30 +28,55 @@ type Limits struct {
 	Burst int
 }
 
+// Setup says what a fleet is made for.
+type Setup struct {
+	// Home is the orchestrator's own cluster, and Own the UID of its namespace kube-system.
+	Home *rest.Config
+	Own  types.UID
+	// Limits are those of each cluster.
+	Limits Limits
+	// Agent is what the process calls itself.
+	Agent string
+	// Loopback lets Secrets have clusters of this machine, for test beds.
+	Loopback bool
+}
+
 // Fleet has the clusters by their names.
 type Fleet struct {
-	limits Limits
-	agent  string
-	lock   sync.Mutex
-	home   *Cluster
-	// secrets has what each Secret holds, by its name, and why one holds nothing.
-	secrets map[string]map[string]*Cluster
+	Setup
+	lock sync.Mutex
+	home *Cluster
+	// secrets has what each Secret holds, by its name, and refused why one is not accepted as it is
+	// now.
+	secrets map[string]holding
 	refused map[string]error
 }
 
-// New returns a fleet of one: the orchestrator's own cluster.
-func New(home *rest.Config, limits Limits, agent string) *Fleet {
-	f := &Fleet{limits: limits, agent: agent, secrets: map[string]map[string]*Cluster{}, refused: map[string]error{}}
-	f.home = f.cluster(Home, home)
+// holding has the clusters of a Secret by their names.
+type holding struct {
+	clusters map[string]*Cluster
+	// given says that somebody gave the name to the Secret. The other names are those of contexts,
+	// which only whoever wrote the kubeconfig has chosen.
+	given bool
+}
+
+// New returns a fleet of one: the orchestrator's own cluster, which is reached by whatever address
+// its owner has chosen.
+func New(s Setup) *Fleet {
+	f := &Fleet{Setup: s, secrets: map[string]holding{}, refused: map[string]error{}}
+	f.home = f.cluster(Home, Careful(s.Home))
 	return f
 }
 
-// Cluster is one cluster, for as long as its credentials are these.
+// Cluster is one cluster, for as long as it is reached at the same server. Its credentials may be
+// renewed meanwhile.
 type Cluster struct {
 	Name string
-	// Gone is closed when the credentials have changed, or the Secret has gone.
+	// Gone is closed when the server or its certificate authority is another one, or the Secret has
+	// gone.
 	Gone   chan struct{}
 	given  *rest.Config
+	wire   *wire
 	config *rest.Config
 	once   sync.Once
 	end    *End
@@ -68,11 +93,10 @@ type End struct {
 
 // cluster prepares a connection. All that use it share the limits.
 func (f *Fleet) cluster(name string, config *rest.Config) *Cluster {
-	limited := rest.CopyConfig(config)
-	limited.RateLimiter = newLanes(f.limits)
-	limited.UserAgent = f.agent
-	limited.WarningHandlerWithContext = orchestrator.Warnings{}
-	return &Cluster{Name: name, Gone: make(chan struct{}), given: config, config: limited}
+	config.RateLimiter = newLanes(f.Limits)
+	config.UserAgent = f.Agent
+	config.WarningHandlerWithContext = orchestrator.Warnings{}
+	return &Cluster{Name: name, Gone: make(chan struct{}), config: config}
 }
 
 // Connect connects to the cluster, the first time. It asks the API server nothing yet.
@@ -95,40 +119,89 @@ func (c *Cluster) Connect() (*End, error) {
 	return c.end, c.err
 }
 
-// Learn takes over what a Secret holds. Clusters whose credentials are the same stay
-// connected.
+// Learn takes over what a Secret holds. Clusters at the same server stay connected, and their next
+// requests are sent with the credentials that the Secret has now. One that is not accepted changes
+// nothing: its clusters are reached as before, until there is another one or none.
 func (f *Fleet) Learn(s *corev1.Secret) error {
 	if !Holds(s) {
 		f.Forget(s.Name)
 		return nil
 	}
-	configs, err := read(s)
 	f.lock.Lock()
 	defer f.lock.Unlock()
+	before := f.secrets[s.Name]
+	next, renewed, err := f.learn(s, before.clusters)
 	if err != nil {
-		err = fmt.Errorf("Secret %s/%s holds no cluster: %w", s.Namespace, s.Name, err)
-		f.refused[s.Name] = err
-	} else {
-		delete(f.refused, s.Name)
-	}
-	before, now := f.secrets[s.Name], map[string]*Cluster{}
-	for name, config := range configs {
-		if was := before[name]; was != nil && reflect.DeepEqual(was.given, config) {
-			now[name] = was
-		} else {
-			now[name] = f.cluster(name, config)
+		if err = fmt.Errorf("Secret %s/%s holds no cluster: %w", s.Namespace, s.Name, err); len(before.clusters) > 0 {
+			err = fmt.Errorf("%w; %s reached as before, until this process ends", err, list(slices.Sorted(maps.Keys(before.clusters))))
 		}
+		f.refused[s.Name] = err
+		return err
 	}
-	f.secrets[s.Name] = now
-	gone(before, now)
-	return err
+	delete(f.refused, s.Name)
+	for c, to := range renewed {
+		c.wire.renew(to.access)
+		c.given = to.given
+	}
+	f.secrets[s.Name] = next
+	gone(before.clusters, next.clusters)
+	return nil
+}
+
+// renewal is what a cluster is reached with from now on.
+type renewal struct {
+	given  *rest.Config
+	access *access
+}
+
+// learn reads a Secret, and changes nothing yet.
+func (f *Fleet) learn(s *corev1.Secret, before map[string]*Cluster) (holding, map[*Cluster]renewal, error) {
+	configs, given, err := read(s)
+	if err != nil {
+		return holding{}, nil, err
+	}
+	next, renewed := holding{map[string]*Cluster{}, given}, map[*Cluster]renewal{}
+	for name, config := range configs {
+		if err := refuseServer(config.Host, f.Loopback); err != nil {
+			return holding{}, nil, fmt.Errorf("the server of %q: %w", name, err)
+		}
+		c := before[name]
+		if c == nil || !sameServer(c.given, config) {
+			w := newWire(f.Loopback)
+			c = f.cluster(name, w.config(config))
+			c.wire = w
+		}
+		next.clusters[name] = c
+		if reflect.DeepEqual(c.given, config) {
+			continue
+		}
+		a, err := c.wire.access(config)
+		if err != nil {
+			return holding{}, nil, fmt.Errorf("%q: %w", name, err)
+		}
+		renewed[c] = renewal{config, a}
+	}
+	return next, renewed, nil
+}
+
+// sameServer reports whether two configs differ in credentials at most.
+func sameServer(a, b *rest.Config) bool {
+	return a.Host == b.Host && a.ServerName == b.ServerName && bytes.Equal(a.CAData, b.CAData)
+}
+
+// list says of names that they are.
+func list(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " is"
+	}
+	return strings.Join(names, ", ") + " are"
 }
 
 // Forget drops the clusters of a Secret that is no more.
 func (f *Fleet) Forget(secret string) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	gone(f.secrets[secret], nil)
+	gone(f.secrets[secret].clusters, nil)
 	delete(f.secrets, secret)
 	delete(f.refused, secret)
 }
@@ -141,33 +214,34 @@ func gone(before, now map[string]*Cluster) {
 	}
 }
 
-// Find gives the cluster of a name, or the orchestrator's own one if no Secret has the
-// name and it has the UID. Two of one name are none: nobody guesses which is meant.
-func (f *Fleet) Find(ctx context.Context, name string, uid types.UID) (*Cluster, error) {
+// Find returns the cluster of a plan. The orchestrator's own one is known by its UID, so that no
+// Secret can stand for it. Of the others a name that was given to a Secret comes before the names of
+// contexts, so that no kubeconfig can make it mean two. Two of one rank are none: nobody guesses which
+// is meant.
+func (f *Fleet) Find(name string, uid types.UID) (*Cluster, error) {
+	if uid == f.Own {
+		return f.home, nil
+	}
 	f.lock.Lock()
-	var found []*Cluster
-	var in []string
-	for _, secret := range slices.Sorted(maps.Keys(f.secrets)) {
-		if c := f.secrets[secret][name]; c != nil {
-			found, in = append(found, c), append(in, secret)
+	defer f.lock.Unlock()
+	for _, given := range []bool{true, false} {
+		var found []*Cluster
+		var in []string
+		for _, secret := range slices.Sorted(maps.Keys(f.secrets)) {
+			if c := f.secrets[secret].clusters[name]; c != nil && f.secrets[secret].given == given {
+				found, in = append(found, c), append(in, secret)
+			}
 		}
-	}
-	refused := slices.Collect(maps.Values(f.refused))
-	f.lock.Unlock()
-	switch {
-	case len(found) > 1:
-		return nil, fmt.Errorf("the Secrets %s all hold a cluster named %q: leave one of them", strings.Join(in, " and "), name)
-	case len(found) == 1:
-		return found[0], nil
-	}
-	if end, err := f.home.Connect(); err == nil {
-		if own, err := orchestrator.ClusterUID(ctx, end.Client); err == nil && own == uid {
-			return f.home, nil
+		switch {
+		case len(found) > 1:
+			return nil, fmt.Errorf("the Secrets %s all hold a cluster named %q: leave one of them", strings.Join(in, " and "), name)
+		case len(found) == 1:
+			return found[0], nil
 		}
 	}
 	hint := ""
-	for _, err := range refused {
-		hint += "; " + err.Error()
+	for _, secret := range slices.Sorted(maps.Keys(f.refused)) {
+		hint += "; " + f.refused[secret].Error()
 	}
 	return nil, fmt.Errorf("no cluster named %q is known: put its kubeconfig into a Secret with the label %s: %s, under the key kubeconfig%s", name, Label, name, hint)
 }

@@ -1,15 +1,31 @@
 package fleet
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
+	"encoding/pem"
 	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
 )
 
 // canary is what must never be seen outside.
@@ -57,16 +73,25 @@ func TestAKubeconfigMustNotDoAnything(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct{ from, to, want string }{
-		"plain HTTP":            {"https://east.example", "http://east.example", "not reached over https"},
-		"no host":               {"https://east.example:6443", "/tmp/socket", "server is no URL"},
-		"a password in the URL": {"https://", "https://me:" + canary + "@", "credentials in its URL"},
-		"no user":               {"user: u}", "user: v}", "names a user that is not in it"},
-		"no cluster":            {"cluster: c,", "cluster: d,", "names a cluster that is not in it"},
-		"no credentials":        {"token: " + canary, "token: ''", "neither token nor client-certificate-data"},
-		"an unknown context":    {"current-context: east", "current-context: west", `current context "west" is not in it`},
-		"what is no kubeconfig": {"apiVersion: v1", "{" + canary, "cannot be read"},
-		"another one's kind":    {"contexts: [", "contexts: 7 #[", "cannot be read"},
-		"no contexts at all":    {"contexts: [{name: east, context: {cluster: c, user: u}}]", "", "no contexts"},
+		"plain HTTP":               {"https://east.example", "http://east.example", "not reached over https"},
+		"no host":                  {"https://east.example:6443", "/tmp/socket", "server is no URL"},
+		"a password in the URL":    {"https://", "https://me:" + canary + "@", "credentials in its URL"},
+		"no user":                  {"user: u}", "user: v}", "names a user that is not in it"},
+		"no cluster":               {"cluster: c,", "cluster: d,", "names a cluster that is not in it"},
+		"no credentials":           {"token: " + canary, "token: ''", "neither token nor client-certificate-data"},
+		"an unknown context":       {"current-context: east", "current-context: west", `current context "west" is not in it`},
+		"what is no kubeconfig":    {"apiVersion: v1", "{" + canary, "cannot be read"},
+		"another one's kind":       {"contexts: [", "contexts: 7 #[", "cannot be read"},
+		"a port without a host":    {"https://east.example:6443", "https://:6443", "server has a port and no host"},
+		"a key twice":              {"    token: ", "    token: other\n    token: ", `the key "token" is there twice`},
+		"another spelling":         {"    token: ", "    Exec: {command: sh}\n    token: ", `the key "users[0].user.Exec" means nothing there`},
+		"an unknown key":           {"    server: ", "    proxyURL: http://" + canary + "\n    server: ", `the key "clusters[0].cluster.proxyURL" means nothing there`},
+		"a value for a key":        {"current-context: east", "current-context: east\n" + canary + ": 1", "a key means nothing there"},
+		"a second document":        {"apiVersion: v1", "apiVersion: v1\nkind: Config\n---\nother: " + canary + "\n---", "something follows its first YAML document"},
+		"a document after the end": {"apiVersion: v1", "apiVersion: v1\n...\n" + canary + ": 1\n...\n---", "something follows its first YAML document"},
+		"a context without name":   {"{name: east, context: {cluster: c, user: u}}", "{name: east, context: {cluster: c, user: u}}, {name: '', context: {cluster: c, user: u}}", "a context without a name"},
+		"a line break in it":       {"token: " + canary, "token: \"" + canary + "\\n\"", "characters that no token has"},
+		"no contexts at all":       {"contexts: [{name: east, context: {cluster: c, user: u}}]", "", "no contexts"},
 	} {
 		raw := strings.Replace(string(kubeconfig("", "")), c.from, c.to, 1)
 		if _, _, err := Sanitize([]byte(raw)); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), canary) {
@@ -104,15 +129,15 @@ func secret(name string, labels map[string]string, data map[string]string) *core
 
 func TestSecretsOfThreeKindsAreRead(t *testing.T) {
 	own := string(kubeconfig("", ""))
-	argo := `{"bearerToken":"` + canary + `","tlsClientConfig":{"caData":"` + base64.StdEncoding.EncodeToString([]byte("ca")) + `"}}`
+	argo := `{"bearerToken":"` + canary + `","tlsClientConfig":{"caData":"` + base64.StdEncoding.EncodeToString(authority(t)) + `"}}`
 	for name, c := range map[string]struct {
 		secret *corev1.Secret
 		names  []string
 		want   string
 	}{
-		"ours":                   {secret("a", map[string]string{Label: "prod"}, map[string]string{"kubeconfig": own}), []string{"prod", "east"}, ""},
+		"ours":                   {secret("a", map[string]string{Label: "prod"}, map[string]string{"kubeconfig": own}), []string{"prod"}, ""},
 		"ours, without a name":   {secret("a", map[string]string{Label: ""}, map[string]string{"value": own}), []string{"east"}, ""},
-		"Cluster API's":          {secret("prod-kubeconfig", map[string]string{clusterAPI: "prod"}, map[string]string{"value": own}), []string{"prod", "east"}, ""},
+		"Cluster API's":          {secret("prod-kubeconfig", map[string]string{clusterAPI: "prod"}, map[string]string{"value": own}), []string{"prod"}, ""},
 		"Argo CD's":              {secret("a", map[string]string{argoCD: "cluster"}, map[string]string{"name": "prod", "server": "https://prod", "config": argo}), []string{"prod"}, ""},
 		"Argo CD's with exec":    {secret("a", map[string]string{argoCD: "cluster"}, map[string]string{"name": "prod", "server": "https://prod", "config": `{"bearerToken":"x","execProviderConfig":{"command":"sh"}}`}), nil, "execProviderConfig runs a program"},
 		"Argo CD's without TLS":  {secret("a", map[string]string{argoCD: "cluster"}, map[string]string{"name": "prod", "server": "https://prod", "config": `{"bearerToken":"x","tlsClientConfig":{"insecure":true}}`}), nil, "insecure-skip-tls-verify"},
@@ -120,13 +145,13 @@ func TestSecretsOfThreeKindsAreRead(t *testing.T) {
 		"an empty one":           {secret("a", map[string]string{Label: ""}, nil), nil, "neither the key kubeconfig nor the key value"},
 		"one that runs programs": {secret("a", map[string]string{Label: ""}, map[string]string{"kubeconfig": string(kubeconfig("", "    exec: {command: sh}"))}), nil, "exec runs a program"},
 	} {
-		f := New(&rest.Config{Host: "https://home"}, Limits{QPS: 1, Burst: 1}, "test")
+		f := testFleet(false)
 		if !Holds(c.secret) {
 			t.Errorf("%s: it is not taken for one of clusters", name)
 		}
 		err := f.Learn(c.secret)
 		if c.want != "" {
-			_, found := f.Find(t.Context(), "prod", "uid")
+			_, found := f.Find("prod", "uid")
 			says(t, name, err, c.want)
 			says(t, name+", for who looks for it", found, c.want)
 			continue
@@ -135,7 +160,7 @@ func TestSecretsOfThreeKindsAreRead(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, want := range c.names {
-			if got, err := f.Find(t.Context(), want, "uid"); err != nil || got.given.BearerToken != canary || got.config.RateLimiter == nil {
+			if got, err := f.Find(want, "uid"); err != nil || got.wire.now.Load().token != canary || got.config.RateLimiter == nil || got.config.BearerToken != "" {
 				t.Errorf("%s: %s: %+v, %v", name, want, got, err)
 			}
 		}
@@ -153,48 +178,232 @@ func says(t *testing.T, name string, err error, want string) {
 	}
 }
 
-func TestRenewedCredentialsEndWhatTheOldOnesBegan(t *testing.T) {
-	f := New(&rest.Config{Host: "https://home"}, Limits{QPS: 1, Burst: 1}, "test")
-	s := secret("a", map[string]string{Label: "prod"}, map[string]string{"kubeconfig": string(kubeconfig("", ""))})
-	learn := func() *Cluster {
+// authority is the certificate of one, as it stands in a kubeconfig.
+func authority(t *testing.T) []byte {
+	t.Helper()
+	s, _ := server(t, nil)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+// ended reports whether the plans of a cluster are told that it is another one.
+func ended(c *Cluster) bool {
+	select {
+	case <-c.Gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// A token is read for every request: a run does not end because there is a new one.
+func TestRenewedCredentialsEndNothing(t *testing.T) {
+	var sent atomic.Value
+	s, kubeconfig := server(t, func(w http.ResponseWriter, r *http.Request) {
+		sent.Store(r.Header.Get("Authorization"))
+		w.WriteHeader(http.StatusForbidden)
+	})
+	f := testFleet(true)
+	learn := func(raw string) *Cluster {
 		t.Helper()
-		if err := f.Learn(s); err != nil {
+		if err := f.Learn(secret("a", map[string]string{Label: "prod"}, map[string]string{"kubeconfig": raw})); err != nil {
 			t.Fatal(err)
 		}
-		c, err := f.Find(t.Context(), "prod", "uid")
+		c, err := f.Find("prod", "uid")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	first := learn()
-	if again := learn(); again != first {
-		t.Error("the same credentials made another connection")
+	asks := func(c *Cluster, want string) {
+		t.Helper()
+		end, err := c.Connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = orchestrator.ClusterUID(t.Context(), end.Client) // it is forbidden
+		if got := sent.Load(); got != "Bearer "+want {
+			t.Errorf("it was sent with %q, expected %q", got, want)
+		}
 	}
-	s.Data["kubeconfig"] = []byte(strings.ReplaceAll(string(kubeconfig("", "")), canary, "new"))
-	second := learn()
-	select {
-	case <-first.Gone:
-	default:
-		t.Error("nobody was told that the credentials are others")
+	first := learn(kubeconfig)
+	asks(first, canary)
+	for _, again := range []struct{ raw, token string }{{kubeconfig, canary}, {reaching(s, "new"), "new"}} {
+		if c := learn(again.raw); c != first || ended(first) {
+			t.Fatal("another token made another connection, or ended the plans of the one before")
+		}
+		asks(first, again.token)
 	}
-	if second == first || second.given.BearerToken != "new" {
-		t.Errorf("%+v", second.given)
+	moved := byName(reaching(s, "new"))
+	second := learn(moved)
+	if second == first || !ended(first) {
+		t.Error("nobody was told that the server is another one")
 	}
-	other := secret("b", map[string]string{Label: "prod"}, map[string]string{"kubeconfig": string(kubeconfig("", ""))})
-	if err := f.Learn(other); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Find(t.Context(), "prod", "uid"); err == nil || !strings.Contains(err.Error(), "the Secrets a and b all hold a cluster named") {
-		t.Errorf("two of one name: %v", err)
+	asks(second, "new")
+	other := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})) + "\n"
+	third := learn(regexp.MustCompile("certificate-authority-data: .*").ReplaceAllString(moved, "certificate-authority-data: "+base64.StdEncoding.EncodeToString([]byte(other))))
+	if third == second || !ended(second) {
+		t.Error("nobody was told that the certificate authority is another one")
 	}
 	f.Forget("a")
-	select {
-	case <-second.Gone:
-	default:
-		t.Error("nobody was told that the Secret is gone")
+	if _, err := f.Find("prod", "uid"); err == nil || !ended(third) {
+		t.Errorf("nobody was told that the Secret is gone: %v", err)
 	}
-	if _, err := f.Find(t.Context(), "prod", "uid"); err != nil {
-		t.Error(err)
+}
+
+// A client certificate is renewed like a token.
+func TestARenewedCertificateEndsNothing(t *testing.T) {
+	var seen atomic.Value
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen.Store(r.TLS.PeerCertificates[0].Subject.CommonName)
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert} //nolint:gosec // of a test
+	s.StartTLS()
+	defer s.Close()
+	f := testFleet(true)
+	var first *Cluster
+	for _, name := range []string{"old", "new"} {
+		cert, key := pair(t, name)
+		raw := strings.Replace(reaching(s, canary), "token: "+canary, "client-certificate-data: "+cert+"\n    client-key-data: "+key, 1)
+		if err := f.Learn(secret("a", map[string]string{Label: "prod"}, map[string]string{"kubeconfig": raw})); err != nil {
+			t.Fatal(err)
+		}
+		c, err := f.Find("prod", "uid")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = c
+		}
+		if c != first || ended(first) {
+			t.Fatal("another certificate ended the plans of the cluster")
+		}
+		end, err := c.Connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for way, ask := range ways(t, end) {
+			seen.Store("")
+			_ = ask(t.Context()) // it is forbidden
+			if got := seen.Load(); got != name {
+				t.Errorf("%s: it was sent with the certificate %q, expected %q", way, got, name)
+			}
+		}
+	}
+}
+
+// pair is a client certificate and its key, as in a kubeconfig.
+func pair(t *testing.T, name string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)}
+	public, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(kind string, raw []byte) string {
+		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}))
+	}
+	return in("CERTIFICATE", public), in("PRIVATE KEY", raw)
+}
+
+// What was accepted is used until there is another, or none.
+func TestASecretThatIsSpoiltTakesNoClusterAway(t *testing.T) {
+	f := testFleet(false)
+	s := secret("a", map[string]string{Label: "prod"}, map[string]string{"kubeconfig": string(kubeconfig("", ""))})
+	if err := f.Learn(s); err != nil {
+		t.Fatal(err)
+	}
+	first, err := f.Find("prod", "uid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, raw := range map[string]string{
+		"garbage": canary, "nothing": "", "one that runs a program": string(kubeconfig("", "    exec: {command: sh}")),
+		"no certificate": string(kubeconfig("    certificate-authority-data: R0FSQkFHRQ==", "")),
+		"no pair":        string(kubeconfig("", "    client-certificate-data: R0FSQkFHRQ==\n    client-key-data: R0FSQkFHRQ==")),
+	} {
+		s.Data["kubeconfig"] = []byte(raw)
+		says(t, name, f.Learn(s), "prod is reached as before")
+		if c, err := f.Find("prod", "uid"); c != first || ended(first) {
+			t.Errorf("%s: the plans of the cluster end: %v", name, err)
+		}
+		_, err := f.Find("other", "uid")
+		says(t, name+", for who looks for another", err, "Secret stsmigrate/a holds no cluster")
+	}
+	s.Data["kubeconfig"] = kubeconfig("", "")
+	if err := f.Learn(s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Find("other", "uid"); err == nil || strings.Contains(err.Error(), "stsmigrate/a") {
+		t.Errorf("it is good again: %v", err)
+	}
+	delete(s.Labels, Label)
+	if err := f.Learn(s); err != nil || !ended(first) {
+		t.Errorf("without its label it holds no cluster any more: %v", err)
+	}
+}
+
+// No kubeconfig decides whose plans it gets.
+func TestWhoAClusterIsIsNotForKubeconfigsToSay(t *testing.T) {
+	f := testFleet(false)
+	learn := func(name, label string, contexts ...string) {
+		t.Helper()
+		raw := string(kubeconfig("", ""))
+		for _, c := range contexts {
+			raw = strings.Replace(raw, "contexts: [", "contexts: [{name: "+c+", context: {cluster: c, user: u}}, ", 1)
+		}
+		if err := f.Learn(secret(name, map[string]string{Label: label}, map[string]string{"kubeconfig": raw})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := func(name string, uid types.UID) string {
+		t.Helper()
+		c, err := f.Find(name, uid)
+		if err != nil {
+			return err.Error()
+		}
+		for secret, h := range f.secrets {
+			if h.clusters[name] == c {
+				return secret
+			}
+		}
+		return c.Name
+	}
+	learn("ours", "west")
+	learn("tenant", "", "home", "west", "north", Home)
+	learn("other", "", "north", "south")
+	for _, c := range []struct {
+		name string
+		uid  types.UID
+		want string
+	}{
+		{"home", "own", Home}, // as it is called in the kubeconfig of a person
+		{Home, "own", Home},
+		{"west", "own", Home},
+		{"west", "uid", "ours"}, // not the context of the tenant
+		{"south", "uid", "other"},
+		{"north", "uid", `the Secrets other and tenant all hold a cluster named "north": leave one of them`},
+	} {
+		if got := find(c.name, c.uid); got != c.want {
+			t.Errorf("%s with the UID %s: %s, expected %s", c.name, c.uid, got, c.want)
+		}
+	}
+	learn("second", "west")
+	if got, want := find("west", "uid"), `the Secrets ours and second all hold a cluster named "west": leave one of them`; got != want {
+		t.Errorf("%s, expected %s", got, want)
+	}
+	if got := find("south", "uid"); got != "other" {
+		t.Errorf("two of one name are in the way of another: %s", got)
+	}
+	if _, err := f.Find("east", "uid"); err == nil || !strings.Contains(err.Error(), "other and tenant") {
+		t.Errorf("a Secret whose label has a name is known by its context too: %v", err)
 	}
 }

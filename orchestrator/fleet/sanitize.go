@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -16,6 +17,9 @@ import (
 // plugins, file paths, TLS that is not verified, plain HTTP, proxies and impersonation. Only
 // inline certificates and tokens are left. An error names the field and never has its value.
 func Sanitize(kubeconfig []byte) (contexts map[string]*rest.Config, current string, err error) {
+	if err := strict(kubeconfig); err != nil {
+		return nil, "", err
+	}
 	raw, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		return nil, "", errors.New("it cannot be read as a kubeconfig") // the error quotes what it could not read
@@ -25,6 +29,9 @@ func Sanitize(kubeconfig []byte) (contexts map[string]*rest.Config, current stri
 	}
 	contexts = map[string]*rest.Config{}
 	for name, c := range raw.Contexts {
+		if name == "" {
+			return nil, "", errors.New("it has a context without a name")
+		}
 		if c == nil || raw.Clusters[c.Cluster] == nil {
 			return nil, "", fmt.Errorf("context %q names a cluster that is not in it", name)
 		}
@@ -74,6 +81,7 @@ func harmlessCluster(c *clientcmdapi.Cluster) error {
 	server, err := url.Parse(c.Server)
 	return refuse(
 		refusal{err != nil || server.Host == "", "server is no URL"},
+		refusal{err == nil && server.Hostname() == "", "server has a port and no host"},
 		refusal{err == nil && server.Scheme != "https", "server is not reached over https, so that anybody in between could answer"},
 		refusal{err == nil && server.User != nil, "server has credentials in its URL"},
 		refusal{c.InsecureSkipTLSVerify, "insecure-skip-tls-verify is set, so that anybody in between could answer"},
@@ -92,5 +100,13 @@ func harmlessUser(u *clientcmdapi.AuthInfo) error {
 		refusal{u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups) > 0 || len(u.ImpersonateUserExtra) > 0, "it impersonates somebody else"},
 		refusal{u.Username != "" || u.Password != "", "username and password are no credentials of Kubernetes any more"},
 		refusal{u.Token == "" && len(u.ClientCertificateData) == 0, "it has neither token nor client-certificate-data"},
+		refusal{!isToken(u.Token), noToken},
 	)
+}
+
+const noToken = "its token has characters that no token has, such as a line break at its end"
+
+// isToken reports whether a token can be sent in a header.
+func isToken(token string) bool {
+	return strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }

@@ -5,16 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	kjson "sigs.k8s.io/json"
 )
 
 const (
 	// Label marks a Secret with a kubeconfig. Its value, if any, is the name of the cluster of
-	// its current context; every context is known by its own name as well.
+	// its current context, and that is all it holds then; without a value every context is known by
+	// its own name.
 	Label = "stsmigrate.dev/cluster"
 	// clusterAPI marks the Secrets of Cluster API, with the name of the cluster.
 	clusterAPI = "cluster.x-k8s.io/cluster-name"
@@ -28,30 +29,32 @@ func Holds(s *corev1.Secret) bool {
 	return ours || s.Labels[clusterAPI] != "" && len(s.Data["value"]) > 0 || s.Labels[argoCD] == "cluster"
 }
 
-// read gives the clusters of a Secret by their names. An error has nothing of what is inside.
-func read(s *corev1.Secret) (map[string]*rest.Config, error) {
+// read gives the clusters of a Secret by their names, and whether the name was given to the Secret.
+// An error has nothing of what is inside.
+func read(s *corev1.Secret) (configs map[string]*rest.Config, given bool, err error) {
 	if s.Labels[argoCD] == "cluster" {
-		return fromArgoCD(s)
+		configs, err = fromArgoCD(s)
+		return configs, true, err
 	}
 	kubeconfig := s.Data["kubeconfig"]
 	if len(kubeconfig) == 0 {
 		kubeconfig = s.Data["value"]
 	}
 	if len(kubeconfig) == 0 {
-		return nil, errors.New("it has neither the key kubeconfig nor the key value")
+		return nil, false, errors.New("it has neither the key kubeconfig nor the key value")
 	}
 	contexts, current, err := Sanitize(kubeconfig)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	out := maps.Clone(contexts)
-	if name := cmp.Or(s.Labels[Label], s.Labels[clusterAPI]); name != "" {
-		if current == "" {
-			return nil, errors.New("it has several contexts and no current one, so that the name of its label means nothing")
-		}
-		out[name] = contexts[current]
+	name := cmp.Or(s.Labels[Label], s.Labels[clusterAPI])
+	switch {
+	case name == "":
+		return contexts, false, nil
+	case current == "":
+		return nil, false, errors.New("it has several contexts and no current one, so that the name of its label means nothing")
 	}
-	return out, nil
+	return map[string]*rest.Config{name: contexts[current]}, true, nil
 }
 
 // fromArgoCD reads the way in which Argo CD writes clusters down.
@@ -63,6 +66,7 @@ func fromArgoCD(s *corev1.Secret) (map[string]*rest.Config, error) {
 		AWSAuthConfig      json.RawMessage `json:"awsAuthConfig"`
 		ExecProviderConfig json.RawMessage `json:"execProviderConfig"`
 		ProxyURL           string          `json:"proxyUrl"`
+		DisableCompression bool            `json:"disableCompression"`
 		TLS                struct {
 			Insecure   bool   `json:"insecure"`
 			ServerName string `json:"serverName"`
@@ -71,17 +75,22 @@ func fromArgoCD(s *corev1.Secret) (map[string]*rest.Config, error) {
 			KeyData    []byte `json:"keyData"`
 		} `json:"tlsClientConfig"`
 	}
-	if err := json.Unmarshal(s.Data["config"], &c); err != nil {
+	strict, err := kjson.UnmarshalStrict(s.Data["config"], &c)
+	if err != nil {
 		return nil, errors.New("its key config cannot be read as that of an Argo CD cluster")
+	}
+	if err := unknown(strict); err != nil {
+		return nil, fmt.Errorf("its key config: %w", err)
 	}
 	name := string(s.Data["name"])
 	server := &clientcmdapi.Cluster{Server: string(s.Data["server"]), InsecureSkipTLSVerify: c.TLS.Insecure, ProxyURL: c.ProxyURL}
-	err := errors.Join(refuse(
+	err = errors.Join(refuse(
 		refusal{name == "", "it has no name"},
 		refusal{present(c.ExecProviderConfig), "execProviderConfig runs a program: use a token or a certificate"},
 		refusal{present(c.AWSAuthConfig), "awsAuthConfig is a plugin: use a token or a certificate"},
 		refusal{c.Username != "" || c.Password != "", "username and password are no credentials of Kubernetes any more"},
 		refusal{c.BearerToken == "" && len(c.TLS.CertData) == 0, "it has neither token nor certificate"},
+		refusal{!isToken(c.BearerToken), noToken},
 	), harmlessCluster(server))
 	if err != nil {
 		return nil, fmt.Errorf("Argo CD cluster: %w", err)

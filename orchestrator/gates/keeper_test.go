@@ -62,7 +62,7 @@ func bare(t *testing.T, g plans.Gate, objects ...client.Object) *bench {
 	n := int32(3)
 	p, err := plans.Build(plans.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1, Gates: []plans.Gate{g},
-		Set:         &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &n, Template: corev1.PodTemplateSpec{Spec: pod("", "", "").Spec}}},
+		Set:         &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.StatefulSetSpec{Replicas: &n, Template: corev1.PodTemplateSpec{Spec: pod("", "", "").Spec}}},
 		Source:      plans.Ref{Cluster: "one", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "one", Namespace: "mall", Name: "web"},
 	})

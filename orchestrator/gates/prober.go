@@ -206,13 +206,7 @@ func lastLine(s string) string {
 
 // shorten makes text of a stranger fit for a message.
 func shorten(s string) string {
-	printable := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	runes := []rune(strings.Join(strings.Fields(printable), " "))
+	runes := []rune(plans.Line(s))
 	if len(runes) > mostSaid {
 		return string(runes[:mostSaid]) + "..."
 	}

@@ -51,6 +51,11 @@ func alerts() []alert {
 			"They are tried again, and nothing is lost. " + status + " and the events TryingAgain on its ConfigMap say which: an API server that is away, credentials that are not good any more, a right that is missing (`stsmigrate rbac --plan FILE` prints them).",
 		},
 		{
+			"OrchestratorPanics", `sum by (namespace) (increase(stsmigrate_panics_total[1h])) > 0`, "0m", "warning",
+			"The orchestrator in namespace {{ $labels.namespace }} has failed over a plan, by a mistake of its own",
+			"The plan is held, and no other is harmed. `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans, and `stsmigrate status` says of the one that is held where the program failed; so do the logs. Tell those who make it; `stsmigrate abort` walks the plan back.",
+		},
+		{
 			"ClusterRefused", `min by (namespace, secret) (stsmigrate_clusters) == 0`, "5m", "warning",
 			"Secret {{ $labels.namespace }}/{{ $labels.secret }} holds no cluster that is accepted",
 			"The event Refused on the Secret names the field (`kubectl --context HOME -n {{ $labels.namespace }} describe secret {{ $labels.secret }}`). Plans of its clusters wait, and go on when it is corrected; `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans.",
@@ -85,6 +90,7 @@ func panels() []panel {
 		}},
 		{"On neither side, longest of twenty", "s", []query{{`histogram_quantile(0.95, sum by (le, span) (rate(stsmigrate_downtime_seconds_bucket[30m])))`, "{{span}}"}}},
 		{"Errors that are tried again, per second", "short", []query{{`sum by (namespace, plan) (rate(stsmigrate_plan_errors_total[10m]))`, each}}},
+		{"Failures of the program itself, per hour", "short", []query{{`sum by (namespace) (increase(stsmigrate_panics_total[1h]))`, "{{namespace}}"}}},
 		{"Secrets with clusters: 0 for refused", "short", []query{{`min by (namespace, secret) (stsmigrate_clusters)`, "{{secret}}"}}},
 	}
 }

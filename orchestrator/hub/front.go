@@ -46,9 +46,9 @@ func shows(before frontStatus, p *plans.Plan, j *plans.Journal, state string, no
 	if overdue {
 		message = "overdue: " + j.Overdue
 	}
-	out := frontStatus{State: state, Message: message, Source: p.Source.String(), Destination: p.Destination.String(), Conditions: slices.Clone(before.Conditions)}
+	out := frontStatus{State: state, Message: orchestrator.Brief(message), Source: p.Source.String(), Destination: p.Destination.String(), Conditions: slices.Clone(before.Conditions)}
 	say := func(kind string, is bool) {
-		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: state, Message: message, LastTransitionTime: now}
+		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: state, Message: orchestrator.Brief(message), LastTransitionTime: now}
 		if is {
 			c.Status = metav1.ConditionTrue
 		}

@@ -63,7 +63,7 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 func TestWhatCouldNotBeShownIsShownLater(t *testing.T) {
 	h, p := stage(t)
 	h.Front = true
-	err := orchestrator.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { j.Outcome = plans.Aborted; return nil })
+	err := orchestrator.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { j.Depart(p, plans.Return); j.Outcome = plans.Aborted; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

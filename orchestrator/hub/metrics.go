@@ -13,7 +13,7 @@ import (
 // gauges are the metrics of a hub.
 type gauges struct {
 	running, state, step, left, clusters *prometheus.GaugeVec
-	arrived, errors                      *prometheus.CounterVec
+	arrived, errors, panics              *prometheus.CounterVec
 	downtime                             *prometheus.HistogramVec
 
 	lock   sync.Mutex
@@ -43,6 +43,7 @@ func (g *gauges) list() []metric {
 			"For how long a wave was on neither side: `terminate` (its pods end), `detach` (node and storage let go), `handOver` (claims and volumes), `attach` (scheduled and attached), `ready`.", &g.downtime,
 		},
 		{"stsmigrate_plan_errors_total", []string{"plan"}, "Errors that are tried again.", &g.errors},
+		{"stsmigrate_panics_total", nil, "Failures of the program itself over a plan, which is held. Nothing else is harmed.", &g.panics},
 		{"stsmigrate_clusters", []string{"secret"}, "1 for a Secret that holds clusters, 0 for one that is refused.", &g.clusters},
 	}
 }
@@ -82,6 +83,7 @@ func newGauges(with prometheus.Registerer) (*gauges, error) {
 	for _, m := range g.list() {
 		errs = append(errs, with.Register(m.collector()))
 	}
+	g.panics.WithLabelValues().Add(0)  // from nothing to one is no increase
 	g.running.WithLabelValues().Set(0) // it is there from the beginning: without it there is no process
 	return g, errors.Join(errs...)
 }

@@ -65,6 +65,8 @@ type Setup struct {
 	Slots *orchestrator.Slots
 	// StepTimeout is that of orchestrator.Options.
 	StepTimeout time.Duration
+	// ForgetAfter is for how long the record of an ended plan is kept; 0 for ever.
+	ForgetAfter time.Duration
 	Events      record.EventRecorder
 	// Front says that plans are shown as StatefulSetMigrations.
 	Front  bool
@@ -154,7 +156,21 @@ func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Res
 			result.RequeueAfter = again // or what was its last state would never be shown
 		}
 	}
-	return result, nil
+	if left, old := h.keptFor(j); old && result.RequeueAfter == 0 {
+		if left > 0 {
+			return reconcile.Result{RequeueAfter: left}, nil
+		}
+		err = orchestrator.NewStore(h.Live, h.Namespace, p.Name).Forget(ctx, p, h.Holder, h.dead(ctx, p.Name), h.Now)
+	}
+	return result, err
+}
+
+// keptFor returns for how long the record of a plan is to be kept yet, and whether it ever goes by itself.
+func (h *Hub) keptFor(j *plans.Journal) (time.Duration, bool) {
+	if h.ForgetAfter == 0 || !j.Ended() || j.KeepNames || j.EndedAt == nil {
+		return 0, false
+	}
+	return max(h.ForgetAfter-h.Now().Sub(j.EndedAt.Time), 0), true
 }
 
 // again is when what could not be shown of a plan is shown anew.
@@ -166,7 +182,7 @@ func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal) recon
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if r := h.runs[p.Name]; r != nil {
-		if r.hear(j); !r.suits(what, j) {
+		if r.hear(j); !r.suits(what, p, j) {
 			r.end()
 		}
 		return reconcile.Result{}
@@ -244,6 +260,23 @@ func (h *Hub) leased(ctx context.Context, name string) time.Duration {
 		h.leases[name] = sighting{l.ResourceVersion, h.Now()}
 	}
 	return orchestrator.LeaseLeft(&l, h.Holder, h.Dead, h.leases[name].at, h.Now())
+}
+
+// dead returns whether the holder of the Lease of a plan is gone: certainly, or for as long as this process has watched.
+func (h *Hub) dead(ctx context.Context, name string) func(holder string) bool {
+	return func(holder string) bool {
+		if h.Dead(holder) {
+			return true
+		}
+		var l coordinationv1.Lease
+		if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: orchestrator.LeaseName(name)}, &l) != nil ||
+			l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != holder {
+			return false // who has it now has not been watched yet
+		}
+		h.lock.Lock()
+		defer h.lock.Unlock()
+		return h.leased(ctx, name) == 0
+	}
 }
 
 // each is what every plan that a process has under way costs it when a new one is

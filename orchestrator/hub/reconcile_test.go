@@ -3,10 +3,12 @@ package hub
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,7 +29,7 @@ import (
 func plan(t *testing.T) *plans.Plan {
 	t.Helper()
 	p := &plans.Plan{
-		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "abc", Count: 3, MaxUnavailable: 1, Window: 1,
+		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "web-abc", Count: 3, MaxUnavailable: 1, Window: 1,
 		Source:      plans.Ref{Cluster: "east-uid", Context: "east", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "west-uid", Context: "west", Namespace: "shop", Name: "web"},
 		Budget:      plans.Budget{Source: "web", Destination: "web"},
@@ -103,7 +105,7 @@ func stage(t *testing.T, more ...client.Object) (*Hub, *plans.Plan) {
 	}
 	return New(Setup{
 		gauges: g, Live: c, Cached: c, Namespace: "stsmigrate", Holder: "me", Dead: func(string) bool { return false },
-		Fleet: fleet.New(&rest.Config{Host: "https://127.0.0.1:1"}, fleet.Limits{QPS: 100, Burst: 100}, "test"),
+		Fleet: fleet.New(fleet.Setup{Home: &rest.Config{Host: "https://127.0.0.1:1"}, Own: "own", Limits: fleet.Limits{QPS: 100, Burst: 100}, Agent: "test"}),
 		Now:   func() time.Time { return clock }, StepTimeout: time.Minute, Events: record.NewFakeRecorder(100),
 	}), p
 }
@@ -112,14 +114,14 @@ func request() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "stsmigrate", Name: "web"}}
 }
 
-// A plan that another process has under its Lease is left to it until that expires, and then
+// A plan that another process has under its Lease is left to it until that has been seen to expire, and then
 // begun, though later by a process that has much to do.
 func TestAPlanIsLeftToWhoHasItsLease(t *testing.T) {
 	other, seconds := "other", int32(15)
 	renewed := metav1.NewMicroTime(time.Date(2025, 12, 31, 23, 59, 55, 0, time.UTC))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
 	h, _ := stage(t, lease)
-	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != 10*time.Second || len(h.runs) > 0 {
+	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != 15*time.Second || len(h.runs) > 0 {
 		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
 	}
 	if err := h.Live.Delete(t.Context(), lease); err != nil {
@@ -268,5 +270,131 @@ func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 		if reason, err := r.ready(t.Context(), orchestrator.Carriage{Store: r.store()}); !errors.Is(err, errOvertaken) || reason != "" {
 			t.Errorf("%s: %q, %v", name, reason, err)
 		}
+	}
+}
+
+// A mistake of the program over one plan holds that plan, wherever it shows, and ends nothing else.
+func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
+	for name, do := range map[string]func(h *Hub, p *plans.Plan, j *plans.Journal){
+		"in the run": func(h *Hub, p *plans.Plan, j *plans.Journal) {
+			h.Fleet = nil
+			h.begin(t.Context(), p, j, carry, plans.Wish{Course: plans.Move})
+		},
+		"beside it": func(h *Hub, p *plans.Plan, _ *plans.Journal) {
+			r := &run{hub: h, plan: p, what: carry, stop: make(chan struct{})}
+			r.complain(t.Context(), fmt.Errorf("names: %w", plans.Mishap{What: "nil pointer dereference", Where: "names.sync (line 7)"}))
+			select {
+			case <-r.stop:
+			default:
+				t.Error("the run goes on")
+			}
+			h.all.Go(func() {
+				if err := r.safely(t.Context()); err == nil {
+					t.Error("the plan is begun again at once")
+				}
+			})
+		},
+	} {
+		h, p := stage(t)
+		other := &run{hub: h, plan: p, stop: make(chan struct{})}
+		h.runs["other"] = other
+		j := plans.NewJournal(p)
+		h.lock.Lock()
+		do(h, p, j)
+		h.lock.Unlock()
+		h.all.Wait()
+		j, _, err := orchestrator.NewStore(h.Live, "stsmigrate", p.Name).Journal(t.Context(), p)
+		if err != nil || !strings.Contains(j.Held, "the program itself has failed over this plan") || !strings.Contains(j.Held, "nil pointer dereference, in ") {
+			t.Errorf("%s: held because %q, %v", name, j.Held, err)
+		}
+		var m dto.Metric
+		if err := h.gauges.panics.WithLabelValues().Write(&m); err != nil || m.Counter.GetValue() != 1 {
+			t.Errorf("%s: %v counted, %v", name, m.Counter.GetValue(), err)
+		}
+		select {
+		case <-other.stop:
+			t.Errorf("%s: the run of another plan was ended", name)
+		default:
+		}
+	}
+}
+
+// A plan that was deleted and made again is another one, though it has the name.
+func TestARunIsOfOnePlanAndNotOfItsName(t *testing.T) {
+	_, p := stage(t)
+	j := plans.NewJournal(p)
+	r := &run{plan: p, what: carry, wish: plans.Wish{Course: plans.Move}}
+	another, changed := *p, *p
+	another.ID, changed.Hash = "web-xyz", "another"
+	if same := *p; !r.suits(carry, &same, j) || r.suits(carry, &another, j) || r.suits(carry, &changed, j) {
+		t.Error("the run of an earlier plan goes on for the new one, or its own is ended")
+	}
+}
+
+// A ConfigMap that has another plan in it harms nobody but itself.
+func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
+	h, p := stage(t)
+	r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}, stop: make(chan struct{})}
+	h.runs[p.Name] = r
+	var cm corev1.ConfigMap
+	if err := h.Live.Get(t.Context(), client.ObjectKey{Namespace: "stsmigrate", Name: "stsmigrate-web"}, &cm); err != nil {
+		t.Fatal(err)
+	}
+	foo := cm.DeepCopy()
+	foo.Name, foo.ResourceVersion, foo.Labels[plans.PlanLabel] = "stsmigrate-foo", "", "foo"
+	if err := h.Live.Create(t.Context(), foo); err != nil {
+		t.Fatal(err)
+	}
+	request := request()
+	request.Name = "foo"
+	if _, err := h.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "stsmigrate-foo: it holds plan web") {
+		t.Errorf("it is read as %v", err)
+	}
+	select {
+	case <-r.stop:
+		t.Error("the run of web was ended")
+	default:
+	}
+	if h.runs[p.Name] != r || len(h.runs) != 1 {
+		t.Errorf("%d runs", len(h.runs))
+	}
+}
+
+// The record of a plan that has ended goes some time later, unless it is still needed, or nobody wants that.
+func TestTheRecordOfAnEndedPlanGoesByItself(t *testing.T) {
+	ended := time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC) // an hour ago
+	for name, c := range map[string]struct {
+		after  time.Duration
+		change func(*plans.Journal)
+		left   time.Duration
+		gone   bool
+	}{
+		"it is old":            {time.Hour, func(*plans.Journal) {}, 0, true},
+		"it is not old yet":    {90 * time.Minute, func(*plans.Journal) {}, 30 * time.Minute, false},
+		"it is kept for ever":  {0, func(*plans.Journal) {}, 0, false},
+		"it has not ended":     {time.Hour, func(j *plans.Journal) { j.Outcome, j.Detached = "", false }, 0, false},
+		"nobody knows its age": {time.Hour, func(j *plans.Journal) { j.EndedAt = nil }, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, p := stage(t)
+			h.ForgetAfter = c.after
+			store := orchestrator.NewStore(h.Live, "stsmigrate", "web")
+			err := store.Change(t.Context(), p, func(j *plans.Journal) error {
+				j.Depart(p, plans.Clean)
+				j.Outcome, j.EndedAt = plans.Finalized, &metav1.Time{Time: ended}
+				c.change(j)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := h.Reconcile(t.Context(), request())
+			if err != nil || r.RequeueAfter != c.left {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if _, err := store.Plan(t.Context()); errors.As(err, new(orchestrator.ErrNoPlan)) != c.gone {
+				t.Errorf("the plan: %v", err)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,8 @@ type run struct {
 	once  sync.Once
 	// asked has a value when the journal was written by somebody who wants a pause.
 	asked chan struct{}
+	// broken is a panic in what the run has other goroutines do.
+	broken atomic.Pointer[plans.Mishap]
 	// herald tells the two sets, as soon as their clusters are known.
 	herald *orchestrator.Herald
 }
@@ -51,7 +54,10 @@ func (r *run) hear(j *plans.Journal) {
 
 // suits says whether the run is what is wanted now. One that carries the plan ends by itself
 // when it is paused, held or over; a wish that it has not taken over yet begins a new one.
-func (r *run) suits(what errand, j *plans.Journal) bool {
+func (r *run) suits(what errand, p *plans.Plan, j *plans.Journal) bool {
+	if r.plan.ID != p.ID || r.plan.Hash != p.Hash {
+		return false // that of an earlier plan of this name
+	}
 	if r.what != carry {
 		return r.what == what
 	}
@@ -68,7 +74,7 @@ func (h *Hub) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what e
 	h.runs[p.Name] = r
 	h.gauges.running.WithLabelValues().Inc()
 	h.all.Go(func() {
-		err := r.do(context.WithoutCancel(ctx)) // it outlives the pass that began it, and is ended by stop
+		err := r.safely(context.WithoutCancel(ctx)) // it outlives the pass that began it, and is ended by stop
 		h.lock.Lock()
 		delete(h.runs, p.Name)
 		h.gauges.running.WithLabelValues().Dec()
@@ -83,6 +89,39 @@ func (h *Hub) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what e
 			h.wake(p.Name)
 		}
 	})
+}
+
+// safely does the errand, and holds the plan if the program itself fails over it. The error lets the plan rest
+// before anything else is begun for it: its names would be kept by the same program.
+func (r *run) safely(ctx context.Context) error {
+	err := func() (err error) {
+		defer plans.Caught(&err)
+		return r.do(ctx)
+	}()
+	if m := r.broken.Load(); m != nil {
+		err = *m
+	}
+	var m plans.Mishap
+	if !errors.As(err, &m) {
+		return err
+	}
+	r.hub.gauges.panics.WithLabelValues().Inc()
+	log.Log.WithName("plan").Error(err, "the program has failed, and the plan is held", "plan", r.plan.Name)
+	return errors.Join(err, func() (err error) {
+		defer plans.Caught(&err)
+		return r.hold(ctx, m.Error()+": tell those who make it. `resume` tries again, `abort` walks back")
+	}())
+}
+
+// complain tells of an error of what the run has others do. A panic there ends the run.
+func (r *run) complain(ctx context.Context, err error) {
+	var m plans.Mishap
+	if errors.As(err, &m) {
+		r.broken.Store(&m)
+		r.end()
+		return
+	}
+	r.report(ctx, nil, orchestrator.Progress{}, err)
 }
 
 // do does the errand. What it cannot reach stalls only this plan.
@@ -118,6 +157,8 @@ func (r *run) do(ctx context.Context) error {
 	}
 	p, _, err := c.Carry(ctx, r.wish)
 	switch {
+	case errors.As(err, new(plans.Mishap)):
+		return err
 	case errors.Is(err, orchestrator.ErrStopped), errors.As(err, new(orchestrator.ErrHeld)):
 		return err
 	case errors.Is(err, errOvertaken):
@@ -167,7 +208,7 @@ func (r *run) store() *orchestrator.Store {
 }
 
 // ends connects to the clusters of both sides, checks that they are those of the plan, and
-// ends the run when the credentials of either are others.
+// ends the run when either is reached at another server.
 func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 	out := map[plans.Side]*fleet.End{}
 	for _, side := range plans.Sides() {
@@ -178,7 +219,7 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 			}
 			continue
 		}
-		c, err := r.hub.Fleet.Find(ctx, ref.Context, ref.Cluster)
+		c, err := r.hub.Fleet.Find(ref.Context, ref.Cluster)
 		if err != nil {
 			r.hub.lock.Lock()
 			r.hub.lost[r.plan.Name] = true
@@ -210,7 +251,7 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 
 // answers reports whether the cluster of a set is there.
 func (r *run) answers(ctx context.Context, ref plans.Ref) bool {
-	c, err := r.hub.Fleet.Find(ctx, ref.Context, ref.Cluster)
+	c, err := r.hub.Fleet.Find(ref.Context, ref.Cluster)
 	if err != nil {
 		return false
 	}
@@ -226,9 +267,9 @@ func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orch
 	h := r.hub
 	c := orchestrator.Carriage{
 		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{},
-		Holder: h.Holder, Dead: h.Dead, Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true,
+		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true,
 		Report:   func(e *orchestrator.Engine, p orchestrator.Progress, err error) { r.report(ctx, e, p, err) },
-		Complain: func(err error) { r.report(ctx, nil, orchestrator.Progress{}, err) },
+		Complain: func(err error) { r.complain(ctx, err) },
 	}
 	on := orchestrator.Clusters{}
 	for side, end := range ends {
@@ -254,7 +295,7 @@ func (r *run) ready(ctx context.Context, c orchestrator.Carriage) (string, error
 	if what, wish := wanted(r.plan, j); what != carry || wish != r.wish || !fresh(j, wish) {
 		return "", errOvertaken
 	}
-	report, err := orchestrator.Check(ctx, r.plan, c.On, j)
+	report, err := orchestrator.Check(ctx, r.plan, c.On, j, r.hub.Now)
 	if err != nil {
 		return "", err
 	}

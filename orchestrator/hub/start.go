@@ -45,11 +45,15 @@ type Options struct {
 	Limits                                        fleet.Limits
 	// Waves is how many may be under way in a cluster at once; 0 for any number.
 	Waves int
+	// ForgetAfter is that of Setup.
+	ForgetAfter time.Duration
 	// Agent is how the process calls itself to API servers.
 	Agent string
 	// Version is that of the program.
 	Version string
-	Now     func() time.Time
+	// Loopback lets Secrets have clusters of this machine, for test beds.
+	Loopback bool
+	Now      func() time.Time
 	// Spans takes the traces of plans; nil for nobody.
 	Spans sdktrace.SpanExporter
 }
@@ -69,7 +73,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	within := map[string]cache.Config{o.Namespace: {}}
 	patience := grace + 5*time.Second
-	m, err := manager.New(config, manager.Options{
+	m, err := manager.New(fleet.Careful(config), manager.Options{
 		Scheme: scheme, Metrics: serving, HealthProbeBindAddress: o.HealthAddress, PprofBindAddress: o.ProfileAddress, GracefulShutdownTimeout: &patience,
 		Cache: cache.Options{DefaultNamespaces: within, DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
 	})
@@ -99,6 +103,10 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	if err != nil {
 		return nil, err
 	}
+	own, err := orchestrator.ClusterUID(ctx, live) // BEFORE any Secret: none may stand for it
+	if err != nil {
+		return nil, err
+	}
 	g, err := newGauges(metrics.Registry)
 	if err != nil {
 		return nil, err
@@ -110,7 +118,8 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(correlation()))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events(o.Namespace)})
 	return New(Setup{
-		Front: hasFront(m.GetRESTMapper()), gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Fleet: fleet.New(config, o.Limits, o.Agent), Slots: orchestrator.NewSlots(o.Waves),
+		Fleet: fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
+		Front: hasFront(m.GetRESTMapper()), gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: orchestrator.NewSlots(o.Waves), ForgetAfter: o.ForgetAfter,
 		Version: o.Version, Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil

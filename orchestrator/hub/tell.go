@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,7 +37,10 @@ func (r *run) report(ctx context.Context, e *orchestrator.Engine, p orchestrator
 	switch {
 	case err != nil:
 		r.hub.gauges.errors.WithLabelValues(r.plan.Name).Inc()
-		if text := err.Error(); r.hub.isNews(r.plan.Name, text) {
+		if errors.As(err, new(plans.Mishap)) {
+			r.hub.gauges.panics.WithLabelValues().Inc()
+		}
+		if text := orchestrator.Brief(err.Error()); r.hub.isNews(r.plan.Name, text) {
 			l.Info("will try again", "step", step, "error", text)
 			r.hub.Events.Event(r.hub.object(r.plan), corev1.EventTypeWarning, tryingAgain, text)
 		}
@@ -91,6 +95,7 @@ func (r *run) born(ctx context.Context, now time.Time) time.Time {
 
 // tell tells it on the plan and on both sets.
 func (r *run) tell(kind, reason, message string) {
+	message = orchestrator.Brief(message)
 	r.hub.Events.Event(r.hub.object(r.plan), kind, reason, message)
 	if r.herald != nil {
 		r.herald.Tell(orchestrator.News{Type: kind, Reason: reason, Message: fmt.Sprintf("%s (plan %s/%s)", message, r.hub.Namespace, r.plan.Name)})

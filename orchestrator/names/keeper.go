@@ -98,11 +98,16 @@ func (k *Keeper) follow(ctx context.Context, by kubernetes.Interface, of cache.G
 		default:
 		}
 	}
-	if only == nil {
-		only = func(*metav1.ListOptions) {}
+	pages := func(o *metav1.ListOptions) {
+		if only != nil {
+			only(o)
+		}
+		if o.ResourceVersion == "0" && !o.Watch { // it would come in one piece, however long
+			o.ResourceVersion, o.ResourceVersionMatch = "", ""
+		}
 	}
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(cache.NewFilteredListWatchFromClient(of, resource, namespace, only), by),
+		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(cache.NewFilteredListWatchFromClient(of, resource, namespace, pages), by),
 		ObjectType:    object, Transform: slim,
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(any) { ring() },
@@ -156,7 +161,8 @@ func (k *Keeper) run(ctx context.Context) {
 }
 
 // sync brings every directory to what the pods say.
-func (k *Keeper) sync(ctx context.Context) error {
+func (k *Keeper) sync(ctx context.Context) (err error) {
+	defer plans.Caught(&err)
 	pods := map[plans.Side][]*corev1.Pod{}
 	for side, store := range k.pods {
 		for _, o := range store.List() {

@@ -61,6 +61,11 @@ func ofTheOrchestrator() map[string]story {
 			quiet: `stsmigrate_plan_errors_total{namespace="sts", pod="a", plan="web"} 0x60 10x60
 			        stsmigrate_plan_errors_total{namespace="sts", pod="a", plan="db"} 0x25 1x25 2x25 3x25 4x25`,
 		},
+		"OrchestratorPanics": {
+			fires: `stsmigrate_panics_total{namespace="sts", pod="a"} 0x60 1x60`,
+			says:  "The orchestrator in namespace sts has failed over a plan, by a mistake of its own",
+			quiet: `stsmigrate_panics_total{namespace="sts", pod="a"} 0x120`,
+		},
 		"ClusterRefused": {
 			fires: `stsmigrate_clusters{namespace="sts", pod="a", secret="west"} 1x100 0x20
 			        stsmigrate_clusters{namespace="sts", pod="a", secret="east"} 1x120`,

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,10 +13,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/test/cluster"
@@ -48,7 +45,7 @@ func TestEtcdMovesUnderItsClients(t *testing.T) {
 	s.create(t)
 	s.budget(t)
 	if !t.Run("to a cluster, a node is drained", func(t *testing.T) {
-		s.moveEtcd(t, []fault{{1, s.drain(b.East.Name + "-worker")}})
+		s.moveEtcd(t, []fault{{1, s.drain(s.places()[0], b.East.Name+"-worker")}})
 	}) {
 		return
 	}
@@ -213,49 +210,4 @@ func (s scene) crash(ordinal int32) func(*testing.T) string {
 		}
 		return name + ": its process was killed on the source"
 	}
-}
-
-// drain evicts the set's pods from a node, as kubectl drain does, and lets the node
-// have pods again in the end.
-func (s scene) drain(node string) func(*testing.T) string {
-	return func(t *testing.T) string {
-		t.Helper()
-		if err := s.cordon(t, node, true); err != nil {
-			t.Errorf("drain: %v", err)
-			return ""
-		}
-		var evicted, refused int
-		err := wait.PollUntilContextTimeout(t.Context(), 5*time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-			var left int
-			for _, pod := range s.pods(ctx) {
-				if pod.Spec.NodeName != node || pod.Namespace != s.source {
-					continue
-				}
-				left++
-				if pod.DeletionTimestamp != nil {
-					continue
-				}
-				err := s.from.Set.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
-				switch {
-				case err == nil:
-					evicted++
-				case apierrors.IsTooManyRequests(err):
-					refused++
-				case !apierrors.IsNotFound(err):
-					return false, err
-				}
-			}
-			return left == 0, nil
-		})
-		if err = errors.Join(err, s.cordon(t, node, false)); err != nil || evicted == 0 {
-			t.Errorf("drain of %s: %d evicted: %v", node, evicted, err)
-		}
-		return fmt.Sprintf("drain of %s: %d evictions, and %d that were refused and asked for again", node, evicted, refused)
-	}
-}
-
-func (s scene) cordon(t *testing.T, node string, yes bool) error {
-	t.Helper()
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, yes))
-	return s.from.Client.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch)
 }

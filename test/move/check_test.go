@@ -279,7 +279,7 @@ func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
 		}
 		again := func() []orchestrator.Finding {
 			t.Helper()
-			found, err := orchestrator.CheckWave(t.Context(), plan, on, j, plans.Slice{Start: 1, Replicas: 1})
+			found, err := orchestrator.CheckWave(t.Context(), plan, on, j, plans.Slice{Start: 1, Replicas: 1}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

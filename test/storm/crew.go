@@ -76,8 +76,8 @@ func (c *crew) begin() (*process, error) {
 		return nil, err
 	}
 	p.log = log
-	p.Cmd = exec.Command(c.program, "--kubeconfig", c.kubeconfig, "--metrics-bind-address", p.metrics, "--metrics-secure=false", "--pprof-bind-address", profiles, "--cluster-qps", fmt.Sprint(c.qps), "--cluster-waves", fmt.Sprint(c.waves), "--health-probe-bind-address=0") //nolint:noctx // it is ended by kill and stop
-	p.Env = append(os.Environ(), "GOMEMLIMIT=410MiB")                                                                                                                                                                                                                           // as in a container with the limit of the chart, 512Mi
+	p.Cmd = exec.Command(c.program, "--kubeconfig", c.kubeconfig, "--metrics-bind-address", p.metrics, "--metrics-secure=false", "--pprof-bind-address", profiles, "--cluster-qps", fmt.Sprint(c.qps), "--cluster-waves", fmt.Sprint(c.waves), "--health-probe-bind-address=0", "--allow-loopback-clusters") //nolint:noctx // it is ended by kill and stop
+	p.Env = append(os.Environ(), "GOMEMLIMIT=410MiB")                                                                                                                                                                                                                                                        // as in a container with the limit of the chart, 512Mi
 	p.Stdout, p.Stderr = log, log
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.Start(); err != nil {

@@ -55,9 +55,9 @@ type Bed struct {
 
 func describe(dir string) *Bed {
 	b := &Bed{provider: kind.NewProvider(kind.ProviderWithDocker()), dir: dir}
-	// A set in the east can be drained from one node to the other.
+	// A set can be drained from one node of either to the other.
 	b.East = &Cluster{Name: "stsmigrate-east", pods: "10.30.0.0/17", services: "10.30.128.0/17", workers: 1}
-	b.West = &Cluster{Name: "stsmigrate-west", pods: "10.40.0.0/17", services: "10.40.128.0/17"}
+	b.West = &Cluster{Name: "stsmigrate-west", pods: "10.40.0.0/17", services: "10.40.128.0/17", workers: 1}
 	for _, c := range b.Clusters() {
 		c.Kubeconfig = filepath.Join(dir, c.Name+".kubeconfig")
 	}

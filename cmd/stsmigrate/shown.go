@@ -1,0 +1,35 @@
+package main
+
+import (
+	"io"
+	"unicode/utf8"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// shown is a stream for people. Much of what is printed was written by others: reasons in journals,
+// names and errors of API servers. None of it commands the terminal.
+type shown struct {
+	to io.Writer
+	// begun is the beginning of a character whose end has not been written yet.
+	begun []byte
+}
+
+// Write implements io.Writer.
+func (s *shown) Write(p []byte) (int, error) {
+	text := append(s.begun, p...)
+	end := len(text)
+	for k := 1; k < utf8.UTFMax && k <= len(text); k++ {
+		if at := len(text) - k; utf8.RuneStart(text[at]) {
+			if !utf8.FullRune(text[at:]) {
+				end = at
+			}
+			break
+		}
+	}
+	s.begun = append([]byte(nil), text[end:]...)
+	if _, err := io.WriteString(s.to, plans.Shown(string(text[:end]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

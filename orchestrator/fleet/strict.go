@@ -1,0 +1,83 @@
+package fleet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+var errUnreadable = errors.New("it cannot be read as a kubeconfig") // the errors of parsers quote what they cannot read
+
+// strict refuses what a lenient parser would drop: a key that is there twice, one that is not known
+// or spelled otherwise, and a second document. Whoever wrote it believes that it has an effect.
+func strict(kubeconfig []byte) error {
+	documents := yamlv3.NewDecoder(bytes.NewReader(kubeconfig))
+	var first, second yamlv3.Node
+	if err := documents.Decode(&first); err != nil {
+		return errUnreadable
+	}
+	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
+		return errors.New("something follows its first YAML document: leave that one only")
+	}
+	if key := twice(&first); key != "" {
+		return fmt.Errorf("%s is there twice", named(key))
+	}
+	raw, err := yaml.YAMLToJSON(kubeconfig)
+	if err != nil {
+		return errUnreadable
+	}
+	wrong, err := kjson.UnmarshalStrict(raw, &clientcmdv1.Config{})
+	if err != nil {
+		return errUnreadable
+	}
+	return unknown(wrong)
+}
+
+// twice returns a key that one mapping has twice.
+func twice(n *yamlv3.Node) string {
+	seen := map[string]bool{}
+	for k, child := range n.Content {
+		if n.Kind == yamlv3.MappingNode && k%2 == 0 {
+			if seen[child.Value] {
+				return child.Value
+			}
+			seen[child.Value] = true
+		}
+		if key := twice(child); key != "" {
+			return key
+		}
+	}
+	return ""
+}
+
+// unknownField matches what the strict parser says of a key.
+var unknownField = regexp.MustCompile(`^(?:unknown|duplicate) field "(.*)"$`)
+
+// unknown names the first key that is not known.
+func unknown(wrong []error) error {
+	if len(wrong) == 0 {
+		return nil
+	}
+	key := ""
+	if m := unknownField.FindStringSubmatch(wrong[0].Error()); m != nil {
+		key = m[1]
+	}
+	return fmt.Errorf("%s means nothing there: correct its spelling, or leave it out", named(key))
+}
+
+// keyLike matches what is a key for certain, and no value in the wrong place.
+var keyLike = regexp.MustCompile(`^[A-Za-z][A-Za-z-]*(\[[0-9]+\])?(\.[A-Za-z][A-Za-z-]*(\[[0-9]+\])?)*$`)
+
+func named(key string) string {
+	if len(key) > 100 || !keyLike.MatchString(key) {
+		return "a key"
+	}
+	return fmt.Sprintf("the key %q", key)
+}

@@ -1,0 +1,194 @@
+package fleet
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+)
+
+// wire is how the cluster of a Secret is reached: by connections that go to no address of this
+// machine or of the cloud around it, with the credentials that the Secret has now. Everybody who
+// talks to the cluster shares the connections, and nobody else has the credentials.
+type wire struct {
+	dialer *net.Dialer
+	now    atomic.Pointer[access]
+}
+
+// access is what a request is sent with.
+type access struct {
+	through     http.RoundTripper
+	token       string
+	certificate *tls.Certificate
+}
+
+// allowLoopback is the flag that lets test beds have their clusters on this machine.
+const allowLoopback = "--allow-loopback-clusters"
+
+func newWire(loopback bool) *wire {
+	return &wire{dialer: &net.Dialer{
+		Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
+		// It is asked for every address that a name resolves to, just before the connection is made.
+		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return fmt.Errorf("%s is no address of a cluster", address)
+			}
+			return refuseAddress(at.Addr(), loopback)
+		},
+	}}
+}
+
+// refuseAddress says why nobody connects to an address for a kubeconfig that came from elsewhere:
+// the kubelet, a sidecar or the metadata of the cloud may answer there.
+func refuseAddress(ip netip.Addr, loopback bool) error {
+	ip = ip.Unmap()
+	what := ""
+	switch {
+	case ip.IsLoopback() && loopback:
+	case ip.IsLoopback():
+		what = "a loopback address, and means this machine: put in the address that pods reach (" + allowLoopback + " is for test beds)"
+	case ip.IsLinkLocalUnicast():
+		what = "a link-local address, where no cluster is but the metadata of clouds"
+	case ip.IsUnspecified():
+		what = "an unspecified address, and means this machine"
+	case ip.IsMulticast():
+		what = "a multicast address"
+	}
+	if what == "" {
+		return nil
+	}
+	return fmt.Errorf("%s is %s", ip, what)
+}
+
+// refuseServer says the same of a server's URL, as far as it can be seen without resolving a name.
+func refuseServer(server string, loopback bool) error {
+	at, err := url.Parse(server)
+	if err != nil {
+		return errors.New("server is no URL")
+	}
+	name := strings.ToLower(strings.TrimSuffix(at.Hostname(), "."))
+	ip, err := netip.ParseAddr(name)
+	switch {
+	case err == nil:
+		return refuseAddress(ip, loopback)
+	case !loopback && (name == "localhost" || strings.HasSuffix(name, ".localhost")):
+		return refuseAddress(netip.IPv6Loopback(), loopback)
+	}
+	return nil
+}
+
+// access makes what requests are sent with. It connects to nobody.
+func (w *wire) access(config *rest.Config) (*access, error) {
+	a := &access{token: config.BearerToken}
+	if len(config.CertData) > 0 {
+		pair, err := tls.X509KeyPair(config.CertData, config.KeyData)
+		if err != nil {
+			return nil, errors.New("client-certificate-data and client-key-data are not a certificate and its key")
+		}
+		a.certificate = &pair
+	}
+	var err error
+	a.through, err = rest.TransportFor(&rest.Config{Host: config.Host, TLSClientConfig: config.TLSClientConfig, Dial: w.dialer.DialContext})
+	if err != nil {
+		return nil, errors.New("certificate-authority-data has no certificate that can be read")
+	}
+	return a, nil
+}
+
+// renew lets all requests from now on be sent with other credentials.
+func (w *wire) renew(a *access) { w.now.Store(a) }
+
+// config is what a client is made with. It has no credentials.
+func (w *wire) config(given *rest.Config) *rest.Config {
+	return &rest.Config{
+		Host: given.Host, TLSClientConfig: rest.TLSClientConfig{CAData: given.CAData, ServerName: serverName(given)},
+		WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+			if upgrades, ok := next.(upgrader); ok {
+				return careful{next: upgrade{w, upgrades}, upgrades: true}
+			}
+			return careful{next: w, most: mostOfAnAnswer}
+		},
+	}
+}
+
+// serverName is the name that the server's certificate has to have.
+func serverName(given *rest.Config) string {
+	if given.ServerName != "" {
+		return given.ServerName
+	}
+	at, err := url.Parse(given.Host)
+	if err != nil { // it was refused
+		return given.Host
+	}
+	return at.Hostname()
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	now := w.now.Load()
+	return now.through.RoundTrip(now.authorized(r))
+}
+
+// authorized is the request with the credentials of this access, whatever it had.
+func (a *access) authorized(r *http.Request) *http.Request {
+	r = r.Clone(r.Context())
+	r.Header.Del("Authorization")
+	if a.token != "" {
+		r.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	return r
+}
+
+// upgrader is a transport for commands in pods, which makes a connection of its own for every one
+// and asks no dialer.
+type upgrader interface {
+	http.RoundTripper
+	utilnet.TLSClientConfigHolder
+}
+
+// upgrade sends such a request to an address that the dialer has just connected to: to resolve the
+// name again could bring another.
+type upgrade struct {
+	*wire
+	next upgrader
+}
+
+// RoundTrip implements http.RoundTripper.
+func (u upgrade) RoundTrip(r *http.Request) (*http.Response, error) {
+	now := u.now.Load()
+	r = now.authorized(r)
+	if c := now.certificate; c != nil {
+		u.next.TLSClientConfig().GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c, nil }
+	}
+	if proxy, err := http.ProxyFromEnvironment(r); err == nil && proxy != nil {
+		return u.next.RoundTrip(r) // it resolves the name
+	}
+	to := r.URL.Host
+	if r.URL.Port() == "" {
+		to = net.JoinHostPort(r.URL.Hostname(), "443")
+	}
+	c, err := u.dialer.DialContext(r.Context(), "tcp", to)
+	if err != nil {
+		return nil, err
+	}
+	address := c.RemoteAddr().String()
+	if err := c.Close(); err != nil {
+		return nil, err
+	}
+	r.Host = r.URL.Host
+	r.Header.Set("Host", r.URL.Host) // WebSockets look here
+	r.URL.Host = address
+	return u.next.RoundTrip(r)
+}

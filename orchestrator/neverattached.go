@@ -1,0 +1,56 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// neverAttached warns, between clusters, of disks for one node whose driver has no VolumeAttachments. The end of
+// the pod is then all that Kubernetes tells of the old node, which may still be writing back what it has cached
+// when the other cluster mounts the disk (S1). Nobody would refuse that: the fence of an attachment is missing.
+func neverAttached(ctx context.Context, i inspection) ([]Finding, error) {
+	if i.plan.OneCluster() || !i.plan.HasVolumes() {
+		return nil, nil
+	}
+	volumes, err := i.departing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byDriver := map[string][]*corev1.PersistentVolume{}
+	for _, pv := range volumes {
+		if pv.Spec.CSI != nil && ofOneNode(pv) {
+			byDriver[pv.Spec.CSI.Driver] = append(byDriver[pv.Spec.CSI.Driver], pv)
+		}
+	}
+	var out []Finding
+	for _, name := range slices.Sorted(maps.Keys(byDriver)) {
+		var driver storagev1.CSIDriver
+		err := i.on[plans.Source].Get(ctx, client.ObjectKey{Name: name}, &driver)
+		if client.IgnoreNotFound(ignoreForbidden(err)) != nil {
+			return nil, fmt.Errorf("reading CSIDriver %s on the source: %w", name, err)
+		}
+		if attach := driver.Spec.AttachRequired; attach == nil || *attach {
+			continue
+		}
+		out = append(out, Finding{
+			Level: Warn, Object: several(byDriver[name]), Saw: fmt.Sprintf("they are for one node at a time, and driver %s never attaches them (attachRequired: false)", name),
+			Want: "a VolumeAttachment whose end shows that the old node lets go of the disk", Remedy: "ask the driver's documentation whether a disk that is still being unmounted elsewhere can be written by two; if it can, make the driver attach, or put a gate before each mount",
+		})
+	}
+	return out, nil
+}
+
+// ofOneNode reports whether nobody means a volume to be mounted on two nodes at once.
+func ofOneNode(pv *corev1.PersistentVolume) bool {
+	return !slices.ContainsFunc(pv.Spec.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool {
+		return m == corev1.ReadWriteMany || m == corev1.ReadOnlyMany
+	})
+}

@@ -1,0 +1,166 @@
+package plans
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// batch is how far Begun may be ahead of Done: what Begin announces at once.
+const batch = 64
+
+// validate gives the reason why a journal cannot be that of a plan. Whoever goes on by it goes over its steps, and
+// writes what it has saved.
+func (j *Journal) validate(p *Plan) error {
+	for _, refuse := range []func(*Plan) error{j.Leg.refuse, j.refuseSteps, j.refuseRoute, j.refuseState, j.refuseFlight, j.refuseSaved, j.refuseWishes} {
+		if err := refuse(p); err != nil {
+			return fmt.Errorf("the journal does not fit plan %s: %w; restore it from a backup", p.Name, err)
+		}
+	}
+	return nil
+}
+
+func (l Leg) refuse(p *Plan) error {
+	lowest, end := p.Start, p.End()
+	switch l.Course {
+	case Move:
+	case Return:
+		lowest = l.Lowest
+	case Clean:
+		lowest = end
+	default:
+		return fmt.Errorf("leg.course is %q, expected %s, %s or %s", l.Course, Move, Return, Clean)
+	}
+	switch {
+	case l.First < 1 || l.First > everyStep/2:
+		return fmt.Errorf("leg.first is %d, expected the number of a step", l.First)
+	case l.Lowest < p.Start || l.Lowest < lowest || l.Lowest > l.End || l.End > end || l.Course != Move && l.End != end:
+		return fmt.Errorf("its leg is a %s of the ordinals from %d to %d, expected those of the plan, %s", l.Course, l.Lowest, l.End-1, p.Ordinals())
+	case l.Head < 0 || l.Head > p.Window:
+		return fmt.Errorf("leg.head is %d, expected at most the window of the plan, %d", l.Head, p.Window)
+	}
+	return nil
+}
+
+func (j *Journal) refuseSteps(p *Plan) error {
+	before := j.Leg.First - 1
+	last := before + p.length(j.Leg)
+	switch {
+	case j.Epoch < 0:
+		return fmt.Errorf("epoch is %d, expected 0 or more", j.Epoch)
+	case j.Done < before || j.Done > last || j.Begun < before || j.Begun > last:
+		return fmt.Errorf("done is %d and begun is %d, expected %d to %d, the steps of its leg", j.Done, j.Begun, before, last)
+	case j.Begun-j.Done > batch:
+		return fmt.Errorf("begun is %d and done is %d, expected no more than %d between them", j.Begun, j.Done, batch)
+	case j.Passed != nil && (j.Passed.Seq < 1 || j.Passed.Seq > last || len(j.Passed.Gates) > len(p.Gates)*int(p.Window)):
+		return fmt.Errorf("passed says that %d gates passed at step %d, expected a step of its leg, and gates of the plan", len(j.Passed.Gates), j.Passed.Seq)
+	}
+	return nil
+}
+
+func (j *Journal) refuseRoute(p *Plan) error {
+	switch {
+	case j.SkipGates < 0 || j.SkipGates > everyStep:
+		return fmt.Errorf("skipGates is %d, expected the number of a step", j.SkipGates)
+	case j.PauseAt != 0 && (j.PauseAt < p.Start || j.PauseAt > p.End()):
+		return fmt.Errorf("pauseAt is %d, expected an ordinal of the plan, %s", j.PauseAt, p.Ordinals())
+	case len(j.Touched) > int(p.Count) || slices.ContainsFunc(j.Touched, func(o int32) bool { return !p.Ordinals().Has(o) }):
+		return fmt.Errorf("touched has %d ordinals, expected only those of the plan, %s", len(j.Touched), p.Ordinals())
+	}
+	return nil
+}
+
+func (j *Journal) refuseState(p *Plan) error {
+	of := map[Outcome]Course{Moved: Move, Split: Move, Finalized: Clean, Aborted: Return}
+	if course, known := of[j.Outcome]; j.Outcome != "" && (!known || course != j.Leg.Course) {
+		return fmt.Errorf("outcome is %q on a %s", j.Outcome, j.Leg.Course)
+	}
+	if d := j.Vouched.MaxUnavailable; d != 0 && (d < p.MaxUnavailable || d > p.Count) {
+		return fmt.Errorf("vouched.maxUnavailable is %d, expected %d to %d", d, p.MaxUnavailable, p.Count)
+	}
+	return nil
+}
+
+func (j *Journal) refuseFlight(p *Plan) error {
+	f := j.Flight
+	if f == nil {
+		return nil
+	}
+	o := f.Ordinals
+	if o.Replicas < 1 || o.Replicas > p.Window || o.Start < p.Start || o.Start > p.End()-o.Replicas || f.From != Source && f.From != Destination {
+		return fmt.Errorf("flight is of %d ordinals from %d on the side %q, expected 1 to %d of %s, on a side", o.Replicas, o.Start, f.From, p.Window, p.Ordinals())
+	}
+	if len(f.Pods) > int(o.Replicas) || len(f.Volumes) > int(o.Replicas)*len(p.Claims) {
+		return fmt.Errorf("flight has %d pods and %d volumes, expected no more than %d ordinals have", len(f.Pods), len(f.Volumes), o.Replicas)
+	}
+	return f.refuse(p)
+}
+
+func (f *Flight) refuse(p *Plan) error {
+	o := f.Ordinals
+	for _, pod := range f.Pods {
+		if !o.Has(pod.Ordinal) || pod.Node != "" && !subdomain(pod.Node) {
+			return fmt.Errorf("flight.pods has ordinal %d on node %q, expected one of %s, and the name of a node", pod.Ordinal, pod.Node, o)
+		}
+	}
+	for _, v := range f.Volumes {
+		moves := slices.ContainsFunc(p.Claims, func(c ClaimMove) bool { return c.Template == v.Template })
+		if !o.Has(v.Ordinal) || !moves || !subdomain(v.Name) || v.Handle == "" {
+			return fmt.Errorf("flight.volumes has %q of ordinal %d and template %q, expected volumes of %s with their handles", v.Name, v.Ordinal, v.Template, o)
+		}
+	}
+	return nil
+}
+
+func (j *Journal) refuseSaved(p *Plan) error {
+	for side, r := range j.Saved.Retention {
+		for _, policy := range []appsv1.PersistentVolumeClaimRetentionPolicyType{r.WhenDeleted, r.WhenScaled} {
+			if !slices.Contains([]appsv1.PersistentVolumeClaimRetentionPolicyType{"", appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType}, policy) || !slices.Contains(Sides(), side) {
+				return fmt.Errorf("saved.retention is %q on the side %q, expected Retain or Delete, on a side", policy, side)
+			}
+		}
+	}
+	for side, b := range j.Saved.Budgets {
+		if !slices.Contains(Sides(), side) || b.MinAvailable != nil && b.MaxUnavailable != nil {
+			return fmt.Errorf("saved.budgets: that of the side %q is no PodDisruptionBudget of a side", side)
+		}
+	}
+	if s := j.Saved.Slice; s != nil && (!p.Existed() || s.Start < 0 || s.Replicas < 0 || s.End() < s.Start) {
+		return fmt.Errorf("saved.slice begins with %d and has %d ordinals, expected the range of a destination set that was there before the plan", s.Start, s.Replicas)
+	}
+	return nil
+}
+
+func (j *Journal) refuseWishes(p *Plan) error {
+	w := j.Wish
+	if w == nil {
+		return nil
+	}
+	if !slices.Contains([]Course{Move, Return, Clean}, w.Course) {
+		return fmt.Errorf("wish.course is %q, expected %s, %s or %s", w.Course, Move, Return, Clean)
+	}
+	if d := w.Word.MaxUnavailable; d < 0 || d > p.Count {
+		return fmt.Errorf("wish.word.maxUnavailable is %d, expected at most %d", d, p.Count)
+	}
+	if strings.Contains(w.Word.NodeGone, "/") {
+		return errors.New("wish.word.nodeGone is not the name of a node")
+	}
+	return nil
+}
+
+// length is how many steps a leg has.
+func (p *Plan) length(l Leg) int {
+	waves, shared := p.waves(l)*len(p.perWave()), min(len(p.Shared), 1)
+	switch {
+	case l.Course == Clean:
+		waves = 0
+	case l.Course == Move && l.End < p.End():
+		return waves
+	case l.Course == Move:
+		return 1 + int(p.Count) + shared + waves
+	}
+	return waves + 1 + int(p.Count) + shared + 1
+}

@@ -1,0 +1,124 @@
+package plans
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// A journal decides what is written and how far somebody goes over it, so it has to fit its plan.
+func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
+	in := inputs()
+	in.Set = templates("data")
+	p, err := Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wave := Slice{Start: 4, Replicas: 1}
+	volume := Volume{Ordinal: 4, Template: "data", Name: "pv-4", Handle: "disk"}
+	one := intstr.FromInt32(1)
+	for name, c := range map[string]struct {
+		change func(*Journal)
+		want   string // empty for a journal that fits
+	}{
+		"a new one":                {func(*Journal) {}, ""},
+		"one at its end":           {func(j *Journal) { j.Done, j.Begun, j.Outcome = 28, 28, Moved }, ""},
+		"one that was walked back": {func(j *Journal) { j.Begun = 9; j.Depart(p, Return); j.Done, j.Begun, j.Outcome = 22, 22, Aborted }, ""},
+		"one that is cleaned up": {func(j *Journal) {
+			j.Done, j.Begun = 28, 28
+			j.Depart(p, Clean)
+			j.Done, j.Begun, j.Outcome = 33, 33, Finalized
+		}, ""},
+		"one with a wave in flight":       {func(j *Journal) { j.Flight = &Flight{Ordinals: wave, From: Source, Volumes: []Volume{volume}} }, ""},
+		"no course":                       {func(j *Journal) { j.Leg.Course = "" }, `leg.course is ""`},
+		"another course":                  {func(j *Journal) { j.Leg.Course = "Away" }, `leg.course is "Away"`},
+		"a leg that begins nowhere":       {func(j *Journal) { j.Leg.First = 0 }, "leg.first is 0"},
+		"a leg below the plan":            {func(j *Journal) { j.Leg.Lowest = 1 }, "a Move of the ordinals from 1 to 4"},
+		"a leg above it":                  {func(j *Journal) { j.Leg.End = 6 }, "a Move of the ordinals from 2 to 5"},
+		"a leg the wrong way round":       {func(j *Journal) { j.Leg.Lowest, j.Leg.End = 5, 3 }, "a Move of the ordinals from 5 to 2"},
+		"a way back of a part":            {func(j *Journal) { j.Leg = Leg{Course: Return, First: 1, Lowest: 2, End: 4} }, "a Return of the ordinals from 2 to 3"},
+		"a wave larger than the window":   {func(j *Journal) { j.Leg.Head = 3 }, "leg.head is 3"},
+		"done before the first step":      {func(j *Journal) { j.Done = -1 }, "done is -1"},
+		"done behind the last one":        {func(j *Journal) { j.Done, j.Begun = 29, 28 }, "done is 29 and begun is 28, expected 0 to 28"},
+		"begun far ahead":                 {func(j *Journal) { j.Begun = 300_000_000 }, "begun is 300000000"},
+		"a negative epoch":                {func(j *Journal) { j.Epoch = -1 }, "epoch is -1"},
+		"a pause elsewhere":               {func(j *Journal) { j.PauseAt = 9 }, "pauseAt is 9"},
+		"gates skipped before":            {func(j *Journal) { j.SkipGates = -1 }, "skipGates is -1"},
+		"ordinals of others":              {func(j *Journal) { j.Touched = []int32{2, 9} }, "touched has 2 ordinals"},
+		"ordinals again and again":        {func(j *Journal) { j.Touched = []int32{2, 2, 2, 2} }, "touched has 4 ordinals"},
+		"gates that nobody asks":          {func(j *Journal) { j.Passed = &Passed{Seq: 1, Gates: []string{"g/2"}} }, "1 gates passed at step 1"},
+		"another end":                     {func(j *Journal) { j.Outcome = "Lost" }, `outcome is "Lost"`},
+		"the end of another way":          {func(j *Journal) { j.Outcome = Finalized }, `outcome is "Finalized" on a Move`},
+		"more may be down than there are": {func(j *Journal) { j.Vouched.MaxUnavailable = 4 }, "vouched.maxUnavailable is 4"},
+		"a flight of more than a wave":    {func(j *Journal) { j.Flight = &Flight{Ordinals: Slice{2, 2}, From: Source} }, "flight is of 2 ordinals from 2"},
+		"a flight outside the plan":       {func(j *Journal) { j.Flight = &Flight{Ordinals: Slice{5, 1}, From: Source} }, "flight is of 1 ordinals from 5"},
+		"a flight from nowhere":           {func(j *Journal) { j.Flight = &Flight{Ordinals: wave} }, `on the side ""`},
+		"a pod of another ordinal":        {func(j *Journal) { j.Flight = &Flight{Ordinals: wave, From: Source, Pods: []Pod{{Ordinal: 3}}} }, "flight.pods has ordinal 3"},
+		"a node that is a path": {func(j *Journal) {
+			j.Flight = &Flight{Ordinals: wave, From: Source, Pods: []Pod{{Ordinal: 4, Node: "a/b"}}}
+		}, `on node "a/b"`},
+		"volumes without end": {func(j *Journal) { j.Flight = &Flight{Ordinals: wave, From: Source, Volumes: []Volume{volume, volume}} }, "and 2 volumes"},
+		"a volume of another template": {func(j *Journal) {
+			v := volume
+			v.Template = "log"
+			j.Flight = &Flight{Ordinals: wave, From: Source, Volumes: []Volume{v}}
+		}, `template "log"`},
+		"a volume without a disk": {func(j *Journal) {
+			v := volume
+			v.Handle = ""
+			j.Flight = &Flight{Ordinals: wave, From: Source, Volumes: []Volume{v}}
+		}, "with their handles"},
+		"another policy": {func(j *Journal) {
+			j.Saved.Retention = map[Side]appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{Source: {WhenScaled: "Recycle"}}
+		}, `saved.retention is "Recycle"`},
+		"a budget of two kinds": {func(j *Journal) {
+			j.Saved.Budgets = map[Side]policyv1.PodDisruptionBudgetSpec{Source: {MinAvailable: &one, MaxUnavailable: &one}}
+		}, "saved.budgets"},
+		"a budget of no side":             {func(j *Journal) { j.Saved.Budgets = map[Side]policyv1.PodDisruptionBudgetSpec{"home": {}} }, `that of the side "home"`},
+		"the range of what was not there": {func(j *Journal) { j.Saved.Slice = &Slice{} }, "a destination set that was there before"},
+		"a wish for another way":          {func(j *Journal) { j.Wish = &Wish{Course: "Away"} }, `wish.course is "Away"`},
+		"a word for more than all":        {func(j *Journal) { j.Wish = &Wish{Course: Return, Word: Word{MaxUnavailable: 9}} }, "wish.word.maxUnavailable is 9"},
+		"a word for a path":               {func(j *Journal) { j.Wish = &Wish{Course: Return, Word: Word{NodeGone: "a/b"}} }, "wish.word.nodeGone"},
+	} {
+		j := NewJournal(p)
+		c.change(j)
+		raw, err := json.Marshal(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = DecodeJournal(raw, p)
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "does not fit plan web")) {
+			t.Errorf("%s: %v, expected %q", name, err, c.want)
+		}
+	}
+}
+
+// As many steps as the list has, whichever way a leg goes.
+func TestALegIsAsLongAsItsSteps(t *testing.T) {
+	for _, shared := range [][]SharedVolume{nil, {{}}} {
+		for _, gates := range [][]Gate{nil, {{}}} {
+			for _, l := range []Leg{
+				{Course: Move, First: 1, Lowest: 2, End: 5},
+				{Course: Move, First: 1, Lowest: 3, End: 5, Head: 1},
+				{Course: Move, First: 9, Lowest: 2, End: 3},
+				{Course: Return, First: 7, Lowest: 3, End: 5},
+				{Course: Return, First: 7, Lowest: 5, End: 5},
+				{Course: Clean, First: 20, Lowest: 5, End: 5},
+			} {
+				p := three()
+				p.Shared, p.Gates, p.Window = shared, gates, 2
+				last := l.First - 1
+				for _, more := p.Step(l, last+1); more; _, more = p.Step(l, last+1) {
+					last++
+				}
+				if got := p.length(l); got != last-l.First+1 {
+					t.Errorf("%+v: %d steps, expected %d", l, got, last-l.First+1)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,112 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/test/cluster"
+)
+
+// The one unit of the budget belongs to whichever side has a node that is being drained: neither side's
+// drain waits for the end of the move (S3).
+func TestANodeOfEitherSideIsDrainedWhileOneOrdinalMayBeDown(t *testing.T) {
+	s := between(t, "drained")
+	s.replicas = 6
+	s.create(t, append(s.around(false, 8080), s.dataSet(cluster.AttachedClass))...)
+	s.available(t, s.places()[0])
+	s.acquainted(t)
+	watch := s.listen(t.Context())
+	source, destination := s.places()[0], s.places()[1]
+	report, r := s.move(t, []fault{
+		{1, s.withinOneWave(s.drain(source, source.Name+"-worker"))},
+		{4, s.withinOneWave(s.drain(destination, destination.Name+"-worker"))},
+	})
+	heard := watch()
+	r.scenario, r.gap = "data, a node of each side is drained, d = 1", heard.gap
+	if report.MaxUnavailable > s.d {
+		t.Errorf("witness: %d ordinals were down at once, expected %d at most", report.MaxUnavailable, s.d)
+	}
+	s.judge(t, &r, heard)
+	s.run(t, 0, "finalize", s.set, "--yes")
+	s.available(t, destination)
+	s.nothingDestroyed(t)
+}
+
+// withinOneWave wants no more than one ordinal to leave for the destination while something happens: the one that was
+// about to.
+func (s scene) withinOneWave(what func(*testing.T) string) func(*testing.T) string {
+	return func(t *testing.T) string {
+		t.Helper()
+		moved := func() int32 {
+			set, err := s.places()[1].find(t.Context(), s.set)
+			if err != nil {
+				t.Error(err)
+				return 0
+			}
+			return *set.Spec.Replicas
+		}
+		before := moved()
+		said := what(t)
+		if after := moved(); after > before+1 {
+			t.Errorf("%s; meanwhile %d ordinals left for the destination, expected one at most", said, after-before)
+		}
+		return said
+	}
+}
+
+// drain evicts the set's pods from a node of a place, as kubectl drain does, and lets the node
+// have pods again in the end.
+func (s scene) drain(from place, node string) func(*testing.T) string {
+	return func(t *testing.T) string {
+		t.Helper()
+		if err := from.cordon(t, node, true); err != nil {
+			t.Errorf("drain: %v", err)
+			return ""
+		}
+		var evicted, refused int
+		err := wait.PollUntilContextTimeout(t.Context(), 5*time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+			var pods corev1.PodList
+			if err := from.Client.List(ctx, &pods, client.InNamespace(from.namespace), client.MatchingLabels{"app": s.set}, client.MatchingFields{"spec.nodeName": node}); err != nil {
+				return false, err
+			}
+			for _, pod := range pods.Items {
+				if pod.DeletionTimestamp != nil {
+					continue
+				}
+				err := from.Set.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+				switch {
+				case err == nil:
+					evicted++
+				case apierrors.IsTooManyRequests(err):
+					refused++
+				case !apierrors.IsNotFound(err):
+					return false, err
+				}
+			}
+			return len(pods.Items) == 0, nil
+		})
+		if err = errors.Join(err, from.cordon(t, node, false)); err != nil || evicted == 0 {
+			t.Errorf("drain of %s: %d evicted: %v", node, evicted, err)
+		}
+		return fmt.Sprintf("drain of %s: %d evictions, and %d that were refused and asked for again", node, evicted, refused)
+	}
+}
+
+func (p place) cordon(t *testing.T, node string, yes bool) error {
+	t.Helper()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, yes))
+	return p.Client.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch)
+}
