@@ -92,6 +92,16 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
+// agreedTo wants what a namespace is given to agree with to agree.
+func agreedTo(t *testing.T, p *plans.Plan) {
+	t.Helper()
+	for _, n := range Parties(p) {
+		if _, why := n.agrees(p, n.Agree(p, noon().Add(time.Hour), nil), noon()); why != "" {
+			t.Errorf("consent of namespace %s on the %s: %s", n.Namespace, n.Side, why)
+		}
+	}
+}
+
 // handled does with a plan what is done before anybody asks a cluster.
 func handled(t *testing.T, p *plans.Plan) {
 	t.Helper()
@@ -112,11 +122,7 @@ func handled(t *testing.T, p *plans.Plan) {
 		}
 		Roles(p, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, []string{"pv"})
 	}
-	for _, n := range Parties(p) {
-		if _, why := n.agrees(p, n.Agree(p, noon().Add(time.Hour), nil), noon()); why != "" {
-			t.Errorf("consent of namespace %s on the %s: %s", n.Namespace, n.Side, why)
-		}
-	}
+	agreedTo(t, p)
 	for _, s := range p.Shared {
 		storage.Canonical(s.Handle)
 	}

@@ -196,10 +196,18 @@ func (s *storm) photo(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	for name, at := range map[string]client.Client{"east": s.east, "west": s.west} {
 		for _, kind := range []schema.GroupVersionKind{
-			{Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "apps", Version: "v1", Kind: "ControllerRevision"}, {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
-			{Version: "v1", Kind: "PersistentVolumeClaim"}, {Version: "v1", Kind: "PersistentVolume"}, {Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Service"},
-			{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"},
-			{Group: "batch", Version: "v1", Kind: "Job"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+			{Group: "apps", Version: "v1", Kind: "StatefulSet"},
+			{Group: "apps", Version: "v1", Kind: "ControllerRevision"},
+			{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+			{Version: "v1", Kind: "PersistentVolumeClaim"},
+			{Version: "v1", Kind: "PersistentVolume"},
+			{Version: "v1", Kind: "Pod"},
+			{Version: "v1", Kind: "Service"},
+			{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"},
+			{Version: "v1", Kind: "ConfigMap"},
+			{Version: "v1", Kind: "Secret"},
+			{Group: "batch", Version: "v1", Kind: "Job"},
+			{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
 		} {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(kind)
