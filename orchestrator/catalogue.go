@@ -84,7 +84,7 @@ func setChecks() []check {
 	return grouped("Set", []check{
 		{
 			name: "plan-current", worst: Fail, run: unchanged,
-			about:  "sets and budget are as they were when the plan was made",
+			about:  "sets and budget are as they were when the plan was made, and its patches change what it says",
 			remedy: "make a new plan",
 		},
 		{
@@ -212,6 +212,11 @@ func budgetChecks() []check {
 			name: "drains", worst: Warn, ignorable: true, run: draining,
 			about:  "no node is being drained",
 			remedy: "let the drain finish, or uncordon the node",
+		},
+		{
+			name: "gates", worst: Warn, ignorable: true, run: gatesAsked,
+			about:  "a replicated database is asked before an ordinal goes and after it has come",
+			remedy: "let gates ask it (docs/gates.md)",
 		},
 	})
 }

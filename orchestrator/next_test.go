@@ -47,6 +47,9 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 		c.change(j)
 		v := &View{Holder: c.holder}
 		v.describe(p, j, func(verb string) string { return verb })
+		if alone := name == "between two orchestrators" || name == "arrived, and one is about to"; v.Unattended != alone {
+			t.Errorf("%s: unattended is %t", name, v.Unattended)
+		}
 		if v.State != c.state || v.Next != c.next || v.Names != c.names {
 			t.Errorf("%s: %s, next %q, names %q; expected %s, %q, %q", name, v.State, v.Next, v.Names, c.state, c.next, c.names)
 		}

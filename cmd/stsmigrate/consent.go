@@ -112,6 +112,7 @@ it. A plan that is under way stops before its next ordinal.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.revoke(cmd.Context(), args[0], side) },
 	}
 	cmd.Flags().StringVar(&side, "side", "", "source or destination (default: both)")
+	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 

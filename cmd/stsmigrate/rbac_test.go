@@ -54,23 +54,29 @@ func TestOneHalfNeedsOneCluster(t *testing.T) {
 	if strings.Count(got.out, "  - create # RBAC cannot limit this to names\n") < 2 {
 		t.Errorf("it is not said what is not limited:\n%s", got.out)
 	}
-	for _, text := range strings.Split(got.out, "---\n") {
-		var role rbacv1.ClusterRole
-		if err := yaml.UnmarshalStrict([]byte(text), &role); err != nil && role.Kind == "ClusterRole" {
-			t.Errorf("%v:\n%s", err, text)
-		}
-		for _, r := range role.Rules {
-			if slices.Contains(r.APIGroups, "*") || slices.Contains(r.Resources, "persistentvolumes") && slices.Contains(r.Verbs, "patch") && !slices.Equal(r.ResourceNames, []string{"pv-0", "pv-1"}) {
-				t.Errorf("%+v", r)
-			}
-		}
-	}
+	boundedTo(t, got.out, []string{"pv-0", "pv-1"})
 	if got := command(t, "consent", "--plan", file, "--side", "source", "--kubeconfig", config); got.code != exitDone || !strings.Contains(got.out, "moves-to: |\n    web uid-of-another/shop/web plan=web-abc hash=") {
 		t.Errorf("%+v", got)
 	}
 	for _, verb := range []string{"rbac", "consent"} {
 		if got := command(t, verb, "--plan", file, "--kubeconfig", config); got.code != exitError || !strings.Contains(got.errOut, `no context "west"`) {
 			t.Errorf("%s of both sides: %+v", verb, got)
+		}
+	}
+}
+
+// boundedTo wants what is printed to be YAML that lets these volumes be changed and no others.
+func boundedTo(t *testing.T, printed string, volumes []string) {
+	t.Helper()
+	for _, text := range strings.Split(printed, "---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.UnmarshalStrict([]byte(text), &role); err != nil && role.Kind == "ClusterRole" {
+			t.Errorf("%v:\n%s", err, text)
+		}
+		for _, r := range role.Rules {
+			if slices.Contains(r.APIGroups, "*") || slices.Contains(r.Resources, "persistentvolumes") && slices.Contains(r.Verbs, "patch") && !slices.Equal(r.ResourceNames, volumes) {
+				t.Errorf("%+v", r)
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
@@ -46,7 +47,17 @@ func shows(before frontStatus, p *plans.Plan, j *plans.Journal, state string, no
 	if overdue {
 		message = "overdue: " + j.Overdue
 	}
-	out := frontStatus{State: state, Message: orchestrator.Brief(message), Source: p.Source.String(), Destination: p.Destination.String(), Conditions: slices.Clone(before.Conditions)}
+	before.Source, before.Destination = p.Source.String(), p.Destination.String()
+	return before.in(state, message, map[string]bool{
+		"Ready": j.Outcome != "", "Stalled": state == "Held" || overdue,
+		"Reconciling": !overdue && slices.Contains([]string{"Moving", "Returning", "Finalizing"}, state),
+	}, now)
+}
+
+// in gives the status in another state.
+func (before frontStatus) in(state, message string, is map[string]bool, now metav1.Time) frontStatus {
+	out := before
+	out.State, out.Message, out.Conditions = state, orchestrator.Brief(message), slices.Clone(before.Conditions)
 	say := func(kind string, is bool) {
 		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: state, Message: orchestrator.Brief(message), LastTransitionTime: now}
 		if is {
@@ -54,10 +65,10 @@ func shows(before frontStatus, p *plans.Plan, j *plans.Journal, state string, no
 		}
 		meta.SetStatusCondition(&out.Conditions, c)
 	}
-	say("Ready", j.Outcome != "")
+	say("Ready", is["Ready"])
 	// These two are there only while they are True.
-	for kind, is := range map[string]bool{"Stalled": state == "Held" || overdue, "Reconciling": !overdue && slices.Contains([]string{"Moving", "Returning", "Finalizing"}, state)} {
-		if meta.RemoveStatusCondition(&out.Conditions, kind); is {
+	for _, kind := range []string{"Stalled", "Reconciling"} {
+		if meta.RemoveStatusCondition(&out.Conditions, kind); is[kind] {
 			if was := meta.FindStatusCondition(before.Conditions, kind); was != nil {
 				out.Conditions = append(out.Conditions, *was)
 			}
@@ -73,19 +84,43 @@ func (h *Hub) show(ctx context.Context, p *plans.Plan, j *plans.Journal, holder 
 	if !h.Front || !j.Detached {
 		return nil
 	}
-	h.lock.Lock()
 	if holder != "" && holder != h.Holder {
+		h.lock.Lock()
 		delete(h.shown, p.Name) // that one shows it, and it is not known what
 		h.lock.Unlock()
 		return nil
 	}
-	before, known := h.shown[p.Name]
+	h.lock.Lock()
 	uid := h.plans[p.Name].uid
+	h.lock.Unlock()
+	return h.present(ctx, p.Name, uid, func(before frontStatus) frontStatus {
+		return shows(before, p, j, orchestrator.State(p, j, holder), metav1.NewTime(h.Now()))
+	})
+}
+
+// showUnread shows that nothing goes on with a plan, because it cannot be read.
+func (h *Hub) showUnread(ctx context.Context, name, why string) error {
+	if !h.Front {
+		return nil
+	}
+	uid, err := orchestrator.NewStore(h.Cached, h.Namespace, name).UID(ctx)
+	if err != nil {
+		return err
+	}
+	return h.present(ctx, name, uid, func(before frontStatus) frontStatus {
+		return before.in(unreadable, why, map[string]bool{"Stalled": true}, metav1.NewTime(h.Now()))
+	})
+}
+
+// present writes what is to be shown of a plan. uid is that of the ConfigMap with the plan.
+func (h *Hub) present(ctx context.Context, name string, uid types.UID, shows func(before frontStatus) frontStatus) error {
+	h.lock.Lock()
+	before, known := h.shown[name]
 	h.lock.Unlock()
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(frontKind())
 	o.SetNamespace(h.Namespace)
-	o.SetName(p.Name)
+	o.SetName(name)
 	if !known { // by another process
 		have := o.DeepCopy()
 		if err := h.Live.Get(ctx, client.ObjectKeyFromObject(o), have); client.IgnoreNotFound(err) != nil {
@@ -96,12 +131,12 @@ func (h *Hub) show(ctx context.Context, p *plans.Plan, j *plans.Journal, holder 
 			before = frontStatus{} // somebody else has written something else
 		}
 	}
-	next := shows(before, p, j, orchestrator.State(p, j, holder), metav1.NewTime(h.Now()))
+	next := shows(before)
 	if known && equality.Semantic.DeepEqual(before, next) {
 		return nil
 	}
-	o.SetLabels(map[string]string{plans.PlanLabel: p.Name})
-	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "stsmigrate-" + p.Name, UID: uid}}) // it goes with the plan
+	o.SetLabels(map[string]string{plans.PlanLabel: name})
+	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "stsmigrate-" + name, UID: uid}}) // it goes with the plan
 	if err := h.Live.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("stsmigrate"), client.ForceOwnership); err != nil {
 		return err
 	}
@@ -115,6 +150,6 @@ func (h *Hub) show(ctx context.Context, p *plans.Plan, j *plans.Journal, holder 
 	}
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	h.shown[p.Name] = next
+	h.shown[name] = next
 	return nil
 }

@@ -54,6 +54,8 @@ type Setup struct {
 	Cached    client.Client
 	Namespace string
 	Fleet     *fleet.Fleet
+	// Version is that of the program.
+	Version string
 	// Holder names this process in the Leases, and Dead says of another whether it is certainly
 	// gone.
 	Holder string
@@ -63,6 +65,8 @@ type Setup struct {
 	Slots *orchestrator.Slots
 	// StepTimeout is that of orchestrator.Options.
 	StepTimeout time.Duration
+	// ForgetAfter is for how long the record of an ended plan is kept; 0 for ever.
+	ForgetAfter time.Duration
 	Events      record.EventRecorder
 	// Front says that plans are shown as StatefulSetMigrations.
 	Front  bool
@@ -133,17 +137,30 @@ func wanted(p *plans.Plan, j *plans.Journal) (errand, plans.Wish) {
 //  4. lets processes that have less to do be faster
 //  5. begins a run
 func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
-	p, j, err := h.read(ctx, q.Name)
-	if p == nil || err != nil {
-		h.forget(q.Name)
+	result, err := h.pass(ctx, q.Name)
+	if isUnreadable(err) {
+		return h.unread(ctx, q.Name, err)
+	}
+	return result, err
+}
+
+func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, err error) {
+	defer plans.Caught(&err)
+	p, j, err := h.read(ctx, name)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if p == nil {
+		h.forget(name)
+		return reconcile.Result{}, nil
+	}
+	h.isNews(recordOf(name), "")
 	holder, err := orchestrator.NewStore(h.Cached, h.Namespace, p.Name).Holder(ctx, h.Now)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	h.gauges.plan(p, j, orchestrator.State(p, j, holder), holder, h.Holder)
-	result := h.settle(ctx, p, j)
+	result = h.settle(ctx, p, j)
 	if err := h.show(ctx, p, j, holder); err != nil {
 		if h.isNews("front of "+p.Name, err.Error()) {
 			log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", err.Error())
@@ -152,7 +169,21 @@ func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Res
 			result.RequeueAfter = again // or what was its last state would never be shown
 		}
 	}
-	return result, nil
+	if left, old := h.keptFor(j); old && result.RequeueAfter == 0 {
+		if left > 0 {
+			return reconcile.Result{RequeueAfter: left}, nil
+		}
+		err = orchestrator.NewStore(h.Live, h.Namespace, p.Name).Forget(ctx, p, h.Holder, h.dead(ctx, p.Name), h.Now)
+	}
+	return result, err
+}
+
+// keptFor returns for how long the record of a plan is to be kept yet, and whether it ever goes by itself.
+func (h *Hub) keptFor(j *plans.Journal) (time.Duration, bool) {
+	if h.ForgetAfter == 0 || !j.Ended() || j.KeepNames || j.EndedAt == nil {
+		return 0, false
+	}
+	return max(h.ForgetAfter-h.Now().Sub(j.EndedAt.Time), 0), true
 }
 
 // again is when what could not be shown of a plan is shown anew.
@@ -199,7 +230,7 @@ func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journa
 	h.lock.Unlock()
 	if k.plan == nil || k.uid != uid {
 		if k.plan, err = store.Plan(ctx); err != nil {
-			return nil, nil, h.unreadable(name, err)
+			return nil, nil, err
 		}
 		k.uid = uid
 		h.lock.Lock()
@@ -211,7 +242,7 @@ func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journa
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, h.unreadable(name, err)
+		return nil, nil, err
 	}
 	return k.plan, j, nil
 }
@@ -227,6 +258,7 @@ func (h *Hub) forget(name string) {
 	delete(h.tries, name)
 	delete(h.told, name)
 	delete(h.told, "front of "+name)
+	delete(h.told, recordOf(name))
 	delete(h.shown, name)
 	delete(h.leases, name)
 	h.gauges.forget(name)
@@ -242,6 +274,23 @@ func (h *Hub) leased(ctx context.Context, name string) time.Duration {
 		h.leases[name] = sighting{l.ResourceVersion, h.Now()}
 	}
 	return orchestrator.LeaseLeft(&l, h.Holder, h.Dead, h.leases[name].at, h.Now())
+}
+
+// dead returns whether the holder of the Lease of a plan is gone: certainly, or for as long as this process has watched.
+func (h *Hub) dead(ctx context.Context, name string) func(holder string) bool {
+	return func(holder string) bool {
+		if h.Dead(holder) {
+			return true
+		}
+		var l coordinationv1.Lease
+		if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: orchestrator.LeaseName(name)}, &l) != nil ||
+			l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != holder {
+			return false // who has it now has not been watched yet
+		}
+		h.lock.Lock()
+		defer h.lock.Unlock()
+		return h.leased(ctx, name) == 0
+	}
 }
 
 // each is what every plan that a process has under way costs it when a new one is
