@@ -12,7 +12,7 @@ ARCHS     ?= $(shell go env GOARCH)
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release reproducible test unit race move controller soak upstream large storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify vulnerabilities fuzz
+.PHONY: help build install images image-programs release reproducible test unit race move controller soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,11 @@ upstream: ## Run Kubernetes' own integration tests of StatefulSets against the s
 large: ## Move a set of thirty, three at a time, to another cluster and back (two variants)
 	MOVE_LARGE=1 go test -count=1 -timeout 20m -run TestThirty -v ./test/move/...
 
+fuzz: ## Put random plans, journals and kubeconfigs before what reads those of strangers, 30 seconds each (FUZZ=10m for longer)
+	go test ./plans -run '^$$' -fuzz '^FuzzJournal$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
+	go test ./orchestrator -run '^$$' -fuzz '^FuzzPlan$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
+	go test ./orchestrator/fleet -run '^$$' -fuzz '^FuzzSanitize$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
+
 demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times
 	go run ./test/demo $(if $(KILL),-kill)
 
@@ -118,18 +123,13 @@ format: $(LINT) ## Format the code
 $(LINT):
 	GOBIN=$(dir $@) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-vulnerabilities: $(VULNS) ## Look for known vulnerabilities in what the programs call (needs vuln.go.dev, or says that it is skipped)
+vulnerable: $(VULNS) ## Look for known vulnerabilities in what the programs call (needs vuln.go.dev, or says that it is skipped)
 	.ci/vulnerabilities $(VULNS)
 
 $(VULNS):
 	GOBIN=$(dir $@) go install golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-fuzz: ## Put what nobody has thought of into what reads plans, journals and kubeconfigs (FUZZ=10m for longer)
-	go test ./plans -run '^$$' -fuzz '^FuzzJournal$$' -fuzztime $(or $(FUZZ),20s)
-	go test ./orchestrator -run '^$$' -fuzz '^FuzzPlan$$' -fuzztime $(or $(FUZZ),20s)
-	go test ./orchestrator/fleet -run '^$$' -fuzz '^FuzzSanitize$$' -fuzztime $(or $(FUZZ),20s)
-
-verify: lint vulnerabilities ## Lint, look for vulnerabilities, and check that go.mod and the tree are tidy
+verify: lint vulnerable ## Lint, look for vulnerabilities, and check that go.mod and the tree are tidy
 	go mod tidy -diff
 	cd test/cluster/binaries && go mod tidy -diff
 	cd test/e2e && go mod tidy -diff

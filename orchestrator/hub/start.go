@@ -49,11 +49,11 @@ type Options struct {
 	ForgetAfter time.Duration
 	// Agent is how the process calls itself to API servers.
 	Agent string
-	// Loopback lets Secrets have clusters of this machine, for test beds.
-	Loopback bool
 	// Version is that of the program.
 	Version string
-	Now     func() time.Time
+	// Loopback lets Secrets have clusters of this machine, for test beds.
+	Loopback bool
+	Now      func() time.Time
 	// Spans takes the traces of plans; nil for nobody.
 	Spans sdktrace.SpanExporter
 }

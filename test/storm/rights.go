@@ -23,10 +23,10 @@ func journal(e watch.Event) (plan string, j *plans.Journal, err error) {
 	return cm.Labels[plans.PlanLabel], j, json.Unmarshal([]byte(cm.Data["journal.json"]), j)
 }
 
-// permit gives the orchestrator what a plan needs on both sides, and lets both agree: as the
+// permit gives the orchestrator what a plan needs on both sides ("rbac"), and lets both agree ("consent"): as the
 // people do who are responsible for them.
-func (s *storm) permit(ctx context.Context, file string) error {
-	for _, what := range []string{"rbac", "consent"} {
+func (s *storm) permit(ctx context.Context, file string, all ...string) error {
+	for _, what := range all {
 		for side, at := range map[string]string{"source": "east", "destination": "west"} {
 			out, err := stage.Command(ctx, s.kubeconfig, s.dir, s.stsmigrate, what, "--plan", file, "--side", side).Output()
 			if err != nil {
