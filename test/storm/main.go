@@ -79,6 +79,7 @@ type storm struct {
 	before        map[string]string // the victim
 	began         time.Time
 	saying        sync.Mutex
+	agreeing      sync.Mutex
 }
 
 func (s *storm) say(format string, args ...any) {
@@ -241,7 +242,7 @@ func (s *storm) handOver(ctx context.Context, m *moving) error {
 	if err := s.person(ctx, "plan", stage.Name, "--name", m.name, "-n", m.Namespace, "--context", "east", "--to-context", "west", "--out", file); err != nil {
 		return err
 	}
-	if err := s.permit(ctx, file, "rbac", "consent"); err != nil {
+	if err := s.permit(ctx, file, "rbac", "consent", "consent --cluster"); err != nil {
 		return err
 	}
 	return s.person(ctx, "apply", file, "--detach", "--home-context", "east", "--yes")
