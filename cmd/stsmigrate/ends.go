@@ -101,6 +101,9 @@ func record(t *target, j *plans.Journal) string {
 	if j.KeepNames {
 		return ""
 	}
+	if j.Detached {
+		return fmt.Sprintf("When it has ended, its record stays; to delete that: kubectl --context %s -n %s delete statefulsetmigrations.stsmigrate.dev/%s configmap/%s\n", t.home.context, t.home.namespace, t.plan.Name, orchestrator.RecordName(t.plan.Name))
+	}
 	return fmt.Sprintf("Two ConfigMaps stay as the record of what was done; to delete them: kubectl --context %s -n %s delete configmap -l %s=%s\n", t.home.context, t.home.namespace, plans.PlanLabel, t.plan.Name)
 }
 
