@@ -84,7 +84,7 @@ func setChecks() []check {
 	return grouped("Set", []check{
 		{
 			name: "plan-current", worst: Fail, run: unchanged,
-			about:  "sets and budget are as they were when the plan was made",
+			about:  "sets and budget are as they were when the plan was made, and its patches change what it says",
 			remedy: "make a new plan",
 		},
 		{
@@ -153,6 +153,11 @@ func storageChecks() []check {
 			remedy: "have an administrator annotate the CSIDriver of the destination, or --ignore csi-driver",
 		},
 		{
+			name: "volumes-accepted", worst: Fail, wave: true, back: true, run: volumesAccepted,
+			about:  "the clusters let the very volumes be made and handed over (tried with dry runs)",
+			remedy: "`stsmigrate consent --cluster` prints what the cluster has to agree to",
+		},
+		{
 			name: "snapshots", worst: Warn, ignorable: true, run: snapshotted,
 			about:  "every claim has a VolumeSnapshot of the last 24 hours, where the source cluster makes such",
 			remedy: "make snapshots, or see that there is another backup",
@@ -207,6 +212,11 @@ func budgetChecks() []check {
 			name: "drains", worst: Warn, ignorable: true, run: draining,
 			about:  "no node is being drained",
 			remedy: "let the drain finish, or uncordon the node",
+		},
+		{
+			name: "gates", worst: Warn, ignorable: true, run: gatesAsked,
+			about:  "a replicated database is asked before an ordinal goes and after it has come",
+			remedy: "let gates ask it (docs/gates.md)",
 		},
 	})
 }

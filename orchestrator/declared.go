@@ -133,3 +133,20 @@ func declare(ctx context.Context, home client.Client, namespace string, p *plans
 	next.Object["spec"] = spec
 	return writes.Change(ctx, home, have.Object, next)
 }
+
+// Undeclare deletes the StatefulSetMigration and the record of a plan that has ended, but for its journal.
+func Undeclare(ctx context.Context, home client.Client, namespace string, p *plans.Plan) error {
+	store := NewStore(home, namespace, p.Name)
+	if why := store.needed(ctx, p); why != nil {
+		return fmt.Errorf("the record of plan %s/%s, %w, must stay", namespace, p.Name, why)
+	}
+	d, err := ReadDeclared(ctx, home, namespace, p.Name)
+	if err == nil && d != nil {
+		uid := d.Object.GetUID()
+		err = client.IgnoreNotFound(home.Delete(ctx, d.Object, client.Preconditions{UID: &uid}))
+	}
+	if err != nil {
+		return err
+	}
+	return store.forget(ctx, false)
+}

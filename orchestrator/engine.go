@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
 	"github.com/stsmigrate/stsmigrate/orchestrator/names"
@@ -335,6 +336,9 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 		}
 	}
 	e.journal.Outcome, e.journal.Held = outcome, ""
+	if e.Now != nil && e.journal.Ended() {
+		e.journal.EndedAt = &metav1.Time{Time: e.Now()}
+	}
 	if err := e.save(ctx); err != nil {
 		return Progress{}, err
 	}

@@ -65,17 +65,25 @@ func (w world) freeze(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		if w.plan.Existed() {
 			return plans.Stop(fmt.Sprintf("%s was deleted by somebody else", w.plan.Destination.Set())), nil
 		}
-		next, err := Twin(source, w.plan)
-		if err != nil {
-			return plans.Stop(err.Error() + "; make a new plan"), nil //nolint:nilerr // trying again would not mend it
-		}
-		m.Stamp.Put(next)
-		return plans.Write(fmt.Sprintf("destination: create StatefulSet %s with no ordinals (start %d)", next.Name, w.plan.End()),
-			undo, func(ctx context.Context) error {
-				return writes.Copy(ctx, w.on[plans.Source], source, w.on[plans.Destination], next)
-			}), nil
+		return w.twinned(m, source, undo)
 	}
 	return w.freezeSet(m, plans.Destination, destination, plans.Slice{Start: w.plan.End()}, undo), nil
+}
+
+// twinned makes the destination's set, if it is what the plan says of it.
+func (w world) twinned(m plans.Moment, source *appsv1.StatefulSet, undo plans.Undo) (plans.Sight, error) {
+	next, err := Twin(source, w.plan)
+	if err != nil {
+		return plans.Stop(err.Error() + "; make a new plan"), nil //nolint:nilerr // trying again would not mend it
+	}
+	if why, err := w.plan.Misstated(source); err != nil || why != "" {
+		return plans.Stop(fmt.Sprintf("plan %s: %s; make a new plan", w.plan.Name, why)), err
+	}
+	m.Stamp.Put(next)
+	return plans.Write(fmt.Sprintf("destination: create StatefulSet %s with no ordinals (start %d)", next.Name, w.plan.End()),
+		undo, func(ctx context.Context) error {
+			return writes.Copy(ctx, w.on[plans.Source], source, w.on[plans.Destination], next)
+		}), nil
 }
 
 func saved(source, destination *appsv1.StatefulSet, p *plans.Plan) plans.Undo {

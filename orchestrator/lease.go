@@ -54,7 +54,10 @@ func (e ErrNotHeld) Error() string {
 
 // Acquire takes the Lease of a plan, or answers ErrHeld. dead says of a holder
 // whether it is certainly gone, so that nobody waits for a process of the same
-// machine that was killed. A Lease is ours alone, and is written whole. A holder whose clock is ahead is watched for as long as a Lease lasts.
+// machine that was killed. A Lease is ours alone, and is written whole.
+//
+// No two clocks are compared to take a Lease away: one whose last renewal looks old, or is yet to come, is watched for as
+// long as it lasts, and is expired if it is not renewed meanwhile. One that looks fresh keeps this process away at once.
 func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder string) bool, now func() time.Time) (*Lease, error) {
 	l := &Lease{home: s.home, key: client.ObjectKey(s.planMap()), plan: s.name.Name, holder: holder, now: now, lost: make(chan struct{})}
 	watched, n := "", new(attempts)
@@ -64,14 +67,14 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 		at := now()
 		switch {
 		case apierrors.IsNotFound(err):
-			have.ObjectMeta = s.meta(s.planMap())
+			have.ObjectMeta = s.leaseMeta(ctx)
 			err = s.home.Create(ctx, l.sign(&have))
-		case err == nil && l.taken(&have) && !dead(*have.Spec.HolderIdentity) && have.ResourceVersion != watched:
-			if watched != "" || have.Spec.RenewTime.Sub(at) < skew {
+		case err == nil && l.others(&have) && !dead(*have.Spec.HolderIdentity) && have.ResourceVersion != watched:
+			if watched != "" || l.fresh(&have) {
 				return nil, ErrHeld{Plan: s.name.Name, Holder: *have.Spec.HolderIdentity, Renewed: have.Spec.RenewTime.Time}
 			}
 			watched = have.ResourceVersion
-			if err := sleep(ctx, leaseSeconds*time.Second); err != nil {
+			if err := sleep(ctx, lasts(&have)); err != nil {
 				return nil, err
 			}
 			continue
@@ -90,6 +93,15 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 	}
 }
 
+// leaseMeta lets a Lease go with its plan: who dies at its very end leaves it.
+func (s *Store) leaseMeta(ctx context.Context) metav1.ObjectMeta {
+	meta := s.meta(s.planMap())
+	if uid, err := s.UID(ctx); err == nil {
+		meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: meta.Name, UID: uid}}
+	}
+	return meta
+}
+
 // skew is by how much the clocks of two processes may differ without being told of.
 const skew = time.Second
 
@@ -98,23 +110,33 @@ func LeaseName(plan string) string {
 	return (&Store{name: types.NamespacedName{Name: plan}}).planMap().Name
 }
 
-// LeaseLeft says for how long a Lease keeps others than its holder away, 0 for not at all. since is when
-// whoever asks has first seen it as it is: the clock of a holder that died may have been ahead.
+// LeaseLeft returns for how long a Lease keeps others than its holder away, 0 for not at all. since is when
+// whoever asks has first seen it as it is: only that is compared, since the holder's clock may be ahead or behind.
 func LeaseLeft(have *coordinationv1.Lease, me string, dead func(holder string) bool, since, now time.Time) time.Duration {
-	l := &Lease{holder: me, now: func() time.Time { return now }}
-	if !l.taken(have) || dead(*have.Spec.HolderIdentity) {
+	if l := (&Lease{holder: me}); !l.others(have) || dead(*have.Spec.HolderIdentity) {
 		return 0
 	}
-	age := max(now.Sub(have.Spec.RenewTime.Time), elapsed(since, now))
-	return max(leaseSeconds*time.Second-age, 0)
+	return max(lasts(have)-elapsed(since, now), 0)
 }
 
-func (l *Lease) taken(have *coordinationv1.Lease) bool {
+// others reports whether another process has the Lease, or had it when it died.
+func (l *Lease) others(have *coordinationv1.Lease) bool {
 	s := have.Spec
-	if s.HolderIdentity == nil || *s.HolderIdentity == "" || *s.HolderIdentity == l.holder || s.RenewTime == nil {
-		return false
+	return s.HolderIdentity != nil && *s.HolderIdentity != "" && *s.HolderIdentity != l.holder && s.RenewTime != nil
+}
+
+// fresh reports whether a Lease looks as if it was renewed lately. Clocks may differ, so nothing is taken away by it.
+func (l *Lease) fresh(have *coordinationv1.Lease) bool {
+	age := l.now().Sub(have.Spec.RenewTime.Time)
+	return age > -skew && age < lasts(have)
+}
+
+// lasts is how long a Lease that is no longer renewed keeps others away: as its holder says, within reason.
+func lasts(have *coordinationv1.Lease) time.Duration {
+	if s := have.Spec.LeaseDurationSeconds; s != nil && *s > 0 && *s <= 4*leaseSeconds {
+		return time.Duration(*s) * time.Second
 	}
-	return l.now().Sub(s.RenewTime.Time) < leaseSeconds*time.Second
+	return leaseSeconds * time.Second
 }
 
 func (l *Lease) sign(lease *coordinationv1.Lease) *coordinationv1.Lease {
@@ -148,7 +170,7 @@ func (l *Lease) renew(ctx context.Context) bool {
 	err := l.home.Update(ctx, next)
 	if apierrors.IsConflict(err) {
 		if err = l.home.Get(ctx, l.key, next); err == nil {
-			if l.taken(next) {
+			if l.others(next) {
 				return false
 			}
 			at = l.now()
@@ -207,7 +229,7 @@ func elapsed(then, now time.Time) time.Duration {
 // need it again (S15).
 func (l *Lease) Release(ctx context.Context, ended bool) error {
 	var have coordinationv1.Lease
-	if err := l.home.Get(ctx, l.key, &have); err != nil || l.taken(&have) {
+	if err := l.home.Get(ctx, l.key, &have); err != nil || l.others(&have) {
 		return client.IgnoreNotFound(err)
 	}
 	if ended {
@@ -220,13 +242,14 @@ func (l *Lease) Release(ctx context.Context, ended bool) error {
 	return l.home.Update(ctx, &have)
 }
 
-// Holder tells who works on the plan, and "" when nobody does.
+// Holder tells who works on the plan, and "" when nobody does, as far as two clocks can tell. It is for people; who takes
+// over goes by Acquire.
 func (s *Store) Holder(ctx context.Context, now func() time.Time) (string, error) {
 	var have coordinationv1.Lease
 	if err := s.home.Get(ctx, client.ObjectKey(s.planMap()), &have); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
-	if l := (&Lease{now: now}); l.taken(&have) {
+	if l := (&Lease{now: now}); l.others(&have) && l.now().Sub(have.Spec.RenewTime.Time) < lasts(&have) {
 		return *have.Spec.HolderIdentity, nil
 	}
 	return "", nil

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,9 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 			asked = Ask(p, j, &d)
 		}
 		v.describe(p, j, asked, func(verb string) string { return verb })
+		if alone := strings.Contains(c.next, "goes on with it") || name == "arrived, and one is about to" || name == "held, and that was heard"; v.Unattended != alone {
+			t.Errorf("%s: unattended is %t", name, v.Unattended)
+		}
 		if v.State != c.state || v.Next != c.next || v.Names != c.names {
 			t.Errorf("%s: %s, next %q, names %q; expected %s, %q, %q", name, v.State, v.Next, v.Names, c.state, c.next, c.names)
 		}

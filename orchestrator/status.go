@@ -38,6 +38,10 @@ type View struct {
 	Drains string `json:"drains,omitempty"`
 	// Names says, while nobody keeps the names of the pods, how to.
 	Names string `json:"names,omitempty"`
+	// Unattended says that an orchestrator is to have the plan, and none has it now; Orchestrator, if
+	// none can take it, why.
+	Unattended   bool   `json:"unattended,omitempty"`
+	Orchestrator string `json:"orchestrator,omitempty"`
 	// Vouched is what persons have vouched for, in words.
 	Vouched []string `json:"vouched,omitempty"`
 	// Downtime is how long the waves were on neither side.
@@ -131,27 +135,37 @@ func (v *View) describe(p *plans.Plan, j *plans.Journal, asked Asked, command fu
 	if v.Reason == "" && v.Holder == "" {
 		v.Reason = j.Waits
 	}
-	if len(p.Directories()) > 0 && v.Holder == "" && !j.Detached && j.Epoch > 0 && (!j.Ended() || j.KeepNames) {
-		v.Names = "a pod that restarts is not found at its new address unless this runs: " + command("names -w")
-	}
 	v.Reason = cmp.Or(v.Reason, asked.Refused)
-	switch {
-	case j.Ended(), v.Holder != "" && (asked.Work || !j.Detached && j.Outcome == ""):
-	case j.Detached && asked.Work:
-		v.Next = "the orchestrator goes on with it"
-	case j.Outcome == plans.Split:
-		v.Next = command("resume") + " moves the ordinals that are left; " + command("abort") + " walks back"
-	case j.Outcome == plans.Moved:
-		v.Next = command("finalize") + " cleans the source up; until then " + command("abort") + " walks back"
-	case j.Leg.Course == plans.Return:
-		v.Next = command("abort")
-	case j.Leg.Course == plans.Clean:
-		v.Next = command("finalize")
-	case j.Paused || j.Held != "":
-		v.Next = command("resume") + " or " + command("abort")
-	default:
-		v.Next = command("apply") + " or " + command("abort")
+	if v.Holder == "" {
+		bridged := len(p.Directories()) > 0 && j.Epoch > 0 && (!j.Ended() || j.KeepNames)
+		v.Unattended = j.Detached && (asked.Work || bridged)
+		if bridged && !j.Detached {
+			v.Names = "a pod that restarts is not found at its new address unless this runs: " + command("names -w")
+		}
 	}
+	v.Next = v.next(j, asked.Work, command)
+}
+
+// next is the command to go on with, or who goes on without one; work says that there is something to be done.
+func (v *View) next(j *plans.Journal, work bool, command func(verb string) string) string {
+	carried := v.Holder != "" && (work || !j.Detached && j.Outcome == "") // not only its names kept
+	switch {
+	case j.Ended(), carried:
+		return ""
+	case work && j.Detached:
+		return "the orchestrator goes on with it"
+	case j.Outcome == plans.Split:
+		return command("resume") + " moves the ordinals that are left; " + command("abort") + " walks back"
+	case j.Outcome == plans.Moved:
+		return command("finalize") + " cleans the source up; until then " + command("abort") + " walks back"
+	case j.Leg.Course == plans.Return:
+		return command("abort")
+	case j.Leg.Course == plans.Clean:
+		return command("finalize")
+	case j.Paused || j.Held != "":
+		return command("resume") + " or " + command("abort")
+	}
+	return command("apply") + " or " + command("abort")
 }
 
 // State is the state of a plan in a word or two. holder is who works on it now,

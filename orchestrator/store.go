@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -66,6 +67,17 @@ func (e ErrNoJournal) Error() string {
 	return fmt.Sprintf("the journal of the plan, ConfigMap %s, does not exist: restore it from a backup if the plan was under way; nothing is written without it", e.Name)
 }
 
+// ErrUnreadable says that a plan or its journal is there, and is not what this program understands.
+type ErrUnreadable struct {
+	Name types.NamespacedName // of the ConfigMap
+	Why  error
+}
+
+func (e ErrUnreadable) Error() string { return fmt.Sprintf("ConfigMap %s: %v", e.Name, e.Why) }
+
+// Unwrap gives the reason.
+func (e ErrUnreadable) Unwrap() error { return e.Why }
+
 // UID reads the UID of the object that holds the plan, which never changes.
 func (s *Store) UID(ctx context.Context) (types.UID, error) {
 	var cm corev1.ConfigMap
@@ -100,7 +112,7 @@ func planIn(cm *corev1.ConfigMap) (*plans.Plan, error) {
 		err = errors.New("it is not immutable, and a plan never changes: compare it with the file that was applied, and set its field immutable to true")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
+		return nil, ErrUnreadable{client.ObjectKeyFromObject(cm), err}
 	}
 	return p, nil
 }
@@ -116,7 +128,7 @@ func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Ver
 	}
 	j, err := plans.DecodeJournal([]byte(cm.Data[journalKey]), p)
 	if err != nil {
-		return nil, Version{}, fmt.Errorf("ConfigMap %s: %w", s.journalMap(), err)
+		return nil, Version{}, ErrUnreadable{s.journalMap(), err}
 	}
 	return j, Version{uid: cm.UID, version: cm.ResourceVersion}, nil
 }
@@ -244,6 +256,20 @@ func (s *Store) needed(ctx context.Context, p *plans.Plan) error {
 	return nil
 }
 
+// Forget deletes the record of a plan that has ended, and its Lease. It refuses while the plan is needed, or while another
+// process works on it.
+func (s *Store) Forget(ctx context.Context, p *plans.Plan, holder string, dead func(string) bool, now func() time.Time) error {
+	if why := s.needed(ctx, p); why != nil {
+		return fmt.Errorf("the record of plan %s, %w, must stay", s.name, why)
+	}
+	lease, err := s.Acquire(ctx, holder, dead, now)
+	if err != nil {
+		return err
+	}
+	// With the Lease nobody can begin anything: an ended plan stays ended, and its names are looked at by their keeper.
+	return errors.Join(s.forget(ctx, true), lease.Release(ctx, true))
+}
+
 // forget deletes the record of an ended plan, as it was read. The plan goes first: what a death leaves is
 // a journal that says that it has ended, and whose it was.
 func (s *Store) forget(ctx context.Context, journals bool) error {
@@ -257,7 +283,7 @@ func (s *Store) forget(ctx context.Context, journals bool) error {
 			err = s.remove(ctx, &cm)
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("making room for plan %s: %w", s.name, err)
+			return fmt.Errorf("deleting the record of plan %s: %w", s.name, err)
 		}
 	}
 	return nil

@@ -158,3 +158,46 @@ func TestDeparture(t *testing.T) {
 		})
 	}
 }
+
+// The record of a plan goes when nobody needs it any more, and with it the Lease.
+func TestOnlyARecordThatNobodyNeedsIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*plans.Plan, *plans.Journal)
+		held   bool
+		want   string
+	}{
+		"it has ended": {func(p *plans.Plan, j *plans.Journal) { j.Depart(p, plans.Clean); j.Outcome = plans.Finalized }, false, ""},
+		"it has not":   {func(*plans.Plan, *plans.Journal) {}, false, "which has not ended, must stay"},
+		"its names are kept": {func(p *plans.Plan, j *plans.Journal) {
+			j.Depart(p, plans.Clean)
+			j.Outcome, j.KeepNames = plans.Finalized, true
+		}, false, "whose names are kept"},
+		"another process works on it": {func(p *plans.Plan, j *plans.Journal) { j.Depart(p, plans.Clean); j.Outcome = plans.Finalized }, true, "is being carried out by a/1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home, alive := fake.NewClientBuilder().Build(), func(string) bool { return false }
+			store, p := NewStore(home, "mall", "web"), planNamed(t, "abc")
+			j := plans.NewJournal(p)
+			c.change(p, j)
+			if err := store.Create(t.Context(), p, j); err != nil {
+				t.Fatal(err)
+			}
+			if c.held {
+				if _, err := store.Acquire(t.Context(), "a/1", alive, noon); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := store.Forget(t.Context(), p, "b/2", alive, noon)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, expected %q", err, c.want)
+			}
+			var left corev1.ConfigMapList
+			if err := home.List(t.Context(), &left); err != nil || len(left.Items) == 0 != (c.want == "") {
+				t.Errorf("%d ConfigMaps are left: %v", len(left.Items), err)
+			}
+			if holder, err := store.Holder(t.Context(), noon); err != nil || (holder != "") != c.held {
+				t.Errorf("the Lease is %q's: %v", holder, err)
+			}
+		})
+	}
+}

@@ -154,6 +154,13 @@ func unchanged(_ context.Context, i inspection) ([]Finding, error) {
 			Want: "everything as it was", Remedy: "make a new plan with `stsmigrate plan`",
 		}}, nil
 	}
+	why, err := i.plan.Misstated(i.now.Set)
+	if err != nil {
+		why = err.Error()
+	}
+	if why != "" {
+		return []Finding{{Object: "plan " + i.plan.Name, Saw: why, Want: "what its patches change", Remedy: "make a new plan with `stsmigrate plan`, and do not trust who made this one"}}, nil
+	}
 	return nil, nil
 }
 

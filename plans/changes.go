@@ -26,6 +26,26 @@ func Changes(source, destined *appsv1.StatefulSet) ([]string, error) {
 	return differences("", forms[0], forms[1]), nil
 }
 
+// Misstated gives the reason why the plan does not say what its patches do to the set, or "". Changes is what a person
+// has read before saying yes, and stands in the plan beside the patches.
+func (p *Plan) Misstated(source *appsv1.StatefulSet) (string, error) {
+	destined, err := Destined(source, p)
+	if err != nil {
+		return "", err
+	}
+	now, err := Changes(source, destined)
+	if err != nil || slices.Equal(now, p.Changes) {
+		return "", err
+	}
+	listed := func(changes []string) string {
+		if len(changes) == 0 {
+			return "nothing"
+		}
+		return strings.Join(changes, ", ")
+	}
+	return fmt.Sprintf("it says that its patches change %s, and they change %s", listed(p.Changes), listed(now)), nil
+}
+
 // differences walks two JSON values at one path.
 func differences(path string, before, after any) []string {
 	if reflect.DeepEqual(before, after) {

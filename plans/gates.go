@@ -206,6 +206,38 @@ func (g Gate) words() string {
 	return fmt.Sprintf("%s (%s): %s in %s, asked%s for up to %s per ordinal", g.Name, g.When, g.Kind(), in, often, g.Timeout.Duration)
 }
 
+// runs says in full what the gate lets run, a line each: a person says yes to that.
+func (g Gate) runs() []string {
+	var out []string
+	if g.Exec != nil {
+		out = append(out, quoted(g.Exec.Command))
+	}
+	if !g.IsJob() {
+		return out
+	}
+	spec := g.Job.Template.Spec
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		line := fmt.Sprintf("image %q", c.Image)
+		if command := slices.Concat(c.Command, c.Args); len(command) > 0 {
+			line += " with " + quoted(command)
+		}
+		if spec.ServiceAccountName != "" {
+			line += fmt.Sprintf(" as ServiceAccount %q", spec.ServiceAccountName)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// quoted gives words so that nothing of them is lost, or does anything to a terminal.
+func quoted(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = strconv.Quote(w)
+	}
+	return strings.Join(out, " ")
+}
+
 // Passed are the gates of one step that are known to have passed. It is journaled
 // BEFORE the Job that says so is deleted: a Job never runs twice for a gate that
 // has passed.

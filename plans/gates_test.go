@@ -133,9 +133,9 @@ func TestGatesThatAPatchTakesTheAnswerFromAreRefused(t *testing.T) {
 func gated(t *testing.T) *Plan {
 	t.Helper()
 	in := inputs()
-	job := batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "j", Image: "j"}}}}}
+	job := batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: "admin", InitContainers: []corev1.Container{{Name: "i", Image: "i"}}, Containers: []corev1.Container{{Name: "j", Image: "j", Command: []string{"sh", "-c"}, Args: []string{"curl x | sh"}}}}}}
 	in.Gates = []Gate{
-		{Name: "drain", When: BeforeShrink, Exec: &Exec{Command: []string{"drain"}}},
+		{Name: "drain", When: BeforeShrink, Exec: &Exec{Command: []string{"drain", "-x", "a\x1b[2K b"}}},
 		{Name: "vars", When: AfterGrow, HTTPGet: &corev1.HTTPGetAction{Path: "/vars", Port: intstr.FromInt32(80)}, Timeout: metav1.Duration{Duration: 2 * time.Second}},
 		{Name: "rejoin", When: AfterGrow, Job: &job},
 	}
@@ -163,8 +163,11 @@ func TestAPlanSaysAllOfItsGates(t *testing.T) {
 		t.Error(diff)
 	}
 	want := "  gate         drain (BeforeShrink): exec drain in the pod of the ordinal, asked every 5s for up to 5m0s per ordinal\n" +
+		"  gate         drain runs \"drain\" \"-x\" \"a\\x1b[2K b\"\n" +
 		"  gate         vars (AfterGrow): httpGet /vars in the pod of the ordinal, asked every 2s for up to 2s per ordinal\n" +
-		"  gate         rejoin (AfterGrow): Job in the namespace of the ordinal, asked for up to 5m0s per ordinal\n"
+		"  gate         rejoin (AfterGrow): Job in the namespace of the ordinal, asked for up to 5m0s per ordinal\n" +
+		"  gate         rejoin runs image \"i\" as ServiceAccount \"admin\"\n" +
+		"  gate         rejoin runs image \"j\" with \"sh\" \"-c\" \"curl x | sh\" as ServiceAccount \"admin\"\n"
 	if text := Render(p, NewJournal(p).Leg); !strings.Contains(text, want) {
 		t.Errorf("got\n%s\nexpected in it\n%s", text, want)
 	}

@@ -54,6 +54,8 @@ type Journal struct {
 	// and decide nothing.
 	Stopwatch *Stopwatch `json:"stopwatch,omitempty"`
 	Downtime  *Downtime  `json:"downtime,omitempty"`
+	// EndedAt is when the plan came to its end. It is told, and says how old a record is.
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 	// Held is the reason why nothing goes on without a person. Cleared by the
 	// next process that finds the reason gone.
 	Held string `json:"held,omitempty"`

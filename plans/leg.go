@@ -102,6 +102,9 @@ func (j *Journal) Take(p *Plan, r Route) error {
 	if j.Leg.Course != Move {
 		return fmt.Errorf("plan %s is not being moved to the destination: --until-ordinal and --pause-after have no meaning", p.Name)
 	}
+	if r.PauseAfter < 0 {
+		return fmt.Errorf("--pause-after %d: expected a number of ordinals", r.PauseAfter)
+	}
 	if j.Outcome == Split {
 		j.Depart(p, Move)
 	}

@@ -37,6 +37,9 @@ func Render(p *Plan, l Leg) string {
 	renderNames(&b, p)
 	for _, g := range p.Gates {
 		fmt.Fprintf(&b, "  gate         %s\n", g.words())
+		for _, runs := range g.runs() {
+			fmt.Fprintf(&b, "  gate         %s runs %s\n", g.Name, runs)
+		}
 	}
 	if len(p.Ignored) > 0 {
 		fmt.Fprintf(&b, "  ignored      what these checks find: %s\n", strings.Join(p.Ignored, ", "))

@@ -51,9 +51,11 @@ Several of these processes share the plans and take over from one another.`,
 	s.Float32Var(&f.Limits.QPS, "cluster-qps", 50, "requests per second to one cluster, of all plans together")
 	s.IntVar(&f.Limits.Burst, "cluster-burst", 100, "requests at once before that limit holds")
 	s.IntVar(&f.Waves, "cluster-waves", 16, "how many waves may be under way in one cluster at once, of all plans together, or 0 for any number: the others wait with their pods up")
+	s.DurationVar(&f.ForgetAfter, "forget-after", 0, "for how long the record of a plan that has ended is kept (720h for a month), or 0 for ever")
 	s.BoolVar(&f.Loopback, "allow-loopback-clusters", false, "let Secrets have clusters of this machine: for test beds, since a kubeconfig of somebody else could then reach what listens here")
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8443", "host:port of the metrics, or 0 for none")
 	s.BoolVar(&f.SecureMetrics, "metrics-secure", true, "serve metrics by TLS, to those who may get the path /metrics")
+	s.StringVar(&f.MetricsCertDir, "metrics-cert-dir", "", "where the tls.crt and tls.key of the metrics are; without them a certificate is made at start, which nobody has signed")
 	s.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
 	s.StringVar(&f.ProfileAddress, "pprof-bind-address", "0", "host:port of Go's profiles, which anybody who reaches it can read, or 0 for none")
 	s.IntVarP(&f.verbosity, "v", "v", 0, "how much is logged: 1 for what each plan waits for, 6 for every request; never what an object contains")
@@ -64,6 +66,8 @@ func (f *flags) run(ctx context.Context) error {
 	switch {
 	case f.Limits.QPS <= 0 || f.Limits.Burst < 1:
 		return fmt.Errorf("--cluster-qps is %v and --cluster-burst %d: expected more than 0, and 1 or more", f.Limits.QPS, f.Limits.Burst)
+	case f.ForgetAfter < 0:
+		return fmt.Errorf("--forget-after is %s: expected a time such as 720h, or 0", f.ForgetAfter)
 	case f.Waves < 0:
 		return fmt.Errorf("--cluster-waves is %d: expected 0 or more", f.Waves)
 	case f.StepTimeout <= 0:
@@ -76,7 +80,7 @@ func (f *flags) run(ctx context.Context) error {
 	if f.Namespace == "" {
 		f.Namespace = namespace
 	}
-	f.Now, f.Agent = time.Now, "stsmigrate-orchestrator/"+program.Version(version)
+	f.Now, f.Version, f.Agent = time.Now, program.Version(version), "stsmigrate-orchestrator/"+program.Version(version)
 	config.UserAgent, config.QPS = f.Agent, -1 // plans of its own cluster go by the limits of a cluster
 	if err := program.Log(f.verbosity); err != nil {
 		return err

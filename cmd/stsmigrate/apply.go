@@ -126,6 +126,9 @@ func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags,
 		}
 		return a.carry(ctx, t, j, plans.Move, route, timeout)
 	}
+	if err := a.heard(ctx, t, far); err != nil {
+		return err
+	}
 	route, err := a.begin(ctx, t, j, far)
 	if err != nil {
 		return err
@@ -182,11 +185,7 @@ func (a *app) carry(ctx context.Context, t *target, j *plans.Journal, course pla
 		if course == plans.Clean {
 			a.farewell(ctx, t, j)
 		}
-		sides := plans.Sides()
-		if a.word.SourceGone || j.Vouched.SourceGone {
-			sides = []plans.Side{plans.Destination}
-		}
-		fmt.Fprint(a.Out, granted(t, course, sides...)+record(t, j))
+		fmt.Fprint(a.Out, granted(t, course, a.word.SourceGone || j.Vouched.SourceGone)+record(t, j))
 		return nil
 	}
 	p, j, err := a.carriage(t, timeout).Carry(ctx, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word})

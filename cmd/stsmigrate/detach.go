@@ -90,6 +90,22 @@ func (t *target) notOfCommands(ctx context.Context) error {
 		t.plan.Name, t.home.namespace, t.command("apply"), t.command("abort"))
 }
 
+// heard makes sure, BEFORE a plan is handed over, that an orchestrator is there to take it, and can read it.
+func (a *app) heard(ctx context.Context, t *target, far *routeFlags) error {
+	if !far.detach {
+		return nil
+	}
+	_, err := orchestrator.Alive(ctx, t.home.client, t.home.watches, t.home.namespace, versionText())
+	switch {
+	case apierrors.IsForbidden(err):
+		fmt.Fprintf(a.ErrOut, "Whether an orchestrator lives in namespace %s is not for you to see (%s): look with %s whether it goes on.\n", t.home.namespace, oneLine(err.Error()), t.command("status"))
+		return nil
+	case errors.As(err, new(orchestrator.ErrNoOrchestrator)):
+		return fmt.Errorf("%w, and nobody would carry plan %s out; nothing has been written: install one (`stsmigrate install orchestrator`), name the place of another with --home-namespace and --home-context, or leave --detach", err, t.plan.Name)
+	}
+	return err
+}
+
 // knowsMigrations says what is missing where nobody could ask an orchestrator for anything.
 func (t *target) knowsMigrations(ctx context.Context) error {
 	_, err := orchestrator.ReadDeclared(ctx, t.home.client, t.home.namespace, t.plan.Name)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -34,6 +35,8 @@ import (
 type served struct {
 	client.Client
 	kinds map[string]schema.GroupVersionKind // by resource
+	// lives, if any, is the orchestrator that renews its Lease when somebody watches.
+	lives *coordinationv1.Lease
 }
 
 // serve gives a cluster that has these objects, and the kubeconfig that names it once for each context.
@@ -68,12 +71,19 @@ func serve(t *testing.T, contexts []string, objects ...client.Object) (*served, 
 
 // ServeHTTP implements http.Handler.
 func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.lives != nil && r.URL.Query().Has("watch") && strings.HasSuffix(r.URL.Path, "/leases") {
+		news := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: s.lives.ObjectMeta}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": news})
+		return
+	}
 	out, err := s.answer(r)
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		status := apierrors.ReasonForError(err)
 		code := http.StatusInternalServerError
-		if known, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // the fake client wraps none
+		var known apierrors.APIStatus
+		if errors.As(err, &known) {
 			code = int(known.Status().Code)
 		}
 		w.WriteHeader(code)
@@ -122,7 +132,7 @@ func (s *served) list(r *http.Request, gvk schema.GroupVersionKind, namespace st
 	if err != nil {
 		return nil, err
 	}
-	list := o.(client.ObjectList) //nolint:errcheck,forcetypeassert // the kind of a list
+	list := o.(client.ObjectList)
 	err = s.List(r.Context(), list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: matching})
 	list.GetObjectKind().SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	return list, err

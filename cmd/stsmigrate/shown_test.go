@@ -42,6 +42,12 @@ func home(t *testing.T) string {
 	if err := orchestrator.NewStore(c, "mall", "web").Create(t.Context(), p, plans.NewJournal(p)); err != nil {
 		t.Fatal(err)
 	}
+	return kubeconfigOf(t, records(t, c))
+}
+
+// records are the answers of an API server that has what c has.
+func records(t *testing.T, c client.Client) map[string]any {
+	t.Helper()
 	version := metav1.GroupVersionForDiscovery{GroupVersion: "coordination.k8s.io/v1", Version: "v1"}
 	leases := metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: "coordination.k8s.io", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}
 	have := map[string]any{
@@ -77,6 +83,13 @@ func home(t *testing.T) string {
 		cm.TypeMeta = metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}
 		have["/api/v1/namespaces/mall/configmaps/"+name] = cm
 	}
+	return have
+}
+
+// kubeconfigOf serves the answers, refuses everything else in the words of a stranger, and writes a
+// kubeconfig for it.
+func kubeconfigOf(t *testing.T, have map[string]any) string {
+	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		o, ok := have[r.URL.Path]
@@ -96,6 +109,12 @@ func home(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// commands reports whether a terminal may obey a character, or a reader be misled by it.
+func commands(r rune) bool {
+	control := r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
+	return control || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
 func TestNothingThatOthersWroteCommandsTheTerminal(t *testing.T) {
@@ -119,11 +138,8 @@ func TestNothingThatOthersWroteCommandsTheTerminal(t *testing.T) {
 		if code != c.code || !strings.Contains(text, c.want) {
 			t.Errorf("%s: exit code %d, expected %d and %q:\n%s", name, code, c.code, c.want, text)
 		}
-		for _, r := range text {
-			if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-				t.Errorf("%s: it prints %U:\n%q", name, r, text)
-				break
-			}
+		if k := strings.IndexFunc(text, commands); k >= 0 {
+			t.Errorf("%s: it prints %.3q:\n%q", name, text[k:], text)
 		}
 		if name == "status" && strings.Contains(text, "\nnext:    rm") {
 			t.Errorf("a reason makes a line of its own:\n%s", text)

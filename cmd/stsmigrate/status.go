@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -52,7 +53,23 @@ func (a *app) status(ctx context.Context, t *target) (*orchestrator.View, error)
 
 // status reads where the plan stands, as far as that can be seen.
 func (t *target) status(ctx context.Context, now func() time.Time) (*orchestrator.View, error) {
-	return orchestrator.Status(ctx, t.plan, t.store, t.on, t.lost, now, t.command)
+	v, err := orchestrator.Status(ctx, t.plan, t.store, t.on, t.lost, now, t.command)
+	if err != nil || !v.Unattended {
+		return v, err
+	}
+	var none orchestrator.ErrNoOrchestrator
+	switch _, err := orchestrator.Alive(ctx, t.home.client, t.home.watches, t.home.namespace, versionText()); {
+	case err == nil:
+	case errors.As(err, &none):
+		v.Orchestrator, v.Next = err.Error(), "start an orchestrator there, which goes on with it: `kubectl --context "+t.home.context+" -n "+t.home.namespace+" get pods` says why none is ready"
+	case errors.As(err, new(orchestrator.ErrOtherVersion)):
+		v.Orchestrator, v.Next = err.Error(), ""
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	default:
+		v.Orchestrator = "whether one is alive cannot be seen: " + err.Error()
+	}
+	return v, nil
 }
 
 // stateCode is the exit code of a state that is not healthy.
@@ -129,7 +146,7 @@ func table(v *orchestrator.View) string {
 			fmt.Fprintf(&b, "unseen:  %s\n", why)
 		}
 	}
-	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"drains", v.Drains}, {"names", v.Names}, {"downtime", downtime}, {"reason", v.Reason}, {"overdue", v.Overdue}, {"gates", v.Gates}, {"vouched", strings.Join(v.Vouched, "; ")}, {"process", v.Holder}, {"next", v.Next}} {
+	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"drains", v.Drains}, {"names", v.Names}, {"downtime", downtime}, {"reason", v.Reason}, {"overdue", v.Overdue}, {"gates", v.Gates}, {"vouched", strings.Join(v.Vouched, "; ")}, {"process", v.Holder}, {"orchestrator", oneLine(v.Orchestrator)}, {"next", v.Next}} {
 		if line.value != "" {
 			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
 		}

@@ -211,10 +211,10 @@ func TestOnlyAPIServersAreQuoted(t *testing.T) {
 
 func TestAnAnswerHasAnEnd(t *testing.T) {
 	filler := strings.Repeat("x", 1<<20)
-	_, kubeconfig := server(t, func(w http.ResponseWriter, r *http.Request) {
+	_, kubeconfig := server(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"kind": "NamespaceList", "apiVersion": "v1", "items": [{"metadata": {"annotations": {"a": "`))
-		for k := 0; k < 200; k++ {
+		for range 200 {
 			if _, err := w.Write([]byte(filler)); err != nil {
 				return
 			}

@@ -34,6 +34,11 @@ func alerts() []alert {
 			status + " says what it found, who wrote it, and what to do. When that is mended, " + resume + " goes on; " + abort + " walks everything back. Nothing is written meanwhile.",
 		},
 		{
+			"PlanUnreadable", `max by (namespace, plan) (stsmigrate_plan_state{state="Unreadable"}) == 1`, "1m", "critical",
+			plan + " cannot be read, and nobody carries it out",
+			"The event Unreadable on its ConfigMaps, stsmigrate-{{ $labels.plan }} and stsmigrate-{{ $labels.plan }}-journal, says why, and so does " + status + ". What a newer release has written needs that release: install it again. What was edited or lost is restored from a backup. Until then it stops where it is, and nothing is written.",
+		},
+		{
 			"OrdinalOnNeitherSide", `time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds) > 900`, "1m", "critical",
 			plan + " has ordinals that have been on neither side for more than a quarter of an hour",
 			status + " says which ones, at which step, and why they wait: a node that does not let go of a volume, a pod that does not become available, a plan that is held. If it cannot be mended there, " + abort + " brings them back to the source.",
@@ -58,7 +63,7 @@ func alerts() []alert {
 		{
 			"ClusterRefused", `min by (namespace, secret) (stsmigrate_clusters) == 0`, "5m", "warning",
 			"Secret {{ $labels.namespace }}/{{ $labels.secret }} holds no cluster that is accepted",
-			"The event Refused on the Secret names the field (`kubectl --context HOME -n {{ $labels.namespace }} describe secret {{ $labels.secret }}`). Plans of its clusters wait, and go on when it is corrected; `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans.",
+			"The event Refused on the Secret names the field (`kubectl --context HOME -n {{ $labels.namespace }} describe secret {{ $labels.secret }}`). Its clusters are reached with what it held before, if that was accepted, until the process ends; else their plans wait. Correct it, or delete it to take its clusters away; `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans.",
 		},
 		{
 			"NoOrchestrator", `absent(stsmigrate_plans_running)`, "10m", "critical",

@@ -114,7 +114,11 @@ func (s standing) message() string {
 // shows brings what is shown up to date.
 func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	message := orchestrator.Brief(s.message())
-	out := frontStatus{State: s.state, Message: message, Conditions: slices.Clone(before.Conditions)}
+	out := frontStatus{}
+	if s.state == unreadable { // what is known of it stays said
+		out = before
+	}
+	out.State, out.Message, out.Conditions = s.state, message, slices.Clone(before.Conditions)
 	if s.declared != nil {
 		out.ObservedGeneration = s.declared.Object.GetGeneration()
 	}
@@ -135,10 +139,12 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 		meta.SetStatusCondition(&out.Conditions, c)
 	}
 	say("Ready", s.ready(), s.state, message)
-	say("Planned", s.plan != nil, s.state, message)
-	say("Moved", j.Outcome == plans.Moved || j.Leg.Course == plans.Clean, s.state, message)
-	say("Finalized", j.Outcome == plans.Finalized, s.state, message)
-	say("Aborted", j.Outcome == plans.Aborted, s.state, message)
+	if s.state != unreadable {
+		say("Planned", s.plan != nil, s.state, message)
+		say("Moved", j.Outcome == plans.Moved || j.Leg.Course == plans.Clean, s.state, message)
+		say("Finalized", j.Outcome == plans.Finalized, s.state, message)
+		say("Aborted", j.Outcome == plans.Aborted, s.state, message)
+	}
 	why := s.otherwise()
 	say("Accepted", why == "" && s.wrong == nil, map[bool]string{true: "AsDeclared", false: "NotAsDeclared"}[why == "" && s.wrong == nil], orchestrator.Brief(why))
 	// These two are there only while they are True.

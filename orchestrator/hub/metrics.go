@@ -33,7 +33,7 @@ type metric struct {
 func (g *gauges) list() []metric {
 	return []metric{
 		{"stsmigrate_plans_running", nil, "Plans that this process has under way.", &g.running},
-		{"stsmigrate_plan_state", []string{"plan", "state"}, "1 for the state that a plan is in, as `stsmigrate get` shows it.", &g.state},
+		{"stsmigrate_plan_state", []string{"plan", "state"}, "1 for the state that a plan is in, as `stsmigrate get` shows it; `Unreadable` for one whose ConfigMaps cannot be read.", &g.state},
 		{"stsmigrate_plan_step", []string{"plan"}, "The last step of a detached plan that is known to be done. It stands still when nothing goes on.", &g.step},
 		{"stsmigrate_wave_left_timestamp_seconds", []string{"plan"}, "When the wave left that is on neither side; absent while none is.", &g.left},
 		{"stsmigrate_ordinals_arrived_total", []string{"side"}, "Ordinals that became available on a side.", &g.arrived},
@@ -94,11 +94,7 @@ func newGauges(with prometheus.Registerer) (*gauges, error) {
 func (g *gauges) plan(p *plans.Plan, j *plans.Journal, state, holder, me string) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
-	if was, known := g.states[p.Name]; known && was != state {
-		g.state.DeleteLabelValues(p.Name, was)
-	}
-	g.states[p.Name] = state
-	g.state.WithLabelValues(p.Name, state).Set(1)
+	g.turned(p.Name, state)
 	if j.Detached {
 		g.step.WithLabelValues(p.Name).Set(float64(j.Done))
 	}
@@ -109,6 +105,30 @@ func (g *gauges) plan(p *plans.Plan, j *plans.Journal, state, holder, me string)
 	default:
 		g.away(p.Name, time.Time{})
 	}
+}
+
+// turned tells the state of a plan. The lock is held.
+func (g *gauges) turned(plan, state string) {
+	if was, known := g.states[plan]; known && was != state {
+		g.state.DeleteLabelValues(plan, was)
+	}
+	g.states[plan] = state
+	g.state.WithLabelValues(plan, state).Set(1)
+}
+
+// turn tells the state of a plan, and leaves what else was told of it.
+func (g *gauges) turn(plan, state string) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	g.turned(plan, state)
+}
+
+// stateless takes the state of a plan back, which another process tells, and leaves what else was told of it.
+func (g *gauges) stateless(plan string) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	delete(g.states, plan)
+	g.state.DeletePartialMatch(prometheus.Labels{"plan": plan})
 }
 
 // away tells since when a wave has been on neither side; the zero time for none.

@@ -53,6 +53,8 @@ type Setup struct {
 	Cached    client.Client
 	Namespace string
 	Fleet     *fleet.Fleet
+	// Version is that of the program.
+	Version string
 	// Holder names this process in the Leases, and Dead says of another whether it is certainly
 	// gone.
 	Holder string
@@ -62,6 +64,8 @@ type Setup struct {
 	Slots *orchestrator.Slots
 	// StepTimeout is that of orchestrator.Options.
 	StepTimeout time.Duration
+	// ForgetAfter is for how long the record of an ended plan is kept; 0 for ever.
+	ForgetAfter time.Duration
 	Events      record.EventRecorder
 	gauges      *gauges
 	spans       tracer
@@ -133,19 +137,29 @@ func wanted(p *plans.Plan, j *plans.Journal, d *plans.Declaration) (errand, orch
 //  7. begins a run
 //  8. shows where the plan stands, and lets go of object and plan when they may be deleted
 func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
-	d, err := orchestrator.ReadDeclared(ctx, h.Cached, h.Namespace, q.Name)
+	result, err := h.pass(ctx, q.Name)
+	if isUnreadable(err) {
+		return h.unread(ctx, q.Name, err)
+	}
+	return result, err
+}
+
+func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, err error) {
+	defer plans.Caught(&err)
+	d, err := orchestrator.ReadDeclared(ctx, h.Cached, h.Namespace, name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	p, j, err := h.read(ctx, q.Name)
-	switch {
-	case err != nil:
-		h.forget(q.Name)
-		return reconcile.Result{}, errors.Join(err, h.show(ctx, standing{name: q.Name, declared: d, wrong: err}))
-	case p == nil:
-		h.forget(q.Name)
-		return h.without(ctx, q.Name, d)
-	case j == nil:
+	p, j, err := h.read(ctx, name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if p == nil {
+		h.forget(name)
+		return h.without(ctx, name, d)
+	}
+	h.isNews(recordOf(name), "")
+	if j == nil {
 		return h.opened(ctx, p, d)
 	}
 	holder, err := orchestrator.NewStore(h.Cached, h.Namespace, p.Name).Holder(ctx, h.Now)
@@ -158,19 +172,33 @@ func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Res
 	spec := said(j, d)
 	state := orchestrator.State(p, j, holder)
 	h.gauges.plan(p, j, state, holder, h.Holder)
-	result := h.settle(ctx, p, j, spec)
+	result = h.settle(ctx, p, j, spec)
 	_, asked := wanted(p, j, spec)
-	err = errors.Join(
+	unshown := errors.Join(
 		h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked}),
 		h.letGo(ctx, p, j, d),
 	)
-	if h.isNews("front of "+p.Name, text(err)) && err != nil {
-		log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", err.Error())
+	if h.isNews("front of "+p.Name, text(unshown)) && unshown != nil {
+		log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", unshown.Error())
 	}
-	if err != nil && result.RequeueAfter == 0 {
+	if unshown != nil && result.RequeueAfter == 0 {
 		result.RequeueAfter = again // or what was its last state would never be shown
 	}
-	return result, nil
+	if left, old := h.keptFor(j); old && result.RequeueAfter == 0 {
+		if left > 0 {
+			return reconcile.Result{RequeueAfter: left}, nil
+		}
+		err = orchestrator.NewStore(h.Live, h.Namespace, p.Name).Forget(ctx, p, h.Holder, h.dead(ctx, p.Name), h.Now)
+	}
+	return result, err
+}
+
+// keptFor returns for how long the record of a plan is to be kept yet, and whether it ever goes by itself.
+func (h *Hub) keptFor(j *plans.Journal) (time.Duration, bool) {
+	if h.ForgetAfter == 0 || !j.Ended() || j.KeepNames || j.EndedAt == nil {
+		return 0, false
+	}
+	return max(h.ForgetAfter-h.Now().Sub(j.EndedAt.Time), 0), true
 }
 
 func text(err error) string {
@@ -224,7 +252,7 @@ func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journa
 	h.lock.Unlock()
 	if k.plan == nil || k.uid != uid {
 		if k.plan, err = store.Plan(ctx); err != nil {
-			return nil, nil, h.unreadable(name, err)
+			return nil, nil, err
 		}
 		k.uid = uid
 		h.lock.Lock()
@@ -236,7 +264,7 @@ func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journa
 		return k.plan, nil, nil
 	}
 	if err != nil {
-		return nil, nil, h.unreadable(name, err)
+		return nil, nil, err
 	}
 	return k.plan, j, nil
 }
@@ -252,6 +280,7 @@ func (h *Hub) forget(name string) {
 	delete(h.tries, name)
 	delete(h.told, name)
 	delete(h.told, "front of "+name)
+	delete(h.told, recordOf(name))
 	delete(h.leases, name)
 	h.gauges.forget(name)
 }
@@ -266,6 +295,23 @@ func (h *Hub) leased(ctx context.Context, name string) time.Duration {
 		h.leases[name] = sighting{l.ResourceVersion, h.Now()}
 	}
 	return orchestrator.LeaseLeft(&l, h.Holder, h.Dead, h.leases[name].at, h.Now())
+}
+
+// dead returns whether the holder of the Lease of a plan is gone: certainly, or for as long as this process has watched.
+func (h *Hub) dead(ctx context.Context, name string) func(holder string) bool {
+	return func(holder string) bool {
+		if h.Dead(holder) {
+			return true
+		}
+		var l coordinationv1.Lease
+		if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: orchestrator.LeaseName(name)}, &l) != nil ||
+			l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != holder {
+			return false // who has it now has not been watched yet
+		}
+		h.lock.Lock()
+		defer h.lock.Unlock()
+		return h.leased(ctx, name) == 0
+	}
 }
 
 // each is what every plan that a process has under way costs it when a new one is

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
@@ -138,14 +140,14 @@ func request() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "stsmigrate", Name: "web"}}
 }
 
-// A plan that another process has under its Lease is left to it until that expires, and then
+// A plan that another process has under its Lease is left to it until that has been seen to expire, and then
 // begun, though later by a process that has much to do.
 func TestAPlanIsLeftToWhoHasItsLease(t *testing.T) {
 	other, seconds := "other", int32(15)
 	renewed := metav1.NewMicroTime(time.Date(2025, 12, 31, 23, 59, 55, 0, time.UTC))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
 	h, _ := stage(t, lease)
-	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != 10*time.Second || len(h.runs) > 0 {
+	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != 15*time.Second || len(h.runs) > 0 {
 		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
 	}
 	if err := h.Live.Delete(t.Context(), lease); err != nil {
@@ -382,8 +384,11 @@ func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
 	}
 	request := request()
 	request.Name = "foo"
-	if _, err := h.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "stsmigrate-foo: it holds plan web") {
-		t.Errorf("it is read as %v", err)
+	if _, err := h.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-h.Events.(*record.FakeRecorder).Events; !strings.Contains(e, "stsmigrate-foo: it holds plan web") {
+		t.Errorf("it is told of as %s", e)
 	}
 	select {
 	case <-r.stop:
@@ -392,5 +397,109 @@ func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
 	}
 	if h.runs[p.Name] != r || len(h.runs) != 1 {
 		t.Errorf("%d runs", len(h.runs))
+	}
+}
+
+// The record of a plan that has ended goes some time later, unless it is still needed, or nobody wants that.
+func TestTheRecordOfAnEndedPlanGoesByItself(t *testing.T) {
+	ended := time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC) // an hour ago
+	for name, c := range map[string]struct {
+		after  time.Duration
+		change func(*plans.Journal)
+		left   time.Duration
+		gone   bool
+	}{
+		"it is old":            {time.Hour, func(*plans.Journal) {}, 0, true},
+		"it is not old yet":    {90 * time.Minute, func(*plans.Journal) {}, 30 * time.Minute, false},
+		"it is kept for ever":  {0, func(*plans.Journal) {}, 0, false},
+		"it has not ended":     {time.Hour, func(j *plans.Journal) { j.Outcome, j.Detached = "", false }, 0, false},
+		"nobody knows its age": {time.Hour, func(j *plans.Journal) { j.EndedAt = nil }, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, p := stage(t)
+			h.ForgetAfter = c.after
+			store := orchestrator.NewStore(h.Live, "stsmigrate", "web")
+			err := store.Change(t.Context(), p, func(j *plans.Journal) error {
+				j.Depart(p, plans.Clean)
+				j.Outcome, j.EndedAt = plans.Finalized, &metav1.Time{Time: ended}
+				c.change(j)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := h.Reconcile(t.Context(), request())
+			if err != nil || r.RequeueAfter != c.left {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if _, err := store.Plan(t.Context()); errors.As(err, new(orchestrator.ErrNoPlan)) != c.gone {
+				t.Errorf("the plan: %v", err)
+			}
+		})
+	}
+}
+
+// What a Secret held stays known while what it holds now is refused, which an event and a metric say.
+func TestASpoiltSecretIsToldAndTakesNothingAway(t *testing.T) {
+	h, _ := stage(t)
+	events := record.NewFakeRecorder(10)
+	h.Events = events
+	on := h.secrets()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "a", ResourceVersion: "1", Labels: map[string]string{fleet.Label: "east"}}, Data: map[string][]byte{"kubeconfig": []byte(`
+contexts: [{name: east, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://east.example"}}]
+users: [{name: u, user: {token: old}}]`)}}
+	on.Create(t.Context(), event.CreateEvent{Object: s}, nil)
+	first, err := h.Fleet.Find("east", "east-uid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := s.DeepCopy()
+	spoilt.ResourceVersion, spoilt.Data = "2", map[string][]byte{"kubeconfig": []byte("users: open-sesame")}
+	on.Update(t.Context(), event.UpdateEvent{ObjectOld: s, ObjectNew: spoilt}, nil)
+	select {
+	case e := <-events.Events:
+		if want := "Warning Refused Secret stsmigrate/a holds no cluster: it cannot be read as a kubeconfig; east is reached as before, until this process ends"; e != want {
+			t.Errorf("%s, expected %s", e, want)
+		}
+	default:
+		t.Error("there is no event")
+	}
+	if got := testutil.ToFloat64(h.gauges.clusters.WithLabelValues("a")); got != 0 {
+		t.Errorf("the metric is %v", got)
+	}
+	if c, err := h.Fleet.Find("east", "east-uid"); c != first {
+		t.Errorf("the cluster is not known any more: %v", err)
+	}
+	on.Delete(t.Context(), event.DeleteEvent{Object: spoilt}, nil)
+	select {
+	case <-first.Gone:
+	default:
+		t.Error("a Secret that is deleted keeps its cluster")
+	}
+}
+
+// What an API server says is told as one line that commands no terminal, in journal and event.
+func TestTextOfAnAPIServerIsToldAsALine(t *testing.T) {
+	h, p := stage(t)
+	events := record.NewFakeRecorder(10)
+	h.Events = events
+	r := &run{hub: h, plan: p}
+	if err := r.waits(t.Context(), errors.New("\x1b[2K\u202egnp\nnext: \a")); err == nil {
+		t.Error("it is no error any more")
+	}
+	j, _, err := orchestrator.NewStore(h.Live, "stsmigrate", "web").Journal(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j.Waits != "[2K gnp next:" {
+		t.Errorf("the journal says %q", j.Waits)
+	}
+	if e := <-events.Events; e != "Warning TryingAgain [2K gnp next:" {
+		t.Errorf("the event says %q", e)
+	}
+	r.tell("Warning", "Held", "\x1b[2K\nnext:")
+	if e := <-events.Events; e != "Warning Held [2K next:" {
+		t.Errorf("the event says %q", e)
 	}
 }

@@ -279,7 +279,7 @@ func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orch
 	h := r.hub
 	c := orchestrator.Carriage{
 		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{},
-		Holder: h.Holder, Dead: h.Dead, Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true, Still: r.still,
+		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true, Still: r.still,
 		Report:   func(e *orchestrator.Engine, p orchestrator.Progress, err error) { r.report(ctx, e, p, err) },
 		Complain: func(err error) { r.complain(ctx, err) },
 	}

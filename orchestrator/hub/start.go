@@ -38,15 +38,21 @@ type Options struct {
 	// Namespace has the plans and the Secrets of clusters.
 	Namespace string
 	// These addresses are host:port, or "0" for none. SecureMetrics asks who wants to see the
-	// metrics, and serves them by TLS.
+	// metrics, and serves them by TLS, with the tls.crt and tls.key of MetricsCertDir or, without one, a certificate
+	// that is made at start.
 	MetricsAddress, HealthAddress, ProfileAddress string
 	SecureMetrics                                 bool
+	MetricsCertDir                                string
 	StepTimeout                                   time.Duration
 	Limits                                        fleet.Limits
 	// Waves is how many may be under way in a cluster at once; 0 for any number.
 	Waves int
+	// ForgetAfter is that of Setup.
+	ForgetAfter time.Duration
 	// Agent is how the process calls itself to API servers.
 	Agent string
+	// Version is that of the program.
+	Version string
 	// Loopback lets Secrets have clusters of this machine, for test beds.
 	Loopback bool
 	Now      func() time.Time
@@ -65,7 +71,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	serving := server.Options{BindAddress: o.MetricsAddress}
 	if o.SecureMetrics {
-		serving.SecureServing, serving.FilterProvider = true, filters.WithAuthenticationAndAuthorization
+		serving.SecureServing, serving.FilterProvider, serving.CertDir = true, filters.WithAuthenticationAndAuthorization, o.MetricsCertDir
 	}
 	within := map[string]cache.Config{o.Namespace: {}}
 	patience := grace + 5*time.Second
@@ -82,7 +88,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	if err := errors.Join(
-		h.watch(m), m.Add(manager.RunnableFunc(h.serve)),
+		h.watch(m), m.Add(manager.RunnableFunc(h.serve)), m.Add(manager.RunnableFunc(h.live)),
 		m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping), // nothing remote
 	); err != nil {
 		return err
@@ -119,8 +125,8 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events(o.Namespace)})
 	return New(Setup{
 		Fleet:  fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
-		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: orchestrator.NewSlots(o.Waves),
-		Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
+		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: orchestrator.NewSlots(o.Waves), ForgetAfter: o.ForgetAfter,
+		Version: o.Version, Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil
 }
@@ -190,6 +196,20 @@ func (h *Hub) serve(ctx context.Context) error {
 	case <-over:
 	case <-time.After(grace): // what is under way is recorded: others go on with it
 	}
+	return nil
+}
+
+// live lets others see that this process is there, until it is asked to end: from then on it takes no plan.
+func (h *Hub) live(ctx context.Context) error {
+	orchestrator.NewHeartbeat(h.Live, h.Cached, h.Namespace, h.Holder, h.Version, h.Now).Keep(ctx, func(err error) {
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if h.isNews("sign of life", text) && err != nil {
+			log.Log.WithName("orchestrator").Info("it may be taken for dead", "error", text)
+		}
+	})
 	return nil
 }
 

@@ -101,8 +101,3 @@ func (r *run) tell(kind, reason, message string) {
 		r.herald.Tell(orchestrator.News{Type: kind, Reason: reason, Message: fmt.Sprintf("%s (plan %s/%s)", message, r.hub.Namespace, r.plan.Name)})
 	}
 }
-
-// unreadable tells of a plan or journal that cannot be read; it is left alone.
-func (h *Hub) unreadable(name string, err error) error {
-	return fmt.Errorf("plan %s: %w", name, err)
-}

@@ -34,6 +34,11 @@ func ofTheOrchestrator() map[string]story {
 			says:  "Plan sts/web waits for a person",
 			quiet: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Paused"} 1x120`,
 		},
+		"PlanUnreadable": {
+			fires: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Unreadable"} _x50 1x70`,
+			says:  "Plan sts/web cannot be read, and nobody carries it out",
+			quiet: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Held"} 1x120`,
+		},
 		"OrdinalOnNeitherSide": { // one that left after 100 minutes, and one that left after 119
 			fires: `stsmigrate_wave_left_timestamp_seconds{namespace="sts", pod="a", plan="web"} _x100 6000x20`,
 			says:  "Plan sts/web has ordinals that have been on neither side for more than a quarter of an hour",

@@ -35,7 +35,7 @@ func migration(name string, change func(spec fields)) *unstructured.Unstructured
 // declarable installs the kind and the policies, and waits until they are in force.
 func declarable(t *testing.T) client.Client {
 	t.Helper()
-	if out, err := stsmigrate(t, "install", "orchestrator", "policies", "--apply", "--set", "policies.movers.users={anna}", "--set", "policies.movers.groups={movers}"); err != nil {
+	if out, err := stsmigrate(t, "install", "orchestrator", "policies", "--apply", "--set", "policies.movers.users={anna}", "--set", "policies.movers.groups={movers}", "--set", "policies.accounts={"+other+"}"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	owner, eve := as(t, ""), as(t, "eve")
@@ -171,8 +171,8 @@ func TestPoliciesKeepTheRecordsOfPlans(t *testing.T) {
 		"somebody makes a plan":                       {eve.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-db"}}, client.DryRunAll), ""},
 		"the orchestrator keeps a plan":               {orch.Update(t.Context(), labelled(plan), client.DryRunAll), ""},
 		"what has nothing to do with plans":           {eve.Update(t.Context(), labelled(other), client.DryRunAll), ""},
-		"the orchestrator asks itself":                {orch.Update(t.Context(), with(o, func(s fields) { s["course"] = "Abort" }), client.DryRunAll), "does not change what it is asked for"},
-		"somebody asks it":                            {eve.Update(t.Context(), with(o, func(s fields) { s["course"] = "Abort" }), client.DryRunAll), ""},
+		"the orchestrator asks itself":                {orch.Update(t.Context(), asking(o, func(s fields) { s["course"] = "Abort" }), client.DryRunAll), "does not change what it is asked for"},
+		"somebody asks it":                            {eve.Update(t.Context(), asking(o, func(s fields) { s["course"] = "Abort" }), client.DryRunAll), ""},
 		"somebody takes its finalizer off":            {eve.Update(t.Context(), bare(o), client.DryRunAll), "its plan is under way"},
 		"the orchestrator takes it off":               {orch.Update(t.Context(), bare(o), client.DryRunAll), ""},
 	} {
@@ -183,7 +183,7 @@ func TestPoliciesKeepTheRecordsOfPlans(t *testing.T) {
 	}
 }
 
-func with(o *unstructured.Unstructured, change func(fields)) *unstructured.Unstructured {
+func asking(o *unstructured.Unstructured, change func(fields)) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	change(o.Object["spec"].(fields)) //nolint:errcheck,forcetypeassert // it was made so
 	return o

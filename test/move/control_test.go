@@ -142,7 +142,15 @@ func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 		s.create(on, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: orchestrator.ConsentMap}, Data: map[string]string{"moves-to": "*/*/*", "moves-from": "*/*/*"}})
 	}
 	s.planned()
-	run(t, s.applyArgs("--detach", "--home-namespace", s.destination.namespace)...).expect(t, done, "the orchestrator in namespace")
+	detach := s.applyArgs("--detach", "--home-namespace", s.destination.namespace)
+	run(t, detach...).expect(t, failed, "there is no orchestrator in namespace "+s.destination.namespace)
+	// One that lives, and is slow to begin.
+	alive := orchestrator.NewHeartbeat(s.destination, s.destination, s.destination.namespace, "test", "v0", time.Now)
+	if err := alive.Beat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	go alive.Keep(t.Context(), func(error) {})
+	run(t, detach...).expect(t, done, "the orchestrator in namespace")
 	home := func(args ...string) []string {
 		return append(args, "--kubeconfig", s.destination.cluster.Kubeconfig, "-n", s.destination.namespace)
 	}

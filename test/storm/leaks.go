@@ -11,14 +11,18 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
@@ -56,9 +60,13 @@ func (s *storm) leaks(ctx context.Context, _ []*moving) ([]string, error) {
 	for name, at := range map[string]client.Client{"east": s.east, "west": s.west} {
 		for _, list := range []client.ObjectList{
 			&corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.EventList{}, &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &corev1.ServiceList{},
-			&appsv1.StatefulSetList{}, &policyv1.PodDisruptionBudgetList{}, &coordinationv1.LeaseList{}, &rbacv1.RoleList{}, &rbacv1.ClusterRoleList{},
+			&appsv1.StatefulSetList{}, &policyv1.PodDisruptionBudgetList{}, &coordinationv1.LeaseList{}, &rbacv1.RoleList{}, &rbacv1.ClusterRoleList{}, &batchv1.JobList{}, migrations(),
 		} {
-			if err := at.List(ctx, list); err != nil {
+			err := at.List(ctx, list)
+			if meta.IsNoMatchError(err) && name == "west" {
+				continue // the kind is where the plans are
+			}
+			if err != nil {
 				return nil, err
 			}
 			raw, err := json.Marshal(list)
@@ -69,14 +77,28 @@ func (s *storm) leaks(ctx context.Context, _ []*moving) ([]string, error) {
 			if _, secret := list.(*corev1.SecretList); secret {
 				where = kept
 			}
-			where[fmt.Sprintf("%T of %s", list, name)] = string(raw)
+			where[fmt.Sprintf("%T %s of %s", list, list.GetObjectKind().GroupVersionKind().Kind, name)] = string(raw)
 		}
 	}
-	values := append([]string{canary, stage.Password}, s.tokens...)
+	if !s.lied.Load() || !strings.Contains(told[logs], "redirects to") {
+		return nil, errors.New("no orchestrator has told of the answers of the API server that is none")
+	}
+	if s.strayed.Load() {
+		return []string{"an orchestrator went where an API server sent it"}, nil
+	}
+	values := append([]string{canary, stage.Password, lie}, s.tokens...)
 	if len(s.tokens) < 2 || len(found(kept, values[:2])) < 2 {
 		return nil, errors.New("the search for values of Secrets does not even find them in the Secrets")
 	}
 	return found(told, values), nil
+}
+
+// migrations are what tools see of plans.
+func migrations() client.ObjectList {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(plans.APIVersion)
+	list.SetKind("StatefulSetMigrationList")
+	return list
 }
 
 // found says which texts have one of the values, as it is or in base64.

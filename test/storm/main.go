@@ -2,7 +2,7 @@
 // they are killed at random, the credentials of one cluster are replaced, and the API server of
 // the destination is away for a minute. It says what that took, and fails unless every plan
 // completes, no witness has seen a promise broken, and nothing is left behind. One more plan cannot
-// be begun, and is aborted.
+// be begun, and is aborted; and those of a hostile tenant come to nothing.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/zapr"
@@ -72,8 +73,13 @@ type storm struct {
 	east, west client.WithWatch
 	crew       *crew
 	server     func() // ends the API server that was started again
-	began      time.Time
-	saying     sync.Mutex
+	unlie      func() // ends the one that is none
+	// lied says that the orchestrators have asked that one, and strayed that they went where it sends.
+	lied, strayed atomic.Bool
+	before        map[string]string // the victim
+	began         time.Time
+	saying        sync.Mutex
+	agreeing      sync.Mutex
 }
 
 func (s *storm) say(format string, args ...any) {
@@ -109,11 +115,15 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(s.deceive(ctx), s.attack(ctx)); err != nil {
+		return err
+	}
 	defer func() {
 		s.crew.stop()
 		if s.server != nil {
 			s.server()
 		}
+		s.unlie()
 	}()
 	moved, err := s.move(ctx, all)
 	if err != nil {
@@ -232,7 +242,7 @@ func (s *storm) handOver(ctx context.Context, m *moving) error {
 	if err := s.person(ctx, "plan", stage.Name, "--name", m.name, "-n", m.Namespace, "--context", "east", "--to-context", "west", "--out", file); err != nil {
 		return err
 	}
-	if err := s.permit(ctx, file); err != nil {
+	if err := s.permit(ctx, file, "rbac", "consent", "consent --cluster"); err != nil {
 		return err
 	}
 	return s.person(ctx, "apply", file, "--detach", "--home-context", "east", "--yes")
@@ -241,9 +251,22 @@ func (s *storm) handOver(ctx context.Context, m *moving) error {
 // move lets everything happen, and says how long it took.
 func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) {
 	s.say("handing over %d plans", s.plans)
+	// Nothing is handed over to nobody; they begin all at once when everything is there.
+	alive := orchestrator.NewHeartbeat(s.east, s.east, home, "storm", "", time.Now)
+	if err := alive.Beat(ctx); err != nil {
+		return 0, err
+	}
+	lives, enough := context.WithCancel(ctx)
+	defer enough()
+	go alive.Keep(lives, func(err error) {
+		if err != nil {
+			s.say("%s", err)
+		}
+	})
 	if err := errors.Join(s.detach(ctx, all), s.hinder(ctx)); err != nil {
 		return 0, err
 	}
+	enough()
 	if err := s.crew.start(s.processes); err != nil {
 		return 0, err
 	}
@@ -311,7 +334,7 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 	if worst > 1 {
 		wrong = append(wrong, fmt.Sprintf("%d ordinals of a set were unavailable at once", worst))
 	}
-	for _, check := range []func(context.Context, []*moving) ([]string, error){s.leftovers, s.leaks, s.shown} {
+	for _, check := range []func(context.Context, []*moving) ([]string, error){s.leftovers, s.leaks, s.shown, s.unharmed} {
 		found, err := check(ctx, all)
 		if err != nil {
 			return err

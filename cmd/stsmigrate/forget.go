@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+)
+
+func (a *app) forgetCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "forget PLAN", Short: "Delete the record of a plan that has ended: its two ConfigMaps and its Lease",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.forget(cmd.Context(), args[0]) },
+	}
+	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func (a *app) forget(ctx context.Context, name string) error {
+	t, err := a.reach.recorded(ctx, name)
+	if err != nil {
+		return err
+	}
+	j, _, err := t.store.Journal(ctx, t.plan)
+	if err != nil {
+		return err
+	}
+	if !j.Ended() {
+		return fmt.Errorf("plan %s has not ended: its record is what everything else goes by; first %s or %s", name, t.command("finalize"), t.command("abort"))
+	}
+	if err := a.confirm(fmt.Sprintf("Delete the record of plan %s (%s)? Nothing else says any more what was moved, and when.", name, j.Outcome)); err != nil {
+		return err
+	}
+	if j.Detached { // its journal is for the orchestrator to delete, which does so when the plan is gone
+		err = orchestrator.Undeclare(ctx, t.home.client, t.home.namespace, t.plan)
+		if err == nil {
+			fmt.Fprintf(a.Out, "plan %s is gone, and the orchestrator in namespace %s deletes its journal\n", name, t.home.namespace)
+		}
+		return err
+	}
+	if err := t.store.Forget(ctx, t.plan, orchestrator.Holder(), orchestrator.Dead, a.now); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "the record of plan %s is gone\n", name)
+	return nil
+}
