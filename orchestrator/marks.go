@@ -146,14 +146,14 @@ func (m *marks) ranges() (source, destination plans.Slice, err error) {
 	saw := fmt.Sprintf("%s has the ordinals %s, %s has %s", p.Source.Set(), source, p.Destination.Set(), destination)
 	gap := destination.Start - source.End()
 	switch {
+	case m.sets[plans.Source] == nil && destination != p.Ordinals():
+		err = fmt.Errorf("%s does not exist, and %s has only the ordinals %s: make it again as it was, with the ordinals %s, first", p.Source.Set(), p.Destination.Set(), destination, plans.Slice{Start: p.Start, Replicas: destination.Start - p.Start})
 	case source.Start != p.Start || destination.End() != p.End():
 		err = fmt.Errorf("%s, expected ranges that begin with %d and end with %d: find out who scaled them, and set them back", saw, p.Start, p.End()-1)
 	case gap < 0:
 		err = fmt.Errorf("%s: ordinal %d is in both ranges, and nothing is recovered while two pods may want its volumes; find out who scaled them, and take it out of the one where its pod is not", saw, destination.Start)
 	case gap > p.Window:
 		err = fmt.Errorf("%s: %d ordinals are on neither side, and a wave of plan %s has at most %d; find out who scaled them, and set them back", saw, gap, p.Name, p.Window)
-	case m.sets[plans.Source] == nil && destination != p.Ordinals():
-		err = fmt.Errorf("%s does not exist, and %s has only the ordinals %s: make it again as it was, with the ordinals %s, first", p.Source.Set(), p.Destination.Set(), destination, plans.Slice{Start: p.Start, Replicas: destination.Start - p.Start})
 	}
 	return source, destination, err
 }

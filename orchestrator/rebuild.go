@@ -172,7 +172,7 @@ func (b rebuilding) promised(t storage.Trace, s plans.Step) bool {
 func (b rebuilding) saved() (plans.Saved, error) {
 	var out plans.Saved
 	for _, side := range plans.Sides() {
-		next, err := b.savedOfSet(side)
+		next, err := b.savedOfSet(side, out)
 		if err != nil {
 			return out, err
 		}
@@ -192,12 +192,12 @@ func (b rebuilding) saved() (plans.Saved, error) {
 }
 
 // savedOfSet is what a set has noted. One that is marked by a release that notes it, and has it not, was never changed.
-func (b rebuilding) savedOfSet(side plans.Side) (out plans.Saved, err error) {
+func (b rebuilding) savedOfSet(side plans.Side, have plans.Saved) (out plans.Saved, err error) {
 	set, of := b.sets[side], side
 	if side == plans.Destination && !b.plan.Existed() {
 		of = plans.Source
 	}
-	if set == nil || !b.mine(set) {
+	if _, known := have.Retention[of]; known || set == nil || !b.mine(set) {
 		return out, nil
 	}
 	was, err := plans.OriginalOf(set)
