@@ -11,7 +11,7 @@ ARCHS     ?= $(shell go env GOARCH)
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release reproducible test unit race move controller soak upstream large storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify
+.PHONY: help build install images image-programs release reproducible test unit race move controller soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,11 @@ upstream: ## Run Kubernetes' own integration tests of StatefulSets against the s
 
 large: ## Move a set of thirty, three at a time, to another cluster and back (two variants)
 	MOVE_LARGE=1 go test -count=1 -timeout 20m -run TestThirty -v ./test/move/...
+
+fuzz: ## Put random plans, journals and kubeconfigs before what reads those of strangers, 30 seconds each (FUZZ=10m for longer)
+	go test ./plans -run '^$$' -fuzz '^FuzzJournal$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
+	go test ./orchestrator -run '^$$' -fuzz '^FuzzPlan$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
+	go test ./orchestrator/fleet -run '^$$' -fuzz '^FuzzSanitize$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 
 demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times
 	go run ./test/demo $(if $(KILL),-kill)

@@ -23,6 +23,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// InstallLabel is on what an install has in no namespace: the namespace of its own.
+const InstallLabel = "stsmigrate.dev/install"
+
 //go:embed all:chart
 var files embed.FS
 

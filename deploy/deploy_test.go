@@ -139,6 +139,9 @@ func TestValuesThatNobodyKnowsAreRefused(t *testing.T) {
 func TestEverythingIsInTheNamespaceThatIsAskedFor(t *testing.T) {
 	raw := render(t, "moves", Components()...)
 	for _, o := range decode(t, raw) {
+		if o.GetKind() == "ConfigMap" && o.GetNamespace() == "kube-system" && o.GetName() == "stsmigrate-volumes" {
+			continue // what the cluster agrees to, which is not for the account to write
+		}
 		if o.GetNamespace() != "" && o.GetNamespace() != "moves" || o.GetKind() == "Namespace" && o.GetName() != "moves" {
 			t.Errorf("%s %s is in namespace %q", o.GetKind(), o.GetName(), o.GetNamespace())
 		}
@@ -237,6 +240,31 @@ func TestASecretIsOnlyReadByTheOrchestratorInItsOwnNamespace(t *testing.T) {
 			if slices.Contains(r.Resources, string(corev1.ResourceSecrets)) {
 				t.Errorf("ClusterRole %s reads Secrets", o.GetName())
 			}
+		}
+	}
+}
+
+// What two installs in one cluster would share without it.
+func TestWhatIsInNoNamespaceSaysWhoseItIs(t *testing.T) {
+	names := map[string]map[string]string{} // by namespace of the install
+	for _, namespace := range []string{"moves", "stsmigrate"} {
+		names[namespace] = map[string]string{}
+		for _, o := range decode(t, render(t, namespace, Components()...)) {
+			switch {
+			case o.GetNamespace() != "", o.GetKind() == "Namespace", o.GetKind() == "CustomResourceDefinition":
+				continue // each has its own, and kinds are the same for all
+			case o.GetLabels()[InstallLabel] != namespace:
+				t.Errorf("%s %s has the label %s=%q, expected %q", o.GetKind(), o.GetName(), InstallLabel, o.GetLabels()[InstallLabel], namespace)
+			}
+			names[namespace][o.GetKind()+" "+o.GetName()] = o.GetName()
+		}
+	}
+	for of, name := range names["moves"] {
+		_, shared := names["stsmigrate"][of]
+		// One of each in a cluster: the policies are about all its volumes, and two slice controllers would work against each other.
+		once := strings.HasPrefix(of, "ValidatingAdmissionPolicy") || strings.Contains(name, "slicecontroller")
+		if shared != once {
+			t.Errorf("%s: two installs share it: %v, expected %v", of, shared, once)
 		}
 	}
 }

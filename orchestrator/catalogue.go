@@ -153,6 +153,11 @@ func storageChecks() []check {
 			remedy: "have an administrator annotate the CSIDriver of the destination, or --ignore csi-driver",
 		},
 		{
+			name: "volumes-accepted", worst: Fail, wave: true, back: true, run: volumesAccepted,
+			about:  "the clusters let the very volumes be made and handed over (tried with dry runs)",
+			remedy: "`stsmigrate consent --cluster` prints what the cluster has to agree to",
+		},
+		{
 			name: "snapshots", worst: Warn, ignorable: true, run: snapshotted,
 			about:  "every claim has a VolumeSnapshot of the last 24 hours, where the source cluster makes such",
 			remedy: "make snapshots, or see that there is another backup",

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // eventful is a plan with something of everything.
@@ -28,7 +29,7 @@ func eventful(tb testing.TB) *plans.Plan {
 		Destination: plans.Ref{Cluster: "two", Context: "west", Namespace: "mall", Name: "web", Kind: plans.SliceKind},
 		Names:       plans.Names{Mode: plans.Bridge, Service: "web"},
 		Storage:     plans.Storage{Classes: map[string]string{"a": "b"}, Secrets: map[string]string{"a/b": "c/d"}, Topology: []plans.Topology{{Key: "zone", As: "area"}}},
-		Shared:      []plans.SharedVolume{{Claim: "logo", Volume: "pv-logo", Handle: "disk"}},
+		Shared:      []plans.SharedVolume{{Claim: "logo", Volume: "pv-logo", Handle: `{"rbd":{"monitors":["m"],"image":"i"}}`}},
 		Empty:       []string{"log"},
 		Patches: []plans.Patch{
 			{Path: "a.yaml", Patch: "spec: {template: {spec: {containers: [{name: db, image: 'db:2'}]}}}"},
@@ -79,7 +80,7 @@ func FuzzPlan(f *testing.F) {
 		if p.Hash, err = plans.Fingerprinted(p); err != nil {
 			t.Fatal(err)
 		}
-		raw, err := plans.Encode(&p)
+		raw, err := json.Marshal(&p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,6 +90,16 @@ func FuzzPlan(f *testing.F) {
 		}
 		handled(t, read)
 	})
+}
+
+// agreedTo wants what a namespace is given to agree with to agree.
+func agreedTo(t *testing.T, p *plans.Plan) {
+	t.Helper()
+	for _, n := range Parties(p) {
+		if _, why := n.agrees(p, n.Agree(p, noon().Add(time.Hour), nil), noon()); why != "" {
+			t.Errorf("consent of namespace %s on the %s: %s", n.Namespace, n.Side, why)
+		}
+	}
 }
 
 // handled does with a plan what is done before anybody asks a cluster.
@@ -111,10 +122,9 @@ func handled(t *testing.T, p *plans.Plan) {
 		}
 		Roles(p, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, []string{"pv"})
 	}
-	for _, n := range Parties(p) {
-		if _, why := n.agrees(p, n.Agree(p, noon().Add(time.Hour), nil), noon()); why != "" {
-			t.Errorf("consent of namespace %s on the %s: %s", n.Namespace, n.Side, why)
-		}
+	agreedTo(t, p)
+	for _, s := range p.Shared {
+		storage.Canonical(s.Handle)
 	}
 	plans.Render(p, plans.NewJournal(p).Leg)
 	first := plans.NewJournal(p)

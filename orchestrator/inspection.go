@@ -26,8 +26,9 @@ type inspection struct {
 	now plans.Inputs
 	// ordinals are those that the checks of single ordinals are about.
 	ordinals plans.Slice
-	// midway says that the plan is under way.
+	// midway says that the plan is under way, and from which side the ordinals go.
 	midway bool
+	from   plans.Side
 	// taken says that a process of this very plan has marked the sets already.
 	taken        bool
 	orchestrated Orchestrated
@@ -82,7 +83,7 @@ type bindings struct {
 
 func inspect(p *plans.Plan, on Clusters) inspection {
 	return inspection{
-		world: world{plan: p, on: on}, ordinals: p.Ordinals(), notes: &notes{},
+		world: world{plan: p, on: on}, ordinals: p.Ordinals(), from: plans.Source, notes: &notes{},
 	}
 }
 
@@ -117,10 +118,10 @@ func (i inspection) sets(yield func(plans.Side, *appsv1.StatefulSet) bool) {
 	}
 }
 
-// volumes reads which volumes the claims of an ordinal are bound to on the source.
+// volumes reads which volumes the claims of an ordinal are bound to on the side that it goes from.
 func (i inspection) volumes(ctx context.Context, ordinal int32) (bindings, error) {
 	return i.notes.volumes.get(ordinal, func() (bindings, error) {
-		vols, why, err := storage.Volumes(ctx, i.plan, i.on, plans.Source, ordinal)
+		vols, why, err := storage.Volumes(ctx, i.plan, i.on, i.from, ordinal)
 		return bindings{vols, why}, err
 	})
 }
@@ -165,6 +166,9 @@ func CheckWave(ctx context.Context, p *plans.Plan, on Clusters, j *plans.Journal
 	}
 	i := inspect(p, on)
 	i.ordinals, i.midway, i.taken, i.orchestrated = ordinals, true, true, orchestrated
+	if j.Leg.Course == plans.Return {
+		i.from = plans.Destination
+	}
 	var err error
 	if i.now.Set, err = i.set(ctx, plans.Source); err != nil {
 		return nil, err

@@ -67,10 +67,7 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 		at := now()
 		switch {
 		case apierrors.IsNotFound(err):
-			have.ObjectMeta = s.meta(s.planMap())
-			if uid, err := s.UID(ctx); err == nil { // it goes with the plan: who dies at its very end leaves it
-				have.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: have.Name, UID: uid}}
-			}
+			have.ObjectMeta = s.leaseMeta(ctx)
 			err = s.home.Create(ctx, l.sign(&have))
 		case err == nil && l.others(&have) && !dead(*have.Spec.HolderIdentity) && have.ResourceVersion != watched:
 			if watched != "" || l.fresh(&have) {
@@ -94,6 +91,15 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 		l.renewedAt(at)
 		return l, nil
 	}
+}
+
+// leaseMeta lets a Lease go with its plan: who dies at its very end leaves it.
+func (s *Store) leaseMeta(ctx context.Context) metav1.ObjectMeta {
+	meta := s.meta(s.planMap())
+	if uid, err := s.UID(ctx); err == nil {
+		meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: meta.Name, UID: uid}}
+	}
+	return meta
 }
 
 // skew is by how much the clocks of two processes may differ without being told of.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +28,13 @@ func Revoke(ctx context.Context, p *plans.Plan, side plans.Side, on Clusters) (g
 		if less {
 			gone = append(gone, fmt.Sprintf("the consent of namespace %s (ConfigMap %s)", n.Namespace, ConsentMap))
 		}
+	}
+	// Whoever has no right to see what the cluster agrees to was never asked for it.
+	switch less, err := withdrawVolumes(ctx, p, on[side], side); {
+	case err != nil && !apierrors.IsForbidden(err):
+		return gone, err
+	case less && err == nil:
+		gone = append(gone, fmt.Sprintf("the volumes that the cluster agrees to (ConfigMap %s/%s)", metav1.NamespaceSystem, VolumesMap))
 	}
 	for _, o := range Roles(p, side, types.NamespacedName{}, nil) {
 		was, err := revoked(ctx, on[side], o)

@@ -60,20 +60,16 @@ func Build(in Inputs) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.seal(); err != nil {
+		return nil, err
+	}
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
 	if err := in.refuse(destined); err != nil {
 		return nil, err
 	}
-	if err := p.seal(); err != nil {
-		return nil, err
-	}
-	raw, err := Encode(p)
-	if err != nil {
-		return nil, err
-	}
-	return p, tooLong(raw)
+	return p, nil
 }
 
 // plan gathers what is promised, whether it can be kept or not.

@@ -30,7 +30,7 @@ const (
 	CourseAnnotation = "stsmigrate.dev/course"
 	// BeforeAnnotation on a set or a PodDisruptionBudget is what the migration changes of it, as it was.
 	BeforeAnnotation = "stsmigrate.dev/before"
-	// PlanLabel on the ConfigMaps and the Lease of a plan is the plan's name.
+	// PlanLabel on the ConfigMaps and the Lease of a plan, and on the volumes that it makes, is the plan's name.
 	PlanLabel = "stsmigrate.dev/plan"
 )
 
@@ -98,8 +98,8 @@ func (s Stamp) Barred(o metav1.Object) string {
 	return ""
 }
 
-// Unmark takes every annotation of ours off the object and says whether there
-// was one (S15).
+// Unmark takes every annotation of ours off the object, and the label of a volume that was made, and says whether there
+// was an annotation (S15).
 func Unmark(o metav1.Object) bool {
 	a := o.GetAnnotations()
 	n := len(a)
@@ -107,5 +107,8 @@ func Unmark(o metav1.Object) bool {
 		delete(a, k)
 	}
 	o.SetAnnotations(a)
+	labels := o.GetLabels()
+	delete(labels, PlanLabel)
+	o.SetLabels(labels)
 	return len(a) != n
 }

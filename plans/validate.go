@@ -38,7 +38,14 @@ func (p *Plan) validate() error {
 			return err
 		}
 	}
-	return p.Storage.refuse(p.OneCluster())
+	if err := p.Storage.refuse(p.OneCluster()); err != nil {
+		return err
+	}
+	raw, err := Encode(p)
+	if err != nil {
+		return fmt.Errorf("the plan cannot be written down, perhaps for a control character in a patch or a command: %w", err)
+	}
+	return tooLong(raw)
 }
 
 func (p *Plan) refusePlaces() error {

@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -97,6 +98,7 @@ func TestWhatCannotBeMadeCannotBeRead(t *testing.T) {
 		"a gate of another host":           pair("httpGet.host is set")(gates(got(func(h *corev1.HTTPGetAction) { h.Host = "example.org" }))),
 		"a gate with a bad port":           pair("httpGet.port")(gates(got(func(h *corev1.HTTPGetAction) { h.Port.IntVal = 0 }))),
 		"a gate too long":                  pair("the gates take")(gates(asked(func(g *Gate) { g.Expect = strings.Repeat("x", maxBytes) }))),
+		"a control character":              pair("the plan cannot be written down")(gates(asked(func(g *Gate) { g.Exec.Command = []string{"\x7f"} }))),
 		"too many patches":                 pair("the patches are 33 with 33 documents")(patches(slices.Repeat([]Patch{{Patch: "{}"}}, maxPatches+1)...)),
 		"a patch too long":                 pair("bytes: expected at most")(patches(Patch{Patch: "# " + strings.Repeat("x", maxPatchBytes)})),
 		"a patch of many documents":        pair("with 40 documents")(patches(Patch{Patch: strings.Repeat("---\n{}\n", 40)})),
@@ -141,6 +143,9 @@ func sealed(t *testing.T, p *Plan) []byte {
 		t.Fatal(err)
 	}
 	raw, err := Encode(p)
+	if err != nil { // YAML has not all that JSON has
+		raw, err = json.Marshal(p)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -41,6 +42,10 @@ type Options struct {
 	// MetricsAddress, HealthAddress and WebhookAddress are host:port, or "0" for none. Only
 	// slices have a webhook.
 	MetricsAddress, HealthAddress, WebhookAddress string
+	// SecureMetrics asks who wants to see the metrics, and serves them by TLS, with the tls.crt and tls.key of
+	// MetricsCertDir or, without one, a certificate that is made at start.
+	SecureMetrics  bool
+	MetricsCertDir string
 	// WebhookCertDir has the webhook's tls.crt and tls.key; they are read again when they
 	// change.
 	WebhookCertDir string
@@ -88,7 +93,7 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 		WebhookServer:          hooks,
 		Scheme:                 scheme,
 		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
-		Metrics:                server.Options{BindAddress: o.MetricsAddress},
+		Metrics:                told(o),
 		HealthProbeBindAddress: o.HealthAddress,
 		LeaderElection:         o.LeaderElect, LeaderElectionID: k.lease, LeaderElectionNamespace: o.Namespace,
 		LeaderElectionReleaseOnCancel: true, // Run is the last thing that the process does
@@ -124,6 +129,15 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 		return err
 	}
 	return m.Start(ctx)
+}
+
+// told is how the metrics are served.
+func told(o Options) server.Options {
+	out := server.Options{BindAddress: o.MetricsAddress}
+	if o.SecureMetrics {
+		out.SecureServing, out.FilterProvider, out.CertDir = true, filters.WithAuthenticationAndAuthorization, o.MetricsCertDir
+	}
+	return out
 }
 
 // serving is the server of the webhook, or nil if none is wanted.

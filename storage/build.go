@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,7 +83,7 @@ func VolumeFrom(pv *corev1.PersistentVolume, ref corev1.ObjectReference, names p
 		}
 	}
 	out := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: pv.Name, Labels: pv.Labels, Annotations: notes},
+		ObjectMeta: metav1.ObjectMeta{Name: pv.Name, Labels: maps.Clone(pv.Labels), Annotations: notes},
 		Spec:       *pv.Spec.DeepCopy(),
 	}
 	out.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain

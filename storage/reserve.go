@@ -127,6 +127,7 @@ func (v mover) reimport(ctx context.Context, m plans.Moment, vol plans.Volume) (
 		return plans.Stop(why), err
 	}
 	sign(m, vol, next)
+	v.label(next)
 	return plans.Write(fmt.Sprintf("%s: create volume %s for disk %s", m.To(), next.Name, vol.Handle),
 		plans.Undo{}, func(ctx context.Context) error { return writes.Copy(ctx, v.on[m.From], held, v.on[m.To()], next) }), nil
 }

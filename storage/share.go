@@ -46,13 +46,10 @@ func (v mover) second(ctx context.Context, m plans.Moment, s plans.SharedVolume,
 		return plans.Sight{}, err
 	}
 	if pv == nil {
-		if !v.plan.OneCluster() {
-			if held, err = AsCSI(held); err != nil {
-				return plans.Stop(err.Error()), nil
-			}
+		next, err := v.twice(s, held)
+		if err != nil {
+			return plans.Stop(err.Error()), nil
 		}
-		next := VolumeFrom(held, RefTo(v.plan.Destination.Namespace, s.Claim, ""), v.plan.Storage)
-		next.Name = name
 		m.Stamp.Put(next)
 		return plans.Write(fmt.Sprintf("destination: create volume %s for shared disk %s", name, s.Handle), plans.Undo{},
 			func(ctx context.Context) error {
@@ -70,6 +67,20 @@ func (v mover) second(ctx context.Context, m plans.Moment, s plans.SharedVolume,
 		return v.makeClaim(m, plans.Volume{Name: name, Handle: s.Handle}, s.Claim, pv)
 	}
 	return v.inspect(m, claim, pv), nil
+}
+
+// twice is the second object of a shared volume.
+func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+	if !v.plan.OneCluster() {
+		var err error
+		if held, err = AsCSI(held); err != nil {
+			return nil, err
+		}
+	}
+	next := VolumeFrom(held, RefTo(v.plan.Destination.Namespace, s.Claim, ""), v.plan.Storage)
+	next.Name = v.plan.SecondVolume(s)
+	v.label(next)
+	return next, nil
 }
 
 // unshare leaves the shared volumes to the side that ends up with the ordinals:

@@ -55,6 +55,7 @@ Several of these processes share the plans and take over from one another.`,
 	s.BoolVar(&f.Loopback, "allow-loopback-clusters", false, "let Secrets have clusters of this machine: for test beds, since a kubeconfig of somebody else could then reach what listens here")
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8443", "host:port of the metrics, or 0 for none")
 	s.BoolVar(&f.SecureMetrics, "metrics-secure", true, "serve metrics by TLS, to those who may get the path /metrics")
+	s.StringVar(&f.MetricsCertDir, "metrics-cert-dir", "", "where the tls.crt and tls.key of the metrics are; without them a certificate is made at start, which nobody has signed")
 	s.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
 	s.StringVar(&f.ProfileAddress, "pprof-bind-address", "0", "host:port of Go's profiles, which anybody who reaches it can read, or 0 for none")
 	s.IntVarP(&f.verbosity, "v", "v", 0, "how much is logged: 1 for what each plan waits for, 6 for every request; never what an object contains")

@@ -191,11 +191,7 @@ func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout
 		if course == plans.Clean {
 			a.farewell(ctx, t, j)
 		}
-		sides := plans.Sides()
-		if a.word.SourceGone || j.Vouched.SourceGone {
-			sides = []plans.Side{plans.Destination}
-		}
-		fmt.Fprint(a.Out, granted(t, course, sides...)+record(t, j))
+		fmt.Fprint(a.Out, granted(t, course, a.word.SourceGone || j.Vouched.SourceGone)+record(t, j))
 		return nil
 	}
 	p, j, err := a.carriage(t, timeout).Carry(ctx, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word})

@@ -21,25 +21,37 @@ const consentLasts = 30 * 24 * time.Hour
 func (a *app) consentCommand() *cobra.Command {
 	var f sideFlags
 	var lasts time.Duration
+	var cluster bool
 	cmd := &cobra.Command{
 		Use: "consent --plan FILE", Short: "Print the ConfigMaps with which the namespaces agree that an orchestrator carries a plan out",
 		Long: `Print the ConfigMaps with which every namespace that is written to agrees that an orchestrator
 carries a plan out: this very plan, until some day. Whoever is responsible for a namespace applies its
 one; taking it away again makes the orchestrator stop before the next ordinal (see stsmigrate revoke):
 
-  stsmigrate consent --plan web.yaml --side source | kubectl --context east apply -f -`,
+  stsmigrate consent --plan web.yaml --side source | kubectl --context east apply -f -
+
+With --cluster, print instead the ConfigMap with which a cluster agrees to the disks that the
+orchestrator makes volumes of there, each for one claim. Where the component policies is installed,
+nothing else may be made. It is for the administrator of the cluster, who knows whose the disks are:
+
+  stsmigrate consent --cluster --plan web.yaml --side destination | kubectl --context west apply --server-side -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if lasts <= 0 {
 				return fmt.Errorf("--for is %s: expected a time such as 720h", lasts)
 			}
 			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reached, side plans.Side) ([]client.Object, remarks, error) {
+				if cluster {
+					all, err := clusterConsent(ctx, r, side)
+					return all, remarks{}, err
+				}
 				all, err := consents(ctx, r, side, a.now().Add(lasts))
 				return all, remarks{}, err
 			})
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&cluster, "cluster", false, "what a cluster agrees to, and not the namespaces: of which disks volumes may be made in it")
 	cmd.Flags().DurationVar(&lasts, "for", consentLasts, "for how long the namespaces agree")
 	return cmd
 }
@@ -56,11 +68,42 @@ func consents(ctx context.Context, r *reached, side plans.Side, until time.Time)
 			return nil, err
 		}
 		next := n.Agree(r.plan, until, have)
-		// `kubectl apply` is to keep what others gave it, and to fail where it has changed since.
-		next.ObjectMeta = metav1.ObjectMeta{Namespace: next.Namespace, Name: next.Name}
+		next.ObjectMeta = asRead(next)
 		out = append(out, next)
 	}
 	return out, nil
+}
+
+// clusterConsent is the ConfigMap of the cluster on one side, with what it agrees to already; nothing where the plan makes
+// no volume there.
+func clusterConsent(ctx context.Context, r *reached, side plans.Side) ([]client.Object, error) {
+	if err := r.lost[side.Other()]; err != nil && !r.plan.OneCluster() {
+		return nil, fmt.Errorf("which disks the %s is to agree to is known on both sides: %w", side, err)
+	}
+	disks, err := r.disks(ctx, side)
+	if err != nil {
+		return nil, err
+	}
+	volumes, err := orchestrator.NewVolumes(ctx, r.plan, r.on, side, namesOf(disks))
+	if err != nil || len(volumes) == 0 {
+		return nil, err
+	}
+	have, err := orchestrator.AgreedVolumes(ctx, r.on[side], side)
+	if err != nil { // what cannot be read cannot be kept either, and other plans may go by it
+		return nil, err
+	}
+	next, err := orchestrator.AgreeVolumes(r.plan, volumes, have)
+	if err != nil {
+		return nil, err
+	}
+	next.ObjectMeta = asRead(next)
+	return []client.Object{next}, nil
+}
+
+// asRead is what `kubectl apply` needs to know of an object that holds what others agreed to as well: it leaves their labels
+// alone, and is refused where they have changed the object since it was read.
+func asRead(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), ResourceVersion: o.GetResourceVersion()}
 }
 
 func (a *app) revokeCommand() *cobra.Command {

@@ -101,21 +101,15 @@ func record(t *target, j *plans.Journal) string {
 	if j.KeepNames {
 		return ""
 	}
-	return fmt.Sprintf("Two ConfigMaps stay as the record of what was done; to delete them: kubectl --context %s -n %s delete configmap -l %s=%s\n", t.home.context, t.home.namespace, plans.PlanLabel, t.plan.Name)
+	return fmt.Sprintf("Two ConfigMaps stay as the record of what was done; to delete them: %s\n", t.command("forget"))
 }
 
-// granted says what the orchestrator was given for a plan, and how to take it away when that has ended.
-func granted(t *target, course plans.Course, sides ...plans.Side) string {
-	var b strings.Builder
-	p, file := t.plan, t.plan.Name+".yaml"
-	fmt.Fprintf(&b, "When %s says %s, take away what the orchestrator was given for it:\n", t.command("status"), course.Outcome())
-	fmt.Fprintf(&b, "  kubectl --context %s -n %s get configmap %s -o go-template='{{index .data \"plan.yaml\"}}' > %s\n", t.home.context, t.home.namespace, orchestrator.RecordName(p.Name), file)
-	for _, side := range sides {
-		fmt.Fprintf(&b, "  stsmigrate rbac --plan %s --side %s | kubectl --context %s delete -f -\n", file, side, p.On(side).Context)
+// granted says how to take away what the orchestrator was given for a plan when that has ended; with a source's cluster
+// that is gone, from the destination alone.
+func granted(t *target, course plans.Course, sourceGone bool) string {
+	revoke := "revoke"
+	if sourceGone {
+		revoke = "revoke --side destination"
 	}
-	for _, side := range sides {
-		ref, other := p.On(side), p.On(side.Other())
-		fmt.Fprintf(&b, "  kubectl --context %s -n %s edit configmap %s    # the line with %s/%s\n", ref.Context, ref.Namespace, orchestrator.ConsentMap, other.Namespace, other.Name)
-	}
-	return b.String()
+	return fmt.Sprintf("When %s says %s, take away what the orchestrator was given for it: %s\n", t.command("status"), course.Outcome(), t.command(revoke))
 }

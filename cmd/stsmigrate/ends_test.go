@@ -49,19 +49,16 @@ func TestTheEndOfARunSaysThatNamesHaveToBeKept(t *testing.T) {
 // What stays after the end is named, with the commands that take it away.
 func TestTheEndOfAPlanNamesWhatStays(t *testing.T) {
 	web := ending(plans.NoNames)
-	if got, want := record(web, &plans.Journal{}), "kubectl --context west -n stsmigrate delete configmap -l stsmigrate.dev/plan=web\n"; !strings.HasSuffix(got, want) {
+	if got, want := record(web, &plans.Journal{}), "`stsmigrate forget web -n stsmigrate --context west`\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("%q, expected %q", got, want)
 	}
 	if got := record(web, &plans.Journal{KeepNames: true}); got != "" {
 		t.Errorf("names are kept by the record, and it says %q", got)
 	}
-	want := "When `stsmigrate status web -n stsmigrate --context west` says Finalized, take away what the orchestrator was given for it:\n" +
-		"  kubectl --context west -n stsmigrate get configmap stsmigrate-web -o go-template='{{index .data \"plan.yaml\"}}' > web.yaml\n" +
-		"  stsmigrate rbac --plan web.yaml --side source | kubectl --context east delete -f -\n" +
-		"  stsmigrate rbac --plan web.yaml --side destination | kubectl --context west delete -f -\n" +
-		"  kubectl --context east -n shop edit configmap stsmigrate-consent    # the line with mall/web\n" +
-		"  kubectl --context west -n mall edit configmap stsmigrate-consent    # the line with shop/web\n"
-	if got := granted(web, plans.Clean, plans.Sides()...); got != want {
-		t.Errorf("got\n%sexpected\n%s", got, want)
+	for gone, flag := range map[bool]string{false: "", true: " --side destination"} {
+		want := "When `stsmigrate status web -n stsmigrate --context west` says Finalized, take away what the orchestrator was given for it: `stsmigrate revoke web -n stsmigrate --context west" + flag + "`\n"
+		if got := granted(web, plans.Clean, gone); got != want {
+			t.Errorf("got\n%sexpected\n%s", got, want)
+		}
 	}
 }

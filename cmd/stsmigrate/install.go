@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/strvals"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,17 +107,57 @@ func (a *app) install(ctx context.Context, objects []byte) error {
 	if err != nil {
 		return err
 	}
+	var all []*unstructured.Unstructured
 	for d := yamlstream.NewYAMLOrJSONDecoder(bytes.NewReader(objects), 4096); ; {
 		o := &unstructured.Unstructured{}
 		if err := d.Decode(&o.Object); errors.Is(err, io.EOF) {
-			return nil
+			break
 		} else if err != nil {
 			return err
 		}
-		what := strings.ToLower(o.GetKind()) + "/" + o.GetName()
-		if err := at.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("stsmigrate")); err != nil {
-			return fmt.Errorf("%s: %w; what was printed before has been applied, and the command can be given again", what, err)
-		}
-		fmt.Fprintf(a.Out, "%s applied\n", what)
+		all = append(all, o)
 	}
+	for _, o := range all { // BEFORE anything is written
+		if err := free(ctx, at.client, o); err != nil {
+			return err
+		}
+	}
+	for _, o := range all {
+		if err := at.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("stsmigrate")); err != nil {
+			return fmt.Errorf("%s: %w; what was printed before has been applied, and the command can be given again", titled(o), err)
+		}
+		fmt.Fprintf(a.Out, "%s applied\n", titled(o))
+	}
+	return nil
+}
+
+func titled(o *unstructured.Unstructured) string {
+	return strings.ToLower(o.GetKind()) + "/" + o.GetName()
+}
+
+// free refuses to take over what the install of another namespace has in no namespace: its subjects and accounts would be
+// replaced, and that install would lose its rights and the protection of its volumes in mid-move.
+func free(ctx context.Context, on client.Client, o *unstructured.Unstructured) error {
+	own := o.GetLabels()[deploy.InstallLabel]
+	if own == "" {
+		return nil
+	}
+	have := &unstructured.Unstructured{}
+	have.SetGroupVersionKind(o.GroupVersionKind())
+	err := on.Get(ctx, client.ObjectKeyFromObject(o), have)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking whether %s is another install's: %w", titled(o), err)
+	}
+	owner := cmp.Or(have.GetLabels()[deploy.InstallLabel], have.GetAnnotations()["meta.helm.sh/release-namespace"])
+	if owner == "" || owner == own {
+		return nil
+	}
+	remedy := "a cluster has it once, so leave that component out here"
+	if strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") {
+		remedy = fmt.Sprintf("a cluster has its policies once: leave the component policies out here, and name this account there: stsmigrate install -n %s policies --set policies.accounts={system:serviceaccount:%s:orchestrator} --apply", owner, own)
+	}
+	return fmt.Errorf("%s belongs to the install in namespace %s, and nothing was applied: %s", titled(o), owner, remedy)
 }

@@ -33,7 +33,7 @@ func (a *app) rbacCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rbac --plan FILE", Short: "Print the Roles that an orchestrator needs for one plan, with the names of what it is about",
 		Long: `Print the Roles that an orchestrator needs for one plan on both sides, with the names of what
-it is about. They hold for this move and can be taken away after it (kubectl delete -f -). Printed
+it is about. They hold for this move and can be taken away after it (revoke). Printed
 again while the plan is under way they name the same: volumes that have moved too. What a volume
 stands for in the storage is beside its name: whoever applies them lets the orchestrator mount it.
 One side needs no more than its own cluster, but for the destination, whose volumes are those of the

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +85,19 @@ func boundedTo(t *testing.T, printed string, volumes []string) {
 func TestTheDestinationsHalfNeedsTheNamesOfTheVolumes(t *testing.T) {
 	p, file := between(t)
 	west, config := serve(t, []string{"west"})
+	theOther(t, west, p)
+	got := command(t, "rbac", "--plan", file, "--side", "destination", "--kubeconfig", config)
+	if got.code != exitError || !strings.Contains(got.errOut, "which volumes the destination gets is known in the source's cluster") || got.out != "" {
+		t.Errorf("%+v", got)
+	}
+	if got := command(t, "consent", "--plan", file, "--side", "destination", "--kubeconfig", config); got.code != exitDone || !strings.Contains(got.out, "moves-from") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// theOther makes a served cluster the destination of the plan.
+func theOther(t *testing.T, west client.Client, p *plans.Plan) {
+	t.Helper()
 	space := &corev1.Namespace{}
 	if err := west.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, space); err != nil {
 		t.Fatal(err)
@@ -94,11 +108,43 @@ func TestTheDestinationsHalfNeedsTheNamesOfTheVolumes(t *testing.T) {
 	if err := west.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: p.Destination.Cluster}}); err != nil {
 		t.Fatal(err)
 	}
-	got := command(t, "rbac", "--plan", file, "--side", "destination", "--kubeconfig", config)
-	if got.code != exitError || !strings.Contains(got.errOut, "which volumes the destination gets is known in the source's cluster") || got.out != "" {
-		t.Errorf("%+v", got)
+}
+
+// The administrator of a cluster sees every disk that a plan makes a volume of, and for which claim; what the cluster
+// agrees to of other plans stays.
+func TestAClusterIsAskedForTheDisksOfAPlan(t *testing.T) {
+	p, file := between(t)
+	var objects []client.Object
+	for o, handle := range []string{"vol-0", "vol-1"} {
+		both := disk(o, handle)
+		both[0].(*corev1.PersistentVolume).Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: fmt.Sprint("data-web-", o)} //nolint:forcetypeassert // it is the first
+		objects = append(objects, both...)
 	}
-	if got := command(t, "consent", "--plan", file, "--side", "destination", "--kubeconfig", config); got.code != exitDone || !strings.Contains(got.out, "moves-from") {
-		t.Errorf("%+v", got)
+	_, east := serve(t, []string{"east"}, objects...)
+	west, there := serve(t, []string{"west"}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "stsmigrate-volumes"}, Data: map[string]string{"pv-9": "plan db-1\n"}})
+	theOther(t, west, p)
+	args := []string{"consent", "--cluster", "--plan", file, "--side", "destination", "--kubeconfig", east}
+	if got := command(t, args...); got.code != exitError || !strings.Contains(got.errOut, `no context "west"`) || got.out != "" {
+		t.Errorf("without the cluster: %+v", got)
+	}
+	got := command(t, append(args, "--to-kubeconfig", there)...)
+	if got.code != exitDone {
+		t.Fatalf("%+v", got)
+	}
+	_, text, _ := strings.Cut(got.out, "---\n")
+	var cm corev1.ConfigMap
+	if err := yaml.UnmarshalStrict([]byte(text), &cm); err != nil {
+		t.Fatalf("%v:\n%s", err, got.out)
+	}
+	want := map[string]string{
+		"pv-0": "plan web-abc\nclaim shop/data-web-0\ncsi disk.example.com vol-0\n",
+		"pv-1": "plan web-abc\nclaim shop/data-web-1\ncsi disk.example.com vol-1\n",
+		"pv-9": "plan db-1\n",
+	}
+	if cm.Namespace != "kube-system" || cm.Name != "stsmigrate-volumes" || cm.Kind != "ConfigMap" || !maps.Equal(cm.Data, want) {
+		t.Errorf("%+v", cm)
+	}
+	if got := command(t, "consent", "--cluster", "--plan", file, "--side", "source", "--kubeconfig", east, "--to-kubeconfig", there); got.code != exitDone || !strings.Contains(got.out, "claim shop/data-web-1") {
+		t.Errorf("of the source, where one may have to be made again: %+v", got)
 	}
 }

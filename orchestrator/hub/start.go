@@ -38,9 +38,11 @@ type Options struct {
 	// Namespace has the plans and the Secrets of clusters.
 	Namespace string
 	// These addresses are host:port, or "0" for none. SecureMetrics asks who wants to see the
-	// metrics, and serves them by TLS.
+	// metrics, and serves them by TLS, with the tls.crt and tls.key of MetricsCertDir or, without one, a certificate
+	// that is made at start.
 	MetricsAddress, HealthAddress, ProfileAddress string
 	SecureMetrics                                 bool
+	MetricsCertDir                                string
 	StepTimeout                                   time.Duration
 	Limits                                        fleet.Limits
 	// Waves is how many may be under way in a cluster at once; 0 for any number.
@@ -49,11 +51,11 @@ type Options struct {
 	ForgetAfter time.Duration
 	// Agent is how the process calls itself to API servers.
 	Agent string
-	// Loopback lets Secrets have clusters of this machine, for test beds.
-	Loopback bool
 	// Version is that of the program.
 	Version string
-	Now     func() time.Time
+	// Loopback lets Secrets have clusters of this machine, for test beds.
+	Loopback bool
+	Now      func() time.Time
 	// Spans takes the traces of plans; nil for nobody.
 	Spans sdktrace.SpanExporter
 }
@@ -69,7 +71,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	serving := server.Options{BindAddress: o.MetricsAddress}
 	if o.SecureMetrics {
-		serving.SecureServing, serving.FilterProvider = true, filters.WithAuthenticationAndAuthorization
+		serving.SecureServing, serving.FilterProvider, serving.CertDir = true, filters.WithAuthenticationAndAuthorization, o.MetricsCertDir
 	}
 	within := map[string]cache.Config{o.Namespace: {}}
 	patience := grace + 5*time.Second

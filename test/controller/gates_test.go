@@ -155,7 +155,7 @@ func TestMetricsAreServed(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	start(t, "--metrics-bind-address="+address, "--state-metrics")
+	start(t, "--metrics-bind-address="+address, "--metrics-secure=false", "--state-metrics")
 	if err := s.Create(t.Context(), s.written(t, "  replicas: 2\n  updateStrategy: {type: EnforcedRollingUpdate}")); err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -138,157 +138,36 @@ func TestInstallSaysWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-const (
-	account  = "system:serviceaccount:stsmigrate:orchestrator"
-	stamp    = "stsmigrate.dev/stamp"
-	original = "stsmigrate.dev/reclaim-policy"
-)
-
-func volume(name string, policy corev1.PersistentVolumeReclaimPolicy, annotations map[string]string) *corev1.PersistentVolume {
-	return &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations},
-		Spec: corev1.PersistentVolumeSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-			PersistentVolumeReclaimPolicy: policy, ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "data-" + name},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: name}},
-		},
+// Two orchestrators may be in one cluster, each with what is its own, and under the policies of one of them.
+func TestAnInstallTakesNothingOverFromAnotherNamespace(t *testing.T) {
+	for _, args := range [][]string{{"orchestrator", "policies"}, {"-n", "ours", "slicecontroller"}} {
+		if out, err := stsmigrate(t, append([]string{"install", "--apply"}, args...)...); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
 	}
-}
-
-func held() map[string]string {
-	return map[string]string{stamp: "web/1/7", original: "Delete"}
-}
-
-// stamped is what is on a volume that is not held, and that an earlier process may be about to hold.
-func stamped() map[string]string { return map[string]string{stamp: "web/1/7"} }
-
-// policed installs the policies, and waits until they are in force: until then anybody may do
-// anything.
-func policed(t *testing.T) {
-	t.Helper()
-	if out, err := stsmigrate(t, "install", "policies", "--apply", "--set", "policies.movers.users={anna}", "--set", "policies.movers.groups={movers}"); err != nil {
+	at := as(t, "")
+	for component, want := range map[string]string{
+		"policies":        "in namespace stsmigrate, and nothing was applied: a cluster has its policies once: leave the component policies out here, and name this account there: stsmigrate install -n stsmigrate policies --set policies.accounts={system:serviceaccount:other:orchestrator} --apply",
+		"slicecontroller": "in namespace ours, and nothing was applied: a cluster has it once",
+	} {
+		out, err := stsmigrate(t, "install", "-n", "other", "orchestrator", component, "--apply")
+		if err == nil || !strings.Contains(err.Error(), want) || out != "" {
+			t.Errorf("%s: %v\n%s", component, err, out)
+		}
+		if err := at.Get(t.Context(), client.ObjectKey{Name: "other"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: namespace other: %v", component, err)
+		}
+	}
+	if out, err := stsmigrate(t, "install", "-n", "other", "orchestrator", "--apply"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, c := range []struct {
-		user string
-		pv   *corev1.PersistentVolume
-	}{{account, volume("unmarked", corev1.PersistentVolumeReclaimRetain, nil)}, {"eve", volume("marked", corev1.PersistentVolumeReclaimRetain, held())}} {
-		at := as(t, c.user)
-		if err := as(t, "").Create(t.Context(), c.pv.DeepCopy()); err != nil {
+	for _, namespace := range []string{"stsmigrate", "other"} {
+		var binding rbacv1.ClusterRoleBinding
+		if err := at.Get(t.Context(), client.ObjectKey{Name: "stsmigrate-orchestrator." + namespace}, &binding); err != nil {
 			t.Fatal(err)
 		}
-		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			err := at.Delete(ctx, c.pv.DeepCopy(), client.DryRunAll)
-			return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy"), nil
-		})
-		if err != nil {
-			t.Fatalf("the policies are not in force: %v", err)
+		if len(binding.Subjects) != 1 || binding.Subjects[0].Namespace != namespace {
+			t.Errorf("%s is for %v", binding.Name, binding.Subjects)
 		}
 	}
-}
-
-// there makes a volume that is bound, or whose claim is gone, and waits until the volume controller
-// has nothing left to write.
-func there(t *testing.T, at client.Client, pv *corev1.PersistentVolume, bound bool) *corev1.PersistentVolume {
-	t.Helper()
-	if bound {
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pv.Spec.ClaimRef.Name}, Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: pv.Spec.AccessModes, VolumeName: pv.Name, StorageClassName: new(string), Resources: corev1.VolumeResourceRequirements{Requests: pv.Spec.Capacity},
-		}}
-		if err := at.Create(t.Context(), claim); err != nil {
-			t.Fatal(err)
-		}
-		pv.Spec.ClaimRef.UID = claim.UID
-	} else {
-		pv.Spec.ClaimRef.UID = "gone"
-	}
-	if err := at.Create(t.Context(), pv); err != nil {
-		t.Fatal(err)
-	}
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		err := at.Get(ctx, client.ObjectKeyFromObject(pv), pv)
-		return pv.Status.Phase == corev1.VolumeBound || !bound && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed), err
-	})
-	if err != nil {
-		t.Fatalf("volume %s is %s, expected bound: %v: %v", pv.Name, pv.Status.Phase, bound, err)
-	}
-	return pv
-}
-
-func TestPoliciesKeepVolumesFromMistakes(t *testing.T) {
-	policed(t)
-	owner := as(t, "")
-	const retain, destroy = corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete
-	const bound, released = true, false
-	if err := owner.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}); err != nil {
-		t.Fatal(err)
-	}
-	set := func(policy corev1.PersistentVolumeReclaimPolicy, annotations map[string]string) func(*corev1.PersistentVolume) {
-		return func(pv *corev1.PersistentVolume) {
-			pv.Spec.PersistentVolumeReclaimPolicy, pv.Annotations = policy, annotations
-		}
-	}
-	for n, c := range []struct {
-		name    string
-		who     client.Client
-		policy  corev1.PersistentVolumeReclaimPolicy
-		marks   map[string]string
-		bound   bool
-		change  func(*corev1.PersistentVolume) // nil: delete it
-		refused string                         // "" is allowed
-	}{
-		{"anybody may delete a volume that is not held", as(t, "eve"), retain, nil, released, nil, ""},
-		{"nobody deletes a held volume", as(t, "eve"), retain, held(), released, nil, "is held by plan web"},
-		{"nor does an administrator", as(t, "admin", "system:masters"), retain, held(), released, nil, "is held by plan web"},
-		{"but those who carry the plan out", as(t, account), retain, held(), released, nil, ""},
-		{"a person who is named", as(t, "anna"), retain, held(), released, nil, ""},
-		{"or one of a group", as(t, "bert", "movers"), retain, held(), released, nil, ""},
-		{"the account does not while it is bound", as(t, account), retain, held(), bound, nil, "is in use"},
-		{"nor when the disk would go too", as(t, account), destroy, held(), released, nil, "its disk would be destroyed"},
-		{"nor one that no plan holds", as(t, account), retain, nil, released, nil, "belongs to no plan"},
-		{"nobody flips the policy of a held volume", as(t, "eve"), retain, held(), bound, set(destroy, held()), "stays Retain"},
-		{"not even a mover", as(t, "anna"), retain, held(), bound, set(destroy, held()), "stays Retain"},
-		{"nobody takes the mark off and leaves the policy", as(t, "eve"), retain, held(), bound, set(retain, nil), "may be put back"},
-		{"the policy comes back together with the mark", as(t, account), retain, held(), bound, set(destroy, nil), ""},
-		{"a label of somebody else is nobody's business", as(t, "eve"), retain, held(), bound, func(pv *corev1.PersistentVolume) { pv.Labels = map[string]string{"a": "b"} }, ""},
-		{"the account holds a volume", as(t, account), destroy, nil, bound, set(retain, held()), ""},
-		{"and nothing less", as(t, account), destroy, nil, bound, set(destroy, held()), "would not be Retain"},
-		{"it stamps one that it is about to hold", as(t, account), destroy, nil, bound, set(destroy, stamped()), ""},
-		{"and leaves the policy of a stamped one", as(t, account), retain, stamped(), bound, set(destroy, stamped()), "would not be Retain"},
-		{"or holds it", as(t, account), destroy, stamped(), bound, set(retain, held()), ""},
-		{"or gives it back", as(t, account), destroy, stamped(), bound, set(destroy, nil), ""},
-		{"or stamps it again", as(t, account), destroy, stamped(), bound, set(destroy, map[string]string{stamp: "web/2/7"}), ""},
-		{"a held volume stays held when it is stamped again", as(t, account), retain, held(), bound, set(destroy, stamped()), "would not be Retain"},
-		{"and one whose policy somebody has changed can be stamped", as(t, account), destroy, held(), bound, set(destroy, map[string]string{stamp: "web/2/7", original: "Delete"}), ""},
-		{"the account changes no volume that it does not hold", as(t, account), destroy, nil, bound, set(retain, nil), "belongs to no plan"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			pv := there(t, owner, volume(fmt.Sprintf("pv-%d", n), c.policy, c.marks), c.bound)
-			var err error
-			if c.change == nil {
-				err = c.who.Delete(t.Context(), pv, client.DryRunAll)
-			} else {
-				c.change(pv)
-				err = c.who.Update(t.Context(), pv, client.DryRunAll)
-			}
-			switch {
-			case c.refused == "" && err != nil:
-				t.Error(err)
-			case c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)):
-				t.Errorf("%v, expected it to be refused with %q", err, c.refused)
-			}
-		})
-	}
-	t.Run("the account makes no volume that is free for any claim", func(t *testing.T) {
-		pv := volume("free", retain, held())
-		pv.Spec.ClaimRef = nil
-		if err := as(t, account).Create(t.Context(), pv, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "free for any claim") {
-			t.Error(err)
-		}
-	})
-	t.Run("and none without a mark", func(t *testing.T) {
-		if err := as(t, account).Create(t.Context(), volume("plain", retain, nil), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "belongs to no plan") {
-			t.Error(err)
-		}
-	})
 }

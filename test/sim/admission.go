@@ -16,7 +16,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/deploy"
@@ -34,7 +37,8 @@ var shipped = sync.OnceValue(func() []policy {
 	must(err)
 	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).NewExpressionsEnv().Extend(
 		cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType),
-		cel.Variable("variables", cel.MapType(cel.StringType, cel.DynType)))
+		cel.Variable("variables", cel.MapType(cel.StringType, cel.DynType)), cel.Variable("params", cel.DynType),
+		cel.Variable("authorizer", library.AuthorizerType))
 	must(err)
 	var out []policy
 	docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(printed), 4096)
@@ -52,6 +56,8 @@ var shipped = sync.OnceValue(func() []policy {
 type policy struct {
 	name       string
 	operations []admissionv1.OperationType
+	// labels are those that an object needs for the policy to be asked about it.
+	labels     []string
 	conditions []cel.Program
 	variables  []variable
 	rules      []rule
@@ -78,6 +84,11 @@ func compiled(env *cel.Env, p *admissionv1.ValidatingAdmissionPolicy) policy {
 			out.operations = append(out.operations, r.Operations...)
 		}
 	}
+	if labeled := p.Spec.MatchConstraints.ObjectSelector; labeled != nil {
+		for _, r := range labeled.MatchExpressions {
+			out.labels = append(out.labels, r.Key)
+		}
+	}
 	for _, c := range p.Spec.MatchConditions {
 		out.conditions = append(out.conditions, program(c.Expression))
 	}
@@ -90,29 +101,36 @@ func compiled(env *cel.Env, p *admissionv1.ValidatingAdmissionPolicy) policy {
 	return out
 }
 
-// userKey is the key of a context whose value says who asks.
-type userKey struct{}
+// connKey is the key of a context whose value says whose request it is.
+type connKey struct{}
 
-// as lets what is done with a context be done by somebody.
-func as(ctx context.Context, user string) context.Context { //nolint:unparam // who it is stands where it is done
-	return context.WithValue(ctx, userKey{}, user)
+// by lets what is done with a context be done by an engine.
+func (c *conn) by(ctx context.Context) context.Context { return context.WithValue(ctx, connKey{}, c) }
+
+// Authorize implements authorizer.UnconditionalAuthorizer for what policies ask about the account of the engines.
+func (c *conn) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if c.allowed(a.GetVerb(), a.GetResource(), a.GetNamespace(), a.GetName()) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
 }
 
 // admit asks the policies whether somebody may do this to a volume. Others than the orchestrator are
 // not asked about: the tests let them do what they like.
 func admit(ctx context.Context, operation admissionv1.OperationType, before, after client.Object) error {
-	user, _ := ctx.Value(userKey{}).(string)
+	c, asked := ctx.Value(connKey{}).(*conn)
 	one := cmp.Or(after, before)
-	if _, ok := one.(*corev1.PersistentVolume); !ok || user == "" {
+	if _, ok := one.(*corev1.PersistentVolume); !ok || !asked {
 		return nil
 	}
 	variables := map[string]any{}
 	input := map[string]any{
 		"object": document(after), "oldObject": document(before), "variables": variables,
-		"request": map[string]any{"operation": string(operation), "name": one.GetName(), "userInfo": map[string]any{"username": user}},
+		"request": map[string]any{"operation": string(operation), "name": one.GetName(), "userInfo": map[string]any{"username": account}},
+		"params":  document(c.r.w.agreed[c.name]), "authorizer": library.NewAuthorizerVal(&user.DefaultInfo{Name: account}, c),
 	}
 	for _, p := range shipped() {
-		if why := p.refuses(operation, input, variables); why != "" {
+		if why := p.refuses(operation, one, input, variables); why != "" {
 			return apierrors.NewForbidden(resource(keyOf(one)), one.GetName(), fmt.Errorf("ValidatingAdmissionPolicy %s: %s", p.name, why))
 		}
 	}
@@ -121,14 +139,15 @@ func admit(ctx context.Context, operation admissionv1.OperationType, before, aft
 
 // refuses is what the policy has against it, or empty. Its own variables are put among the variables
 // of the input.
-func (p policy) refuses(operation admissionv1.OperationType, input, variables map[string]any) string {
+func (p policy) refuses(operation admissionv1.OperationType, about client.Object, input, variables map[string]any) string {
 	eval := func(x cel.Program) any {
 		out, _, err := x.Eval(input)
 		must(err)
 		return out.Value()
 	}
 	fails := func(x cel.Program) bool { return eval(x) != true }
-	if !slices.Contains(p.operations, operation) || slices.ContainsFunc(p.conditions, fails) {
+	unlabeled := slices.ContainsFunc(p.labels, func(key string) bool { _, has := about.GetLabels()[key]; return !has })
+	if unlabeled || !slices.Contains(p.operations, operation) || slices.ContainsFunc(p.conditions, fails) {
 		return ""
 	}
 	clear(variables)

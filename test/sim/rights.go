@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,6 +32,7 @@ func (w *world) grant() {
 	for _, d := range disks {
 		volumes = append(volumes, d.Name)
 	}
+	w.agree(on, volumes)
 	w.rights = map[string]rights{}
 	for side, s := range w.on {
 		have := w.rights[s.name]
@@ -57,13 +59,35 @@ func (w *world) grant() {
 // may refuses what no Role allows. That a plan needs a right which is not printed breaks L1: nobody could give it.
 func (c *conn) may(verb string, k key) error {
 	w, resource := c.r.w, strings.ToLower(k.kind)+"s"
-	have := w.rights[c.name]
-	for _, rule := range slices.Concat(have[""], have[k.namespace]) {
-		named := len(rule.ResourceNames) > 0 && verb != "create"
-		if slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, verb) && (!named || slices.Contains(rule.ResourceNames, k.name)) {
-			return nil
-		}
+	if c.allowed(verb, resource, k.namespace, k.name) {
+		return nil
 	}
 	w.fail("L1", "no printed Role allows to %s %s of cluster %s", verb, k, c.name)
 	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, k.name, fmt.Errorf("RBAC: no rule allows to %s it", verb))
+}
+
+func (c *conn) allowed(verb, resource, namespace, name string) bool {
+	have := c.r.w.rights[c.name]
+	for _, rule := range slices.Concat(have[""], have[namespace]) {
+		named := len(rule.ResourceNames) > 0 && verb != "create"
+		if slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, verb) && (!named || slices.Contains(rule.ResourceNames, name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// agree lets each cluster agree to the volumes of the plan, as `consent --cluster` prints it now.
+func (w *world) agree(on orchestrator.Clusters, names []string) {
+	if w.agreed == nil {
+		w.agreed = map[string]*corev1.ConfigMap{}
+	}
+	for side, s := range w.on {
+		volumes, err := orchestrator.NewVolumes(context.TODO(), w.plan, on, side, names)
+		must(err)
+		if len(volumes) > 0 || w.agreed[s.name] == nil {
+			w.agreed[s.name], err = orchestrator.AgreeVolumes(w.plan, volumes, w.agreed[s.name])
+			must(err)
+		}
+	}
 }

@@ -112,7 +112,7 @@ func (c *conn) List(ctx context.Context, into client.ObjectList, opts ...client.
 }
 
 func (c *conn) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
-	return c.write("create", o, func() error { return c.store.Create(as(ctx, account), o, opts...) })
+	return c.write("create", o, func() error { return c.store.Create(c.by(ctx), o, opts...) })
 }
 
 func (c *conn) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
@@ -122,7 +122,7 @@ func (c *conn) Update(ctx context.Context, o client.Object, opts ...client.Updat
 	if o.GetResourceVersion() == "" {
 		c.r.w.fail("S8", "update of %s without a resourceVersion", keyOf(o))
 	}
-	return c.write("update", o, func() error { return c.store.Update(as(ctx, account), o, opts...) })
+	return c.write("update", o, func() error { return c.store.Update(c.by(ctx), o, opts...) })
 }
 
 func (c *conn) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -136,7 +136,7 @@ func (c *conn) Patch(ctx context.Context, o client.Object, patch client.Patch, o
 	if must(json.Unmarshal(raw, &bound)); bound.Metadata.UID == "" || bound.Metadata.ResourceVersion == "" {
 		c.r.w.fail("S8", "patch of %s without a UID and a resourceVersion", keyOf(o))
 	}
-	return c.write("patch", o, func() error { return c.store.Patch(as(ctx, account), o, client.RawPatch(patch.Type(), raw), opts...) })
+	return c.write("patch", o, func() error { return c.store.Patch(c.by(ctx), o, client.RawPatch(patch.Type(), raw), opts...) })
 }
 
 func (c *conn) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
@@ -145,7 +145,7 @@ func (c *conn) Delete(ctx context.Context, o client.Object, opts ...client.Delet
 	if d.Preconditions == nil || d.Preconditions.UID == nil || d.Preconditions.ResourceVersion == nil {
 		c.r.w.fail("S8", "deletion of %s without preconditions", keyOf(o))
 	}
-	return c.write("delete", o, func() error { return c.store.Delete(as(ctx, account), o, opts...) })
+	return c.write("delete", o, func() error { return c.store.Delete(c.by(ctx), o, opts...) })
 }
 
 // write sends what the account may.

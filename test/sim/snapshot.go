@@ -24,8 +24,7 @@ func (w *world) snapshot() map[string]any {
 	for _, s := range w.stores {
 		for _, k := range s.order {
 			o := s.objects[k]
-			_, record := o.GetLabels()[plans.PlanLabel]
-			if record || k.kind == kindOf(&storagev1.VolumeAttachment{}) || k.kind == kindOf(&corev1.Node{}) {
+			if recordOf(o) || k.kind == kindOf(&storagev1.VolumeAttachment{}) || k.kind == kindOf(&corev1.Node{}) {
 				continue
 			}
 			out[s.name+" "+k.String()] = plain(clone(o))
@@ -68,12 +67,19 @@ func (w *world) marked() []string {
 	for _, s := range w.stores {
 		for _, k := range s.order {
 			o := clone(s.objects[k])
-			if _, record := o.GetLabels()[plans.PlanLabel]; !record && plans.Unmark(o) {
+			_, labeled := o.GetLabels()[plans.PlanLabel]
+			if !recordOf(o) && (plans.Unmark(o) || labeled) {
 				out = append(out, s.name+" "+k.String())
 			}
 		}
 	}
 	return out
+}
+
+// recordOf reports whether an object is part of the record of a plan.
+func recordOf(o client.Object) bool {
+	_, labeled := o.GetLabels()[plans.PlanLabel]
+	return labeled && kindOf(o) == "ConfigMap"
 }
 
 // counts says how many claims, volumes and pods were made and went, per cluster.

@@ -85,7 +85,8 @@ type world struct {
 	on     map[plans.Side]*store
 	stores []*store
 	plan   *plans.Plan
-	rights map[string]rights // of the engines' account, by cluster
+	rights map[string]rights            // of the engines' account, by cluster
+	agreed map[string]*corev1.ConfigMap // what each cluster agrees to of volumes
 	rng    *rand.Rand
 	// What the controllers remember.
 	seen      map[types.UID]*appsv1.StatefulSet // the set controller's cache

@@ -178,7 +178,7 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 		if err != nil {
 			return err
 		}
-		if j == nil || name == hindered {
+		if j == nil || name == hindered || strings.HasPrefix(name, hostile) {
 			continue
 		}
 		if j.Held != "" {

@@ -61,7 +61,7 @@ func (s *storm) deceive(ctx context.Context) error {
 		return err
 	}
 	p := &plans.Plan{
-		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: liar, ID: liar, Count: 1, MaxUnavailable: 1, Window: 1,
+		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: liar, ID: liar + "-1", Count: 1, MaxUnavailable: 1, Window: 1,
 		Source:      plans.Ref{Cluster: liar, Context: liar, Namespace: liar, Name: liar},
 		Destination: plans.Ref{Cluster: "west", Context: "west", Namespace: liar, Name: liar},
 		Budget:      plans.Budget{Source: liar, Destination: liar},

@@ -2,7 +2,7 @@
 // they are killed at random, the credentials of one cluster are replaced, and the API server of
 // the destination is away for a minute. It says what that took, and fails unless every plan
 // completes, no witness has seen a promise broken, and nothing is left behind. One more plan cannot
-// be begun, and is aborted.
+// be begun, and is aborted; and those of a hostile tenant come to nothing.
 package main
 
 import (
@@ -76,8 +76,10 @@ type storm struct {
 	unlie      func() // ends the one that is none
 	// lied says that the orchestrators have asked that one, and strayed that they went where it sends.
 	lied, strayed atomic.Bool
+	before        map[string]string // the victim
 	began         time.Time
 	saying        sync.Mutex
+	agreeing      sync.Mutex
 }
 
 func (s *storm) say(format string, args ...any) {
@@ -113,7 +115,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := s.deceive(ctx); err != nil {
+	if err := errors.Join(s.deceive(ctx), s.attack(ctx)); err != nil {
 		return err
 	}
 	defer func() {
@@ -240,7 +242,7 @@ func (s *storm) handOver(ctx context.Context, m *moving) error {
 	if err := s.person(ctx, "plan", stage.Name, "--name", m.name, "-n", m.Namespace, "--context", "east", "--to-context", "west", "--out", file); err != nil {
 		return err
 	}
-	if err := s.permit(ctx, file); err != nil {
+	if err := s.permit(ctx, file, "rbac", "consent", "consent --cluster"); err != nil {
 		return err
 	}
 	return s.person(ctx, "apply", file, "--detach", "--home-context", "east", "--yes")
@@ -332,7 +334,7 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 	if worst > 1 {
 		wrong = append(wrong, fmt.Sprintf("%d ordinals of a set were unavailable at once", worst))
 	}
-	for _, check := range []func(context.Context, []*moving) ([]string, error){s.leftovers, s.leaks, s.shown} {
+	for _, check := range []func(context.Context, []*moving) ([]string, error){s.leftovers, s.leaks, s.shown, s.unharmed} {
 		found, err := check(ctx, all)
 		if err != nil {
 			return err

@@ -3,6 +3,12 @@ app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/part-of: stsmigrate
 {{- end }}
 
+{{/* Whose install made an object that is not in its namespace: `stsmigrate install` takes over none of
+another one. */}}
+{{- define "stsmigrate.install" -}}
+stsmigrate.dev/install: {{ .Release.Namespace }}
+{{- end }}
+
 {{/* What every pod of ours has: nothing that the restricted Pod Security Standard refuses. */}}
 {{- define "stsmigrate.pod" -}}
 securityContext:
@@ -12,6 +18,9 @@ securityContext:
   seccompProfile: {type: RuntimeDefault}
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets: {{ toJson . }}
+{{- end }}
+{{- with .of.priorityClassName }}
+priorityClassName: {{ . }}
 {{- end }}
 {{- with .of.nodeSelector }}
 nodeSelector: {{ toJson . }}
@@ -43,7 +52,7 @@ spec:
 
 {{- define "stsmigrate.container" -}}
 name: {{ .name }}
-image: {{ with .root.Values.image.registry }}{{ . }}/{{ end }}{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+image: {{ with .root.Values.image.registry }}{{ . }}/{{ end }}{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}{{ with index .root.Values.image.digests .name }}@{{ . }}{{ end }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 livenessProbe: {httpGet: {path: /healthz, port: health}}
 readinessProbe: {httpGet: {path: /readyz, port: health}}
@@ -52,6 +61,29 @@ securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/* Where the certificate of the metrics is, if somebody has made one. */}}
+{{- define "stsmigrate.certificate" -}}
+- name: metrics
+  secret: {secretName: {{ . }}}
+{{- end }}
+
+{{/* The pods of a program take what they serve, and nothing else. What they ask of API servers, wherever these are, is not
+limited. */}}
+{{- define "stsmigrate.network" -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "stsmigrate.labels" . | nindent 4 }}
+spec:
+  podSelector: {matchLabels: {app.kubernetes.io/name: {{ .name }}}}
+  policyTypes: [Ingress]
+  ingress:
+  - ports: {{ toJson .ports }}
 {{- end }}
 
 {{- define "stsmigrate.account" -}}

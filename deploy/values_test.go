@@ -1,0 +1,146 @@
+package deploy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/strvals"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// with renders everything with more values.
+func with(t *testing.T, more ...string) []*unstructured.Unstructured {
+	t.Helper()
+	values, err := Values(Components()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range more {
+		if err := strvals.ParseInto(v, values); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := Render("stsmigrate", "v1.2.3", values)
+	if err != nil {
+		t.Fatalf("%v: %v", more, err)
+	}
+	return decode(t, out)
+}
+
+func find(t *testing.T, all []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	at := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
+	if at < 0 {
+		t.Fatalf("there is no %s %s", kind, name)
+	}
+	return all[at]
+}
+
+func TestAnImageCanBeNamedByItsDigest(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("4711", 16)
+	all := with(t, "image.digests.orchestrator="+digest)
+	for name, want := range map[string]string{"orchestrator": "ghcr.io/stsmigrate/orchestrator:v1.2.3@" + digest, "slicecontroller": "ghcr.io/stsmigrate/slicecontroller:v1.2.3"} {
+		if have := into[appsv1.Deployment](t, find(t, all, "Deployment", name)).Spec.Template.Spec.Containers[0].Image; have != want {
+			t.Errorf("%s: %s, expected %s", name, have, want)
+		}
+	}
+	values, _ := Values("orchestrator")
+	values["image"] = map[string]any{"digests": map[string]any{"orchestrator": "sha256:4711"}}
+	if _, err := Render("stsmigrate", "", values); err == nil {
+		t.Error("half a digest is rendered")
+	}
+}
+
+func TestPodsHaveTheClassThatIsAskedForAndALimit(t *testing.T) {
+	all := with(t, "orchestrator.priorityClassName=high", "slicecontroller.priorityClassName=system-cluster-critical")
+	for name, want := range map[string]string{"orchestrator": "high", "slicecontroller": "system-cluster-critical"} {
+		pod := into[appsv1.Deployment](t, find(t, all, "Deployment", name)).Spec.Template.Spec
+		if pod.PriorityClassName != want || pod.Containers[0].Resources.Limits.Memory().IsZero() {
+			t.Errorf("%s: class %q, limits %v", name, pod.PriorityClassName, pod.Containers[0].Resources.Limits)
+		}
+	}
+}
+
+// The account has one name wherever it is meant, and the policies are about it.
+func TestTheAccountCanHaveAnotherName(t *testing.T) {
+	all := with(t, "account.name=mover", "policies.accounts={system:serviceaccount:other:orchestrator}")
+	find(t, all, "ServiceAccount", "mover")
+	if have := into[appsv1.Deployment](t, find(t, all, "Deployment", "orchestrator")).Spec.Template.Spec.ServiceAccountName; have != "mover" {
+		t.Errorf("the pods run as %s", have)
+	}
+	for _, kind := range []string{"RoleBinding", "ClusterRoleBinding"} {
+		name := map[string]string{"RoleBinding": "orchestrator", "ClusterRoleBinding": "stsmigrate-orchestrator.stsmigrate"}[kind]
+		subjects, _, err := unstructured.NestedSlice(find(t, all, kind, name).Object, "subjects")
+		if subject, ok := subjects[0].(map[string]any); err != nil || !ok || subject["name"] != "mover" {
+			t.Errorf("%s is for %v", kind, subjects)
+		}
+	}
+	for _, name := range []string{"stsmigrate-orchestrator", "stsmigrate-new-volumes", "stsmigrate-held-volumes"} {
+		raw, err := find(t, all, "ValidatingAdmissionPolicy", name).MarshalJSON()
+		for _, account := range []string{`\"system:serviceaccount:stsmigrate:mover\"`, `\"system:serviceaccount:other:orchestrator\"`} {
+			if err != nil || !strings.Contains(string(raw), account) {
+				t.Errorf("policy %s does not name %s", name, account)
+			}
+		}
+	}
+}
+
+// What a pod serves is all that can be reached of it, and what it connects to is not limited.
+func TestNothingButWhatIsServedCanBeReached(t *testing.T) {
+	all := with(t)
+	for name, want := range map[string][]string{"orchestrator": {"metrics"}, "slicecontroller": {"metrics", "webhook"}} {
+		p := into[networkingv1.NetworkPolicy](t, find(t, all, "NetworkPolicy", name))
+		var ports []string
+		for _, r := range p.Spec.Ingress {
+			for _, port := range r.Ports {
+				ports = append(ports, port.Port.StrVal)
+			}
+		}
+		if !slices.Equal(ports, want) || !slices.Equal(p.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+			t.Errorf("%s: %v of %v", name, ports, p.Spec.PolicyTypes)
+		}
+		c := into[appsv1.Deployment](t, find(t, all, "Deployment", name)).Spec.Template.Spec.Containers[0]
+		for _, port := range want {
+			if !slices.ContainsFunc(c.Ports, func(have corev1.ContainerPort) bool { return have.Name == port }) {
+				t.Errorf("%s has no port %s", name, port)
+			}
+		}
+	}
+	for _, o := range with(t, "networkPolicy.enabled=false") {
+		if o.GetKind() == "NetworkPolicy" {
+			t.Errorf("%s is made all the same", o.GetName())
+		}
+	}
+}
+
+// Prometheus shows a token that is good for metrics alone, and knows whom it shows it to where there is a certificate.
+func TestMetricsAreCollectedWithATokenOfTheirOwn(t *testing.T) {
+	signed := with(t, "orchestrator.metricsCertificate=cert", "slicecontroller.metricsCertificate=cert")
+	for _, name := range []string{"orchestrator", "slicecontroller"} {
+		for what, all := range map[string][]*unstructured.Unstructured{"": with(t), "signed": signed} {
+			points, _, err := unstructured.NestedSlice(find(t, all, "ServiceMonitor", name).Object, "spec", "endpoints")
+			if err != nil || len(points) != 1 {
+				t.Fatalf("%s: %v: %v", name, points, err)
+			}
+			point, _ := points[0].(map[string]any)
+			tls, _ := point["tlsConfig"].(map[string]any)
+			of, _, _ := unstructured.NestedString(point, "authorization", "credentials", "name")
+			if point["scheme"] != "https" || of != "stsmigrate-metrics" || point["bearerTokenFile"] != nil {
+				t.Errorf("%s: %v", name, point)
+			}
+			if ca, known, _ := unstructured.NestedString(tls, "ca", "secret", "name"); known != (what == "signed") || (tls["insecureSkipVerify"] == true) == known || known && ca != "cert" {
+				t.Errorf("%s, %s: %v", name, what, tls)
+			}
+		}
+		c := into[appsv1.Deployment](t, find(t, signed, "Deployment", name)).Spec.Template.Spec
+		mount := "/etc/" + name + "/metrics"
+		if !slices.Contains(c.Containers[0].Args, "--metrics-cert-dir="+mount) || !slices.ContainsFunc(c.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mount }) ||
+			!slices.ContainsFunc(c.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "cert" }) {
+			t.Errorf("%s does not get its certificate: %v, %v", name, c.Containers[0].Args, c.Volumes)
+		}
+	}
+}

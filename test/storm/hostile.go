@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/test/demo/stage"
+)
+
+// A tenant may write ConfigMaps where the orchestrator runs, as everybody who hands plans over must be able to, and nothing
+// else anywhere. The set of somebody else, for which the orchestrator has every right and no consent, is what it is after.
+const (
+	victim = "victim"
+	tenant = "tenant"
+	// hostile begins the name of every plan of the tenant.
+	hostile = "hostile-"
+)
+
+// forgery is a plan and a journal as no command writes them.
+type forgery struct {
+	plan    func(*plans.Plan)
+	journal func(map[string]any)
+	// raw changes the text of the plan, behind its hash.
+	raw func(string) string
+}
+
+// forgeries are what the tenant tries, by the names of the plans.
+func forgeries() map[string]forgery {
+	move, back := map[string]any{"course": "Move"}, map[string]any{"course": "Return"}
+	saved := map[string]any{
+		"slice":     map[string]any{"start": 0, "replicas": 0},
+		"retention": map[string]any{"source": deleting(), "destination": deleting()},
+	}
+	return map[string]forgery{
+		"asks":              {journal: func(j map[string]any) { j["wish"] = move }},
+		"says-it-has-begun": {journal: func(j map[string]any) { j["epoch"], j["wish"] = 1, move }},
+		"says-it-is-a-command's": {journal: func(j map[string]any) {
+			j["epoch"], j["begun"], j["done"], j["detached"] = 1, 1, 1, false
+		}},
+		"walks-back": {
+			plan:    func(p *plans.Plan) { p.Source, p.Destination = p.Destination, p.Source },
+			journal: func(j map[string]any) { j["epoch"], j["wish"], j["saved"] = 3, back, saved },
+		},
+		"has-arrived": {journal: func(j map[string]any) {
+			j["epoch"], j["outcome"], j["done"], j["begun"] = 3, "Moved", 9, 9
+		}},
+		"copies": {
+			plan:    func(p *plans.Plan) { p.Dependencies = []plans.Dependency{{Kind: "Secret", Name: stage.Name}} },
+			journal: func(j map[string]any) { j["epoch"], j["wish"] = 1, move },
+		},
+		"takes-another-set": {plan: func(p *plans.Plan) { p.Destination.Name = "other" }},
+		"has-no-gate":       {plan: func(p *plans.Plan) { p.Gates = []plans.Gate{{Name: "x", When: plans.BeforeShrink}} }},
+		"is-huge":           {plan: func(p *plans.Plan) { p.Count = 2_000_000_000 }},
+		"is-far-ahead":      {journal: func(j map[string]any) { j["epoch"], j["begun"] = 1, 300_000_000 }},
+		"is-no-plan":        {raw: func(string) string { return "kind: Plan\n" }},
+		"is-edited":         {raw: func(s string) string { return strings.Replace(s, "window: 1", "window: 3", 1) }},
+		"is-text":           {raw: func(string) string { return "\x1b]0;owned\a" + strings.Repeat("[", 1000) }},
+	}
+}
+
+func deleting() map[string]any {
+	return map[string]any{"whenDeleted": "Delete", "whenScaled": "Delete"}
+}
+
+// attack makes the victim and the tenant, and lets that one put everything it can before the orchestrators.
+func (s *storm) attack(ctx context.Context) error {
+	m, err := s.set(ctx, "shop-"+victim, victim)
+	if err != nil {
+		return err
+	}
+	file := victim + ".yaml"
+	if err := s.person(ctx, "plan", stage.Name, "--name", victim, "-n", m.Namespace, "--context", "east", "--to-context", "west", "--out", file); err != nil {
+		return err
+	}
+	if err := s.permit(ctx, file, "rbac"); err != nil { // and nobody agrees to anything
+		return err
+	}
+	raw, err := os.ReadFile(filepath.Join(s.dir, file))
+	if err != nil {
+		return err
+	}
+	as, err := s.tenant(ctx)
+	if err != nil {
+		return err
+	}
+	if s.before, err = s.photo(ctx); err != nil {
+		return err
+	}
+	refused := 0
+	for name, f := range forgeries() {
+		name = hostile + strings.ReplaceAll(name, "'", "")
+		records, err := f.records(raw, name)
+		if err != nil {
+			return err
+		}
+		for _, cm := range records {
+			err := as.Create(ctx, cm)
+			switch {
+			case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+				refused++
+			case err != nil:
+				return fmt.Errorf("the tenant writes ConfigMap %s: %w", cm.Name, err)
+			}
+		}
+	}
+	s.say("a tenant has put %d hostile plans before the orchestrators; %d of its writes were refused", len(forgeries()), refused)
+	return nil
+}
+
+// tenant makes that account, and its client.
+func (s *storm) tenant(ctx context.Context) (client.Client, error) {
+	meta := metav1.ObjectMeta{Namespace: home, Name: tenant}
+	for _, o := range []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: meta},
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}}}},
+		&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: tenant}}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: tenant}},
+	} {
+		if err := s.east.Create(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	kubeconfig, _, err := stage.Credentials(ctx, s.east, s.bed.East, home, tenant)
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: orchestrator.Scheme()})
+}
+
+// records are the ConfigMaps of a forged plan.
+func (f forgery) records(raw []byte, name string) ([]*corev1.ConfigMap, error) {
+	p, err := plans.DecodePlan(raw)
+	if err != nil {
+		return nil, err
+	}
+	p.Name, p.ID, p.Hash = name, name+"-1", ""
+	if f.plan != nil {
+		f.plan(p)
+	}
+	if p.Hash, err = plans.Fingerprinted(p); err != nil {
+		return nil, err
+	}
+	written, err := yaml.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	text := string(written)
+	if f.raw != nil {
+		text = f.raw(text)
+	}
+	var j map[string]any
+	if written, err = json.Marshal(plans.NewJournal(p)); err == nil {
+		err = json.Unmarshal(written, &j)
+	}
+	if err != nil {
+		return nil, err
+	}
+	j["detached"] = true
+	if f.journal != nil {
+		f.journal(j)
+	}
+	journal, err := json.Marshal(j)
+	fixed := true
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: home, Name: name, Labels: map[string]string{plans.PlanLabel: p.Name}}
+	}
+	return []*corev1.ConfigMap{
+		{ObjectMeta: meta("stsmigrate-" + p.Name), Immutable: &fixed, Data: map[string]string{"plan.yaml": text}},
+		{ObjectMeta: meta("stsmigrate-" + p.Name + "-journal"), Data: map[string]string{"journal.json": string(journal)}},
+	}, err
+}
+
+// photo is what there is in the namespaces of the victim, but for what Kubernetes itself keeps changing.
+func (s *storm) photo(ctx context.Context) (map[string]string, error) {
+	out := map[string]string{}
+	for name, at := range map[string]client.Client{"east": s.east, "west": s.west} {
+		for _, kind := range []schema.GroupVersionKind{
+			{Group: "apps", Version: "v1", Kind: "StatefulSet"},
+			{Group: "apps", Version: "v1", Kind: "ControllerRevision"},
+			{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+			{Version: "v1", Kind: "PersistentVolumeClaim"},
+			{Version: "v1", Kind: "PersistentVolume"},
+			{Version: "v1", Kind: "Pod"},
+			{Version: "v1", Kind: "Service"},
+			{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"},
+			{Version: "v1", Kind: "ConfigMap"},
+			{Version: "v1", Kind: "Secret"},
+			{Group: "batch", Version: "v1", Kind: "Job"},
+			{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+		} {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(kind)
+			if err := at.List(ctx, list); err != nil {
+				return nil, err
+			}
+			for _, o := range list.Items {
+				claim, _, _ := unstructured.NestedString(o.Object, "spec", "claimRef", "namespace")
+				if o.GetNamespace() != "shop-"+victim && claim != "shop-"+victim {
+					continue
+				}
+				for _, field := range []string{"managedFields", "resourceVersion"} {
+					unstructured.RemoveNestedField(o.Object, "metadata", field)
+				}
+				unstructured.RemoveNestedField(o.Object, "status")
+				text, err := json.Marshal(o.Object)
+				if err != nil {
+					return nil, err
+				}
+				out[fmt.Sprintf("%s: %s %s/%s", name, kind.Kind, o.GetNamespace(), o.GetName())] = string(text)
+			}
+		}
+	}
+	if len(out) < 2*s.pods {
+		return nil, errors.New("the victim is not in its own picture")
+	}
+	return out, nil
+}
+
+// unharmed says what has become of the victim.
+func (s *storm) unharmed(ctx context.Context, _ []*moving) (out []string, err error) {
+	after, err := s.photo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for what, was := range s.before {
+		if after[what] != was {
+			out = append(out, fmt.Sprintf("a tenant has changed %s from %s to %s", what, was, after[what]))
+		}
+		delete(after, what)
+	}
+	for what, is := range after {
+		out = append(out, fmt.Sprintf("a tenant has made %s: %s", what, is))
+	}
+	slices.Sort(out)
+	return out, nil
+}
