@@ -35,43 +35,12 @@ type marks struct {
 func findMarks(ctx context.Context, w world) (*marks, error) {
 	m := &marks{plan: w.plan, sets: map[plans.Side]*appsv1.StatefulSet{}, budgets: map[plans.Side]*policyv1.PodDisruptionBudget{}}
 	for _, side := range plans.Sides() {
-		set, err := w.set(ctx, side)
-		if err != nil {
+		if err := m.side(ctx, w, side); err != nil {
 			return nil, err
-		}
-		if set != nil {
-			m.sets[side] = set
-			m.own(set)
-		}
-		if err := m.revisions(ctx, w, side); err != nil {
-			return nil, err
-		}
-		var b policyv1.PodDisruptionBudget
-		name, _ := w.plan.BudgetOn(side)
-		err = w.on[side].Get(ctx, client.ObjectKey{Namespace: w.plan.On(side).Namespace, Name: name}, &b)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading PodDisruptionBudget %s of %s: %w", name, w.plan.On(side), err)
-		}
-		if err == nil {
-			m.budgets[side] = &b
-			m.own(&b)
-		}
-		jobs, err := gates.Jobs(ctx, w.plan, w.on[side], side)
-		if err != nil {
-			return nil, err
-		}
-		for i := range jobs {
-			m.see(&jobs[i])
 		}
 	}
-	for _, d := range w.plan.Dependencies {
-		o, err := w.dependency(ctx, plans.Destination, d)
-		if err != nil && !apierrors.IsForbidden(err) { // a Secret may be; its stamp is no higher than the others'
-			return nil, err
-		}
-		if err == nil && o != nil {
-			m.see(o)
-		}
+	if err := m.copies(ctx, w); err != nil {
+		return nil, err
 	}
 	var err error
 	m.traces, err = storage.Traces(ctx, w.plan, w.on, m.see)
@@ -86,6 +55,47 @@ func findMarks(ctx context.Context, w world) (*marks, error) {
 		}
 	}
 	return m, errors.Join(err, m.stranger)
+}
+
+// side reads the set of a side, its budget, and what they leave there.
+func (m *marks) side(ctx context.Context, w world, side plans.Side) error {
+	set, err := w.set(ctx, side)
+	if err != nil {
+		return err
+	}
+	if set != nil {
+		m.sets[side] = set
+		m.own(set)
+	}
+	var b policyv1.PodDisruptionBudget
+	name, _ := w.plan.BudgetOn(side)
+	err = w.on[side].Get(ctx, client.ObjectKey{Namespace: w.plan.On(side).Namespace, Name: name}, &b)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading PodDisruptionBudget %s of %s: %w", name, w.plan.On(side), err)
+	}
+	if err == nil {
+		m.budgets[side] = &b
+		m.own(&b)
+	}
+	jobs, err := gates.Jobs(ctx, w.plan, w.on[side], side)
+	for i := range jobs {
+		m.see(&jobs[i])
+	}
+	return errors.Join(err, m.revisions(ctx, w, side))
+}
+
+// copies sees what was copied to the destination.
+func (m *marks) copies(ctx context.Context, w world) error {
+	for _, d := range w.plan.Dependencies {
+		o, err := w.dependency(ctx, plans.Destination, d)
+		if err != nil && !apierrors.IsForbidden(err) { // a Secret may be; its stamp is no higher than the others'
+			return err
+		}
+		if err == nil && o != nil {
+			m.see(o)
+		}
+	}
+	return nil
 }
 
 // revisions sees what the controller of a set has copied of its marks, which is what is taken off last.

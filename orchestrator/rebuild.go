@@ -212,6 +212,11 @@ func (b rebuilding) savedOfSet(side plans.Side, have plans.Saved) (out plans.Sav
 	if _, tells := set.Annotations[plans.CourseAnnotation]; tells {
 		return out, nil
 	}
+	return b.saidOfSet(side, of, set)
+}
+
+// saidOfSet is what a person says of a set that was marked by an earlier release, or what the plan can tell of it.
+func (b rebuilding) saidOfSet(side, of plans.Side, set *appsv1.StatefulSet) (out plans.Saved, err error) {
 	said, known := b.said.Was.Retention[of]
 	if !known && of == plans.Source && side == plans.Source {
 		said, known = b.guess(set)

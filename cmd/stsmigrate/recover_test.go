@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -10,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,6 +58,19 @@ func journalOf(ctx context.Context, on client.Client, p *plans.Plan) (*plans.Jou
 	return j, err
 }
 
+func ofFile(t *testing.T, file string) *plans.Plan {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plans.DecodePlan(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // What was found and what comes of it is shown, and the record is written only for a yes; the plan is held then.
 func TestALostJournalIsShownAndStored(t *testing.T) {
 	for _, all := range []bool{true, false} {
@@ -78,20 +91,12 @@ func TestALostJournalIsShownAndStored(t *testing.T) {
 				t.Errorf("it does not show %q:\n%s", want, got.out)
 			}
 		}
-		var cm corev1.ConfigMap
-		if err := on.Get(t.Context(), client.ObjectKey{Namespace: "mall", Name: "stsmigrate-web-journal"}, &cm); !apierrors.IsNotFound(err) {
+		p := ofFile(t, file)
+		if _, err := journalOf(t.Context(), on, p); !errors.As(err, new(orchestrator.ErrNoJournal)) {
 			t.Fatalf("it was written without an answer: %v", err)
 		}
 		if got = command(t, "recover", what, "-n", "mall", "--kubeconfig", config, "--yes"); got.code != 0 || !strings.Contains(got.out, "to go on: `stsmigrate resume web") {
 			t.Fatalf("%+v", got)
-		}
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := plans.DecodePlan(raw)
-		if err != nil {
-			t.Fatal(err)
 		}
 		j, err := journalOf(t.Context(), on, p)
 		if err != nil || j.Epoch != 104 || !strings.Contains(j.Held, "recovered from marks by ") {

@@ -93,8 +93,9 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 				*s.Spec.Replicas = 1
 			})
 		}, "expected ranges that begin with 0 and end with 2", nil},
-		"the source is gone half way": {plans.Move, plans.Relax, func(w *world) { w.on[plans.Source].remove(key{"StatefulSet", blue, setName}) },
-			"make it again as it was, with the ordinals [0..1]", nil},
+		"the source is gone half way": {plans.Move, plans.Relax, func(w *world) {
+			w.on[plans.Source].remove(key{"StatefulSet", blue, setName})
+		}, "make it again as it was, with the ordinals [0..1]", nil},
 		"nothing is marked": {plans.Move, plans.Freeze, func(w *world) {
 			for _, s := range w.stores {
 				for _, k := range append([]key{}, s.order...) {
