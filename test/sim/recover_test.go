@@ -92,6 +92,41 @@ func (w *world) fences() bool {
 	return false
 }
 
+// Of a step that has just written, nobody has seen the end: the journal that is recovered then begins no later.
+func TestARecoveredJournalSaysNoMoreThanTheMarksProve(t *testing.T) {
+	t.Parallel()
+	for course, steps := range map[plans.Course]map[plans.Op][2]string{ // in one cluster, in two
+		plans.Move: {
+			plans.Freeze: {"Freeze", "Freeze"}, plans.Hold: {"Freeze", "Freeze"}, plans.Tighten: {"Freeze", "Freeze"}, plans.Shrink: {"2/Shrink", "2/Shrink"}, plans.Release: {"2/Shrink", "2/Shrink"},
+			plans.Reserve: {"2/Reserve", "2/Reserve"}, plans.Claim: {"2/Claim", "2/Claim"}, plans.Grow: {"2/Grow", "2/Grow"}, plans.Relax: {"2/Grow", "2/Grow"},
+		},
+		plans.Return: {
+			plans.Tighten: {"0/Tighten", "0/Tighten"}, plans.Shrink: {"0/Shrink", "0/Shrink"}, plans.Release: {"0/Shrink", "0/Shrink"},
+			plans.Reserve: {"0/Shrink", "0/Reserve"}, plans.Claim: {"0/Shrink", "0/Claim"}, plans.Grow: {"0/Grow", "0/Grow"}, plans.Relax: {"0/Grow", "0/Grow"},
+			plans.Retire: {"Retire", "Retire"}, plans.Settle: {"Retire", "Retire"}, plans.Thaw: {"Retire", "Retire"},
+		},
+		plans.Clean: {plans.Retire: {"Retire", "Retire"}, plans.Settle: {"Retire", "Retire"}, plans.Thaw: {"Retire", "Retire"}},
+	} {
+		for op, want := range steps {
+			for i, mode := range modes() {
+				w := newWorld(threeOrdinals(mode))
+				if course != plans.Move {
+					walk(t, w, plans.Move, nil)
+				}
+				_, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool { return p.Kind == orchestrator.Wrote && p.Step.Op == op })
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.lose(true)
+				w.recovers(t, orchestrator.Said{})
+				if next, _, _ := w.journal.Next(w.plan); next.ID() != want[i] || w.journal.Leg.Course != course {
+					t.Errorf("%s, %s, after a write of %s: the next step of the %s is %s, expected %s", mode, course, op, w.journal.Leg.Course, next.ID(), want[i])
+				}
+			}
+		}
+	}
+}
+
 // A process that lives on without knowing that the journal was lost writes nothing after another one was recovered (S9).
 func TestAProcessOfTheLostJournalWritesNothingMore(t *testing.T) {
 	t.Parallel()
