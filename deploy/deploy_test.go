@@ -77,7 +77,7 @@ func TestKustomizeHasWhatTheChartMakes(t *testing.T) {
 		file := filepath.Join(folder, "manifests.yaml")
 		want := append([]byte("# Made by `make generate` of deploy/chart; `stsmigrate install "+strings.Join(components, " ")+"` prints the same.\n"), render(t, "stsmigrate", components...)...)
 		if *update {
-			if err := os.WriteFile(file, want, 0o644); err != nil { //nolint:gosec // for everybody
+			if err := os.WriteFile(file, want, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -139,6 +139,9 @@ func TestValuesThatNobodyKnowsAreRefused(t *testing.T) {
 func TestEverythingIsInTheNamespaceThatIsAskedFor(t *testing.T) {
 	raw := render(t, "moves", Components()...)
 	for _, o := range decode(t, raw) {
+		if o.GetKind() == "ConfigMap" && o.GetNamespace() == "kube-system" && o.GetName() == "stsmigrate-volumes" {
+			continue // what the cluster agrees to, which is not for the account to write
+		}
 		if o.GetNamespace() != "" && o.GetNamespace() != "moves" || o.GetKind() == "Namespace" && o.GetName() != "moves" {
 			t.Errorf("%s %s is in namespace %q", o.GetKind(), o.GetName(), o.GetNamespace())
 		}

@@ -29,15 +29,19 @@ import (
 // course turns the plan round at the same moment: Return walks it back, Clean
 // ends it. Move goes on as the journal says.
 func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
+	return e.Undertake(ctx, plans.Wish{Course: course, Word: e.Word}, nil)
+}
+
+// Undertake takes the plan over for a wish, which is then recorded in the same write. still, if any, is asked before it
+// whether the journal is still one to do that for.
+func (e *Engine) Undertake(ctx context.Context, w plans.Wish, still func(context.Context, *plans.Journal) error) error {
 	return e.takeOver(ctx, func(now *plans.Journal) error {
-		if err := Departure(e.plan, now, course); err != nil {
-			return err
+		if still != nil {
+			if err := still(ctx, now); err != nil {
+				return err
+			}
 		}
-		if err := now.Vouch(e.plan, e.Word); err != nil {
-			return err
-		}
-		now.Held, now.Wish, now.Waits = "", nil, "" // the looks say again what is still true of it
-		return nil
+		return Undertake(e.plan, now, w)
 	})
 }
 
@@ -63,7 +67,7 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*plans.Journal) error
 		return fmt.Errorf("taking plan %s over: %w", e.plan.Name, err)
 	}
 	for _, x := range exposed {
-		if err := e.fence(ctx, stamp, x); err != nil {
+		if err := e.fence(ctx, stamp, j, x); err != nil {
 			return fmt.Errorf("taking plan %s over: %w", e.plan.Name, err)
 		}
 	}
@@ -201,7 +205,7 @@ func (e *Engine) touched(j *plans.Journal) []int32 {
 
 // fence stamps one object. An absent one needs no fence: what is created has a
 // fixed name and content.
-func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, x exposed) error {
+func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, j *plans.Journal, x exposed) error {
 	key := client.ObjectKeyFromObject(x.object)
 	for {
 		err := e.on[x.side].Get(ctx, key, x.object)
@@ -226,6 +230,9 @@ func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, x exposed) error 
 		}
 		next, _ := x.object.DeepCopyObject().(client.Object)
 		stamp.Put(next)
+		if set, ok := next.(*appsv1.StatefulSet); ok {
+			plans.MarkSet(set, e.plan, x.side, j.Leg.Course, j.Saved)
+		}
 		err = writes.Change(ctx, e.on[x.side], x.object, next)
 		if apierrors.IsConflict(err) {
 			continue

@@ -69,23 +69,15 @@ func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target
 			return t, false, err
 		}
 	}
-	raw, err := a.read(what)
+	t, p, err := a.fromFile(ctx, what, home)
 	if err != nil {
-		return nil, false, fmt.Errorf("reading the plan: %w", err)
-	}
-	p, err := plans.DecodePlan(raw)
-	if err != nil {
-		return nil, false, fmt.Errorf("%s: %w", what, err)
-	}
-	at, err := home.open(&a.reach, p)
-	if err != nil {
-		return nil, false, err
-	}
-	if t, err = a.reach.inFile(ctx, p, at); err != nil {
 		return nil, false, err
 	}
 	if home.detach {
 		if err := a.reach.elsewhere(t).notOfCommands(ctx); err != nil {
+			return nil, false, err
+		}
+		if err := t.knowsMigrations(ctx); err != nil {
 			return nil, false, err
 		}
 	}
@@ -95,6 +87,24 @@ func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target
 		return t, true, nil // another plan of this name is refused when it is stored
 	}
 	return t, false, err
+}
+
+// fromFile reads a plan, and connects to the clusters that it is for.
+func (a *app) fromFile(ctx context.Context, what string, home *homeFlags) (*target, *plans.Plan, error) {
+	raw, err := a.read(what)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	p, err := plans.DecodePlan(raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", what, err)
+	}
+	at, err := home.open(&a.reach, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := a.reach.inFile(ctx, p, at)
+	return t, p, err
 }
 
 // apply carries a Move out: checks and a question before the first write, none of
@@ -117,18 +127,20 @@ func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags,
 	case j.Paused:
 		return fmt.Errorf("plan %s is paused: go on with %s", t.plan.Name, t.command("resume"))
 	case j.Begun > 0:
-		if err := a.goOn(ctx, t, j, far); err != nil {
+		route, err := a.goOn(ctx, t, j, far)
+		if err != nil {
 			return err
 		}
-	default:
-		if err := a.heard(ctx, t, far); err != nil {
-			return err
-		}
-		if err := a.begin(ctx, t, j, far); err != nil {
-			return err
-		}
+		return a.carry(ctx, t, j, plans.Move, route, timeout)
 	}
-	return a.carry(ctx, t, plans.Move, timeout)
+	if err := a.heard(ctx, t, far); err != nil {
+		return err
+	}
+	route, err := a.begin(ctx, t, j, far)
+	if err != nil {
+		return err
+	}
+	return a.carry(ctx, t, j, plans.Move, route, timeout)
 }
 
 // journal reads the journal of the plan, or gives that of a plan of which nothing
@@ -138,7 +150,7 @@ func (t *target) journal(ctx context.Context, fresh bool) (*plans.Journal, error
 	if fresh {
 		return plans.NewJournal(t.plan), nil
 	}
-	j, _, err := t.store.Journal(ctx, t.plan)
+	j, err := t.store.JournalOrNew(ctx, t.plan)
 	if errors.As(err, new(orchestrator.ErrNoJournal)) {
 		return plans.NewJournal(t.plan), nil
 	}
@@ -171,14 +183,10 @@ func (a *app) carriage(t *target, timeout time.Duration) orchestrator.Carriage {
 }
 
 // carry lets the plan go in the given direction until it is finished, paused, held or
-// stopped; of a detached one it tells the orchestrator.
-func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout time.Duration) error {
-	j, err := t.journal(ctx, false)
-	if err != nil {
-		return err
-	}
+// stopped; of a detached one it tells the orchestrator, and how far it shall go.
+func (a *app) carry(ctx context.Context, t *target, j *plans.Journal, course plans.Course, route plans.Route, timeout time.Duration) error {
 	if j.Detached {
-		if err := a.ask(ctx, t, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word}); err != nil || course == plans.Move {
+		if err := a.ask(ctx, t, course, route); err != nil || course == plans.Move {
 			return err
 		}
 		if course == plans.Clean {

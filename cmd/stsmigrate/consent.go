@@ -68,8 +68,7 @@ func consents(ctx context.Context, r *reached, side plans.Side, until time.Time)
 			return nil, err
 		}
 		next := n.Agree(r.plan, until, have)
-		// `kubectl apply` is to keep what others gave it, and to fail where it has changed since.
-		next.ObjectMeta = metav1.ObjectMeta{Namespace: next.Namespace, Name: next.Name}
+		next.ObjectMeta = asRead(next)
 		out = append(out, next)
 	}
 	return out, nil
@@ -97,8 +96,14 @@ func clusterConsent(ctx context.Context, r *reached, side plans.Side) ([]client.
 	if err != nil {
 		return nil, err
 	}
-	next.ObjectMeta = metav1.ObjectMeta{Namespace: next.Namespace, Name: next.Name}
+	next.ObjectMeta = asRead(next)
 	return []client.Object{next}, nil
+}
+
+// asRead is what `kubectl apply` needs to know of an object that holds what others agreed to as well: it leaves their labels
+// alone, and is refused where they have changed the object since it was read.
+func asRead(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), ResourceVersion: o.GetResourceVersion()}
 }
 
 func (a *app) revokeCommand() *cobra.Command {
@@ -124,7 +129,7 @@ func (a *app) revoke(ctx context.Context, name, side string) error {
 	if err != nil {
 		return err
 	}
-	j, _, err := t.store.Journal(ctx, t.plan)
+	j, err := t.store.JournalOrNew(ctx, t.plan)
 	if err != nil {
 		return err
 	}

@@ -129,9 +129,9 @@ func asked(t *testing.T, args ...string) string {
 // permitted gives the orchestrator the rights for a plan, and both namespaces agree.
 func (s scene) permitted(t *testing.T, file string) {
 	t.Helper()
-	for _, what := range []string{"rbac", "consent"} {
+	for _, what := range []string{"rbac", "consent", "consent --cluster"} {
 		for side, p := range map[string]place{"source": s.places()[0], "destination": s.places()[1]} {
-			out := s.run(t, 0, what, "--plan", file, "--side", side)
+			out := s.run(t, 0, append(strings.Fields(what), "--plan", file, "--side", side)...)
 			for d := yaml.NewYAMLOrJSONDecoder(strings.NewReader(out), 4096); ; {
 				o := &unstructured.Unstructured{}
 				if err := d.Decode(&o.Object); errors.Is(err, io.EOF) {
@@ -142,7 +142,11 @@ func (s scene) permitted(t *testing.T, file string) {
 				if len(o.Object) == 0 {
 					continue // the comment before the first
 				}
-				if err := p.Client.Create(t.Context(), o); err != nil {
+				write := func() error { return p.Client.Create(t.Context(), o) }
+				if o.GetResourceVersion() != "" { // beside what was agreed to of other plans
+					write = func() error { return p.Client.Update(t.Context(), o) }
+				}
+				if err := write(); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -79,6 +79,7 @@ type storm struct {
 	before        map[string]string // the victim
 	began         time.Time
 	saying        sync.Mutex
+	agreeing      sync.Mutex
 }
 
 func (s *storm) say(format string, args ...any) {
@@ -214,7 +215,7 @@ func (s *storm) sets(ctx context.Context) ([]*moving, error) {
 
 // set makes one of them, for a plan of that name.
 func (s *storm) set(ctx context.Context, namespace, plan string) (*moving, error) {
-	m := &moving{Set: stage.Set{Namespace: namespace, Replicas: int32(s.pods), Claims: []string{"data"}}, name: plan} //nolint:gosec // few
+	m := &moving{Set: stage.Set{Namespace: namespace, Replicas: int32(s.pods), Claims: []string{"data"}}, name: plan}
 	if err := stage.Namespace(ctx, namespace, s.bed.East, s.bed.West); err != nil {
 		return nil, err
 	}
@@ -241,7 +242,7 @@ func (s *storm) handOver(ctx context.Context, m *moving) error {
 	if err := s.person(ctx, "plan", stage.Name, "--name", m.name, "-n", m.Namespace, "--context", "east", "--to-context", "west", "--out", file); err != nil {
 		return err
 	}
-	if err := s.permit(ctx, file, "rbac", "consent"); err != nil {
+	if err := s.permit(ctx, file, "rbac", "consent", "consent --cluster"); err != nil {
 		return err
 	}
 	return s.person(ctx, "apply", file, "--detach", "--home-context", "east", "--yes")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -26,18 +27,31 @@ func journal(e watch.Event) (plan string, j *plans.Journal, err error) {
 // permit gives the orchestrator what a plan needs on both sides ("rbac"), and lets both agree ("consent"): as the
 // people do who are responsible for them.
 func (s *storm) permit(ctx context.Context, file string, all ...string) error {
+	s.agreeing.Lock() // what the cluster agrees to is one object for all plans
+	defer s.agreeing.Unlock()
 	for _, what := range all {
 		for side, at := range map[string]string{"source": "east", "destination": "west"} {
-			out, err := stage.Command(ctx, s.kubeconfig, s.dir, s.stsmigrate, what, "--plan", file, "--side", side).Output()
-			if err != nil {
-				return fmt.Errorf("stsmigrate %s --side %s: %w", what, side, err)
-			}
-			apply := stage.Command(ctx, s.kubeconfig, s.dir, s.kubectl, "--context", at, "apply", "-f", "-")
-			apply.Stdin = bytes.NewReader(out)
-			if said, err := apply.CombinedOutput(); err != nil {
-				return fmt.Errorf("kubectl apply: %w\n%s", err, said)
+			if err := s.give(ctx, at, append(strings.Fields(what), "--plan", file, "--side", side)); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// give applies what stsmigrate prints for one side; it may be nothing.
+func (s *storm) give(ctx context.Context, at string, args []string) error {
+	out, err := stage.Command(ctx, s.kubeconfig, s.dir, s.stsmigrate, args...).Output()
+	if err != nil {
+		return fmt.Errorf("stsmigrate %s: %w", strings.Join(args, " "), err)
+	}
+	if !bytes.Contains(out, []byte("kind:")) {
+		return nil
+	}
+	apply := stage.Command(ctx, s.kubeconfig, s.dir, s.kubectl, "--context", at, "apply", "--server-side", "-f", "-")
+	apply.Stdin = bytes.NewReader(out)
+	if said, err := apply.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl apply: %w\n%s", err, said)
 	}
 	return nil
 }
