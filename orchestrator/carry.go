@@ -34,6 +34,9 @@ type Carriage struct {
 	// Ready says, under the Lease and before anything is written, why the plan must be held instead,
 	// or nothing; nil lets it go on. An error ends it, and nothing is recorded.
 	Ready func(context.Context) (string, error)
+	// Still, if any, says of the journal as it is just before a write why it must not be taken over for the wish any
+	// more: the error ends it, and nothing is recorded.
+	Still func(context.Context, *plans.Journal) error
 	// Stop, when closed, ends the run after the write that is under way.
 	Stop <-chan struct{}
 	// Asked has a value when somebody else has written the journal.
@@ -67,21 +70,16 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p Progress, j *pl
 	if reason, err := c.barred(ctx); err != nil {
 		return p, nil, err
 	} else if reason != "" {
-		return c.hold(ctx, reason)
+		return c.hold(ctx, wish, reason)
 	}
 	engine := New(c.Plan, c.Store, c.On)
-	engine.Now, engine.Slot, engine.Word = c.Now, c.Slots.Of(c.Plan), wish.Word
+	engine.Now, engine.Slot = c.Now, c.Slots.Of(c.Plan)
 	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]Finding, error) {
 		return CheckWave(ctx, c.Plan, c.On, j, wave, c.orchestrated())
 	}
 	engine.Gates.Prober = gates.Through(c.Configs, c.Now)
-	if err := engine.TakeOver(Urgent(ctx), wish.Course); err != nil { // a wave may be under way
+	if err := engine.Undertake(Urgent(ctx), wish, c.Still); err != nil { // a wave may be under way
 		return p, nil, err
-	}
-	if wish.SkipGates { // it is about the way that the plan is going now
-		if err := c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error { return j.Skip(c.Plan) }); err != nil {
-			return p, nil, err
-		}
 	}
 	wake := NewWake()
 	wake.Watch(Urgent(background), c.Plan, c.Watches)
@@ -134,9 +132,17 @@ func endWith(ctx context.Context, lease *Lease, keeper *names.Keeper) {
 	}
 }
 
-// hold records why a plan must not go on: nothing has been written by this process.
-func (c Carriage) hold(ctx context.Context, reason string) (Progress, *plans.Journal, error) {
+// hold records why a plan must not go on: nothing has been written by this process. That is the answer to the wish.
+func (c Carriage) hold(ctx context.Context, wish plans.Wish, reason string) (Progress, *plans.Journal, error) {
 	err := c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error {
+		if c.Still != nil {
+			if err := c.Still(ctx, j); err != nil {
+				return err
+			}
+		}
+		if wish.Heard != nil {
+			j.Heard = *wish.Heard
+		}
 		j.Hold(reason)
 		return nil
 	})

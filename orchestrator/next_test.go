@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,32 +23,41 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 	for name, c := range map[string]struct {
 		holder             string
 		change             func(*plans.Journal)
+		declare            func(*plans.Declaration)
 		state, next, names string
 	}{
-		"arrived":                          {"", func(j *plans.Journal) { j.Outcome = plans.Moved }, "Moved", finalize, keep},
-		"arrived, names kept by a command": {"me", func(j *plans.Journal) { j.Outcome = plans.Moved }, "Moved", finalize, ""},
-		"arrived, kept by an orchestrator": {"orch", func(j *plans.Journal) { j.Detached, j.Outcome = true, plans.Moved }, "Moved", finalize, ""},
-		"arrived, and one is about to":     {"", func(j *plans.Journal) { j.Detached, j.Outcome = true, plans.Moved }, "Moved", finalize, ""},
+		"arrived":                          {"", func(j *plans.Journal) { j.Outcome = plans.Moved }, nil, "Moved", finalize, keep},
+		"arrived, names kept by a command": {"me", func(j *plans.Journal) { j.Outcome = plans.Moved }, nil, "Moved", finalize, ""},
+		"arrived, kept by an orchestrator": {"orch", func(j *plans.Journal) { j.Detached, j.Outcome = true, plans.Moved }, nil, "Moved", finalize, ""},
+		"arrived, and one is about to":     {"", func(j *plans.Journal) { j.Detached, j.Outcome = true, plans.Moved }, nil, "Moved", finalize, ""},
 		"to be finalized by one": {"orch", func(j *plans.Journal) {
 			j.Detached, j.Outcome = true, plans.Moved
-			j.Ask(plans.Wish{Course: plans.Clean})
-		}, "Moved", "", ""},
-		"paused, kept by an orchestrator":          {"orch", func(j *plans.Journal) { j.Detached, j.Paused = true, true }, "Paused", resume, ""},
-		"held, kept by an orchestrator":            {"orch", func(j *plans.Journal) { j.Detached, j.Held = true, "why" }, "Held", resume, ""},
-		"under way by a command":                   {"me", func(*plans.Journal) {}, "Moving", "", ""},
-		"under way by an orchestrator":             {"orch", func(j *plans.Journal) { j.Detached = true }, "Moving", "", ""},
-		"between two orchestrators":                {"", func(j *plans.Journal) { j.Detached = true }, "Waiting", goesOn, ""},
-		"stopped":                                  {"", func(*plans.Journal) {}, "Stopped", "apply or abort", keep},
-		"finalized":                                {"", func(j *plans.Journal) { j.Outcome = plans.Finalized }, "Finalized", "", ""},
-		"finalized, and names are kept for longer": {"", func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }, "Finalized", "", keep},
+		}, func(d *plans.Declaration) { d.Course = plans.ToFinalize }, "Moved", "", ""},
+		"held, and asked to go on":                 {"", func(j *plans.Journal) { j.Detached, j.Held = true, "why" }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", Resume: true} }, "Held", goesOn, ""},
+		"held, and that was heard":                 {"", func(j *plans.Journal) { j.Detached, j.Held, j.Heard.Request = true, "why", "1" }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", Resume: true} }, "Held", resume, ""},
+		"paused, kept by an orchestrator":          {"orch", func(j *plans.Journal) { j.Detached, j.Paused = true, true }, nil, "Paused", resume, ""},
+		"held, kept by an orchestrator":            {"orch", func(j *plans.Journal) { j.Detached, j.Held = true, "why" }, nil, "Held", resume, ""},
+		"under way by a command":                   {"me", func(*plans.Journal) {}, nil, "Moving", "", ""},
+		"under way by an orchestrator":             {"orch", func(j *plans.Journal) { j.Detached = true }, nil, "Moving", "", ""},
+		"between two orchestrators":                {"", func(j *plans.Journal) { j.Detached = true }, nil, "Waiting", goesOn, ""},
+		"stopped":                                  {"", func(*plans.Journal) {}, nil, "Stopped", "apply or abort", keep},
+		"finalized":                                {"", func(j *plans.Journal) { j.Outcome = plans.Finalized }, nil, "Finalized", "", ""},
+		"finalized, and names are kept for longer": {"", func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }, nil, "Finalized", "", keep},
 	} {
 		p := &plans.Plan{Count: 3, Window: 1, Names: plans.Names{Mode: plans.Bridge, Service: "web"}}
 		j := plans.NewJournal(p)
-		j.Epoch = 1
+		j.Epoch, j.Heard.Course = 1, plans.Move
 		c.change(j)
-		v := &View{Holder: c.holder}
-		v.describe(p, j, func(verb string) string { return verb })
-		if alone := name == "between two orchestrators" || name == "arrived, and one is about to"; v.Unattended != alone {
+		v, d := &View{Holder: c.holder}, p.Declared()
+		if c.declare != nil {
+			c.declare(&d)
+		}
+		asked := Asked{Work: !j.Idle(p)}
+		if j.Detached {
+			asked = Ask(p, j, &d)
+		}
+		v.describe(p, j, asked, func(verb string) string { return verb })
+		if alone := strings.Contains(c.next, "goes on with it") || name == "arrived, and one is about to" || name == "held, and that was heard"; v.Unattended != alone {
 			t.Errorf("%s: unattended is %t", name, v.Unattended)
 		}
 		if v.State != c.state || v.Next != c.next || v.Names != c.names {

@@ -95,6 +95,14 @@ func Brief(reason string) string {
 	return strings.ToValidUTF8(reason[:brevity], "") + " ... (cut)"
 }
 
+// Shortened is a text of several lines, cut where it is too long to be shown within an object.
+func Shortened(text string) string {
+	if len(text) <= 8*brevity {
+		return text
+	}
+	return strings.ToValidUTF8(text[:8*brevity], "") + "... (cut)"
+}
+
 // Failed gives the findings that block, in the order of the report.
 func (r *Report) Failed() []Finding { return r.findings(Fail) }
 

@@ -72,7 +72,7 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, lost 
 	if err != nil {
 		return nil, err
 	}
-	j, _, err := store.Journal(ctx, p)
+	j, err := store.JournalOrNew(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, lost 
 	e := New(p, store, on)
 	e.epoch = j.Epoch
 	step, began, more := j.Next(p)
-	v.describe(p, j, command)
+	v.describe(p, j, store.asked(ctx, p, j), command)
 	if len(lost) == 0 {
 		v.Drains = e.drainable(ctx, j, v.Holder, command)
 	}
@@ -99,6 +99,18 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, lost 
 	v.ordinals(ctx, world{plan: p, on: on}, lost, j, step)
 	v.Reason, v.Overdue = plans.Line(v.Reason), plans.Line(v.Overdue) // whoever wrote them
 	return v, nil
+}
+
+// asked is what an orchestrator is asked to do with a plan now, as far as that can be read. Of one that commands carry out
+// nobody is asked.
+func (s *Store) asked(ctx context.Context, p *plans.Plan, j *plans.Journal) Asked {
+	if !j.Detached {
+		return Asked{Wish: plans.Wish{Course: j.Leg.Course}, Work: !j.Idle(p)}
+	}
+	if d, err := ReadDeclared(ctx, s.home, s.name.Namespace, s.name.Name); err == nil && d != nil {
+		return Ask(p, j, d.Spec)
+	}
+	return Ask(p, j, nil)
 }
 
 // waitsFor says what the step waits for, "" if that cannot be seen or if it waits for nothing.
@@ -116,22 +128,22 @@ func (e *Engine) waitsFor(ctx context.Context, j *plans.Journal, step plans.Step
 }
 
 // describe fills in state, reason and the command to go on with.
-func (v *View) describe(p *plans.Plan, j *plans.Journal, command func(verb string) string) {
+func (v *View) describe(p *plans.Plan, j *plans.Journal, asked Asked, command func(verb string) string) {
 	v.State = State(p, j, v.Holder)
 	v.Gates, v.Overdue = j.Skipped(p), j.Overdue
 	v.Reason = j.Held
 	if v.Reason == "" && v.Holder == "" {
 		v.Reason = j.Waits
 	}
-	_, work := j.Asked(p)
+	v.Reason = cmp.Or(v.Reason, asked.Refused)
 	if v.Holder == "" {
 		bridged := len(p.Directories()) > 0 && j.Epoch > 0 && (!j.Ended() || j.KeepNames)
-		v.Unattended = j.Detached && (work || bridged)
+		v.Unattended = j.Detached && (asked.Work || bridged)
 		if bridged && !j.Detached {
 			v.Names = "a pod that restarts is not found at its new address unless this runs: " + command("names -w")
 		}
 	}
-	v.Next = v.next(j, work, command)
+	v.Next = v.next(j, asked.Work, command)
 }
 
 // next is the command to go on with, or who goes on without one; work says that there is something to be done.

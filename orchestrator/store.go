@@ -137,10 +137,29 @@ func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Ver
 // death in the middle: a plan that is there already is accepted if it is this
 // one. Another of the same name makes room if it has ended, and refuses otherwise.
 func (s *Store) Create(ctx context.Context, p *plans.Plan, first *plans.Journal) error {
+	if err := s.create(ctx, p, true); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(first)
+	if err != nil {
+		return err
+	}
+	if err := s.put(ctx, &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap()), Data: map[string]string{journalKey: string(raw)}}); err != nil {
+		return err
+	}
+	_, _, err = s.Journal(ctx, p) // it is ours, or an error
+	return err
+}
+
+// CreatePlan stores a plan as Create does, for an orchestrator that makes the journal: to change or delete one is not for
+// others.
+func (s *Store) CreatePlan(ctx context.Context, p *plans.Plan) error { return s.create(ctx, p, false) }
+
+func (s *Store) create(ctx context.Context, p *plans.Plan, journals bool) error {
 	if err := plans.RefuseName(p.Name); err != nil { // whoever made it
 		return err
 	}
-	if err := s.cleared(ctx, p); err != nil {
+	if err := s.cleared(ctx, p, journals); err != nil {
 		return err
 	}
 	raw, err := plans.Encode(p)
@@ -153,32 +172,37 @@ func (s *Store) Create(ctx context.Context, p *plans.Plan, first *plans.Journal)
 		return err
 	}
 	have, err := s.Plan(ctx)
-	if err != nil {
+	if err != nil || have.ID == p.ID && have.Hash == p.Hash {
 		return err
 	}
-	if have.ID != p.ID || have.Hash != p.Hash {
-		if why := s.needed(ctx, have); why != nil {
-			return fmt.Errorf("namespace %s has another plan named %s (%s), %w: finish it, or give this one another --name", s.name.Namespace, s.name.Name, have.ID, why)
-		}
-		if err := s.forget(ctx); err != nil {
-			return err
-		}
-		return s.Create(ctx, p, first)
+	if why := s.needed(ctx, have); why != nil {
+		return fmt.Errorf("namespace %s has another plan named %s (%s), %w: finish it, or give this one another --name", s.name.Namespace, s.name.Name, have.ID, why)
 	}
-	raw, err = json.Marshal(first)
-	if err != nil {
+	if err := s.forget(ctx, journals); err != nil {
 		return err
 	}
-	if err := s.put(ctx, &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap()), Data: map[string]string{journalKey: string(raw)}}); err != nil {
-		return err
+	return s.create(ctx, p, journals)
+}
+
+// JournalOrNew reads the journal, or gives that of a plan of which nothing has been done: a detached plan has none until an
+// orchestrator sees that it is approved.
+func (s *Store) JournalOrNew(ctx context.Context, p *plans.Plan) (*plans.Journal, error) {
+	j, _, err := s.Journal(ctx, p)
+	if !errors.As(err, new(ErrNoJournal)) {
+		return j, err
 	}
-	_, _, err = s.Journal(ctx, p) // it is ours, or an error
-	return err
+	d, missing := ReadDeclared(ctx, s.home, s.name.Namespace, s.name.Name)
+	if missing != nil || d == nil {
+		return nil, err
+	}
+	j = plans.NewJournal(p)
+	j.Detached = true
+	return j, nil
 }
 
 // cleared makes sure, BEFORE a plan is stored, that nothing else is in the place of its journal. One of an
-// earlier plan that has ended, whose record went without it, is deleted as it was read.
-func (s *Store) cleared(ctx context.Context, p *plans.Plan) error {
+// earlier plan that has ended, whose record went without it, is deleted as it was read, or left for who may do that.
+func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error {
 	var cm corev1.ConfigMap
 	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -190,16 +214,31 @@ func (s *Store) cleared(ctx context.Context, p *plans.Plan) error {
 	if err := json.Unmarshal([]byte(cm.Data[journalKey]), &j); err != nil || j.Kind != plans.JournalKind || cm.Labels[plans.PlanLabel] != s.name.Name {
 		return fmt.Errorf("ConfigMap %s is not the journal of a plan named %s: delete it if nobody needs it, or give the plan another --name", s.journalMap(), s.name.Name)
 	}
-	_, err := s.Plan(ctx)
+	have, err := s.Plan(ctx)
 	switch {
-	case j.Plan == p.ID, err == nil: // or the plan there says what is to become of it
+	case j.Plan == p.ID, err == nil && have.ID != p.ID: // or the plan there says what is to become of it
 		return nil
-	case !errors.As(err, new(ErrNoPlan)):
+	case err != nil && !errors.As(err, new(ErrNoPlan)):
 		return err
 	case !j.Ended() || j.KeepNames:
 		return fmt.Errorf("ConfigMap %s is the journal of plan %s, which is still needed, and the plan itself is gone: restore ConfigMap %s from a backup, or give this one another --name", s.journalMap(), j.Plan, s.planMap())
+	case !journals:
+		return nil
 	}
 	return s.remove(ctx, &cm)
+}
+
+// Bury deletes the journal of a plan that is gone, if that has ended.
+func (s *Store) Bury(ctx context.Context) error {
+	var cm corev1.ConfigMap
+	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	var j plans.Journal
+	if err := json.Unmarshal([]byte(cm.Data[journalKey]), &j); err != nil || j.Kind != plans.JournalKind || !j.Ended() || j.KeepNames {
+		return nil // a person may need it
+	}
+	return client.IgnoreNotFound(s.remove(ctx, &cm))
 }
 
 // needed gives the reason why the record of a plan must stay, or nil: it has ended, and
@@ -228,13 +267,16 @@ func (s *Store) Forget(ctx context.Context, p *plans.Plan, holder string, dead f
 		return err
 	}
 	// With the Lease nobody can begin anything: an ended plan stays ended, and its names are looked at by their keeper.
-	return errors.Join(s.forget(ctx), lease.Release(ctx, true))
+	return errors.Join(s.forget(ctx, true), lease.Release(ctx, true))
 }
 
 // forget deletes the record of an ended plan, as it was read. The plan goes first: what a death leaves is
 // a journal that says that it has ended, and whose it was.
-func (s *Store) forget(ctx context.Context) error {
+func (s *Store) forget(ctx context.Context, journals bool) error {
 	for _, name := range []types.NamespacedName{s.planMap(), s.journalMap()} {
+		if name == s.journalMap() && !journals {
+			return nil
+		}
 		var cm corev1.ConfigMap
 		err := s.home.Get(ctx, name, &cm)
 		if err == nil {
@@ -285,7 +327,7 @@ func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 // so that it is written whole.
 func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version, error) {
 	short := *j
-	short.Held, short.Waits, short.Overdue = Brief(j.Held), Brief(j.Waits), Brief(j.Overdue)
+	short.Held, short.Waits, short.Overdue, short.Heard.Refused = Brief(j.Held), Brief(j.Waits), Brief(j.Overdue), Brief(j.Heard.Refused)
 	raw, err := json.Marshal(short)
 	if err != nil {
 		return v, err

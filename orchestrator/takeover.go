@@ -29,15 +29,19 @@ import (
 // course turns the plan round at the same moment: Return walks it back, Clean
 // ends it. Move goes on as the journal says.
 func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
+	return e.Undertake(ctx, plans.Wish{Course: course, Word: e.Word}, nil)
+}
+
+// Undertake takes the plan over for a wish, which is then recorded in the same write. still, if any, is asked before it
+// whether the journal is still one to do that for.
+func (e *Engine) Undertake(ctx context.Context, w plans.Wish, still func(context.Context, *plans.Journal) error) error {
 	return e.takeOver(ctx, func(now *plans.Journal) error {
-		if err := Departure(e.plan, now, course); err != nil {
-			return err
+		if still != nil {
+			if err := still(ctx, now); err != nil {
+				return err
+			}
 		}
-		if err := now.Vouch(e.plan, e.Word); err != nil {
-			return err
-		}
-		now.Held, now.Wish, now.Waits = "", nil, "" // the looks say again what is still true of it
-		return nil
+		return Undertake(e.plan, now, w)
 	})
 }
 

@@ -80,6 +80,13 @@ func DecodePlan(raw []byte) (*Plan, error) {
 	return &p, nil
 }
 
+// ErrOtherPlan says that a journal is that of another plan.
+type ErrOtherPlan struct{ its, asked string }
+
+func (e ErrOtherPlan) Error() string {
+	return fmt.Sprintf("the journal belongs to plan %s, not to %s: it was left by an earlier plan of the same name", e.its, e.asked)
+}
+
 // DecodeJournal reads the journal of the given plan.
 func DecodeJournal(raw []byte, p *Plan) (*Journal, error) {
 	var j Journal
@@ -88,7 +95,7 @@ func DecodeJournal(raw []byte, p *Plan) (*Journal, error) {
 		return nil, err
 	}
 	if j.Plan != p.ID {
-		return nil, fmt.Errorf("the journal belongs to plan %s, not to %s: it was left by an earlier plan of the same name", j.Plan, p.ID)
+		return nil, ErrOtherPlan{j.Plan, p.ID}
 	}
 	if j.Hash == "" {
 		j.Hash = p.Hash

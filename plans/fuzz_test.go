@@ -97,7 +97,7 @@ func seen(p *Plan, j *Journal, step Step, began bool) {
 		}
 	}
 	_, _ = step.ID(), p.Pods(step.Ordinals)
-	_, _ = j.Asked(p)
+	_ = j.Idle(p)
 	_, _ = j.Left(), j.Words()
 	_, _ = j.Skipped(p), j.PauseDue(step)
 	_, _ = j.AtRest(p), j.Down(p)
@@ -133,7 +133,7 @@ func walked(p *Plan) []*Journal {
 	turned.Vouched.MaxUnavailable = 3
 	held := NewJournal(p)
 	held.Held, held.Paused, held.SkipGates = "a reason", true, everyStep
-	held.Ask(Wish{Course: Return, Word: Word{MaxUnavailable: 3}})
+	held.Heard = Heard{Course: Return, Paused: true, Request: "7", Refused: "a reason"}
 	moved := NewJournal(p)
 	moved.Done = p.length(moved.Leg)
 	moved.Begun, moved.Outcome = moved.Done, Moved

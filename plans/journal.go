@@ -38,7 +38,7 @@ type Journal struct {
 	// Touched are the ordinals that a process has begun to fence. They stay until
 	// one has fenced them all: what it was writing when it died may come late too.
 	Touched []int32 `json:"touched,omitempty"`
-	// Paused is the wish of a person. It takes effect at the next Boundary.
+	// Paused lets the plan rest. It takes effect at the next Boundary.
 	Paused bool `json:"paused,omitempty"`
 	// Resting says that a pause has taken effect since something was last begun: nothing is in flight, and
 	// the budgets are open.
@@ -69,11 +69,10 @@ type Journal struct {
 	SkipGates int `json:"skipGates,omitempty"`
 	// Outcome is set when the Leg is finished.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Detached says that an orchestrator carries the plan out. Everybody else only records
-	// wishes here.
-	Detached bool `json:"detached,omitempty"`
-	// Wish is what a person wants of a detached plan, until it is taken over for that.
-	Wish *Wish `json:"wish,omitempty"`
+	// Detached says that an orchestrator carries the plan out, and nobody else writes here. What people wish is in
+	// the StatefulSetMigration of the plan, and Heard what of that has been taken over.
+	Detached bool  `json:"detached,omitempty"`
+	Heard    Heard `json:"heard,omitzero"`
 	// Waits says why a detached plan does not go on, though nobody has to decide anything:
 	// it goes on by itself. It decides nothing.
 	Waits string `json:"waits,omitempty"`
@@ -84,31 +83,12 @@ type Journal struct {
 	Overdue string `json:"overdue,omitempty"`
 }
 
-// Wish is a course that a plan is to take, or to go on with.
-type Wish struct {
-	Course    Course `json:"course"`
-	SkipGates bool   `json:"skipGates,omitempty"`
-	// Word is what the person vouches for.
-	Word Word `json:"word,omitzero"`
-}
+// Hold leaves the plan to a person, who is told why.
+func (j *Journal) Hold(why string) { j.Held, j.Waits, j.Overdue = why, "", "" }
 
-// Ask records a wish for a detached plan, and takes back what keeps it from going on.
-func (j *Journal) Ask(w Wish) {
-	j.Wish, j.Held, j.Paused = &w, "", false
-}
-
-// Hold leaves the plan to a person, who is told why, and forgets what was wished before.
-func (j *Journal) Hold(why string) { j.Held, j.Wish, j.Waits, j.Overdue = why, nil, "", "" }
-
-// Asked gives the course that a detached plan is to be on now, and whether there is anything
-// to be done for it: nothing is for one that has come to its end, is paused where it can be, or
-// waits for a person.
-func (j *Journal) Asked(p *Plan) (w Wish, work bool) {
-	if j.Wish != nil {
-		return *j.Wish, !j.Ended()
-	}
-	return Wish{Course: j.Leg.Course}, j.Outcome == "" && j.Held == "" && !j.AtRest(p)
-}
+// Idle reports whether nothing goes on by itself: the plan has come to its end, is paused where it can be, or waits for
+// a person.
+func (j *Journal) Idle(p *Plan) bool { return j.Outcome != "" || j.Held != "" || j.AtRest(p) }
 
 // AtRest says whether the plan is paused, and not only asked to be. What was begun of a wave may have left the
 // budgets tight, and a wave that was turned round may be on neither side: only who has looked knows that.

@@ -71,24 +71,26 @@ func DecodeMigration(raw []byte) (*Migration, error) {
 	if strict != nil { // a person has mistyped it
 		return nil, fmt.Errorf("malformed Migration: %w", strictly(strict, &Migration{}))
 	}
-	if m.Spec.Source.Name == "" {
-		return nil, errors.New("malformed Migration: spec.source.name is empty, expected the name of a StatefulSet")
+	return &m, m.Spec.refuse()
+}
+
+// refuse gives the reason why no plan can be made of it, whatever the clusters are like.
+func (r Request) refuse() error {
+	if r.Source.Name == "" {
+		return errors.New("spec.source.name is empty, expected the name of a StatefulSet")
 	}
-	if n := m.Spec.Destination.Name; n != "" && n != m.Spec.Source.Name {
-		return nil, errors.New("spec.destination.name differs from spec.source.name: pods keep their names, so the sets must have one name")
+	if n := r.Destination.Name; n != "" && n != r.Source.Name {
+		return errors.New("spec.destination.name differs from spec.source.name: pods keep their names, so the sets must have one name")
 	}
-	for field, kind := range map[string]string{"source": m.Spec.Source.Kind, "destination": m.Spec.Destination.Kind} {
+	for field, kind := range map[string]string{"source": r.Source.Kind, "destination": r.Destination.Kind} {
 		if _, err := KindOf(kind); err != nil {
-			return nil, fmt.Errorf("spec.%s.kind: %w", field, err)
+			return fmt.Errorf("spec.%s.kind: %w", field, err)
 		}
 	}
-	for i, p := range m.Spec.Destination.Patches {
+	for i, p := range r.Destination.Patches {
 		if (p.Path == "") == (p.Patch == "") {
-			return nil, fmt.Errorf("spec.destination.patches[%d]: expected either path, the name of a file, or patch, its text", i)
+			return fmt.Errorf("spec.destination.patches[%d]: expected either path, the name of a file, or patch, its text", i)
 		}
 	}
-	if err := refuseGates(m.Spec.Gates); err != nil {
-		return nil, fmt.Errorf("malformed Migration: %w", err)
-	}
-	return &m, nil
+	return refuseGates(r.Gates)
 }

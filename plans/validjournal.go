@@ -1,10 +1,10 @@
 package plans
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 )
@@ -134,19 +134,16 @@ func (j *Journal) refuseSaved(p *Plan) error {
 	return nil
 }
 
-func (j *Journal) refuseWishes(p *Plan) error {
-	w := j.Wish
-	if w == nil {
-		return nil
+// refuseWishes also refuses what was wished in a journal before there were Declarations: to pass over it would lose it.
+func (j *Journal) refuseWishes(*Plan) error {
+	if !slices.Contains([]Course{"", Move, Return, Clean}, j.Heard.Course) {
+		return fmt.Errorf("heard.course is %q, expected %s, %s or %s", j.Heard.Course, Move, Return, Clean)
 	}
-	if !slices.Contains([]Course{Move, Return, Clean}, w.Course) {
-		return fmt.Errorf("wish.course is %q, expected %s, %s or %s", w.Course, Move, Return, Clean)
+	var before struct {
+		Wish json.RawMessage `json:"wish"`
 	}
-	if d := w.Word.MaxUnavailable; d < 0 || d > p.Count {
-		return fmt.Errorf("wish.word.maxUnavailable is %d, expected at most %d", d, p.Count)
-	}
-	if strings.Contains(w.Word.NodeGone, "/") {
-		return errors.New("wish.word.nodeGone is not the name of a node")
+	if j.Read != nil && json.Unmarshal(j.Read, &before) == nil && before.Wish != nil {
+		return errors.New("it has a wish, which an early build of stsmigrate put there: take the field out, and say the command again")
 	}
 	return nil
 }

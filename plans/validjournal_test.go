@@ -80,9 +80,8 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 		}, "saved.budgets"},
 		"a budget of no side":             {func(j *Journal) { j.Saved.Budgets = map[Side]policyv1.PodDisruptionBudgetSpec{"home": {}} }, `that of the side "home"`},
 		"the range of what was not there": {func(j *Journal) { j.Saved.Slice = &Slice{} }, "a destination set that was there before"},
-		"a wish for another way":          {func(j *Journal) { j.Wish = &Wish{Course: "Away"} }, `wish.course is "Away"`},
-		"a word for more than all":        {func(j *Journal) { j.Wish = &Wish{Course: Return, Word: Word{MaxUnavailable: 9}} }, "wish.word.maxUnavailable is 9"},
-		"a word for a path":               {func(j *Journal) { j.Wish = &Wish{Course: Return, Word: Word{NodeGone: "a/b"}} }, "wish.word.nodeGone"},
+		"news of another way":             {func(j *Journal) { j.Heard.Course = "Away" }, `heard.course is "Away"`},
+		"a wish of an early build":        {func(j *Journal) { j.Read = []byte(`{"wish":{"course":"Return"}}`) }, "say the command again"},
 	} {
 		j := NewJournal(p)
 		c.change(j)

@@ -88,6 +88,9 @@ func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target
 		if err := a.reach.elsewhere(t).notOfCommands(ctx); err != nil {
 			return nil, false, err
 		}
+		if err := t.knowsMigrations(ctx); err != nil {
+			return nil, false, err
+		}
 	}
 	have, err := t.store.Plan(ctx)
 	var absent orchestrator.ErrNoPlan
@@ -117,18 +120,20 @@ func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags,
 	case j.Paused:
 		return fmt.Errorf("plan %s is paused: go on with %s", t.plan.Name, t.command("resume"))
 	case j.Begun > 0:
-		if err := a.goOn(ctx, t, j, far); err != nil {
+		route, err := a.goOn(ctx, t, j, far)
+		if err != nil {
 			return err
 		}
-	default:
-		if err := a.heard(ctx, t, far); err != nil {
-			return err
-		}
-		if err := a.begin(ctx, t, j, far); err != nil {
-			return err
-		}
+		return a.carry(ctx, t, j, plans.Move, route, timeout)
 	}
-	return a.carry(ctx, t, plans.Move, timeout)
+	if err := a.heard(ctx, t, far); err != nil {
+		return err
+	}
+	route, err := a.begin(ctx, t, j, far)
+	if err != nil {
+		return err
+	}
+	return a.carry(ctx, t, j, plans.Move, route, timeout)
 }
 
 // journal reads the journal of the plan, or gives that of a plan of which nothing
@@ -138,7 +143,7 @@ func (t *target) journal(ctx context.Context, fresh bool) (*plans.Journal, error
 	if fresh {
 		return plans.NewJournal(t.plan), nil
 	}
-	j, _, err := t.store.Journal(ctx, t.plan)
+	j, err := t.store.JournalOrNew(ctx, t.plan)
 	if errors.As(err, new(orchestrator.ErrNoJournal)) {
 		return plans.NewJournal(t.plan), nil
 	}
@@ -171,14 +176,10 @@ func (a *app) carriage(t *target, timeout time.Duration) orchestrator.Carriage {
 }
 
 // carry lets the plan go in the given direction until it is finished, paused, held or
-// stopped; of a detached one it tells the orchestrator.
-func (a *app) carry(ctx context.Context, t *target, course plans.Course, timeout time.Duration) error {
-	j, err := t.journal(ctx, false)
-	if err != nil {
-		return err
-	}
+// stopped; of a detached one it tells the orchestrator, and how far it shall go.
+func (a *app) carry(ctx context.Context, t *target, j *plans.Journal, course plans.Course, route plans.Route, timeout time.Duration) error {
 	if j.Detached {
-		if err := a.ask(ctx, t, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word}); err != nil || course == plans.Move {
+		if err := a.ask(ctx, t, course, route); err != nil || course == plans.Move {
 			return err
 		}
 		if course == plans.Clean {

@@ -129,7 +129,7 @@ func (a *app) revoke(ctx context.Context, name, side string) error {
 	if err != nil {
 		return err
 	}
-	j, _, err := t.store.Journal(ctx, t.plan)
+	j, err := t.store.JournalOrNew(ctx, t.plan)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
@@ -78,8 +79,11 @@ func (t *target) notOfCommands(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	j, _, err := t.store.Journal(ctx, t.plan)
-	if err != nil && !errors.As(err, new(orchestrator.ErrNoJournal)) || err == nil && j.Detached {
+	j, err := t.store.JournalOrNew(ctx, t.plan)
+	if errors.As(err, new(orchestrator.ErrNoJournal)) { // nothing was begun
+		return nil
+	}
+	if err != nil || j.Detached {
 		return err
 	}
 	return fmt.Errorf("plan %s is stored in namespace %s, where it is carried out by commands, and not by an orchestrator: leave --detach and go on with %s, or walk it back with %s and make a new plan",
@@ -102,16 +106,26 @@ func (a *app) heard(ctx context.Context, t *target, far *routeFlags) error {
 	return err
 }
 
-// ask records a wish for a plan that an orchestrator carries out.
-func (a *app) ask(ctx context.Context, t *target, w plans.Wish) error {
-	err := t.store.Change(ctx, t.plan, func(j *plans.Journal) error {
-		if !j.Detached {
-			return errors.New("it is not carried out by an orchestrator any more; say the command again")
-		}
-		if j.Epoch == 0 && w.Course == plans.Move && j.Wish == nil && j.Held == "" && !j.Paused {
+// knowsMigrations says what is missing where nobody could ask an orchestrator for anything.
+func (t *target) knowsMigrations(ctx context.Context) error {
+	_, err := orchestrator.ReadDeclared(ctx, t.home.client, t.home.namespace, t.plan.Name)
+	return err
+}
+
+// ask declares what is wanted of a plan that an orchestrator carries out, or is to. What that would refuse is refused here,
+// and not written.
+func (a *app) ask(ctx context.Context, t *target, course plans.Course, route plans.Route) error {
+	err := t.declare(ctx, func(j *plans.Journal, d *plans.Declaration) error {
+		d.Course, d.Paused = plans.GoalOf(course), false
+		d.KeepNames = d.KeepNames || a.keepsNames
+		if j.Epoch == 0 && course == plans.Move && j.Held == "" && !j.Paused && route == (plans.Route{}) {
 			return nil // it is new
 		}
-		j.Ask(w)
+		d.Ask = &plans.Ask{
+			ID: rand.String(8), Resume: true, SkipGates: a.skipGates,
+			NodeGone: a.word.NodeGone, Readopt: a.word.Readopt, MaxUnavailable: a.word.MaxUnavailable, SourceGone: a.sourceGone,
+			UntilOrdinal: route.Until, PauseAfter: route.PauseAfter,
+		}
 		return nil
 	})
 	if err != nil {
@@ -119,4 +133,22 @@ func (a *app) ask(ctx context.Context, t *target, w plans.Wish) error {
 	}
 	fmt.Fprintf(a.Out, "plan %s: the orchestrator in namespace %s carries it out. To watch it: %s\n", t.plan.Name, t.home.namespace, t.command("status -w"))
 	return nil
+}
+
+// declare changes what is declared of a plan, by its journal as it is then.
+func (t *target) declare(ctx context.Context, change func(*plans.Journal, *plans.Declaration) error) error {
+	return orchestrator.Declare(ctx, t.home.client, t.home.namespace, t.plan, func(d *plans.Declaration) error {
+		j, err := t.journal(ctx, false)
+		if err != nil {
+			return err
+		}
+		j.Detached = true
+		if err := change(j, d); err != nil {
+			return err
+		}
+		if asked := orchestrator.Ask(t.plan, j, d); asked.Refuse != nil {
+			return errors.New(asked.Refused)
+		}
+		return d.Validate()
+	})
 }

@@ -101,6 +101,9 @@ func record(t *target, j *plans.Journal) string {
 	if j.KeepNames {
 		return ""
 	}
+	if j.Detached {
+		return fmt.Sprintf("When it has ended, its record stays; to delete that: %s\n", t.command("forget"))
+	}
 	return fmt.Sprintf("Two ConfigMaps stay as the record of what was done; to delete them: %s\n", t.command("forget"))
 }
 

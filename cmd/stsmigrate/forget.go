@@ -34,6 +34,13 @@ func (a *app) forget(ctx context.Context, name string) error {
 	if err := a.confirm(fmt.Sprintf("Delete the record of plan %s (%s)? Nothing else says any more what was moved, and when.", name, j.Outcome)); err != nil {
 		return err
 	}
+	if j.Detached { // its journal is for the orchestrator to delete, which does so when the plan is gone
+		err = orchestrator.Undeclare(ctx, t.home.client, t.home.namespace, t.plan)
+		if err == nil {
+			fmt.Fprintf(a.Out, "plan %s is gone, and the orchestrator in namespace %s deletes its journal\n", name, t.home.namespace)
+		}
+		return err
+	}
 	if err := t.store.Forget(ctx, t.plan, orchestrator.Holder(), orchestrator.Dead, a.now); err != nil {
 		return err
 	}

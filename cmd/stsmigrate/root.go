@@ -28,10 +28,11 @@ type app struct {
 	reads atomic.Bool // the command writes nothing anywhere
 	now   func() time.Time
 
-	verbosity int
-	yes       bool
-	skipGates bool
-	word      plans.Word // what the person vouches for
+	verbosity  int
+	yes        bool
+	skipGates  bool
+	keepsNames bool
+	word       plans.Word // what the person vouches for
 	// sourceGone is the cluster that Word.SourceGone is about.
 	sourceGone types.UID
 	output     string

@@ -51,23 +51,23 @@ func (f *routeFlags) first(yes bool) (r plans.Route, canary bool, err error) {
 	return r, canary, err
 }
 
-// begin checks everything, asks, and stores the plan.
-func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) error {
+// begin checks everything, asks, and stores the plan: all of it, unless an orchestrator is to be told the route.
+func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) (plans.Route, error) {
 	route, canary, err := f.first(a.yes)
 	if err != nil {
-		return err
+		return route, err
 	}
 	planned := plans.NewJournal(t.plan)
 	if err := planned.Take(t.plan, route); err != nil {
-		return err
+		return route, err
 	}
-	j.Detached = f.detach
+	j.Detached = j.Detached || f.detach
 	report, err := orchestrator.Check(ctx, t.plan, t.on, j, a.orchestrated(j))
 	if err != nil {
-		return err
+		return route, err
 	}
 	if err := a.judge(report); err != nil {
-		return err
+		return route, err
 	}
 	question := plans.Render(t.plan, planned.Leg)
 	switch {
@@ -78,13 +78,15 @@ func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFl
 		question += fmt.Sprintf("\nIt pauses when %s has arrived.\n", t.plan.Pod(planned.PauseAt))
 	}
 	if err := a.confirm(question + "\nCarry this out?"); err != nil {
-		return err
+		return route, err
 	}
-	planned.Detached = f.detach
+	if j.Detached {
+		return route, t.store.CreatePlan(ctx, t.plan)
+	}
 	if err := t.store.Create(ctx, t.plan, planned); err != nil {
-		return err
+		return route, err
 	}
-	return t.take(ctx, route)
+	return route, t.take(ctx, route)
 }
 
 // take records how far a Move shall go.
@@ -96,10 +98,10 @@ func (t *target) take(ctx context.Context, r plans.Route) error {
 }
 
 // goOn asks, and then takes back what keeps a plan from going on.
-func (a *app) goOn(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) error {
+func (a *app) goOn(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) (plans.Route, error) {
 	route, err := f.route()
 	if err != nil {
-		return err
+		return route, err
 	}
 	set := func(j *plans.Journal) error {
 		j.Paused = false
@@ -108,11 +110,12 @@ func (a *app) goOn(ctx context.Context, t *target, j *plans.Journal, f *routeFla
 		}
 		return nil
 	}
-	if err := set(j); err != nil { // that of j is not stored: before anything is asked
-		return err
+	trial := *j
+	if err := set(&trial); err != nil { // before anything is asked
+		return route, err
 	}
-	if err := a.confirm(fmt.Sprintf("Go on with plan %s (%s -> %s)?", t.plan.Name, t.plan.Source, t.plan.Destination)); err != nil {
-		return err
+	if err := a.confirm(fmt.Sprintf("Go on with plan %s (%s -> %s)?", t.plan.Name, t.plan.Source, t.plan.Destination)); err != nil || j.Detached {
+		return route, err
 	}
-	return t.store.Change(ctx, t.plan, set)
+	return route, t.store.Change(ctx, t.plan, set)
 }

@@ -17,7 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
@@ -47,7 +49,8 @@ func serve(t *testing.T, contexts []string, objects ...client.Object) (*served, 
 			"namespaces": corev1.SchemeGroupVersion.WithKind("Namespace"), "configmaps": corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 			"secrets": corev1.SchemeGroupVersion.WithKind("Secret"), "pods": corev1.SchemeGroupVersion.WithKind("Pod"), "nodes": corev1.SchemeGroupVersion.WithKind("Node"),
 			"persistentvolumeclaims": corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), "persistentvolumes": corev1.SchemeGroupVersion.WithKind("PersistentVolume"),
-			"statefulsets": appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "leases": coordinationv1.SchemeGroupVersion.WithKind("Lease"),
+			"statefulsetmigrations": orchestrator.DeclarationKind(),
+			"statefulsets":          appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "leases": coordinationv1.SchemeGroupVersion.WithKind("Lease"),
 		},
 	}
 	server := httptest.NewServer(s)
@@ -136,19 +139,37 @@ func (s *served) list(r *http.Request, gvk schema.GroupVersionKind, namespace st
 }
 
 func (s *served) one(r *http.Request, gvk schema.GroupVersionKind, key client.ObjectKey) (any, error) {
-	o, err := s.Scheme().New(gvk)
-	if err != nil {
-		return nil, err
+	var one client.Object = orchestrator.NewDeclared(key.Namespace, key.Name)
+	var err error
+	if gvk != orchestrator.DeclarationKind() {
+		o, unknown := s.Scheme().New(gvk)
+		if unknown != nil {
+			return nil, unknown
+		}
+		one = o.(client.Object) //nolint:errcheck,forcetypeassert // the kind of an object
 	}
-	one := o.(client.Object)
-	if r.Method == http.MethodGet {
+	switch r.Method {
+	case http.MethodGet:
 		err = s.Get(r.Context(), key, one)
-	} else {
+	case http.MethodPatch:
 		raw, read := io.ReadAll(r.Body)
 		if read != nil {
 			return nil, read
 		}
-		if _, _, err = clientscheme.Codecs.UniversalDeserializer().Decode(raw, &gvk, one); err == nil && r.Method == http.MethodPost {
+		one.SetNamespace(key.Namespace)
+		one.SetName(key.Name)
+		err = s.Patch(r.Context(), one, client.RawPatch(types.PatchType(r.Header.Get("Content-Type")), raw))
+	default:
+		raw, read := io.ReadAll(r.Body)
+		if read != nil {
+			return nil, read
+		}
+		if u, ok := one.(*unstructured.Unstructured); ok {
+			err = u.UnmarshalJSON(raw)
+		} else {
+			_, _, err = clientscheme.Codecs.UniversalDeserializer().Decode(raw, &gvk, one)
+		}
+		if err == nil && r.Method == http.MethodPost {
 			err = s.Create(r.Context(), one)
 		} else if err == nil {
 			err = s.Update(r.Context(), one)

@@ -23,15 +23,17 @@ func (a *app) abortCommand() *cobra.Command {
 }
 
 func (a *app) finalizeCommand() *cobra.Command {
-	var keep bool
 	var cluster string
 	cmd := a.turnCommand("finalize", plans.Clean, "End a complete move: delete the emptied source set and our marks. There is no way back",
-		"Finalize plan %s: delete what is left of %s? There is no way back.", func(ctx context.Context, t *target) error {
-			if !keep {
+		"Finalize plan %s: delete what is left of %s? There is no way back.", func(ctx context.Context, t *target, j *plans.Journal) error {
+			if !a.keepsNames {
 				return nil
 			}
 			if a.word.SourceGone {
 				return errors.New("--keep-names: the old names were answered in the source's cluster too, and that is gone")
+			}
+			if j.Detached {
+				return nil // whoever finalizes it is asked to
 			}
 			return t.wantNames(ctx)
 		})
@@ -41,7 +43,7 @@ func (a *app) finalizeCommand() *cobra.Command {
 		a.word.SourceGone, a.sourceGone = cmd.Flags().Changed("source-gone"), types.UID(cluster)
 		return nil
 	}
-	cmd.Flags().BoolVar(&keep, "keep-names", false, "leave the old names answered, for clients that still use them")
+	cmd.Flags().BoolVar(&a.keepsNames, "keep-names", false, "leave the old names answered, for clients that still use them")
 	return cmd
 }
 
@@ -61,7 +63,7 @@ func (t *target) wantNames(ctx context.Context) error {
 
 // turnCommand is a command that turns a stored plan into another direction. before, if
 // any, is called once a person has agreed.
-func (a *app) turnCommand(name string, course plans.Course, short, question string, before func(context.Context, *target) error) *cobra.Command {
+func (a *app) turnCommand(name string, course plans.Course, short, question string, before func(context.Context, *target, *plans.Journal) error) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: name + " PLAN", Short: short, Args: cobra.ExactArgs(1),
@@ -85,11 +87,11 @@ func (a *app) turnCommand(name string, course plans.Course, short, question stri
 				return err
 			}
 			if before != nil {
-				if err := before(cmd.Context(), t); err != nil {
+				if err := before(cmd.Context(), t, j); err != nil {
 					return err
 				}
 			}
-			return a.carry(cmd.Context(), t, course, timeout)
+			return a.carry(cmd.Context(), t, j, course, plans.Route{}, timeout)
 		},
 	}
 	a.carryFlags(cmd, &timeout)
@@ -97,9 +99,9 @@ func (a *app) turnCommand(name string, course plans.Course, short, question stri
 }
 
 // toTurn reads the journal of a plan that is to go another way. An orchestrator that carries it
-// out is told by the journal alone; without one, this process needs both clusters.
+// out is told by its home alone; without one, this process needs both clusters.
 func (t *target) toTurn(ctx context.Context, a *app) (*plans.Journal, error) {
-	j, _, err := t.store.Journal(ctx, t.plan)
+	j, err := t.store.JournalOrNew(ctx, t.plan)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +143,7 @@ func (a *app) pauseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := t.setPaused(cmd.Context(), true); err != nil {
+			if err := t.pause(cmd.Context()); err != nil {
 				return err
 			}
 			fmt.Fprintf(a.Out, "plan %s pauses when the ordinal under way has arrived. To go on: %s\n", t.plan.Name, t.command("resume"))
@@ -150,13 +152,26 @@ func (a *app) pauseCommand() *cobra.Command {
 	}
 }
 
-func (t *target) setPaused(ctx context.Context, paused bool) error {
-	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error {
+func (t *target) pause(ctx context.Context) error {
+	underWay := func(j *plans.Journal) error {
 		if j.Outcome != "" {
 			return fmt.Errorf("plan %s is not under way (%s)", t.plan.Name, j.Outcome)
 		}
-		j.Paused = paused
 		return nil
+	}
+	j, err := t.store.JournalOrNew(ctx, t.plan)
+	if err != nil {
+		return err
+	}
+	if j.Detached {
+		return t.declare(ctx, func(j *plans.Journal, d *plans.Declaration) error {
+			d.Paused = true
+			return underWay(j)
+		})
+	}
+	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error {
+		j.Paused = true
+		return underWay(j)
 	})
 }
 
@@ -177,10 +192,11 @@ func (a *app) resumeCommand() *cobra.Command {
 			if j.Outcome != "" && j.Outcome != plans.Split {
 				return fmt.Errorf("plan %s is not under way (%s)", t.plan.Name, j.Outcome)
 			}
-			if err := a.goOn(cmd.Context(), t, j, &far); err != nil {
+			route, err := a.goOn(cmd.Context(), t, j, &far)
+			if err != nil {
 				return err
 			}
-			return a.carry(cmd.Context(), t, j.Leg.Course, timeout)
+			return a.carry(cmd.Context(), t, j, j.Leg.Course, route, timeout)
 		},
 	}
 	a.carryFlags(cmd, &timeout)

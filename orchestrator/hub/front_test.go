@@ -7,6 +7,8 @@ import (
 	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,44 +19,70 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// What Flux, Helm and their like make of a plan, whatever it was before.
+// What Argo CD, Flux and Helm make of an object in every state, whatever it was before.
 func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
-	_, p := stage(t)
+	h, p := stage(t)
 	now := metav1.NewTime(time.Unix(1700000000, 0))
+	d, err := orchestrator.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := &orchestrator.Declared{Object: d.Object, Spec: &plans.Declaration{Course: plans.ToFinalize, ApprovedHash: p.Hash}}
+	is := func(state string, j plans.Journal) standing {
+		j.Detached = true
+		return standing{name: p.Name, declared: d, plan: p, journal: &j, state: state}
+	}
+	finalizing := is("Moved", plans.Journal{Outcome: plans.Moved})
+	finalizing.declared = end
 	var before frontStatus
 	for _, c := range []struct {
-		state string
-		j     plans.Journal
+		s     standing
 		want  kstatus.Status
+		waits string // the condition that `kubectl wait` finds
 	}{
-		{"Planned", plans.Journal{}, kstatus.InProgressStatus},
-		{"Moving", plans.Journal{}, kstatus.InProgressStatus},
-		{"Held", plans.Journal{Held: "volume a is in use"}, kstatus.FailedStatus},
-		{"Moving", plans.Journal{}, kstatus.InProgressStatus},
-		{"Moving", plans.Journal{Overdue: "volume a is still attached"}, kstatus.FailedStatus},
-		{"Moving", plans.Journal{}, kstatus.InProgressStatus},
-		{"Paused", plans.Journal{Paused: true}, kstatus.InProgressStatus},
-		{"Waiting", plans.Journal{}, kstatus.InProgressStatus},
-		{"Moved", plans.Journal{Outcome: plans.Moved}, kstatus.CurrentStatus},
-		{"Returning", plans.Journal{}, kstatus.InProgressStatus},
-		{"Aborted", plans.Journal{Outcome: plans.Aborted}, kstatus.CurrentStatus},
+		{standing{declared: d, state: planning}, kstatus.InProgressStatus, ""},
+		{standing{declared: d, state: planning, wrong: errors.New("web is not there")}, kstatus.FailedStatus, ""},
+		{standing{declared: d, state: planReady, plan: p}.unapproved(), kstatus.FailedStatus, "Planned"}, // another one was approved
+		{standing{declared: &orchestrator.Declared{Object: d.Object, Spec: &plans.Declaration{Request: d.Spec.Request}}, state: planReady, plan: p}.unapproved(), kstatus.InProgressStatus, "Planned"},
+		{is("Planned", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Held", plans.Journal{Held: "volume a is in use"}), kstatus.FailedStatus, "Planned"},
+		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Moving", plans.Journal{Overdue: "volume a is still attached"}), kstatus.FailedStatus, "Planned"},
+		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Paused", plans.Journal{Paused: true}), kstatus.InProgressStatus, "Planned"},
+		{is("Waiting", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Split", plans.Journal{Outcome: plans.Split}), kstatus.CurrentStatus, "Planned"},
+		{is("Moved", plans.Journal{Outcome: plans.Moved}), kstatus.CurrentStatus, "Moved"},
+		{is("Returning", plans.Journal{Leg: plans.Leg{Course: plans.Return}}), kstatus.InProgressStatus, "Planned"},
+		{is("Aborted", plans.Journal{Outcome: plans.Aborted, Leg: plans.Leg{Course: plans.Return}}), kstatus.CurrentStatus, "Aborted"},
+		{finalizing, kstatus.InProgressStatus, "Moved"},
+		{is("Finalizing", plans.Journal{Leg: plans.Leg{Course: plans.Clean}}), kstatus.InProgressStatus, "Moved"},
+		{is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), kstatus.CurrentStatus, "Finalized"},
 	} {
-		after := shows(before, p, &c.j, c.state, now)
+		after := shows(before, c.s, now)
 		status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&after)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := &unstructured.Unstructured{Object: map[string]any{"status": status}}
-		o.SetGroupVersionKind(frontKind())
+		o.SetGroupVersionKind(orchestrator.DeclarationKind())
+		o.SetGeneration(c.s.declared.Object.GetGeneration())
 		got, err := kstatus.Compute(o)
-		if err != nil || got.Status != c.want || c.j.Held != "" && got.Message != c.j.Held {
-			t.Errorf("after %q, %s: %v (%v), expected %s; %+v", before.State, c.state, got, err, c.want, after.Conditions)
+		if err != nil || got.Status != c.want || c.s.journal != nil && c.s.journal.Held != "" && got.Message != c.s.journal.Held {
+			t.Errorf("after %q, %s: %v (%v), expected %s; %+v", before.State, c.s.state, got, err, c.want, after.Conditions)
+		}
+		for _, kind := range []string{"Planned", "Moved", "Finalized", "Aborted"} {
+			want := kind == c.waits || kind == "Planned" && c.waits != "" || kind == "Moved" && c.waits == "Finalized"
+			if meta.IsStatusConditionTrue(after.Conditions, kind) != want {
+				t.Errorf("%s: %s is not %t: %+v", c.s.state, kind, want, after.Conditions)
+			}
 		}
 		before, now = after, metav1.NewTime(now.Add(time.Minute))
 	}
-	again := shows(before, p, &plans.Journal{Outcome: plans.Aborted}, "Aborted", now)
-	if again.Conditions[0].LastTransitionTime != before.Conditions[0].LastTransitionTime {
-		t.Errorf("nothing has happened, and the time of the condition is another: %+v", again.Conditions)
+	again := shows(before, is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), now)
+	if !equality.Semantic.DeepEqual(again, before) {
+		t.Errorf("nothing has happened, and something else is shown: %+v, was %+v", again, before)
 	}
 }
 
@@ -62,7 +90,6 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 // nothing else would bring the plan back.
 func TestWhatCouldNotBeShownIsShownLater(t *testing.T) {
 	h, p := stage(t)
-	h.Front = true
 	err := orchestrator.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { j.Depart(p, plans.Return); j.Outcome = plans.Aborted; return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -70,19 +97,24 @@ func TestWhatCouldNotBeShownIsShownLater(t *testing.T) {
 	var away error
 	written := 0
 	h.Live = interceptor.NewClient(h.Live.(client.WithWatch), interceptor.Funcs{
-		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-			return away
-		},
-		SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			if away != nil {
+				return away
+			}
 			written++
-			return nil
+			return c.SubResource(sub).Apply(ctx, o, opts...)
 		},
 	})
 	look := func(when string, later time.Duration, writes int) {
 		t.Helper()
 		r, err := h.Reconcile(t.Context(), request())
-		if err != nil || r.RequeueAfter != later || written != writes || (h.shown[p.Name].State == "Aborted") != (writes > 0) {
-			t.Errorf("%s: looked at again after %s (%v), %d written, %+v shown; expected %s, %d", when, r.RequeueAfter, err, written, h.shown[p.Name], later, writes)
+		d, missing := orchestrator.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+		if missing != nil {
+			t.Fatal(missing)
+		}
+		state, _, _ := unstructured.NestedString(d.Object.Object, "status", "state")
+		if err != nil || r.RequeueAfter != later || written != writes || (state == "Aborted") != (writes > 0) {
+			t.Errorf("%s: looked at again after %s (%v), %d written, %q shown; expected %s, %d", when, r.RequeueAfter, err, written, state, later, writes)
 		}
 	}
 	away = errors.New("connection refused")

@@ -33,9 +33,8 @@ type Hub struct {
 	all    sync.WaitGroup
 	plans  map[string]known
 	tries  map[string]*tries
-	lost   map[string]bool   // plans that wait for a cluster
-	told   map[string]string // the last error of a plan
-	shown  map[string]frontStatus
+	lost   map[string]bool     // plans that wait for a cluster
+	told   map[string]string   // the last error of a plan
 	leases map[string]sighting // of plans that others have
 	// waiting are plans for which there is no room.
 	waiting map[string]*waiter
@@ -72,10 +71,8 @@ type Setup struct {
 	// ForgetAfter is for how long the record of an ended plan is kept; 0 for ever.
 	ForgetAfter time.Duration
 	Events      record.EventRecorder
-	// Front says that plans are shown as StatefulSetMigrations.
-	Front  bool
-	gauges *gauges
-	spans  tracer
+	gauges      *gauges
+	spans       tracer
 }
 
 // known is a plan that was read before. Plans never change.
@@ -101,7 +98,7 @@ type tries struct {
 func New(s Setup) *Hub {
 	return &Hub{
 		Setup: s, news: make(chan event.GenericEvent, 1024),
-		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, shown: map[string]frontStatus{}, leases: map[string]sighting{}, waiting: map[string]*waiter{},
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: map[string]sighting{}, waiting: map[string]*waiter{},
 		checks: orchestrator.NewSlots(checking),
 	}
 }
@@ -115,31 +112,34 @@ const (
 	keep    errand = "keep"  // keep its names answered, and let drains through
 )
 
-// wanted says what the journal asks for. A plan of which nothing is to be moved now, and of
+// wanted says what journal and Declaration ask for. A plan of which nothing is to be moved now, and of
 // which not all is over, has its names kept, and lets drains of either side through.
-func wanted(p *plans.Plan, j *plans.Journal) (errand, plans.Wish) {
+func wanted(p *plans.Plan, j *plans.Journal, d *plans.Declaration) (errand, orchestrator.Asked) {
 	if !j.Detached {
-		return nothing, plans.Wish{}
+		return nothing, orchestrator.Asked{}
 	}
-	w, work := j.Asked(p)
+	asked := orchestrator.Ask(p, j, d)
 	switch {
-	case work:
-		return carry, w
+	case asked.Work:
+		return carry, asked
 	case len(p.Directories()) == 0 && !orchestrator.OneSideOpen(p, j), j.Epoch == 0:
 	case j.Outcome == plans.Aborted, j.Outcome == plans.Finalized && !j.KeepNames:
 	default:
-		return keep, w
+		return keep, asked
 	}
-	return nothing, w
+	return nothing, asked
 }
 
-// Reconcile brings what runs here for a plan to what its journal asks for:
+// Reconcile brings what runs here for a plan to what its StatefulSetMigration and its journal ask for:
 //
-//  1. reads plan and journal from the cache: whoever goes on reads them live
-//  2. ends a run that is not what is wanted; its end brings this back
-//  3. leaves the plan to another process that has its Lease, until that expires
-//  4. lets processes that have less to do be faster
-//  5. begins a run
+//  1. reads object, plan and journal from the cache: whoever goes on reads them live
+//  2. makes the plan if there is none, and the journal once the plan is approved
+//  3. records in the journal what is heard of the object
+//  4. ends a run that is not what is wanted; its end brings this back
+//  5. leaves the plan to another process that has its Lease, until that expires
+//  6. lets processes that have less to do be faster
+//  7. begins a run
+//  8. shows where the plan stands, and lets go of object and plan when they may be deleted
 func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
 	result, err := h.pass(ctx, q.Name)
 	if isUnreadable(err) {
@@ -150,33 +150,48 @@ func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Res
 
 func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, err error) {
 	defer plans.Caught(&err)
+	d, err := orchestrator.ReadDeclared(ctx, h.Cached, h.Namespace, name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	p, j, err := h.read(ctx, name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if p == nil {
 		h.forget(name)
-		return reconcile.Result{}, nil
+		return h.without(ctx, name, d)
 	}
 	h.isNews(recordOf(name), "")
+	if j == nil {
+		return h.opened(ctx, p, d)
+	}
 	holder, err := orchestrator.NewStore(h.Cached, h.Namespace, p.Name).Holder(ctx, h.Now)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	h.gauges.plan(p, j, orchestrator.State(p, j, holder), holder, h.Holder)
-	result = h.settle(ctx, p, j)
+	if j, err = h.hear(ctx, p, j, d); err != nil {
+		return reconcile.Result{}, err
+	}
+	spec := said(j, d)
+	state := orchestrator.State(p, j, holder)
+	h.gauges.plan(p, j, state, holder, h.Holder)
+	result = h.settle(ctx, p, j, spec)
 	if result.RequeueAfter == 0 {
 		if result.RequeueAfter, err = h.crowded(ctx, p, j); err != nil {
 			return result, err
 		}
 	}
-	if err := h.show(ctx, p, j, holder); err != nil {
-		if h.isNews("front of "+p.Name, err.Error()) {
-			log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", err.Error())
-		}
-		if result.RequeueAfter == 0 {
-			result.RequeueAfter = again // or what was its last state would never be shown
-		}
+	_, asked := wanted(p, j, spec)
+	unshown := errors.Join(
+		h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked}),
+		h.letGo(ctx, p, j, d),
+	)
+	if h.isNews("front of "+p.Name, text(unshown)) && unshown != nil {
+		log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", unshown.Error())
+	}
+	if unshown != nil && result.RequeueAfter == 0 {
+		result.RequeueAfter = again // or what was its last state would never be shown
 	}
 	if left, old := h.keptFor(j); old && result.RequeueAfter == 0 {
 		if left > 0 {
@@ -195,16 +210,23 @@ func (h *Hub) keptFor(j *plans.Journal) (time.Duration, bool) {
 	return max(h.ForgetAfter-h.Now().Sub(j.EndedAt.Time), 0), true
 }
 
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 // again is when what could not be shown of a plan is shown anew.
 const again = 10 * time.Second
 
-// settle is what Reconcile does from the second step on.
-func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal) reconcile.Result {
-	what, wish := wanted(p, j)
+// settle is what Reconcile does from the fourth step on.
+func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal, d *plans.Declaration) reconcile.Result {
+	what, asked := wanted(p, j, d)
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if r := h.runs[p.Name]; r != nil {
-		if r.hear(j); !r.suits(what, p, j) {
+		if r.hear(j); !r.suits(what, p, asked) {
 			r.end()
 		}
 		return reconcile.Result{}
@@ -223,12 +245,12 @@ func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal) recon
 		return reconcile.Result{RequeueAfter: wait}
 	}
 	if h.hasRoom(p.Name, urgencyOf(p, j, what)) {
-		h.begin(ctx, p, j, what, wish)
+		h.begin(ctx, p, j, what, asked.Wish)
 	}
 	return reconcile.Result{}
 }
 
-// read gives plan and journal; nil for a plan that is not there, or not yet.
+// read gives plan and journal; nil for one that is not there, or not yet.
 func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journal, error) {
 	store := orchestrator.NewStore(h.Cached, h.Namespace, name)
 	uid, err := store.UID(ctx)
@@ -251,8 +273,8 @@ func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journa
 		h.lock.Unlock()
 	}
 	j, _, err := store.Journal(ctx, k.plan)
-	if errors.As(err, new(orchestrator.ErrNoJournal)) {
-		return nil, nil, nil
+	if errors.As(err, new(orchestrator.ErrNoJournal)) || errors.As(err, new(plans.ErrOtherPlan)) {
+		return k.plan, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
@@ -272,7 +294,6 @@ func (h *Hub) forget(name string) {
 	delete(h.told, name)
 	delete(h.told, "front of "+name)
 	delete(h.told, recordOf(name))
-	delete(h.shown, name)
 	delete(h.leases, name)
 	h.waitsNoMore(name)
 	h.gauges.forget(name)
@@ -351,6 +372,9 @@ func (h *Hub) triesOf(name string) *tries {
 // plansOf gives the plan that an object of the namespace is about.
 func plansOf(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[plans.PlanLabel]
+	if o.GetObjectKind().GroupVersionKind().Kind == plans.DeclarationKind {
+		name = o.GetName() // who writes one gives it no label
+	}
 	if name == "" {
 		return nil
 	}

@@ -43,48 +43,62 @@ func plan(t *testing.T) *plans.Plan {
 	return p
 }
 
-func TestWhatIsToBeDoneFollowsFromTheJournal(t *testing.T) {
+func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 	p := plan(t)
 	named := *p
 	named.Names = plans.Names{Mode: plans.Bridge, Service: "web"}
+	back, on, end := func(d *plans.Declaration) { d.Course = plans.ToAbort }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", Resume: true} }, func(d *plans.Declaration) { d.Course = plans.ToFinalize }
 	for name, c := range map[string]struct {
-		change func(*plans.Journal)
-		want   errand
-		names  errand // with names to keep
-		course plans.Course
-		fresh  bool
+		change  func(*plans.Journal)
+		declare func(*plans.Declaration)
+		want    errand
+		names   errand // with names to keep
+		course  plans.Course
+		fresh   bool
 	}{
-		"another's plan":                {func(j *plans.Journal) { j.Detached = false }, nothing, nothing, "", false},
-		"a new one":                     {func(*plans.Journal) {}, carry, carry, plans.Move, true},
-		"one under way":                 {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, carry, carry, plans.Move, false},
-		"a held one":                    {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, nothing, keep, "", false},
-		"a held one that is to go on":   {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Ask(plans.Wish{Course: plans.Move}) }, carry, carry, plans.Move, false},
-		"a held one that is to go back": {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Ask(plans.Wish{Course: plans.Return}) }, carry, carry, plans.Return, false},
-		"a paused one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nothing, keep, "", false},
+		"another's plan":                {func(j *plans.Journal) { j.Detached = false }, nil, nothing, nothing, "", false},
+		"a new one":                     {func(*plans.Journal) {}, nil, carry, carry, plans.Move, true},
+		"one that nobody has approved":  {func(*plans.Journal) {}, func(d *plans.Declaration) { d.ApprovedHash = "" }, nothing, nothing, "", false},
+		"one whose like was approved":   {func(*plans.Journal) {}, func(d *plans.Declaration) { d.ApprovedHash = "abc" }, nothing, nothing, "", false},
+		"one under way":                 {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, nil, carry, carry, plans.Move, false},
+		"one under way, of another":     {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, func(d *plans.Declaration) { d.ApprovedHash, d.Course = "abc", plans.ToAbort }, carry, carry, plans.Move, false},
+		"a held one":                    {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, nil, nothing, keep, "", false},
+		"a held one that is to go on":   {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, on, carry, carry, plans.Move, false},
+		"a held one that was asked":     {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Heard.Request = "1" }, on, nothing, keep, "", false},
+		"a held one that is to go back": {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, back, carry, carry, plans.Return, false},
+		"a paused one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nil, nothing, keep, "", false},
 		"a split one": {func(j *plans.Journal) {
 			j.Epoch, j.Leg.Lowest, j.Done, j.Begun, j.Outcome = 2, 2, 12, 12, plans.Split
-		}, keep, keep, "", false}, // one side of it can be drained, and has to be the right one
-		"one that is held before it began": {func(j *plans.Journal) { j.Held = "a check fails" }, nothing, nothing, "", false},
-		"such a one that is to go on":      {func(j *plans.Journal) { j.Held = "a check fails"; j.Ask(plans.Wish{Course: plans.Move}) }, carry, carry, plans.Move, true},
-		"such a one that is to go back":    {func(j *plans.Journal) { j.Held = "a check fails"; j.Ask(plans.Wish{Course: plans.Return}) }, carry, carry, plans.Return, false},
-		"one that has moved":               {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, nothing, keep, "", false},
-		"one that is to be finalized":      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved; j.Ask(plans.Wish{Course: plans.Clean}) }, carry, carry, plans.Clean, false},
-		"a finalized one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized }, nothing, nothing, "", false},
-		"a finalized one that keeps names": {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, nothing, keep, "", false},
-		"one that was walked back":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, nothing, nothing, "", false},
-		"a late wish":                      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted; j.Ask(plans.Wish{Course: plans.Clean}) }, nothing, nothing, "", false},
+		}, nil, keep, keep, "", false}, // one side of it can be drained, and has to be the right one
+		"one that is held before it began": {func(j *plans.Journal) { j.Held = "a check fails" }, nil, nothing, nothing, "", false},
+		"such a one that is to go on":      {func(j *plans.Journal) { j.Held = "a check fails" }, on, carry, carry, plans.Move, true},
+		"such a one that is to go back":    {func(j *plans.Journal) { j.Held = "a check fails" }, back, carry, carry, plans.Return, false},
+		"one that has moved":               {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, nil, nothing, keep, "", false},
+		"one that is to be finalized":      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, end, carry, carry, plans.Clean, false},
+		"one that is to be some day":       {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, end, carry, carry, plans.Move, false},
+		"one that goes back for good":      {func(j *plans.Journal) { j.Epoch = 2; j.Depart(p, plans.Return) }, nil, carry, carry, plans.Return, false},
+		"a finalized one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized }, nil, nothing, nothing, "", false},
+		"a finalized one that keeps names": {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, nil, nothing, keep, "", false},
+		"one that was walked back":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, nil, nothing, nothing, "", false},
+		"a late wish":                      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, end, nothing, nothing, "", false},
+		"a request that means nothing": {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", NodeGone: "n"} },
+			nothing, keep, "", false},
 	} {
 		for _, p := range []*plans.Plan{p, &named} {
 			j := plans.NewJournal(p)
-			j.Detached = true
+			j.Detached, j.Heard.Course = true, plans.Move
 			c.change(j)
+			d := p.Declared()
+			if c.declare != nil {
+				c.declare(&d)
+			}
 			want := c.want
 			if len(p.Directories()) > 0 {
 				want = c.names
 			}
-			what, wish := wanted(p, j)
-			if what != want || what == carry && (wish.Course != c.course || fresh(j, wish) != c.fresh) {
-				t.Errorf("%s (names %t): %q %+v, checked first: %t; expected %q %s, %t", name, len(p.Directories()) > 0, what, wish, fresh(j, wish), want, c.course, c.fresh)
+			what, asked := wanted(p, j, &d)
+			if what != want || what == carry && (asked.Course != c.course || fresh(j, asked.Wish) != c.fresh) {
+				t.Errorf("%s (names %t): %q %+v, checked first: %t; expected %q %s, %t", name, len(p.Directories()) > 0, what, asked, fresh(j, asked.Wish), want, c.course, c.fresh)
 			}
 		}
 	}
@@ -94,12 +108,13 @@ func TestWhatIsToBeDoneFollowsFromTheJournal(t *testing.T) {
 func stage(t *testing.T, more ...client.Object) (*Hub, *plans.Plan) {
 	t.Helper()
 	p := plan(t)
-	c := fake.NewClientBuilder().WithScheme(orchestrator.Scheme()).WithObjects(more...).Build()
+	c := fake.NewClientBuilder().WithScheme(orchestrator.Scheme()).WithObjects(more...).WithStatusSubresource(orchestrator.NewDeclared("", "")).Build()
 	j := plans.NewJournal(p)
-	j.Detached = true
+	j.Detached, j.Heard.Course = true, plans.Move
 	if err := orchestrator.NewStore(c, "stsmigrate", p.Name).Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)
 	}
+	declare(t, c, p, func(*plans.Declaration) {})
 	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	g, err := newGauges(prometheus.NewRegistry())
 	if err != nil {
@@ -110,6 +125,15 @@ func stage(t *testing.T, more ...client.Object) (*Hub, *plans.Plan) {
 		Fleet: fleet.New(fleet.Setup{Home: &rest.Config{Host: "https://127.0.0.1:1"}, Own: "own", Limits: fleet.Limits{QPS: 100, Burst: 100}, Agent: "test"}),
 		Now:   func() time.Time { return clock }, StepTimeout: time.Minute, Events: record.NewFakeRecorder(100),
 	}), p
+}
+
+// declare changes what is declared of a plan.
+func declare(t *testing.T, c client.Client, p *plans.Plan, change func(*plans.Declaration)) {
+	t.Helper()
+	err := orchestrator.Declare(t.Context(), c, "stsmigrate", p, func(d *plans.Declaration) error { change(d); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func request() reconcile.Request {
@@ -193,18 +217,13 @@ func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 	if len(r.asked) > 0 {
 		t.Error("it was told of a pause that nobody wants")
 	}
-	store := orchestrator.NewStore(h.Live, "stsmigrate", p.Name)
-	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Paused = true; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	declare(t, h.Live, p, func(d *plans.Declaration) { d.Paused = true })
 	for range 2 { // the second time it has not listened yet
 		if look() || len(r.asked) != 1 {
 			t.Error("a pause ends no run: it is told of it, and knows where it can pause")
 		}
 	}
-	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Paused = false; j.Ask(plans.Wish{Course: plans.Return}); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	declare(t, h.Live, p, func(d *plans.Declaration) { d.Paused, d.Course = false, plans.ToAbort })
 	if !look() {
 		t.Error("the way there goes on though somebody wants the way back")
 	}
@@ -257,18 +276,34 @@ func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 
 // What waits for its checks may have become another thing when its turn comes: it is looked at anew.
 func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
-	for name, change := range map[string]func(*plans.Journal){
-		"another process has begun it":   func(j *plans.Journal) { j.Epoch = 1 },
-		"another process has held it":    func(j *plans.Journal) { j.Held = "a check fails" },
-		"somebody has paused it":         func(j *plans.Journal) { j.Paused = true },
-		"somebody wants it back":         func(j *plans.Journal) { j.Ask(plans.Wish{Course: plans.Return}) },
-		"a command carries it out again": func(j *plans.Journal) { j.Detached = false },
+	journal := func(change func(*plans.Journal)) func(*Hub, *plans.Plan) {
+		return func(h *Hub, p *plans.Plan) {
+			err := orchestrator.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { change(j); return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, change := range map[string]func(*Hub, *plans.Plan){
+		"another process has begun it": journal(func(j *plans.Journal) { j.Epoch = 1 }),
+		"another process has held it":  journal(func(j *plans.Journal) { j.Held = "a check fails" }),
+		"somebody has paused it":       journal(func(j *plans.Journal) { j.Paused = true }),
+		"somebody wants it back": func(h *Hub, p *plans.Plan) {
+			declare(t, h.Live, p, func(d *plans.Declaration) { d.Course = plans.ToAbort })
+		},
+		"a command carries it out again": journal(func(j *plans.Journal) { j.Detached = false }),
+		"somebody deletes it": func(h *Hub, p *plans.Plan) {
+			if err := h.Live.Delete(t.Context(), orchestrator.NewDeclared("stsmigrate", p.Name)); err != nil {
+				t.Fatal(err)
+			}
+		},
 	} {
 		h, p := stage(t)
-		r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}}
-		if err := r.store().Change(t.Context(), p, func(j *plans.Journal) error { change(j); return nil }); err != nil {
+		if err := h.guard(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
+		r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}}
+		change(h, p)
 		if reason, err := r.ready(t.Context(), orchestrator.Carriage{Store: r.store()}); !errors.Is(err, errOvertaken) || reason != "" {
 			t.Errorf("%s: %q, %v", name, reason, err)
 		}
@@ -324,11 +359,11 @@ func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 // A plan that was deleted and made again is another one, though it has the name.
 func TestARunIsOfOnePlanAndNotOfItsName(t *testing.T) {
 	_, p := stage(t)
-	j := plans.NewJournal(p)
+	asked := orchestrator.Asked{Work: true}
 	r := &run{plan: p, what: carry, wish: plans.Wish{Course: plans.Move}}
 	another, changed := *p, *p
 	another.ID, changed.Hash = "web-xyz", "another"
-	if same := *p; !r.suits(carry, &same, j) || r.suits(carry, &another, j) || r.suits(carry, &changed, j) {
+	if same := *p; !r.suits(carry, &same, asked) || r.suits(carry, &another, asked) || r.suits(carry, &changed, asked) {
 		t.Error("the run of an earlier plan goes on for the new one, or its own is ended")
 	}
 }

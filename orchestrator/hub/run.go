@@ -56,14 +56,14 @@ func (r *run) hear(j *plans.Journal) {
 
 // suits says whether the run is what is wanted now. One that carries the plan ends by itself
 // when it is paused, held or over; a wish that it has not taken over yet begins a new one.
-func (r *run) suits(what errand, p *plans.Plan, j *plans.Journal) bool {
+func (r *run) suits(what errand, p *plans.Plan, asked orchestrator.Asked) bool {
 	if r.plan.ID != p.ID || r.plan.Hash != p.Hash {
 		return false // that of an earlier plan of this name
 	}
 	if r.what != carry {
 		return r.what == what
 	}
-	return j.Wish == nil || *j.Wish == r.wish
+	return asked.Heard == nil || asked.Wish.Is(r.wish)
 }
 
 // fresh says whether a plan is to be checked before it is carried: one that is to be aborted has
@@ -158,6 +158,9 @@ func (r *run) do(ctx context.Context) error {
 			return r.ready(ctx, c)
 		}
 	}
+	if err := r.hub.guard(ctx, r.plan); err != nil {
+		return r.waits(ctx, err)
+	}
 	p, _, err := c.Carry(ctx, r.wish)
 	switch {
 	case errors.As(err, new(plans.Mishap)):
@@ -193,9 +196,18 @@ func (r *run) hold(ctx context.Context, reason string) error {
 	}
 	r.tell(corev1.EventTypeWarning, "Held", reason)
 	return store.Change(ctx, r.plan, func(now *plans.Journal) error {
-		if now.Epoch == j.Epoch { // nobody has taken it over meanwhile
-			now.Hold(reason)
+		if now.Epoch != j.Epoch { // somebody has taken it over meanwhile
+			return nil
 		}
+		if r.wish.Heard != nil { // it is answered, unless it is another by now
+			switch err := r.still(ctx, now); {
+			case err == nil:
+				now.Heard = *r.wish.Heard
+			case !errors.Is(err, errOvertaken):
+				return err
+			}
+		}
+		now.Hold(reason)
 		return nil
 	})
 }
@@ -270,7 +282,7 @@ func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orch
 	h := r.hub
 	c := orchestrator.Carriage{
 		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{},
-		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true,
+		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true, Still: r.still,
 		Report:   func(e *orchestrator.Engine, p orchestrator.Progress, err error) { r.report(ctx, e, p, err) },
 		Complain: func(err error) { r.complain(ctx, err) },
 	}
@@ -295,7 +307,10 @@ func (r *run) ready(ctx context.Context, c orchestrator.Carriage) (string, error
 	if err != nil {
 		return "", err
 	}
-	if what, wish := wanted(r.plan, j); what != carry || wish != r.wish || !fresh(j, wish) {
+	if err := r.still(ctx, j); err != nil {
+		return "", err
+	}
+	if !fresh(j, r.wish) {
 		return "", errOvertaken
 	}
 	report, err := orchestrator.Check(ctx, r.plan, c.On, j, r.hub.Now)

@@ -78,7 +78,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	patience := grace + 5*time.Second
 	m, err := manager.New(fleet.Careful(config), manager.Options{
 		Scheme: scheme, Metrics: serving, HealthProbeBindAddress: o.HealthAddress, PprofBindAddress: o.ProfileAddress, GracefulShutdownTimeout: &patience,
-		Cache: cache.Options{DefaultNamespaces: within, DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
+		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // StatefulSetMigrations have no type of their own
+		Cache:  cache.Options{DefaultNamespaces: within, DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
 	})
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
@@ -106,6 +107,9 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	if err != nil {
 		return nil, err
 	}
+	if err := kindMissing(m.GetRESTMapper(), o.Namespace); err != nil {
+		return nil, err
+	}
 	own, err := orchestrator.ClusterUID(ctx, live) // BEFORE any Secret: none may stand for it
 	if err != nil {
 		return nil, err
@@ -121,8 +125,8 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(correlation()))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events(o.Namespace)})
 	return New(Setup{
-		Fleet: fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
-		Front: hasFront(m.GetRESTMapper()), gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: orchestrator.NewSlots(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter,
+		Fleet:  fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
+		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: orchestrator.NewSlots(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter,
 		Version: o.Version, Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil
@@ -139,6 +143,7 @@ func (h *Hub) watch(m manager.Manager) error {
 	return errors.Join(
 		c.Watch(source.Kind[client.Object](m.GetCache(), &corev1.ConfigMap{}, of)),
 		c.Watch(source.Kind[client.Object](m.GetCache(), &coordinationv1.Lease{}, of)),
+		c.Watch(source.Kind[client.Object](m.GetCache(), orchestrator.NewDeclared("", ""), of)),
 		c.Watch(source.Channel(h.news, of)),
 		c.Watch(source.Kind[client.Object](m.GetCache(), &corev1.Secret{}, h.secrets())),
 	)

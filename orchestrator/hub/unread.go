@@ -58,7 +58,11 @@ func (h *Hub) unread(ctx context.Context, name string, why error) (later reconci
 			return later, err
 		}
 	}
-	return later, h.showUnread(ctx, name, why.Error())
+	d, err := orchestrator.ReadDeclared(ctx, h.Cached, h.Namespace, name)
+	if err != nil {
+		return later, err
+	}
+	return later, h.show(ctx, standing{name: name, declared: d, state: unreadable, wrong: why})
 }
 
 // tellUnread makes an event on the ConfigMap that cannot be read.

@@ -1,0 +1,120 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// said is what is declared of a plan: nothing by an object that cannot be read, or that is being deleted before anything
+// was begun.
+func said(j *plans.Journal, d *orchestrator.Declared) *plans.Declaration {
+	if d == nil || d.Object.GetDeletionTimestamp() != nil && (j == nil || j.Epoch == 0) {
+		return nil
+	}
+	return d.Spec
+}
+
+// hear records a pause, and the refusal of a request, in the journal: neither needs a process that takes the plan over.
+// The object is read AFTER the journal that is replaced, so that of two processes the one that knows the older
+// object is the one that fails.
+func (h *Hub) hear(ctx context.Context, p *plans.Plan, j *plans.Journal, d *orchestrator.Declared) (*plans.Journal, error) {
+	news := func(j *plans.Journal, d *orchestrator.Declared) bool {
+		s := said(j, d)
+		if !j.Detached || s == nil || s.ApprovedHash != p.Hash {
+			return false
+		}
+		refuse := orchestrator.Ask(p, j, s).Refuse
+		pause := s.Paused != j.Heard.Paused && j.Outcome == ""
+		if refuse != nil {
+			refuse.Paused = j.Heard.Paused
+			j.Heard = *refuse
+		}
+		if pause {
+			j.Paused, j.Heard.Paused = s.Paused, s.Paused
+		}
+		return refuse != nil || pause
+	}
+	if trial := *j; !news(&trial, d) {
+		return j, nil
+	}
+	out := j
+	err := orchestrator.NewStore(h.Live, h.Namespace, p.Name).Change(ctx, p, func(now *plans.Journal) error {
+		d, err := orchestrator.ReadDeclared(ctx, h.Live, h.Namespace, p.Name)
+		if err == nil {
+			news(now, d)
+		}
+		out = now
+		return err
+	})
+	return out, err
+}
+
+// still says why the journal, as it is now, is none any more to do the errand for.
+func (r *run) still(ctx context.Context, j *plans.Journal) error {
+	d, err := orchestrator.ReadDeclared(ctx, r.hub.Live, r.hub.Namespace, r.plan.Name)
+	if err != nil {
+		return err
+	}
+	if what, asked := wanted(r.plan, j, said(j, d)); what != carry || !asked.Wish.Is(r.wish) {
+		return errOvertaken
+	}
+	if j.Epoch > 0 {
+		return nil
+	}
+	guarded, err := r.hub.guarded(ctx, r.plan)
+	if err == nil && !guarded {
+		return errOvertaken // somebody deletes it
+	}
+	return err
+}
+
+// opened makes the journal of a plan that is approved, and of which nothing has been done.
+func (h *Hub) opened(ctx context.Context, p *plans.Plan, d *orchestrator.Declared) (reconcile.Result, error) {
+	at := standing{name: p.Name, declared: d, plan: p, state: planReady}
+	spec := said(nil, d)
+	if spec == nil || spec.ApprovedHash != p.Hash {
+		return reconcile.Result{}, h.show(ctx, at.unapproved())
+	}
+	var record corev1.ConfigMap
+	if err := h.Cached.Get(ctx, client.ObjectKeyFromObject(h.object(p)), &record); err != nil {
+		return reconcile.Result{}, err
+	}
+	if controllerutil.ContainsFinalizer(&record, finalizer) { // from before the first write to its end
+		at.wrong = fmt.Errorf("plan %s has been begun, and its journal, ConfigMap %s-journal, is gone: restore it from a backup; nothing is written without it", p.Name, record.Name)
+		return reconcile.Result{}, h.show(ctx, at)
+	}
+	j := plans.NewJournal(p)
+	j.Detached, j.Paused = true, spec.Paused
+	j.Heard = plans.Heard{Course: plans.Move, Paused: spec.Paused}
+	if err := orchestrator.NewStore(h.Live, h.Namespace, p.Name).Create(ctx, p, j); err != nil {
+		at.wrong = err
+		return reconcile.Result{RequeueAfter: again}, h.show(ctx, at)
+	}
+	return reconcile.Result{}, nil // its journal brings it back
+}
+
+// planning is the state of an object without a plan.
+const planning = "Planning"
+
+// without is what is done about a plan that is not there.
+func (h *Hub) without(ctx context.Context, name string, d *orchestrator.Declared) (reconcile.Result, error) {
+	if err := orchestrator.NewStore(h.Live, h.Namespace, name).Bury(ctx); err != nil || d == nil {
+		return reconcile.Result{}, err
+	}
+	at := standing{name: name, declared: d, state: planning, wrong: d.Wrong}
+	switch {
+	case d.Object.GetDeletionTimestamp() != nil:
+		return reconcile.Result{}, h.alter(ctx, d.Object.DeepCopy(), func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })
+	case at.wrong == nil:
+		at.wrong = fmt.Errorf("there is no plan of it: make one with `stsmigrate plan`, and `stsmigrate apply --detach`")
+	}
+	return reconcile.Result{}, h.show(ctx, at)
+}

@@ -1,0 +1,196 @@
+package install_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+const underWay = "stsmigrate.dev/under-way"
+
+type fields = map[string]any
+
+// migration is an object of which a plan was approved.
+func migration(name string, change func(spec fields)) *unstructured.Unstructured {
+	o := orchestrator.NewDeclared("stsmigrate", name)
+	spec := fields{
+		"source": fields{"context": "east", "namespace": "shop", "name": "web"}, "destination": fields{"context": "west"},
+		"maxUnavailable": int64(2), "approvedHash": "abc123",
+	}
+	change(spec)
+	o.Object["spec"] = spec
+	return o
+}
+
+// declarable installs the kind and the policies, and waits until they are in force.
+func declarable(t *testing.T) client.Client {
+	t.Helper()
+	if out, err := stsmigrate(t, "install", "orchestrator", "policies", "--apply", "--set", "policies.movers.users={anna}", "--set", "policies.movers.groups={movers}", "--set", "policies.accounts={"+other+"}"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	owner, eve := as(t, ""), as(t, "eve")
+	bait := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-bait-journal"}}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		policies := eve.Create(ctx, bait.DeepCopy(), client.DryRunAll)
+		kind := owner.Create(ctx, migration("bait", func(fields) {}), client.DryRunAll)
+		return policies != nil && strings.Contains(policies.Error(), "stsmigrate-records") && kind == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("kind and policies are not in force: %v", err)
+	}
+	return owner
+}
+
+// What the API server itself says to whoever writes nonsense, or takes back what cannot be taken back.
+func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
+	owner := declarable(t)
+	sets := func(field string, value any) func(fields) { return func(s fields) { s[field] = value } }
+	for _, c := range []struct {
+		name    string
+		object  string
+		change  func(fields)
+		refused string
+	}{
+		{"a small one", "small", func(s fields) { delete(s, "maxUnavailable") }, ""},
+		{"a course that there is not", "a", sets("course", "Fly"), `Unsupported value: "Fly"`},
+		{"a name of no set", "a", sets("source", fields{"name": "Web!"}), "spec.source.name"},
+		{"two names", "a", sets("destination", fields{"name": "other"}), "pods keep their names"},
+		{"no source", "a", func(s fields) { delete(s, "source") }, "spec.source: Required value"},
+		{"a window for a whole set", "a", sets("window", int64(65)), "spec.window"},
+		{"a mode of names that there is not", "a", sets("names", "magic"), "spec.names"},
+		{"a hash that is none", "a", sets("approvedHash", "latest"), "spec.approvedHash"},
+		{"a gate without a place", "a", sets("gates", []any{fields{"name": "leader"}}), "when: Required value"},
+		{"a gate with a Job", "gate", sets("gates", []any{fields{"name": "leader", "when": "AfterGrow", "job": fields{"template": fields{"spec": fields{"containers": []any{}}}}}}), ""},
+		{"a request for nothing", "a", sets("request", fields{"id": "1"}), "say what is asked for"},
+		{"a request without an id", "a", sets("request", fields{"resume": true}), "request.id"},
+		{"a name that is a journal's", "a-journal", func(fields) {}, "the name is that of a plan"},
+		{"a name that is too long", strings.Repeat("a", 41), func(fields) {}, "metadata.name"},
+	} {
+		err := owner.Create(t.Context(), migration(c.object, c.change), client.DryRunAll)
+		refusedWith(t, c.name, err, c.refused)
+	}
+	for name, c := range map[string]struct {
+		course  string // that the plan is on
+		before  func(fields)
+		change  func(fields)
+		refused string
+	}{
+		"an approved plan goes elsewhere":    {"", func(fields) {}, sets("destination", fields{"context": "north"}), "what a plan was approved for does not change"},
+		"an approved plan gets other limits": {"", func(fields) {}, sets("maxUnavailable", int64(3)), "what a plan was approved for does not change"},
+		"or loses them":                      {"", func(fields) {}, func(s fields) { delete(s, "maxUnavailable") }, "what a plan was approved for does not change"},
+		"another hash":                       {"", func(fields) {}, sets("approvedHash", "def456"), "the approved plan is what is carried out"},
+		"a plan that nobody has approved":    {"", func(s fields) { delete(s, "approvedHash") }, sets("maxUnavailable", int64(3)), ""},
+		"and its approval":                   {"", func(s fields) { delete(s, "approvedHash") }, sets("approvedHash", "def456"), ""},
+		"a pause":                            {"", func(fields) {}, sets("paused", true), ""},
+		"the way back":                       {"Move", func(fields) {}, sets("course", "Abort"), ""},
+		"the way back, taken back in time":   {"Move", sets("course", "Abort"), sets("course", "Move"), ""},
+		"the way back, taken back too late":  {"Abort", sets("course", "Abort"), sets("course", "Move"), "the plan is on the course Abort"},
+		"the end, taken back":                {"Finalize", sets("course", "Finalize"), sets("course", "Abort"), "the plan is on the course Finalize"},
+		"a request altered under its id":     {"", sets("request", fields{"id": "1", "resume": true}), sets("request", fields{"id": "1", "readopt": true}), "an id of its own"},
+		"another request":                    {"", sets("request", fields{"id": "1", "resume": true}), sets("request", fields{"id": "2", "readopt": true}), ""},
+	} {
+		o := migration("web", c.before)
+		if err := owner.Create(t.Context(), o); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if c.course != "" {
+			o.Object["status"] = fields{"state": "Held", "course": c.course, "conditions": []any{}}
+			if err := owner.Status().Update(t.Context(), o); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		next := o.DeepCopy()
+		c.change(next.Object["spec"].(fields)) //nolint:errcheck,forcetypeassert // it was made above
+		refusedWith(t, name, owner.Update(t.Context(), next, client.DryRunAll), c.refused)
+		if err := owner.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func refusedWith(t *testing.T, name string, err error, refused string) {
+	t.Helper()
+	switch {
+	case refused == "" && err != nil:
+		t.Errorf("%s: %v", name, err)
+	case refused != "" && (err == nil || !strings.Contains(err.Error(), refused)):
+		t.Errorf("%s: %v, expected it to be refused with %q", name, err, refused)
+	}
+}
+
+// The records of plans are the orchestrator's, and what is asked for is the people's.
+func TestPoliciesKeepTheRecordsOfPlans(t *testing.T) {
+	owner := declarable(t)
+	there := func(namespace, name string, data map[string]string) *corev1.ConfigMap {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{plans.PlanLabel: "web"}}, Data: data}
+		if err := as(t, account).Create(t.Context(), cm); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = as(t, account).Delete(context.Background(), cm) })
+		return cm
+	}
+	journal := there("stsmigrate", "stsmigrate-web-journal", map[string]string{"journal.json": "{}"})
+	plan := there("stsmigrate", "stsmigrate-web", map[string]string{"plan.yaml": "name: web"})
+	other := there("stsmigrate", "notes", map[string]string{"a": "b"})
+	elsewhere := there("default", "stsmigrate-web-journal", map[string]string{"journal.json": "{}"})
+	o := migration("kept", func(fields) {})
+	o.SetFinalizers([]string{underWay})
+	if err := owner.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	eve, admin, orch := as(t, "eve"), as(t, "admin", "system:masters"), as(t, account)
+	labelled := func(cm *corev1.ConfigMap) *corev1.ConfigMap {
+		cm = cm.DeepCopy()
+		cm.Labels["a"] = "b"
+		return cm
+	}
+	for name, c := range map[string]struct {
+		err     error
+		refused string
+	}{
+		"somebody makes a journal":                    {eve.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-db-journal"}}, client.DryRunAll), "is the journal of a plan"},
+		"somebody changes one":                        {eve.Update(t.Context(), labelled(journal), client.DryRunAll), "is the journal of a plan"},
+		"somebody deletes one":                        {eve.Delete(t.Context(), journal, client.DryRunAll), "is the journal of a plan"},
+		"an administrator deletes one":                {admin.Delete(t.Context(), journal, client.DryRunAll), "is the journal of a plan"},
+		"the orchestrator changes one":                {orch.Update(t.Context(), labelled(journal), client.DryRunAll), ""},
+		"it deletes one":                              {orch.Delete(t.Context(), journal, client.DryRunAll), ""},
+		"it goes with its namespace":                  {as(t, "system:serviceaccount:kube-system:namespace-controller").Delete(t.Context(), journal, client.DryRunAll), ""},
+		"a journal of commands, in another namespace": {eve.Update(t.Context(), labelled(elsewhere), client.DryRunAll), ""},
+		"somebody changes a plan":                     {eve.Update(t.Context(), labelled(plan), client.DryRunAll), "holds a plan, which never changes"},
+		"somebody deletes a plan":                     {eve.Delete(t.Context(), plan, client.DryRunAll), ""},
+		"somebody makes a plan":                       {eve.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-db"}}, client.DryRunAll), ""},
+		"the orchestrator keeps a plan":               {orch.Update(t.Context(), labelled(plan), client.DryRunAll), ""},
+		"what has nothing to do with plans":           {eve.Update(t.Context(), labelled(other), client.DryRunAll), ""},
+		"the orchestrator asks itself":                {orch.Update(t.Context(), asking(o, func(s fields) { s["course"] = "Abort" }), client.DryRunAll), "does not change what it is asked for"},
+		"somebody asks it":                            {eve.Update(t.Context(), asking(o, func(s fields) { s["course"] = "Abort" }), client.DryRunAll), ""},
+		"somebody takes its finalizer off":            {eve.Update(t.Context(), bare(o), client.DryRunAll), "its plan is under way"},
+		"the orchestrator takes it off":               {orch.Update(t.Context(), bare(o), client.DryRunAll), ""},
+	} {
+		refusedWith(t, name, c.err, c.refused)
+	}
+	if err := orch.Update(t.Context(), bare(o)); err != nil {
+		t.Error(err)
+	}
+}
+
+func asking(o *unstructured.Unstructured, change func(fields)) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	change(o.Object["spec"].(fields)) //nolint:errcheck,forcetypeassert // it was made so
+	return o
+}
+
+func bare(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	o.SetFinalizers(nil)
+	return o
+}
