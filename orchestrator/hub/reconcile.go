@@ -36,6 +36,7 @@ type Hub struct {
 	lost   map[string]bool     // plans that wait for a cluster
 	told   map[string]string   // the last error of a plan
 	leases map[string]sighting // of plans that others have
+	drafts map[string]*drafting
 	// checks are what plans wait for before they are checked for the first time.
 	checks *orchestrator.Slots
 }
@@ -94,7 +95,7 @@ type tries struct {
 func New(s Setup) *Hub {
 	return &Hub{
 		Setup: s, news: make(chan event.GenericEvent, 1024),
-		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: map[string]sighting{},
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: map[string]sighting{}, drafts: map[string]*drafting{},
 		checks: orchestrator.NewSlots(checking),
 	}
 }
@@ -159,6 +160,7 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 		return h.without(ctx, name, d)
 	}
 	h.isNews(recordOf(name), "")
+	h.undraft(name)
 	if j == nil {
 		return h.opened(ctx, p, d)
 	}
@@ -176,7 +178,7 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 	_, asked := wanted(p, j, spec)
 	unshown := errors.Join(
 		h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked}),
-		h.letGo(ctx, p, j, d),
+		h.letGo(ctx, p, j),
 	)
 	if h.isNews("front of "+p.Name, text(unshown)) && unshown != nil {
 		log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", unshown.Error())
