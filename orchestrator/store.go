@@ -239,10 +239,10 @@ func (s *Store) Bury(ctx context.Context) error {
 		return client.IgnoreNotFound(err)
 	}
 	var j plans.Journal
-	if err := json.Unmarshal([]byte(cm.Data[journalKey]), &j); err != nil || j.Kind != plans.JournalKind || !j.Ended() || j.KeepNames {
-		return nil // a person may need it
+	if json.Unmarshal([]byte(cm.Data[journalKey]), &j) == nil && j.Kind == plans.JournalKind && j.Ended() && !j.KeepNames {
+		return client.IgnoreNotFound(s.remove(ctx, &cm))
 	}
-	return client.IgnoreNotFound(s.remove(ctx, &cm))
+	return nil // a person may need it
 }
 
 // needed gives the reason why the record of a plan must stay, or nil: it has ended, and

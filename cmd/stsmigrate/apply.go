@@ -74,10 +74,7 @@ func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target
 		return nil, false, err
 	}
 	if home.detach {
-		if err := a.reach.elsewhere(t).notOfCommands(ctx); err != nil {
-			return nil, false, err
-		}
-		if err := t.knowsMigrations(ctx); err != nil {
+		if err := a.reach.handsOver(ctx, t); err != nil {
 			return nil, false, err
 		}
 	}
