@@ -38,7 +38,7 @@ type Hub struct {
 	leases map[string]sighting // of plans that others have
 	// waiting are plans for which there is no room.
 	waiting map[string]*waiter
-	drafts map[string]*drafting
+	drafts  map[string]*drafting
 	// checks are what plans wait for before they are checked for the first time.
 	checks *orchestrator.Slots
 }
