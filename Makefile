@@ -3,6 +3,7 @@
 CACHE    ?= $(or $(STSMIGRATE_CACHE),$(HOME)/.cache/stsmigrate)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LINT     := $(CACHE)/golangci-lint-v2.15.0/golangci-lint
+VULNS    := $(CACHE)/govulncheck-v1.9.0/govulncheck
 ACTIONS  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 FLAGS    := -trimpath -buildvcs=auto -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
 # What a release has archives for, and what its images are made for.
@@ -11,7 +12,7 @@ ARCHS     ?= $(shell go env GOARCH)
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release reproducible test unit race move controller soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format verify
+.PHONY: help build install images image-programs release reproducible test unit race move controller soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -122,7 +123,13 @@ format: $(LINT) ## Format the code
 $(LINT):
 	GOBIN=$(dir $@) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-verify: lint ## Lint, and check that go.mod and the tree are tidy
+vulnerable: $(VULNS) ## Look for known vulnerabilities in what the programs call (needs vuln.go.dev, or says that it is skipped)
+	.ci/vulnerabilities $(VULNS)
+
+$(VULNS):
+	GOBIN=$(dir $@) go install golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+verify: lint vulnerable ## Lint, look for vulnerabilities, and check that go.mod and the tree are tidy
 	go mod tidy -diff
 	cd test/cluster/binaries && go mod tidy -diff
 	cd test/e2e && go mod tidy -diff

@@ -2,6 +2,8 @@ module github.com/stsmigrate/stsmigrate
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/go-logr/zapr v1.3.0
 	github.com/spf13/cobra v1.10.2

@@ -29,18 +29,14 @@ func TestNoPageSaysThatSomethingIsToCome(t *testing.T) {
 }
 
 // A table that names tests which are gone shows nothing.
-func TestTheTestsThatTheRequirementsNameExist(t *testing.T) {
-	page, err := os.ReadFile("docs/requirements.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestTheTestsThatPagesNameExist(t *testing.T) {
 	there := map[string]bool{}
-	err = filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		raw, err := os.ReadFile(path)
-		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(raw, -1) {
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(raw, -1) {
 			there[string(m[1])] = true
 		}
 		return err
@@ -48,18 +44,24 @@ func TestTheTestsThatTheRequirementsNameExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var named []string
-	for line := range strings.Lines(string(page)) {
-		if cells := strings.Split(line, " | "); len(cells) > 2 { // the last one is what shows it
-			named = append(named, regexp.MustCompile(`\bTest\w+`).FindAllString(cells[len(cells)-1], -1)...)
+	for _, page := range []string{"docs/requirements.md", "SECURITY.md"} {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if len(named) == 0 {
-		t.Error("the page names no tests")
-	}
-	for _, name := range named {
-		if !there[name] {
-			t.Errorf("docs/requirements.md names %s, which is no test", name)
+		var named []string
+		for line := range strings.Lines(string(raw)) {
+			if cells := strings.Split(line, " | "); len(cells) > 2 { // the last one is what shows it
+				named = append(named, regexp.MustCompile(`\b(?:Test|Fuzz)\w+`).FindAllString(cells[len(cells)-1], -1)...)
+			}
+		}
+		if len(named) == 0 {
+			t.Errorf("%s names no tests", page)
+		}
+		for _, name := range named {
+			if !there[name] {
+				t.Errorf("%s names %s, which is no test", page, name)
+			}
 		}
 	}
 }

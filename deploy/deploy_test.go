@@ -77,7 +77,7 @@ func TestKustomizeHasWhatTheChartMakes(t *testing.T) {
 		file := filepath.Join(folder, "manifests.yaml")
 		want := append([]byte("# Made by `make generate` of deploy/chart; `stsmigrate install "+strings.Join(components, " ")+"` prints the same.\n"), render(t, "stsmigrate", components...)...)
 		if *update {
-			if err := os.WriteFile(file, want, 0o644); err != nil { //nolint:gosec // for everybody
+			if err := os.WriteFile(file, want, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -41,7 +41,7 @@ type estate struct {
 // inspected makes the plan and what the checks look at.
 func (e estate) inspected(t *testing.T) inspection {
 	t.Helper()
-	replicas := int32(max(len(e.volumes), 1)) //nolint:gosec // a few
+	replicas := int32(max(len(e.volumes), 1))
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}
 	if e.spec != "" {
 		set.Spec.Template.Spec = parsed[corev1.PodSpec](t, e.spec)

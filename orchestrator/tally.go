@@ -69,7 +69,7 @@ func (w world) mayGo(ctx context.Context, m plans.Moment, from, to *appsv1.State
 		return 0, why, nil
 	}
 	down := append(here.down, there.down...)
-	others = int32(len(down))
+	others = int32(len(down)) //nolint:gosec // pods of one set
 	switch {
 	case others == 0:
 		return 0, "", nil

@@ -34,10 +34,10 @@ func Budget(spec policyv1.PodDisruptionBudgetSpec, n int32) (int32, error) {
 	switch {
 	case spec.MaxUnavailable != nil:
 		v, err := intstr.GetScaledValueFromIntOrPercent(spec.MaxUnavailable, int(n), true)
-		return min(int32(v), n), wrap("maxUnavailable", spec.MaxUnavailable, err)
+		return int32(min(v, int(n))), wrap("maxUnavailable", spec.MaxUnavailable, err) //nolint:gosec // no more than n
 	case spec.MinAvailable != nil:
 		v, err := intstr.GetScaledValueFromIntOrPercent(spec.MinAvailable, int(n), true)
-		return max(n-int32(v), 0), wrap("minAvailable", spec.MinAvailable, err)
+		return int32(max(int(n)-v, 0)), wrap("minAvailable", spec.MinAvailable, err) //nolint:gosec // no more than n
 	default: // there is no default: no pods are expected then, and nothing is allowed
 		return 0, nil
 	}

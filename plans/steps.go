@@ -112,7 +112,7 @@ func (p *Plan) moveStep(l Leg, i int) (Op, Slice) {
 		case i == 0:
 			return Freeze, Slice{}
 		case i <= int(p.Count):
-			return Hold, Slice{Start: p.Start + int32(i) - 1, Replicas: 1}
+			return Hold, Slice{Start: p.Start + int32(i) - 1, Replicas: 1} //nolint:gosec // i is no more than count
 		}
 		i -= 1 + int(p.Count)
 		if len(p.Shared) > 0 {
@@ -144,7 +144,7 @@ func (p *Plan) wave(l Leg, i int) Slice {
 	n, head := l.End-l.Lowest, l.head(p)
 	from, to := int32(0), head
 	if i > 0 {
-		from = head + int32(i-1)*p.Window
+		from = head + int32(i-1)*p.Window //nolint:gosec // i is less than waves
 		to = from + p.Window
 	}
 	to = min(to, n)
@@ -175,7 +175,7 @@ func (p *Plan) closing(i int) (Op, Slice) {
 	case i == 0:
 		return Retire, Slice{}
 	case i <= int(p.Count):
-		return Settle, Slice{Start: p.Start + int32(i) - 1, Replicas: 1}
+		return Settle, Slice{Start: p.Start + int32(i) - 1, Replicas: 1} //nolint:gosec // i is no more than count
 	}
 	last := []Op{Unshare, Thaw}
 	if len(p.Shared) == 0 {

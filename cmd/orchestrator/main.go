@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,6 +52,7 @@ Several of these processes share the plans and take over from one another.`,
 	s.Float32Var(&f.Limits.QPS, "cluster-qps", 50, "requests per second to one cluster, of all plans together")
 	s.IntVar(&f.Limits.Burst, "cluster-burst", 100, "requests at once before that limit holds")
 	s.IntVar(&f.Waves, "cluster-waves", 16, "how many waves may be under way in one cluster at once, of all plans together, or 0 for any number: the others wait with their pods up")
+	s.IntVar(&f.MaxPlans, "max-plans", 0, "how many plans may be under way here at once, or 0 for as many as fit into the memory that GOMEMLIMIT or the container limits: the others wait, or another replica takes them")
 	s.DurationVar(&f.ForgetAfter, "forget-after", 0, "for how long the record of a plan that has ended is kept (720h for a month), or 0 for ever")
 	s.BoolVar(&f.Loopback, "allow-loopback-clusters", false, "let Secrets have clusters of this machine: for test beds, since a kubeconfig of somebody else could then reach what listens here")
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8443", "host:port of the metrics, or 0 for none")
@@ -68,6 +70,8 @@ func (f *flags) run(ctx context.Context) error {
 		return fmt.Errorf("--cluster-qps is %v and --cluster-burst %d: expected more than 0, and 1 or more", f.Limits.QPS, f.Limits.Burst)
 	case f.ForgetAfter < 0:
 		return fmt.Errorf("--forget-after is %s: expected a time such as 720h, or 0", f.ForgetAfter)
+	case f.MaxPlans < 0:
+		return fmt.Errorf("--max-plans is %d: expected 0 or more", f.MaxPlans)
 	case f.Waves < 0:
 		return fmt.Errorf("--cluster-waves is %d: expected 0 or more", f.Waves)
 	case f.StepTimeout <= 0:
@@ -76,6 +80,9 @@ func (f *flags) run(ctx context.Context) error {
 	config, namespace, err := program.Connect(f.kubeconfig)
 	if err != nil {
 		return err
+	}
+	if f.MaxPlans == 0 {
+		f.MaxPlans = hub.PlansWithin(debug.SetMemoryLimit(-1))
 	}
 	if f.Namespace == "" {
 		f.Namespace = namespace

@@ -82,7 +82,7 @@ func (f *installFlags) values(components []string) (map[string]any, error) {
 		return nil, err
 	}
 	for _, name := range f.files {
-		raw, err := os.ReadFile(name)
+		raw, err := os.ReadFile(name) //nolint:gosec // the person names the file
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func free(ctx context.Context, on client.Client, o *unstructured.Unstructured) e
 		return nil
 	}
 	remedy := "a cluster has it once, so leave that component out here"
-	if strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") {
+	if o.GetLabels()["app.kubernetes.io/name"] == "policies" {
 		remedy = fmt.Sprintf("a cluster has its policies once: leave the component policies out here, and name this account there: stsmigrate install -n %s policies --set policies.accounts={system:serviceaccount:%s:orchestrator} --apply", owner, own)
 	}
 	return fmt.Errorf("%s belongs to the install in namespace %s, and nothing was applied: %s", titled(o), owner, remedy)

@@ -87,7 +87,7 @@ func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			code = int(known.Status().Code)
 		}
 		w.WriteHeader(code)
-		out = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: status, Message: err.Error(), Code: int32(code)} //nolint:gosec // a status
+		out = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: status, Message: err.Error(), Code: int32(code)}
 	}
 	_ = json.NewEncoder(w).Encode(out)
 }

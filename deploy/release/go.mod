@@ -2,6 +2,8 @@ module github.com/stsmigrate/stsmigrate/deploy/release
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
 	sigs.k8s.io/yaml v1.6.0

@@ -100,7 +100,7 @@ func TestARenewedCertificateEndsNothing(t *testing.T) {
 		seen.Store(r.TLS.PeerCertificates[0].Subject.CommonName)
 		w.WriteHeader(http.StatusForbidden)
 	}))
-	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert} //nolint:gosec // of a test
+	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
 	s.StartTLS()
 	defer s.Close()
 	f := testFleet(true)

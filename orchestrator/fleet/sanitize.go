@@ -104,7 +104,7 @@ func harmlessUser(u *clientcmdapi.AuthInfo) error {
 	)
 }
 
-const noToken = "its token has characters that no token has, such as a line break at its end"
+const noToken = "its token has characters that no token has, such as a line break at its end" //nolint:gosec // it is none
 
 // isToken reports whether a token can be sent in a header.
 func isToken(token string) bool {

@@ -56,6 +56,11 @@ func alerts() []alert {
 			"They are tried again, and nothing is lost. " + status + " and the events TryingAgain on its ConfigMap say which: an API server that is away, credentials that are not good any more, a right that is missing (`stsmigrate rbac --plan FILE` prints them).",
 		},
 		{
+			"PlansWaitForRoom", `min by (namespace) (stsmigrate_plans_waiting) > 0`, "15m", "warning",
+			"{{ $value }} plans in namespace {{ $labels.namespace }} wait for room: every orchestrator has as many under way as its memory is for",
+			"They go on by themselves when others end. More replicas, or a larger memory limit, make room at once; so does `stsmigrate finalize` for plans that have moved and only keep names (`stsmigrate get -n {{ $labels.namespace }} --context HOME` lists them).",
+		},
+		{
 			"OrchestratorPanics", `sum by (namespace) (increase(stsmigrate_panics_total[1h])) > 0`, "0m", "warning",
 			"The orchestrator in namespace {{ $labels.namespace }} has failed over a plan, by a mistake of its own",
 			"The plan is held, and no other is harmed. `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans, and `stsmigrate status` says of the one that is held where the program failed; so do the logs. Tell those who make it; `stsmigrate abort` walks the plan back.",
@@ -86,6 +91,7 @@ func panels() []panel {
 	return []panel{
 		{"Plans by state", "short", []query{{`count by (state) (max by (namespace, plan, state) (stsmigrate_plan_state))`, "{{state}}"}}},
 		{"Plans under way, by process", "short", []query{{`stsmigrate_plans_running`, "{{pod}}"}}},
+		{"Plans that wait for room, by process", "short", []query{{`stsmigrate_plans_waiting`, "{{pod}}"}}},
 		{"Plans that wait for a person", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_state{state="Held"})`, each}}},
 		{"Steps done", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_step)`, each}}},
 		{"Ordinals that arrived, per ten minutes", "short", []query{{`sum by (side) (increase(stsmigrate_ordinals_arrived_total[10m]))`, "on the {{side}}"}}},

@@ -22,7 +22,7 @@ func TestDashboardAndAlertsAreAsGenerated(t *testing.T) {
 		}
 		file = "../../deploy/chart/monitoring/orchestrator-" + file
 		if *update {
-			if err := os.WriteFile(file, want, 0o644); err != nil { //nolint:gosec // it is for everybody to read
+			if err := os.WriteFile(file, want, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -103,7 +103,7 @@ func TestALostJournalIsNotMadeAgain(t *testing.T) {
 	}
 	_, _, lost := orchestrator.NewStore(h.Live, h.Namespace, p.Name).Journal(t.Context(), p)
 	status, _ := d.Object.Object["status"].(map[string]any)
-	if message, _ := status["message"].(string); lost == nil || !strings.Contains(message, "restore it from a backup") {
+	if message, _ := status["message"].(string); lost == nil || !strings.Contains(message, "restore it from a backup, or `stsmigrate recover` it") {
 		t.Errorf("%v, %v", lost, status)
 	}
 }

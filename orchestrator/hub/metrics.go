@@ -12,9 +12,9 @@ import (
 
 // gauges are the metrics of a hub.
 type gauges struct {
-	running, state, step, left, clusters *prometheus.GaugeVec
-	arrived, errors, panics              *prometheus.CounterVec
-	downtime                             *prometheus.HistogramVec
+	running, waiting, state, step, left, clusters *prometheus.GaugeVec
+	arrived, errors, panics                       *prometheus.CounterVec
+	downtime                                      *prometheus.HistogramVec
 
 	lock   sync.Mutex
 	states map[string]string // of the plans
@@ -33,6 +33,7 @@ type metric struct {
 func (g *gauges) list() []metric {
 	return []metric{
 		{"stsmigrate_plans_running", nil, "Plans that this process has under way.", &g.running},
+		{"stsmigrate_plans_waiting", nil, "Plans that this process has no room for (`--max-plans`), and that no other one has taken.", &g.waiting},
 		{"stsmigrate_plan_state", []string{"plan", "state"}, "1 for the state that a plan is in, as `stsmigrate get` shows it; `Unreadable` for one whose ConfigMaps cannot be read.", &g.state},
 		{"stsmigrate_plan_step", []string{"plan"}, "The last step of a detached plan that is known to be done. It stands still when nothing goes on.", &g.step},
 		{"stsmigrate_wave_left_timestamp_seconds", []string{"plan"}, "When the wave left that is on neither side; absent while none is.", &g.left},
@@ -85,6 +86,7 @@ func newGauges(with prometheus.Registerer) (*gauges, error) {
 	}
 	g.panics.WithLabelValues().Add(0)  // from nothing to one is no increase
 	g.running.WithLabelValues().Set(0) // it is there from the beginning: without it there is no process
+	g.waiting.WithLabelValues().Set(0) // and without this it might have no room
 	return g, errors.Join(errs...)
 }
 

@@ -37,6 +37,8 @@ type Hub struct {
 	told   map[string]string   // the last error of a plan
 	leases map[string]sighting // of plans that others have
 	drafts map[string]*drafting
+	// waiting are plans for which there is no room.
+	waiting map[string]*waiter
 	// checks are what plans wait for before they are checked for the first time.
 	checks *orchestrator.Slots
 }
@@ -65,6 +67,8 @@ type Setup struct {
 	Slots *orchestrator.Slots
 	// StepTimeout is that of orchestrator.Options.
 	StepTimeout time.Duration
+	// MaxPlans is how many plans may be under way here at once; 0 for any number.
+	MaxPlans int
 	// ForgetAfter is for how long the record of an ended plan is kept; 0 for ever.
 	ForgetAfter time.Duration
 	Events      record.EventRecorder
@@ -95,7 +99,7 @@ type tries struct {
 func New(s Setup) *Hub {
 	return &Hub{
 		Setup: s, news: make(chan event.GenericEvent, 1024),
-		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: map[string]sighting{}, drafts: map[string]*drafting{},
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: map[string]sighting{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
 		checks: orchestrator.NewSlots(checking),
 	}
 }
@@ -175,6 +179,11 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 	state := orchestrator.State(p, j, holder)
 	h.gauges.plan(p, j, state, holder, h.Holder)
 	result = h.settle(ctx, p, j, spec)
+	if result.RequeueAfter == 0 {
+		if result.RequeueAfter, err = h.crowded(ctx, p, j); err != nil {
+			return result, err
+		}
+	}
 	_, asked := wanted(p, j, spec)
 	unshown := errors.Join(
 		h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked}),
@@ -226,16 +235,20 @@ func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal, d *pl
 	}
 	if what == nothing || h.ending {
 		delete(h.tries, p.Name)
+		h.waitsNoMore(p.Name)
 		return reconcile.Result{}
 	}
 	if wait := h.leased(ctx, p.Name); wait > 0 {
 		delete(h.tries, p.Name)
+		h.waitsNoMore(p.Name)
 		return reconcile.Result{RequeueAfter: wait}
 	}
 	if wait := h.turn(p.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}
 	}
-	h.begin(ctx, p, j, what, asked.Wish)
+	if h.hasRoom(p.Name, urgencyOf(p, j, what)) {
+		h.begin(ctx, p, j, what, asked.Wish)
+	}
 	return reconcile.Result{}
 }
 
@@ -284,6 +297,7 @@ func (h *Hub) forget(name string) {
 	delete(h.told, "front of "+name)
 	delete(h.told, recordOf(name))
 	delete(h.leases, name)
+	h.waitsNoMore(name)
 	h.gauges.forget(name)
 }
 

@@ -27,8 +27,10 @@ type run struct {
 	gone bool
 	// fresh says that nothing has been begun, and now is to be: everything is checked first.
 	fresh bool
-	stop  chan struct{}
-	once  sync.Once
+	// displaced says that it was ended for a plan that needs the room more.
+	displaced bool
+	stop      chan struct{}
+	once      sync.Once
 	// asked has a value when the journal was written by somebody who wants a pause.
 	asked chan struct{}
 	// broken is a panic in what the run has other goroutines do.
@@ -77,6 +79,7 @@ func (h *Hub) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what e
 		err := r.safely(context.WithoutCancel(ctx)) // it outlives the pass that began it, and is ended by stop
 		h.lock.Lock()
 		delete(h.runs, p.Name)
+		h.freed()
 		h.gauges.running.WithLabelValues().Dec()
 		if err == nil || errors.Is(err, orchestrator.ErrStopped) || errors.As(err, new(orchestrator.ErrHeld)) {
 			delete(h.tries, p.Name)

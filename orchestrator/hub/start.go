@@ -47,7 +47,8 @@ type Options struct {
 	Limits                                        fleet.Limits
 	// Waves is how many may be under way in a cluster at once; 0 for any number.
 	Waves int
-	// ForgetAfter is that of Setup.
+	// MaxPlans and ForgetAfter are those of Setup.
+	MaxPlans    int
 	ForgetAfter time.Duration
 	// Agent is how the process calls itself to API servers.
 	Agent string
@@ -125,7 +126,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events(o.Namespace)})
 	return New(Setup{
 		Fleet:  fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
-		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: orchestrator.NewSlots(o.Waves), ForgetAfter: o.ForgetAfter,
+		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: orchestrator.NewSlots(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter,
 		Version: o.Version, Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil

@@ -124,7 +124,7 @@ func (p *pass) sort(pods []*corev1.Pod) {
 	slices.SortFunc(p.condemned, func(a, b replica) int { return cmp.Compare(b.ordinal, a.ordinal) })
 	for k := range p.living {
 		if p.living[k].Pod == nil {
-			ordinal := p.set.start() + int32(k) //nolint:gosec // k is less than replicas
+			ordinal := p.set.start() + int32(k)
 			p.living[k] = replica{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.set.Namespace, Name: p.set.podName(ordinal)}}, ordinal}
 		}
 	}

@@ -66,6 +66,14 @@ func ofTheOrchestrator() map[string]story {
 			quiet: `stsmigrate_plan_errors_total{namespace="sts", pod="a", plan="web"} 0x60 10x60
 			        stsmigrate_plan_errors_total{namespace="sts", pod="a", plan="db"} 0x25 1x25 2x25 3x25 4x25`,
 		},
+		"PlansWaitForRoom": {
+			fires: `stsmigrate_plans_waiting{namespace="sts", pod="a"} 0x80 7x40
+			        stsmigrate_plans_waiting{namespace="sts", pod="b"} 0x80 5x40`,
+			says: "5 plans in namespace sts wait for room: every orchestrator has as many under way as its memory is for",
+			// One that has no room, and another one that is about to take them.
+			quiet: `stsmigrate_plans_waiting{namespace="sts", pod="a"} 7x120
+			        stsmigrate_plans_waiting{namespace="sts", pod="b"} 0x120`,
+		},
 		"OrchestratorPanics": {
 			fires: `stsmigrate_panics_total{namespace="sts", pod="a"} 0x60 1x60`,
 			says:  "The orchestrator in namespace sts has failed over a plan, by a mistake of its own",

@@ -2,6 +2,8 @@ module github.com/stsmigrate/stsmigrate/test/alerts
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.91.0
 	github.com/prometheus/common v0.67.5

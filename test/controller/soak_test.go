@@ -46,7 +46,7 @@ func TestUpdatesAreBrokenAndMended(t *testing.T) {
 		for k := range sets {
 			t.Run(fmt.Sprint(k), func(t *testing.T) {
 				t.Parallel()
-				m := &mended{side: place(t), seed: rand.New(rand.NewPCG(1, uint64(k)))} //nolint:gosec // a script, and which set
+				m := &mended{side: place(t), seed: rand.New(rand.NewPCG(1, uint64(k)))}
 				m.start(t)
 				var own []time.Duration
 				for own == nil || time.Now().Before(end) { // each has one at least, however late its turn comes
@@ -221,7 +221,7 @@ func (c *clock) count(said int32) {
 			}
 			so = append(so, id)
 		}
-		if int32(len(so)) < said { //nolint:gosec // few
+		if int32(len(so)) < said {
 			c.wrong = append(c.wrong, fmt.Sprintf("%d pods counted as available, %d were for %s: %v", said, len(so), c.after, so))
 		}
 	})

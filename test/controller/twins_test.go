@@ -160,7 +160,7 @@ func (s *side) unrest(ctx context.Context) string {
 		return why
 	}
 	st := set.Status
-	if st.ObservedGeneration != set.Generation || st.Replicas != int32(len(pods)) || st.ReadyReplicas != ready { //nolint:gosec // few
+	if st.ObservedGeneration != set.Generation || st.Replicas != int32(len(pods)) || st.ReadyReplicas != ready {
 		return fmt.Sprintf("%s: generation %d, %d pods, %d ready, status %+v", s.name, set.Generation, len(pods), ready, st)
 	}
 	return ""

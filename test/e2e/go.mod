@@ -2,6 +2,8 @@ module github.com/stsmigrate/stsmigrate/test/e2e
 
 go 1.26.0
 
+toolchain go1.26.8
+
 replace github.com/stsmigrate/stsmigrate => ../..
 
 require (

@@ -37,7 +37,11 @@ func files() *corev1.PersistentVolume {
 // agreeing writes down that the cluster agrees to volumes, and waits until that is known.
 func agreeing(t *testing.T, volumes ...*corev1.PersistentVolume) {
 	t.Helper()
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: orchestrator.VolumesMap}, Data: map[string]string{}}
+	owner, cm := as(t, ""), &corev1.ConfigMap{}
+	if err := owner.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: orchestrator.VolumesMap}, cm); err != nil {
+		t.Fatal(err)
+	}
+	cm.Data = map[string]string{}
 	for _, pv := range volumes {
 		facts, err := storage.Facts("web", pv)
 		if err != nil {
@@ -49,12 +53,12 @@ func agreeing(t *testing.T, volumes ...*corev1.PersistentVolume) {
 	cm.Data["node"] = "plan web\nclaim mall/data-web-0\nanother source\nsecret mall/deletes\n"
 	cm.Data["loose"] = strings.Replace(cm.Data["disk"], "claim mall/data-web-0", "claim /", 1)
 	cm.Data["bare"] = strings.Replace(cm.Data["disk"], "plan web", "plan ", 1)
-	owner := as(t, "")
-	if err := owner.Create(t.Context(), cm); err != nil {
+	if err := owner.Update(t.Context(), cm); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := owner.Delete(context.WithoutCancel(t.Context()), cm); err != nil {
+		cm.Data = nil
+		if err := owner.Update(context.WithoutCancel(t.Context()), cm); err != nil {
 			t.Error(err)
 		}
 	})

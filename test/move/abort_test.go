@@ -51,7 +51,7 @@ func TestAbortSurvivesKills(t *testing.T) {
 		t := s.t
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
-		random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // no secret
+		random := rand.New(rand.NewPCG(seed, seed))
 		before, there := s.state(s.source), s.names("destination")
 		w := s.watched()
 		s.planned()

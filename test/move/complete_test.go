@@ -40,7 +40,7 @@ func TestSurvivesTwentyKillsOnTheWay(t *testing.T) {
 		t := s.t
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
-		random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // no secret
+		random := rand.New(rand.NewPCG(seed, seed))
 		before := s.state(s.source)
 		w := s.watched()
 		s.planned()

@@ -145,7 +145,7 @@ func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 	t.Parallel()
 	s := stage(t, reimport, cast{replicas: 2})
 	for _, on := range []*end{s.source, s.destination} {
-		s.create(on, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: orchestrator.ConsentMap}, Data: map[string]string{"moves-to": "*/*/*", "moves-from": "*/*/*"}})
+		s.create(on, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: orchestrator.ConsentMap}, Data: map[string]string{"moves-to": "* */*/* plan=* hash=* until=*", "moves-from": "* */*/* plan=* hash=* until=*"}})
 	}
 	s.planned()
 	s.learnsMigrations(s.destination)

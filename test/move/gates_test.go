@@ -52,7 +52,7 @@ func perform(t *testing.T) *performer {
 	}
 	a := &performer{folder: t.TempDir(), shy: 2}
 	a.server = httptest.NewUnstartedServer(a)
-	a.server.Listener.Close() //nolint:errcheck,gosec // replaced before anybody knows it
+	a.server.Listener.Close() //nolint:errcheck // replaced before anybody knows it
 	a.server.Listener = listener
 	a.server.Start()
 	t.Cleanup(a.server.Close)

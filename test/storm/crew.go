@@ -216,7 +216,7 @@ func (s *storm) kills(ctx context.Context) error {
 	if s.every == 0 {
 		return nil
 	}
-	random := rand.New(rand.NewPCG(s.seed, 0)) //nolint:gosec // a script
+	random := rand.New(rand.NewPCG(s.seed, 0))
 	for {
 		select {
 		case <-time.After(s.every/2 + time.Duration(random.Int64N(int64(s.every)))):

@@ -255,7 +255,7 @@ func (s *storm) shown(ctx context.Context, all []*moving) (out []string, err err
 func marked(m metav1.Object) bool {
 	for _, of := range []map[string]string{m.GetLabels(), m.GetAnnotations()} {
 		for k, v := range of {
-			if strings.Contains(k, "stsmigrate.dev") && !strings.Contains(v, "kubectl") {
+			if strings.Contains(k, "stsmigrate.dev") && k != "stsmigrate.dev/install" && !strings.Contains(v, "kubectl") { // what was installed stays
 				return true
 			}
 		}

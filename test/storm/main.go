@@ -215,7 +215,7 @@ func (s *storm) sets(ctx context.Context) ([]*moving, error) {
 
 // set makes one of them, for a plan of that name.
 func (s *storm) set(ctx context.Context, namespace, plan string) (*moving, error) {
-	m := &moving{Set: stage.Set{Namespace: namespace, Replicas: int32(s.pods), Claims: []string{"data"}}, name: plan} //nolint:gosec // few
+	m := &moving{Set: stage.Set{Namespace: namespace, Replicas: int32(s.pods), Claims: []string{"data"}}, name: plan}
 	if err := stage.Namespace(ctx, namespace, s.bed.East, s.bed.West); err != nil {
 		return nil, err
 	}

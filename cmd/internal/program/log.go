@@ -27,7 +27,7 @@ func Verbose(level int) int {
 // Log sends what the program and its libraries log to stderr, as JSON.
 func Log(level int) error {
 	c := zap.NewProductionConfig()
-	c.Level = zap.NewAtomicLevelAt(zapcore.Level(-Verbose(level)))
+	c.Level = zap.NewAtomicLevelAt(zapcore.Level(-Verbose(level))) //nolint:gosec // no more than mostVerbose
 	base, err := c.Build()
 	if err != nil {
 		return err
