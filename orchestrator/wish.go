@@ -50,6 +50,19 @@ func Ask(p *plans.Plan, j *plans.Journal, d *plans.Declaration) Asked {
 	return out
 }
 
+// Hear notes all that is declared as heard, for a journal that was lost with what it had heard: nothing goes on until
+// somebody asks anew.
+func Hear(p *plans.Plan, j *plans.Journal, d *plans.Declaration) {
+	if d == nil {
+		return
+	}
+	course, _ := heading(p, j, d.Course.Way())
+	j.Heard = plans.Heard{Course: course, Paused: d.Paused}
+	if d.Ask != nil {
+		j.Heard.Request = d.Ask.ID
+	}
+}
+
 // heading is the course that a plan can take now for the one that is declared, and why it is another one.
 func heading(p *plans.Plan, j *plans.Journal, want plans.Course) (plans.Course, string) {
 	is := j.Leg.Course

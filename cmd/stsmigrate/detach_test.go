@@ -66,30 +66,36 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 	} {
 		on, config := serve(t, []string{"home"})
 		p := keep(t, on, "stsmigrate", c.journal)
-		version := func() string {
-			t.Helper()
-			var cm corev1.ConfigMap
-			if err := on.Get(t.Context(), client.ObjectKey{Namespace: "stsmigrate", Name: "stsmigrate-web-journal"}, &cm); err != nil {
-				t.Fatal(err)
-			}
-			return cm.ResourceVersion
-		}
-		before := version()
+		before := journaled(t, on)
 		got := command(t, append(strings.Fields(c.command), "-n", "stsmigrate", "--kubeconfig", config)...)
 		d, err := orchestrator.ReadDeclared(t.Context(), on, "stsmigrate", "web")
-		if err != nil || version() != before {
-			t.Fatalf("%s: %v; the journal was %s and is %s", name, err, before, version())
+		if after := journaled(t, on); err != nil || after != before {
+			t.Fatalf("%s: %v; the journal was %s and is %s", name, err, before, after)
 		}
-		if c.refused != "" {
-			if got.code != exitError || !strings.Contains(got.errOut, c.refused) || d != nil {
-				t.Errorf("%s: %+v, expected %q, and nothing declared: %+v", name, got, c.refused, d)
-			}
-			continue
-		}
-		if got.code != exitDone || d == nil || d.Wrong != nil || d.Spec.ApprovedHash != p.Hash || !c.want(d.Spec) || p.Differs(d.Spec) != "" {
-			t.Errorf("%s: %+v; declared is %+v", name, got, d)
+		if c.refused == "" {
+			declared(t, name, p, got, d, c.want)
+		} else if got.code != exitError || !strings.Contains(got.errOut, c.refused) || d != nil {
+			t.Errorf("%s: %+v, expected %q, and nothing declared: %+v", name, got, c.refused, d)
 		}
 	}
+}
+
+// declared wants a command to have gone well, and what it wished for to be declared of the very plan.
+func declared(t *testing.T, name string, p *plans.Plan, got outcome, d *orchestrator.Declared, want func(*plans.Declaration) bool) {
+	t.Helper()
+	if got.code != exitDone || d == nil || d.Wrong != nil || d.Spec.ApprovedHash != p.Hash || !want(d.Spec) || p.Differs(d.Spec) != "" {
+		t.Errorf("%s: %+v; declared is %+v", name, got, d)
+	}
+}
+
+// journaled is the version of the journal.
+func journaled(t *testing.T, on client.Client) string {
+	t.Helper()
+	var cm corev1.ConfigMap
+	if err := on.Get(t.Context(), client.ObjectKey{Namespace: "stsmigrate", Name: "stsmigrate-web-journal"}, &cm); err != nil {
+		t.Fatal(err)
+	}
+	return cm.ResourceVersion
 }
 
 // Two requests are two, though they say the same; what somebody else has declared meanwhile stays.

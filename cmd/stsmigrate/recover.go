@@ -124,7 +124,15 @@ func (a *app) recover(ctx context.Context, t *target, said orchestrator.Said, de
 	if err != nil {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
-	found.Journal.Detached = detached
+	if found.Journal.Detached = detached; detached {
+		d, err := orchestrator.ReadDeclared(ctx, t.home.client, t.home.namespace, t.plan.Name)
+		if err != nil {
+			return err
+		}
+		if d != nil {
+			orchestrator.Hear(t.plan, found.Journal, d.Spec)
+		}
+	}
 	fmt.Fprintf(a.Out, "\nThe journal will say:\n  %s\n", strings.Join(sayings(t.plan, found.Journal), "\n  "))
 	if err := a.confirm(fmt.Sprintf("Store this as the journal of plan %s? No other object is written, and the plan is held then.", t.plan.Name)); err != nil {
 		return err
@@ -147,7 +155,7 @@ func (a *app) store(ctx context.Context, t *target, said orchestrator.Said, show
 	if err != nil {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
-	again.Journal.Detached = shown.Detached
+	again.Journal.Detached, again.Journal.Heard = shown.Detached, shown.Heard
 	was, err := json.Marshal(shown)
 	if err != nil {
 		return err

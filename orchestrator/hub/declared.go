@@ -88,7 +88,7 @@ func (h *Hub) opened(ctx context.Context, p *plans.Plan, d *orchestrator.Declare
 		return reconcile.Result{}, err
 	}
 	if controllerutil.ContainsFinalizer(&record, finalizer) { // from before the first write to its end
-		at.wrong = fmt.Errorf("plan %s has been begun, and its journal, ConfigMap %s-journal, is gone: restore it from a backup; nothing is written without it", p.Name, record.Name)
+		at.wrong = fmt.Errorf("plan %s has been begun, and its journal, ConfigMap %s-journal, is gone: restore it from a backup, or `stsmigrate recover` it; nothing is written without it", p.Name, record.Name)
 		return reconcile.Result{}, h.show(ctx, at)
 	}
 	j := plans.NewJournal(p)

@@ -72,17 +72,23 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		if err != nil || got.Status != c.want || c.s.journal != nil && c.s.journal.Held != "" && got.Message != c.s.journal.Held {
 			t.Errorf("after %q, %s: %v (%v), expected %s; %+v", before.State, c.s.state, got, err, c.want, after.Conditions)
 		}
-		for _, kind := range []string{"Planned", "Moved", "Finalized", "Aborted"} {
-			want := kind == c.waits || kind == "Planned" && c.waits != "" || kind == "Moved" && c.waits == "Finalized"
-			if meta.IsStatusConditionTrue(after.Conditions, kind) != want {
-				t.Errorf("%s: %s is not %t: %+v", c.s.state, kind, want, after.Conditions)
-			}
-		}
+		awaited(t, c.s.state, after, c.waits)
 		before, now = after, metav1.NewTime(now.Add(time.Minute))
 	}
 	again := shows(before, is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), now)
 	if !equality.Semantic.DeepEqual(again, before) {
 		t.Errorf("nothing has happened, and something else is shown: %+v, was %+v", again, before)
+	}
+}
+
+// awaited wants the condition that `kubectl wait` is to find, and those before it.
+func awaited(t *testing.T, state string, is frontStatus, waits string) {
+	t.Helper()
+	for _, kind := range []string{"Planned", "Moved", "Finalized", "Aborted"} {
+		want := kind == waits || kind == "Planned" && waits != "" || kind == "Moved" && waits == "Finalized"
+		if meta.IsStatusConditionTrue(is.Conditions, kind) != want {
+			t.Errorf("%s: %s is not %t: %+v", state, kind, want, is.Conditions)
+		}
 	}
 }
 

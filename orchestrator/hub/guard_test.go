@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -45,18 +46,8 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 		if err := store.Change(t.Context(), p, func(j *plans.Journal) error { c.journal(j); return nil }); err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range h.records(p) {
-			if err := h.Live.Delete(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if d, err := orchestrator.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name); err != nil || d == nil {
-			t.Fatalf("%s: it went without a look: %v", name, err)
-		}
-		for range 2 { // the first deletion brings it back
-			if _, err := h.Reconcile(t.Context(), request()); err != nil {
-				t.Fatal(err)
-			}
+		if err := deleted(t, h, p); err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
 		for _, o := range h.records(p) {
 			err := h.Live.Get(t.Context(), client.ObjectKeyFromObject(o), o)
@@ -85,6 +76,25 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 	}
 }
 
+// deleted lets somebody delete object and record, and the process see it.
+func deleted(t *testing.T, h *Hub, p *plans.Plan) error {
+	t.Helper()
+	for _, o := range h.records(p) {
+		if err := h.Live.Delete(t.Context(), o); err != nil {
+			return err
+		}
+	}
+	if d, err := orchestrator.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name); err != nil || d == nil {
+		return fmt.Errorf("it went without a look: %w", err)
+	}
+	for range 2 { // the first deletion brings it back
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // A plan that was begun, and whose journal is lost, is not begun anew.
 func TestALostJournalIsNotMadeAgain(t *testing.T) {
 	h, p := stage(t)
@@ -103,7 +113,7 @@ func TestALostJournalIsNotMadeAgain(t *testing.T) {
 	}
 	_, _, lost := orchestrator.NewStore(h.Live, h.Namespace, p.Name).Journal(t.Context(), p)
 	status, _ := d.Object.Object["status"].(map[string]any)
-	if message, _ := status["message"].(string); lost == nil || !strings.Contains(message, "restore it from a backup") {
+	if message, _ := status["message"].(string); lost == nil || !strings.Contains(message, "restore it from a backup, or `stsmigrate recover` it") {
 		t.Errorf("%v, %v", lost, status)
 	}
 }

@@ -52,6 +52,25 @@ func TestAPlanThatIsDownGoesFirst(t *testing.T) {
 	}
 }
 
+// woken are the plans of the next few pieces of news.
+func (h *Hub) woken(n int) map[string]bool {
+	out := map[string]bool{}
+	for range n {
+		out[(<-h.news).Object.GetLabels()[plans.PlanLabel]] = true
+	}
+	return out
+}
+
+// told reports whether a run was told to end.
+func (r *run) told() bool {
+	select {
+	case <-r.stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // What a process has no room for waits, and of those that wait the most urgent gets the room, whoever asks first.
 func TestRoomIsForTheMostUrgent(t *testing.T) {
 	h, _ := stage(t)
@@ -70,17 +89,13 @@ func TestRoomIsForTheMostUrgent(t *testing.T) {
 	if ask("new", unbegun) || ask("moving", begun) {
 		t.Fatal("more plans are under way than there is room for")
 	}
-	select {
-	case <-keeping.stop:
+	if keeping.told() {
 		t.Fatal("names are kept no longer for a plan that can wait")
-	default:
 	}
 	if ask("down", inFlight) {
 		t.Fatal("more plans are under way than there is room for")
 	}
-	select {
-	case <-keeping.stop: // for one that cannot
-	default:
+	if !keeping.told() { // for one that cannot
 		t.Error("names are kept while ordinals are on neither side")
 	}
 	if got := testutil.ToFloat64(h.gauges.waiting.WithLabelValues()); got != 3 {
@@ -93,11 +108,7 @@ func TestRoomIsForTheMostUrgent(t *testing.T) {
 	if !ask("down", inFlight) {
 		t.Error("the room is given to nobody")
 	}
-	woken := map[string]bool{}
-	for range 3 { // who was behind it is looked at again
-		woken[(<-h.news).Object.GetLabels()[plans.PlanLabel]] = true
-	}
-	if !woken["new"] || !woken["b"] || !woken["moving"] {
+	if woken := h.woken(3); !woken["new"] || !woken["b"] || !woken["moving"] { // who was behind it is looked at again
 		t.Errorf("%v were woken", woken)
 	}
 	h.runs["down"] = &run{stop: make(chan struct{})}

@@ -159,6 +159,8 @@ func TestPoliciesKeepTheRecordsOfPlans(t *testing.T) {
 		refused string
 	}{
 		"somebody makes a journal":                    {eve.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-db-journal"}}, client.DryRunAll), "is the journal of a plan"},
+		"a person who moves volumes recovers one":     {as(t, "anna").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-db-journal"}}, client.DryRunAll), ""},
+		"and changes none":                            {as(t, "anna").Update(t.Context(), labelled(journal), client.DryRunAll), "is the journal of a plan"},
 		"somebody changes one":                        {eve.Update(t.Context(), labelled(journal), client.DryRunAll), "is the journal of a plan"},
 		"somebody deletes one":                        {eve.Delete(t.Context(), journal, client.DryRunAll), "is the journal of a plan"},
 		"an administrator deletes one":                {admin.Delete(t.Context(), journal, client.DryRunAll), "is the journal of a plan"},
