@@ -177,10 +177,8 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 	state := orchestrator.State(p, j, holder)
 	h.gauges.plan(p, j, state, holder, h.Holder)
 	result = h.settle(ctx, p, j, spec)
-	if result.RequeueAfter == 0 {
-		if result.RequeueAfter, err = h.crowded(ctx, p, j); err != nil {
-			return result, err
-		}
+	if result.RequeueAfter, err = h.crowded(ctx, p, j, result.RequeueAfter); err != nil {
+		return result, err
 	}
 	_, asked := wanted(p, j, spec)
 	unshown := errors.Join(
