@@ -136,6 +136,12 @@ func TestMetricsAreCollectedWithATokenOfTheirOwn(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, what, tls)
 			}
 		}
+	}
+}
+
+func TestProgramsGetTheCertificateOfTheirMetrics(t *testing.T) {
+	signed := with(t, "orchestrator.metricsCertificate=cert", "slicecontroller.metricsCertificate=cert")
+	for _, name := range []string{"orchestrator", "slicecontroller"} {
 		c := into[appsv1.Deployment](t, find(t, signed, "Deployment", name)).Spec.Template.Spec
 		mount := "/etc/" + name + "/metrics"
 		if !slices.Contains(c.Containers[0].Args, "--metrics-cert-dir="+mount) || !slices.ContainsFunc(c.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mount }) ||

@@ -70,8 +70,8 @@ func DeclaredIn(o *unstructured.Unstructured) *Declared {
 	return d
 }
 
-// over reports whether the plan of it has ended.
-func (d *Declared) over() bool {
+// Over reports whether the plan of it has ended.
+func (d *Declared) Over() bool {
 	state, _, _ := unstructured.NestedString(d.Object.Object, "status", "state")
 	return state == string(plans.Finalized) || state == string(plans.Aborted)
 }
@@ -97,7 +97,7 @@ func declare(ctx context.Context, home client.Client, namespace string, p *plans
 	case have == nil:
 	case have.Wrong != nil:
 		return fmt.Errorf("StatefulSetMigration %s/%s: %w", namespace, p.Name, have.Wrong)
-	case have.Spec.ApprovedHash != "" && have.Spec.ApprovedHash != p.Hash && have.over():
+	case have.Spec.ApprovedHash != "" && have.Spec.ApprovedHash != p.Hash && have.Over():
 		uid, version := have.Object.GetUID(), have.Object.GetResourceVersion()
 		err := home.Delete(ctx, have.Object, client.Preconditions{UID: &uid, ResourceVersion: &version})
 		if client.IgnoreNotFound(err) != nil {

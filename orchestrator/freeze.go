@@ -80,6 +80,7 @@ func (w world) twinned(m plans.Moment, source *appsv1.StatefulSet, undo plans.Un
 		return plans.Stop(fmt.Sprintf("plan %s: %s; make a new plan", w.plan.Name, why)), err
 	}
 	m.Stamp.Put(next)
+	plans.MarkSet(next, w.plan, plans.Destination, plans.Move, m.Saved.With(undo.Saved))
 	return plans.Write(fmt.Sprintf("destination: create StatefulSet %s with no ordinals (start %d)", next.Name, w.plan.End()),
 		undo, func(ctx context.Context) error {
 			return writes.Copy(ctx, w.on[plans.Source], source, w.on[plans.Destination], next)
@@ -118,6 +119,7 @@ func (w world) freezeSet(m plans.Moment, side plans.Side, set *appsv1.StatefulSe
 		next.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: slice.Start}
 	}
 	m.Stamp.Put(next)
+	plans.MarkSet(next, w.plan, side, plans.Move, m.Saved.With(undo.Saved))
 	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: mark it, keep its claims when it shrinks (retention policy Retain)", side, set.Name),
 		undo, func(ctx context.Context) error { return writes.Change(ctx, w.on[side], set, next) })
 }

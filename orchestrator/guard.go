@@ -76,6 +76,7 @@ func (w world) readopt(ctx context.Context, m plans.Moment, side plans.Side, set
 	next := set.DeepCopy()
 	next.Spec.PersistentVolumeClaimRetentionPolicy = retain()
 	earlier(m.Stamp).Put(next)
+	plans.MarkSet(next, w.plan, side, m.Course(), m.Saved)
 	var undo plans.Undo
 	if side == plans.Source {
 		undo.Saved.SourceUID = set.UID
@@ -96,6 +97,7 @@ func (w world) remake(m plans.Moment, side plans.Side, other *appsv1.StatefulSet
 	}
 	next.Spec.Replicas, next.Spec.Ordinals.Start = &slice.Replicas, slice.Start
 	earlier(m.Stamp).Put(next)
+	plans.MarkSet(next, w.plan, side, m.Course(), m.Saved)
 	return plans.Write(fmt.Sprintf("%s: create StatefulSet %s again, with the ordinals %s", side, next.Name, slice), plans.Undo{},
 		func(ctx context.Context) error {
 			return writes.Copy(ctx, w.on[plans.Source], other, w.on[side], next)

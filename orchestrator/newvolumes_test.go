@@ -168,3 +168,21 @@ func TestWhatAClusterAgreesToOfOtherPlansIsKept(t *testing.T) {
 		t.Errorf("too much for a ConfigMap: %v", err)
 	}
 }
+
+func TestRevokeTakesTheDisksOfAPlanOffWhatAClusterAgreesTo(t *testing.T) {
+	p := consentPlan()
+	other := consentPlan()
+	other.ID = "web-9z9z"
+	on, _ := granted(p, other)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: VolumesMap}, Data: map[string]string{"pv-0": "plan " + p.ID + "\n", "pv-9": "plan db-1\n"}}
+	if err := on[plans.Destination].Create(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := Revoke(t.Context(), p, plans.Destination, on)
+	if err != nil || !slices.Contains(gone, "the volumes that the cluster agrees to (ConfigMap kube-system/stsmigrate-volumes)") {
+		t.Errorf("%v: %q", err, gone)
+	}
+	if left, err := AgreedVolumes(t.Context(), on[plans.Destination], plans.Destination); err != nil || len(left.Data) != 1 || left.Data["pv-9"] == "" {
+		t.Errorf("%v: %+v", err, left)
+	}
+}

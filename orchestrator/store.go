@@ -64,7 +64,7 @@ func (e ErrNoPlan) Error() string {
 type ErrNoJournal struct{ Name types.NamespacedName }
 
 func (e ErrNoJournal) Error() string {
-	return fmt.Sprintf("the journal of the plan, ConfigMap %s, does not exist: restore it from a backup if the plan was under way; nothing is written without it", e.Name)
+	return fmt.Sprintf("the journal of the plan, ConfigMap %s, does not exist, and nothing is written without it: restore it from a backup, or have it rebuilt from the marks on the objects (stsmigrate recover)", e.Name)
 }
 
 // ErrUnreadable says that a plan or its journal is there, and is not what this program understands.
@@ -162,13 +162,7 @@ func (s *Store) create(ctx context.Context, p *plans.Plan, journals bool) error 
 	if err := s.cleared(ctx, p, journals); err != nil {
 		return err
 	}
-	raw, err := plans.Encode(p)
-	if err != nil {
-		return err
-	}
-	fixed := true
-	cm := &corev1.ConfigMap{ObjectMeta: s.meta(s.planMap()), Immutable: &fixed, Data: map[string]string{planKey: string(raw)}}
-	if err := s.put(ctx, cm); err != nil {
+	if err := s.putPlan(ctx, p); err != nil {
 		return err
 	}
 	have, err := s.Plan(ctx)
@@ -198,6 +192,16 @@ func (s *Store) JournalOrNew(ctx context.Context, p *plans.Plan) (*plans.Journal
 	j = plans.NewJournal(p)
 	j.Detached = true
 	return j, nil
+}
+
+// putPlan creates the object that holds a plan, unless one of that name is there.
+func (s *Store) putPlan(ctx context.Context, p *plans.Plan) error {
+	raw, err := plans.Encode(p)
+	if err != nil {
+		return err
+	}
+	fixed := true
+	return s.put(ctx, &corev1.ConfigMap{ObjectMeta: s.meta(s.planMap()), Immutable: &fixed, Data: map[string]string{planKey: string(raw)}})
 }
 
 // cleared makes sure, BEFORE a plan is stored, that nothing else is in the place of its journal. One of an
@@ -235,10 +239,10 @@ func (s *Store) Bury(ctx context.Context) error {
 		return client.IgnoreNotFound(err)
 	}
 	var j plans.Journal
-	if err := json.Unmarshal([]byte(cm.Data[journalKey]), &j); err != nil || j.Kind != plans.JournalKind || !j.Ended() || j.KeepNames {
-		return nil // a person may need it
+	if json.Unmarshal([]byte(cm.Data[journalKey]), &j) == nil && j.Kind == plans.JournalKind && j.Ended() && !j.KeepNames {
+		return client.IgnoreNotFound(s.remove(ctx, &cm))
 	}
-	return client.IgnoreNotFound(s.remove(ctx, &cm))
+	return nil // a person may need it
 }
 
 // needed gives the reason why the record of a plan must stay, or nil: it has ended, and

@@ -67,7 +67,7 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*plans.Journal) error
 		return fmt.Errorf("taking plan %s over: %w", e.plan.Name, err)
 	}
 	for _, x := range exposed {
-		if err := e.fence(ctx, stamp, x); err != nil {
+		if err := e.fence(ctx, stamp, j, x); err != nil {
 			return fmt.Errorf("taking plan %s over: %w", e.plan.Name, err)
 		}
 	}
@@ -205,7 +205,7 @@ func (e *Engine) touched(j *plans.Journal) []int32 {
 
 // fence stamps one object. An absent one needs no fence: what is created has a
 // fixed name and content.
-func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, x exposed) error {
+func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, j *plans.Journal, x exposed) error {
 	key := client.ObjectKeyFromObject(x.object)
 	for {
 		err := e.on[x.side].Get(ctx, key, x.object)
@@ -230,6 +230,9 @@ func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, x exposed) error 
 		}
 		next, _ := x.object.DeepCopyObject().(client.Object)
 		stamp.Put(next)
+		if set, ok := next.(*appsv1.StatefulSet); ok {
+			plans.MarkSet(set, e.plan, x.side, j.Leg.Course, j.Saved)
+		}
 		err = writes.Change(ctx, e.on[x.side], x.object, next)
 		if apierrors.IsConflict(err) {
 			continue

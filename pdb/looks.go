@@ -238,6 +238,9 @@ func (k keeper) write(m plans.Moment, side plans.Side, found map[plans.Side]*pol
 	}
 	next := b.DeepCopy()
 	next.Spec.MinAvailable, next.Spec.MaxUnavailable = spec.MinAvailable, spec.MaxUnavailable
+	if was, existed := m.Saved.With(undo.Saved).Budgets[side]; existed {
+		plans.NumbersOf(was).Put(next)
+	}
 	sign(m, next)
 	return plans.Write(fmt.Sprintf("%s: PodDisruptionBudget %s: %s -> %s", side, b.Name, Words(b.Spec), Words(spec)),
 		undo, func(ctx context.Context) error { return writes.Change(ctx, k.on[side], b, next) })
@@ -269,6 +272,9 @@ func (k keeper) create(ctx context.Context, m plans.Moment, side plans.Side, spe
 		next.Spec.Selector = set.Spec.Selector
 	}
 	next.Spec.MinAvailable, next.Spec.MaxUnavailable = spec.MinAvailable, spec.MaxUnavailable
+	if model != nil { // the numbers that it gets if it stays
+		plans.NumbersOf(m.Saved.With(plans.Saved{Budgets: map[plans.Side]policyv1.PodDisruptionBudgetSpec{plans.Source: model.Spec}}).Budgets[plans.Source]).Put(next)
+	}
 	sign(m, next)
 	if model != nil {
 		return writes.Copy(ctx, k.on[plans.Source], model, k.on[side], next)

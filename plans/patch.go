@@ -93,7 +93,7 @@ func (in Inputs) selected(after *appsv1.StatefulSet) error {
 func bare(set *appsv1.StatefulSet, namespace string) *appsv1.StatefulSet {
 	own := set.DeepCopy()
 	delete(own.Annotations, corev1.LastAppliedConfigAnnotation)
-	delete(own.Annotations, StampAnnotation)
+	Unmark(own)
 	return &appsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: NativeKind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: own.Name, Labels: own.Labels, Annotations: own.Annotations},

@@ -69,26 +69,12 @@ func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target
 			return t, false, err
 		}
 	}
-	raw, err := a.read(what)
+	t, p, err := a.fromFile(ctx, what, home)
 	if err != nil {
-		return nil, false, fmt.Errorf("reading the plan: %w", err)
-	}
-	p, err := plans.DecodePlan(raw)
-	if err != nil {
-		return nil, false, fmt.Errorf("%s: %w", what, err)
-	}
-	at, err := home.open(&a.reach, p)
-	if err != nil {
-		return nil, false, err
-	}
-	if t, err = a.reach.inFile(ctx, p, at); err != nil {
 		return nil, false, err
 	}
 	if home.detach {
-		if err := a.reach.elsewhere(t).notOfCommands(ctx); err != nil {
-			return nil, false, err
-		}
-		if err := t.knowsMigrations(ctx); err != nil {
+		if err := a.reach.handsOver(ctx, t); err != nil {
 			return nil, false, err
 		}
 	}
@@ -98,6 +84,24 @@ func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target
 		return t, true, nil // another plan of this name is refused when it is stored
 	}
 	return t, false, err
+}
+
+// fromFile reads a plan, and connects to the clusters that it is for.
+func (a *app) fromFile(ctx context.Context, what string, home *homeFlags) (*target, *plans.Plan, error) {
+	raw, err := a.read(what)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	p, err := plans.DecodePlan(raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", what, err)
+	}
+	at, err := home.open(&a.reach, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := a.reach.inFile(ctx, p, at)
+	return t, p, err
 }
 
 // apply carries a Move out: checks and a question before the first write, none of

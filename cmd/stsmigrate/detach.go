@@ -106,8 +106,11 @@ func (a *app) heard(ctx context.Context, t *target, far *routeFlags) error {
 	return err
 }
 
-// knowsMigrations says what is missing where nobody could ask an orchestrator for anything.
-func (t *target) knowsMigrations(ctx context.Context) error {
+// handsOver refuses what commands carry out, and a home where nobody could ask an orchestrator for anything.
+func (r *reach) handsOver(ctx context.Context, t *target) error {
+	if err := r.elsewhere(t).notOfCommands(ctx); err != nil {
+		return err
+	}
 	_, err := orchestrator.ReadDeclared(ctx, t.home.client, t.home.namespace, t.plan.Name)
 	return err
 }

@@ -250,28 +250,17 @@ func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 		refs[side] = plans.Ref{Cluster: uid, Context: e.context, Namespace: e.namespace, Name: set, Kind: f.kinds[side]}
 	}
 	on := orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client}.InTheWordsOf(refs)
-	if f.maxUnavailable < 0 {
-		return nil, nil, fmt.Errorf("--max-unavailable %d: at least 1 is needed", f.maxUnavailable)
+	r := plans.Request{
+		Destination: plans.Target{Patches: patches}, MaxUnavailable: f.maxUnavailable, Window: f.window, Names: plans.NameMode(f.names),
+		Ignore: f.ignore, Empty: f.empty, Storage: f.storage, Gates: f.gates,
 	}
-	in, err := orchestrator.Survey(ctx, on, refs[plans.Source], refs[plans.Destination], f.maxUnavailable, plans.NameMode(f.names), patches)
-	if err != nil {
-		return nil, nil, err
-	}
-	in.Name, in.ID, in.Window, in.Ignored = f.name, rand.String(6), f.window, f.ignore
-	in.Empty, in.Storage, in.Gates = f.empty, f.storage, f.gates
 	for from, to := range f.classes {
-		if in.Storage.Classes == nil {
-			in.Storage.Classes = map[string]string{}
+		if r.Storage.Classes == nil {
+			r.Storage.Classes = map[string]string{}
 		}
-		in.Storage.Classes[from] = to
+		r.Storage.Classes[from] = to
 	}
-	if in.Dependencies, err = orchestrator.Needs(ctx, on, in); err != nil {
-		return nil, nil, err
-	}
-	if in.Name == "" {
-		in.Name = set
-	}
-	p, err := plans.Build(in)
+	p, err := orchestrator.Draft(ctx, on, refs[plans.Source], refs[plans.Destination], f.name, rand.String(6), r)
 	return p, on, err
 }
 

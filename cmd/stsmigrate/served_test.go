@@ -146,7 +146,7 @@ func (s *served) one(r *http.Request, gvk schema.GroupVersionKind, key client.Ob
 		if unknown != nil {
 			return nil, unknown
 		}
-		one = o.(client.Object) //nolint:errcheck,forcetypeassert // the kind of an object
+		one = o.(client.Object)
 	}
 	switch r.Method {
 	case http.MethodGet:

@@ -31,7 +31,7 @@ func mortal(c client.Client, at int, after bool) (mortal client.Client, written 
 		}
 		return errDead
 	}
-	return interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{ //nolint:errcheck,forcetypeassert // the fake client is one
+	return interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return dies(func() error { return c.Create(ctx, o, opts...) })
 		},
@@ -95,8 +95,10 @@ func TestADeathLosesAndDoublesNoWish(t *testing.T) {
 		meanwhile func(*plans.Journal)
 	}{
 		"a plan is approved": {nil, func(*plans.Declaration) {}, func(j *plans.Journal) bool { return j.Detached && j.Epoch > 0 && j.Held == "" }, held},
-		"a plan is approved, and rests": {nil, func(d *plans.Declaration) { d.Paused = true },
-			func(j *plans.Journal) bool { return j.Paused && j.Epoch == 0 }, func(*plans.Journal) {}},
+		"a plan is approved, and rests": {
+			nil, func(d *plans.Declaration) { d.Paused = true },
+			func(j *plans.Journal) bool { return j.Paused && j.Epoch == 0 }, func(*plans.Journal) {},
+		},
 		"a held plan goes on": {held, ask(plans.Ask{ID: "1", Resume: true}), func(j *plans.Journal) bool { return j.Held == "" }, held},
 		"a plan turns round, with a word": {held, func(d *plans.Declaration) {
 			d.Course, d.Ask = plans.ToAbort, &plans.Ask{ID: "1", MaxUnavailable: 2}
@@ -104,8 +106,10 @@ func TestADeathLosesAndDoublesNoWish(t *testing.T) {
 			return j.Leg.Course == plans.Return && j.Vouched.MaxUnavailable == 2 && j.Held == ""
 		}, func(j *plans.Journal) { j.Vouched.MaxUnavailable, j.Held = 0, "a node is gone" }},
 		"a plan rests": {underWay, func(d *plans.Declaration) { d.Paused = true }, func(j *plans.Journal) bool { return j.Paused }, func(*plans.Journal) {}},
-		"it goes a part of the way": {underWay, ask(plans.Ask{ID: "1", PauseAfter: 1}), func(j *plans.Journal) bool { return j.PauseAt == 2 },
-			func(j *plans.Journal) { j.Paused, j.PauseAt, j.Resting = true, 0, true }},
+		"it goes a part of the way": {
+			underWay, ask(plans.Ask{ID: "1", PauseAfter: 1}), func(j *plans.Journal) bool { return j.PauseAt == 2 },
+			func(j *plans.Journal) { j.Paused, j.PauseAt, j.Resting = true, 0, true },
+		},
 		"what means nothing is answered": {underWay, ask(plans.Ask{ID: "1", NodeGone: "n"}), func(j *plans.Journal) bool { return j.Heard.Refused != "" && j.Heard.Request == "1" }, held},
 	} {
 		t.Run(name, func(t *testing.T) {

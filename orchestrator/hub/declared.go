@@ -100,21 +100,3 @@ func (h *Hub) opened(ctx context.Context, p *plans.Plan, d *orchestrator.Declare
 	}
 	return reconcile.Result{}, nil // its journal brings it back
 }
-
-// planning is the state of an object without a plan.
-const planning = "Planning"
-
-// without is what is done about a plan that is not there.
-func (h *Hub) without(ctx context.Context, name string, d *orchestrator.Declared) (reconcile.Result, error) {
-	if err := orchestrator.NewStore(h.Live, h.Namespace, name).Bury(ctx); err != nil || d == nil {
-		return reconcile.Result{}, err
-	}
-	at := standing{name: name, declared: d, state: planning, wrong: d.Wrong}
-	switch {
-	case d.Object.GetDeletionTimestamp() != nil:
-		return reconcile.Result{}, h.alter(ctx, d.Object.DeepCopy(), func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })
-	case at.wrong == nil:
-		at.wrong = fmt.Errorf("there is no plan of it: make one with `stsmigrate plan`, and `stsmigrate apply --detach`")
-	}
-	return reconcile.Result{}, h.show(ctx, at)
-}

@@ -50,7 +50,7 @@ func (h *Hub) guarded(ctx context.Context, p *plans.Plan) (bool, error) {
 }
 
 // letGo lets both be deleted when the plan has ended, or when somebody deletes one and nothing was ever begun.
-func (h *Hub) letGo(ctx context.Context, p *plans.Plan, j *plans.Journal, d *orchestrator.Declared) error {
+func (h *Hub) letGo(ctx context.Context, p *plans.Plan, j *plans.Journal) error {
 	over := j.Ended() && !j.KeepNames
 	for _, o := range h.records(p) {
 		if err := h.Cached.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {

@@ -38,6 +38,7 @@ type Hub struct {
 	leases map[string]sighting // of plans that others have
 	// waiting are plans for which there is no room.
 	waiting map[string]*waiter
+	drafts  map[string]*drafting
 	// checks are what plans wait for before they are checked for the first time.
 	checks *orchestrator.Slots
 }
@@ -98,7 +99,7 @@ type tries struct {
 func New(s Setup) *Hub {
 	return &Hub{
 		Setup: s, news: make(chan event.GenericEvent, 1024),
-		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: map[string]sighting{}, waiting: map[string]*waiter{},
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: map[string]sighting{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
 		checks: orchestrator.NewSlots(checking),
 	}
 }
@@ -163,6 +164,7 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 		return h.without(ctx, name, d)
 	}
 	h.isNews(recordOf(name), "")
+	h.undraft(name)
 	if j == nil {
 		return h.opened(ctx, p, d)
 	}
@@ -183,7 +185,7 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 	_, asked := wanted(p, j, spec)
 	unshown := errors.Join(
 		h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked}),
-		h.letGo(ctx, p, j, d),
+		h.letGo(ctx, p, j),
 	)
 	if h.isNews("front of "+p.Name, text(unshown)) && unshown != nil {
 		log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", unshown.Error())
@@ -191,13 +193,18 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 	if unshown != nil && result.RequeueAfter == 0 {
 		result.RequeueAfter = again // or what was its last state would never be shown
 	}
-	if left, old := h.keptFor(j); old && result.RequeueAfter == 0 {
-		if left > 0 {
-			return reconcile.Result{RequeueAfter: left}, nil
-		}
-		err = orchestrator.NewStore(h.Live, h.Namespace, p.Name).Forget(ctx, p, h.Holder, h.dead(ctx, p.Name), h.Now)
+	if result.RequeueAfter == 0 {
+		result.RequeueAfter, err = h.old(ctx, p, j)
 	}
 	return result, err
+}
+
+// old deletes the record of a plan that has ended long ago, or returns when to.
+func (h *Hub) old(ctx context.Context, p *plans.Plan, j *plans.Journal) (time.Duration, error) {
+	if left, ever := h.keptFor(j); !ever || left > 0 {
+		return left, nil
+	}
+	return 0, orchestrator.NewStore(h.Live, h.Namespace, p.Name).Forget(ctx, p, h.Holder, h.dead(ctx, p.Name), h.Now)
 }
 
 // keptFor returns for how long the record of a plan is to be kept yet, and whether it ever goes by itself.

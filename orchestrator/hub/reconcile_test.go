@@ -81,8 +81,10 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 		"a finalized one that keeps names": {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, nil, nothing, keep, "", false},
 		"one that was walked back":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, nil, nothing, nothing, "", false},
 		"a late wish":                      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, end, nothing, nothing, "", false},
-		"a request that means nothing": {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", NodeGone: "n"} },
-			nothing, keep, "", false},
+		"a request that means nothing": {
+			func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", NodeGone: "n"} },
+			nothing, keep, "", false,
+		},
 	} {
 		for _, p := range []*plans.Plan{p, &named} {
 			j := plans.NewJournal(p)

@@ -110,7 +110,7 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 			}
 		}
 		next := o.DeepCopy()
-		c.change(next.Object["spec"].(fields)) //nolint:errcheck,forcetypeassert // it was made above
+		c.change(next.Object["spec"].(fields))
 		refusedWith(t, name, owner.Update(t.Context(), next, client.DryRunAll), c.refused)
 		if err := owner.Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -185,7 +185,7 @@ func TestPoliciesKeepTheRecordsOfPlans(t *testing.T) {
 
 func asking(o *unstructured.Unstructured, change func(fields)) *unstructured.Unstructured {
 	o = o.DeepCopy()
-	change(o.Object["spec"].(fields)) //nolint:errcheck,forcetypeassert // it was made so
+	change(o.Object["spec"].(fields))
 	return o
 }
 

@@ -1,7 +1,9 @@
 package move_test
 
 import (
+	"context"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -9,7 +11,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	"github.com/stsmigrate/stsmigrate/deploy"
 	"github.com/stsmigrate/stsmigrate/orchestrator"
 )
 
@@ -142,6 +148,7 @@ func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 		s.create(on, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: orchestrator.ConsentMap}, Data: map[string]string{"moves-to": "* */*/* plan=* hash=* until=*", "moves-from": "* */*/* plan=* hash=* until=*"}})
 	}
 	s.planned()
+	s.learnsMigrations(s.destination)
 	detach := s.applyArgs("--detach", "--home-namespace", s.destination.namespace)
 	run(t, detach...).expect(t, failed, "there is no orchestrator in namespace "+s.destination.namespace)
 	// One that lives, and is slow to begin.
@@ -162,4 +169,33 @@ func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 	if err := s.destination.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.destination.namespace, Name: "stsmigrate-web"}}); err != nil {
 		t.Error(err)
 	}
+}
+
+// learnsMigrations installs the kind by which an orchestrator is asked, in the cluster of an end.
+func (s *scene) learnsMigrations(on *end) {
+	s.t.Helper()
+	values, err := deploy.Values("orchestrator")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	all, err := deploy.Render(on.namespace, "", values)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for doc := range strings.SplitSeq(string(all), "\n---\n") {
+		var definition unstructured.Unstructured
+		if err := yaml.Unmarshal([]byte(doc), &definition.Object); err != nil {
+			s.t.Fatal(err)
+		}
+		if definition.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		if err := on.Create(s.t.Context(), &definition); client.IgnoreAlreadyExists(err) != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.eventually("the kind is served", func(ctx context.Context) bool {
+		_, err := orchestrator.ReadDeclared(ctx, on, on.namespace, "web")
+		return err == nil
+	})
 }

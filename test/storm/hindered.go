@@ -50,7 +50,10 @@ func (s *storm) giveUp(ctx context.Context) error {
 	if err := s.person(ctx, "abort", hindered, "-n", home, "--context", "east", "--yes"); err != nil {
 		return err
 	}
-	if err := s.journaled(ctx, func(j *plans.Journal) bool { why = j.Held; return why != "" && j.Heard.Course == plans.Return || j.Outcome == plans.Aborted }); err != nil {
+	if err := s.journaled(ctx, func(j *plans.Journal) bool {
+		why = j.Held
+		return why != "" && j.Heard.Course == plans.Return || j.Outcome == plans.Aborted
+	}); err != nil {
 		return err
 	}
 	if why != "" {

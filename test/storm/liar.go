@@ -69,7 +69,8 @@ func (s *storm) deceive(ctx context.Context) error {
 	if p.Hash, err = plans.Fingerprinted(p); err != nil {
 		return err
 	}
-	j := plans.NewJournal(p)
-	j.Detached = true
-	return orchestrator.NewStore(s.east, home, liar).Create(ctx, p, j)
+	if err := orchestrator.NewStore(s.east, home, liar).CreatePlan(ctx, p); err != nil {
+		return err
+	}
+	return orchestrator.Declare(ctx, s.east, home, p, func(*plans.Declaration) error { return nil })
 }

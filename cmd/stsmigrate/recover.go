@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/pdb"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func (a *app) recoverCommand() *cobra.Command {
+	f := recoverFlags{}
+	cmd := &cobra.Command{
+		Use: "recover FILE|PLAN", Short: "Rebuild the lost journal of a plan that is under way from the marks on its objects",
+		Long: `Rebuild the lost journal of a plan that is under way from the marks on its objects.
+
+FILE is the plan as "plan --out" wrote it and as it was applied; PLAN is its name, where only the
+journal is lost. Both sides are read. What was found and what the journal is going to say is printed;
+it says no more than the marks prove, and what it does not say is looked at again. Nothing is written
+but the two ConfigMaps of the record (and the Lease). The plan is held then: resume goes on with it,
+abort walks it back.
+
+Not in any mark, and lost: a pause, --pause-after, --until-ordinal, what was vouched for, and which
+gates have passed (they are asked again).`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			said, err := f.said(cmd)
+			if err != nil {
+				return err
+			}
+			f.home.cmd = cmd
+			if err := f.home.check(); err != nil {
+				return err
+			}
+			t, err := a.toRecover(cmd.Context(), args[0], &f.home)
+			if err != nil {
+				return err
+			}
+			return a.recover(cmd.Context(), t, said, f.home.detach)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// recoverFlags are what a person says where no mark does.
+type recoverFlags struct {
+	course    string
+	until     int32
+	keepNames bool
+	ended     []string
+	was       []string
+	home      homeFlags
+}
+
+func (f *recoverFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.course, "course", "", "which way the plan was going, if the marks do not say it: move, abort or finalize")
+	cmd.Flags().Int32Var(&f.until, "until-ordinal", 0, "the --until-ordinal of the move, which no mark holds")
+	cmd.Flags().BoolVar(&f.keepNames, "keep-names", false, "finalize was said with --keep-names, which no mark holds")
+	cmd.Flags().StringArrayVar(&f.ended, "ended", nil, "vouch that the containers of a pod in flight, such as web-2, have stopped, where nobody can tell where it ran (repeat it for more)")
+	cmd.Flags().StringArrayVar(&f.was, "was", nil, "KEY=VALUE: what was there before the plan, where it is noted nowhere: source-retention or destination-retention=WHENDELETED/WHENSCALED, source-budget or destination-budget=minAvailable=VALUE or maxUnavailable=VALUE, destination-range=START/REPLICAS")
+	cmd.Flags().BoolVar(&f.home.detach, "detach", false, "an orchestrator carries the plan out, as before")
+	cmd.Flags().StringVar(&f.home.namespace, "home-namespace", "stsmigrate", "with --detach: the namespace of the orchestrator, which keeps the plan")
+	cmd.Flags().StringVar(&f.home.context, "home-context", "", "with --detach: the context of its cluster (default: the destination's)")
+}
+
+func (f *recoverFlags) said(cmd *cobra.Command) (orchestrator.Said, error) {
+	said := orchestrator.Said{Who: orchestrator.Holder(), KeepNames: f.keepNames, Ended: f.ended}
+	courses := map[string]plans.Course{"": "", "move": plans.Move, "abort": plans.Return, "finalize": plans.Clean}
+	course, known := courses[f.course]
+	if !known {
+		return said, fmt.Errorf("--course %s: expected move, abort or finalize", f.course)
+	}
+	said.Course = course
+	if cmd.Flags().Changed("until-ordinal") {
+		said.Until = &f.until
+	}
+	var err error
+	said.Was, err = before(f.was)
+	return said, err
+}
+
+// toRecover finds a plan by its file, or by its name where its ConfigMap is still there.
+func (a *app) toRecover(ctx context.Context, what string, home *homeFlags) (*target, error) {
+	if what != "-" && !strings.ContainsAny(what, "/.") {
+		if _, err := os.Stat(what); err != nil { // not a file: a name
+			t, err := a.reach.stored(ctx, what)
+			if errors.As(err, new(orchestrator.ErrNoPlan)) {
+				err = fmt.Errorf("%w; if its ConfigMap was deleted too, give the file of the plan", err)
+			}
+			return t, err
+		}
+	}
+	t, _, err := a.fromFile(ctx, what, home)
+	return t, err
+}
+
+// recover prints what was found and what comes of it, asks, and stores the record if it is still so.
+func (a *app) recover(ctx context.Context, t *target, said orchestrator.Said, detached bool) error {
+	if said.KeepNames && len(t.plan.Directories()) == 0 {
+		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.plan.Name, t.plan.Names.Mode)
+	}
+	for _, pod := range said.Ended {
+		if !slices.ContainsFunc(slices.Collect(t.plan.Ordinals().All()), func(o int32) bool { return t.plan.Pod(o) == pod }) {
+			return fmt.Errorf("--ended %s: plan %s has the pods %s", pod, t.plan.Name, t.plan.Pods(t.plan.Ordinals()))
+		}
+	}
+	if err := t.store.Lost(ctx, t.plan); err != nil {
+		return err
+	}
+	found, err := orchestrator.Recovery{Plan: t.plan, On: t.on, Said: said}.Look(ctx)
+	if found != nil {
+		fmt.Fprintf(a.Out, "Found:\n  %s\n", strings.Join(found.Found, "\n  "))
+	}
+	if err != nil {
+		return fmt.Errorf("nothing was written: %w", err)
+	}
+	found.Journal.Detached = detached
+	fmt.Fprintf(a.Out, "\nThe journal will say:\n  %s\n", strings.Join(sayings(t.plan, found.Journal), "\n  "))
+	if err := a.confirm(fmt.Sprintf("Store this as the journal of plan %s? No other object is written, and the plan is held then.", t.plan.Name)); err != nil {
+		return err
+	}
+	if err := a.store(ctx, t, said, found.Journal); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "recovered: plan %s is held. To look at it: %s; to go on: %s; to walk back: %s\n", t.plan.Name, t.command("status"), t.command("resume"), t.command("abort"))
+	return nil
+}
+
+// store writes the record while no other process has the plan, if both sides are still as they were shown.
+func (a *app) store(ctx context.Context, t *target, said orchestrator.Said, shown *plans.Journal) error {
+	lease, err := t.store.Acquire(ctx, orchestrator.Holder(), orchestrator.Dead, a.now)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx), false) }() // it expires by itself
+	again, err := orchestrator.Recovery{Plan: t.plan, On: t.on, Said: said}.Look(ctx)
+	if err != nil {
+		return fmt.Errorf("nothing was written: %w", err)
+	}
+	again.Journal.Detached = shown.Detached
+	was, err := json.Marshal(shown)
+	if err != nil {
+		return err
+	}
+	is, err := json.Marshal(again.Journal)
+	if err != nil {
+		return err
+	}
+	if string(was) != string(is) {
+		return fmt.Errorf("the objects of plan %s have changed since they were shown, and nothing was written: say it again", t.plan.Name)
+	}
+	return t.store.Restore(ctx, t.plan, again.Journal)
+}
+
+// sayings is a recovered journal for a person.
+func sayings(p *plans.Plan, j *plans.Journal) []string {
+	var out []string
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	way := map[plans.Course]string{plans.Move: "a move to the destination (apply)", plans.Return: "the way back to the source (abort)", plans.Clean: "the end of a complete move (finalize)"}
+	add("epoch %d, so that no process of before can write", j.Epoch)
+	add("the plan is on %s", way[j.Leg.Course])
+	if j.Leg.Course == plans.Move && j.Leg.Lowest > p.Start {
+		add("it ends in a split: the source keeps the ordinals below %d", j.Leg.Lowest)
+	}
+	if next, _, more := j.Next(p); more {
+		add("the next step to be looked at is %s", next.ID())
+	}
+	if f := j.Flight; f != nil && len(f.Volumes) > 0 {
+		add("ordinals %s are on neither side, and left the %s", f.Ordinals, f.From)
+		for _, v := range f.Volumes {
+			add("  volume %s of claim %s, disk %s", v.Name, p.ClaimName(v.Template, v.Ordinal), v.Handle)
+		}
+	}
+	for _, side := range plans.Sides() {
+		if r, known := j.Saved.Retention[side]; known {
+			add("before the plan, the retention policy of the %s was whenDeleted %s, whenScaled %s", side, r.WhenDeleted, r.WhenScaled)
+		}
+		if b, known := j.Saved.Budgets[side]; known {
+			add("before the plan, the budget of the %s was %s", side, pdb.Words(b))
+		}
+	}
+	if s := j.Saved.Slice; s != nil {
+		add("before the plan, the destination had the ordinals %s (start %d)", s, s.Start)
+	}
+	if j.KeepNames {
+		add("the names outlive the plan")
+	}
+	if j.Detached {
+		add("an orchestrator carries it out")
+	}
+	add("held: %s", j.Held)
+	return out
+}

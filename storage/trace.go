@@ -1,0 +1,141 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Trace is what there is, on both sides, of the volume of one ordinal and claim template. What is not there is nil.
+type Trace struct {
+	Ordinal  int32
+	Template string
+	Claims   map[plans.Side]*corev1.PersistentVolumeClaim
+	// Volumes are one and the same object in one cluster.
+	Volumes map[plans.Side]*corev1.PersistentVolume
+}
+
+// Traces reads what there is of the volumes that move. visit is shown every volume of both clusters that a plan
+// has marked, and every claim of both namespaces.
+func Traces(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, visit func(client.Object)) ([]Trace, error) {
+	sides := map[plans.Side]*shelf{}
+	for _, side := range plans.Sides() {
+		if side == plans.Destination && p.OneCluster() {
+			sides[side] = &shelf{volumes: sides[plans.Source].volumes, manifests: sides[plans.Source].manifests}
+		} else {
+			sides[side] = &shelf{volumes: map[string]*corev1.PersistentVolume{}, manifests: map[string]string{}}
+			if err := sides[side].fill(ctx, p, on[side], visit); err != nil {
+				return nil, fmt.Errorf("listing the volumes on the %s: %w", side, err)
+			}
+		}
+		sides[side].claims = map[string]*corev1.PersistentVolumeClaim{}
+		err := Each(ctx, on[side], func() client.ObjectList { return &corev1.PersistentVolumeClaimList{} }, func(c *corev1.PersistentVolumeClaim) {
+			visit(c)
+			sides[side].claims[c.Name] = c.DeepCopy()
+		}, client.InNamespace(p.On(side).Namespace))
+		if err != nil {
+			return nil, fmt.Errorf("listing the claims of %s: %w", p.On(side), err)
+		}
+	}
+	var out []Trace
+	for o := range p.Ordinals().All() {
+		for _, c := range p.Moved() {
+			out = append(out, trace(p, sides, c.Template, o))
+		}
+	}
+	return out, nil
+}
+
+// shelf is what one side has.
+type shelf struct {
+	claims    map[string]*corev1.PersistentVolumeClaim
+	volumes   map[string]*corev1.PersistentVolume
+	manifests map[string]string // names of volumes, by the claim of the source that is kept on them
+}
+
+// fill reads the volumes that the plan may mean: those with its mark, and those that a claim of a side has.
+func (s *shelf) fill(ctx context.Context, p *plans.Plan, on client.Client, visit func(client.Object)) error {
+	stamp := plans.Stamp{Plan: p.ID}
+	return Each(ctx, on, func() client.ObjectList { return &corev1.PersistentVolumeList{} }, func(pv *corev1.PersistentVolume) {
+		ref := pv.Spec.ClaimRef
+		near := ref != nil && (ref.Namespace == p.Source.Namespace || ref.Namespace == p.Destination.Namespace)
+		if !near && !stamp.Mine(pv) {
+			return
+		}
+		pv = pv.DeepCopy()
+		visit(pv)
+		s.volumes[pv.Name] = pv
+		var kept corev1.PersistentVolumeClaim
+		if stamp.Mine(pv) && json.Unmarshal([]byte(pv.Annotations[plans.ClaimAnnotation]), &kept) == nil && kept.Namespace == p.Source.Namespace {
+			s.manifests[kept.Name] = pv.Name
+		}
+	})
+}
+
+// trace gathers what belongs together: a volume is the one that the claim of the source is kept on, or else the one
+// that a claim is bound to.
+func trace(p *plans.Plan, sides map[plans.Side]*shelf, template string, ordinal int32) Trace {
+	t := Trace{Ordinal: ordinal, Template: template, Claims: map[plans.Side]*corev1.PersistentVolumeClaim{}, Volumes: map[plans.Side]*corev1.PersistentVolume{}}
+	claim, name := p.ClaimName(template, ordinal), ""
+	for _, side := range plans.Sides() {
+		if kept := sides[side].manifests[claim]; kept != "" {
+			name = kept
+		}
+	}
+	for _, side := range plans.Sides() {
+		c := sides[side].claims[claim]
+		if c == nil {
+			continue
+		}
+		t.Claims[side] = c
+		if name == "" {
+			name = c.Spec.VolumeName
+		}
+	}
+	for _, side := range plans.Sides() {
+		if pv := sides[side].volumes[name]; pv != nil {
+			t.Volumes[side] = pv
+		}
+	}
+	return t
+}
+
+// Held reports whether a volume has all that is kept on it for its end.
+func (t Trace) Held(p *plans.Plan) bool {
+	for _, pv := range t.Volumes {
+		if _, saved := pv.Annotations[plans.PolicyAnnotation]; saved && (plans.Stamp{Plan: p.ID}).Mine(pv) {
+			return true
+		}
+	}
+	return false
+}
+
+// Promise returns the claimRef of the volume object on a side, if it names the claim of that side, else nil.
+func (t Trace) Promise(p *plans.Plan, side plans.Side) *corev1.ObjectReference {
+	pv := t.Volumes[side]
+	if pv == nil || !(mover{plan: p}).named(pv.Spec.ClaimRef, side, plans.Volume{Template: t.Template, Ordinal: t.Ordinal}) {
+		return nil
+	}
+	return pv.Spec.ClaimRef
+}
+
+// Volume is what the journal has to know of it when the ordinal leaves a side; false if there is no volume object there.
+func (t Trace) Volume(p *plans.Plan, side plans.Side) (plans.Volume, bool) {
+	pv := t.Volumes[side]
+	if pv == nil {
+		return plans.Volume{}, false
+	}
+	v := plans.Volume{Ordinal: t.Ordinal, Template: t.Template, Name: pv.Name, Handle: HandleFor(p, pv)}
+	if ref := t.Promise(p, side); ref != nil {
+		v.Claim = ref.UID
+	}
+	if c := t.Claims[side]; c != nil {
+		v.Claim = c.UID
+	}
+	return v, true
+}

@@ -1,0 +1,198 @@
+package sim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// lose deletes the record of the plan: the journal, or all of it.
+func (w *world) lose(all bool) {
+	home := w.on[plans.Destination]
+	home.remove(key{"ConfigMap", green, orchestrator.RecordName(planName) + "-journal"})
+	if all {
+		home.remove(key{"ConfigMap", green, orchestrator.RecordName(planName)})
+	}
+}
+
+// recovers rebuilds the journal, as the command does, and expects it to say no more than was done.
+func (w *world) recovers(t *testing.T, said orchestrator.Said) {
+	t.Helper()
+	on := orchestrator.Clusters{}
+	before := w.version()
+	for side, s := range w.on {
+		on[side] = s
+	}
+	said.Who = "sim"
+	got, err := orchestrator.Recovery{Plan: w.plan, On: on, Said: said}.Look(t.Context())
+	if err != nil {
+		t.Fatalf("nothing is recovered: %v; the journal was %+v", err, w.journal)
+	}
+	if now := w.version(); now != before {
+		t.Errorf("the look has written something")
+	}
+	if err := orchestrator.NewStore(w.on[plans.Destination], green, planName).Restore(t.Context(), w.plan, got.Journal); err != nil {
+		t.Fatal(err)
+	}
+	if lost := w.journal; got.Journal.Epoch <= lost.Epoch || got.Journal.Leg.First <= lost.Begun || got.Journal.Held == "" {
+		t.Errorf("S9: the journal %+v was lost, and %+v was recovered", lost, got.Journal)
+	}
+	w.journal = *got.Journal
+}
+
+// Whenever a process dies and the record of its plan is lost, it is rebuilt from the marks, and leads to an end, onward and
+// back, that leaves everything as it has to be.
+func TestALostJournalIsRebuiltAtAnyWrite(t *testing.T) {
+	t.Parallel()
+	for name, sc := range recovered() {
+		for _, j := range []journey{{plans.Move}, {plans.Move, plans.Return}, {plans.Move, plans.Clean}} {
+			t.Run(fmt.Sprintf("%s %s", name, j.name()), func(t *testing.T) {
+				t.Parallel()
+				first := newWorld(sc)
+				done := goldenOf(t, newWorld(sc), journey{plans.Move, plans.Clean}).end
+				course := j[len(j)-1]
+				for _, c := range j[:len(j)-1] {
+					walk(t, first, c, nil)
+				}
+				last := first.fork(0)
+				walk(t, last, course, nil)
+				for n := first.writes; n < last.writes; n++ {
+					w := first.fork(uint64(n))
+					r := w.process()
+					r.at = once(n, crashAfter)
+					if _, err := r.run(t.Context(), course, nil); !errors.Is(err, errDead) {
+						continue
+					}
+					w.loses(t, course, n, done)
+					if t.Failed() {
+						t.Fatalf("that was: after write %d of %d", n, last.writes)
+					}
+				}
+			})
+		}
+	}
+}
+
+// fences reports whether the latest process has marked a set.
+func (w *world) fences() bool {
+	for _, side := range plans.Sides() {
+		if set, ok := get[*appsv1.StatefulSet](w.on[side], w.namespace(side), setName); ok {
+			if s, marked := plans.Stamped(set); marked && s.Epoch == w.journal.Epoch {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Of a step that has just written, nobody has seen the end: the journal that is recovered then begins no later.
+func TestARecoveredJournalSaysNoMoreThanTheMarksProve(t *testing.T) {
+	t.Parallel()
+	for course, steps := range map[plans.Course]map[plans.Op][2]string{ // in one cluster, in two
+		plans.Move: {
+			plans.Freeze: {"Freeze", "Freeze"}, plans.Hold: {"Freeze", "Freeze"}, plans.Tighten: {"Freeze", "Freeze"}, plans.Shrink: {"2/Shrink", "2/Shrink"}, plans.Release: {"2/Shrink", "2/Shrink"},
+			plans.Reserve: {"2/Reserve", "2/Reserve"}, plans.Claim: {"2/Claim", "2/Claim"}, plans.Grow: {"2/Grow", "2/Grow"}, plans.Relax: {"2/Grow", "2/Grow"},
+		},
+		plans.Return: {
+			plans.Tighten: {"0/Tighten", "0/Tighten"}, plans.Shrink: {"0/Shrink", "0/Shrink"}, plans.Release: {"0/Shrink", "0/Shrink"},
+			plans.Reserve: {"0/Shrink", "0/Reserve"}, plans.Claim: {"0/Shrink", "0/Claim"}, plans.Grow: {"0/Grow", "0/Grow"}, plans.Relax: {"0/Grow", "0/Grow"},
+			plans.Retire: {"Retire", "Retire"}, plans.Settle: {"Retire", "Retire"}, plans.Thaw: {"Retire", "Retire"},
+		},
+		plans.Clean: {plans.Retire: {"Retire", "Retire"}, plans.Settle: {"Retire", "Retire"}, plans.Thaw: {"Retire", "Retire"}},
+	} {
+		for op, want := range steps {
+			for i, mode := range modes() {
+				w := newWorld(threeOrdinals(mode))
+				if course != plans.Move {
+					walk(t, w, plans.Move, nil)
+				}
+				_, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool { return p.Kind == orchestrator.Wrote && p.Step.Op == op })
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.lose(true)
+				w.recovers(t, orchestrator.Said{})
+				if next, _, _ := w.journal.Next(w.plan); next.ID() != want[i] || w.journal.Leg.Course != course {
+					t.Errorf("%s, %s, after a write of %s: the next step of the %s is %s, expected %s", mode, course, op, w.journal.Leg.Course, next.ID(), want[i])
+				}
+			}
+		}
+	}
+}
+
+// A process that lives on without knowing that the journal was lost writes nothing after another one was recovered (S9).
+func TestAProcessOfTheLostJournalWritesNothingMore(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		for _, op := range []plans.Op{plans.Tighten, plans.Shrink, plans.Vacate, plans.Reserve, plans.Claim} {
+			w := newWorld(threeOrdinals(mode))
+			r, e := w.begin(t, plans.Move)
+			w.until(t, r, e, op)
+			w.lose(true)
+			w.recovers(t, orchestrator.Said{})
+			before := len(w.acts)
+			p, err := e.Advance(t.Context())
+			for n := 0; err == nil && !p.Overtaken && n < 100; n++ { // it knows what it has read, until it is about to write
+				w.others(r, p.Kind)
+				p, err = e.Advance(t.Context())
+			}
+			if err != nil || !p.Overtaken || len(w.acts) != before {
+				t.Errorf("%s, after %s: it answers %+v (%v), and writes %d times", mode, op, p, err, len(w.acts)-before)
+			}
+			w.leads(t, plans.Return, plans.Word{}, nil)
+		}
+	}
+}
+
+func recovered() map[string]scene {
+	out := map[string]scene{}
+	if long() {
+		maps.Copy(out, variants())
+		maps.Copy(out, shapes())
+	}
+	for _, mode := range modes() {
+		out[string(mode)] = threeOrdinals(mode)
+	}
+	return out
+}
+
+// loses loses the record of the plan, and goes every way that is open then.
+func (w *world) loses(t *testing.T, course plans.Course, n int, done map[string]any) {
+	t.Helper()
+	if w.journal.Ended() || len(w.marked()) == 0 {
+		return
+	}
+	ways := []plans.Course{course}
+	if course == plans.Move {
+		ways = append(ways, plans.Return)
+	}
+	for _, way := range ways {
+		out := w.fork(uint64(n))
+		if n%2 == 0 {
+			out.rest() // else what was under way still is
+		}
+		out.lose(n%3 != 0)
+		out.recovers(t, orchestrator.Said{})
+		goes := out.journal.Leg.Course
+		if goes != w.journal.Leg.Course && w.fences() {
+			t.Errorf("the plan was on its %s, and is recovered on its %s", w.journal.Leg.Course, goes)
+		}
+		if way == plans.Clean { // its wish may be lost, if nothing was done for it
+			way = goes
+		}
+		out.leads(t, way, plans.Word{}, done)
+		if t.Failed() {
+			raw, _ := json.Marshal(w.journal)
+			again, _ := json.Marshal(out.journal)
+			t.Logf("%s\nlost: %s\nin the end: %s", way, raw, again)
+			return
+		}
+	}
+}

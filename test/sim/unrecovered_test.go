@@ -1,0 +1,247 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// at is a world whose process died after the first step of that word.
+func at(t *testing.T, mode plans.Mode, course plans.Course, op plans.Op) *world {
+	t.Helper()
+	w := newWorld(threeOrdinals(mode))
+	if course != plans.Move {
+		walk(t, w, plans.Move, nil)
+	}
+	_, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool {
+		return p.Kind == orchestrator.Advanced && p.Step.Op == op
+	})
+	if err != nil && !errors.Is(err, errDead) {
+		t.Fatal(err)
+	}
+	w.rest()
+	w.foreign = true
+	return w
+}
+
+// edits changes an object as somebody else does.
+func edits[T client.Object](w *world, side plans.Side, namespace, name string, change func(T)) {
+	o, there := get[T](w.on[side], namespace, name)
+	if !there {
+		panic("there is no " + name)
+	}
+	next := clone(o)
+	change(next)
+	w.on[side].put(next)
+}
+
+// older takes off what earlier releases did not note.
+func older(w *world) {
+	for _, side := range plans.Sides() {
+		for _, k := range w.on[side].order {
+			o := clone(w.on[side].objects[k])
+			notes := o.GetAnnotations()
+			n := len(notes)
+			delete(notes, plans.CourseAnnotation)
+			delete(notes, plans.BeforeAnnotation)
+			if len(notes) != n {
+				o.SetAnnotations(notes)
+				w.on[side].put(o)
+			}
+		}
+	}
+}
+
+// Where the marks do not prove enough, or contradict one another, nothing is recovered, and it is said what has to be given or
+// mended; what a person may give leads on to an end.
+func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
+	t.Parallel()
+	done := goldenOf(t, newWorld(threeOrdinals(plans.Reimport)), journey{plans.Move, plans.Clean}).end
+	user := plans.Saved{Budgets: map[plans.Side]policyv1.PodDisruptionBudgetSpec{plans.Source: *threeOrdinals(plans.Reimport).Budget}}
+	for name, c := range map[string]struct {
+		course plans.Course
+		op     plans.Op
+		do     func(*world)
+		want   string
+		said   *orchestrator.Said // with which it is recovered
+	}{
+		"the sets are another plan's": {plans.Move, plans.Shrink, func(w *world) {
+			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) { plans.Stamp{Plan: "other", Epoch: 1, Seq: 1}.Put(s) })
+		}, "belongs to plan other", nil},
+		"a volume is another plan's": {plans.Move, plans.Shrink, func(w *world) {
+			edits(w, plans.Source, "", w.journal.Flight.Volumes[0].Name, func(pv *corev1.PersistentVolume) { plans.Stamp{Plan: "other"}.Put(pv) })
+		}, "belongs to plan other", nil},
+		"an ordinal is in both ranges": {plans.Move, plans.Relax, func(w *world) {
+			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) { *s.Spec.Replicas = 3 })
+		}, "ordinal 2 is in both ranges", nil},
+		"more is in flight than a wave has": {plans.Move, plans.Relax, func(w *world) {
+			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) { *s.Spec.Replicas = 0 })
+		}, "2 ordinals are on neither side", nil},
+		"a range begins elsewhere": {plans.Move, plans.Relax, func(w *world) {
+			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) {
+				s.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 1}
+				*s.Spec.Replicas = 1
+			})
+		}, "expected ranges that begin with 0 and end with 2", nil},
+		"the source is gone half way": {plans.Move, plans.Relax, func(w *world) {
+			w.on[plans.Source].remove(key{"StatefulSet", blue, setName})
+		}, "make it again as it was, with the ordinals [0..1]", nil},
+		"nothing is marked": {plans.Move, plans.Freeze, func(w *world) {
+			for _, s := range w.stores {
+				for _, k := range append([]key{}, s.order...) {
+					if o := clone(s.objects[k]); plans.Unmark(o) {
+						s.put(o)
+					}
+				}
+			}
+		}, "it has not begun, or has come to its end", nil},
+		"an earlier release marked it, on the way there": {plans.Move, plans.Release, older, "do not say which way plan move-web was going", &orchestrator.Said{Course: plans.Move, Was: user}},
+		"an earlier release marked it, on the way back":  {plans.Return, plans.Release, older, "--course move, abort or finalize", &orchestrator.Said{Course: plans.Return, Was: user}},
+		"what the budget was is noted nowhere": {plans.Move, plans.Release, func(w *world) {
+			edits(w, plans.Source, blue, "web-budget", func(b *policyv1.PodDisruptionBudget) { delete(b.Annotations, plans.BeforeAnnotation) })
+		}, "--was source-budget=", &orchestrator.Said{Was: user}},
+		"what is noted cannot be read": {plans.Move, plans.Release, func(w *world) {
+			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) { s.Annotations[plans.BeforeAnnotation] = "{" })
+		}, "is not what this program has written", nil},
+		"the volume in flight lost its marks, and its claim": {plans.Move, plans.Release, func(w *world) {
+			edits(w, plans.Source, "", w.journal.Flight.Volumes[0].Name, func(pv *corev1.PersistentVolume) { pv.Annotations = maps.Clone(pv.Annotations); plans.Unmark(pv) })
+		}, "no volume of the source carries a mark", nil},
+		"nobody knows where the pod ran, and a node is not Ready": {plans.Move, plans.Shrink, func(w *world) {
+			edits(w, plans.Source, "", "one-node-b", func(n *corev1.Node) { n.Status.Conditions = nil })
+		}, "node one-node-b is not Ready", &orchestrator.Said{Ended: []string{"web-2"}}},
+		"it is said to go against its mark": {plans.Return, plans.Release, func(*world) {}, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := at(t, plans.Reimport, c.course, c.op)
+			c.do(w)
+			w.lose(true)
+			on := orchestrator.Clusters{}
+			for side, s := range w.on {
+				on[side] = s
+			}
+			said := orchestrator.Said{}
+			if c.want == "" {
+				said.Course, c.want = plans.Move, "leave --course out"
+			}
+			_, err := orchestrator.Recovery{Plan: w.plan, On: on, Said: said}.Look(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("it says %v, expected %q", err, c.want)
+			}
+			if c.said == nil {
+				return
+			}
+			w.foreign = false
+			w.recovers(t, *c.said)
+			w.leads(t, c.course, plans.Word{}, done)
+		})
+	}
+}
+
+// A pod that is gone from the wave in flight is asked for at the node that its volumes name, whatever the journal knew.
+func TestTheNodeOfALostPodIsFoundByItsVolumes(t *testing.T) {
+	t.Parallel()
+	for _, course := range []plans.Course{plans.Move, plans.Return} {
+		w, side := newWorld(threeOrdinals(plans.Reimport)), plans.Source
+		if course == plans.Return {
+			walk(t, w, plans.Move, nil)
+			side = plans.Destination
+		}
+		w.stuck = w.on[side].name
+		_, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool {
+			return p.Kind == orchestrator.Wrote && p.Step.Op == plans.Shrink
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.foreign = true
+		w.off(side, true) // with the volume attached
+		w.rest()
+		node := w.lastNode()
+		w.lose(true)
+		w.recovers(t, orchestrator.Said{})
+		if got := w.journal.Flight.Pods; len(got) != 1 || got[0].Node != node || got[0].Stopped != "" {
+			t.Errorf("%s: the flight has %+v, expected a pod of node %s that has not been proven to have ended", course, got, node)
+		}
+		got, err := w.process().run(t.Context(), course, nil)
+		if err != nil || !strings.Contains(got.reason, "--node-gone "+node) {
+			t.Errorf("%s: it ended with %q (%v)", course, got, err)
+		}
+		w.stuck = ""
+		w.taint(side, node)
+		w.proves(t, course, plans.Word{}, "out of service")
+	}
+}
+
+// The record is stored in an order that a death leaves repeatable, and never over another one.
+func TestARecoveredRecordIsStoredOnceAndOverNothing(t *testing.T) {
+	t.Parallel()
+	w := at(t, plans.Rebind, plans.Move, plans.Release)
+	w.lose(true)
+	home := w.on[plans.Destination]
+	j := plans.NewJournal(w.plan)
+	j.Epoch = 200
+	dying := deathly{home, 1}
+	if err := orchestrator.NewStore(&dying, green, planName).Restore(t.Context(), w.plan, j); !errors.Is(err, errDead) {
+		t.Fatalf("it survived: %v", err)
+	}
+	if err := orchestrator.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err != nil {
+		t.Fatal(err)
+	}
+	if err := orchestrator.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err == nil || !strings.Contains(err.Error(), "the journal of plan move-web is there") {
+		t.Errorf("over a journal: %v", err)
+	}
+	home.remove(key{"ConfigMap", green, orchestrator.RecordName(planName)})
+	if err := orchestrator.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err == nil || home.objects[key{"ConfigMap", green, orchestrator.RecordName(planName)}] != nil {
+		t.Errorf("beside a journal the plan is stored: %v", err)
+	}
+	w.lose(true)
+	if err := orchestrator.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err != nil {
+		t.Fatal(err)
+	}
+	w.lose(false)
+	other := *w.plan
+	other.ID, other.Hash = "move-web-2", "another"
+	if err := orchestrator.NewStore(home, green, planName).Lost(t.Context(), &other); err == nil || !strings.Contains(err.Error(), "holds another plan named move-web") {
+		t.Errorf("over another plan: %v", err)
+	}
+}
+
+// deathly is a client whose process dies when it has made so many objects.
+type deathly struct {
+	*store
+	lives int
+}
+
+func (d *deathly) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	if d.lives--; d.lives < 0 {
+		return errDead
+	}
+	return d.store.Create(ctx, o, opts...)
+}
+
+// What the destination's budget is to ask for in the end stands on it too: the source's may be gone with its namespace by then.
+func TestABudgetThatStaysIsGivenItsNumbersWithoutTheSources(t *testing.T) {
+	t.Parallel()
+	w := at(t, plans.Reimport, plans.Clean, plans.Retire)
+	w.on[plans.Source].remove(key{"PodDisruptionBudget", blue, "web-budget"})
+	w.lose(true)
+	w.recovers(t, orchestrator.Said{})
+	got, err := w.process().run(t.Context(), plans.Clean, nil)
+	b, there := get[*policyv1.PodDisruptionBudget](w.on[plans.Destination], green, w.plan.Budget.Destination)
+	if err != nil || got.outcome != plans.Finalized || !there || b.Spec.MaxUnavailable == nil || b.Spec.MaxUnavailable.IntValue() != 1 || b.Spec.MinAvailable != nil {
+		t.Errorf("it ended with %q (%v), and the budget is %+v", got, err, b)
+	}
+	w.rest()
+	unbroken(t, w)
+}
