@@ -179,10 +179,7 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 	state := orchestrator.State(p, j, holder)
 	h.gauges.plan(p, j, state, holder, h.Holder)
 	result = h.settle(ctx, p, j, spec)
-	if result.RequeueAfter == 0 {
-		result.RequeueAfter, err = h.crowded(ctx, p, j)
-	}
-	if err != nil {
+	if result.RequeueAfter, err = h.crowded(ctx, p, j, result.RequeueAfter); err != nil {
 		return result, err
 	}
 	_, asked := wanted(p, j, spec)

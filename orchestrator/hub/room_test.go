@@ -52,25 +52,6 @@ func TestAPlanThatIsDownGoesFirst(t *testing.T) {
 	}
 }
 
-// woken are the plans of the next few pieces of news.
-func (h *Hub) woken(n int) map[string]bool {
-	out := map[string]bool{}
-	for range n {
-		out[(<-h.news).Object.GetLabels()[plans.PlanLabel]] = true
-	}
-	return out
-}
-
-// told reports whether a run was told to end.
-func (r *run) told() bool {
-	select {
-	case <-r.stop:
-		return true
-	default:
-		return false
-	}
-}
-
 // What a process has no room for waits, and of those that wait the most urgent gets the room, whoever asks first.
 func TestRoomIsForTheMostUrgent(t *testing.T) {
 	h, _ := stage(t)
@@ -89,13 +70,13 @@ func TestRoomIsForTheMostUrgent(t *testing.T) {
 	if ask("new", unbegun) || ask("moving", begun) {
 		t.Fatal("more plans are under way than there is room for")
 	}
-	if keeping.told() {
+	if stopped(keeping) {
 		t.Fatal("names are kept no longer for a plan that can wait")
 	}
 	if ask("down", inFlight) {
 		t.Fatal("more plans are under way than there is room for")
 	}
-	if !keeping.told() { // for one that cannot
+	if !stopped(keeping) {
 		t.Error("names are kept while ordinals are on neither side")
 	}
 	if got := testutil.ToFloat64(h.gauges.waiting.WithLabelValues()); got != 3 {
@@ -108,13 +89,37 @@ func TestRoomIsForTheMostUrgent(t *testing.T) {
 	if !ask("down", inFlight) {
 		t.Error("the room is given to nobody")
 	}
-	if woken := h.woken(3); !woken["new"] || !woken["b"] || !woken["moving"] { // who was behind it is looked at again
+	woken := map[string]bool{}
+	for range 3 { // who was behind it is looked at again
+		woken[(<-h.news).Object.GetLabels()[plans.PlanLabel]] = true
+	}
+	if !woken["new"] || !woken["b"] || !woken["moving"] {
 		t.Errorf("%v were woken", woken)
 	}
-	h.runs["down"] = &run{stop: make(chan struct{})}
-	delete(h.runs, "a")
-	if h.forget("moving"); !ask("b", kept) {
+}
+
+func TestAPlanThatIsNoMoreKeepsNobodyWaiting(t *testing.T) {
+	h, _ := stage(t)
+	h.MaxPlans = 1
+	h.runs["other"] = &run{stop: make(chan struct{})}
+	if h.hasRoom("moving", begun) {
+		t.Fatal("more plans are under way than there is room for")
+	}
+	delete(h.runs, "other")
+	if h.hasRoom("new", unbegun) {
+		t.Error("the room is given to another one than that which has begun")
+	}
+	if h.forget("moving"); !h.hasRoom("new", unbegun) {
 		t.Error("a plan that is no more keeps others waiting")
+	}
+}
+
+func stopped(r *run) bool {
+	select {
+	case <-r.stop:
+		return true
+	default:
+		return false
 	}
 }
 
