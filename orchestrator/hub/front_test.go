@@ -72,17 +72,23 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		if err != nil || got.Status != c.want || c.s.journal != nil && c.s.journal.Held != "" && got.Message != c.s.journal.Held {
 			t.Errorf("after %q, %s: %v (%v), expected %s; %+v", before.State, c.s.state, got, err, c.want, after.Conditions)
 		}
-		for _, kind := range []string{"Planned", "Moved", "Finalized", "Aborted"} {
-			want := kind == c.waits || kind == "Planned" && c.waits != "" || kind == "Moved" && c.waits == "Finalized"
-			if meta.IsStatusConditionTrue(after.Conditions, kind) != want {
-				t.Errorf("%s: %s is not %t: %+v", c.s.state, kind, want, after.Conditions)
-			}
-		}
+		waitable(t, after, c.waits)
 		before, now = after, metav1.NewTime(now.Add(time.Minute))
 	}
 	again := shows(before, is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), now)
 	if !equality.Semantic.DeepEqual(again, before) {
 		t.Errorf("nothing has happened, and something else is shown: %+v, was %+v", again, before)
+	}
+}
+
+// waitable looks for the condition that `kubectl wait` finds of how far a plan is, and of those before it.
+func waitable(t *testing.T, shown frontStatus, is string) {
+	t.Helper()
+	for _, kind := range []string{"Planned", "Moved", "Finalized", "Aborted"} {
+		want := kind == is || kind == "Planned" && is != "" || kind == "Moved" && is == "Finalized"
+		if meta.IsStatusConditionTrue(shown.Conditions, kind) != want {
+			t.Errorf("%s: %s is not %t: %+v", shown.State, kind, want, shown.Conditions)
+		}
 	}
 }
 

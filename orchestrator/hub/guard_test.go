@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -38,21 +39,7 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 	} {
 		h, p := stage(t, c.more...)
 		h.ending = true
-		store := orchestrator.NewStore(h.Live, h.Namespace, p.Name)
-		if err := h.guard(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Change(t.Context(), p, func(j *plans.Journal) error { c.journal(j); return nil }); err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range h.records(p) {
-			if err := h.Live.Delete(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if d, err := orchestrator.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name); err != nil || d == nil {
-			t.Fatalf("%s: it went without a look: %v", name, err)
-		}
+		deleted(t, h, p, c.journal)
 		for range 2 { // the first deletion brings it back
 			if _, err := h.Reconcile(t.Context(), request()); err != nil {
 				t.Fatal(err)
@@ -67,12 +54,9 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 		if !c.kept {
 			continue
 		}
-		j, _, err := store.Journal(t.Context(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j, _, lost := orchestrator.NewStore(h.Live, h.Namespace, p.Name).Journal(t.Context(), p)
 		d, err := orchestrator.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
-		if err != nil {
+		if err := errors.Join(lost, err); err != nil {
 			t.Fatal(err)
 		}
 		if what, _ := wanted(p, j, said(j, d)); what != c.begun {
@@ -82,6 +66,20 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 		if j.Held == "" && !strings.Contains(shown.Message, "goes when plan web has ended") {
 			t.Errorf("%s: it says %q", name, shown.Message)
 		}
+	}
+}
+
+// deleted is a plan whose object and record somebody deletes while it is so.
+func deleted(t *testing.T, h *Hub, p *plans.Plan, is func(*plans.Journal)) {
+	t.Helper()
+	errs := []error{h.guard(t.Context(), p)}
+	errs = append(errs, orchestrator.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { is(j); return nil }))
+	for _, o := range h.records(p) {
+		errs = append(errs, h.Live.Delete(t.Context(), o))
+	}
+	d, err := orchestrator.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+	if err := errors.Join(append(errs, err)...); err != nil || d == nil {
+		t.Fatalf("it went without a look: %v", err)
 	}
 }
 

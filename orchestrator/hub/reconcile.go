@@ -185,14 +185,8 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 		}
 	}
 	_, asked := wanted(p, j, spec)
-	unshown := errors.Join(
-		h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked}),
-		h.letGo(ctx, p, j),
-	)
-	if h.isNews("front of "+p.Name, text(unshown)) && unshown != nil {
-		log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", unshown.Error())
-	}
-	if unshown != nil && result.RequeueAfter == 0 {
+	shown := h.reflect(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked})
+	if !shown && result.RequeueAfter == 0 {
 		result.RequeueAfter = again // or what was its last state would never be shown
 	}
 	if left, old := h.keptFor(j); old && result.RequeueAfter == 0 {
@@ -202,6 +196,15 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 		err = orchestrator.NewStore(h.Live, h.Namespace, p.Name).Forget(ctx, p, h.Holder, h.dead(ctx, p.Name), h.Now)
 	}
 	return result, err
+}
+
+// reflect shows where a plan stands, and lets go of what may be deleted. It reports whether both were done.
+func (h *Hub) reflect(ctx context.Context, s standing) bool {
+	err := errors.Join(h.show(ctx, s), h.letGo(ctx, s.plan, s.journal))
+	if h.isNews("front of "+s.name, text(err)) && err != nil {
+		log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", s.name, "error", err.Error())
+	}
+	return err == nil
 }
 
 // keptFor returns for how long the record of a plan is to be kept yet, and whether it ever goes by itself.
