@@ -165,6 +165,9 @@ func (c Carriage) Keep(ctx context.Context, ended bool) error {
 	defer tending.Wait() // BEFORE the Lease goes
 	background, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if c.Orchestrated { // a command may be followed by another one soon
+		lease.Stretch()
+	}
 	go lease.Keep(background)
 	var keeper *names.Keeper
 	if len(c.Plan.Directories()) > 0 {

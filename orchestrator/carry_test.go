@@ -4,12 +4,48 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
+
+// Who keeps the names of a plan for weeks writes its Lease seldom. A wish of a person ends that, and then nobody waits for
+// the Lease.
+func TestNamesAreKeptUnderALongLease(t *testing.T) {
+	for orchestrated, want := range map[bool]int32{true: keepSeconds, false: leaseSeconds} {
+		synctest.Test(t, func(t *testing.T) {
+			clock := time.Now //nolint:forbidigo // that of the bubble
+			p := planNamed(t, "abc")
+			on := Clusters{}
+			for _, n := range Parties(p) {
+				on[n.Side] = fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(n.Agree(p, clock().Add(time.Hour), nil)).Build()
+			}
+			home := fake.NewClientBuilder().WithScheme(Scheme()).Build()
+			store, stop, over := NewStore(home, "stsmigrate", p.Name), make(chan struct{}), make(chan error)
+			c := Carriage{Plan: p, Store: store, On: on, Orchestrated: orchestrated, Holder: "me", Dead: func(string) bool { return false }, Now: clock, Stop: stop}
+			go func() { over <- c.Keep(t.Context(), true) }()
+			<-time.After(time.Minute) // of the bubble
+			var have coordinationv1.Lease
+			if err := home.Get(t.Context(), client.ObjectKey{Namespace: "stsmigrate", Name: LeaseName(p.Name)}, &have); err != nil || *have.Spec.LeaseDurationSeconds != want {
+				t.Errorf("orchestrated %t: %+v, %v; expected %d seconds", orchestrated, have.Spec, err, want)
+			}
+			close(stop)
+			if err := <-over; err != nil {
+				t.Error(err)
+			}
+			began := clock()
+			if _, err := store.Acquire(t.Context(), "another", c.Dead, c.Now); err != nil && !apierrors.IsNotFound(err) || clock().After(began) {
+				t.Errorf("orchestrated %t: another process waits %s: %v", orchestrated, clock().Sub(began), err)
+			}
+		})
+	}
+}
 
 // A plan is checked under its Lease, so that one process does it, and before anything of it is begun.
 func TestAPlanIsCheckedUnderItsLease(t *testing.T) {

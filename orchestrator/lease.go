@@ -13,8 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// leaseSeconds is how long a Lease that is no longer renewed keeps others away.
-const leaseSeconds = 15
+// leaseSeconds is how long a Lease that is no longer renewed keeps others away, and keepSeconds that of a plan that only
+// has its names kept: there are many of those, for weeks, and each renewal is a write.
+const (
+	leaseSeconds = 15
+	keepSeconds  = 4 * leaseSeconds
+)
 
 // Lease keeps a second process of the same plan away while the first one
 // lives. For the engine it is politeness, not safety: safety is the epoch (design rule 8). What
@@ -29,20 +33,24 @@ type Lease struct {
 	have *coordinationv1.Lease
 	// lost is closed when it is certain that another process has it, or that it is gone.
 	lost chan struct{}
-	lock sync.Mutex
-	// renewed is when the last renewal that went well was sent.
+	// seconds is for how long the next renewal asks.
+	seconds int32
+	lock    sync.Mutex
+	// renewed is when the last renewal that went well was sent, and good for how long that keeps others away.
 	renewed time.Time
+	good    time.Duration
 }
 
 // ErrHeld says that another process works on the plan.
 type ErrHeld struct {
 	Plan, Holder string
 	Renewed      time.Time
+	Lasts        time.Duration
 }
 
 func (e ErrHeld) Error() string {
 	return fmt.Sprintf("plan %s is being carried out by %s (seen alive at %s); watch it with `stsmigrate status %s -w`, or, if that process is dead, try again %d seconds after its last sign of life",
-		e.Plan, e.Holder, e.Renewed.UTC().Format("15:04:05 MST"), e.Plan, leaseSeconds)
+		e.Plan, e.Holder, e.Renewed.UTC().Format("15:04:05 MST"), e.Plan, int(e.Lasts.Seconds()))
 }
 
 // ErrNotHeld says that this process does not have the Lease of a plan any more, or cannot tell.
@@ -59,7 +67,7 @@ func (e ErrNotHeld) Error() string {
 // No two clocks are compared to take a Lease away: one whose last renewal looks old, or is yet to come, is watched for as
 // long as it lasts, and is expired if it is not renewed meanwhile. One that looks fresh keeps this process away at once.
 func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder string) bool, now func() time.Time) (*Lease, error) {
-	l := &Lease{home: s.home, key: client.ObjectKey(s.planMap()), plan: s.name.Name, holder: holder, now: now, lost: make(chan struct{})}
+	l := &Lease{home: s.home, key: client.ObjectKey(s.planMap()), plan: s.name.Name, holder: holder, now: now, lost: make(chan struct{}), seconds: leaseSeconds}
 	watched, n := "", new(attempts)
 	for {
 		var have coordinationv1.Lease
@@ -71,7 +79,7 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 			err = s.home.Create(ctx, l.sign(&have))
 		case err == nil && l.others(&have) && !dead(*have.Spec.HolderIdentity) && have.ResourceVersion != watched:
 			if watched != "" || l.fresh(&have) {
-				return nil, ErrHeld{Plan: s.name.Name, Holder: *have.Spec.HolderIdentity, Renewed: have.Spec.RenewTime.Time}
+				return nil, ErrHeld{Plan: s.name.Name, Holder: *have.Spec.HolderIdentity, Renewed: have.Spec.RenewTime.Time, Lasts: lasts(&have)}
 			}
 			watched = have.ResourceVersion
 			if err := sleep(ctx, lasts(&have)); err != nil {
@@ -133,24 +141,34 @@ func (l *Lease) fresh(have *coordinationv1.Lease) bool {
 
 // lasts is how long a Lease that is no longer renewed keeps others away: as its holder says, within reason.
 func lasts(have *coordinationv1.Lease) time.Duration {
-	if s := have.Spec.LeaseDurationSeconds; s != nil && *s > 0 && *s <= 4*leaseSeconds {
+	if s := have.Spec.LeaseDurationSeconds; s != nil && *s > 0 && *s <= keepSeconds {
 		return time.Duration(*s) * time.Second
 	}
 	return leaseSeconds * time.Second
 }
 
 func (l *Lease) sign(lease *coordinationv1.Lease) *coordinationv1.Lease {
-	seconds, now := int32(leaseSeconds), metav1.NewMicroTime(l.now())
+	seconds, now := l.seconds, metav1.NewMicroTime(l.now())
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &l.holder, &seconds, &now
 	return lease
 }
 
+// Stretch lets the Lease last for keepSeconds from its next renewal on, for who only keeps names.
+func (l *Lease) Stretch() { l.seconds = keepSeconds }
+
+// every is how often the Lease is renewed.
+func (l *Lease) every() time.Duration { return time.Duration(l.seconds) * time.Second / 3 }
+
 // Keep renews the Lease until ctx ends or it is lost. A failure to renew is not an error: at
 // worst another process takes over, which is safe.
 func (l *Lease) Keep(ctx context.Context) {
-	tick := time.NewTicker(leaseSeconds * time.Second / 3)
+	tick := time.NewTicker(l.every())
 	defer tick.Stop()
-	for {
+	for stretched := l.seconds > leaseSeconds; ; stretched = false {
+		if stretched && !l.renew(ctx) { // at once: what others know of is over before the first tick
+			close(l.lost)
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -187,7 +205,7 @@ func (l *Lease) renew(ctx context.Context) bool {
 func (l *Lease) renewedAt(at time.Time) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	l.renewed = at
+	l.renewed, l.good = at, lasts(l.have)
 }
 
 // Lost is closed when the Lease is certainly not this process's any more.
@@ -198,7 +216,7 @@ func (l *Lease) Lost() <-chan struct{} { return l.lost }
 func (l *Lease) Current() error {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if age := elapsed(l.renewed, l.now()); age >= leaseSeconds*time.Second {
+	if age := elapsed(l.renewed, l.now()); age >= l.good {
 		return ErrNotHeld{l.plan, fmt.Sprintf("was last renewed %s ago", age.Round(time.Second))}
 	}
 	return nil

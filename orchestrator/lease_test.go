@@ -8,9 +8,11 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 func TestALeaseKeepsASecondProcessAwayWhileTheFirstLives(t *testing.T) {
@@ -108,6 +110,61 @@ func TestALeaseIsLost(t *testing.T) {
 		if got := l.Current() == nil; got != c.kept {
 			t.Errorf("%s: current %t after its renewal, expected %t", c.name, got, c.kept)
 		}
+	}
+}
+
+// Who only keeps names writes the Lease every twenty seconds, and has it for a minute: not before others know of that, and
+// not for a second longer than they let it.
+func TestALeaseForNamesLastsLonger(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	alive := func(string) bool { return false }
+	written := true
+	home := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if !written {
+				return apierrors.NewServiceUnavailable("the API server is away")
+			}
+			return c.Update(ctx, o, opts...)
+		},
+	})
+	store, now := NewStore(home, "shop", "web"), noon
+	l, err := store.Acquire(t.Context(), "a/1", alive, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Stretch()
+	for _, c := range []struct {
+		written bool
+		slept   time.Duration
+		current bool
+	}{
+		{false, 14 * time.Second, true},
+		{false, 15 * time.Second, false}, // nobody knows yet
+		{true, 59 * time.Second, true},
+		{false, 59 * time.Second, true},
+		{false, 60 * time.Second, false},
+		{true, 60 * time.Second, false},
+	} {
+		written = c.written
+		if !l.renew(t.Context()) {
+			t.Fatal("it is lost")
+		}
+		began := l.renewed
+		now = began.Add(c.slept)
+		if got := l.Current() == nil; got != c.current {
+			t.Errorf("%s after a renewal that succeeds %t: current %t, expected %t", c.slept, c.written, got, c.current)
+		}
+		var have coordinationv1.Lease
+		if err := home.Get(t.Context(), l.key, &have); err != nil {
+			t.Fatal(err)
+		}
+		if kept := LeaseLeft(&have, "b/2", alive, began, now) > 0; kept != c.current {
+			t.Errorf("%s after a renewal that succeeds %t: others are kept away %t, and it is current %t", c.slept, c.written, kept, c.current)
+		}
+		now = began
+	}
+	if l.every() != 20*time.Second {
+		t.Errorf("it is renewed every %s", l.every())
 	}
 }
 

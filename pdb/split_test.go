@@ -60,7 +60,7 @@ func TestBudgetReadsWhatAPodDisruptionBudgetAllows(t *testing.T) {
 		{policyv1.PodDisruptionBudgetSpec{MinAvailable: value("50%")}, 5, 2}, // 2.5 rounds up to 3
 		{policyv1.PodDisruptionBudgetSpec{MinAvailable: value("9")}, 5, 0},
 		{policyv1.PodDisruptionBudgetSpec{MinAvailable: value("85899345920%")}, 5, 0}, // of 5 that is 1<<32
-		{policyv1.PodDisruptionBudgetSpec{}, 5, 0}, // Kubernetes expects no pods then, and allows nothing
+		{policyv1.PodDisruptionBudgetSpec{}, 5, 0},                                    // Kubernetes expects no pods then, and allows nothing
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%s of %d", Words(tt.spec), tt.pods), func(t *testing.T) {

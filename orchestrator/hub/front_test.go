@@ -72,7 +72,7 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		if err != nil || got.Status != c.want || c.s.journal != nil && c.s.journal.Held != "" && got.Message != c.s.journal.Held {
 			t.Errorf("after %q, %s: %v (%v), expected %s; %+v", before.State, c.s.state, got, err, c.want, after.Conditions)
 		}
-		waitable(t, after, c.waits)
+		awaited(t, c.s.state, after, c.waits)
 		before, now = after, metav1.NewTime(now.Add(time.Minute))
 	}
 	again := shows(before, is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), now)
@@ -81,13 +81,13 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 	}
 }
 
-// waitable looks for the condition that `kubectl wait` finds of how far a plan is, and of those before it.
-func waitable(t *testing.T, shown frontStatus, is string) {
+// awaited wants the condition that `kubectl wait` is to find, and those before it.
+func awaited(t *testing.T, state string, is frontStatus, waits string) {
 	t.Helper()
 	for _, kind := range []string{"Planned", "Moved", "Finalized", "Aborted"} {
-		want := kind == is || kind == "Planned" && is != "" || kind == "Moved" && is == "Finalized"
-		if meta.IsStatusConditionTrue(shown.Conditions, kind) != want {
-			t.Errorf("%s: %s is not %t: %+v", shown.State, kind, want, shown.Conditions)
+		want := kind == waits || kind == "Planned" && waits != "" || kind == "Moved" && waits == "Finalized"
+		if meta.IsStatusConditionTrue(is.Conditions, kind) != want {
+			t.Errorf("%s: %s is not %t: %+v", state, kind, want, is.Conditions)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package hub
 
 import (
-	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -39,11 +39,15 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 	} {
 		h, p := stage(t, c.more...)
 		h.ending = true
-		deleted(t, h, p, c.journal)
-		for range 2 { // the first deletion brings it back
-			if _, err := h.Reconcile(t.Context(), request()); err != nil {
-				t.Fatal(err)
-			}
+		store := orchestrator.NewStore(h.Live, h.Namespace, p.Name)
+		if err := h.guard(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Change(t.Context(), p, func(j *plans.Journal) error { c.journal(j); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if err := deleted(t, h, p); err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
 		for _, o := range h.records(p) {
 			err := h.Live.Get(t.Context(), client.ObjectKeyFromObject(o), o)
@@ -54,9 +58,12 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 		if !c.kept {
 			continue
 		}
-		j, _, lost := orchestrator.NewStore(h.Live, h.Namespace, p.Name).Journal(t.Context(), p)
+		j, _, err := store.Journal(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
 		d, err := orchestrator.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
-		if err := errors.Join(lost, err); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
 		if what, _ := wanted(p, j, said(j, d)); what != c.begun {
@@ -69,18 +76,23 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 	}
 }
 
-// deleted is a plan whose object and record somebody deletes while it is so.
-func deleted(t *testing.T, h *Hub, p *plans.Plan, is func(*plans.Journal)) {
+// deleted lets somebody delete object and record, and the process see it.
+func deleted(t *testing.T, h *Hub, p *plans.Plan) error {
 	t.Helper()
-	errs := []error{h.guard(t.Context(), p)}
-	errs = append(errs, orchestrator.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { is(j); return nil }))
 	for _, o := range h.records(p) {
-		errs = append(errs, h.Live.Delete(t.Context(), o))
+		if err := h.Live.Delete(t.Context(), o); err != nil {
+			return err
+		}
 	}
-	d, err := orchestrator.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
-	if err := errors.Join(append(errs, err)...); err != nil || d == nil {
-		t.Fatalf("it went without a look: %v", err)
+	if d, err := orchestrator.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name); err != nil || d == nil {
+		return fmt.Errorf("it went without a look: %w", err)
 	}
+	for range 2 { // the first deletion brings it back
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A plan that was begun, and whose journal is lost, is not begun anew.

@@ -36,9 +36,9 @@ type Hub struct {
 	lost   map[string]bool     // plans that wait for a cluster
 	told   map[string]string   // the last error of a plan
 	leases map[string]sighting // of plans that others have
-	drafts map[string]*drafting
 	// waiting are plans for which there is no room.
 	waiting map[string]*waiter
+	drafts  map[string]*drafting
 	// checks are what plans wait for before they are checked for the first time.
 	checks *orchestrator.Slots
 }
@@ -179,32 +179,32 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 	state := orchestrator.State(p, j, holder)
 	h.gauges.plan(p, j, state, holder, h.Holder)
 	result = h.settle(ctx, p, j, spec)
-	if result.RequeueAfter == 0 {
-		if result.RequeueAfter, err = h.crowded(ctx, p, j); err != nil {
-			return result, err
-		}
+	if result.RequeueAfter, err = h.crowded(ctx, p, j, result.RequeueAfter); err != nil {
+		return result, err
 	}
 	_, asked := wanted(p, j, spec)
-	shown := h.reflect(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked})
-	if !shown && result.RequeueAfter == 0 {
+	unshown := errors.Join(
+		h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked}),
+		h.letGo(ctx, p, j),
+	)
+	if h.isNews("front of "+p.Name, text(unshown)) && unshown != nil {
+		log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", unshown.Error())
+	}
+	if unshown != nil && result.RequeueAfter == 0 {
 		result.RequeueAfter = again // or what was its last state would never be shown
 	}
-	if left, old := h.keptFor(j); old && result.RequeueAfter == 0 {
-		if left > 0 {
-			return reconcile.Result{RequeueAfter: left}, nil
-		}
-		err = orchestrator.NewStore(h.Live, h.Namespace, p.Name).Forget(ctx, p, h.Holder, h.dead(ctx, p.Name), h.Now)
+	if result.RequeueAfter == 0 {
+		result.RequeueAfter, err = h.old(ctx, p, j)
 	}
 	return result, err
 }
 
-// reflect shows where a plan stands, and lets go of what may be deleted. It reports whether both were done.
-func (h *Hub) reflect(ctx context.Context, s standing) bool {
-	err := errors.Join(h.show(ctx, s), h.letGo(ctx, s.plan, s.journal))
-	if h.isNews("front of "+s.name, text(err)) && err != nil {
-		log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", s.name, "error", err.Error())
+// old deletes the record of a plan that has ended long ago, or returns when to.
+func (h *Hub) old(ctx context.Context, p *plans.Plan, j *plans.Journal) (time.Duration, error) {
+	if left, ever := h.keptFor(j); !ever || left > 0 {
+		return left, nil
 	}
-	return err == nil
+	return 0, orchestrator.NewStore(h.Live, h.Namespace, p.Name).Forget(ctx, p, h.Holder, h.dead(ctx, p.Name), h.Now)
 }
 
 // keptFor returns for how long the record of a plan is to be kept yet, and whether it ever goes by itself.

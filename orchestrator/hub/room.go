@@ -129,14 +129,14 @@ func (h *Hub) freed() {
 	}()
 }
 
-// crowded tells of a plan that nobody has had room for, once, and returns when it is to be looked at for that; 0 for
-// one that does not wait. At first another process may be about to take it.
-func (h *Hub) crowded(ctx context.Context, p *plans.Plan, j *plans.Journal) (time.Duration, error) {
+// crowded tells of a plan that nobody has had room for, once, and returns when it is to be looked at for that; as before
+// for one that does not wait. At first another process may be about to take it.
+func (h *Hub) crowded(ctx context.Context, p *plans.Plan, j *plans.Journal, before time.Duration) (time.Duration, error) {
 	h.lock.Lock()
 	w := h.waiting[p.Name]
-	if w == nil || w.told {
+	if w == nil || w.told || before > 0 {
 		h.lock.Unlock()
-		return 0, nil
+		return before, nil
 	}
 	if left := again - h.Now().Sub(w.since); left > 0 {
 		h.lock.Unlock()

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,17 +71,13 @@ func TestRoomIsForTheMostUrgent(t *testing.T) {
 	if ask("new", unbegun) || ask("moving", begun) {
 		t.Fatal("more plans are under way than there is room for")
 	}
-	select {
-	case <-keeping.stop:
+	if stopped(keeping) {
 		t.Fatal("names are kept no longer for a plan that can wait")
-	default:
 	}
 	if ask("down", inFlight) {
 		t.Fatal("more plans are under way than there is room for")
 	}
-	select {
-	case <-keeping.stop: // for one that cannot
-	default:
+	if !stopped(keeping) {
 		t.Error("names are kept while ordinals are on neither side")
 	}
 	if got := testutil.ToFloat64(h.gauges.waiting.WithLabelValues()); got != 3 {
@@ -93,17 +90,37 @@ func TestRoomIsForTheMostUrgent(t *testing.T) {
 	if !ask("down", inFlight) {
 		t.Error("the room is given to nobody")
 	}
-	woken := map[string]bool{}
+	var woken []string
 	for range 3 { // who was behind it is looked at again
-		woken[(<-h.news).Object.GetLabels()[plans.PlanLabel]] = true
+		woken = append(woken, (<-h.news).Object.GetLabels()[plans.PlanLabel])
 	}
-	if !woken["new"] || !woken["b"] || !woken["moving"] {
+	if slices.Sort(woken); !slices.Equal(woken, []string{"b", "moving", "new"}) {
 		t.Errorf("%v were woken", woken)
 	}
-	h.runs["down"] = &run{stop: make(chan struct{})}
-	delete(h.runs, "a")
-	if h.forget("moving"); !ask("b", kept) {
+}
+
+func TestAPlanThatIsNoMoreKeepsNobodyWaiting(t *testing.T) {
+	h, _ := stage(t)
+	h.MaxPlans = 1
+	h.runs["other"] = &run{stop: make(chan struct{})}
+	if h.hasRoom("moving", begun) {
+		t.Fatal("more plans are under way than there is room for")
+	}
+	delete(h.runs, "other")
+	if h.hasRoom("new", unbegun) {
+		t.Error("the room is given to another one than that which has begun")
+	}
+	if h.forget("moving"); !h.hasRoom("new", unbegun) {
 		t.Error("a plan that is no more keeps others waiting")
+	}
+}
+
+func stopped(r *run) bool {
+	select {
+	case <-r.stop:
+		return true
+	default:
+		return false
 	}
 }
 

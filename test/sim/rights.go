@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -79,15 +80,15 @@ func (c *conn) allowed(verb, resource, namespace, name string) bool {
 
 // agree lets each cluster agree to the volumes of the plan, as `consent --cluster` prints it now.
 func (w *world) agree(on orchestrator.Clusters, names []string) {
-	if w.agreed == nil {
-		w.agreed = map[string]*corev1.ConfigMap{}
-	}
+	agreed := map[string]*corev1.ConfigMap{} // worlds that go on from one share what they had
+	maps.Copy(agreed, w.agreed)
 	for side, s := range w.on {
 		volumes, err := orchestrator.NewVolumes(context.TODO(), w.plan, on, side, names)
 		must(err)
-		if len(volumes) > 0 || w.agreed[s.name] == nil {
-			w.agreed[s.name], err = orchestrator.AgreeVolumes(w.plan, volumes, w.agreed[s.name])
+		if len(volumes) > 0 || agreed[s.name] == nil {
+			agreed[s.name], err = orchestrator.AgreeVolumes(w.plan, volumes, agreed[s.name])
 			must(err)
 		}
 	}
+	w.agreed = agreed
 }

@@ -201,6 +201,14 @@ func TestARecoveredRecordIsStoredOnceAndOverNothing(t *testing.T) {
 	if err := orchestrator.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err == nil || !strings.Contains(err.Error(), "the journal of plan move-web is there") {
 		t.Errorf("over a journal: %v", err)
 	}
+	home.remove(key{"ConfigMap", green, orchestrator.RecordName(planName)})
+	if err := orchestrator.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err == nil || home.objects[key{"ConfigMap", green, orchestrator.RecordName(planName)}] != nil {
+		t.Errorf("beside a journal the plan is stored: %v", err)
+	}
+	w.lose(true)
+	if err := orchestrator.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err != nil {
+		t.Fatal(err)
+	}
 	w.lose(false)
 	other := *w.plan
 	other.ID, other.Hash = "move-web-2", "another"
@@ -220,4 +228,20 @@ func (d *deathly) Create(ctx context.Context, o client.Object, opts ...client.Cr
 		return errDead
 	}
 	return d.store.Create(ctx, o, opts...)
+}
+
+// What the destination's budget is to ask for in the end stands on it too: the source's may be gone with its namespace by then.
+func TestABudgetThatStaysIsGivenItsNumbersWithoutTheSources(t *testing.T) {
+	t.Parallel()
+	w := at(t, plans.Reimport, plans.Clean, plans.Retire)
+	w.on[plans.Source].remove(key{"PodDisruptionBudget", blue, "web-budget"})
+	w.lose(true)
+	w.recovers(t, orchestrator.Said{})
+	got, err := w.process().run(t.Context(), plans.Clean, nil)
+	b, there := get[*policyv1.PodDisruptionBudget](w.on[plans.Destination], green, w.plan.Budget.Destination)
+	if err != nil || got.outcome != plans.Finalized || !there || b.Spec.MaxUnavailable == nil || b.Spec.MaxUnavailable.IntValue() != 1 || b.Spec.MinAvailable != nil {
+		t.Errorf("it ended with %q (%v), and the budget is %+v", got, err, b)
+	}
+	w.rest()
+	unbroken(t, w)
 }
