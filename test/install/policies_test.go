@@ -54,7 +54,7 @@ func policed(t *testing.T) {
 	for _, c := range []struct {
 		user string
 		pv   *corev1.PersistentVolume
-	}{{account, volume("unmarked", corev1.PersistentVolumeReclaimRetain, nil)}, {"eve", volume("marked", corev1.PersistentVolumeReclaimRetain, held())}} {
+	}{{account, volume("unmarked", corev1.PersistentVolumeReclaimRetain, nil)}, {other, volume("unmarked", corev1.PersistentVolumeReclaimRetain, nil)}, {"eve", volume("marked", corev1.PersistentVolumeReclaimRetain, held())}} {
 		at := as(t, c.user)
 		if err := as(t, "").Create(t.Context(), c.pv.DeepCopy()); client.IgnoreAlreadyExists(err) != nil {
 			t.Fatal(err)
