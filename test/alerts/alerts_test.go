@@ -25,8 +25,8 @@ type story struct {
 	fires, says, quiet string
 }
 
-// ofTheOrchestrator are about its plans, of which several processes may tell.
-func ofTheOrchestrator() map[string]story {
+// ofThePlans are about the orchestrator's plans, of which several processes may tell.
+func ofThePlans() map[string]story {
 	return map[string]story{
 		"PlanHeld": {
 			fires: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Held"} _x50 1x70
@@ -66,6 +66,12 @@ func ofTheOrchestrator() map[string]story {
 			quiet: `stsmigrate_plan_errors_total{namespace="sts", pod="a", plan="web"} 0x60 10x60
 			        stsmigrate_plan_errors_total{namespace="sts", pod="a", plan="db"} 0x25 1x25 2x25 3x25 4x25`,
 		},
+	}
+}
+
+// ofItsProcesses are about the orchestrator's processes and what they can reach.
+func ofItsProcesses() map[string]story {
+	return map[string]story{
 		"PlansWaitForRoom": {
 			fires: `stsmigrate_plans_waiting{namespace="sts", pod="a"} 0x80 7x40
 			        stsmigrate_plans_waiting{namespace="sts", pod="b"} 0x80 5x40`,
@@ -157,7 +163,8 @@ func TestEveryAlertFiresWhenItShouldAndOnlyThen(t *testing.T) {
 	if err != nil || len(files) < 2 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	told := ofTheOrchestrator()
+	told := ofThePlans()
+	maps.Copy(told, ofItsProcesses())
 	maps.Copy(told, ofTheSliceController())
 	for _, file := range files {
 		for _, r := range read(t, file) {
