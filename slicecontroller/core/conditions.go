@@ -95,15 +95,14 @@ func (p *pass) progress(failed error) metav1.Condition {
 
 // waitsFor names what has to happen before the set is as its spec says, or "" (3335-63).
 func (p *pass) waitsFor() string {
-	for _, r := range p.living {
+	if r := p.firstDown(); r != nil {
 		switch {
 		case !created(r.Pod):
 			return fmt.Sprintf("pod %s is to be made", r.Name)
 		case terminating(r.Pod):
 			return fmt.Sprintf("pod %s is terminating", r.Name)
-		case p.set.down(r.Pod, p.world.Now):
-			return fmt.Sprintf("pod %s is not available: %s", r.Name, condition(r.Pod))
 		}
+		return fmt.Sprintf("pod %s is not available: %s", r.Name, condition(r.Pod))
 	}
 	if len(p.condemned) > 0 {
 		return fmt.Sprintf("pod %s is outside the range and still there", p.condemned[0].Name)
@@ -118,10 +117,8 @@ func (p *pass) waitsFor() string {
 
 func (p *pass) mismatch() string {
 	for _, r := range p.living {
-		if created(r.Pod) {
-			if why := p.set.foreignVolume(r.Pod, r.ordinal); why != "" {
-				return why
-			}
+		if why := p.set.foreignVolume(r.Pod, r.ordinal); why != "" {
+			return why
 		}
 	}
 	return ""

@@ -47,13 +47,13 @@ func inBatches(n int, do func(int) error) error {
 // PA-2).
 func (p *pass) scaleUp(ctx context.Context) (standing, error) {
 	if !p.set.ordered() {
-		return settled, inBatches(len(p.living), func(k int) error {
-			_, err := p.tend(ctx, p.living[k])
+		return settled, inBatches(int(p.set.replicas()), func(k int) error {
+			_, err := p.tend(ctx, p.at(p.set.start()+int32(k)))
 			return err
 		})
 	}
-	for _, r := range p.living {
-		if s, err := p.tend(ctx, r); s != settled || err != nil {
+	for o := p.set.start(); p.set.has(o); o++ {
+		if s, err := p.tend(ctx, p.at(o)); s != settled || err != nil {
 			return s, err
 		}
 	}
@@ -213,7 +213,7 @@ func (p *pass) keepClaims(ctx context.Context) error {
 	used := map[string]bool{} // the passes over the pods see to these
 	for _, r := range slices.Concat(p.living, p.condemned) {
 		for _, t := range p.set.Spec.VolumeClaimTemplates {
-			used[p.set.claimName(t.Name, r.ordinal)] = created(r.Pod)
+			used[p.set.claimName(t.Name, r.ordinal)] = true
 		}
 	}
 	var errs []error

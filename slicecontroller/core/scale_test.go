@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -215,4 +216,25 @@ func TestLabelsAreRepaired(t *testing.T) {
 			t.Errorf("told again %q", s.told)
 		}
 	})
+}
+
+// Ordinals that have no pod cost nothing, however many there are to be: a set that asks for too many
+// pods must not end the controller of all the others.
+func TestMissingPodsCostNoMemory(t *testing.T) {
+	for name, policy := range map[string]func(*Set){"in order": func(*Set) {}, "Parallel": parallel, "Enforced": enforced} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, "1o", replicas(20_000_000), policy, conditioned)
+			s.fails["+0"] = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-0", errors.New("exceeded quota"))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			did := s.sync()
+			runtime.ReadMemStats(&after)
+			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; did != "+0" || s.err == nil || used > 10 {
+				t.Errorf("got %q, %v; the pass took %d MiB", did, s.err, used)
+			}
+			if s.outcome.Unavailable != 19_999_999 {
+				t.Errorf("%d are unavailable", s.outcome.Unavailable)
+			}
+		})
+	}
 }

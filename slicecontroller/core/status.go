@@ -19,9 +19,6 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 	}
 	for _, list := range [][]replica{p.living, p.condemned} {
 		for _, r := range list {
-			if !created(r.Pod) {
-				continue
-			}
 			s.Replicas++
 			if _, ready := readySince(r.Pod); ready {
 				s.ReadyReplicas++

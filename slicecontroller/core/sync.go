@@ -24,8 +24,8 @@ type pass struct {
 	versions
 	// currentTemplate and targetTemplate are those of the two revisions.
 	currentTemplate, targetTemplate *corev1.PodTemplateSpec
-	// living are the pods of the range, ascending; those that are missing have nothing but
-	// their names. condemned are the others, descending.
+	// living are the pods of the range that are there, ascending. condemned are the others,
+	// descending.
 	living, condemned []replica
 	// lowestDown is the lowest ordinal that is unavailable, of the living first (OR-6).
 	lowestDown string
@@ -110,25 +110,23 @@ func (p *pass) templates() (err error) {
 	return err
 }
 
-// sort puts the pods into living and condemned, and names what is missing.
+// sort puts the pods into living and condemned.
 func (p *pass) sort(pods []*corev1.Pod) {
-	p.living = make([]replica, p.set.replicas())
 	for _, pod := range pods {
 		ordinal, _ := Ordinal(p.set.Name, pod.Name)
 		if r := (replica{pod, ordinal}); p.set.has(ordinal) {
-			p.living[ordinal-p.set.start()] = r
+			p.living = append(p.living, r)
 		} else {
 			p.condemned = append(p.condemned, r)
 		}
 	}
+	slices.SortFunc(p.living, func(a, b replica) int { return cmp.Compare(a.ordinal, b.ordinal) })
 	slices.SortFunc(p.condemned, func(a, b replica) int { return cmp.Compare(b.ordinal, a.ordinal) })
-	for k := range p.living {
-		if p.living[k].Pod == nil {
-			ordinal := p.set.start() + int32(k)
-			p.living[k] = replica{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.set.Namespace, Name: p.set.podName(ordinal)}}, ordinal}
-		}
+	if r := p.firstDown(); r != nil {
+		p.lowestDown = r.Name
+		return
 	}
-	for _, r := range slices.Concat(p.living, reversed(p.condemned)) {
+	for _, r := range slices.Backward(p.condemned) {
 		if p.set.down(r.Pod, p.world.Now) {
 			p.lowestDown = r.Name
 			return
@@ -136,10 +134,24 @@ func (p *pass) sort(pods []*corev1.Pod) {
 	}
 }
 
-func reversed(list []replica) []replica {
-	out := slices.Clone(list)
-	slices.Reverse(out)
-	return out
+// at gives the pod of an ordinal of the range. One that is missing has nothing but its name; it
+// is made up here, since there may be any number of them.
+func (p *pass) at(ordinal int32) replica {
+	k, found := slices.BinarySearchFunc(p.living, ordinal, func(r replica, o int32) int { return cmp.Compare(r.ordinal, o) })
+	if found {
+		return p.living[k]
+	}
+	return replica{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.set.Namespace, Name: p.set.podName(ordinal)}}, ordinal}
+}
+
+// firstDown is the lowest ordinal of the range that is missing or not available, or nil.
+func (p *pass) firstDown() *replica {
+	for o := p.set.start(); p.set.has(o); o++ {
+		if r := p.at(o); p.set.down(r.Pod, p.world.Now) {
+			return &r
+		}
+	}
+	return nil
 }
 
 // madeFrom is what a pod that is missing is made from (RV-11).
@@ -160,7 +172,7 @@ func (p *pass) madeFrom(ordinal int32) (*corev1.PodTemplateSpec, *appsv1.Control
 
 // unavailable counts the ordinals of the range that are down (MU-3).
 func (p *pass) unavailable() int {
-	n := 0
+	n := p.missing()
 	for _, r := range p.living {
 		if p.set.down(r.Pod, p.world.Now) {
 			n++
@@ -168,6 +180,9 @@ func (p *pass) unavailable() int {
 	}
 	return n
 }
+
+// missing counts the ordinals of the range without a pod.
+func (p *pass) missing() int { return int(p.set.replicas()) - len(p.living) }
 
 // again is the earliest time at which a pod becomes available by itself (SY-5).
 func (p *pass) again() time.Time {

@@ -77,7 +77,7 @@ func first(n int, list []replica) []replica { return list[:max(0, min(n, len(lis
 // counts against maxUnavailable, and what is due does not (ER-7).
 func (p *pass) forced(broken, healthy []replica) []replica {
 	canary := p.canary()
-	inFlight := 0
+	inFlight := p.missing()
 	for _, r := range p.living {
 		if !p.due(r) && p.set.down(r.Pod, p.world.Now) {
 			inFlight++
@@ -100,12 +100,12 @@ func (p *pass) forced(broken, healthy []replica) []replica {
 
 // canary is the highest ordinal that is staged, or nil.
 func (p *pass) canary() *replica {
-	for _, r := range slices.Backward(p.living) {
-		if p.set.staged(r.ordinal) {
-			return &r
-		}
+	last := p.set.start() + p.set.replicas() - 1
+	if p.set.replicas() == 0 || !p.set.staged(last) {
+		return nil
 	}
-	return nil
+	r := p.at(last)
+	return &r
 }
 
 // tellOfForce tells what a pod that is deleted in a broken state was like (ER-6): once it
