@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,6 +109,11 @@ func (p *pass) bringUp(ctx context.Context, r replica) error {
 		if apierrors.IsAlreadyExists(err) {
 			return p.taken(ctx, r)
 		}
+	}
+	if err == nil {
+		p.lock.Lock()
+		p.made++
+		p.lock.Unlock()
 	}
 	p.tellOf("Create", r.Pod, err)
 	return err
@@ -225,10 +231,34 @@ func (p *pass) keepClaims(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// spare is how many condemned pods may go, after scaleUp has come to err. All of them, when
+// every pod of the range is there or made. Else no more than leave as many as there are to be
+// (3335-08), and none for what fails for another reason than a full quota, which they would not mend.
+func (p *pass) spare(err error) int {
+	there := p.made
+	for _, r := range slices.Concat(p.living, p.condemned) {
+		if !terminating(r.Pod) && !ended(r.Pod) {
+			there++
+		}
+	}
+	switch failed := parts(err); {
+	case len(failed) == 0 && p.made == p.missing():
+		return len(p.condemned)
+	case slices.ContainsFunc(failed, func(err error) bool { return !isFull(err) }):
+		return 0
+	}
+	return max(0, there-int(p.set.replicas()))
+}
+
+// isFull reports whether an error is the refusal of a quota.
+func isFull(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
+
 // scaleDown deletes what is outside the range, descending: the high side first, then
-// the low side (OR-8). In order one at a time, and each only when all others are available
-// (OR-5, OR-6); else all at once.
-func (p *pass) scaleDown(ctx context.Context) (standing, error) {
+// the low side (OR-8), and no more than spare of them. In order one at a time, and each only when
+// all others are available (OR-5, OR-6); else all at once.
+func (p *pass) scaleDown(ctx context.Context, spare int) (standing, error) {
 	for _, r := range p.condemned { // before any of them is deleted (CP-7)
 		if _, err := p.ownClaims(ctx, r, true); err != nil {
 			p.tellOf("Update", r.Pod, err)
@@ -236,19 +266,16 @@ func (p *pass) scaleDown(ctx context.Context) (standing, error) {
 		}
 	}
 	if !p.set.ordered() {
-		return settled, inBatches(len(p.condemned), func(k int) error {
-			if terminating(p.condemned[k].Pod) {
-				return nil
-			}
-			return p.remove(ctx, p.condemned[k])
-		})
+		there := slices.DeleteFunc(slices.Clone(p.condemned), func(r replica) bool { return terminating(r.Pod) })
+		there = first(spare, there)
+		return settled, inBatches(len(there), func(k int) error { return p.remove(ctx, there[k]) })
 	}
 	if len(p.condemned) == 0 {
 		return settled, nil
 	}
 	next := p.condemned[0]
 	healthy := !p.set.down(next.Pod, p.world.Now) || p.enforced() // ER-12
-	if terminating(next.Pod) || !healthy && next.Name != p.lowestDown {
+	if terminating(next.Pod) || spare == 0 || !healthy && next.Name != p.lowestDown {
 		return blocked, nil
 	}
 	return acted, p.remove(ctx, next)

@@ -71,13 +71,6 @@ func TestParallelScaling(t *testing.T) {
 
 func TestPartOfAParallelPassDoesNotFailTheRest(t *testing.T) {
 	full := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-2", errors.New("exceeded quota"))
-	t.Run("PA-3 a failed creation does not keep condemned pods", func(t *testing.T) {
-		s := play(t, "0 1 3 4", parallel)
-		s.fails["+2"] = full
-		if got := s.sync(); got != "+2 -3 -4" || !errors.Is(s.err, full) {
-			t.Errorf("got %q, %v", got, s.err)
-		}
-	})
 	t.Run("SY-2 a batch with errors is the last", func(t *testing.T) {
 		s := play(t, "", parallel, replicas(20))
 		s.fails["+1"] = full

@@ -33,6 +33,7 @@ type pass struct {
 	outcome    Outcome
 	begins     bool // an enforced update deletes a pod
 	lock       sync.Mutex
+	made       int    // how many pods were created in this pass
 	conflict   string // whose pod has the name of one of ours
 }
 
@@ -82,8 +83,8 @@ var ErrSelector = errors.New("the selector cannot be parsed")
 
 // act makes the passes over the pods (SY-1, 8 to 12). In order, each is made only when the
 // one before it has left nothing to wait for; a pass that ended early does not keep
-// condemned pods from going under EnforcedRollingUpdate (ER-12), and a failed creation never
-// where there is no order (PA-3).
+// condemned pods from going under EnforcedRollingUpdate (ER-12), and neither does a full quota where
+// there is no order (PA-3).
 func (p *pass) act(ctx context.Context) error {
 	kept := p.keepClaims(ctx)
 	up, err := p.scaleUp(ctx)
@@ -91,7 +92,7 @@ func (p *pass) act(ctx context.Context) error {
 	if p.set.ordered() && (up != settled || err != nil) && (made || !p.enforced()) {
 		return errors.Join(kept, err)
 	}
-	down, failed := p.scaleDown(ctx)
+	down, failed := p.scaleDown(ctx, p.spare(err))
 	err = errors.Join(kept, err, failed)
 	if err != nil || p.set.ordered() && (up != settled || down != settled) {
 		return err

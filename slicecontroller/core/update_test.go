@@ -168,13 +168,6 @@ func TestEnforcedRollingUpdates(t *testing.T) {
 		{"ER-12 after a creation they wait", "0 2", is(enforced, replicas(2)), "+1"},
 		{"ER-19 with its gate off it is RollingUpdate", "0o 1o 2o?", is(enforced, traits(func(t *Traits) { t.NotEnforced = true })), ""},
 	})
-	t.Run("ER-12 condemned ones go when a creation fails", func(t *testing.T) {
-		s := play(t, "0 2", enforced, replicas(2))
-		s.fails["+1"] = apierrors.NewForbidden(schema.GroupResource{}, "web-1", nil)
-		if got := s.sync(); got != "+1 -2" || s.err == nil {
-			t.Errorf("got %q, %v", got, s.err)
-		}
-	})
 	t.Run("ER-6 what is forced is told, with what it was like", func(t *testing.T) {
 		s := play(t, "0o 1o 2o?", enforced)
 		s.pods["web-2"].Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
