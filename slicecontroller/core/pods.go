@@ -35,6 +35,11 @@ func readySince(p *corev1.Pod) (since metav1.Time, ready bool) {
 	return metav1.Time{}, false
 }
 
+func ready(p *corev1.Pod) bool {
+	_, is := readySince(p)
+	return is
+}
+
 // availableAt is when a ready pod becomes available, if it is not yet (KEP-2599). It is
 // zero for one that is, and for one that never will be as it is.
 func (s *Set) availableAt(p *corev1.Pod, now time.Time) time.Time {
