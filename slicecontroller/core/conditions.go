@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,6 +29,9 @@ const (
 	IdentityConflict = "IdentityConflict"
 	// StorageMismatch says that a pod has other volumes than its claims (ID-10).
 	StorageMismatch = "StorageMismatch"
+	// ClaimsNotKept says that a claim goes with the set or its pod, against the policy or a hold: it
+	// could not be changed (CP-14).
+	ClaimsNotKept = "ClaimsNotKept"
 	// PartitionOutOfRange says that the partition is no ordinal of the range, nor the one
 	// behind it (PT-5).
 	PartitionOutOfRange = "PartitionOutOfRange"
@@ -45,6 +49,7 @@ func (p *pass) describe(failed error) {
 	p.sayTools(progress, failed)
 	p.sayIf(IdentityConflict, "NameTaken", p.conflict)
 	p.sayIf(StorageMismatch, "OtherVolumes", p.mismatch())
+	p.sayIf(ClaimsNotKept, "UpdateRefused", brief(errors.Join(p.unkept...)))
 	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
 }
 

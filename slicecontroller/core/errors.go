@@ -1,6 +1,9 @@
 package core
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // parts takes an error apart into those that were joined to it.
 func parts(err error) []error {
@@ -16,4 +19,17 @@ func parts(err error) []error {
 		out = append(out, parts(e)...)
 	}
 	return out
+}
+
+// brief says an error in few words: the first of those that were joined to it, and how many more
+// there are. Hundreds of pods may fail for one reason.
+func brief(err error) string {
+	all := parts(err)
+	switch len(all) {
+	case 0:
+		return ""
+	case 1:
+		return all[0].Error()
+	}
+	return fmt.Sprintf("%s, and %d more", all[0], len(all)-1)
 }

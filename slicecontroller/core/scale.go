@@ -79,6 +79,9 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 		if err := p.makeClaims(ctx, r); err != nil { // OR-9
 			return blocked, err
 		}
+		if err := p.ownNew(ctx, r); err != nil {
+			return blocked, err
+		}
 	}
 	if p.set.ordered() && p.set.down(r.Pod, p.world.Now) && !p.exempt(r) {
 		return blocked, nil
@@ -86,59 +89,28 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 	return settled, p.repair(ctx, r)
 }
 
-// claimLeaving says that a claim of the pod is on its way out with a pod that was
-// scaled away: the new pod must not get its volume (CP-8).
-func (p *pass) claimLeaving(r replica) bool {
-	if whenScaled, _ := p.set.claimsGo(); !whenScaled {
-		return false
-	}
-	for _, t := range p.set.Spec.VolumeClaimTemplates {
-		if c := p.world.Claim(p.set.claimName(t.Name, r.ordinal)); c != nil && stranded(c, "Pod", r.Name, r.UID) {
-			return true
-		}
-	}
-	return false
-}
-
 // bringUp makes the claims of a pod, and then the pod (CP-1).
 func (p *pass) bringUp(ctx context.Context, r replica) error {
-	err := p.makeClaims(ctx, r)
-	if err == nil {
-		t, revision := p.madeFrom(r.ordinal)
-		err = p.do.Create(ctx, p.set.newPod(t, revision.Name, r.ordinal))
-		if apierrors.IsAlreadyExists(err) {
-			return p.taken(ctx, r)
-		}
+	if err := p.makeClaims(ctx, r); err != nil {
+		p.tellOf("Create", r.Pod, err)
+		return err
 	}
-	if err == nil {
+	t, revision := p.madeFrom(r.ordinal)
+	made := replica{p.set.newPod(t, revision.Name, r.ordinal), r.ordinal}
+	err := p.do.Create(ctx, made.Pod)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return p.taken(ctx, r)
+	case err == nil:
 		p.lock.Lock()
 		p.made++
 		p.lock.Unlock()
-	}
-	p.tellOf("Create", r.Pod, err)
-	return err
-}
-
-// makeClaims makes the claims of a pod that are missing.
-func (p *pass) makeClaims(ctx context.Context, r replica) error {
-	var errs []error
-	for _, c := range p.set.newClaims(r.ordinal) {
-		have := p.world.Claim(c.Name)
-		switch {
-		case have != nil && have.DeletionTimestamp != nil:
-			errs = append(errs, fmt.Errorf("claim %s is being deleted", c.Name)) // CP-3
-		case have != nil: // CP-2
-		default:
-			err := p.do.Create(ctx, c)
-			if err != nil {
-				errs = append(errs, err)
-			}
-			if !apierrors.IsAlreadyExists(err) { // CP-4
-				p.tellOfClaim(c, r.Pod, err)
-			}
+		if err := p.ownNew(ctx, made); err != nil {
+			return err
 		}
 	}
-	return errors.Join(errs...)
+	p.tellOf("Create", made.Pod, err)
+	return err
 }
 
 // taken says why the name of a pod is taken (CL-10).
@@ -184,51 +156,6 @@ func (p *pass) repair(ctx context.Context, r replica) error {
 		p.tellOf("Update", r.Pod, err)
 	}
 	return err
-}
-
-// ownClaims brings the owner of the claims of a pod up to date (CP-6, CP-7).
-func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) (changed bool, err error) {
-	for _, t := range p.set.Spec.VolumeClaimTemplates {
-		c := p.world.Claim(p.set.claimName(t.Name, r.ordinal))
-		if c == nil {
-			continue
-		}
-		next, conflict := p.set.reowned(c, r.Pod, condemned)
-		if conflict != "" {
-			p.do.Tell(Event{
-				Type: corev1.EventTypeWarning, Reason: "ConflictingController", Related: c, Once: string(c.UID),
-				Message: fmt.Sprintf("claim %s is controlled by %s: it does not go with this set", c.Name, conflict),
-			})
-		}
-		if next == nil {
-			continue
-		}
-		if err := p.do.Update(ctx, next); err != nil {
-			return changed, err
-		}
-		changed = true
-	}
-	return changed, nil
-}
-
-// keepClaims takes the set off the claims without a pod that are to outlive it (CP-12).
-func (p *pass) keepClaims(ctx context.Context) error {
-	if _, whenDeleted := p.set.claimsGo(); whenDeleted || len(p.world.Owned) == 0 {
-		return nil
-	}
-	used := map[string]bool{} // the passes over the pods see to these
-	for _, r := range slices.Concat(p.living, p.condemned) {
-		for _, t := range p.set.Spec.VolumeClaimTemplates {
-			used[p.set.claimName(t.Name, r.ordinal)] = true
-		}
-	}
-	var errs []error
-	for _, c := range p.world.Owned {
-		if next := p.set.forsaken(c); next != nil && !used[c.Name] {
-			errs = append(errs, p.do.Update(ctx, next))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // spare is how many condemned pods may go, after scaleUp has come to err. All of them, when

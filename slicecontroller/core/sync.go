@@ -34,6 +34,10 @@ type pass struct {
 	begins     bool // an enforced update deletes a pod
 	lock       sync.Mutex
 	made       int    // how many pods were created in this pass
+	// kept are the claims that were given up to outlive the set, as they are now, and unkept
+	// says of which ones that failed.
+	kept   map[string]*corev1.PersistentVolumeClaim
+	unkept []error
 	conflict   string // whose pod has the name of one of ours
 }
 
@@ -47,7 +51,7 @@ type replica struct {
 // does not depend on it, writes the status, and gives the errors: whoever calls tries
 // again. A selector that cannot be parsed is ErrSelector, and trying again is no use.
 func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
-	p := &pass{set: w.Set, world: w, do: do}
+	p := &pass{set: w.Set, world: w, do: do, kept: map[string]*corev1.PersistentVolumeClaim{}}
 	selector, err := metav1.LabelSelectorAsSelector(p.set.Spec.Selector)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("%w: %w", ErrSelector, err) // CL-12
@@ -93,11 +97,11 @@ func (p *pass) act(ctx context.Context) error {
 		return errors.Join(kept, err)
 	}
 	down, failed := p.scaleDown(ctx, p.spare(err))
-	err = errors.Join(kept, err, failed)
-	if err != nil || p.set.ordered() && (up != settled || down != settled) {
-		return err
+	err = errors.Join(err, failed)
+	if err == nil && (!p.set.ordered() || up == settled && down == settled) {
+		err = p.update(ctx)
 	}
-	return p.update(ctx)
+	return errors.Join(kept, err)
 }
 
 func (p *pass) templates() (err error) {
