@@ -117,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	outcome, err := core.Sync(ctx, w, do)
 	r.gauges.observe(w, outcome)
 	switch {
-	case errors.Is(err, core.ErrSelector):
+	case errors.Is(err, core.ErrInvalid):
 		log.FromContext(ctx).Error(err, "nothing can be done until the set is changed")
 		return reconcile.Result{}, nil
 	case errors.Is(err, core.ErrBehind):

@@ -3,6 +3,9 @@ package core
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // parts takes an error apart into those that were joined to it.
@@ -31,5 +34,35 @@ func brief(err error) string {
 	case 1:
 		return all[0].Error()
 	}
-	return fmt.Sprintf("%s, and %d more", all[0], len(all)-1)
+	more := fmt.Sprintf(", and %d more", len(all)-1)
+	return cut(all[0].Error(), longest-len(more)) + more
+}
+
+// longest is how many bytes the message of a condition has at most: the API server refuses a status
+// with one that is longer than 32 KiB.
+const longest = 1024
+
+// cut gives no more of a text than so many bytes, and whole letters.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const mark = "..."
+	end := most - len(mark)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
+}
+
+// lasting are the errors that somebody has to do something about: trying again meets them again
+// (ST-9).
+func lasting(err error) error {
+	var out []error
+	for _, e := range parts(err) {
+		if apierrors.IsForbidden(e) || apierrors.IsInvalid(e) {
+			out = append(out, e)
+		}
+	}
+	return errors.Join(out...)
 }

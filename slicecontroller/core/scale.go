@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // standing is how far a pass over the pods has come.
@@ -120,14 +121,19 @@ func (p *pass) taken(ctx context.Context, r replica) error {
 		return fmt.Errorf("reading pod %s, whose name is taken: %w", r.Name, err)
 	}
 	owner := metav1.GetControllerOfNoCopy(there)
-	if owner != nil && owner.UID == p.set.UID {
+	selector, err := metav1.LabelSelectorAsSelector(p.set.Spec.Selector)
+	if err != nil {
+		return err
+	}
+	// One without an owner is adopted once the cache knows that it has none.
+	if owner != nil && owner.UID == p.set.UID || owner == nil && selector.Matches(labels.Set(there.Labels)) {
 		return fmt.Errorf("%w pod %s, which exists", ErrBehind, r.Name)
 	}
 	by := "nobody"
 	if owner != nil {
 		by = owner.Kind + " " + owner.Name
 	}
-	err := fmt.Errorf("pod %s exists and is controlled by %s: it is left alone", r.Name, by)
+	err = fmt.Errorf("pod %s exists and is controlled by %s: it is left alone", r.Name, by)
 	p.lock.Lock()
 	p.conflict = err.Error()
 	p.lock.Unlock()
@@ -141,21 +147,41 @@ var ErrBehind = errors.New("the cache does not know yet")
 // repair mends what the controller may mend of a pod that runs: its labels, and who its
 // claims go with.
 func (p *pass) repair(ctx context.Context, r replica) error {
-	next := identified(r.Pod, r.ordinal)
-	if next != nil {
-		if err := p.do.Update(ctx, next); err != nil {
-			p.tellOf("Update", r.Pod, err)
-			return err
-		}
+	mended, err := p.identify(ctx, r)
+	if err != nil {
+		p.tellOf("Update", r.Pod, err)
+		return err
 	}
 	if why := p.set.foreignVolume(r.Pod, r.ordinal); why != "" {
 		p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: "StorageMismatch", Related: r.Pod, Once: string(r.UID), Message: why})
 	}
 	changed, err := p.ownClaims(ctx, r, false)
-	if changed || next != nil || err != nil {
+	if changed || mended || err != nil {
 		p.tellOf("Update", r.Pod, err)
 	}
 	return err
+}
+
+// tries is how often a pod is changed again that somebody else has changed meanwhile (ID-4).
+const tries = 5
+
+// identify repairs the labels of a pod that say which one it is.
+func (p *pass) identify(ctx context.Context, r replica) (changed bool, err error) {
+	pod := r.Pod
+	for range tries {
+		next := identified(pod, r.ordinal)
+		if next == nil {
+			return false, nil
+		}
+		if err = p.do.Update(ctx, next); !apierrors.IsConflict(err) {
+			return true, err
+		}
+		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+		if p.do.Read(ctx, pod) != nil || pod.UID != r.UID {
+			break // it is looked at again
+		}
+	}
+	return false, err
 }
 
 // spare is how many condemned pods may go, after scaleUp has come to err. All of them, when

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -33,12 +32,12 @@ type pass struct {
 	outcome    Outcome
 	begins     bool // an enforced update deletes a pod
 	lock       sync.Mutex
-	made       int    // how many pods were created in this pass
+	made       int // how many pods were created in this pass
 	// kept are the claims that were given up to outlive the set, as they are now, and unkept
 	// says of which ones that failed.
-	kept   map[string]*corev1.PersistentVolumeClaim
-	unkept []error
-	conflict   string // whose pod has the name of one of ours
+	kept     map[string]*corev1.PersistentVolumeClaim
+	unkept   []error
+	conflict string // whose pod has the name of one of ours
 }
 
 // replica is a pod and its ordinal.
@@ -49,12 +48,16 @@ type replica struct {
 
 // Sync does for a set what can be done now (SY-1). Where an effect fails it does what
 // does not depend on it, writes the status, and gives the errors: whoever calls tries
-// again. A selector that cannot be parsed is ErrSelector, and trying again is no use.
+// again. Of a set that is invalid it writes the conditions alone: trying again is no use then, and
+// the error is ErrInvalid.
 func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	p := &pass{set: w.Set, world: w, do: do, kept: map[string]*corev1.PersistentVolumeClaim{}}
+	if reason, why := p.set.invalid(); why != "" {
+		return Outcome{}, p.leave(ctx, reason, why)
+	}
 	selector, err := metav1.LabelSelectorAsSelector(p.set.Spec.Selector)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("%w: %w", ErrSelector, err) // CL-12
+		return Outcome{}, err
 	}
 	revisions, err := p.ownRevisions(ctx, selector)
 	if err != nil {
@@ -81,9 +84,6 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	p.outcome.Status, p.outcome.Again = &p.status, p.again()
 	return p.outcome, err
 }
-
-// ErrSelector is a selector that cannot be parsed.
-var ErrSelector = errors.New("the selector cannot be parsed")
 
 // act makes the passes over the pods (SY-1, 8 to 12). In order, each is made only when the
 // one before it has left nothing to wait for; a pass that ended early does not keep

@@ -165,7 +165,25 @@ func condition(pod *corev1.Pod) string {
 	if pod.Status.Phase != corev1.PodRunning {
 		return string(pod.Status.Phase)
 	}
-	return "not ready, or not for long enough"
+	return notReady
+}
+
+const notReady = "not ready, or not for long enough"
+
+// steady is condition without what changes while the same thing fails again and again: the status
+// would be written at each turn.
+func steady(pod *corev1.Pod) string {
+	why := condition(pod)
+	if why == "ErrImagePull" {
+		return "ImagePullBackOff"
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		again := !c.Ready && c.RestartCount > 0 && c.LastTerminationState.Terminated != nil
+		if again && slices.Contains([]string{"CrashLoopBackOff", notReady, string(pod.Status.Phase)}, why) {
+			return fmt.Sprintf("container %s was restarted and is not ready", c.Name)
+		}
+	}
+	return why
 }
 
 // tellOf tells of what was done to a pod, in the words that the built-in controller has for
