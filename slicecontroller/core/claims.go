@@ -18,7 +18,7 @@ func (s *Set) newClaims(ordinal int32) []*corev1.PersistentVolumeClaim {
 		c := &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: s.Namespace, Name: s.claimName(t.Name, ordinal),
-				Labels: map[string]string{}, Annotations: maps.Clone(t.Annotations),
+				Labels: map[string]string{}, Annotations: maps.Clone(t.Annotations), Finalizers: slices.Clone(t.Finalizers),
 			},
 			Spec: *t.Spec.DeepCopy(),
 		}

@@ -96,7 +96,7 @@ func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) (change
 // so to all claims of the set, whatever their pods do: somebody may delete the set at any time. One
 // that cannot be changed holds up nothing else.
 func (p *pass) keepClaims(ctx context.Context) error {
-	whenScaled, whenDeleted := p.set.claimsGo()
+	whenScaled, _ := p.set.claimsGo()
 	used := map[string]bool{}
 	for _, r := range slices.Concat(p.living, p.condemned) {
 		if whenScaled && !p.set.has(r.ordinal) {
@@ -110,7 +110,7 @@ func (p *pass) keepClaims(ctx context.Context) error {
 		}
 	}
 	for _, c := range p.world.Owned {
-		if ordinal, named := p.set.claimOf(c.Name); named && !whenDeleted && !used[c.Name] {
+		if ordinal, named := p.set.claimOf(c.Name); named && !used[c.Name] {
 			p.keepClaim(ctx, c, p.at(ordinal))
 		}
 	}

@@ -59,6 +59,7 @@ func TestPodsThatCannotBeMadeCostNone(t *testing.T) {
 		{"Parallel, full with no more than there are to be", "0 1 2", is(parallel), refuses(full("web-3")), "+3, +3, +3, +3, +3, +3"},
 		{"Enforced, full with no more than there are to be", "0 1 2", is(enforced), refuses(full("web-3")), "+3, +3, +3, +3, +3, +3"},
 		{"PA-3 Parallel, full: what is too many goes", "0 1 2 9 10", is(parallel, replicas(4)), refuses(full("web-3")), "+3 -10, +3, +3, +3, +3, +3"},
+		{"PA-3 Parallel, refused: what is too many stays", "0 1 2 9 10", is(parallel, replicas(4)), refuses(denied("web-3")), "+3, +3, +3, +3, +3, +3"},
 		{"PA-3 Enforced, full: what is too many goes", "0 1 2 7 8", is(enforced), refuses(full("web-3")), "+3 -8, +3 -7, +3, +3, +3, +3"},
 		{"CP-3 a claim that is going", "0 1 2", is(parallel, claims("data")), going, ""},
 		{"CP-8 a claim that goes with a former pod", "0 1 2", is(parallel, replicas(1), claims("data"), retains("DR")), stale, "-1 -2 update data-web-0 update data-web-1 update data-web-2"},

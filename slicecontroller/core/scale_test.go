@@ -152,7 +152,8 @@ func TestThePodIsTheOrdinals(t *testing.T) {
 		t := &s.Spec.Template
 		t.Labels["apps.kubernetes.io/pod-index"], t.Annotations, t.Finalizers = "wrong", map[string]string{"a": "b"}, []string{"x/y"}
 		t.Spec.Hostname, t.Spec.Subdomain = "wrong", "wrong"
-		t.Spec.Volumes = []corev1.Volume{{Name: "data"}, {Name: "other"}}
+		t.Spec.Volumes = []corev1.Volume{{Name: "other"}, {Name: "data"}, {Name: "last"}}
+		s.Spec.VolumeClaimTemplates[0].Finalizers, s.Spec.VolumeClaimTemplates[0].Annotations = []string{"backup/first"}, map[string]string{"c": "d"}
 	})
 	s.sync()
 	p := s.pods["web-7"]
@@ -171,8 +172,11 @@ func TestThePodIsTheOrdinals(t *testing.T) {
 		{"ID-6 finalizers", p.Finalizers[0], "x/y"},
 		{"ID-6 owner", owner.Kind + "/" + owner.Name, "StatefulSetSlice/web"},
 		{"ID-6 controller", *owner.Controller && *owner.BlockOwnerDeletion, true},
-		{"ID-7 others stay", p.Spec.Volumes[0].Name, "other"},
-		{"ID-7 claim", p.Spec.Volumes[1].Name + ":" + p.Spec.Volumes[1].PersistentVolumeClaim.ClaimName, "data:data-web-7"},
+		{"ID-6 of which workload", p.GenerateName, "web-"},
+		{"ID-7 others stay", p.Spec.Volumes[1].Name + p.Spec.Volumes[2].Name, "otherlast"},
+		{"ID-7 claims come first", p.Spec.Volumes[0].Name + ":" + p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName, "data:data-web-7"},
+		{"ID-8 finalizers", strings.Join(s.claims["data-web-7"].Finalizers, " "), "backup/first"},
+		{"ID-8 annotations", s.claims["data-web-7"].Annotations["c"], "d"},
 		{"ID-8 labels", s.claims["data-web-7"].Labels["app"] + s.claims["data-web-7"].Labels["disk"], "webdata"},
 	} {
 		if c.got != c.want {
