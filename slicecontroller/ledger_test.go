@@ -116,7 +116,13 @@ func (g *rig) pass(t *testing.T) reconcile.Result {
 	return r
 }
 
-func (g *rig) skips() float64 { return testutil.ToFloat64(g.gauges.skips) }
+// skips is how many passes were put off, for whatever resource.
+func (g *rig) skips() (n float64) {
+	for _, of := range [][]string{{"", "pods"}, {"", "persistentvolumeclaims"}, {"apps", "controllerrevisions"}, {"apps", "statefulsets"}} {
+		n += testutil.ToFloat64(g.gauges.skips.WithLabelValues(of...))
+	}
+	return n
+}
 
 // SC-4: nothing is decided before the cache has what this process has written.
 func TestNothingIsDecidedBeforeOurOwnWritesAreSeen(t *testing.T) {
@@ -146,6 +152,9 @@ func TestNothingIsDecidedBeforeOurOwnWritesAreSeen(t *testing.T) {
 	}
 	if g.pass(t); len(g.created) != wrote || g.skips() != 5 {
 		t.Errorf("created %v, %v skips", g.created, g.skips())
+	}
+	if n := testutil.ToFloat64(g.gauges.skips.WithLabelValues("", "pods")); n == 0 { // the last one that was missing
+		t.Error("it is not told that pods were missing")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -117,7 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	outcome, err := core.Sync(ctx, w, do)
 	r.gauges.observe(w, outcome)
 	switch {
-	case errors.Is(err, core.ErrSelector):
+	case errors.Is(err, core.ErrInvalid):
 		log.FromContext(ctx).Error(err, "nothing can be done until the set is changed")
 		return reconcile.Result{}, nil
 	case errors.Is(err, core.ErrBehind):
@@ -137,7 +138,11 @@ func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName, uid t
 	if !open {
 		return false
 	}
-	r.gauges.skips.Inc()
+	if o := r.ledger.oldest(key); o != nil {
+		gvk, _ := r.client.GroupVersionKindFor(o) // it was written with this client
+		what, _ := meta.UnsafeGuessKindToResource(gvk)
+		r.gauges.skips.WithLabelValues(what.Group, what.Resource).Inc()
+	}
 	for _, e := range overdue {
 		have, _ := e.object.DeepCopyObject().(client.Object)
 		err := r.live.Get(ctx, client.ObjectKeyFromObject(e.object), have)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,13 +22,19 @@ const (
 	// an enforced update is in its message.
 	UpdateStrategy = "StatefulSetUpdateStrategy"
 	// Reconciling and Stalled are Progressing for tools that know no kind (kstatus): Stalled says
-	// that somebody has to do something, with what in its message.
+	// that somebody has to do something, with what in its message, and not what mends by itself.
 	Reconciling = "Reconciling"
 	Stalled     = "Stalled"
 	// IdentityConflict says that somebody else has the name of a pod (CL-10).
 	IdentityConflict = "IdentityConflict"
 	// StorageMismatch says that a pod has other volumes than its claims (ID-10).
 	StorageMismatch = "StorageMismatch"
+	// Invalid says that nothing is done, since the API server would have refused such a StatefulSet
+	// (VA-4): its reason says which rule the spec breaks.
+	Invalid = "Invalid"
+	// ClaimsNotKept says that a claim goes with the set or its pod, against the policy or a hold: it
+	// could not be changed (CP-14).
+	ClaimsNotKept = "ClaimsNotKept"
 	// PartitionOutOfRange says that the partition is no ordinal of the range, nor the one
 	// behind it (PT-5).
 	PartitionOutOfRange = "PartitionOutOfRange"
@@ -43,13 +50,15 @@ func (p *pass) describe(failed error) {
 	p.say(progress)
 	p.say(p.followed())
 	p.sayTools(progress, failed)
+	p.sayIf(Invalid, "", "")
 	p.sayIf(IdentityConflict, "NameTaken", p.conflict)
 	p.sayIf(StorageMismatch, "OtherVolumes", p.mismatch())
+	p.sayIf(ClaimsNotKept, "UpdateRefused", brief(errors.Join(p.unkept...)))
 	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
 }
 
 func (p *pass) say(c metav1.Condition) {
-	c.ObservedGeneration, c.LastTransitionTime = p.status.ObservedGeneration, metav1.NewTime(p.world.Now)
+	c.ObservedGeneration, c.LastTransitionTime, c.Message = p.status.ObservedGeneration, metav1.NewTime(p.world.Now), cut(c.Message, longest)
 	meta.SetStatusCondition(&p.status.Told, c)
 }
 
@@ -63,10 +72,11 @@ func (p *pass) sayIf(kind, reason, message string) {
 
 // sayTools says Stalled or Reconciling, or neither.
 func (p *pass) sayTools(progress metav1.Condition, failed error) {
-	stalled := ""
+	stalled := brief(lasting(failed))
 	switch {
-	case failed != nil:
-		stalled = failed.Error()
+	case stalled != "":
+	case p.conflict != "":
+		stalled = p.conflict
 	case p.enforced() && p.stuck():
 		stalled = p.sentence(halted)
 	}
@@ -84,7 +94,7 @@ func (p *pass) progress(failed error) metav1.Condition {
 	case p.set.DeletionTimestamp != nil:
 		c.Reason, c.Message = "Deleting", "the set is being deleted"
 	case failed != nil:
-		c.Reason, c.Message = "Failing", failed.Error()
+		c.Reason, c.Message = "Failing", brief(failed)
 	case waits != "":
 		c.Reason, c.Message = "Waiting", waits
 	default:
@@ -95,15 +105,14 @@ func (p *pass) progress(failed error) metav1.Condition {
 
 // waitsFor names what has to happen before the set is as its spec says, or "" (3335-63).
 func (p *pass) waitsFor() string {
-	for _, r := range p.living {
+	if r := p.firstDown(); r != nil {
 		switch {
 		case !created(r.Pod):
 			return fmt.Sprintf("pod %s is to be made", r.Name)
 		case terminating(r.Pod):
 			return fmt.Sprintf("pod %s is terminating", r.Name)
-		case p.set.down(r.Pod, p.world.Now):
-			return fmt.Sprintf("pod %s is not available: %s", r.Name, condition(r.Pod))
 		}
+		return fmt.Sprintf("pod %s is not available: %s", r.Name, steady(r.Pod))
 	}
 	if len(p.condemned) > 0 {
 		return fmt.Sprintf("pod %s is outside the range and still there", p.condemned[0].Name)
@@ -118,10 +127,8 @@ func (p *pass) waitsFor() string {
 
 func (p *pass) mismatch() string {
 	for _, r := range p.living {
-		if created(r.Pod) {
-			if why := p.set.foreignVolume(r.Pod, r.ordinal); why != "" {
-				return why
-			}
+		if why := p.set.foreignVolume(r.Pod, r.ordinal); why != "" {
+			return why
 		}
 	}
 	return ""
@@ -197,7 +204,7 @@ func (p *pass) stuck() bool {
 		return false
 	}
 	others := slices.ContainsFunc(p.living, p.due)
-	return others && (broken(c.Pod) || !p.world.Now.Before(c.CreationTimestamp.Add(hopeless)))
+	return others && (p.stage() == halted || broken(c.Pod) || !p.world.Now.Before(c.CreationTimestamp.Add(hopeless)))
 }
 
 // broken says whether a pod has failed for certain, and is not just starting.

@@ -88,6 +88,22 @@ func TestConditionsSayWhatIsWaitedFor(t *testing.T) {
 	})
 }
 
+// kstatus is what tools that know no kind make of the conditions.
+func (s *stage) kstatus() kstatus.Status {
+	s.t.Helper()
+	slice := v1alpha1.StatefulSetSlice{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "StatefulSetSlice"}, ObjectMeta: s.set.ObjectMeta}
+	slice.Generation, slice.Status.ObservedGeneration, slice.Status.Conditions = 1, 1, s.set.Status.Told
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&slice)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got, err := kstatus.Compute(&unstructured.Unstructured{Object: raw})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return got.Status
+}
+
 // What Flux, Helm and Argo CD's like make of the conditions: they know no kind but go by kstatus.
 func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
 	for _, c := range []struct {
@@ -109,15 +125,8 @@ func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
 				c.happens(s)
 			}
 			s.sync()
-			slice := v1alpha1.StatefulSetSlice{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "StatefulSetSlice"}, ObjectMeta: s.set.ObjectMeta}
-			slice.Generation, slice.Status.ObservedGeneration, slice.Status.Conditions = 1, 1, s.set.Status.Told
-			raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&slice)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := kstatus.Compute(&unstructured.Unstructured{Object: raw})
-			if err != nil || got.Status != c.want {
-				t.Errorf("%v (%v), expected %s; conditions %v", got, err, c.want, s.set.Status.Told)
+			if got := s.kstatus(); got != c.want {
+				t.Errorf("%v, expected %s; conditions %v", got, c.want, s.set.Status.Told)
 			}
 		})
 	}

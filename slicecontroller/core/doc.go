@@ -14,7 +14,7 @@
 //
 // Nothing is remembered between two passes: a process that dies anywhere leaves a
 // world from which the next pass goes on. What the passes may conclude is in the files
-// ordinals.go, pods.go and claims.go, which have no Effects in them.
+// set.go, pods.go and claims.go, which have no Effects in them.
 //
 // Rules are named as in the specification of the controller (OR-1, MU-4 and so on).
 package core

@@ -19,9 +19,6 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 	}
 	for _, list := range [][]replica{p.living, p.condemned} {
 		for _, r := range list {
-			if !created(r.Pod) {
-				continue
-			}
 			s.Replicas++
 			if _, ready := readySince(r.Pod); ready {
 				s.ReadyReplicas++
@@ -57,6 +54,10 @@ func (p *pass) complete() {
 // writeStatus writes the status if it tells something new (ST-5).
 func (p *pass) writeStatus(ctx context.Context) error {
 	p.complete()
+	return p.write(ctx)
+}
+
+func (p *pass) write(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.set.Status, p.status) {
 		return nil
 	}
