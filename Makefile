@@ -132,6 +132,7 @@ $(VULNS):
 verify: lint vulnerable ## Lint, look for vulnerabilities, and check that go.mod and the tree are tidy
 	go mod tidy -diff
 	cd test/cluster/binaries && go mod tidy -diff
+	cd test/cluster/binaries/next && go mod tidy -diff
 	cd test/e2e && go mod tidy -diff
 	cd deploy/release && go mod tidy -diff
 	cd test/alerts && go mod tidy -diff

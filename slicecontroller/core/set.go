@@ -41,6 +41,8 @@ type Traits struct {
 	AdoptOutside bool
 	// CompleteEmpty completes an update of a set without replicas (RV-10).
 	CompleteEmpty bool
+	// CurrentStays never moves the current revision under OnDelete, as Kubernetes did before 1.37 (RV-9).
+	CurrentStays bool
 	// Conditioned tells of the set in conditions.
 	Conditioned bool
 	// HoldClaims keeps all claims, whatever the retention policy says (CP-14).

@@ -43,7 +43,8 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 // complete ends an update when every pod is of the new revision and ready (RV-8, RV-9).
 func (p *pass) complete() {
 	s, n := &p.status, p.set.replicas()
-	if n == 0 && !p.set.CompleteEmpty { // RV-10
+	onDelete := p.set.strategy() == appsv1.OnDeleteStatefulSetStrategyType
+	if n == 0 && !p.set.CompleteEmpty || onDelete && p.set.CurrentStays { // RV-10, RV-9
 		return
 	}
 	if s.UpdatedReplicas == n && s.ReadyReplicas == n && s.Replicas == n {

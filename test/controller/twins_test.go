@@ -3,8 +3,6 @@ package controller_test
 import (
 	"context"
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +37,10 @@ func newSide(t *testing.T, c *cluster.Cluster, namespace string) *side {
 type twins struct {
 	t     *testing.T
 	sides [2]*side
+	minor int
+	// met are the meant differences that were met, and parted says that the sides are not to be compared any more.
+	met    *sync.Map
+	parted bool
 }
 
 func newTwins(t *testing.T, namespace string) *twins {
@@ -116,6 +118,8 @@ const (
 	// how long it may take to come to rest.
 	quiet    = 300 * time.Millisecond
 	patience = 3 * time.Minute // the controller-manager learns of a new kind within two
+	// soonAvailable is for how many minReadySeconds it is waited, and neverAvailable for how many it is not.
+	soonAvailable, neverAvailable = 1, 3600
 )
 
 // rest waits until nothing happens on either side any more, and what the statuses say is
@@ -146,12 +150,15 @@ func (s *side) unrest(ctx context.Context) string {
 	}
 	ready := int32(0)
 	for _, p := range pods {
-		if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending {
+		if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending && !stranded(&p) {
 			return fmt.Sprintf("%s: pod %s is %s", s.name, p.Name, p.Status.Phase)
 		}
 		if isReady(&p) {
 			ready++
 		}
+	}
+	if name := missing(set, pods); name != "" {
+		return fmt.Sprintf("%s: pod %s is missing", s.name, name)
 	}
 	if why := s.collecting(ctx, pods); why != "" {
 		return why
@@ -162,6 +169,40 @@ func (s *side) unrest(ctx context.Context) string {
 	st := set.Status
 	if st.ObservedGeneration != set.Generation || st.Replicas != int32(len(pods)) || st.ReadyReplicas != ready {
 		return fmt.Sprintf("%s: generation %d, %d pods, %d ready, status %+v", s.name, set.Generation, len(pods), ready, st)
+	}
+	if set.Spec.MinReadySeconds <= soonAvailable && st.AvailableReplicas != ready {
+		return fmt.Sprintf("%s: %d pods are ready, and %d available", s.name, ready, st.AvailableReplicas)
+	}
+	return ""
+}
+
+// stranded reports whether no node takes a pod.
+func stranded(p *corev1.Pod) bool {
+	return len(p.Spec.NodeSelector) > 0 && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+	})
+}
+
+// missing names a pod that a controller is about to make, or to make anew: after a failure it may rest for some time.
+func missing(set *appsv1.StatefulSet, pods []corev1.Pod) string {
+	if set.Annotations[crowded] != "" {
+		return ""
+	}
+	start := int32(0)
+	if set.Spec.Ordinals != nil {
+		start = set.Spec.Ordinals.Start
+	}
+	for o := start; o < start+*set.Spec.Replicas; o++ {
+		name := fmt.Sprintf("web-%d", o)
+		k := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name })
+		switch {
+		case k < 0:
+			return name
+		case pods[k].Status.Phase == corev1.PodFailed || pods[k].Status.Phase == corev1.PodSucceeded:
+			return name
+		case set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement && (!isReady(&pods[k]) || set.Spec.MinReadySeconds == neverAvailable):
+			return ""
+		}
 	}
 	return ""
 }
@@ -178,7 +219,7 @@ func (s *side) collecting(ctx context.Context, pods []corev1.Pod) string {
 		})
 		pod := c.Name[strings.Index(c.Name, "-")+1:]
 		used := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == pod }) // then it stays for as long
-		if (owned || c.DeletionTimestamp != nil) && !used {
+		if (owned || c.DeletionTimestamp != nil) && !used && !slices.Contains(c.Finalizers, kept) {
 			return fmt.Sprintf("%s: claim %s is going", s.name, c.Name)
 		}
 	}
@@ -203,7 +244,7 @@ func (s *side) truncating(ctx context.Context, set *appsv1.StatefulSet, pods []c
 }
 
 func isReady(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+	return p.Status.Phase == corev1.PodRunning && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
@@ -216,83 +257,4 @@ func (s *side) read(ctx context.Context) (*appsv1.StatefulSet, []corev1.Pod, err
 	var pods corev1.PodList
 	err := s.List(ctx, &pods, client.InNamespace(s.namespace))
 	return &set, pods.Items, err
-}
-
-// state is everything of a side that must be as on the other one, a line each.
-func (s *side) state(ctx context.Context) ([]string, error) {
-	set, pods, err := s.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var claims corev1.PersistentVolumeClaimList
-	if err := s.List(ctx, &claims, client.InNamespace(s.namespace)); err != nil {
-		return nil, err
-	}
-	var revisions appsv1.ControllerRevisionList
-	if err := s.List(ctx, &revisions, client.InNamespace(s.namespace)); err != nil {
-		return nil, err
-	}
-	st := set.Status
-	// RV-9: the built-in one of this version never moves the current revision under OnDelete,
-	// and keeps it for that, whatever the limit.
-	onDelete := set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
-	current, live := fmt.Sprintf("current %d of %s", st.CurrentReplicas, st.CurrentRevision), map[string]bool{st.UpdateRevision: true}
-	if onDelete {
-		current = ""
-	}
-	out := []string{fmt.Sprintf("status: replicas %d, ready %d, available %d, updated %d of %s, %s, collisions %v", st.Replicas, st.ReadyReplicas, st.AvailableReplicas, st.UpdatedReplicas, st.UpdateRevision, current, *st.CollisionCount)}
-	there := map[string]bool{}
-	for _, p := range pods {
-		there[p.Name], live[p.Labels[appsv1.StatefulSetRevisionLabel]] = true, true
-		delete(p.Labels, corev1.LabelTopologyZone) // of the node
-		volumes := ""
-		for _, v := range p.Spec.Volumes {
-			if v.PersistentVolumeClaim != nil {
-				volumes += v.Name + "=" + v.PersistentVolumeClaim.ClaimName + " "
-			}
-		}
-		out = append(out, fmt.Sprintf("pod %s: labels %v, owners %s, ready %t, host %s.%s, volumes %s", p.Name, p.Labels, owners(p.OwnerReferences), isReady(&p), p.Spec.Hostname, p.Spec.Subdomain, volumes))
-	}
-	for _, c := range claims.Items {
-		refs := owners(c.OwnerReferences)
-		if pod := c.Name[strings.Index(c.Name, "-")+1:]; !there[pod] {
-			refs = "" // CP-12: the built-in one leaves its reference on claims without pods
-		}
-		out = append(out, fmt.Sprintf("claim %s: labels %v, owners %s", c.Name, c.Labels, refs))
-	}
-	for _, r := range revisions.Items {
-		if onDelete && !live[r.Name] {
-			continue
-		}
-		out = append(out, fmt.Sprintf("revision %s: number %d, labels %v, owners %s, %s", r.Name, r.Revision, r.Labels, owners(r.OwnerReferences), r.Data.Raw))
-	}
-	slices.Sort(out)
-	return out, nil
-}
-
-func owners(refs []metav1.OwnerReference) string {
-	var out []string
-	for _, r := range refs {
-		out = append(out, fmt.Sprintf("%s/%s/%s:%t:%t", r.APIVersion, r.Kind, r.Name, r.Controller != nil && *r.Controller, r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion))
-	}
-	slices.Sort(out)
-	return strings.Join(out, ",")
-}
-
-// told are the forms of the events on the set that say what was done. Which pods they name
-// is left out: what is told of too often is dropped or summed up by the client library. So are
-// updates: a claim that is made with its owner needs none (CP-6).
-func (s *side) told(ctx context.Context) ([]string, error) {
-	var events corev1.EventList
-	if err := s.List(ctx, &events, client.InNamespace(s.namespace)); err != nil {
-		return nil, err
-	}
-	out := map[string]bool{}
-	for _, e := range events.Items {
-		if e.InvolvedObject.Kind == "StatefulSet" && strings.HasPrefix(e.Reason, "Successful") && e.Reason != "SuccessfulUpdate" {
-			text := strings.TrimPrefix(e.Message, "(combined from similar events): ")
-			out[fmt.Sprintf("%s %s %s %s", e.Source.Component, e.Type, e.Reason, regexp.MustCompile(`web-\d+`).ReplaceAllString(text, "web-N"))] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(out)), nil
 }
