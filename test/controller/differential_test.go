@@ -109,7 +109,7 @@ func randomSet(r *rand.Rand) *appsv1.StatefulSet {
 			PodManagementPolicy: pick(r, appsv1.OrderedReadyPodManagement, appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}, Volumes: []corev1.Volume{{Name: "scratch"}}},
 			},
 			UpdateStrategy:                       randomStrategy(r),
 			PersistentVolumeClaimRetentionPolicy: randomRetention(r),
@@ -136,7 +136,7 @@ func mountOf(claim string) []corev1.VolumeMount {
 func claimOf(name string) corev1.PersistentVolumeClaim {
 	class := cluster.SharedClass
 	return corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"disk": name}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"disk": name}, Annotations: map[string]string{"kept": name}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class,
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
@@ -202,6 +202,9 @@ func (tw *twins) act(r *rand.Rand) {
 		next := randomStrategy(r)
 		tw.edit(fmt.Sprintf("strategy %s", next.Type), func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy = next })
 	case op < 7:
+		if broken {
+			tw.mark("heal all", pods, "null") // CP-5: ours does not wait for pods to take references off their claims
+		}
 		next := randomRetention(r)
 		tw.edit(fmt.Sprintf("retention %v", next), func(s *appsv1.StatefulSet) { s.Spec.PersistentVolumeClaimRetentionPolicy = next })
 	case op < 8:

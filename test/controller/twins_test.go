@@ -247,18 +247,24 @@ func (s *side) state(ctx context.Context) ([]string, error) {
 		delete(p.Labels, corev1.LabelTopologyZone) // of the node
 		volumes := ""
 		for _, v := range p.Spec.Volumes {
-			if v.PersistentVolumeClaim != nil {
-				volumes += v.Name + "=" + v.PersistentVolumeClaim.ClaimName + " "
+			name, _, token := strings.Cut(v.Name, "kube-api-access-") // whose end is random
+			if volumes += name; token {
+				volumes += "token"
 			}
+			if v.PersistentVolumeClaim != nil {
+				volumes += "=" + v.PersistentVolumeClaim.ClaimName
+			}
+			volumes += " "
 		}
-		out = append(out, fmt.Sprintf("pod %s: labels %v, owners %s, ready %t, host %s.%s, volumes %s", p.Name, p.Labels, owners(p.OwnerReferences), isReady(&p), p.Spec.Hostname, p.Spec.Subdomain, volumes))
+		out = append(out, fmt.Sprintf("pod %s: generated from %s, labels %v, annotations %v, owners %s, ready %t, host %s.%s, volumes %s", p.Name, p.GenerateName, p.Labels, p.Annotations, owners(p.OwnerReferences), isReady(&p), p.Spec.Hostname, p.Spec.Subdomain, volumes))
 	}
 	for _, c := range claims.Items {
 		refs := owners(c.OwnerReferences)
 		if pod := c.Name[strings.Index(c.Name, "-")+1:]; !there[pod] {
 			refs = "" // CP-12: the built-in one leaves its reference on claims without pods
 		}
-		out = append(out, fmt.Sprintf("claim %s: labels %v, owners %s", c.Name, c.Labels, refs))
+		finalizers := slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == "kubernetes.io/pvc-protection" }) // comes and goes with the pod
+		out = append(out, fmt.Sprintf("claim %s: labels %v, annotations of the template %s, finalizers %v, asks for %v, owners %s", c.Name, c.Labels, c.Annotations["kept"], finalizers, c.Spec.Resources.Requests, refs))
 	}
 	for _, r := range revisions.Items {
 		if onDelete && !live[r.Name] {
