@@ -152,7 +152,7 @@ func (e effects) Tell(about core.Event) {
 	if about.Once != "" && !e.memory(e.key, e.object.GetUID()).first(about.Reason+" "+about.Once) {
 		return
 	}
-	e.events.Event(e.object, about.Type, about.Reason, about.Message)
+	tell(e.events, e.client.Scheme(), e.object, about)
 }
 
 // wrote notes a write in the ledger, and strikes it out again if the cache has it

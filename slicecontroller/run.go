@@ -213,6 +213,6 @@ func recorder(ctx context.Context, config *rest.Config, m manager.Manager, k kin
 		return nil, err
 	}
 	b := record.NewBroadcaster(record.WithContext(ctx))
-	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events("")})
+	b.StartRecordingToSink(sink{&typedcorev1.EventSinkImpl{Interface: c.Events("")}})
 	return b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: k.component}), nil
 }

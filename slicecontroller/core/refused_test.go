@@ -52,6 +52,7 @@ func TestPodsThatCannotBeMadeCostNone(t *testing.T) {
 		want       string
 	}{
 		{"Parallel, refused", "0 1 2", is(parallel), refuses(denied("web-3")), "+3, +3, +3, +3, +3, +3"},
+		{"CP-7 Parallel, refused: claims stay with the set", "0 1 2", is(parallel, claims("data"), retains("DR")), refuses(denied("web-3")), "+3 create data-web-3, +3, +3, +3, +3, +3"},
 		{"in order, refused", "0 1 2", nil, refuses(denied("web-3")), "+3, +3, +3, +3, +3, +3"},
 		{"Enforced, refused", "0 1 2", is(enforced), refuses(denied("web-3")), "+3, +3, +3, +3, +3, +3"},
 		{"Enforced in Parallel, refused", "0 1 2", is(enforced, parallel), refuses(denied("web-3")), "+3, +3, +3, +3, +3, +3"},

@@ -212,6 +212,12 @@ func isFull(err error) bool {
 // the low side (OR-8), and no more than spare of them. In order one at a time, and each only when
 // all others are available (OR-5, OR-6); else all at once.
 func (p *pass) scaleDown(ctx context.Context, spare int) (standing, error) {
+	switch {
+	case len(p.condemned) == 0:
+		return settled, nil
+	case spare == 0:
+		return blocked, nil
+	}
 	for _, r := range p.condemned { // before any of them is deleted (CP-7)
 		if _, err := p.ownClaims(ctx, r, true); err != nil {
 			p.tellOf("Update", r.Pod, err)
@@ -223,12 +229,9 @@ func (p *pass) scaleDown(ctx context.Context, spare int) (standing, error) {
 		there = first(spare, there)
 		return settled, inBatches(len(there), func(k int) error { return p.remove(ctx, there[k]) })
 	}
-	if len(p.condemned) == 0 {
-		return settled, nil
-	}
 	next := p.condemned[0]
 	healthy := !p.set.down(next.Pod, p.world.Now) || p.enforced() // ER-12
-	if terminating(next.Pod) || spare == 0 || !healthy && next.Name != p.lowestDown {
+	if terminating(next.Pod) || !healthy && next.Name != p.lowestDown {
 		return blocked, nil
 	}
 	return acted, p.remove(ctx, next)

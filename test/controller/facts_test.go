@@ -95,6 +95,7 @@ func (f facts) pod(p *corev1.Pod) {
 func (f facts) claim(c *corev1.PersistentVolumeClaim) {
 	c = c.DeepCopy()
 	delete(c.Annotations, "volume.kubernetes.io/selected-node")
+	c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == "kubernetes.io/pvc-protection" }) // comes and goes with the pod
 	f.meta("claim", c.ObjectMeta)
 	c.Spec.VolumeName = ""
 	f["claim "+c.Name+" spec"] = text(c.Spec)

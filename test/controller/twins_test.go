@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -166,6 +167,9 @@ func (s *side) unrest(ctx context.Context) string {
 	if why := s.truncating(ctx, set, pods); why != "" {
 		return why
 	}
+	if why := s.updating(set, pods); why != "" {
+		return why
+	}
 	st := set.Status
 	if st.ObservedGeneration != set.Generation || st.Replicas != int32(len(pods)) || st.ReadyReplicas != ready {
 		return fmt.Sprintf("%s: generation %d, %d pods, %d ready, status %+v", s.name, set.Generation, len(pods), ready, st)
@@ -202,6 +206,28 @@ func missing(set *appsv1.StatefulSet, pods []corev1.Pod) string {
 			return name
 		case set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement && (!isReady(&pods[k]) || set.Spec.MinReadySeconds == neverAvailable):
 			return ""
+		}
+	}
+	return ""
+}
+
+// updating names a pod that is to be replaced while nothing keeps it from being: a controller that is
+// slow to go on is not at rest.
+func (s *side) updating(set *appsv1.StatefulSet, pods []corev1.Pod) string {
+	if set.Spec.MinReadySeconds == neverAvailable || set.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isReady(&p) }) {
+		return ""
+	}
+	from := 0
+	if o := set.Spec.Ordinals; o != nil {
+		from = int(o.Start)
+	}
+	if ru := set.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil {
+		from += int(*ru.Partition)
+	}
+	for _, p := range pods {
+		ordinal, err := strconv.Atoi(strings.TrimPrefix(p.Name, "web-"))
+		if err == nil && ordinal >= from && p.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision {
+			return fmt.Sprintf("%s: pod %s is to be replaced", s.name, p.Name)
 		}
 	}
 	return ""
