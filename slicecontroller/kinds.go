@@ -33,10 +33,8 @@ type kind struct {
 }
 
 // native are StatefulSets, done as the built-in controller does them.
-func native(gates core.Traits) kind {
-	traits := gates
+func native(traits core.Traits) kind {
 	traits.Kind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
-	traits.OffsetPartition, traits.AdoptOutside, traits.CompleteEmpty = true, true, true
 	return kind{
 		component: "statefulset-controller",
 		lease:     "slicecontroller.apps",

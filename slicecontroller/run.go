@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -57,6 +58,12 @@ type Options struct {
 	Workers int
 	// Gates are the traits that feature gates decide.
 	Gates core.Traits
+	// MaxUnavailable says that its gate was switched on or off; nil for neither: then StatefulSets have it as the
+	// built-in controller has.
+	MaxUnavailable *bool
+	// EmulatedVersion is the Kubernetes, 1.36 say, whose rules StatefulSets are taken care of by; "" for that of the
+	// API server.
+	EmulatedVersion string
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -77,7 +84,12 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 // controller, until ctx ends. It must be the only one that does: ErrAnother.
 func RunNative(ctx context.Context, config *rest.Config, o Options) error {
 	o.WebhookAddress = "" // the API server itself answers for StatefulSets
-	return run(ctx, config, native(o.Gates), o)
+	minor, err := ruled(config, o.EmulatedVersion)
+	if err != nil {
+		return err
+	}
+	log.Log.WithName("rules").Info("StatefulSets are taken care of as the built-in controller does it", "kubernetes", fmt.Sprintf("1.%d", minor))
+	return run(ctx, config, native(followed(minor, o)), o)
 }
 
 func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
