@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -39,6 +41,9 @@ func (p *pass) describe(failed error) {
 		return
 	}
 	p.status.Told = slices.Clone(p.set.Status.Told)
+	if p.set.Fault != nil {
+		p.tellFault(*p.set.Fault)
+	}
 	progress := p.progress(failed)
 	p.say(progress)
 	p.say(p.followed())
@@ -46,6 +51,35 @@ func (p *pass) describe(failed error) {
 	p.sayIf(IdentityConflict, "NameTaken", p.conflict)
 	p.sayIf(StorageMismatch, "OtherVolumes", p.mismatch())
 	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
+}
+
+// tellFault tells once why something in the spec cannot be acted on.
+func (p *pass) tellFault(f Fault) {
+	p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: f.Reason, Message: f.Message, Once: f.Message})
+}
+
+// refuse tells why nothing is done for the set, and does nothing else.
+func (p *pass) refuse(ctx context.Context, f Fault) (Outcome, error) {
+	p.tellFault(f)
+	if !p.set.Conditioned {
+		return Outcome{}, nil
+	}
+	p.status = p.set.Status
+	p.status.Told = slices.Clone(p.set.Status.Told)
+	p.say(metav1.Condition{Type: Progressing, Status: metav1.ConditionTrue, Reason: f.Reason, Message: f.Message})
+	p.sayIf(Stalled, f.Reason, f.Message)
+	p.sayIf(Reconciling, f.Reason, "")
+	if equality.Semantic.DeepEqual(p.set.Status, p.status) {
+		return Outcome{}, nil
+	}
+	return Outcome{}, p.do.WriteStatus(ctx, p.status)
+}
+
+// Refuse tells why nothing is done for a set, and does nothing else.
+func Refuse(ctx context.Context, set *Set, now time.Time, f Fault, do Effects) error {
+	p := &pass{set: set, world: World{Set: set, Now: now}, do: do}
+	_, err := p.refuse(ctx, f)
+	return err
 }
 
 func (p *pass) say(c metav1.Condition) {
@@ -65,6 +99,8 @@ func (p *pass) sayIf(kind, reason, message string) {
 func (p *pass) sayTools(progress metav1.Condition, failed error) {
 	stalled := ""
 	switch {
+	case p.set.Fault != nil:
+		stalled = p.set.Fault.Message
 	case failed != nil:
 		stalled = failed.Error()
 	case p.enforced() && p.stuck():
@@ -83,6 +119,8 @@ func (p *pass) progress(failed error) metav1.Condition {
 	switch waits := p.waitsFor(); {
 	case p.set.DeletionTimestamp != nil:
 		c.Reason, c.Message = "Deleting", "the set is being deleted"
+	case p.set.Fault != nil:
+		c.Reason, c.Message = p.set.Fault.Reason, p.set.Fault.Message
 	case failed != nil:
 		c.Reason, c.Message = "Failing", failed.Error()
 	case waits != "":

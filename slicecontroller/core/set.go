@@ -20,6 +20,11 @@ type Set struct {
 	Spec   appsv1.StatefulSetSpec
 	Status Status
 	Traits
+	// Asked names the template as it was written, where Spec.Template is what became of it.
+	Asked string
+	// Fault is why the template of the set cannot be used, or nil. Spec.Template is then that of its newest revision: pods
+	// that are missing are made from it, and none is replaced.
+	Fault *Fault
 }
 
 // Status is that of a set of either kind.

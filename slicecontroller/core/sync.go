@@ -59,6 +59,9 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if p.set.Fault != nil && len(p.world.ownRevisions()) == 0 {
+		return p.refuse(ctx, *p.set.Fault)
+	}
 	if p.versions, err = p.resolve(ctx, revisions); err != nil {
 		return Outcome{}, err
 	}
@@ -93,7 +96,7 @@ func (p *pass) act(ctx context.Context) error {
 	}
 	down, failed := p.scaleDown(ctx)
 	err = errors.Join(kept, err, failed)
-	if err != nil || p.set.ordered() && (up != settled || down != settled) {
+	if err != nil || p.set.Fault != nil || p.set.ordered() && (up != settled || down != settled) {
 		return err
 	}
 	return p.update(ctx)
