@@ -53,7 +53,7 @@ func (e effects) Default(ctx context.Context, t corev1.PodTemplateSpec) (corev1.
 	}
 	tried := core.Trial(e.key.Namespace, t, e.kind.read(e.object).Spec.VolumeClaimTemplates)
 	if err := e.client.Create(ctx, tried, client.DryRunAll); err != nil {
-		return t, fmt.Errorf("trying out a PodTemplate, which shows what the API server fills in: %w", err)
+		return t, fmt.Errorf("trying the template out: %w", err)
 	}
 	if len(m.filled) >= enough {
 		clear(m.filled)

@@ -55,30 +55,32 @@ func (p *pass) describe(failed error) {
 
 // tellFault tells once why something in the spec cannot be acted on.
 func (p *pass) tellFault(f Fault) {
+	if f.Passing {
+		return
+	}
 	p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: f.Reason, Message: f.Message, Once: f.Message})
 }
 
 // refuse tells why nothing is done for the set, and does nothing else.
-func (p *pass) refuse(ctx context.Context, f Fault) (Outcome, error) {
-	p.tellFault(f)
+func (p *pass) refuse(ctx context.Context) (Outcome, error) {
+	p.tellFault(*p.set.Fault)
 	if !p.set.Conditioned {
 		return Outcome{}, nil
 	}
 	p.status = p.set.Status
 	p.status.Told = slices.Clone(p.set.Status.Told)
-	p.say(metav1.Condition{Type: Progressing, Status: metav1.ConditionTrue, Reason: f.Reason, Message: f.Message})
-	p.sayIf(Stalled, f.Reason, f.Message)
-	p.sayIf(Reconciling, f.Reason, "")
+	p.say(p.progress(nil))
+	p.sayTools(p.progress(nil), nil)
 	if equality.Semantic.DeepEqual(p.set.Status, p.status) {
 		return Outcome{}, nil
 	}
 	return Outcome{}, p.do.WriteStatus(ctx, p.status)
 }
 
-// Refuse tells why nothing is done for a set, and does nothing else.
-func Refuse(ctx context.Context, set *Set, now time.Time, f Fault, do Effects) error {
+// Refuse tells of the fault of a set that keeps anything from being done for it, and does nothing else.
+func Refuse(ctx context.Context, set *Set, now time.Time, do Effects) error {
 	p := &pass{set: set, world: World{Set: set, Now: now}, do: do}
-	_, err := p.refuse(ctx, f)
+	_, err := p.refuse(ctx)
 	return err
 }
 
@@ -99,7 +101,7 @@ func (p *pass) sayIf(kind, reason, message string) {
 func (p *pass) sayTools(progress metav1.Condition, failed error) {
 	stalled := ""
 	switch {
-	case p.set.Fault != nil:
+	case p.set.Fault != nil && !p.set.Fault.Passing:
 		stalled = p.set.Fault.Message
 	case failed != nil:
 		stalled = failed.Error()

@@ -142,7 +142,10 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 		v.target, v.collisions, err = p.novel(ctx, newest, wanted, v.collisions)
 	}
 	if err != nil {
-		return v, err
+		if newest == nil {
+			return v, err
+		}
+		v.target, p.unsure = newest, err
 	}
 	v.current = v.target
 	if at := slices.IndexFunc(known, func(r *appsv1.ControllerRevision) bool { return r.Name == p.set.Status.CurrentRevision }); at >= 0 {

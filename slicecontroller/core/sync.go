@@ -31,9 +31,12 @@ type pass struct {
 	lowestDown string
 	status     Status
 	outcome    Outcome
-	begins     bool // an enforced update deletes a pod
-	lock       sync.Mutex
-	conflict   string // whose pod has the name of one of ours
+	// unsure is why the target is the newest revision there is, and not that of the template: pods that are missing are made
+	// from it, and none is replaced.
+	unsure   error
+	begins   bool // an enforced update deletes a pod
+	lock     sync.Mutex
+	conflict string // whose pod has the name of one of ours
 }
 
 // replica is a pod and its ordinal.
@@ -60,7 +63,7 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if p.set.Fault != nil && len(p.world.ownRevisions()) == 0 {
-		return p.refuse(ctx, *p.set.Fault)
+		return p.refuse(ctx)
 	}
 	if p.versions, err = p.resolve(ctx, revisions); err != nil {
 		return Outcome{}, err
@@ -74,6 +77,7 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	if p.set.DeletionTimestamp == nil { // CL-8
 		err = p.act(ctx)
 	}
+	err = errors.Join(p.unsure, err)
 	p.describe(err)
 	err = errors.Join(err, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
 	p.outcome.Status, p.outcome.Again = &p.status, p.again()
@@ -96,11 +100,14 @@ func (p *pass) act(ctx context.Context) error {
 	}
 	down, failed := p.scaleDown(ctx)
 	err = errors.Join(kept, err, failed)
-	if err != nil || p.set.Fault != nil || p.set.ordered() && (up != settled || down != settled) {
+	if err != nil || p.astray() || p.set.ordered() && (up != settled || down != settled) {
 		return err
 	}
 	return p.update(ctx)
 }
+
+// astray says that the target is not what the set is to become.
+func (p *pass) astray() bool { return p.set.Fault != nil || p.unsure != nil }
 
 func (p *pass) templates() (err error) {
 	if p.targetTemplate, err = template(p.target); err != nil {

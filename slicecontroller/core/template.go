@@ -14,6 +14,8 @@ const AskedAnnotation = "apps.stsmigrate.dev/filled-in-from"
 type Fault struct {
 	// Reason and Message are those of a condition and of an Event.
 	Reason, Message string
+	// Passing says that it may pass by itself, and that nobody has to do anything.
+	Passing bool
 }
 
 // LastGood gives the pod template that the set had last that could be used: that of its newest revision.

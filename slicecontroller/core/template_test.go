@@ -2,13 +2,14 @@ package core
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 )
 
 func faulty(s *Set) {
-	s.Conditioned, s.Fault = true, &Fault{"InvalidTemplate", "spec.containers[0].image: Required value"}
+	s.Conditioned, s.Fault = true, &Fault{Reason: "InvalidTemplate", Message: "spec.containers[0].image: Required value"}
 }
 
 // A set whose template cannot be used keeps its pods at the one that it had: they come back, and come and go with the range,
@@ -99,5 +100,30 @@ func TestARevisionKnowsWhatItWasFilledInFrom(t *testing.T) {
 	s.set.UID = "namesake"
 	if _, found := world().FilledIn("two"); found {
 		t.Error("a namesake's revision is believed")
+	}
+}
+
+// While the revision of a new template cannot be told or made, pods come back at the one before, and come and go with the
+// range. The pass has failed, and is tried again.
+func TestARevisionThatCannotBeMadeStopsNoHealing(t *testing.T) {
+	for _, refused := range []string{"default", "create revision 2"} {
+		for _, c := range []struct {
+			pods string
+			n    int32
+			want string
+		}{{"0 2", 3, "+1"}, {"0 1 2", 4, "+3"}, {"0 1 2", 2, "-2"}, {"0 1 2", 3, ""}} {
+			s := play(t, c.pods, replicas(c.n))
+			s.set.Spec.Template.Spec.Containers[0].Image = "web:2"
+			s.fails[refused] = errors.New("exceeded quota")
+			did := strings.TrimSpace(strings.TrimPrefix(s.sync(), "create revision 2")) // which was tried
+			if did != c.want || !errors.Is(s.err, s.fails[refused]) || s.set.Status.UpdatedReplicas != 0 {
+				t.Errorf("%s, %s of %d: got %q, expected %q (%v); %d updated", refused, c.pods, c.n, did, c.want, s.err, s.set.Status.UpdatedReplicas)
+			}
+			delete(s.fails, refused)
+			s.live()
+			if s.err != nil || s.set.Status.UpdatedReplicas != c.n {
+				t.Errorf("%s, %s of %d: once it can be made: %d updated (%v)", refused, c.pods, c.n, s.set.Status.UpdatedReplicas, s.err)
+			}
+		}
 	}
 }
