@@ -41,6 +41,8 @@ type memory struct {
 	lock   sync.Mutex
 	told   map[string]bool
 	filled map[string]corev1.PodTemplateSpec // templates as they are stored, by what they were
+	// current says that the set was seen as the API server had it.
+	current bool
 }
 
 // first says whether something was not told before.

@@ -41,6 +41,7 @@ func (p *pass) describe(failed error) {
 		return
 	}
 	p.status.Told = slices.Clone(p.set.Status.Told)
+	p.status.Ordinals = &Range{int64(p.set.start()), int64(p.set.start()) + int64(p.set.replicas())}
 	if p.set.Fault != nil {
 		p.tellFault(*p.set.Fault)
 	}
