@@ -27,6 +27,7 @@ type Reconciler struct {
 	events record.EventRecorder
 	now    func() time.Time
 	ledger *ledger
+	canary *canary
 	queue  queue // of the sets that are to be looked at
 	gauges *gauges
 
@@ -92,6 +93,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	r.gauges.started(q.NamespacedName, r.now())
 	o := r.kind.empty()
 	err := r.client.Get(ctx, q.NamespacedName, o, client.UnsafeDisableDeepCopy)
+	if r.canary.is(q.NamespacedName) && client.IgnoreNotFound(err) == nil {
+		return reconcile.Result{}, r.canary.look(ctx, o, err != nil)
+	}
 	if apierrors.IsNotFound(err) {
 		r.forget(q.NamespacedName)
 		return reconcile.Result{}, nil

@@ -51,6 +51,8 @@ type Options struct {
 	WebhookCertDir string
 	// Guard looks for another controller of StatefulSets before the first pass.
 	Guard bool
+	// AnyKubernetes takes care of StatefulSets also where the API server is newer than this release.
+	AnyKubernetes bool
 	// StateMetrics tells of sets what kube-state-metrics would (MT-8).
 	StateMetrics bool
 	// Workers is how many sets are looked at at once.
@@ -76,6 +78,9 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 // RunNative takes care of the StatefulSets of a cluster, in place of the built-in
 // controller, until ctx ends. It must be the only one that does: ErrAnother.
 func RunNative(ctx context.Context, config *rest.Config, o Options) error {
+	if err := known(config, o.AnyKubernetes); err != nil {
+		return err
+	}
 	o.WebhookAddress = "" // the API server itself answers for StatefulSets
 	return run(ctx, config, native(o.Gates), o)
 }
@@ -106,21 +111,28 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 			return err
 		}
 	}
-	c, err := reconciling(ctx, config, m, k, o)
+	live, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}
-	live, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	var guard *canary
+	if k.guarded && o.Guard {
+		guard = newGuard(live, o.Namespace)
+	}
+	c, err := reconciling(ctx, config, m, k, o, guard)
 	if err != nil {
 		return err
 	}
 	// With several replicas the guard has to wait until this one leads: the leader before
 	// it would take care of the canary.
 	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if err := k.guard(ctx, live, o); err != nil {
+		if err := k.fit(ctx, live); err != nil {
 			return err
 		}
-		return c.Start(ctx)
+		if guard == nil {
+			return c.Start(ctx)
+		}
+		return guard.keep(ctx, c.Start)
 	}))
 	if err != nil {
 		return err
@@ -168,7 +180,7 @@ func admit(m manager.Manager, config *rest.Config, off core.Traits) error {
 }
 
 // reconciling is the controller, with everything that wakes it.
-func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k kind, o Options) (controller.Controller, error) {
+func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k kind, o Options, guard *canary) (controller.Controller, error) {
 	for _, i := range indexes() {
 		if err := m.GetFieldIndexer().IndexField(ctx, i.of, i.name, i.values); err != nil {
 			return nil, err
@@ -188,7 +200,7 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 		return nil, err
 	}
 	r := &Reconciler{
-		kind: k, client: m.GetClient(), live: m.GetAPIReader(), events: events, now: o.Now, ledger: newLedger(), gauges: gauges,
+		kind: k, client: m.GetClient(), live: m.GetAPIReader(), events: events, now: o.Now, ledger: newLedger(), gauges: gauges, canary: guard,
 		memories: map[types.NamespacedName]*memory{},
 	}
 	c, err := controller.NewUnmanaged("statefulset", controller.Options{

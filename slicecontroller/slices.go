@@ -1,8 +1,6 @@
 package slicecontroller
 
 import (
-	"context"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
@@ -44,6 +42,6 @@ func sliced(gates core.Traits) kind {
 			}
 		},
 		unknown: func(o client.Object) []string { return o.(*v1alpha1.StatefulSetSlice).Unknown }, //nolint:forcetypeassert // made by empty
-		guard:   func(ctx context.Context, c client.WithWatch, _ Options) error { return fit(ctx, c) },
+		fit:     fit,
 	}
 }

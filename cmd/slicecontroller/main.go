@@ -79,6 +79,7 @@ func command() *cobra.Command {
 	s.StringVar(&f.Namespace, "namespace", "", "where the Lease of the leader and the guard's canary are kept (default: that of the kubeconfig or of the pod)")
 	s.BoolVar(&f.LeaderElect, "leader-elect", true, "let one of several replicas lead")
 	s.BoolVar(&f.Guard, "guard", true, "refuse to start where another controller takes care of StatefulSets")
+	s.BoolVar(&f.AnyKubernetes, "any-kubernetes", false, "take care of "+native+" also where the API server is newer than this release, and may have fields of pods that would be lost")
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8443", "host:port of the metrics, or 0 for none")
 	s.BoolVar(&f.SecureMetrics, "metrics-secure", true, "serve metrics by TLS, to those who may get the path /metrics")
 	s.StringVar(&f.MetricsCertDir, "metrics-cert-dir", "", "where the tls.crt and tls.key of the metrics are; without them a certificate is made at start, which nobody has signed")
