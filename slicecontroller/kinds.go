@@ -28,8 +28,10 @@ type kind struct {
 	tell func(client.Object, core.Status)
 	// unknown names the fields of an object that this release does not know.
 	unknown func(client.Object) []string
-	// guard says, before the first pass, why this process must not take care of the kind.
-	guard func(context.Context, client.WithWatch, Options) error
+	// fit says, before the first pass, why this process cannot take care of the kind.
+	fit func(context.Context, client.Client) error
+	// guarded says that another controller may take care of the kind, and must not.
+	guarded bool
 }
 
 // native are StatefulSets, done as the built-in controller does them.
@@ -48,7 +50,8 @@ func native(traits core.Traits) kind {
 		tell: func(o client.Object, status core.Status) {
 			o.(*appsv1.StatefulSet).Status = status.StatefulSetStatus //nolint:forcetypeassert // made by empty
 		},
-		unknown: func(client.Object) []string { return nil }, // the API server has dropped them
-		guard:   alone,
+		unknown: func(client.Object) []string { return nil }, // the API server has dropped them, which is no newer than this release
+		fit:     func(context.Context, client.Client) error { return nil },
+		guarded: true,
 	}
 }

@@ -248,3 +248,13 @@ func TestASetSleepsUntilEverythingHasArrived(t *testing.T) {
 		t.Error("nothing is open any more")
 	}
 }
+
+// told gives the events since it was last asked.
+func (g *rig) told() []string {
+	var out []string
+	events, _ := g.events.(*record.FakeRecorder)
+	for len(events.Events) > 0 {
+		out = append(out, <-events.Events)
+	}
+	return out
+}

@@ -62,7 +62,7 @@ type Options struct {
 	// built-in controller has.
 	MaxUnavailable *bool
 	// EmulatedVersion is the Kubernetes, 1.36 say, whose rules StatefulSets are taken care of by; "" for that of the
-	// API server.
+	// API server, which must not be newer than this release.
 	EmulatedVersion string
 	// Now is the clock.
 	Now func() time.Time
@@ -118,21 +118,28 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 			return err
 		}
 	}
-	c, err := reconciling(ctx, config, m, k, o)
+	live, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}
-	live, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	var guard *canary
+	if k.guarded && o.Guard {
+		guard = newGuard(live, o.Namespace)
+	}
+	c, err := reconciling(ctx, config, m, k, o, guard)
 	if err != nil {
 		return err
 	}
 	// With several replicas the guard has to wait until this one leads: the leader before
 	// it would take care of the canary.
 	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if err := k.guard(ctx, live, o); err != nil {
+		if err := k.fit(ctx, live); err != nil {
 			return err
 		}
-		return c.Start(ctx)
+		if guard == nil {
+			return c.Start(ctx)
+		}
+		return guard.keep(ctx, c.Start)
 	}))
 	if err != nil {
 		return err
@@ -180,7 +187,7 @@ func admit(m manager.Manager, config *rest.Config, off core.Traits) error {
 }
 
 // reconciling is the controller, with everything that wakes it.
-func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k kind, o Options) (controller.Controller, error) {
+func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k kind, o Options, guard *canary) (controller.Controller, error) {
 	for _, i := range indexes() {
 		if err := m.GetFieldIndexer().IndexField(ctx, i.of, i.name, i.values); err != nil {
 			return nil, err
@@ -200,7 +207,7 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 		return nil, err
 	}
 	r := &Reconciler{
-		kind: k, client: m.GetClient(), live: m.GetAPIReader(), events: events, now: o.Now, ledger: newLedger(), gauges: gauges,
+		kind: k, client: m.GetClient(), live: m.GetAPIReader(), events: events, now: o.Now, ledger: newLedger(), gauges: gauges, canary: guard,
 		memories: map[types.NamespacedName]*memory{},
 	}
 	c, err := controller.NewUnmanaged("statefulset", controller.Options{

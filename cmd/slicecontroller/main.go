@@ -93,7 +93,7 @@ func command() *cobra.Command {
 	s.Float32Var(&f.qps, "kube-api-qps", 100, "requests per second to the API server")
 	s.IntVar(&f.burst, "kube-api-burst", 200, "requests at once before that limit holds")
 	s.StringToStringVar(&f.gates, "feature-gates", nil, "features as NAME=true or NAME=false; all are on, but MaxUnavailableStatefulSet for the StatefulSets of a Kubernetes before 1.37: "+strings.Join(known(), ", "))
-	s.StringVar(&f.EmulatedVersion, "emulated-version", "", "the Kubernetes whose rules StatefulSets are taken care of by, such as 1.37 (default: that of the API server)")
+	s.StringVar(&f.EmulatedVersion, "emulated-version", "", "the Kubernetes whose rules StatefulSets are taken care of by, such as 1.37 (default: that of the API server, which must not be newer than this release)")
 	return c
 }
 

@@ -100,7 +100,7 @@ func (v Validator) try(ctx context.Context, s *v1alpha1.StatefulSetSlice) (field
 }
 
 func (v Validator) tryTemplate(ctx context.Context, s *v1alpha1.StatefulSetSlice) (field.ErrorList, []string) {
-	return v.tryOut(ctx, core.Trial(s.Namespace, s.Spec.Template, s.Spec.VolumeClaimTemplates), "spec.")
+	return v.tryOut(ctx, core.Trial(s.Namespace, s.Spec.Template, s.Native().Spec.VolumeClaimTemplates), "spec.")
 }
 
 // tryOut makes an object as a dry run. What is invalid in it is refused, with the names

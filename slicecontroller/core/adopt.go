@@ -47,7 +47,7 @@ func (p *pass) ownRevisions(ctx context.Context, selector labels.Selector) ([]*a
 		switch {
 		case owner != nil && owner.UID != p.set.UID, !selector.Matches(labels.Set(r.Labels)):
 			continue
-		case owner == nil && p.set.DeletionTimestamp == nil:
+		case p.set.DeletionTimestamp == nil && (owner == nil || owner.APIVersion != p.set.owner().APIVersion):
 			if err := p.adopt(ctx, r); err != nil {
 				return nil, err
 			}
@@ -70,6 +70,9 @@ func (p *pass) ownPods(ctx context.Context, selector labels.Selector) ([]*corev1
 		case owner != nil && owner.UID != p.set.UID:
 		case owner != nil && member:
 			out = append(out, pod)
+			if owner.APIVersion != p.set.owner().APIVersion && p.set.DeletionTimestamp == nil {
+				errs = append(errs, p.adopt(ctx, pod)) // whose reference becomes that of this version
+			}
 		case p.set.DeletionTimestamp != nil:
 		case owner != nil:
 			errs = append(errs, p.release(ctx, pod))

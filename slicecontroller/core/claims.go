@@ -109,7 +109,7 @@ func withOwner(c *corev1.PersistentVolumeClaim, ours []types.UID, want *metav1.O
 	switch {
 	case want == nil && len(have) == 0:
 		return nil
-	case want != nil && len(have) == 1 && have[0].UID == want.UID && have[0].Controller != nil && *have[0].Controller:
+	case want != nil && len(have) == 1 && have[0].UID == want.UID && have[0].APIVersion == want.APIVersion && have[0].Controller != nil && *have[0].Controller:
 		return nil
 	}
 	next := c.DeepCopy()

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -46,6 +48,10 @@ func (p *pass) describe(failed error) {
 		return
 	}
 	p.status.Told = slices.Clone(p.set.Status.Told)
+	p.status.Ordinals = &Range{int64(p.set.start()), int64(p.set.start()) + int64(p.set.replicas())}
+	if p.set.Fault != nil {
+		p.tellFault(*p.set.Fault)
+	}
 	progress := p.progress(failed)
 	p.say(progress)
 	p.say(p.followed())
@@ -55,6 +61,37 @@ func (p *pass) describe(failed error) {
 	p.sayIf(StorageMismatch, "OtherVolumes", p.mismatch())
 	p.sayIf(ClaimsNotKept, "UpdateRefused", brief(errors.Join(p.unkept...)))
 	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
+}
+
+// tellFault tells once why something in the spec cannot be acted on.
+func (p *pass) tellFault(f Fault) {
+	if f.Passing {
+		return
+	}
+	p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: f.Reason, Message: f.Message, Once: f.Message})
+}
+
+// refuse tells why nothing is done for the set, and does nothing else.
+func (p *pass) refuse(ctx context.Context) (Outcome, error) {
+	p.tellFault(*p.set.Fault)
+	if !p.set.Conditioned {
+		return Outcome{}, nil
+	}
+	p.status = p.set.Status
+	p.status.Told = slices.Clone(p.set.Status.Told)
+	p.say(p.progress(nil))
+	p.sayTools(p.progress(nil), nil)
+	if equality.Semantic.DeepEqual(p.set.Status, p.status) {
+		return Outcome{}, nil
+	}
+	return Outcome{}, p.do.WriteStatus(ctx, p.status)
+}
+
+// Refuse tells of the fault of a set that keeps anything from being done for it, and does nothing else.
+func Refuse(ctx context.Context, set *Set, now time.Time, do Effects) error {
+	p := &pass{set: set, world: World{Set: set, Now: now}, do: do}
+	_, err := p.refuse(ctx)
+	return err
 }
 
 func (p *pass) say(c metav1.Condition) {
@@ -77,6 +114,8 @@ func (p *pass) sayTools(progress metav1.Condition, failed error) {
 	case stalled != "":
 	case p.conflict != "":
 		stalled = p.conflict
+	case p.set.Fault != nil && !p.set.Fault.Passing:
+		stalled = p.set.Fault.Message
 	case p.enforced() && p.stuck():
 		stalled = p.sentence(halted)
 	}
@@ -93,6 +132,8 @@ func (p *pass) progress(failed error) metav1.Condition {
 	switch waits := p.waitsFor(); {
 	case p.set.DeletionTimestamp != nil:
 		c.Reason, c.Message = "Deleting", "the set is being deleted"
+	case p.set.Fault != nil:
+		c.Reason, c.Message = p.set.Fault.Reason, p.set.Fault.Message
 	case failed != nil:
 		c.Reason, c.Message = "Failing", brief(failed)
 	case waits != "":

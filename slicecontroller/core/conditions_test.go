@@ -174,3 +174,21 @@ func TestAnUpdateHaltsWhenItsHighestOrdinalTakesTooLong(t *testing.T) {
 		t.Error("ER-17: with nothing left to replace it has halted")
 	}
 }
+
+// ST-9: the status has the range that its numbers are of.
+func TestTheStatusHasTheRangeThatWasActedOn(t *testing.T) {
+	for _, c := range []struct {
+		start, replicas int32
+		want            Range
+	}{{0, 3, Range{0, 3}}, {3, 2, Range{3, 5}}, {7, 0, Range{7, 7}}, {2147483647, 1, Range{2147483647, 2147483648}}} {
+		s := play(t, "", conditioned, start(c.start), replicas(c.replicas))
+		s.sync()
+		if got := s.set.Status.Ordinals; got == nil || *got != c.want {
+			t.Errorf("%d from %d on: %v, expected %v", c.replicas, c.start, got, c.want)
+		}
+	}
+	s := play(t, "0 1 2")
+	if s.sync(); s.set.Status.Ordinals != nil {
+		t.Error("a StatefulSet has no such field")
+	}
+}

@@ -32,7 +32,7 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 			if revisionOf(r.Pod) == s.CurrentRevision {
 				s.CurrentReplicas++
 			}
-			if revisionOf(r.Pod) == s.UpdateRevision {
+			if revisionOf(r.Pod) == s.UpdateRevision && !p.astray() { // whose template is not the one that is wanted
 				s.UpdatedReplicas++
 			}
 		}

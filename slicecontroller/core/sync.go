@@ -30,9 +30,12 @@ type pass struct {
 	lowestDown string
 	status     Status
 	outcome    Outcome
-	begins     bool // an enforced update deletes a pod
-	lock       sync.Mutex
-	made       int // how many pods were created in this pass
+	// unsure is why the target is the newest revision there is, and not that of the template: pods that are missing are made
+	// from it, and none is replaced.
+	unsure error
+	begins bool // an enforced update deletes a pod
+	lock   sync.Mutex
+	made   int // how many pods were created in this pass
 	// kept are the claims that were given up to outlive the set, as they are now, and unkept
 	// says of which ones that failed.
 	kept     map[string]*corev1.PersistentVolumeClaim
@@ -67,6 +70,9 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if p.set.Fault != nil && len(p.world.ownRevisions()) == 0 {
+		return p.refuse(ctx)
+	}
 	if p.versions, err = p.resolve(ctx, revisions); err != nil {
 		return Outcome{}, err
 	}
@@ -79,6 +85,7 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	if p.set.DeletionTimestamp == nil { // CL-8
 		err = p.act(ctx)
 	}
+	err = errors.Join(p.unsure, err)
 	p.describe(err)
 	err = errors.Join(err, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
 	p.outcome.Status, p.outcome.Again = &p.status, p.again()
@@ -98,11 +105,14 @@ func (p *pass) act(ctx context.Context) error {
 	}
 	down, failed := p.scaleDown(ctx, p.spare(err))
 	err = errors.Join(err, failed)
-	if err == nil && (!p.set.ordered() || up == settled && down == settled) {
+	if err == nil && !p.astray() && (!p.set.ordered() || up == settled && down == settled) {
 		err = p.update(ctx)
 	}
 	return errors.Join(kept, err)
 }
+
+// astray says that the target is not what the set is to become.
+func (p *pass) astray() bool { return p.set.Fault != nil || p.unsure != nil }
 
 func (p *pass) templates() (err error) {
 	if p.targetTemplate, err = template(p.target); err != nil {
