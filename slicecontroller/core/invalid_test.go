@@ -59,6 +59,9 @@ func TestInvalidSetsAreLeftAlone(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestTheConditionOfAnInvalidSet(t *testing.T) {
 	t.Run("ST-8 a condition that cannot be written is tried again", func(t *testing.T) {
 		s := play(t, "0", conditioned, func(s *Set) { s.Spec.Selector = nil })
 		s.fails["status"] = errors.New("no")

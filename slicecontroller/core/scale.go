@@ -50,7 +50,7 @@ func inBatches(n int, do func(int) error) error {
 func (p *pass) scaleUp(ctx context.Context) (standing, error) {
 	if !p.set.ordered() {
 		return settled, inBatches(int(p.set.replicas()), func(k int) error {
-			_, err := p.tend(ctx, p.at(p.set.start()+int32(k)))
+			_, err := p.tend(ctx, p.at(p.set.start()+int32(k))) //nolint:gosec // below the number of replicas
 			return err
 		})
 	}
