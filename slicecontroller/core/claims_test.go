@@ -152,7 +152,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 	t.Run("CP-3 one that is going blocks the pod", func(t *testing.T) {
 		s := play(t, "0 1", claims("data"))
 		there(s).DeletionTimestamp = &metav1.Time{Time: noon()}
-		if got := s.sync(); got != "" || s.err == nil || !strings.Contains(s.err.Error(), "claim data-web-2 is being deleted") {
+		if got := s.sync(); got != "" || s.err == nil || !strings.Contains(s.err.Error(), "pvc data-web-2 is being deleted") {
 			t.Errorf("got %q, %v", got, s.err)
 		}
 	})

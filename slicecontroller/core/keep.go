@@ -33,7 +33,7 @@ func (p *pass) makeClaims(ctx context.Context, r replica) error {
 		have := p.world.Claim(c.Name)
 		switch {
 		case have != nil && have.DeletionTimestamp != nil:
-			errs = append(errs, fmt.Errorf("claim %s is being deleted", c.Name)) // CP-3
+			errs = append(errs, fmt.Errorf("pvc %s is being deleted", c.Name)) // CP-3, in the words of the built-in controller
 		case have != nil: // CP-2
 		default:
 			err := p.do.Create(ctx, c)

@@ -167,6 +167,9 @@ func (s *side) unrest(ctx context.Context) string {
 	if why := s.truncating(ctx, set, pods); why != "" {
 		return why
 	}
+	if name := leaving(set, pods); name != "" {
+		return fmt.Sprintf("%s: pod %s is to go", s.name, name)
+	}
 	if why := s.updating(set, pods); why != "" {
 		return why
 	}
@@ -206,6 +209,23 @@ func missing(set *appsv1.StatefulSet, pods []corev1.Pod) string {
 			return name
 		case set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement && (!isReady(&pods[k]) || set.Spec.MinReadySeconds == neverAvailable):
 			return ""
+		}
+	}
+	return ""
+}
+
+// leaving names a pod outside the range that nothing keeps from going.
+func leaving(set *appsv1.StatefulSet, pods []corev1.Pod) string {
+	start := int32(0)
+	if o := set.Spec.Ordinals; o != nil {
+		start = o.Start
+	}
+	held := set.Annotations[crowded] != "" || set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement &&
+		(set.Spec.MinReadySeconds == neverAvailable || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isReady(&p) }))
+	for _, p := range pods {
+		ordinal, err := strconv.ParseInt(strings.TrimPrefix(p.Name, "web-"), 10, 32)
+		if out := int32(ordinal) < start || int32(ordinal) >= start+*set.Spec.Replicas; err == nil && out && !held {
+			return p.Name
 		}
 	}
 	return ""
