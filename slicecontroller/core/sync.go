@@ -33,7 +33,9 @@ type pass struct {
 	outcome    Outcome
 	// unsure is why the target is the newest revision there is, and not that of the template: pods that are missing are made
 	// from it, and none is replaced.
-	unsure   error
+	unsure error
+	// unmarked is why the target has no note of what it was filled in from. Nothing waits for that.
+	unmarked error
 	begins   bool // an enforced update deletes a pod
 	lock     sync.Mutex
 	conflict string // whose pod has the name of one of ours
@@ -79,7 +81,7 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	}
 	err = errors.Join(p.unsure, err)
 	p.describe(err)
-	err = errors.Join(err, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
+	err = errors.Join(err, p.unmarked, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
 	p.outcome.Status, p.outcome.Again = &p.status, p.again()
 	return p.outcome, err
 }
