@@ -141,8 +141,7 @@ func (c *canary) keep(ctx context.Context, do func(context.Context) error) error
 		return err
 	case err := <-c.found:
 		cancel()
-		<-done // no pass is under way any more
-		return err
+		return errors.Join(err, <-done) // no pass is under way any more
 	}
 }
 

@@ -147,7 +147,7 @@ func (r *Reconciler) after(ctx context.Context, q reconcile.Request, outcome cor
 
 // besides gives what has failed besides one error: of errors that were joined, those that are not it.
 func besides(err, expected error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // which of them it is, and not whether it is in there
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []error
 		for _, e := range joined.Unwrap() {
 			out = append(out, besides(e, expected))

@@ -189,7 +189,7 @@ func TestWhoIsWoken(t *testing.T) {
 	} {
 		g := newRig(t)
 		q := &delays{}
-		h := g.heard(g.ofPod, g.ofPodGone)
+		h := g.pods()
 		h.Create(t.Context(), event.CreateEvent{Object: c.pod}, q)
 		if got := names(q.added); got != c.there {
 			t.Errorf("%s: it wakes %q, expected %q", name, got, c.there)

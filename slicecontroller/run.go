@@ -104,7 +104,7 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	m, err := manager.New(config, manager.Options{
 		WebhookServer:          hooks,
 		Scheme:                 scheme,
-		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
+		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: slim(k.gvk), ReaderFailOnMissingInformer: true},
 		Metrics:                told(o),
 		HealthProbeBindAddress: o.HealthAddress,
 		LeaderElection:         o.LeaderElect, LeaderElectionID: k.lease, LeaderElectionNamespace: o.Namespace,

@@ -32,11 +32,13 @@ func (r *Reconciler) sources(c cache.Cache) []source.Source {
 	return []source.Source{
 		source.Func(func(_ context.Context, q queue) error { r.queue = q; return nil }),
 		source.Kind(c, r.kind.empty(), r.heard(r.itself, r.itself)),
-		source.Kind(c, client.Object(&corev1.Pod{}), r.heard(r.ofPod, r.ofPodGone)),
+		source.Kind(c, client.Object(&corev1.Pod{}), r.pods()),
 		source.Kind(c, client.Object(&corev1.PersistentVolumeClaim{}), r.heard(nobody, r.ofClaim)),
 		source.Kind(c, client.Object(&appsv1.ControllerRevision{}), r.heard(nobody, r.ofController)),
 	}
 }
+
+func (r *Reconciler) pods() handler.EventHandler { return r.heard(r.ofPod, r.ofPodGone) }
 
 // whose gives the sets that an object is about.
 type whose func(context.Context, client.Object) []types.NamespacedName

@@ -135,7 +135,7 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 	equal := slices.IndexFunc(older, func(r *appsv1.ControllerRevision) bool { return bytes.Equal(r.Data.Raw, wanted.Data.Raw) })
 	switch {
 	case equal == 0:
-		v.target, err = p.marked(ctx, newest)
+		v.target, p.unmarked = p.marked(ctx, newest)
 	case equal > 0:
 		v.target, err = p.rolledBack(ctx, older[equal], number)
 	default:
@@ -154,13 +154,20 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 	return v, nil
 }
 
-// marked is a revision with a note of what it was filled in from.
+// marked is a revision with a note of what it was filled in from. One that has just changed gets it in a later pass.
 func (p *pass) marked(ctx context.Context, r *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	next := r.DeepCopy()
 	if !p.set.mark(next) {
 		return r, nil
 	}
-	return next, p.do.Update(ctx, next)
+	err := p.do.Update(ctx, next)
+	switch {
+	case apierrors.IsConflict(err):
+		return r, nil
+	case err != nil:
+		return r, err
+	}
+	return next, nil
 }
 
 // rolledBack makes an older revision the newest one, under its name (RV-3b).

@@ -377,7 +377,8 @@ func (s *stage) Adopt(_ context.Context, o Object, owner metav1.OwnerReference) 
 		return err
 	}
 	there := s.there(o)
-	there.SetOwnerReferences(append(there.GetOwnerReferences(), owner))
+	others := slices.DeleteFunc(there.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.UID }) // a patch merges them by UID
+	there.SetOwnerReferences(append(others, owner))
 	return nil
 }
 

@@ -33,9 +33,11 @@ type pass struct {
 	// unsure is why the target is the newest revision there is, and not that of the template: pods that are missing are made
 	// from it, and none is replaced.
 	unsure error
-	begins bool // an enforced update deletes a pod
-	lock   sync.Mutex
-	made   int // how many pods were created in this pass
+	// unmarked is why the target has no note of what it was filled in from. Nothing waits for that.
+	unmarked error
+	begins   bool // an enforced update deletes a pod
+	lock     sync.Mutex
+	made     int // how many pods were created in this pass
 	// kept are the claims that were given up to outlive the set, as they are now, and unkept
 	// says of which ones that failed.
 	kept     map[string]*corev1.PersistentVolumeClaim
@@ -55,6 +57,9 @@ type replica struct {
 // the error is ErrInvalid.
 func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	p := &pass{set: w.Set, world: w, do: do, kept: map[string]*corev1.PersistentVolumeClaim{}}
+	if p.set.Fault != nil && len(p.world.ownRevisions()) == 0 {
+		return p.refuse(ctx)
+	}
 	if reason, why := p.set.invalid(); why != "" {
 		return Outcome{}, p.leave(ctx, reason, why)
 	}
@@ -70,9 +75,6 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if p.set.Fault != nil && len(p.world.ownRevisions()) == 0 {
-		return p.refuse(ctx)
-	}
 	if p.versions, err = p.resolve(ctx, revisions); err != nil {
 		return Outcome{}, err
 	}
@@ -87,7 +89,7 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	}
 	err = errors.Join(p.unsure, err)
 	p.describe(err)
-	err = errors.Join(err, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
+	err = errors.Join(err, p.unmarked, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
 	p.outcome.Status, p.outcome.Again = &p.status, p.again()
 	return p.outcome, err
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func faulty(s *Set) {
@@ -79,6 +81,13 @@ func TestARevisionKnowsWhatItWasFilledInFrom(t *testing.T) {
 	for name := range s.revisions { // as an earlier release made it
 		s.revisions[name].Annotations = nil
 	}
+	for _, refused := range []error{errors.New("a policy"), apierrors.NewConflict(schema.GroupResource{}, "web", nil)} {
+		s.fails["update revision 1"] = refused
+		if did := s.sync(); did != "update revision 1" || (s.err == nil) != apierrors.IsConflict(refused) || s.set.Status.UpdatedReplicas != 3 {
+			t.Errorf("%v: %q, %d updated (%v)", refused, did, s.set.Status.UpdatedReplicas, s.err)
+		}
+	}
+	delete(s.fails, "update revision 1")
 	s.expect("update revision 1")
 	s.expect("")
 	world := func() World { return World{Set: s.set, Revisions: sortedByName(s.revisions)} }
@@ -126,4 +135,28 @@ func TestARevisionThatCannotBeMadeStopsNoHealing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a set has refers to the set by the version of the kind that the process has, whoever made it.
+func TestReferencesAreOfThisVersion(t *testing.T) {
+	s := play(t, "0 1 2", claims("data"), retains("RD"))
+	before := s.set.owner().APIVersion
+	s.set.Kind.Version = "v1beta1"
+	s.live()
+	all := map[string]Object{}
+	for name, o := range s.pods {
+		all[name] = o
+	}
+	for name, o := range s.claims {
+		all[name] = o
+	}
+	for name, o := range s.revisions {
+		all[name] = o
+	}
+	for name, o := range all {
+		if refs := o.GetOwnerReferences(); s.err != nil || len(refs) != 1 || refs[0].APIVersion == before {
+			t.Errorf("%s refers by %+v (%v)", name, refs, s.err)
+		}
+	}
+	s.expect("")
 }

@@ -1,7 +1,6 @@
 package manifests
 
 import (
-	"context"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -22,7 +21,7 @@ func TestTheKindIsValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.Status.StoredVersions = []string{"v1alpha1"}
-	for _, e := range validation.ValidateCustomResourceDefinition(context.Background(), &in) {
+	for _, e := range validation.ValidateCustomResourceDefinition(t.Context(), &in) {
 		t.Error(e)
 	}
 }

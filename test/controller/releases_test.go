@@ -91,11 +91,11 @@ func (s *side) define(t *testing.T, o *unstructured.Unstructured, serves func(co
 }
 
 // raw reads the slice as it is stored.
-func (s *side) raw(ctx context.Context, name string) map[string]any {
+func (s *side) raw(ctx context.Context) map[string]any {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(rig.Slice)
 	o.SetKind("StatefulSetSlice")
-	if s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, o) != nil {
+	if s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "web"}, o) != nil {
 		return nil
 	}
 	return o.Object
@@ -227,14 +227,14 @@ func (r *release) earlier() {
 	delete(fields(schema, "spec"), "minReadySeconds")
 	delete(fields(schema, "spec", "updateStrategy", "rollingUpdate"), "maxUnavailable")
 	r.define(r.t, kind, func(ctx context.Context) bool {
-		_, found, _ := unstructured.NestedFieldNoCopy(r.raw(ctx, "web"), "status", "availableReplicas")
+		_, found, _ := unstructured.NestedFieldNoCopy(r.raw(ctx), "status", "availableReplicas")
 		return !found
 	})
 	if said := r.refused(); !strings.Contains(said, "is older than this release and drops spec.minReadySeconds, spec.updateStrategy.rollingUpdate.maxUnavailable, status.availableReplicas: apply the one of this release first") {
 		r.t.Error(said)
 	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		store := &unstructured.Unstructured{Object: r.raw(r.t.Context(), "web")} // without them
+		store := &unstructured.Unstructured{Object: r.raw(r.t.Context())} // without them
 		store.SetLabels(map[string]string{"stored": "again"})
 		return r.Update(r.t.Context(), store)
 	})
@@ -243,7 +243,7 @@ func (r *release) earlier() {
 	}
 	kind, _ = definition(r.t)
 	r.define(r.t, kind, r.keeps("minReadySeconds: 1", "minReadySeconds"))
-	if status, _, _ := unstructured.NestedMap(r.raw(r.t.Context(), "web"), "status"); status["readyReplicas"] != int64(3) || status["availableReplicas"] != nil && status["availableReplicas"] != int64(0) {
+	if status, _, _ := unstructured.NestedMap(r.raw(r.t.Context()), "status"); status["readyReplicas"] != int64(3) || status["availableReplicas"] != nil && status["availableReplicas"] != int64(0) {
 		r.t.Fatalf("2599-13: stored was %v", status)
 	}
 	p := r.begins()

@@ -57,7 +57,7 @@ func TestClaimTemplatesAreComparedByWhatTheyMean(t *testing.T) {
 		})
 	}
 	typed()
-	if raw := fmt.Sprint(s.raw(t.Context(), "web")["spec"].(map[string]any)["volumeClaimTemplates"]); strings.Contains(raw, "status") { //nolint:forcetypeassert // of a slice
+	if raw := fmt.Sprint(s.raw(t.Context())["spec"].(map[string]any)["volumeClaimTemplates"]); strings.Contains(raw, "status") { //nolint:forcetypeassert // of a slice
 		t.Errorf("stored is %s", raw)
 	}
 	for _, same := range []string{
