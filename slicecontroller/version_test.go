@@ -8,10 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
-
-	"k8s.io/apimachinery/pkg/version"
 )
 
 // StatefulSets of a Kubernetes whose fields are not all known are left to others.
