@@ -1,8 +1,6 @@
 package slicecontroller
 
 import (
-	"context"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
@@ -29,14 +27,21 @@ func sliced(gates core.Traits) kind {
 			traits := traits
 			traits.HoldClaims = s.Annotations[HoldClaims] == "true"
 			n := s.Native()
-			return &core.Set{ObjectMeta: n.ObjectMeta, Spec: n.Spec, Status: core.Status{StatefulSetStatus: n.Status, Told: s.Status.Conditions}, Traits: traits}
+			status := core.Status{StatefulSetStatus: n.Status, Told: s.Status.Conditions}
+			if o := s.Status.Ordinals; o != nil {
+				status.Ordinals = &core.Range{Start: o.Start, End: o.End}
+			}
+			return &core.Set{ObjectMeta: n.ObjectMeta, Spec: n.Spec, Status: status, Traits: traits}
 		},
 		tell: func(o client.Object, status core.Status) {
 			s := o.(*v1alpha1.StatefulSetSlice) //nolint:forcetypeassert // made by empty
 			s.Tell(status.StatefulSetStatus)
 			s.Status.Conditions = status.Told
+			if o := status.Ordinals; o != nil {
+				s.Status.Ordinals = &v1alpha1.Range{Start: o.Start, End: o.End}
+			}
 		},
 		unknown: func(o client.Object) []string { return o.(*v1alpha1.StatefulSetSlice).Unknown }, //nolint:forcetypeassert // made by empty
-		guard:   func(ctx context.Context, c client.WithWatch, _ Options) error { return fit(ctx, c) },
+		fit:     fit,
 	}
 }
