@@ -11,13 +11,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -253,7 +256,7 @@ func (tw *twins) act(r *rand.Rand) {
 	if err != nil {
 		tw.t.Fatal(err)
 	}
-	acts := []func(*rand.Rand){tw.scale, tw.scale, tw.retemplate, tw.retemplate, tw.restrategize, tw.reretain, tw.reready, tw.crowd}
+	acts := []func(*rand.Rand){tw.scale, tw.scale, tw.retemplate, tw.retemplate, tw.restrategize, tw.reretain, tw.reready, tw.refuse}
 	if len(pods) > 0 {
 		pod := pick(r, pods...)
 		acts = append(acts,
@@ -301,36 +304,48 @@ func (tw *twins) reready(r *rand.Rand) {
 	tw.edit(fmt.Sprintf("minReadySeconds %d", next), func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = next })
 }
 
-// crowded marks sets in whose namespace there is no room for more pods.
-const crowded = "test.stsmigrate.dev/crowded"
+// refused marks sets in whose namespace no pod can be made.
+const refused = "test.stsmigrate.dev/refused"
 
-// crowd lets a namespace have no more pods than it has, or as many as it likes again.
-func (tw *twins) crowd(*rand.Rand) {
-	quota := func(s *side) *corev1.ResourceQuota {
-		return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "pods"}}
+// refuse lets a namespace take no pods any more, or all again. A quota would do so by counts that come late.
+func (tw *twins) refuse(*rand.Rand) {
+	limit := func(s *side) *corev1.LimitRange {
+		return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "none"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+			{Type: corev1.LimitTypeContainer, Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+		}}}
 	}
-	full := tw.set().Annotations[crowded] == ""
-	tw.play(fmt.Sprintf("no room %t", full), func(s *side) error {
-		set, pods, err := s.read(tw.t.Context())
-		if err != nil {
-			return err
-		}
-		q := quota(s)
-		if full {
-			q.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(len(pods)), resource.DecimalSI)}
-			err = s.Create(tw.t.Context(), q)
-		} else {
-			err = s.Delete(tw.t.Context(), q)
-		}
+	no := tw.set().Annotations[refused] == ""
+	tw.play(fmt.Sprintf("no pod is let in: %t", no), func(s *side) error {
+		set, _, err := s.read(tw.t.Context())
 		if err != nil {
 			return err
 		}
 		after := set.DeepCopy()
-		delete(after.Annotations, crowded)
-		if full {
-			after.Annotations[crowded] = "true"
+		if no {
+			after.Annotations[refused], err = "true", s.Create(tw.t.Context(), limit(s))
+		} else {
+			delete(after.Annotations, refused)
+			err = s.Delete(tw.t.Context(), limit(s))
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.refuses(tw.t.Context(), no); err != nil {
+			return err
 		}
 		return s.Patch(tw.t.Context(), after, client.MergeFrom(set))
+	})
+}
+
+// refuses waits until the API server has heard whether it is to refuse pods.
+func (s *side) refuses(ctx context.Context, no bool) error {
+	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "probe"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
+		err := s.Create(ctx, probe, client.DryRunAll)
+		if err != nil && !apierrors.IsForbidden(err) {
+			return false, err
+		}
+		return (err != nil) == no, nil
 	})
 }
 

@@ -94,7 +94,9 @@ func (f facts) pod(p *corev1.Pod) {
 
 func (f facts) claim(c *corev1.PersistentVolumeClaim) {
 	c = c.DeepCopy()
-	delete(c.Annotations, "volume.kubernetes.io/selected-node")
+	maps.DeleteFunc(c.Annotations, func(key, _ string) bool { // of who binds it, early or late
+		return strings.HasPrefix(key, "pv.kubernetes.io/") || strings.Contains(key, "volume.kubernetes.io/") || strings.Contains(key, "volume.beta.kubernetes.io/")
+	})
 	c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == "kubernetes.io/pvc-protection" }) // comes and goes with the pod
 	f.meta("claim", c.ObjectMeta)
 	c.Spec.VolumeName = ""

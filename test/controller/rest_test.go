@@ -50,7 +50,7 @@ func (s *side) unrest(ctx context.Context) string {
 	if err != nil {
 		return s.name + ": " + err.Error()
 	}
-	why := cmp.Or(moving(pods), missing(set, pods), leaving(set, pods), updating(set, pods), s.collecting(ctx, pods), s.truncating(ctx, set, pods), untold(set, pods))
+	why := cmp.Or(moving(pods), s.missing(ctx, set, pods), leaving(set, pods), updating(set, pods), s.collecting(ctx, pods), s.truncating(ctx, set, pods), untold(set, pods))
 	if why == "" {
 		return ""
 	}
@@ -93,8 +93,8 @@ func stranded(p *corev1.Pod) bool {
 }
 
 // missing names a pod that a controller is about to make, or to make anew: after a failure it may rest for some time.
-func missing(set *appsv1.StatefulSet, pods []corev1.Pod) string {
-	if set.Annotations[crowded] != "" {
+func (s *side) missing(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) string {
+	if set.Annotations[refused] != "" {
 		return ""
 	}
 	start := int32(0)
@@ -105,6 +105,10 @@ func missing(set *appsv1.StatefulSet, pods []corev1.Pod) string {
 		name := fmt.Sprintf("web-%d", o)
 		k := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name })
 		switch {
+		case k < 0 && s.waiting(ctx, set, name):
+			if set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement {
+				return ""
+			}
 		case k < 0:
 			return fmt.Sprintf("pod %s is missing", name)
 		case pods[k].Status.Phase == corev1.PodFailed || pods[k].Status.Phase == corev1.PodSucceeded:
@@ -116,13 +120,22 @@ func missing(set *appsv1.StatefulSet, pods []corev1.Pod) string {
 	return ""
 }
 
+// waiting reports whether a claim of a pod that is to come has been deleted, and stays.
+func (s *side) waiting(ctx context.Context, set *appsv1.StatefulSet, pod string) bool {
+	return slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(t corev1.PersistentVolumeClaim) bool {
+		var c corev1.PersistentVolumeClaim
+		err := s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: t.Name + "-" + pod}, &c)
+		return err == nil && c.DeletionTimestamp != nil && slices.Contains(c.Finalizers, kept)
+	})
+}
+
 // leaving names a pod outside the range that nothing keeps from going.
 func leaving(set *appsv1.StatefulSet, pods []corev1.Pod) string {
 	start := int32(0)
 	if o := set.Spec.Ordinals; o != nil {
 		start = o.Start
 	}
-	held := set.Annotations[crowded] != "" || set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement &&
+	held := set.Annotations[refused] != "" || set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement &&
 		(set.Spec.MinReadySeconds == neverAvailable || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isReady(&p) }))
 	for _, p := range pods {
 		ordinal, err := strconv.ParseInt(strings.TrimPrefix(p.Name, "web-"), 10, 32)
