@@ -14,6 +14,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -281,14 +282,14 @@ func (r *run) answers(ctx context.Context, ref plans.Ref) bool {
 func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orchestrator.Carriage {
 	h := r.hub
 	c := orchestrator.Carriage{
-		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{},
+		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{}, Names: map[plans.Side]*names.Cluster{},
 		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true, Still: r.still,
 		Report:   func(e *orchestrator.Engine, p orchestrator.Progress, err error) { r.report(ctx, e, p, err) },
 		Complain: func(err error) { r.complain(ctx, err) },
 	}
 	on := orchestrator.Clusters{}
 	for side, end := range ends {
-		on[side], c.Configs[side], c.Watches[side] = end.Client, end.Config, end.Watches
+		on[side], c.Configs[side], c.Watches[side], c.Names[side] = end.Client, end.Config, end.Watches, end.Names
 	}
 	if r.gone {
 		on = on.Gone()
