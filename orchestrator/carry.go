@@ -23,6 +23,8 @@ type Carriage struct {
 	On      Clusters
 	Configs map[plans.Side]*rest.Config
 	Watches map[plans.Side]*Watches
+	// Names are what Keepers of names share.
+	Names map[plans.Side]*names.Cluster
 	// Holder names this process in the Lease, and Dead says of another one whether it is
 	// certainly gone.
 	Holder string
@@ -87,10 +89,7 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p Progress, j *pl
 		return p, nil, err
 	}
 	if len(c.Plan.Directories()) > 0 && (wish.Course != plans.Clean || j.KeepNames) { // else a Clean takes the names away
-		keeper, err := names.Keep(Urgent(background), c.Plan, c.Configs, c.leave(lease), c.Complain)
-		if err != nil {
-			return p, j, err
-		}
+		keeper := names.Keep(Urgent(background), c.Plan, c.Names, c.leave(lease), c.Complain)
 		defer keeper.Stop()
 		engine.StopNames = keeper.Stop
 		go endWith(background, lease, keeper)
@@ -171,9 +170,7 @@ func (c Carriage) Keep(ctx context.Context, ended bool) error {
 	go lease.Keep(background)
 	var keeper *names.Keeper
 	if len(c.Plan.Directories()) > 0 {
-		if keeper, err = names.Keep(background, c.Plan, c.Configs, c.leave(lease), c.Complain); err != nil {
-			return err
-		}
+		keeper = names.Keep(Urgent(background), c.Plan, c.Names, c.leave(lease), c.Complain) // a wave of another plan may rest on what they share
 		defer keeper.Stop()
 	}
 	if !ended && c.Plan.MaxUnavailable == 1 {

@@ -144,6 +144,9 @@ func (v *View) describe(p *plans.Plan, j *plans.Journal, asked Asked, command fu
 		}
 	}
 	v.Next = v.next(j, asked.Work, command)
+	if asked.RemoveNames {
+		v.Next = "the orchestrator takes its names away"
+	}
 }
 
 // next is the command to go on with, or who goes on without one; work says that there is something to be done.

@@ -32,6 +32,13 @@ func Ask(p *plans.Plan, j *plans.Journal, d *plans.Declaration) Asked {
 	if d.Ask != nil {
 		heard.Request = d.Ask.ID
 	}
+	if d.Ask != nil && d.Ask.RemoveNames && d.Ask.ID != j.Heard.Request {
+		if err := keepsNames(p, j); err != nil {
+			return out.refuse(heard, err)
+		}
+		out.Wish = plans.Wish{Course: course, RemoveNames: true, Heard: &heard}
+		return out
+	}
 	if heard.Asks(j.Heard) || j.Ended() {
 		out.Refused = cmp.Or(later, j.Heard.Refused)
 		return out
@@ -42,12 +49,17 @@ func Ask(p *plans.Plan, j *plans.Journal, d *plans.Declaration) Asked {
 	}
 	trial := *j
 	if err := refuse(p, &trial, d, wish); err != nil {
-		heard.Refused = err.Error()
-		out.Refused, out.Refuse = heard.Refused, &heard
-		return out
+		return out.refuse(heard, err)
 	}
 	out.Wish, out.Work, out.Refused = wish, true, later
 	return out
+}
+
+// refuse is the answer to a request that cannot be fulfilled.
+func (a Asked) refuse(heard plans.Heard, why error) Asked {
+	heard.Refused = why.Error()
+	a.Refused, a.Refuse = heard.Refused, &heard
+	return a
 }
 
 // Hear notes all that is declared as heard, for a journal that was lost with what it had heard: nothing goes on until

@@ -56,6 +56,8 @@ type Ask struct {
 	ID string `json:"id"`
 	// Resume says that to go on is all that is asked for.
 	Resume bool `json:"resume,omitempty"`
+	// RemoveNames takes away the names that a finalized plan has kept. It is asked for alone.
+	RemoveNames bool `json:"removeNames,omitempty"`
 	// The others are as in Word and Route. SourceGone is the UID of the cluster that a person vouches for.
 	NodeGone       string    `json:"nodeGone,omitempty"`
 	Readopt        bool      `json:"readopt,omitempty"`
@@ -96,6 +98,8 @@ type Wish struct {
 	Word      Word
 	Route     Route
 	KeepNames bool
+	// RemoveNames says that a plan that has ended is to keep its names no longer; it goes nowhere.
+	RemoveNames bool
 	// Heard is what the journal keeps of a wish that it has not heard of yet; nil for one that is none of a
 	// Declaration.
 	Heard *Heard
@@ -135,6 +139,8 @@ func (a *Ask) refuse() error {
 		return errors.New("spec.request.nodeGone is not the name of a node")
 	case a.MaxUnavailable < 0 || a.PauseAfter < 0 || a.UntilOrdinal != nil && *a.UntilOrdinal < 0:
 		return errors.New("spec.request: maxUnavailable, pauseAfter and untilOrdinal are 0 or more")
+	case a.RemoveNames && *a != (Ask{ID: a.ID, RemoveNames: true}):
+		return errors.New("spec.request: removeNames is asked for alone, of a plan that has ended")
 	}
 	return nil
 }

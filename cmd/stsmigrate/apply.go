@@ -173,7 +173,7 @@ func (a *app) confirm(question string) error {
 // carriage is this process, about to carry the plan out.
 func (a *app) carriage(t *target, timeout time.Duration) orchestrator.Carriage {
 	return orchestrator.Carriage{
-		Plan: t.plan, Store: t.store, On: t.on, Configs: t.configs, Watches: t.watches,
+		Plan: t.plan, Store: t.store, On: t.on, Configs: t.configs, Watches: t.watches, Names: t.names,
 		Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: a.now, Stop: a.stop, StepTimeout: timeout,
 		Report: a.tell, Complain: a.complain,
 	}

@@ -44,6 +44,11 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 		j.Done = j.Leg.First - 1
 		j.Begun = j.Done
 	}
+	kept := func(j *plans.Journal) {
+		moved(j)
+		j.Depart(&plans.Plan{Count: 3, Window: 1}, plans.Clean)
+		j.Outcome, j.KeepNames = plans.Finalized, true
+	}
 	const resume = "resume web"
 	for name, c := range map[string]struct {
 		journal func(*plans.Journal)
@@ -51,18 +56,20 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 		want    func(*plans.Declaration) bool
 		refused string
 	}{
-		"a pause":          {underWay, "pause web", func(d *plans.Declaration) bool { return d.Paused && d.Ask == nil && d.Course == "" }, ""},
-		"the way on":       {underWay, resume + " --yes", func(d *plans.Declaration) bool { return !d.Paused && d.Ask.Resume && d.Course == plans.ToMove }, ""},
-		"a part of it":     {underWay, resume + " --yes --pause-after 1", func(d *plans.Declaration) bool { return d.Ask.PauseAfter == 1 && d.Ask.UntilOrdinal == nil }, ""},
-		"as far as that":   {underWay, resume + " --yes --until-ordinal 2", func(d *plans.Declaration) bool { return *d.Ask.UntilOrdinal == 2 }, ""},
-		"the way back":     {underWay, "abort web --yes --max-unavailable 2", func(d *plans.Declaration) bool { return d.Course == plans.ToAbort && d.Ask.MaxUnavailable == 2 }, ""},
-		"more than all":    {underWay, "abort web --yes --max-unavailable 9", nil, "--max-unavailable 9: expected"},
-		"a senseless word": {underWay, resume + " --yes --node-gone n", nil, "has no ordinals in flight"},
-		"gates of no gate": {underWay, resume + " --yes --skip-gates", nil, "asks no gates"},
-		"an early end":     {underWay, "finalize web --yes", nil, "is not complete"},
-		"the end":          {moved, "finalize web --yes", func(d *plans.Declaration) bool { return d.Course == plans.ToFinalize && !d.KeepNames }, ""},
-		"names of none":    {moved, "finalize web --yes --keep-names", nil, "bridges no names"},
-		"a late pause":     {moved, "pause web", nil, "is not under way (Moved)"},
+		"a pause":           {underWay, "pause web", func(d *plans.Declaration) bool { return d.Paused && d.Ask == nil && d.Course == "" }, ""},
+		"the way on":        {underWay, resume + " --yes", func(d *plans.Declaration) bool { return !d.Paused && d.Ask.Resume && d.Course == plans.ToMove }, ""},
+		"a part of it":      {underWay, resume + " --yes --pause-after 1", func(d *plans.Declaration) bool { return d.Ask.PauseAfter == 1 && d.Ask.UntilOrdinal == nil }, ""},
+		"as far as that":    {underWay, resume + " --yes --until-ordinal 2", func(d *plans.Declaration) bool { return *d.Ask.UntilOrdinal == 2 }, ""},
+		"the way back":      {underWay, "abort web --yes --max-unavailable 2", func(d *plans.Declaration) bool { return d.Course == plans.ToAbort && d.Ask.MaxUnavailable == 2 }, ""},
+		"more than all":     {underWay, "abort web --yes --max-unavailable 9", nil, "--max-unavailable 9: expected"},
+		"a senseless word":  {underWay, resume + " --yes --node-gone n", nil, "has no ordinals in flight"},
+		"gates of no gate":  {underWay, resume + " --yes --skip-gates", nil, "asks no gates"},
+		"an early end":      {underWay, "finalize web --yes", nil, "is not complete"},
+		"the end":           {moved, "finalize web --yes", func(d *plans.Declaration) bool { return d.Course == plans.ToFinalize && !d.KeepNames }, ""},
+		"names of none":     {moved, "finalize web --yes --keep-names", nil, "bridges no names"},
+		"no names any more": {kept, "names web --remove --yes", asksForNoNames, ""},
+		"names of a move":   {moved, "names web --remove --yes", nil, "its names go with `stsmigrate finalize web"},
+		"a late pause":      {moved, "pause web", nil, "is not under way (Moved)"},
 	} {
 		on, config := serve(t, []string{"home"})
 		p := keep(t, on, "stsmigrate", c.journal)
@@ -78,6 +85,11 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 			t.Errorf("%s: %+v, expected %q, and nothing declared: %+v", name, got, c.refused, d)
 		}
 	}
+}
+
+// asksForNoNames reports whether nothing but that is asked for.
+func asksForNoNames(d *plans.Declaration) bool {
+	return *d.Ask == plans.Ask{ID: d.Ask.ID, RemoveNames: true} && d.Course == plans.ToFinalize && !d.KeepNames
 }
 
 // declared wants a command to have gone well, and what it wished for to be declared of the very plan.

@@ -6,10 +6,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
-	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -23,22 +22,27 @@ With -w, keep every pod found under both names on both sides until Ctrl-C, as ap
 does while it runs. Between apply and finalize a pod that restarts gets another
 address: without a process that keeps the names, the other side would be sent to
 the old one. The same holds after "finalize --keep-names", until --remove takes the
-old names away.
+old names away. Of a plan that an orchestrator carries out, it keeps the names and takes
+them away, and --remove asks it to.
 
 While a plan whose budget is one ordinal rests with ordinals on both sides, -w also
 lets the nodes of either side be drained: the unit goes to the side that needs it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := a.reach.stored(cmd.Context(), args[0])
+			if remove && watch {
+				return errors.New("say -w or --remove, not both")
+			}
+			t, err := a.reach.recorded(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			switch {
-			case remove && watch:
-				return errors.New("say -w or --remove, not both")
-			case remove:
+			if remove {
 				return a.removeNames(cmd.Context(), t)
-			case watch:
+			}
+			if err := t.connected(); err != nil {
+				return err
+			}
+			if watch {
 				return a.keepNames(cmd.Context(), t)
 			}
 			_, err = fmt.Fprint(a.Out, plans.RenderNames(t.plan))
@@ -51,8 +55,8 @@ lets the nodes of either side be drained: the unit goes to the side that needs i
 	return cmd
 }
 
-// removeNames takes away what "finalize --keep-names" has left. Dying on the way leaves
-// the wish in the journal, so that the command can be given again.
+// removeNames takes away what "finalize --keep-names" has left, or has the orchestrator do it that carries the plan out.
+// Dying on the way leaves the journal as it was, so that the command can be given again.
 func (a *app) removeNames(ctx context.Context, t *target) error {
 	j, err := t.journal(ctx, false)
 	switch {
@@ -64,32 +68,32 @@ func (a *app) removeNames(ctx context.Context, t *target) error {
 		fmt.Fprintf(a.Out, "plan %s has kept no names; nothing to do\n", t.plan.Name)
 		return nil
 	}
+	if !j.Detached {
+		if err := t.connected(); err != nil {
+			return err
+		}
+	}
 	if err := a.confirm(fmt.Sprintf("Take the old names of plan %s away? Clients that still use them will not find %s any more.", t.plan.Name, t.plan.Destination)); err != nil {
 		return err
 	}
-	lease, err := t.store.Acquire(ctx, orchestrator.Holder(), orchestrator.Dead, a.now) // a keeper would make them again
+	if j.Detached {
+		return a.askToRemoveNames(ctx, t)
+	}
+	return a.carriage(t, 0).RemoveNames(ctx, plans.Wish{RemoveNames: true}, func(what string) { fmt.Fprintln(a.Out, what) })
+}
+
+// askToRemoveNames declares it: the journal is the orchestrator's, and so is the Lease under which names are kept.
+func (a *app) askToRemoveNames(ctx context.Context, t *target) error {
+	err := t.declare(ctx, func(j *plans.Journal, d *plans.Declaration) error {
+		d.Course, d.KeepNames = plans.GoalOf(j.Leg.Course), false
+		d.Ask = &plans.Ask{ID: rand.String(8), RemoveNames: true}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lease.Release(ctx, true) }()
-	look := names.Remove(t.plan, t.on, func() {})
-	for {
-		s, err := look(ctx, plans.Moment{})
-		if err != nil {
-			return err
-		}
-		if s.Standing == plans.After {
-			break
-		}
-		fmt.Fprintln(a.Out, s.Reason)
-		if err := s.Write(ctx); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return err
-		}
-	}
-	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error {
-		j.KeepNames = false
-		return nil
-	})
+	fmt.Fprintf(a.Out, "plan %s: the orchestrator in namespace %s takes its names away. To watch it: %s\n", t.plan.Name, t.home.namespace, t.command("status"))
+	return nil
 }
 
 // keepNames keeps the names of a plan that nobody carries.

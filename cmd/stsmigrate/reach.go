@@ -16,6 +16,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -54,6 +55,7 @@ type end struct {
 	config    *rest.Config
 	client    client.Client
 	watches   *orchestrator.Watches
+	names     *names.Cluster
 	context   string
 	namespace string
 }
@@ -93,6 +95,9 @@ func open(flags *genericclioptions.ConfigFlags) (*end, error) {
 		return nil, fmt.Errorf("context %s: %w", e.context, err)
 	}
 	if e.watches, err = orchestrator.NewWatches(e.config); err != nil {
+		return nil, fmt.Errorf("context %s: %w", e.context, err)
+	}
+	if e.names, err = names.NewCluster(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.context, err)
 	}
 	return e, nil
@@ -165,6 +170,7 @@ type target struct {
 	on      orchestrator.Clusters
 	configs map[plans.Side]*rest.Config
 	watches map[plans.Side]*orchestrator.Watches
+	names   map[plans.Side]*names.Cluster
 	// lost has the sides that could not be connected to, and why; they are in none of the maps
 	// above.
 	lost map[plans.Side]error
@@ -183,11 +189,11 @@ func (t *target) command(verb string) string {
 func newTarget(p *plans.Plan, ends map[plans.Side]*end, home *end) *target {
 	t := &target{
 		plan: p, home: home, store: orchestrator.NewStore(home.client, home.namespace, p.Name),
-		configs: map[plans.Side]*rest.Config{}, watches: map[plans.Side]*orchestrator.Watches{},
+		configs: map[plans.Side]*rest.Config{}, watches: map[plans.Side]*orchestrator.Watches{}, names: map[plans.Side]*names.Cluster{},
 	}
 	on := orchestrator.Clusters{}
 	for side, e := range ends {
-		on[side], t.configs[side], t.watches[side] = e.client, e.config, e.watches
+		on[side], t.configs[side], t.watches[side], t.names[side] = e.client, e.config, e.watches, e.names
 	}
 	t.on = on.InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: p.Source, plans.Destination: p.Destination})
 	return t

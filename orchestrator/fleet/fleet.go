@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 )
 
 // Home is the name of the orchestrator's own cluster.
@@ -89,6 +90,7 @@ type End struct {
 	Client  client.Client
 	Config  *rest.Config
 	Watches *orchestrator.Watches
+	Names   *names.Cluster
 }
 
 // cluster prepares a connection. All that use it share the limits.
@@ -113,8 +115,12 @@ func (c *Cluster) Connect() (*End, error) {
 			c.err = fmt.Errorf("connecting to cluster %s: %w", c.Name, err)
 			return
 		}
-		watches, err := orchestrator.NewWatches(c.config)
-		c.end, c.err = &End{Client: through.GetClient(), Config: c.config, Watches: watches}, err
+		end := &End{Client: through.GetClient(), Config: c.config}
+		if end.Watches, c.err = orchestrator.NewWatches(c.config); c.err != nil {
+			return
+		}
+		end.Names, c.err = names.NewCluster(c.config)
+		c.end = end
 	})
 	return c.end, c.err
 }

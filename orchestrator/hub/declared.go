@@ -63,7 +63,7 @@ func (r *run) still(ctx context.Context, j *plans.Journal) error {
 	if err != nil {
 		return err
 	}
-	if what, asked := wanted(r.plan, j, said(j, d)); what != carry || !asked.Wish.Is(r.wish) {
+	if what, asked := wanted(r.plan, j, said(j, d)); what != r.what || !asked.Wish.Is(r.wish) {
 		return errOvertaken
 	}
 	if j.Epoch > 0 {

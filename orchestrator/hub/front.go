@@ -91,7 +91,15 @@ func (s standing) ready() bool {
 	if s.journal == nil || s.journal.Outcome == "" {
 		return false
 	}
+	if s.asked.RemoveNames {
+		return false
+	}
 	return s.declared == nil || s.declared.Spec == nil || s.declared.Spec.Course != plans.ToFinalize || s.journal.Ended()
+}
+
+// underWay reports whether something is done about it now.
+func (s standing) underWay() bool {
+	return s.asked.RemoveNames || slices.Contains([]string{planning, "Moving", "Returning", "Finalizing"}, s.state)
 }
 
 // message is what a person has to know first.
@@ -149,7 +157,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	say("Accepted", why == "" && s.wrong == nil, map[bool]string{true: "AsDeclared", false: "NotAsDeclared"}[why == "" && s.wrong == nil], orchestrator.Brief(why))
 	// These two are there only while they are True.
 	stalled := s.state == "Held" || j.Overdue != "" || s.wrong != nil
-	for kind, is := range map[string]bool{"Stalled": stalled, "Reconciling": !stalled && slices.Contains([]string{planning, "Moving", "Returning", "Finalizing"}, s.state)} {
+	for kind, is := range map[string]bool{"Stalled": stalled, "Reconciling": !stalled && s.underWay()} {
 		if !is {
 			meta.RemoveStatusCondition(&out.Conditions, kind)
 		} else {

@@ -34,6 +34,8 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 	}
 	finalizing := is("Moved", plans.Journal{Outcome: plans.Moved})
 	finalizing.declared = end
+	unnaming := is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}, KeepNames: true})
+	unnaming.asked.RemoveNames = true
 	var before frontStatus
 	for _, c := range []struct {
 		s     standing
@@ -58,6 +60,8 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		{is("Aborted", plans.Journal{Outcome: plans.Aborted, Leg: plans.Leg{Course: plans.Return}}), kstatus.CurrentStatus, "Aborted"},
 		{finalizing, kstatus.InProgressStatus, "Moved"},
 		{is("Finalizing", plans.Journal{Leg: plans.Leg{Course: plans.Clean}}), kstatus.InProgressStatus, "Moved"},
+		{is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), kstatus.CurrentStatus, "Finalized"},
+		{unnaming, kstatus.InProgressStatus, "Finalized"},
 		{is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), kstatus.CurrentStatus, "Finalized"},
 	} {
 		after := shows(before, c.s, now)

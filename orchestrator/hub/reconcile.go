@@ -103,8 +103,9 @@ type errand string
 
 const (
 	nothing errand = ""
-	carry   errand = "carry" // let it go on
-	keep    errand = "keep"  // keep its names answered, and let drains through
+	carry   errand = "carry"  // let it go on
+	keep    errand = "keep"   // keep its names answered, and let drains through
+	unname  errand = "unname" // take away the names that it has kept
 )
 
 // wanted says what journal and Declaration ask for. A plan of which nothing is to be moved now, and of
@@ -117,6 +118,8 @@ func wanted(p *plans.Plan, j *plans.Journal, d *plans.Declaration) (errand, orch
 	switch {
 	case asked.Work:
 		return carry, asked
+	case asked.RemoveNames:
+		return unname, asked
 	case len(p.Directories()) == 0 && !orchestrator.OneSideOpen(p, j), j.Epoch == 0:
 	case j.Outcome == plans.Aborted, j.Outcome == plans.Finalized && !j.KeepNames:
 	default:

@@ -48,6 +48,7 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 	named := *p
 	named.Names = plans.Names{Mode: plans.Bridge, Service: "web"}
 	back, on, end := func(d *plans.Declaration) { d.Course = plans.ToAbort }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", Resume: true} }, func(d *plans.Declaration) { d.Course = plans.ToFinalize }
+	gone := func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", RemoveNames: true} }
 	for name, c := range map[string]struct {
 		change  func(*plans.Journal)
 		declare func(*plans.Declaration)
@@ -79,6 +80,8 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 		"one that goes back for good":      {func(j *plans.Journal) { j.Epoch = 2; j.Depart(p, plans.Return) }, nil, carry, carry, plans.Return, false},
 		"a finalized one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized }, nil, nothing, nothing, "", false},
 		"a finalized one that keeps names": {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, nil, nothing, keep, "", false},
+		"one whose names are to go":        {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, gone, unname, unname, "", false},
+		"one whose names are gone":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.Heard.Request = "1" }, gone, nothing, nothing, "", false},
 		"one that was walked back":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, nil, nothing, nothing, "", false},
 		"a late wish":                      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, end, nothing, nothing, "", false},
 		"a request that means nothing": {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -60,8 +61,12 @@ func (r *run) suits(what errand, p *plans.Plan, asked orchestrator.Asked) bool {
 	if r.plan.ID != p.ID || r.plan.Hash != p.Hash {
 		return false // that of an earlier plan of this name
 	}
-	if r.what != carry {
-		return r.what == what
+	switch {
+	case r.what == carry:
+	case r.what != what:
+		return false
+	case what == keep:
+		return true
 	}
 	return asked.Heard == nil || asked.Wish.Is(r.wish)
 }
@@ -143,6 +148,9 @@ func (r *run) do(ctx context.Context) error {
 	if r.what == keep {
 		return c.Keep(ctx, false)
 	}
+	if r.what == unname {
+		return r.unname(ctx, c)
+	}
 	r.herald = orchestrator.NewHerald(ctx, r.plan, c.On, r.hub.Now, func(err error) {
 		log.Log.WithName("plan").Info("events", "plan", r.plan.Name, "error", err.Error())
 	})
@@ -174,6 +182,20 @@ func (r *run) do(ctx context.Context) error {
 	}
 	r.ended(ctx, p)
 	return nil
+}
+
+// unname takes the names away that the plan has kept.
+func (r *run) unname(ctx context.Context, c orchestrator.Carriage) error {
+	err := c.RemoveNames(ctx, r.wish, func(what string) {
+		log.Log.WithName("plan").Info(what, "plan", r.plan.Name)
+	})
+	switch {
+	case err == nil, errors.Is(err, errOvertaken):
+		return nil // it is looked at anew
+	case errors.Is(err, orchestrator.ErrStopped), errors.As(err, new(orchestrator.ErrHeld)):
+		return err
+	}
+	return r.waits(ctx, err)
 }
 
 // stuck ends a run whose plan could not be taken over, or not be carried on.
@@ -281,14 +303,14 @@ func (r *run) answers(ctx context.Context, ref plans.Ref) bool {
 func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) orchestrator.Carriage {
 	h := r.hub
 	c := orchestrator.Carriage{
-		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{},
+		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*orchestrator.Watches{}, Names: map[plans.Side]*names.Cluster{},
 		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true, Still: r.still,
 		Report:   func(e *orchestrator.Engine, p orchestrator.Progress, err error) { r.report(ctx, e, p, err) },
 		Complain: func(err error) { r.complain(ctx, err) },
 	}
 	on := orchestrator.Clusters{}
 	for side, end := range ends {
-		on[side], c.Configs[side], c.Watches[side] = end.Client, end.Config, end.Watches
+		on[side], c.Configs[side], c.Watches[side], c.Names[side] = end.Client, end.Config, end.Watches, end.Names
 	}
 	if r.gone {
 		on = on.Gone()

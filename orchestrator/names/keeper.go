@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,16 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Keeper keeps the slices of one plan as the pods are. It works from watches and
+// Keeper keeps the slices of one plan as the pods are. It works from watches that it shares with others (Cluster) and
 // is right again after any death: what it writes is a function of the pods. Each
 // write is conditional; what it loses to another process is looked at again. It writes only with leave:
 // what it makes carries no epoch, so nothing turns away a Keeper whose time is over.
@@ -29,9 +28,8 @@ type Keeper struct {
 	plan    *plans.Plan
 	leave   Leave
 	bell    chan struct{}
-	pods    map[plans.Side]cache.Store
+	pods    map[plans.Side]view
 	desks   []desk
-	synced  []cache.InformerSynced
 	report  func(error)
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
@@ -50,33 +48,38 @@ type desk struct {
 	plans.Directory
 	leave    Leave
 	client   kubernetes.Interface
-	services cache.Store
-	slices   cache.Store
+	services view
+	slices   view
 }
 
 // Keep starts a Keeper, which ends with ctx or with Stop. report gets every error;
-// all are tried again.
-func Keep(ctx context.Context, p *plans.Plan, configs map[plans.Side]*rest.Config, leave Leave, report func(error)) (*Keeper, error) {
+// all are tried again. A side without a cluster is gone, and has neither pods nor directories.
+func Keep(ctx context.Context, p *plans.Plan, on map[plans.Side]*Cluster, leave Leave, report func(error)) *Keeper {
 	ctx, stop := context.WithCancel(ctx)
-	k := &Keeper{plan: p, leave: leave, bell: make(chan struct{}, 1), pods: map[plans.Side]cache.Store{}, report: report, stop: stop}
-	clients := map[plans.Side]kubernetes.Interface{}
-	for side, config := range configs {
-		c, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			stop()
-			return nil, fmt.Errorf("names on the %s: %w", side, err)
-		}
-		clients[side] = c
-		k.pods[side] = k.follow(ctx, c, c.CoreV1().RESTClient(), "pods", p.On(side).Namespace, &corev1.Pod{}, nil)
+	k := &Keeper{plan: p, leave: leave, bell: make(chan struct{}, 1), pods: map[plans.Side]view{}, report: report, stop: stop}
+	for side, c := range on {
+		k.pods[side] = c.follow(ctx, place{ofPods, p.On(side).Namespace}, p.Source.Name, k.ring)
 	}
 	for _, d := range p.Directories() {
-		desk := desk{Directory: d, leave: leave, client: clients[d.On]}
-		desk.services = k.follow(ctx, desk.client, desk.client.CoreV1().RESTClient(), "services", d.Namespace, &corev1.Service{}, func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + p.Names.Service })
-		desk.slices = k.follow(ctx, desk.client, desk.client.DiscoveryV1().RESTClient(), "endpointslices", d.Namespace, &discoveryv1.EndpointSlice{}, func(o *metav1.ListOptions) { o.LabelSelector = selector(p).String() })
-		k.desks = append(k.desks, desk)
+		c := on[d.On]
+		if c == nil {
+			continue
+		}
+		k.desks = append(k.desks, desk{
+			Directory: d, leave: leave, client: c.client,
+			services: c.follow(ctx, place{ofServices, d.Namespace}, p.Names.Service, k.ring),
+			slices:   c.follow(ctx, place{ofSlices, d.Namespace}, p.ID, k.ring),
+		})
 	}
 	k.stopped.Go(func() { k.run(ctx) })
-	return k, nil
+	return k
+}
+
+func (k *Keeper) ring() {
+	select {
+	case k.bell <- struct{}{}:
+	default:
+	}
 }
 
 // Stop ends the Keeper. It returns once the last write has been answered.
@@ -89,57 +92,13 @@ func selector(p *plans.Plan) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: ManagedBy, PlanLabel: p.ID})
 }
 
-// follow rings the bell with every change of a kind until ctx ends. The informer is not a shared
-// one: nobody else hears of it, and an orchestrator has thousands.
-func (k *Keeper) follow(ctx context.Context, by kubernetes.Interface, of cache.Getter, resource, namespace string, object runtime.Object, only func(*metav1.ListOptions)) cache.Store {
-	ring := func() {
-		select {
-		case k.bell <- struct{}{}:
-		default:
-		}
-	}
-	pages := func(o *metav1.ListOptions) {
-		if only != nil {
-			only(o)
-		}
-		if o.ResourceVersion == "0" && !o.Watch { // it would come in one piece, however long
-			o.ResourceVersion, o.ResourceVersionMatch = "", ""
-		}
-	}
-	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(cache.NewFilteredListWatchFromClient(of, resource, namespace, pages), by),
-		ObjectType:    object, Transform: slim,
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { ring() },
-			UpdateFunc: func(any, any) { ring() },
-			DeleteFunc: func(any) { ring() },
-		},
-	})
-	k.synced = append(k.synced, informer.HasSynced)
-	go informer.RunWithContext(ctx)
-	return store
-}
-
-// slim keeps of a pod what a slice is made from.
-func slim(o any) (any, error) {
-	pod, ok := o.(*corev1.Pod)
-	if !ok {
-		return o, nil
-	}
-	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-		DeletionTimestamp: pod.DeletionTimestamp, OwnerReferences: pod.OwnerReferences,
-	}}
-	for _, c := range pod.Spec.Containers {
-		out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Name: c.Name, Ports: c.Ports})
-	}
-	out.Status.Phase, out.Status.PodIPs, out.Status.Conditions = pod.Status.Phase, pod.Status.PodIPs, pod.Status.Conditions
-	return out, nil
-}
-
 func (k *Keeper) run(ctx context.Context) {
-	if !cache.WaitForCacheSync(ctx.Done(), k.synced...) {
-		return
+	for _, v := range k.views() {
+		select {
+		case <-v.synced:
+		case <-ctx.Done():
+			return
+		}
 	}
 	again := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 10 * time.Second}
 	retry := again
@@ -160,13 +119,21 @@ func (k *Keeper) run(ctx context.Context) {
 	}
 }
 
+func (k *Keeper) views() []view {
+	out := slices.Collect(maps.Values(k.pods))
+	for _, d := range k.desks {
+		out = append(out, d.services, d.slices)
+	}
+	return out
+}
+
 // sync brings every directory to what the pods say.
 func (k *Keeper) sync(ctx context.Context) (err error) {
 	defer plans.Caught(&err)
 	pods := map[plans.Side][]*corev1.Pod{}
-	for side, store := range k.pods {
-		for _, o := range store.List() {
-			if pod, ok := o.(*corev1.Pod); ok && ofSet(k.plan, pod) {
+	for side, v := range k.pods {
+		for _, o := range v.list() {
+			if pod, ok := o.(*corev1.Pod); ok {
 				pods[side] = append(pods[side], pod)
 			}
 		}
@@ -179,29 +146,27 @@ func (k *Keeper) sync(ctx context.Context) (err error) {
 	return nil
 }
 
-func ofSet(p *plans.Plan, pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOf(pod)
-	return owner != nil && owner.Name == p.Source.Name
-}
-
 // model is the Service that others are made like.
 func (k *Keeper) model() *corev1.Service {
 	for _, d := range k.desks {
-		if s := d.service(k.plan); s != nil && d.Lists != "" {
+		if s := d.service(); s != nil && d.Lists != "" {
 			return s
 		}
 	}
 	return nil
 }
 
-func (d desk) service(p *plans.Plan) *corev1.Service {
-	o, _, _ := d.services.GetByKey(d.Namespace + "/" + p.Names.Service)
-	s, _ := o.(*corev1.Service)
-	return s
+func (d desk) service() *corev1.Service {
+	for _, o := range d.services.list() {
+		if s, ok := o.(*corev1.Service); ok {
+			return s
+		}
+	}
+	return nil
 }
 
 func (d desk) sync(ctx context.Context, p *plans.Plan, pods map[plans.Side][]*corev1.Pod, model *corev1.Service) error {
-	service := d.service(p)
+	service := d.service()
 	if service == nil {
 		if d.Lists != "" || model == nil {
 			return nil // on its way, or gone: a slice without a Service is found by nobody
@@ -212,7 +177,7 @@ func (d desk) sync(ctx context.Context, p *plans.Plan, pods map[plans.Side][]*co
 		}, services.Delete)
 	}
 	want := Want(p, d.Directory, service, pods)
-	for _, o := range d.slices.List() {
+	for _, o := range d.slices.list() {
 		have, ok := o.(*discoveryv1.EndpointSlice)
 		if !ok {
 			continue

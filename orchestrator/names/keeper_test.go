@@ -9,7 +9,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -35,7 +34,7 @@ func TestWhatWasTakenAwayIsNotMadeAgain(t *testing.T) {
 		asked := 0
 		d := desk{
 			Directory: plans.Directory{Namespace: "shop", On: plans.Source}, client: api,
-			services: cache.NewStore(cache.MetaNamespaceKeyFunc), slices: cache.NewStore(cache.MetaNamespaceKeyFunc),
+			services: view{shelf: newShelf(), who: "web"}, slices: view{shelf: newShelf(), who: "x"},
 			leave: func(_ context.Context, anew bool) error {
 				if asked++; !anew {
 					t.Errorf("%s: it is not asked whether it may make something", c.name)
@@ -58,7 +57,7 @@ func TestWhatWasTakenAwayIsNotMadeAgain(t *testing.T) {
 			t.Errorf("%s: Services %v, %v", c.name, services.Items, err)
 		}
 		asked = 0
-		if err := d.services.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}); err != nil {
+		if err := d.services.shelf.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}); err != nil {
 			t.Fatal(err)
 		}
 		_ = d.sync(t.Context(), p, pods, model) // its error is that of above

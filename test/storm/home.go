@@ -39,7 +39,11 @@ const (
 // install does what the documentation says: the orchestrator in east, its account in west, and
 // a Secret with its credentials. The pods of the Deployment are pods of the bed, which run nothing.
 func (s *storm) install(ctx context.Context) error {
-	if err := s.person(ctx, "install", "--context", "east", "--apply", "orchestrator", "policies"); err != nil {
+	components := []string{"orchestrator", "policies"}
+	if s.open {
+		components = components[:1]
+	}
+	if err := s.person(ctx, append([]string{"install", "--context", "east", "--apply"}, components...)...); err != nil {
 		return err
 	}
 	if err := s.person(ctx, "install", "--context", "west", "--apply", "account", "policies"); err != nil {

@@ -9,13 +9,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -25,8 +28,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
-// A tenant may write ConfigMaps where the orchestrator runs, as everybody who hands plans over must be able to, and nothing
-// else anywhere. The set of somebody else, for which the orchestrator has every right and no consent, is what it is after.
+// A tenant may write ConfigMaps and StatefulSetMigrations where the orchestrator runs, as everybody who hands plans over must
+// be able to, and nothing else anywhere. The set of somebody else, for which the orchestrator has every right and no consent, is what it is after.
 const (
 	victim = "victim"
 	tenant = "tenant"
@@ -34,45 +37,54 @@ const (
 	hostile = "hostile-"
 )
 
-// forgery is a plan and a journal as no command writes them.
+// forgery is a plan, a journal and a StatefulSetMigration as no command writes them.
 type forgery struct {
 	plan    func(*plans.Plan)
 	journal func(map[string]any)
 	// raw changes the text of the plan, behind its hash.
 	raw func(string) string
+	// course is what the tenant asks for; empty for nothing.
+	course plans.Goal
+	// says is what the orchestrators have to say of it where nobody else refuses its journal; empty for nothing.
+	says string
 }
 
 // forgeries are what the tenant tries, by the names of the plans.
 func forgeries() map[string]forgery {
-	move, back := map[string]any{"course": "Move"}, map[string]any{"course": "Return"}
 	saved := map[string]any{
 		"slice":     map[string]any{"start": 0, "replicas": 0},
 		"retention": map[string]any{"source": deleting(), "destination": deleting()},
 	}
+	const consent = "nothing is written without consent"
 	return map[string]forgery{
-		"asks":              {journal: func(j map[string]any) { j["wish"] = move }},
-		"says-it-has-begun": {journal: func(j map[string]any) { j["epoch"], j["wish"] = 1, move }},
+		"asks":              {course: plans.ToMove, says: consent},
+		"says-it-has-begun": {journal: func(j map[string]any) { j["epoch"] = 1 }, says: consent},
+		"says-it-is-half-done": {journal: func(j map[string]any) {
+			j["epoch"], j["begun"], j["done"] = 1, 3, 3
+		}, course: plans.ToAbort, says: consent},
 		"says-it-is-a-command's": {journal: func(j map[string]any) {
 			j["epoch"], j["begun"], j["done"], j["detached"] = 1, 1, 1, false
-		}},
+		}, course: plans.ToMove, says: "carried out by commands"},
 		"walks-back": {
 			plan:    func(p *plans.Plan) { p.Source, p.Destination = p.Destination, p.Source },
-			journal: func(j map[string]any) { j["epoch"], j["wish"], j["saved"] = 3, back, saved },
+			journal: func(j map[string]any) { j["epoch"], j["saved"] = 3, saved },
+			course:  plans.ToAbort, says: "the journal does not fit plan",
 		},
 		"has-arrived": {journal: func(j map[string]any) {
 			j["epoch"], j["outcome"], j["done"], j["begun"] = 3, "Moved", 9, 9
-		}},
+		}, course: plans.ToFinalize, says: consent},
 		"copies": {
 			plan:    func(p *plans.Plan) { p.Dependencies = []plans.Dependency{{Kind: "Secret", Name: stage.Name}} },
-			journal: func(j map[string]any) { j["epoch"], j["wish"] = 1, move },
+			journal: func(j map[string]any) { j["epoch"] = 1 }, course: plans.ToMove, says: consent,
 		},
+		"wishes-as-of-old":  {journal: func(j map[string]any) { j["epoch"], j["wish"] = 1, map[string]any{"course": "Move"} }, course: plans.ToMove, says: "an early build"},
 		"takes-another-set": {plan: func(p *plans.Plan) { p.Destination.Name = "other" }},
-		"has-no-gate":       {plan: func(p *plans.Plan) { p.Gates = []plans.Gate{{Name: "x", When: plans.BeforeShrink}} }},
-		"is-huge":           {plan: func(p *plans.Plan) { p.Count = 2_000_000_000 }},
-		"is-far-ahead":      {journal: func(j map[string]any) { j["epoch"], j["begun"] = 1, 300_000_000 }},
-		"is-no-plan":        {raw: func(string) string { return "kind: Plan\n" }},
-		"is-edited":         {raw: func(s string) string { return strings.Replace(s, "window: 1", "window: 3", 1) }},
-		"is-text":           {raw: func(string) string { return "\x1b]0;owned\a" + strings.Repeat("[", 1000) }},
+		"has-no-gate":       {plan: func(p *plans.Plan) { p.Gates = []plans.Gate{{Name: "x", When: plans.BeforeShrink}} }, course: plans.ToMove, says: "gate"},
+		"is-huge":           {plan: func(p *plans.Plan) { p.Count = 2_000_000_000 }, course: plans.ToMove, says: "2000000000 replicas"},
+		"is-far-ahead":      {journal: func(j map[string]any) { j["epoch"], j["begun"] = 1, 300_000_000 }, course: plans.ToMove, says: "300000000"},
+		"is-no-plan":        {raw: func(string) string { return "kind: Plan\n" }, course: plans.ToMove, says: "stsmigrate-hostile-is-no-plan"},
+		"is-edited":         {raw: func(s string) string { return strings.Replace(s, "window: 1", "window: 3", 1) }, course: plans.ToMove, says: "was edited"},
+		"is-text":           {raw: func(string) string { return "\x1b]0;owned\a" + strings.Repeat("[", 1000) }, course: plans.ToMove, says: "stsmigrate-hostile-is-text"},
 	}
 }
 
@@ -106,18 +118,17 @@ func (s *storm) attack(ctx context.Context) error {
 	}
 	refused := 0
 	for name, f := range forgeries() {
-		name = hostile + strings.ReplaceAll(name, "'", "")
-		records, err := f.records(raw, name)
+		all, err := f.objects(raw, hostilePlan(name))
 		if err != nil {
 			return err
 		}
-		for _, cm := range records {
-			err := as.Create(ctx, cm)
+		for _, o := range all {
+			err := as.Create(ctx, o)
 			switch {
 			case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 				refused++
 			case err != nil:
-				return fmt.Errorf("the tenant writes ConfigMap %s: %w", cm.Name, err)
+				return fmt.Errorf("the tenant writes %T %s: %w", o, o.GetName(), err)
 			}
 		}
 	}
@@ -125,12 +136,16 @@ func (s *storm) attack(ctx context.Context) error {
 	return nil
 }
 
+// hostilePlan is the name of the plan of a forgery.
+func hostilePlan(name string) string { return hostile + strings.ReplaceAll(name, "'", "") }
+
 // tenant makes that account, and its client.
 func (s *storm) tenant(ctx context.Context) (client.Client, error) {
 	meta := metav1.ObjectMeta{Namespace: home, Name: tenant}
+	verbs := []string{"get", "list", "create", "update", "patch", "delete"}
 	for _, o := range []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: meta},
-		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}}}},
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}, {APIGroups: []string{"stsmigrate.dev"}, Resources: []string{"statefulsetmigrations"}, Verbs: verbs}}},
 		&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: tenant}}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: tenant}},
 	} {
 		if err := s.east.Create(ctx, o); err != nil {
@@ -148,8 +163,8 @@ func (s *storm) tenant(ctx context.Context) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: orchestrator.Scheme()})
 }
 
-// records are the ConfigMaps of a forged plan.
-func (f forgery) records(raw []byte, name string) ([]*corev1.ConfigMap, error) {
+// objects are the ConfigMaps of a forged plan, and what is declared of it.
+func (f forgery) objects(raw []byte, name string) ([]client.Object, error) {
 	p, err := plans.DecodePlan(raw)
 	if err != nil {
 		return nil, err
@@ -185,10 +200,18 @@ func (f forgery) records(raw []byte, name string) ([]*corev1.ConfigMap, error) {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: home, Name: name, Labels: map[string]string{plans.PlanLabel: p.Name}}
 	}
-	return []*corev1.ConfigMap{
-		{ObjectMeta: meta("stsmigrate-" + p.Name), Immutable: &fixed, Data: map[string]string{"plan.yaml": text}},
-		{ObjectMeta: meta("stsmigrate-" + p.Name + "-journal"), Data: map[string]string{"journal.json": string(journal)}},
-	}, err
+	out := []client.Object{
+		&corev1.ConfigMap{ObjectMeta: meta("stsmigrate-" + p.Name), Immutable: &fixed, Data: map[string]string{"plan.yaml": text}},
+		&corev1.ConfigMap{ObjectMeta: meta("stsmigrate-" + p.Name + "-journal"), Data: map[string]string{"journal.json": string(journal)}},
+	}
+	if f.course == "" || err != nil {
+		return out, err
+	}
+	d := p.Declared()
+	d.Course = f.course
+	o := orchestrator.NewDeclared(home, p.Name)
+	o.Object["spec"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&d)
+	return append(out, o), err
 }
 
 // photo is what there is in the namespaces of the victim, but for what Kubernetes itself keeps changing.
@@ -254,4 +277,59 @@ func (s *storm) unharmed(ctx context.Context, _ []*moving) (out []string, err er
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// answered names the forgeries of which the orchestrators have not said what they have to: they have not read them, or
+// have done what was asked. Where policies refuse the journals there is nothing to read.
+func (s *storm) answered(ctx context.Context, _ []*moving) (out []string, err error) {
+	if !s.open {
+		return nil, nil
+	}
+	err = wait.PollUntilContextTimeout(ctx, time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
+		left, err := s.unanswered(ctx)
+		if err == nil {
+			out = left
+		}
+		return len(left) == 0, err
+	})
+	if wait.Interrupted(err) { // what is left says more
+		err = nil
+	}
+	return out, err
+}
+
+func (s *storm) unanswered(ctx context.Context) (out []string, err error) {
+	for name, f := range forgeries() {
+		if f.says == "" {
+			continue
+		}
+		said, err := s.said(ctx, hostilePlan(name))
+		if err != nil {
+			return nil, err
+		}
+		if !strings.Contains(said, f.says) {
+			out = append(out, fmt.Sprintf("of plan %s the orchestrators say %q, expected %q", hostilePlan(name), said, f.says))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// said is what is shown of a plan, or why its journal holds it where nothing is shown.
+func (s *storm) said(ctx context.Context, plan string) (string, error) {
+	d, err := orchestrator.ReadDeclared(ctx, s.east, home, plan)
+	if err != nil {
+		return "", err
+	}
+	if d != nil {
+		message, _, err := unstructured.NestedString(d.Object.Object, "status", "message")
+		return message, err
+	}
+	var cm corev1.ConfigMap
+	if err := s.east.Get(ctx, client.ObjectKey{Namespace: home, Name: orchestrator.RecordName(plan) + "-journal"}, &cm); err != nil {
+		return "", err
+	}
+	var j plans.Journal
+	err = json.Unmarshal([]byte(cm.Data["journal.json"]), &j)
+	return j.Held, err
 }

@@ -12,3 +12,11 @@ func TestASmallStorm(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Where no policy keeps a tenant from forging journals, the orchestrators read them, and refuse what nobody agreed to.
+func TestWhatATenantForgesIsRefusedByTheOrchestrators(t *testing.T) {
+	o := options{plans: 1, pods: 2, processes: 2, watched: 1, qps: 50, waves: 2, seed: 1, open: true}
+	if err := run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}

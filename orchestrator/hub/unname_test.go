@@ -1,0 +1,90 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Names that were kept go by the orchestrator, for the request that it was begun for, and then nothing keeps the object
+// from being deleted. What it cannot reach it says.
+func TestNamesGoByTheOrchestrator(t *testing.T) {
+	away := errors.New("the source does not answer")
+	for name, c := range map[string]struct {
+		answers error
+		asks    string // what is asked for when it is about to begin
+		goes    bool
+	}{
+		"it is asked to":            {nil, "1", true},
+		"it is asked again":         {nil, "2", false},
+		"a cluster does not answer": {away, "1", false},
+	} {
+		h, p := stage(t)
+		ask := func(id string) {
+			declare(t, h.Live, p, func(d *plans.Declaration) { d.Course, d.Ask = plans.ToFinalize, &plans.Ask{ID: id, RemoveNames: true} })
+		}
+		store := orchestrator.NewStore(h.Live, h.Namespace, p.Name)
+		if err := h.guard(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		err := store.Change(t.Context(), p, func(j *plans.Journal) error {
+			j.Depart(p, plans.Clean)
+			j.Epoch, j.Outcome, j.KeepNames, j.Heard.Course = 3, plans.Finalized, true, plans.Clean
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask("1")
+		j, _, err := store.Journal(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := orchestrator.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, asked := wanted(p, j, said(j, d))
+		r := &run{hub: h, plan: p, what: unname, wish: asked.Wish}
+		ask(c.asks)
+		named := *p
+		named.Names = plans.Names{Mode: plans.Bridge, Service: "web"}
+		err = r.unname(t.Context(), orchestrator.Carriage{
+			Plan: &named, Store: store, On: answering(c.answers), Holder: h.Holder, Dead: h.Dead, Now: h.Now, Still: r.still,
+		})
+		j, _, read := store.Journal(t.Context(), p)
+		if !errors.Is(err, c.answers) || read != nil || j.KeepNames == c.goes || (j.Heard.Request == "1") != c.goes || (j.Waits != "") != (c.answers != nil) {
+			t.Errorf("%s: %v; %+v (%v)", name, err, j, read)
+		}
+		h.ending = true // what comes of it is not asked here
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			t.Fatal(err)
+		}
+		if guarded, err := h.guarded(t.Context(), p); err != nil || guarded == c.goes {
+			t.Errorf("%s: the object is kept: %t (%v)", name, guarded, err)
+		}
+	}
+}
+
+// answering has two clusters with nothing in them, that answer lists with an error if there is one.
+func answering(err error) orchestrator.Clusters {
+	on := orchestrator.Clusters{}
+	for _, side := range plans.Sides() {
+		on[side] = fake.NewClientBuilder().WithScheme(orchestrator.Scheme()).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+				if err != nil {
+					return err
+				}
+				return c.List(ctx, l, opts...)
+			},
+		}).Build()
+	}
+	return on
+}

@@ -1,0 +1,94 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator/names"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// keepsNames gives the reason why the names of a plan cannot be taken away by themselves, or nil: it was finalized and has
+// kept them.
+func keepsNames(p *plans.Plan, j *plans.Journal) error {
+	switch {
+	case !j.Ended():
+		return fmt.Errorf("plan %s is not finalized yet, and its names go with its end, by finalize (without --keep-names) or abort", p.Name)
+	case !j.KeepNames:
+		return fmt.Errorf("plan %s has kept no names", p.Name)
+	}
+	return nil
+}
+
+// RemoveNames takes away the names that a finalized plan has kept, and tells of each object that goes. It holds the Lease
+// meanwhile, as a Keeper would make them again. A death on the way leaves the journal as it was, so that it is done again.
+func (c Carriage) RemoveNames(ctx context.Context, wish plans.Wish, tell func(string)) error {
+	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx), true) }() // it expires by itself
+	background, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go lease.Keep(background)
+	if err := c.agreed(ctx); err != nil {
+		return err
+	}
+	j, _, err := c.Store.Journal(ctx, c.Plan)
+	if err != nil {
+		return err
+	}
+	if err := c.mayUnname(ctx, j); err != nil {
+		return err
+	}
+	if err := c.unname(ctx, lease, tell); err != nil {
+		return err
+	}
+	return c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error {
+		if err := c.mayUnname(ctx, j); err != nil {
+			return err
+		}
+		if wish.Heard != nil {
+			j.Heard = *wish.Heard
+		}
+		j.KeepNames, j.Waits = false, ""
+		return nil
+	})
+}
+
+// mayUnname says why the journal is none any more whose names are to go.
+func (c Carriage) mayUnname(ctx context.Context, j *plans.Journal) error {
+	if err := keepsNames(c.Plan, j); err != nil || c.Still == nil {
+		return err
+	}
+	return c.Still(ctx, j)
+}
+
+// unname deletes one object after the other, while nobody else can have the Lease.
+func (c Carriage) unname(ctx context.Context, lease *Lease, tell func(string)) error {
+	look := names.Remove(c.Plan, c.On, func() {})
+	for n := new(attempts); ; {
+		s, err := look(ctx, plans.Moment{})
+		if err != nil || s.Standing == plans.After {
+			return err
+		}
+		select {
+		case <-c.Stop:
+			return ErrStopped
+		default:
+		}
+		if err := lease.Current(); err != nil {
+			return err
+		}
+		err = s.Write(ctx)
+		switch {
+		case err == nil:
+			tell(s.Reason)
+			n = new(attempts)
+		case !apierrors.IsNotFound(err) && !apierrors.IsConflict(err), !n.again(ctx):
+			return fmt.Errorf("taking the names of plan %s away: %w", c.Plan.Name, err)
+		}
+	}
+}
