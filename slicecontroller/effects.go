@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,22 +74,9 @@ func (e effects) Create(ctx context.Context, o core.Object) error {
 	return nil
 }
 
-// Update implements core.Writes: the object must still have the resourceVersion that it was seen with. A ControllerRevision is
-// sent as a whole: API servers take no merge patch of one.
+// Update implements core.Writes. Only what has changed is sent: a later Kubernetes has fields that this release does not know,
+// and a write without them would change or clear them. The object must still have the resourceVersion that it was seen with.
 func (e effects) Update(ctx context.Context, o core.Object) error {
-	if _, revision := o.(*appsv1.ControllerRevision); !revision {
-		return e.change(ctx, o)
-	}
-	if err := e.client.Update(ctx, o); err != nil {
-		return err
-	}
-	e.wrote(ctx, o, false)
-	return nil
-}
-
-// change sends only what has changed: a later Kubernetes has fields of pods and claims that this release does not know, and a
-// write without them would change or clear them.
-func (e effects) change(ctx context.Context, o core.Object) error {
 	was := like(o)
 	if err := e.client.Get(ctx, client.ObjectKeyFromObject(o), was); err != nil {
 		return err
@@ -98,6 +84,7 @@ func (e effects) change(ctx context.Context, o core.Object) error {
 	if was.GetUID() != o.GetUID() || was.GetResourceVersion() != o.GetResourceVersion() {
 		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("it has changed since this pass has seen it"))
 	}
+	was.GetObjectKind().SetGroupVersionKind(o.GetObjectKind().GroupVersionKind()) // which a cache fills in, but not in lists
 	if err := e.client.Patch(ctx, o, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
