@@ -84,8 +84,7 @@ func (e effects) Update(ctx context.Context, o core.Object) error {
 	if was.GetUID() != o.GetUID() || was.GetResourceVersion() != o.GetResourceVersion() {
 		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("it has changed since this pass has seen it"))
 	}
-	// The cache names the kind of what is got and not of what is listed, and a patch would take it away.
-	was.GetObjectKind().SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
+	was.GetObjectKind().SetGroupVersionKind(o.GetObjectKind().GroupVersionKind()) // which a cache fills in, but not in lists
 	if err := e.client.Patch(ctx, o, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}

@@ -29,7 +29,10 @@ type lagging struct {
 }
 
 func (c lagging) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	return c.cache().Get(ctx, key, o, opts...)
+	err := c.cache().Get(ctx, key, o, opts...)
+	gvk, _ := c.GroupVersionKindFor(o)
+	o.GetObjectKind().SetGroupVersionKind(gvk) // as a cache does
+	return err
 }
 
 func (c lagging) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
