@@ -311,7 +311,7 @@ const refused = "test.stsmigrate.dev/refused"
 func (tw *twins) refuse(*rand.Rand) {
 	limit := func(s *side) *corev1.LimitRange {
 		return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "none"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
-			{Type: corev1.LimitTypeContainer, Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+			{Type: corev1.LimitTypePod, Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
 		}}}
 	}
 	no := tw.set().Annotations[refused] == ""
