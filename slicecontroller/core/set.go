@@ -3,6 +3,7 @@ package core
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,9 @@ type Status struct {
 	appsv1.StatefulSetStatus
 	// Told are its conditions, where the traits ask for any.
 	Told []metav1.Condition
+	// Progressed is when the set last came nearer to its spec, or began to differ from it,
+	// where the traits ask for conditions.
+	Progressed *metav1.Time
 }
 
 // Traits are what differs between the kinds. The zero value is what the specification
@@ -45,6 +49,10 @@ type Traits struct {
 	Conditioned bool
 	// HoldClaims keeps all claims, whatever the retention policy says (CP-14).
 	HoldClaims bool
+	// Paused replaces no pod for an update.
+	Paused bool
+	// Deadline is for how long the set may come no nearer to its spec; 0 is the default.
+	Deadline time.Duration
 	// OneAtATime ignores maxUnavailable (KEP-961, its gate off).
 	OneAtATime bool
 	// NotEnforced takes EnforcedRollingUpdate for RollingUpdate (ER-19, its gate off).

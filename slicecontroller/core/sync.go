@@ -32,6 +32,7 @@ type pass struct {
 	status     Status
 	outcome    Outcome
 	begins     bool // an enforced update deletes a pod
+	waits      bool // something has to happen before the set is as its spec says
 	lock       sync.Mutex
 	conflict   string // whose pod has the name of one of ours
 }
@@ -66,7 +67,7 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 		return Outcome{}, err
 	}
 	p.sort(pods)
-	p.status = Status{StatefulSetStatus: p.count(), Told: p.set.Status.Told}
+	p.status = Status{StatefulSetStatus: p.count(), Told: p.set.Status.Told, Progressed: p.set.Status.Progressed}
 	p.outcome = Outcome{MaxUnavailable: p.set.MaxUnavailable(), Unavailable: p.unavailable()}
 	if p.set.DeletionTimestamp == nil { // CL-8
 		err = p.act(ctx)
@@ -173,9 +174,12 @@ func (p *pass) unavailable() int {
 func (p *pass) again() time.Time {
 	var first time.Time
 	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
-		if at := c.CreationTimestamp.Add(hopeless); at.After(p.world.Now) {
+		if at := p.hopelessAt(c); at.After(p.world.Now) {
 			first = at // ER-17
 		}
+	}
+	if at := p.overdue(); p.waits && at.After(p.world.Now) && (first.IsZero() || at.Before(first)) {
+		first = at
 	}
 	for _, r := range slices.Concat(p.living, p.condemned) {
 		if at := p.set.availableAt(r.Pod, p.world.Now); !at.IsZero() && (first.IsZero() || at.Before(first)) {

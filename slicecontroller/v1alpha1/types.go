@@ -65,8 +65,8 @@ type StatefulSetSliceList struct {
 }
 
 // StatefulSetSliceSpec is that of an apps/v1 StatefulSet, and more. Of what is there,
-// replicas, ordinals, template, updateStrategy, minReadySeconds, revisionHistoryLimit and
-// persistentVolumeClaimRetentionPolicy can be changed.
+// replicas, ordinals, template, updateStrategy, minReadySeconds, revisionHistoryLimit,
+// persistentVolumeClaimRetentionPolicy, paused and progressDeadlineSeconds can be changed.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="the selector cannot be changed"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == oldSelf.podManagementPolicy",message="podManagementPolicy cannot be changed"
@@ -137,6 +137,20 @@ type StatefulSetSliceSpec struct {
 	// deleted (KEP-1847). Default: they are retained.
 	// +optional
 	PersistentVolumeClaimRetentionPolicy *RetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
+
+	// Paused keeps an update from going on: no pod is replaced for it. All else goes on:
+	// pods that are gone are made again, and the range is followed.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// ProgressDeadlineSeconds is for how long the slice may come no nearer to its spec
+	// before the condition Progressing is False with reason ProgressDeadlineExceeded. The
+	// time in which a pod terminates, or only has to stay ready, does not count, nor does
+	// that in which the slice is paused. Default 600.
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // Ordinals is a range: as many as there are replicas.
@@ -244,6 +258,10 @@ type StatefulSetSliceStatus struct {
 	// Selector is spec.selector as the scale subresource wants it.
 	// +optional
 	Selector string `json:"selector,omitempty"`
+	// LastProgressTime is when the slice last came nearer to its spec, or began to differ from
+	// it. The progress deadline counts from there.
+	// +optional
+	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 	// Conditions are those of the controller and of others.
 	// +listType=map
 	// +listMapKey=type
