@@ -137,8 +137,8 @@ func TestWhatCannotBeDoneToAnUpdateIsNotBegun(t *testing.T) {
 		do    func(context.Context, Rollout) error
 		want  string
 	}{
-		{"OnDelete", false, rolledSet(strategy("OnDelete")), pause, "OnDelete"},
-		{"OnDelete of a slice", true, rolledSet(strategy("OnDelete")), pause, "OnDelete"},
+		{"OnDelete", false, rolledSet(strategy("OnDelete")), pause, "there is nothing to pause"},
+		{"OnDelete of a slice", true, rolledSet(strategy("OnDelete")), pause, "there is nothing to pause"},
 		{"a strategy of a later Kubernetes", false, rolledSet(strategy("Recreate")), pause, "Recreate"},
 		{"somebody has set the partition", false, rolledSet(parted(1), annotated(pausedFrom, "2")), resume, "somebody has changed its update strategy since (the partition was 2 before)"},
 		{"and pauses again", false, rolledSet(parted(1), annotated(pausedFrom, "2")), pause, "somebody has changed"},
