@@ -190,7 +190,7 @@ func partitionOf(set *unstructured.Unstructured) (partition int64, there bool) {
 
 // strategyOf is the update strategy of a set of either kind.
 func strategyOf(set *unstructured.Unstructured) appsv1.StatefulSetUpdateStrategyType {
-	kind, _, _ := unstructured.NestedString(set.Object, "spec", "updateStrategy", "type") //nolint:errcheck // the API server has checked it
+	kind, _, _ := unstructured.NestedString(set.Object, "spec", "updateStrategy", "type")
 	if kind == "" {
 		return appsv1.RollingUpdateStatefulSetStrategyType
 	}

@@ -72,7 +72,9 @@ func TestAStatefulSetGetsThePartitionBackThatItHad(t *testing.T) {
 	for name, change := range map[string]func(*appsv1.StatefulSet){
 		"a partition": parted(2),
 		"0":           parted(0),
-		"none":        func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{} },
+		"none": func(s *appsv1.StatefulSet) {
+			s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := rolledSet(change)
@@ -125,7 +127,9 @@ func TestASliceIsPausedByItsField(t *testing.T) {
 func TestWhatCannotBeDoneToAnUpdateIsNotBegun(t *testing.T) {
 	pause := func(ctx context.Context, r Rollout) error { _, err := r.Pause(ctx); return err }
 	resume := func(ctx context.Context, r Rollout) error { _, err := r.Resume(ctx); return err }
-	restart := func(ctx context.Context, r Rollout) error { return r.Restart(ctx, time.Now()) }
+	restart := func(ctx context.Context, r Rollout) error {
+		return r.Restart(ctx, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	}
 	held := func(was string) []func(*appsv1.StatefulSet) {
 		return []func(*appsv1.StatefulSet){parted(int32(protectsAll)), annotated(pausedFrom, was)}
 	}

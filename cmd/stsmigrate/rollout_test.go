@@ -94,7 +94,8 @@ func TestTheStatusOfAnUpdateIsAnExitCode(t *testing.T) {
 	}{
 		"what is waited for": {plans.NativeKind, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &three }, "--watch=false", exitDone, []string{"0 of 3 are available", "pod web-2 is to be made"}, ""},
 		"not for longer than that": {
-			plans.NativeKind, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &three }, "--timeout=1ms", exitError, []string{"pod web-2 is to be made"},
+			plans.NativeKind, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &three }, "--timeout=1ms", exitError,
+			[]string{"pod web-2 is to be made"},
 			"the update of StatefulSet shop/web has not come to its end within 1ms: pod web-0 is to be made",
 		},
 		"a person is needed": {plans.SliceKind, nil, "", exitHeld, nil, "StatefulSetSlice shop/web: no progress"},

@@ -52,7 +52,7 @@ func serve(t *testing.T, contexts []string, objects ...client.Object) (*served, 
 			"persistentvolumeclaims": corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), "persistentvolumes": corev1.SchemeGroupVersion.WithKind("PersistentVolume"),
 			"statefulsetmigrations": orchestrator.DeclarationKind(),
 			"statefulsetslices":     v1alpha1.Kind(), "controllerrevisions": appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
-			"statefulsets":          appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "leases": coordinationv1.SchemeGroupVersion.WithKind("Lease"),
+			"statefulsets": appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "leases": coordinationv1.SchemeGroupVersion.WithKind("Lease"),
 		},
 	}
 	server := httptest.NewServer(s)

@@ -113,45 +113,50 @@ func TestAnUpdateIsPausedAndGoesOn(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			s := newSteered(t, c.on, c.slice)
-			if said := s.rollout(0, "status --timeout 1m"); !strings.Contains(said, "is rolled out: 3 of 3 pods") {
-				t.Error(said)
-			}
-			s.seen("it is at rest")
-			before, strategy := s.uids(t), fmt.Sprint(s.set.Object["spec"].(map[string]any)["updateStrategy"]) //nolint:forcetypeassert // the API server's
-			s.rollout(0, "pause")
-			s.change(`"template":{"metadata":{"annotations":{"a":"b"}}}`)
-			s.seen("the controller knows the new template")
-			if err := s.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web-6"}}); err != nil {
-				t.Fatal(err)
-			}
-			s.until(t, "the pod that died is another", func(context.Context) bool { return s.uids(t)["web-6"] != before["web-6"] })
-			current, update := s.seen("it is back")
-			now := s.uids(t)
-			if now["web-5"] != before["web-5"] || now["web-7"] != before["web-7"] || current == update {
-				t.Errorf("pods were replaced while it was paused: %v and %v; revisions %s and %s", before, now, current, update)
-			}
-			// A StatefulSet is paused by its partition, which makes pods from the current revision.
-			if made, want := s.revision("web-6"), map[bool]string{true: update, false: current}[c.slice]; made != want {
-				t.Errorf("the pod that died came back as %s, expected %s", made, want)
-			}
-			if said := s.rollout(1, "restart -y"); !strings.Contains(said, "is paused: let it go on first") {
-				t.Error(said)
-			}
-			s.watched("is paused", func() { s.rollout(0, "resume") })
-			s.seen("it is at rest")
-			if got := fmt.Sprint(s.set.Object["spec"].(map[string]any)["updateStrategy"]); got != strategy || len(s.set.GetAnnotations()) > 0 { //nolint:forcetypeassert // the API server's
-				t.Errorf("the strategy is %s and was %s; annotations %v", got, strategy, s.set.GetAnnotations())
-			}
-			after := s.uids(t)
-			if after["web-5"] != before["web-5"] || s.revision("web-6") != update || s.revision("web-7") != update {
-				t.Errorf("%v became %v; %s and %s, expected %s", before, after, s.revision("web-6"), s.revision("web-7"), update)
-			}
-			s.rollout(0, "restart -y")
-			if said := s.rollout(0, "status --timeout 1m"); !strings.Contains(said, "is rolled out: 2 of 3 pods") || maps.Equal(s.uids(t), after) {
-				t.Errorf("restarted: %s %v", said, s.uids(t))
-			}
+			newSteered(t, c.on, c.slice).pausedAndResumed(c.slice)
 		})
+	}
+}
+
+// pausedAndResumed pauses the set, changes its template, and lets it go on.
+func (s *steered) pausedAndResumed(slice bool) {
+	s.t.Helper()
+	if said := s.rollout(0, "status --timeout 1m"); !strings.Contains(said, "is rolled out: 3 of 3 pods") {
+		s.t.Error(said)
+	}
+	s.seen("it is at rest")
+	before, strategy := s.uids(s.t), fmt.Sprint(s.set.Object["spec"].(map[string]any)["updateStrategy"]) //nolint:forcetypeassert // the API server's
+	s.rollout(0, "pause")
+	s.change(`"template":{"metadata":{"annotations":{"a":"b"}}}`)
+	s.seen("the controller knows the new template")
+	if err := s.Delete(s.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web-6"}}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.until(s.t, "the pod that died is another", func(context.Context) bool { return s.uids(s.t)["web-6"] != before["web-6"] })
+	current, update := s.seen("it is back")
+	now := s.uids(s.t)
+	if now["web-5"] != before["web-5"] || now["web-7"] != before["web-7"] || current == update {
+		s.t.Errorf("pods were replaced while it was paused: %v and %v; revisions %s and %s", before, now, current, update)
+	}
+	// A StatefulSet is paused by its partition, which makes pods from the current revision.
+	if made, want := s.revision("web-6"), map[bool]string{true: update, false: current}[slice]; made != want {
+		s.t.Errorf("the pod that died came back as %s, expected %s", made, want)
+	}
+	if said := s.rollout(1, "restart -y"); !strings.Contains(said, "is paused: let it go on first") {
+		s.t.Error(said)
+	}
+	s.watched("is paused", func() { s.rollout(0, "resume") })
+	s.seen("it is at rest")
+	if got := fmt.Sprint(s.set.Object["spec"].(map[string]any)["updateStrategy"]); got != strategy || len(s.set.GetAnnotations()) > 0 { //nolint:forcetypeassert // the API server's
+		s.t.Errorf("the strategy is %s and was %s; annotations %v", got, strategy, s.set.GetAnnotations())
+	}
+	after := s.uids(s.t)
+	if after["web-5"] != before["web-5"] || s.revision("web-6") != update || s.revision("web-7") != update {
+		s.t.Errorf("%v became %v; %s and %s, expected %s", before, after, s.revision("web-6"), s.revision("web-7"), update)
+	}
+	s.rollout(0, "restart -y")
+	if said := s.rollout(0, "status --timeout 1m"); !strings.Contains(said, "is rolled out: 2 of 3 pods") || maps.Equal(s.uids(s.t), after) {
+		s.t.Errorf("restarted: %s %v", said, s.uids(s.t))
 	}
 }
 
