@@ -29,20 +29,20 @@ func sliced(gates core.Traits) kind {
 			s := o.(*v1alpha1.StatefulSetSlice) //nolint:forcetypeassert // made by empty
 			traits := traits
 			traits.HoldClaims = s.Annotations[HoldClaims] == "true"
-			traits.Paused = s.Spec.Paused
+			traits.Paused, traits.RollsBack = s.Spec.Paused, s.Spec.UpdateStrategy.OnFailure() == v1alpha1.Rollback
 			if d := s.Spec.ProgressDeadlineSeconds; d != nil {
 				traits.Deadline = time.Duration(*d) * time.Second
 			}
 			n := s.Native()
 			return &core.Set{
 				ObjectMeta: s.ObjectMeta, Spec: n.Spec, Traits: traits,
-				Status: core.Status{StatefulSetStatus: n.Status, Told: s.Status.Conditions, Progressed: s.Status.LastProgressTime},
+				Status: core.Status{StatefulSetStatus: n.Status, Told: s.Status.Conditions, Progressed: s.Status.LastProgressTime, Failed: s.Status.FailedRevision},
 			}
 		},
 		tell: func(o client.Object, status core.Status) {
 			s := o.(*v1alpha1.StatefulSetSlice) //nolint:forcetypeassert // made by empty
 			s.Tell(status.StatefulSetStatus)
-			s.Status.Conditions, s.Status.LastProgressTime = status.Told, status.Progressed
+			s.Status.Conditions, s.Status.LastProgressTime, s.Status.FailedRevision = status.Told, status.Progressed, status.Failed
 		},
 		unknown: func(o client.Object) []string { return o.(*v1alpha1.StatefulSetSlice).Unknown }, //nolint:forcetypeassert // made by empty
 		guard:   func(ctx context.Context, c client.WithWatch, _ Options) error { return fit(ctx, c) },

@@ -41,8 +41,10 @@ func (p *pass) describe(failed error) {
 	}
 	p.status.Told = slices.Clone(p.set.Status.Told)
 	progress := p.progress(failed)
+	followed := p.followed()
+	p.giveUp(progress)
 	p.say(progress)
-	p.say(p.followed())
+	p.say(followed)
 	p.sayTools(progress, failed)
 	p.sayIf(IdentityConflict, "NameTaken", p.conflict)
 	p.sayIf(StorageMismatch, "OtherVolumes", p.mismatch())
@@ -68,6 +70,8 @@ func (p *pass) sayTools(progress metav1.Condition, failed error) {
 	switch {
 	case failed != nil:
 		stalled = failed.Error()
+	case p.status.Failed != "":
+		stalled = meta.FindStatusCondition(p.status.Told, RolledBack).Message // giveUp has said it
 	case p.enforced() && p.stuck():
 		stalled = p.sentence(halted)
 	case progress.Reason == deadlineExceeded:

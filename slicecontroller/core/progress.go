@@ -17,6 +17,8 @@ const (
 	waiting          = "Waiting"
 	failing          = "Failing"
 	deadlineExceeded = "ProgressDeadlineExceeded"
+	// goneBack is that of a set whose pods are of the current revision again, and not of the template.
+	goneBack = "RolledBack"
 )
 
 // hopeless is how long a set may come no nearer to its spec, if it does not say so itself. A new
@@ -48,7 +50,7 @@ func (p *pass) clock(waits string) {
 // rested says whether nothing was waited for when the set was last looked at.
 func (p *pass) rested() bool {
 	c := meta.FindStatusCondition(p.set.Status.Told, Progressing)
-	return c == nil || c.Reason == complete || c.Reason == paused
+	return c == nil || c.Reason == complete || c.Reason == paused || c.Reason == goneBack
 }
 
 // overdue is when a set that comes no nearer to its spec until then is late; zero for never. A pod
@@ -95,6 +97,8 @@ func (p *pass) progress(failed error) metav1.Condition {
 		if p.waits {
 			c.Message += "; " + waits
 		}
+	case !p.waits && p.failed() != "":
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, goneBack, p.wayBack("")
 	case !p.waits:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, complete, fmt.Sprintf("%d of %d pods are available", p.status.AvailableReplicas, p.set.replicas())
 	}

@@ -31,6 +31,8 @@ type Status struct {
 	// Progressed is when the set last came nearer to its spec, or began to differ from it,
 	// where the traits ask for conditions.
 	Progressed *metav1.Time
+	// Failed is the revision whose update was rolled back, where the traits ask for that.
+	Failed string
 }
 
 // Traits are what differs between the kinds. The zero value is what the specification
@@ -51,6 +53,8 @@ type Traits struct {
 	HoldClaims bool
 	// Paused replaces no pod for an update.
 	Paused bool
+	// RollsBack gives the pods their current revision again when an update fails.
+	RollsBack bool
 	// Deadline is for how long the set may come no nearer to its spec; 0 is the default.
 	Deadline time.Duration
 	// OneAtATime ignores maxUnavailable (KEP-961, its gate off).

@@ -13,7 +13,7 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 	s := appsv1.StatefulSetStatus{
 		ObservedGeneration: max(p.set.Generation, p.set.Status.ObservedGeneration), // ST-4
 		CurrentRevision:    p.current.Name,
-		UpdateRevision:     p.target.Name,
+		UpdateRevision:     p.asked.Name,
 		CollisionCount:     &p.collisions,
 		Conditions:         p.set.Status.Conditions, // ST-6
 	}
@@ -46,7 +46,7 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 // complete ends an update when every pod is of the new revision and ready (RV-8, RV-9).
 func (p *pass) complete() {
 	s, n := &p.status, p.set.replicas()
-	if n == 0 && !p.set.CompleteEmpty { // RV-10
+	if n == 0 && !p.set.CompleteEmpty || p.failed() != "" { // RV-10
 		return
 	}
 	if s.UpdatedReplicas == n && s.ReadyReplicas == n && s.Replicas == n {

@@ -67,7 +67,7 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 		return Outcome{}, err
 	}
 	p.sort(pods)
-	p.status = Status{StatefulSetStatus: p.count(), Told: p.set.Status.Told, Progressed: p.set.Status.Progressed}
+	p.status = Status{StatefulSetStatus: p.count(), Told: p.set.Status.Told, Progressed: p.set.Status.Progressed, Failed: p.failed()}
 	p.outcome = Outcome{MaxUnavailable: p.set.MaxUnavailable(), Unavailable: p.unavailable()}
 	if p.set.DeletionTimestamp == nil { // CL-8
 		err = p.act(ctx)

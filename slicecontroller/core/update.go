@@ -21,14 +21,14 @@ func (p *pass) due(r replica) bool {
 
 // exempt says that nobody waits for the health of a pod, since it is to be replaced
 // whatever its state (ER-2, ER-3). While the set is paused it is not.
-func (p *pass) exempt(r replica) bool { return p.enforced() && p.due(r) && !p.set.Paused }
+func (p *pass) exempt(r replica) bool { return p.forces() && p.due(r) && !p.set.Paused }
 
 // update deletes what is of an old revision, so that it comes back as the new one. It is
 // reached when all else is done; in order, that is with every pod of the range available
 // (MU-5, MU-14).
 func (p *pass) update(ctx context.Context) error {
 	for _, r := range p.victims() {
-		forced := p.enforced() && p.set.down(r.Pod, p.world.Now)
+		forced := p.forces() && p.set.down(r.Pod, p.world.Now)
 		if forced {
 			p.tellOfForce(r)
 		}
@@ -61,7 +61,7 @@ func (p *pass) victims() []replica {
 	switch {
 	case p.set.strategy() == appsv1.OnDeleteStatefulSetStrategyType, p.set.Paused:
 		return nil // MU-15
-	case p.enforced():
+	case p.forces():
 		return p.forced(broken, healthy)
 	case p.set.ordered():
 		return first(p.set.MaxUnavailable()-p.unavailable(), append(broken, healthy...))

@@ -96,7 +96,7 @@ func (s *StatefulSetSlice) Tell(status appsv1.StatefulSetStatus) {
 		ObservedGeneration: status.ObservedGeneration, Replicas: status.Replicas, ReadyReplicas: status.ReadyReplicas, AvailableReplicas: status.AvailableReplicas,
 		CurrentReplicas: status.CurrentReplicas, UpdatedReplicas: status.UpdatedReplicas,
 		CurrentRevision: status.CurrentRevision, UpdateRevision: status.UpdateRevision, CollisionCount: status.CollisionCount,
-		Selector: metav1.FormatLabelSelector(s.Spec.Selector), LastProgressTime: was.LastProgressTime, Conditions: was.Conditions,
+		Selector: metav1.FormatLabelSelector(s.Spec.Selector), LastProgressTime: was.LastProgressTime, FailedRevision: was.FailedRevision, Conditions: was.Conditions,
 	}
 }
 

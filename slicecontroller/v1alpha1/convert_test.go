@@ -54,12 +54,14 @@ func TestAStatefulSetIsTheSameAfterItWasASlice(t *testing.T) {
 func TestASliceIsTheSameAfterItWasAStatefulSet(t *testing.T) {
 	soon, usual := int32(60), int32(usualDeadline)
 	for name, spec := range map[string]StatefulSetSliceSpec{
-		"paused":     {Paused: true},
-		"a deadline": {ProgressDeadlineSeconds: &soon},
+		"paused":                     {Paused: true},
+		"a deadline":                 {ProgressDeadlineSeconds: &soon},
+		"a way back":                 {UpdateStrategy: UpdateStrategy{Type: RollingUpdate, RollingUpdate: &Rollout{OnFailure: Rollback}}},
+		"one of the enforced update": {UpdateStrategy: UpdateStrategy{Type: EnforcedRollingUpdate, EnforcedRollingUpdate: &Rollout{OnFailure: Rollback}}},
 	} {
 		want := StatefulSetSlice{ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{"c": "d"}}, Spec: spec}
 		got := FromNative(want.DeepCopy().Native())
-		if diff := cmp.Diff(want.ObjectMeta, got.ObjectMeta); diff != "" || got.Spec.Paused != spec.Paused || !cmp.Equal(got.Spec.ProgressDeadlineSeconds, spec.ProgressDeadlineSeconds) {
+		if diff := cmp.Diff(want.ObjectMeta, got.ObjectMeta); diff != "" || got.Spec.Paused != spec.Paused || got.Spec.UpdateStrategy.OnFailure() != spec.UpdateStrategy.OnFailure() || !cmp.Equal(got.Spec.ProgressDeadlineSeconds, spec.ProgressDeadlineSeconds) {
 			t.Errorf("%s: %+v %s", name, got.Spec, diff)
 		}
 		if want.Native(); len(want.Annotations) != 1 {

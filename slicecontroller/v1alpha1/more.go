@@ -14,8 +14,9 @@ const More = "apps.stsmigrate.dev/slice"
 
 // more is what apps/v1 has no words for.
 type more struct {
-	Paused                  bool   `json:"paused,omitempty"`
-	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	Paused                  bool      `json:"paused,omitempty"`
+	ProgressDeadlineSeconds *int32    `json:"progressDeadlineSeconds,omitempty"`
+	OnFailure               OnFailure `json:"onFailure,omitempty"`
 }
 
 // usualDeadline is what the API server fills in.
@@ -26,6 +27,9 @@ func (s *StatefulSetSlice) noted() metav1.ObjectMeta {
 	m := more{Paused: s.Spec.Paused}
 	if d := s.Spec.ProgressDeadlineSeconds; d != nil && *d != usualDeadline {
 		m.ProgressDeadlineSeconds = d
+	}
+	if f := s.Spec.UpdateStrategy.OnFailure(); f != Halt {
+		m.OnFailure = f
 	}
 	meta := s.ObjectMeta
 	if m == (more{}) {
@@ -49,4 +53,9 @@ func (s *StatefulSetSlice) heed() {
 	s.Annotations = maps.Clone(s.Annotations)
 	delete(s.Annotations, More)
 	s.Spec.Paused, s.Spec.ProgressDeadlineSeconds = m.Paused, m.ProgressDeadlineSeconds
+	for _, rollout := range []*Rollout{s.Spec.UpdateStrategy.RollingUpdate, s.Spec.UpdateStrategy.EnforcedRollingUpdate} {
+		if rollout != nil {
+			rollout.OnFailure = m.OnFailure
+		}
+	}
 }

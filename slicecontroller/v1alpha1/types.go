@@ -8,6 +8,8 @@
 package v1alpha1
 
 import (
+	"cmp"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -224,6 +226,34 @@ type Rollout struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable is 1 or more, or 1% to 100%"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// OnFailure is what becomes of an update that fails: whose progress deadline passes
+	// while a pod of the new revision is not available, or whose canary halts
+	// (EnforcedRollingUpdate). Halt leaves the pods as they are. Rollback gives them the
+	// current revision again, as the condition RolledBack says, until the template changes.
+	// Default Halt.
+	// +kubebuilder:validation:Enum=Halt;Rollback
+	// +kubebuilder:default=Halt
+	// +optional
+	OnFailure OnFailure `json:"onFailure,omitempty"`
+}
+
+// OnFailure is what becomes of an update that fails.
+type OnFailure string
+
+// What becomes of an update that fails.
+const (
+	Halt     OnFailure = "Halt"
+	Rollback OnFailure = "Rollback"
+)
+
+// OnFailure is what becomes of an update that fails, with the strategy that is acted on.
+func (s UpdateStrategy) OnFailure() OnFailure {
+	for kind, rollout := range map[appsv1.StatefulSetUpdateStrategyType]*Rollout{RollingUpdate: s.RollingUpdate, EnforcedRollingUpdate: s.EnforcedRollingUpdate} {
+		if rollout != nil && kind == cmp.Or(s.Type, RollingUpdate) && rollout.OnFailure != "" {
+			return rollout.OnFailure
+		}
+	}
+	return Halt
 }
 
 // StatefulSetSliceStatus is what there is. Every field may be absent.
@@ -252,6 +282,10 @@ type StatefulSetSliceStatus struct {
 	// UpdateRevision is the ControllerRevision of the template.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
+	// FailedRevision is the ControllerRevision whose update was rolled back. While it is that
+	// of the template, pods are of currentRevision.
+	// +optional
+	FailedRevision string `json:"failedRevision,omitempty"`
 	// CollisionCount keeps the names of ControllerRevisions apart. It never falls.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`

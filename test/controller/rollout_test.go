@@ -200,3 +200,30 @@ func TestTheStatusEndsWithTheProgressDeadline(t *testing.T) {
 	}
 	s.rollout(0, "status --timeout 1m")
 }
+
+// An update that fails goes back by itself, without a change of the spec, and stays there until the template is mended.
+func TestAnUpdateThatFailsIsRolledBack(t *testing.T) {
+	t.Parallel()
+	s := newSteered(t, bed.West, true)
+	s.rollout(0, "status --timeout 1m")
+	former, _ := s.seen("it is at rest")
+	s.change(fmt.Sprintf(`"progressDeadlineSeconds":1,"updateStrategy":{"rollingUpdate":{"onFailure":"Rollback"}},"template":{"metadata":{"annotations":{%q:"true"}}}`, cluster.NeverReady))
+	if said := s.rollout(4, "status --timeout 1m"); !strings.Contains(said, "has failed (no progress for 1s: pod web-7 ") {
+		t.Error(said)
+	}
+	current, update := s.seen("all pods are ready again")
+	for _, pod := range []string{"web-5", "web-6", "web-7"} {
+		if got := s.revision(pod); got != former {
+			t.Errorf("pod %s is of %s, expected %s", pod, got, former)
+		}
+	}
+	template, _, _ := unstructured.NestedStringMap(s.set.Object, "spec", "template", "metadata", "annotations")
+	failed, _, _ := unstructured.NestedString(s.set.Object, "status", "failedRevision")
+	if current != former || update == former || failed != update || template[cluster.NeverReady] != "true" || s.set.GetGeneration() != 2 {
+		t.Errorf("current %s, update %s, failed %s, expected %s before; template %v, generation %d", current, update, failed, former, template, s.set.GetGeneration())
+	}
+	s.change(fmt.Sprintf(`"progressDeadlineSeconds":600,"template":{"metadata":{"annotations":{%q:null,"mended":"yes"}}}`, cluster.NeverReady))
+	if said := s.rollout(0, "status --timeout 1m"); !strings.Contains(said, "is rolled out: 2 of 3 pods") {
+		t.Error(said)
+	}
+}
