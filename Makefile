@@ -103,6 +103,7 @@ kind-down: ## Take them away
 
 generate: ## Write anew what is made of something else: the kind StatefulSetSlice, the orchestrator's dashboard and alerts, what kustomize users install
 	go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd:generateEmbeddedObjectMeta=true paths=./slicecontroller/v1alpha1 output:crd:dir=slicecontroller/manifests
+	go run ./deploy/kind slicecontroller/manifests/apps.stsmigrate.dev_statefulsetslices.yaml
 	cp slicecontroller/manifests/apps.stsmigrate.dev_statefulsetslices.yaml deploy/chart/statefulsetslices.yaml
 	go test ./orchestrator/hub -run TestDashboardAndAlertsAreAsGenerated -update
 	go test ./deploy -run TestKustomize -update
@@ -132,6 +133,7 @@ $(VULNS):
 verify: lint vulnerable ## Lint, look for vulnerabilities, and check that go.mod and the tree are tidy
 	go mod tidy -diff
 	cd test/cluster/binaries && go mod tidy -diff
+	cd test/cluster/binaries/next && go mod tidy -diff
 	cd test/e2e && go mod tidy -diff
 	cd deploy/release && go mod tidy -diff
 	cd test/alerts && go mod tidy -diff

@@ -182,14 +182,14 @@ func (a Adoption) turnBack(p *past, made *appsv1.StatefulSet) plans.Sight {
 // letGo deletes a set as it was read. Its pods, claims and revisions stay and have no owner.
 func (a Adoption) letGo(old *appsv1.StatefulSet) plans.Sight {
 	return plans.Write("delete "+a.Set.Set()+" without its pods", plans.Undo{}, func(ctx context.Context) error {
-		return a.as(a.Set).Delete(ctx, old, client.PropagationPolicy(metav1.DeletePropagationOrphan), client.Preconditions{UID: &old.UID, ResourceVersion: &old.ResourceVersion})
+		return writes.Delete(ctx, a.as(a.Set), old, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	})
 }
 
 // drop deletes what was kept.
 func (a Adoption) drop(kept *corev1.ConfigMap, why string) plans.Sight {
 	return plans.Write("delete ConfigMap "+kept.Name+why, plans.Undo{}, func(ctx context.Context) error {
-		return a.On.Delete(ctx, kept, client.Preconditions{UID: &kept.UID, ResourceVersion: &kept.ResourceVersion})
+		return writes.Delete(ctx, a.On, kept)
 	})
 }
 

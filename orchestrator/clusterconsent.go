@@ -38,10 +38,7 @@ func NewVolumes(ctx context.Context, p *plans.Plan, on Clusters, side plans.Side
 			}
 		}
 	}
-	ours := map[string]bool{}
-	for _, name := range claimNames(p) {
-		ours[name] = true
-	}
+	ours := claimSet(p)
 	out := map[string]string{}
 	for _, name := range names {
 		pv, _, why, err := storage.Made(ctx, p, on, side, name)

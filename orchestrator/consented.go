@@ -44,8 +44,7 @@ func agreed(ctx context.Context, p *plans.Plan, on Clusters, now time.Time) ([]F
 }
 
 func (n Party) asked(ctx context.Context, p *plans.Plan, on Clusters, now time.Time) (*Finding, error) {
-	var cm corev1.ConfigMap
-	err := on[n.Side].Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: ConsentMap}, &cm)
+	cm, err := n.Consent(ctx, on)
 	f := Finding{
 		Check:  "consent",
 		Object: fmt.Sprintf("ConfigMap %s/%s on the %s (%s)", n.Namespace, ConsentMap, n.Side, p.On(n.Side).Context),
@@ -53,14 +52,14 @@ func (n Party) asked(ctx context.Context, p *plans.Plan, on Clusters, now time.T
 		Remedy: fmt.Sprintf("`stsmigrate consent --plan FILE --side %s` prints the ConfigMap: whoever is responsible for namespace %s reads the plan and applies it", n.Side, n.Namespace),
 	}
 	switch {
-	case apierrors.IsNotFound(err):
-		f.Saw = "there is none"
 	case apierrors.IsForbidden(err):
 		f.Saw = "it must not be looked at"
 	case err != nil:
-		return nil, fmt.Errorf("reading ConfigMap %s/%s on the %s: %w", n.Namespace, ConsentMap, n.Side, err)
+		return nil, err
+	case cm == nil:
+		f.Saw = "there is none"
 	default:
-		by, why := n.agrees(p, &cm, now)
+		by, why := n.agrees(p, cm, now)
 		switch {
 		case why != "":
 			f.Saw = why

@@ -177,10 +177,8 @@ func (w world) uncopy(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 
 // remove hands out the deletion of exactly the object that was seen.
 func (w world) remove(side plans.Side, o client.Object, name, why string) plans.Sight {
-	uid, version := o.GetUID(), o.GetResourceVersion()
-	opts := &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
-	background := metav1.DeletePropagationBackground
-	opts.PropagationPolicy = &background
 	return plans.Write(fmt.Sprintf("%s: delete %s, %s", side, name, why), plans.Undo{},
-		func(ctx context.Context) error { return w.on[side].Delete(ctx, o, opts) })
+		func(ctx context.Context) error {
+			return writes.Delete(ctx, w.on[side], o, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		})
 }

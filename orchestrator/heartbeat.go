@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // An orchestrator renews a Lease of its own for as long as it lives, so that whoever hands a plan over knows that
@@ -42,19 +43,13 @@ type Heartbeat struct {
 	now    func() time.Time
 	lease  coordinationv1.Lease // as it is to be
 	have   *coordinationv1.Lease
-	others map[string]sighting
-}
-
-// sighting is when a Lease was first seen as it is.
-type sighting struct {
-	version string
-	at      time.Time
+	others Sightings
 }
 
 // NewHeartbeat returns the sign of life of a process of this version, which nobody sees yet. home writes, and cached may
 // read what a watch has brought.
 func NewHeartbeat(home client.Client, cached client.Reader, namespace, holder, version string, now func() time.Time) *Heartbeat {
-	return &Heartbeat{home: home, cached: cached, holder: holder, now: now, others: map[string]sighting{}, lease: coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+	return &Heartbeat{home: home, cached: cached, holder: holder, now: now, others: Sightings{}, lease: coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: heartbeatName(holder),
 		Labels:      map[string]string{HeartbeatLabel: "", "app.kubernetes.io/managed-by": "stsmigrate"},
 		Annotations: map[string]string{madeBy: version, reads: plans.APIVersion},
@@ -126,13 +121,10 @@ func (h *Heartbeat) sweep(ctx context.Context) error {
 	for i := range list.Items {
 		l := &list.Items[i]
 		there[l.Name] = true
-		if h.others[l.Name].version != l.ResourceVersion {
-			h.others[l.Name] = sighting{l.ResourceVersion, h.now()}
-		}
-		if l.Name == h.lease.Name || elapsed(h.others[l.Name].at, h.now()) < longDead {
+		if since := h.others.Since(l, h.now); l.Name == h.lease.Name || elapsed(since, h.now()) < longDead {
 			continue
 		}
-		if err := client.IgnoreNotFound(h.home.Delete(ctx, l, client.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion})); err != nil && !apierrors.IsConflict(err) {
+		if err := client.IgnoreNotFound(writes.Delete(ctx, h.home, l)); err != nil && !apierrors.IsConflict(err) {
 			return fmt.Errorf("deleting Lease %s, which nobody renews: %w", l.Name, err)
 		}
 	}
@@ -147,5 +139,5 @@ func (h *Heartbeat) end(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, beatEvery)
 	defer cancel()
-	_ = h.home.Delete(ctx, h.have, client.Preconditions{UID: &h.have.UID, ResourceVersion: &h.have.ResourceVersion})
+	_ = writes.Delete(ctx, h.home, h.have)
 }

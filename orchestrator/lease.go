@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // leaseSeconds is how long a Lease that is no longer renewed keeps others away, and keepSeconds that of a plan that only
@@ -116,6 +118,22 @@ const skew = time.Second
 // LeaseName is the name of a plan's Lease.
 func LeaseName(plan string) string {
 	return (&Store{name: types.NamespacedName{Name: plan}}).planMap().Name
+}
+
+// Sightings are when Leases were first seen as they are, by their names.
+type Sightings map[string]sighting
+
+type sighting struct {
+	version string
+	at      time.Time
+}
+
+// Since returns when a Lease was first seen as it is, which is now for one that was not seen before.
+func (s Sightings) Since(l *coordinationv1.Lease, now func() time.Time) time.Time {
+	if s[l.Name].version != l.ResourceVersion {
+		s[l.Name] = sighting{l.ResourceVersion, now()}
+	}
+	return s[l.Name].at
 }
 
 // LeaseLeft returns for how long a Lease keeps others than its holder away, 0 for not at all. since is when
@@ -251,10 +269,7 @@ func (l *Lease) Release(ctx context.Context, ended bool) error {
 		return client.IgnoreNotFound(err)
 	}
 	if ended {
-		uid, version := have.UID, have.ResourceVersion
-		return client.IgnoreNotFound(l.home.Delete(ctx, &have, &client.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
-		}))
+		return client.IgnoreNotFound(writes.Delete(ctx, l.home, &have))
 	}
 	have.Spec.HolderIdentity, have.Spec.RenewTime = nil, nil
 	return l.home.Update(ctx, &have)

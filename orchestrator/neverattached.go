@@ -7,10 +7,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // neverAttached warns, between clusters, of disks for one node whose driver has no VolumeAttachments. The end of
@@ -32,12 +31,11 @@ func neverAttached(ctx context.Context, i inspection) ([]Finding, error) {
 	}
 	var out []Finding
 	for _, name := range slices.Sorted(maps.Keys(byDriver)) {
-		var driver storagev1.CSIDriver
-		err := i.on[plans.Source].Get(ctx, client.ObjectKey{Name: name}, &driver)
-		if client.IgnoreNotFound(ignoreForbidden(err)) != nil {
-			return nil, fmt.Errorf("reading CSIDriver %s on the source: %w", name, err)
+		attaches, err := storage.Attaches(ctx, i.on[plans.Source], name, plans.Source)
+		if err != nil {
+			return nil, err
 		}
-		if attach := driver.Spec.AttachRequired; attach == nil || *attach {
+		if attaches {
 			continue
 		}
 		out = append(out, Finding{

@@ -26,14 +26,14 @@ func volumesAccepted(ctx context.Context, i inspection) ([]Finding, error) {
 		out = append(out, f...)
 		return err
 	}
-	if !i.midway {
-		if err := found(i.limited(ctx)); err != nil {
-			return nil, err
-		}
-	}
 	names, err := i.volumesAsked(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if !i.midway {
+		if err := found(i.limited(ctx, names)); err != nil {
+			return nil, err
+		}
 	}
 	for _, side := range plans.Sides() {
 		if i.plan.OneCluster() && side == plans.Source {
@@ -125,7 +125,7 @@ func (i inspection) touch(ctx context.Context, side plans.Side, pv *corev1.Persi
 
 // limited says, where an orchestrator is to make volumes in a cluster, what limits it to those that the cluster has agreed
 // to. Who may not see it is told nothing: the dry runs of the orchestrator itself decide.
-func (i inspection) limited(ctx context.Context) ([]Finding, error) {
+func (i inspection) limited(ctx context.Context, names []string) ([]Finding, error) {
 	if i.orchestrated == nil || i.plan.OneCluster() || len(i.plan.Moved())+len(i.plan.Shared) == 0 {
 		return nil, nil
 	}
@@ -142,11 +142,11 @@ func (i inspection) limited(ctx context.Context) ([]Finding, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading ValidatingAdmissionPolicyBinding %s on the destination: %w", newVolumesPolicy, err)
 	}
-	return i.unagreed(ctx)
+	return i.unagreed(ctx, names)
 }
 
 // unagreed names the volumes that the destination's cluster has not agreed to, as far as that may be read.
-func (i inspection) unagreed(ctx context.Context) ([]Finding, error) {
+func (i inspection) unagreed(ctx context.Context, names []string) ([]Finding, error) {
 	have, err := AgreedVolumes(ctx, i.on[plans.Destination], plans.Destination)
 	if apierrors.IsForbidden(err) {
 		return nil, nil
@@ -156,10 +156,6 @@ func (i inspection) unagreed(ctx context.Context) ([]Finding, error) {
 	}
 	if have == nil {
 		have = &corev1.ConfigMap{}
-	}
-	names, err := i.volumesAsked(ctx)
-	if err != nil {
-		return nil, err
 	}
 	f := Finding{
 		Object: fmt.Sprintf("ConfigMap kube-system/%s on the destination (%s)", VolumesMap, i.plan.Destination.Context),

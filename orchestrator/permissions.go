@@ -72,6 +72,15 @@ func namespacesOf(p *plans.Plan, side plans.Side) []string {
 	return out
 }
 
+// claimSet is which names of claims are those of the plan.
+func claimSet(p *plans.Plan) map[string]bool {
+	out := map[string]bool{}
+	for _, name := range claimNames(p) {
+		out[name] = true
+	}
+	return out
+}
+
 func claimNames(p *plans.Plan) []string {
 	var out []string
 	for _, c := range p.Claims {

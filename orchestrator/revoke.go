@@ -59,7 +59,7 @@ func (n Party) withdraw(ctx context.Context, p *plans.Plan, on Clusters) (less b
 	case !less:
 		return false, nil
 	case len(next.Data) == 0 && len(next.BinaryData) == 0:
-		err = on[n.Side].Delete(ctx, have, thisOne(have))
+		err = writes.Delete(ctx, on[n.Side], have)
 	default:
 		err = writes.Change(ctx, on[n.Side], have, next)
 	}
@@ -84,14 +84,8 @@ func revoked(ctx context.Context, on client.Client, o client.Object) (string, er
 	case o.GetLabels()[plans.PlanLabel] != label:
 		return "", fmt.Errorf("%s was left alone: it does not have the label %s=%s", what, plans.PlanLabel, label)
 	}
-	if err := on.Delete(ctx, o, thisOne(o)); client.IgnoreNotFound(err) != nil {
+	if err := writes.Delete(ctx, on, o); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("deleting %s: %w", what, err)
 	}
 	return what, nil
-}
-
-// thisOne lets a deletion be about the very object that was read.
-func thisOne(o client.Object) client.Preconditions {
-	uid, version := o.GetUID(), o.GetResourceVersion()
-	return client.Preconditions{UID: &uid, ResourceVersion: &version}
 }

@@ -75,10 +75,7 @@ func boundTo(ctx context.Context, p *plans.Plan, on client.Client, namespace str
 	if err := on.List(ctx, &claims, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing the claims of namespace %s: %w", namespace, err)
 	}
-	ours := map[string]bool{}
-	for _, name := range claimNames(p) {
-		ours[name] = true
-	}
+	ours := claimSet(p)
 	var out []string
 	for _, c := range claims.Items {
 		if ours[c.Name] && c.Spec.VolumeName != "" {

@@ -111,12 +111,19 @@ func (r *rolling) judge() Rolled {
 		out.Stuck = r.Set() + " is being deleted"
 		return out
 	}
+	stalled := meta.FindStatusCondition(r.conditions, "Stalled")
+	if stalled != nil && stalled.Status != metav1.ConditionTrue {
+		stalled = nil
+	}
 	if r.set.Status.ObservedGeneration < r.set.Generation || r.set.Status.UpdateRevision == "" {
 		out.Waits = []string{fmt.Sprintf("%s: its controller has not seen generation %d yet", r.Set(), r.set.Generation)}
+		if stalled != nil {
+			out.Waits[0] += "; it said of an earlier one: " + stalled.Message
+		}
 		return out
 	}
-	if stalled := meta.FindStatusCondition(r.conditions, "Stalled"); stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != "Failing" {
-		out.Stuck = r.Set() + ": " + stalled.Message // a failure is tried again
+	if stalled != nil {
+		out.Stuck = r.Set() + ": " + stalled.Message
 		return out
 	}
 	waits, outdated, updated := r.podsWaitedFor()

@@ -102,7 +102,7 @@ func TestAnUpdateThatDoesNotGoOnByItselfSaysWhy(t *testing.T) {
 	}{
 		{"the deadline has passed", true, nil, told(stalled("ProgressDeadlineExceeded", metav1.ConditionTrue)), "StatefulSetSlice shop/web: no progress for 1m0s"},
 		{"it has halted", true, nil, told(stalled("Waiting", metav1.ConditionTrue)), "StatefulSetSlice shop/web: no progress for 1m0s"},
-		{"what failed is tried again", true, nil, told(stalled("Failing", metav1.ConditionTrue)), ""},
+		{"what the API server refuses", true, nil, told(stalled("Failing", metav1.ConditionTrue)), "StatefulSetSlice shop/web: no progress for 1m0s"},
 		{"it was stalled", true, nil, told(stalled("Waiting", metav1.ConditionFalse)), ""},
 		{"the controller has not seen the new template", true, []func(*appsv1.StatefulSet){func(s *appsv1.StatefulSet) { s.Generation++ }}, told(stalled("ProgressDeadlineExceeded", metav1.ConditionTrue)), ""},
 		{"OnDelete", false, []func(*appsv1.StatefulSet){strategy("OnDelete")}, nil, "StatefulSet shop/web has the update strategy OnDelete, and replaces no pod by itself: delete those that are not of revision web-b: web-0 web-1"},

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 const (
@@ -294,7 +295,7 @@ func (s *Store) forget(ctx context.Context, journals bool) error {
 }
 
 func (s *Store) remove(ctx context.Context, cm *corev1.ConfigMap) error {
-	return asAnswer(s.home.Delete(ctx, cm, client.Preconditions{UID: &cm.UID, ResourceVersion: &cm.ResourceVersion}))
+	return asAnswer(writes.Delete(ctx, s.home, cm))
 }
 
 func (s *Store) meta(name types.NamespacedName) metav1.ObjectMeta {

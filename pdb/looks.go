@@ -363,8 +363,6 @@ func othersEdits(now, before policyv1.PodDisruptionBudgetSpec) string {
 }
 
 func (k keeper) remove(side plans.Side, b *policyv1.PodDisruptionBudget) plans.Sight {
-	uid, version := b.UID, b.ResourceVersion
-	opts := &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 	return plans.Write(fmt.Sprintf("%s: delete PodDisruptionBudget %s, which the migration made", side, b.Name), plans.Undo{},
-		func(ctx context.Context) error { return k.on[side].Delete(ctx, b, opts) })
+		func(ctx context.Context) error { return writes.Delete(ctx, k.on[side], b) })
 }

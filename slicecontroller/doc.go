@@ -6,8 +6,11 @@
 //	effects.go   what is written, each write conditional and noted in the ledger
 //	ledger.go    our own writes that the cache does not have yet: nothing is decided before (SC-4)
 //	wake.go      which sets an event is about
+//	slim.go      what the cache keeps of pods of others
+//	template.go  the pod template as it is stored, or the last one that could be used
 //	reconcile.go one pass
 //	guard.go     finds out whether another controller is at work
+//	version.go   whether the API server is one that this release knows
 //	run.go       puts it all together
 //
 // It knows nothing of plans, moves or other clusters. A process that dies anywhere is

@@ -3,6 +3,7 @@ package slicecontroller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,7 +55,7 @@ func (e effects) Default(ctx context.Context, t corev1.PodTemplateSpec) (corev1.
 	}
 	tried := core.Trial(e.key.Namespace, t, e.kind.read(e.object).Spec.VolumeClaimTemplates)
 	if err := e.client.Create(ctx, tried, client.DryRunAll); err != nil {
-		return t, fmt.Errorf("trying out a PodTemplate, which shows what the API server fills in: %w", err)
+		return t, fmt.Errorf("trying the template out: %w", err)
 	}
 	if len(m.filled) >= enough {
 		clear(m.filled)
@@ -72,18 +74,58 @@ func (e effects) Create(ctx context.Context, o core.Object) error {
 	return nil
 }
 
-// Update implements core.Writes: the object has the resourceVersion that it was seen
-// with.
+// Update implements core.Writes. Only what has changed is sent: a later Kubernetes has fields that this release does not know,
+// and a write without them would change or clear them. The object must still have the resourceVersion that it was seen with.
 func (e effects) Update(ctx context.Context, o core.Object) error {
-	if err := e.client.Update(ctx, o); err != nil {
+	was := like(o)
+	if err := e.client.Get(ctx, client.ObjectKeyFromObject(o), was); err != nil {
+		return err
+	}
+	if was.GetUID() != o.GetUID() || was.GetResourceVersion() != o.GetResourceVersion() {
+		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("it has changed since this pass has seen it"))
+	}
+	// The cache names the kind of what is got and not of what is listed, and a patch would take it away.
+	was.GetObjectKind().SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
+	if err := e.client.Patch(ctx, o, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
 	e.wrote(ctx, o, false)
 	return nil
 }
 
+// like is an empty object of the same type.
+func like(o client.Object) client.Object {
+	out, _ := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
+	return out
+}
+
+// current makes sure, before the first pod outside the range of a set is deleted in the life of this process, that the range is
+// the one that the API server has: the cache of a process that has just started may have newer pods beside an older set.
+func (e effects) current(ctx context.Context) error {
+	m := e.memory(e.key, e.object.GetUID())
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if m.current {
+		return nil
+	}
+	now, err := e.Fresh(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the set before a pod outside its range is deleted: %w", err)
+	}
+	if now.GetUID() != e.object.GetUID() || now.GetGeneration() != e.object.GetGeneration() {
+		return fmt.Errorf("%w generation %d of the set, which has generation %d there", core.ErrBehind, now.GetGeneration(), e.object.GetGeneration())
+	}
+	m.current = true
+	return nil
+}
+
 // Delete implements core.Writes (AM-3).
 func (e effects) Delete(ctx context.Context, o core.Object) error {
+	if _, pod := o.(*corev1.Pod); pod && !e.kind.read(e.object).Has(o.GetName()) {
+		if err := e.current(ctx); err != nil {
+			return err
+		}
+	}
 	uid := o.GetUID()
 	if err := e.client.Delete(ctx, o, client.Preconditions{UID: &uid}); err != nil {
 		return err
@@ -152,7 +194,7 @@ func (e effects) Tell(about core.Event) {
 	if about.Once != "" && !e.memory(e.key, e.object.GetUID()).first(about.Reason+" "+about.Once) {
 		return
 	}
-	e.events.Event(e.object, about.Type, about.Reason, about.Message)
+	tell(e.events, e.client.Scheme(), e.object, about)
 }
 
 // wrote notes a write in the ledger, and strikes it out again if the cache has it
@@ -160,7 +202,7 @@ func (e effects) Tell(about core.Event) {
 // ledger by its event.
 func (e effects) wrote(ctx context.Context, o client.Object, gone bool) {
 	e.ledger.add(entry{set: e.object.GetUID(), key: e.key, object: o, gone: gone, since: e.now()})
-	have, _ := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object) // of the kind of o
+	have := like(o)
 	err := e.client.Get(ctx, client.ObjectKeyFromObject(o), have, client.UnsafeDisableDeepCopy)
 	switch {
 	case err == nil && have.GetUID() == o.GetUID():

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -24,32 +27,58 @@ const heed = time.Second
 // ErrAnother says that another controller takes care of StatefulSets in this cluster.
 var ErrAnother = errors.New("another controller takes care of StatefulSets in this cluster")
 
-// alone is the guard of StatefulSets, which people may switch off.
-func alone(ctx context.Context, c client.WithWatch, o Options) error {
-	if !o.Guard {
-		return nil
-	}
-	return guard(ctx, c, o.Namespace)
+// canary is a StatefulSet without replicas that nobody is to take care of (AM-6): whoever writes its status takes care of the
+// others too, and two controllers at once would not agree. It is kept for as long as the process leads, since another one may
+// come at any time: a kube-controller-manager that an upgrade has given its own flags back.
+type canary struct {
+	client    client.WithWatch
+	namespace string
+	// found says that somebody has been seen, and who.
+	found chan error
+
+	lock sync.Mutex
+	name string
 }
 
-// guard makes a StatefulSet without replicas and watches whether anybody takes care of it
-// (AM-6): two controllers at once would not agree. It takes it away again, and those of
-// processes that died over it.
-func guard(ctx context.Context, c client.WithWatch, namespace string) error {
-	if err := sweep(ctx, c, namespace); err != nil {
+func newGuard(c client.WithWatch, namespace string) *canary {
+	return &canary{client: c, namespace: namespace, found: make(chan error, 1)}
+}
+
+// is says whether a set is the canary. There may be none.
+func (c *canary) is(key types.NamespacedName) bool {
+	if c == nil {
+		return false
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	return key.Name == c.name && key.Namespace == c.namespace
+}
+
+// release makes the canary, and takes those away of processes that died.
+func (c *canary) release(ctx context.Context) (*appsv1.StatefulSet, error) {
+	if err := sweep(ctx, c.client, c.namespace); err != nil {
+		return nil, err
+	}
+	set := newCanary(c.namespace)
+	c.lock.Lock()
+	c.name = set.Name // before anybody can hear of it
+	c.lock.Unlock()
+	if err := c.client.Create(ctx, set); err != nil {
+		return nil, fmt.Errorf("making a StatefulSet without replicas in namespace %s, to see whether another controller is at work (--guard=false does without): %w", c.namespace, err)
+	}
+	return set, nil
+}
+
+// first looks, before anything is done, whether anybody takes care of the canary.
+func (c *canary) first(ctx context.Context) error {
+	set, err := c.release(ctx)
+	if err != nil {
 		return err
 	}
-	canary := newCanary(namespace)
-	if err := c.Create(ctx, canary); err != nil {
-		return fmt.Errorf("making a StatefulSet without replicas in namespace %s, to see whether another controller is at work (--guard=false does without): %w", namespace, err)
-	}
-	defer func() {
-		_ = c.Delete(context.WithoutCancel(ctx), canary, client.Preconditions{UID: &canary.UID}) // else the next sweep
-	}()
-	seen, err := c.Watch(ctx, &appsv1.StatefulSetList{}, client.InNamespace(namespace), client.MatchingFields{"metadata.name": canary.Name},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: canary.ResourceVersion}})
+	seen, err := c.client.Watch(ctx, &appsv1.StatefulSetList{}, client.InNamespace(c.namespace), client.MatchingFields{"metadata.name": set.Name},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: set.ResourceVersion}})
 	if err != nil {
-		return fmt.Errorf("watching StatefulSet %s/%s: %w", namespace, canary.Name, err)
+		return fmt.Errorf("watching StatefulSet %s/%s: %w", c.namespace, set.Name, err)
 	}
 	defer seen.Stop()
 	enough := time.NewTimer(heed)
@@ -62,21 +91,70 @@ func guard(ctx context.Context, c client.WithWatch, namespace string) error {
 			return ctx.Err()
 		case e, open := <-seen.ResultChan():
 			if !open || e.Type == watch.Error {
-				return fmt.Errorf("watching StatefulSet %s/%s: the watch ended (%v)", namespace, canary.Name, e.Object)
+				return fmt.Errorf("watching StatefulSet %s/%s: the watch ended (%v)", c.namespace, set.Name, e.Object)
 			}
 			if s, ok := e.Object.(*appsv1.StatefulSet); ok && s.Status.ObservedGeneration > 0 {
-				return fmt.Errorf("%w: %s has written the status of StatefulSet %s/%s, which was made to find that out. "+
-					"Switch it off (kube-controller-manager --controllers=*,-statefulset-controller), or stop the other process; --guard=false starts without looking",
-					ErrAnother, writer(s), namespace, s.Name)
+				return touched(s)
 			}
 		}
 	}
 }
 
+// look is the pass over the canary. One that somebody has deleted is made anew.
+func (c *canary) look(ctx context.Context, o client.Object, gone bool) error {
+	if gone {
+		_, err := c.release(ctx)
+		return err
+	}
+	if s, ok := o.(*appsv1.StatefulSet); ok && s.Status.ObservedGeneration > 0 {
+		select {
+		case c.found <- touched(s):
+		default: // somebody was found already
+		}
+	}
+	return nil
+}
+
+// end takes the canary away. What fails is left to the next sweep.
+func (c *canary) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), heed)
+	defer cancel()
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if c.name != "" {
+		_ = c.client.Delete(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: c.name}})
+	}
+}
+
+// keep does something for as long as nobody else is seen.
+func (c *canary) keep(ctx context.Context, do func(context.Context) error) error {
+	defer c.end(ctx)
+	if err := c.first(ctx); err != nil {
+		return err
+	}
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- do(inner) }()
+	select {
+	case err := <-done:
+		return err
+	case err := <-c.found:
+		cancel()
+		return errors.Join(err, <-done) // no pass is under way any more
+	}
+}
+
+func touched(s *appsv1.StatefulSet) error {
+	return fmt.Errorf("%w: %s has written the status of StatefulSet %s/%s, which was made to find that out. "+
+		"Switch it off (kube-controller-manager --controllers=*,-statefulset-controller), or stop the other process; --guard=false starts without looking",
+		ErrAnother, writer(s), s.Namespace, s.Name)
+}
+
 func newCanary(namespace string) *appsv1.StatefulSet {
 	labels := map[string]string{canaryLabel: "guard"}
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "slicecontroller-canary-", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "slicecontroller-canary-" + rand.String(8), Labels: labels},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{

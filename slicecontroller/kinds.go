@@ -28,15 +28,15 @@ type kind struct {
 	tell func(client.Object, core.Status)
 	// unknown names the fields of an object that this release does not know.
 	unknown func(client.Object) []string
-	// guard says, before the first pass, why this process must not take care of the kind.
-	guard func(context.Context, client.WithWatch, Options) error
+	// fit says, before the first pass, why this process cannot take care of the kind.
+	fit func(context.Context, client.Client) error
+	// guarded says that another controller may take care of the kind, and must not.
+	guarded bool
 }
 
 // native are StatefulSets, done as the built-in controller does them.
-func native(gates core.Traits) kind {
-	traits := gates
+func native(traits core.Traits) kind {
 	traits.Kind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
-	traits.OffsetPartition, traits.AdoptOutside, traits.CompleteEmpty = true, true, true
 	return kind{
 		component: "statefulset-controller",
 		lease:     "slicecontroller.apps",
@@ -50,7 +50,8 @@ func native(gates core.Traits) kind {
 		tell: func(o client.Object, status core.Status) {
 			o.(*appsv1.StatefulSet).Status = status.StatefulSetStatus //nolint:forcetypeassert // made by empty
 		},
-		unknown: func(client.Object) []string { return nil }, // the API server has dropped them
-		guard:   alone,
+		unknown: func(client.Object) []string { return nil }, // the API server has dropped them, which is no newer than this release
+		fit:     func(context.Context, client.Client) error { return nil },
+		guarded: true,
 	}
 }

@@ -111,6 +111,21 @@ func (l *ledger) wait(key types.NamespacedName, set types.UID, since time.Time) 
 	return len(p.entries) > 0, overdue
 }
 
+// oldest is what was written first of all that is open of a set, or nil.
+func (l *ledger) oldest(key types.NamespacedName) client.Object {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	var first entry
+	if p := l.open[key]; p != nil {
+		for _, e := range p.entries {
+			if first.object == nil || e.since.Before(first.since) {
+				first = e
+			}
+		}
+	}
+	return first.object
+}
+
 // awaited says that a set is looked at again anyway.
 func (l *ledger) awaited(key types.NamespacedName) bool {
 	l.lock.Lock()

@@ -116,7 +116,13 @@ func (g *rig) pass(t *testing.T) reconcile.Result {
 	return r
 }
 
-func (g *rig) skips() float64 { return testutil.ToFloat64(g.gauges.skips) }
+// skips is how many passes were put off, for whatever resource.
+func (g *rig) skips() (n float64) {
+	for _, of := range [][]string{{"", "pods"}, {"", "persistentvolumeclaims"}, {"apps", "controllerrevisions"}, {"apps", "statefulsets"}} {
+		n += testutil.ToFloat64(g.gauges.skips.WithLabelValues(of...))
+	}
+	return n
+}
 
 // SC-4: nothing is decided before the cache has what this process has written.
 func TestNothingIsDecidedBeforeOurOwnWritesAreSeen(t *testing.T) {
@@ -146,6 +152,9 @@ func TestNothingIsDecidedBeforeOurOwnWritesAreSeen(t *testing.T) {
 	}
 	if g.pass(t); len(g.created) != wrote || g.skips() != 5 {
 		t.Errorf("created %v, %v skips", g.created, g.skips())
+	}
+	if n := testutil.ToFloat64(g.gauges.skips.WithLabelValues("", "pods")); n == 0 { // the last one that was missing
+		t.Error("it is not told that pods were missing")
 	}
 }
 
@@ -238,4 +247,14 @@ func TestASetSleepsUntilEverythingHasArrived(t *testing.T) {
 	if of, settled := l.saw(wrote["b"]); !settled || of != key || l.awaited(key) {
 		t.Error("nothing is open any more")
 	}
+}
+
+// told gives the events since it was last asked.
+func (g *rig) told() []string {
+	var out []string
+	events, _ := g.events.(*record.FakeRecorder)
+	for len(events.Events) > 0 {
+		out = append(out, <-events.Events)
+	}
+	return out
 }

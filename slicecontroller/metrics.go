@@ -16,8 +16,8 @@ import (
 // come with controller-runtime. Their names are those of the KEPs.
 type gauges struct {
 	maxUnavailable, unavailable, strategies *prometheus.GaugeVec
-	enforced, replacements                  *prometheus.CounterVec
-	skips, halts                            prometheus.Counter
+	enforced, replacements, skips           *prometheus.CounterVec
+	halts                                   prometheus.Counter
 	updates                                 *prometheus.HistogramVec
 	stuck, recovery, delay                  prometheus.Histogram
 
@@ -63,7 +63,7 @@ func newGauges() *gauges {
 		strategies:     gauge("statefulset_strategy_distribution", "How many sets have an update strategy (KEP-3541).", "strategy"),
 		enforced:       counter("statefulset_enforced_rolling_updates_total", "Updates by EnforcedRollingUpdate that completed, or failed: were superseded, or ended with their set or its strategy (KEP-3541).", "result"),
 		replacements:   counter("statefulset_forced_pod_replacements_total", "Broken pods that were replaced: success when the new one became available, failure when its revision was superseded (KEP-3541).", "namespace", "name", "result"),
-		skips:          prometheus.NewCounter(prometheus.CounterOpts{Name: "statefulset_controller_stale_sync_skips_total", Help: "How often a pass was put off because the cache lacked a write of this process."}),
+		skips:          counter("statefulset_controller_stale_sync_skips_total", "How often a pass was put off because the cache lacked a write of this process, by what was written.", "group", "resource"),
 		halts:          prometheus.NewCounter(prometheus.CounterOpts{Name: "statefulset_safety_halt_total", Help: "How often EnforcedRollingUpdate came to a halt because the highest ordinal did not become available (KEP-3541)."}),
 		updates: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "statefulset_update_duration_seconds", Help: "From the first pass that saw an update to its completion (KEP-3541).", Buckets: minutes(),

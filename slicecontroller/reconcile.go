@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +28,8 @@ type Reconciler struct {
 	events record.EventRecorder
 	now    func() time.Time
 	ledger *ledger
+	canary *canary
+	queue  queue // of the sets that are to be looked at
 	gauges *gauges
 
 	lock     sync.Mutex
@@ -41,6 +43,8 @@ type memory struct {
 	lock   sync.Mutex
 	told   map[string]bool
 	filled map[string]corev1.PodTemplateSpec // templates as they are stored, by what they were
+	// current says that the set was seen as the API server had it.
+	current bool
 }
 
 // first says whether something was not told before.
@@ -80,15 +84,19 @@ const late = 5 * time.Second
 // Reconcile does for a set what can be done now:
 //
 //  1. reads it from the cache; of one that is gone everything is forgotten
-//  2. leaves it alone if it has fields that this release does not know
-//  3. waits if the cache lacks a write of ours
+//  2. waits if the cache lacks a write of ours
+//  3. leaves it alone if its spec, but for the pod template, is not understood
 //  4. reads its pods, claims and revisions from the cache
-//  5. lets the core make a pass
-//  6. comes back when a pod is due to become available
+//  5. has its pod template filled in, or goes by the last one that could be
+//  6. lets the core make a pass
+//  7. comes back when a pod is due to become available, or to try again
 func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
 	r.gauges.started(q.NamespacedName, r.now())
 	o := r.kind.empty()
 	err := r.client.Get(ctx, q.NamespacedName, o, client.UnsafeDisableDeepCopy)
+	if r.canary.is(q.NamespacedName) && client.IgnoreNotFound(err) == nil {
+		return reconcile.Result{}, r.canary.look(ctx, o, err != nil)
+	}
 	if apierrors.IsNotFound(err) {
 		r.forget(q.NamespacedName)
 		return reconcile.Result{}, nil
@@ -96,38 +104,60 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if unknown := r.kind.unknown(o); len(unknown) > 0 {
-		r.events.Eventf(o, corev1.EventTypeWarning, "NotUnderstood", "nothing is done: this release of the slice controller does not know %s; run the one that it was written for, or take that off", strings.Join(unknown, ", "))
-		return reconcile.Result{}, nil
-	}
 	if r.behind(ctx, q.NamespacedName, o.GetUID()) {
 		return reconcile.Result{RequeueAfter: late}, nil // woken before, by what it waits for
 	}
 	now := r.now()
 	set, do := r.kind.read(o), effects{r, q.NamespacedName, o}
-	if r.kind.undefaulted {
-		if set.Spec.Template, err = do.Default(ctx, set.Spec.Template); err != nil {
-			return reconcile.Result{}, err
-		}
+	template, elsewhere := inTemplate(r.kind.unknown(o))
+	if set.Fault = unfit(set, elsewhere); set.Fault != nil {
+		return reconcile.Result{}, core.Refuse(ctx, set, now, do)
 	}
 	w, err := r.see(ctx, set, now)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	untried := r.fillIn(ctx, do, w, template)
 	outcome, err := core.Sync(ctx, w, do)
 	r.gauges.observe(w, outcome)
+	return r.after(ctx, q, outcome, errors.Join(untried, err))
+}
+
+// after says when to look again: when a pod is due to become available, and, by a back-off, when something has failed.
+func (r *Reconciler) after(ctx context.Context, q reconcile.Request, outcome core.Outcome, err error) (reconcile.Result, error) {
+	var again time.Duration
+	if !outcome.Again.IsZero() {
+		again = max(outcome.Again.Sub(r.now()), time.Millisecond)
+	}
+	failed := besides(err, core.ErrBehind)
 	switch {
-	case errors.Is(err, core.ErrSelector):
+	case errors.Is(err, core.ErrInvalid):
 		log.FromContext(ctx).Error(err, "nothing can be done until the set is changed")
 		return reconcile.Result{}, nil
-	case errors.Is(err, core.ErrBehind):
-		return reconcile.Result{RequeueAfter: late}, nil
-	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.kind.gvk.Kind, q.NamespacedName, err)
-	case outcome.Again.IsZero():
-		return reconcile.Result{}, nil
+	case failed != nil:
+		if again > 0 && r.queue != nil {
+			r.queue.AddAfter(q, again) // beside an error a Result counts for nothing
+		}
+		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.kind.gvk.Kind, q.NamespacedName, failed)
+	case err != nil && (again == 0 || again > late):
+		again = late
 	}
-	return reconcile.Result{RequeueAfter: max(outcome.Again.Sub(r.now()), time.Millisecond)}, nil
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// besides gives what has failed besides one error: of errors that were joined, those that are not it.
+func besides(err, expected error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range joined.Unwrap() {
+			out = append(out, besides(e, expected))
+		}
+		return errors.Join(out...)
+	}
+	if errors.Is(err, expected) {
+		return nil
+	}
+	return err
 }
 
 // behind says whether the cache lacks a write of ours to the set. What is missing for long
@@ -137,7 +167,11 @@ func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName, uid t
 	if !open {
 		return false
 	}
-	r.gauges.skips.Inc()
+	if o := r.ledger.oldest(key); o != nil {
+		gvk, _ := r.client.GroupVersionKindFor(o) // it was written with this client
+		what, _ := meta.UnsafeGuessKindToResource(gvk)
+		r.gauges.skips.WithLabelValues(what.Group, what.Resource).Inc()
+	}
 	for _, e := range overdue {
 		have, _ := e.object.DeepCopyObject().(client.Object)
 		err := r.live.Get(ctx, client.ObjectKeyFromObject(e.object), have)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -57,6 +58,12 @@ type Options struct {
 	Workers int
 	// Gates are the traits that feature gates decide.
 	Gates core.Traits
+	// MaxUnavailable says that its gate was switched on or off; nil for neither: then StatefulSets have it as the
+	// built-in controller has.
+	MaxUnavailable *bool
+	// EmulatedVersion is the Kubernetes, 1.36 say, whose rules StatefulSets are taken care of by; "" for that of the
+	// API server, which must not be newer than this release.
+	EmulatedVersion string
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -77,7 +84,12 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 // controller, until ctx ends. It must be the only one that does: ErrAnother.
 func RunNative(ctx context.Context, config *rest.Config, o Options) error {
 	o.WebhookAddress = "" // the API server itself answers for StatefulSets
-	return run(ctx, config, native(o.Gates), o)
+	minor, err := ruled(config, o.EmulatedVersion)
+	if err != nil {
+		return err
+	}
+	log.Log.WithName("rules").Info("StatefulSets are taken care of as the built-in controller does it", "kubernetes", fmt.Sprintf("1.%d", minor))
+	return run(ctx, config, native(followed(minor, o)), o)
 }
 
 func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
@@ -92,7 +104,7 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	m, err := manager.New(config, manager.Options{
 		WebhookServer:          hooks,
 		Scheme:                 scheme,
-		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
+		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: slim(k.gvk), ReaderFailOnMissingInformer: true},
 		Metrics:                told(o),
 		HealthProbeBindAddress: o.HealthAddress,
 		LeaderElection:         o.LeaderElect, LeaderElectionID: k.lease, LeaderElectionNamespace: o.Namespace,
@@ -106,21 +118,28 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 			return err
 		}
 	}
-	c, err := reconciling(ctx, config, m, k, o)
+	live, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}
-	live, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	var guard *canary
+	if k.guarded && o.Guard {
+		guard = newGuard(live, o.Namespace)
+	}
+	c, err := reconciling(ctx, config, m, k, o, guard)
 	if err != nil {
 		return err
 	}
 	// With several replicas the guard has to wait until this one leads: the leader before
 	// it would take care of the canary.
 	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if err := k.guard(ctx, live, o); err != nil {
+		if err := k.fit(ctx, live); err != nil {
 			return err
 		}
-		return c.Start(ctx)
+		if guard == nil {
+			return c.Start(ctx)
+		}
+		return guard.keep(ctx, c.Start)
 	}))
 	if err != nil {
 		return err
@@ -168,7 +187,7 @@ func admit(m manager.Manager, config *rest.Config, off core.Traits) error {
 }
 
 // reconciling is the controller, with everything that wakes it.
-func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k kind, o Options) (controller.Controller, error) {
+func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k kind, o Options, guard *canary) (controller.Controller, error) {
 	for _, i := range indexes() {
 		if err := m.GetFieldIndexer().IndexField(ctx, i.of, i.name, i.values); err != nil {
 			return nil, err
@@ -188,7 +207,7 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 		return nil, err
 	}
 	r := &Reconciler{
-		kind: k, client: m.GetClient(), live: m.GetAPIReader(), events: events, now: o.Now, ledger: newLedger(), gauges: gauges,
+		kind: k, client: m.GetClient(), live: m.GetAPIReader(), events: events, now: o.Now, ledger: newLedger(), gauges: gauges, canary: guard,
 		memories: map[types.NamespacedName]*memory{},
 	}
 	c, err := controller.NewUnmanaged("statefulset", controller.Options{
@@ -213,6 +232,6 @@ func recorder(ctx context.Context, config *rest.Config, m manager.Manager, k kin
 		return nil, err
 	}
 	b := record.NewBroadcaster(record.WithContext(ctx))
-	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events("")})
+	b.StartRecordingToSink(sink{&typedcorev1.EventSinkImpl{Interface: c.Events("")}})
 	return b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: k.component}), nil
 }

@@ -1,7 +1,6 @@
 package slicecontroller
 
 import (
-	"context"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,17 +33,21 @@ func sliced(gates core.Traits) kind {
 				traits.Deadline = time.Duration(*d) * time.Second
 			}
 			n := s.Native()
-			return &core.Set{
-				ObjectMeta: s.ObjectMeta, Spec: n.Spec, Traits: traits,
-				Status: core.Status{StatefulSetStatus: n.Status, Told: s.Status.Conditions, Progressed: s.Status.LastProgressTime, Failed: s.Status.FailedRevision},
+			status := core.Status{StatefulSetStatus: n.Status, Told: s.Status.Conditions, Progressed: s.Status.LastProgressTime, Failed: s.Status.FailedRevision}
+			if o := s.Status.Ordinals; o != nil {
+				status.Ordinals = &core.Range{Start: o.Start, End: o.End}
 			}
+			return &core.Set{ObjectMeta: s.ObjectMeta, Spec: n.Spec, Status: status, Traits: traits}
 		},
 		tell: func(o client.Object, status core.Status) {
 			s := o.(*v1alpha1.StatefulSetSlice) //nolint:forcetypeassert // made by empty
 			s.Tell(status.StatefulSetStatus)
 			s.Status.Conditions, s.Status.LastProgressTime, s.Status.FailedRevision = status.Told, status.Progressed, status.Failed
+			if o := status.Ordinals; o != nil {
+				s.Status.Ordinals = &v1alpha1.Range{Start: o.Start, End: o.End}
+			}
 		},
 		unknown: func(o client.Object) []string { return o.(*v1alpha1.StatefulSetSlice).Unknown }, //nolint:forcetypeassert // made by empty
-		guard:   func(ctx context.Context, c client.WithWatch, _ Options) error { return fit(ctx, c) },
+		fit:     fit,
 	}
 }

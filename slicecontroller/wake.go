@@ -2,6 +2,7 @@ package slicecontroller
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -28,12 +30,15 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // its own, and the end of a claim or a revision.
 func (r *Reconciler) sources(c cache.Cache) []source.Source {
 	return []source.Source{
+		source.Func(func(_ context.Context, q queue) error { r.queue = q; return nil }),
 		source.Kind(c, r.kind.empty(), r.heard(r.itself, r.itself)),
-		source.Kind(c, client.Object(&corev1.Pod{}), r.heard(r.ofPod, r.ofPod)),
+		source.Kind(c, client.Object(&corev1.Pod{}), r.pods()),
 		source.Kind(c, client.Object(&corev1.PersistentVolumeClaim{}), r.heard(nobody, r.ofClaim)),
 		source.Kind(c, client.Object(&appsv1.ControllerRevision{}), r.heard(nobody, r.ofController)),
 	}
 }
+
+func (r *Reconciler) pods() handler.EventHandler { return r.heard(r.ofPod, r.ofPodGone) }
 
 // whose gives the sets that an object is about.
 type whose func(context.Context, client.Object) []types.NamespacedName
@@ -89,8 +94,11 @@ func (r *Reconciler) itself(_ context.Context, o client.Object) []types.Namespac
 // ofController is the set that controls an object.
 func (r *Reconciler) ofController(_ context.Context, o client.Object) []types.NamespacedName {
 	c := metav1.GetControllerOfNoCopy(o)
-	if c == nil || c.Kind != r.kind.gvk.Kind || c.APIVersion != r.kind.gvk.GroupVersion().String() {
+	if c == nil || c.Kind != r.kind.gvk.Kind {
 		return nil
+	}
+	if of, err := schema.ParseGroupVersion(c.APIVersion); err != nil || of.Group != r.kind.gvk.Group {
+		return nil // in any version of the group: what an earlier release has made refers to an earlier one
 	}
 	return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: c.Name}}
 }
@@ -108,6 +116,20 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []types.Namespa
 		}
 	}
 	return out
+}
+
+// ofPodGone is, besides, the set that has an ordinal of this name: somebody else's pod had it, and was in its way (CL-10).
+func (r *Reconciler) ofPodGone(ctx context.Context, o client.Object) []types.NamespacedName {
+	out := r.ofPod(ctx, o)
+	name := o.GetName()
+	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: name[:max(strings.LastIndex(name, "-"), 0)]}
+	if _, member := core.Ordinal(key.Name, name); !member || slices.Contains(out, key) {
+		return out
+	}
+	if r.client.Get(ctx, key, r.kind.empty(), client.UnsafeDisableDeepCopy) != nil {
+		return out // the cache has no other error than that there is none
+	}
+	return append(out, key)
 }
 
 // ofClaim is the set whose ordinal a claim is named after: a pod may wait for it to go

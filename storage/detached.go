@@ -132,15 +132,20 @@ func (v mover) freed(ctx context.Context, m plans.Moment, volumes []plans.Volume
 	return ", none of its volumes is in use there, and no VolumeAttachment names one", nil
 }
 
-// attaches reports whether a volume is attached to nodes at all. Who may not look, or whose driver says nothing, is told
-// that it is, which is the default of Kubernetes.
+// attaches reports whether a volume is attached to nodes at all.
 func (v mover) attaches(ctx context.Context, side plans.Side, vol plans.Volume) (bool, error) {
 	driver, _, _ := strings.Cut(vol.Handle, "^")
 	if driver == "nfs" {
 		return false, nil
 	}
+	return Attaches(ctx, v.on[side], driver, side)
+}
+
+// Attaches reports whether a CSI driver has VolumeAttachments. Who may not look, or whose driver says nothing, is told
+// that it has, which is the default of Kubernetes.
+func Attaches(ctx context.Context, c client.Reader, driver string, side plans.Side) (bool, error) {
 	var d storagev1.CSIDriver
-	err := v.on[side].Get(ctx, client.ObjectKey{Name: driver}, &d)
+	err := c.Get(ctx, client.ObjectKey{Name: driver}, &d)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return true, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // soon is how long the binding of a claim, or the deletion of one that nobody
@@ -113,9 +114,8 @@ func (v mover) letGo(ctx context.Context, m plans.Moment, vol plans.Volume, clai
 			return s, err
 		}
 	}
-	opts := &client.DeleteOptions{Preconditions: preconditions(claim)}
 	return plans.Write(fmt.Sprintf("%s: delete claim %s (volume %s is held)", m.From, claim.Name, vol.Name), plans.Undo{},
-		func(ctx context.Context) error { return v.on[m.From].Delete(ctx, claim, opts) }), nil
+		func(ctx context.Context) error { return writes.Delete(ctx, v.on[m.From], claim) }), nil
 }
 
 // terminating waits for our deletion, which a pod that mounts the claim keeps

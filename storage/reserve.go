@@ -5,20 +5,10 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
-
-// preconditions bind a deletion to exactly the object that was seen (S8). The
-// resourceVersion is among them, so that a later stamp turns a late deletion
-// away (S9).
-func preconditions(o client.Object) *metav1.Preconditions {
-	uid, version := o.GetUID(), o.GetResourceVersion()
-	return &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
-}
 
 // reserve promises the volume to the claim of the side that takes over, BEFORE
 // that claim exists: the binder then binds it at once, and at no time could

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
@@ -92,9 +91,8 @@ func (v mover) dropVolume(ctx context.Context, m plans.Moment, old, kept *corev1
 	case m.Stamp.Barred(old) != "":
 		return plans.Stop(fmt.Sprintf("volume %s %s", old.Name, m.Stamp.Barred(old))), nil
 	}
-	opts := &client.DeleteOptions{Preconditions: preconditions(old)}
 	return plans.Write(fmt.Sprintf("%s: delete the leftover volume object %s (Retain: the disk stays)", m.From, old.Name),
-		plans.Undo{}, func(ctx context.Context) error { return v.on[m.From].Delete(ctx, old, opts) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.Delete(ctx, v.on[m.From], old) }), nil
 }
 
 func sameDisk(a, b *corev1.PersistentVolume) bool {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
@@ -138,9 +137,8 @@ func (v mover) dropClaim(ctx context.Context, m plans.Moment, claim *corev1.Pers
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
 		return plans.Stop(fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.plan.On(m.From), users)), err
 	}
-	opts := &client.DeleteOptions{Preconditions: preconditions(claim)}
 	return plans.Write(fmt.Sprintf("%s: delete claim %s, which nobody needs any more", m.From, claim.Name), plans.Undo{},
-		func(ctx context.Context) error { return v.on[m.From].Delete(ctx, claim, opts) }), nil
+		func(ctx context.Context) error { return writes.Delete(ctx, v.on[m.From], claim) }), nil
 }
 
 func (v mover) eachShared(look func(plans.SharedVolume) (plans.Sight, error)) (plans.Sight, error) {

@@ -53,6 +53,9 @@ func (f *flags) choose() error {
 			return fmt.Errorf("--feature-gates: %s is %q: expected true or false", name, value)
 		}
 		*off[name] = !on
+		if off[name] == &f.Gates.OneAtATime {
+			f.MaxUnavailable = &on
+		}
 	}
 	return nil
 }
@@ -89,7 +92,8 @@ func command() *cobra.Command {
 	s.IntVar(&f.Workers, "workers", 5, "how many sets are looked at at once")
 	s.Float32Var(&f.qps, "kube-api-qps", 100, "requests per second to the API server")
 	s.IntVar(&f.burst, "kube-api-burst", 200, "requests at once before that limit holds")
-	s.StringToStringVar(&f.gates, "feature-gates", nil, "features as NAME=true or NAME=false; all are on: "+strings.Join(known(), ", "))
+	s.StringToStringVar(&f.gates, "feature-gates", nil, "features as NAME=true or NAME=false; all are on, but MaxUnavailableStatefulSet for the StatefulSets of a Kubernetes before 1.37: "+strings.Join(known(), ", "))
+	s.StringVar(&f.EmulatedVersion, "emulated-version", "", "the Kubernetes whose rules StatefulSets are taken care of by, such as 1.37 (default: that of the API server, which must not be newer than this release)")
 	return c
 }
 

@@ -36,7 +36,6 @@ gates have passed (they are asked again).`,
 			if err != nil {
 				return err
 			}
-			f.home.cmd = cmd
 			if err := f.home.check(); err != nil {
 				return err
 			}
@@ -68,9 +67,8 @@ func (f *recoverFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.keepNames, "keep-names", false, "finalize was said with --keep-names, which no mark holds")
 	cmd.Flags().StringArrayVar(&f.ended, "ended", nil, "vouch that the containers of a pod in flight, such as web-2, have stopped, where nobody can tell where it ran (repeat it for more)")
 	cmd.Flags().StringArrayVar(&f.was, "was", nil, "KEY=VALUE: what was there before the plan, where it is noted nowhere: source-retention or destination-retention=WHENDELETED/WHENSCALED, source-budget or destination-budget=minAvailable=VALUE or maxUnavailable=VALUE, destination-range=START/REPLICAS")
-	cmd.Flags().BoolVar(&f.home.detach, "detach", false, "an orchestrator carries the plan out, as before")
-	cmd.Flags().StringVar(&f.home.namespace, "home-namespace", "stsmigrate", "with --detach: the namespace of the orchestrator, which keeps the plan")
-	cmd.Flags().StringVar(&f.home.context, "home-context", "", "with --detach: the context of its cluster (default: the destination's)")
+	f.home.add(cmd)
+	cmd.Flags().Lookup("detach").Usage = "an orchestrator carries the plan out, as before"
 }
 
 func (f *recoverFlags) said(cmd *cobra.Command) (orchestrator.Said, error) {

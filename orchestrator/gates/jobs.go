@@ -94,13 +94,9 @@ func (k *Keeper) remove(m plans.Moment, side plans.Side, job *batchv1.Job, why s
 	if job.DeletionTimestamp != nil {
 		return plans.Wait(fmt.Sprintf("Job %s of %s is being deleted", job.Name, where))
 	}
-	foreground := metav1.DeletePropagationForeground
-	opts := &client.DeleteOptions{
-		Preconditions:     &metav1.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion},
-		PropagationPolicy: &foreground, // its pods first; the default for Jobs would leave them
-	}
+	podsFirst := client.PropagationPolicy(metav1.DeletePropagationForeground) // the default for Jobs would leave them
 	return plans.Write(fmt.Sprintf("%s: delete Job %s, %s", side, job.Name, why), k.undo(),
-		func(ctx context.Context) error { return k.on[side].Delete(ctx, job, opts) })
+		func(ctx context.Context) error { return writes.Delete(ctx, k.on[side], job, podsFirst) })
 }
 
 // job brings one Job to its end. It is made suspended and let go with a conditional

@@ -91,7 +91,7 @@ func asked(t *testing.T, known map[string][]string, expr string) (names []string
 }
 
 func TestThePageHasTheMetrics(t *testing.T) {
-	page, err := os.ReadFile("../../docs/orchestrator.md")
+	page, err := os.ReadFile("../../docs/orchestrator/running.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +105,6 @@ func TestThePageHasTheMetrics(t *testing.T) {
 	}
 	have := regexp.MustCompile("(?m)^\\| `stsmigrate_.*\n").FindAllString(string(page), -1)
 	if !slices.Equal(have, want) {
-		t.Errorf("docs/orchestrator.md has\n%s\nexpected\n%s", strings.Join(have, ""), strings.Join(want, ""))
+		t.Errorf("docs/orchestrator/running.md has\n%s\nexpected\n%s", strings.Join(have, ""), strings.Join(want, ""))
 	}
 }

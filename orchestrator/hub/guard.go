@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -89,18 +90,16 @@ func (h *Hub) unbegun(ctx context.Context, p *plans.Plan, o client.Object) (bool
 	return err == nil && j.Epoch == 0, err
 }
 
-// alter changes an object as it is now, if it is there.
+// alter changes an object as it is now, if it is there. Who loses to others again and again comes back later.
 func (h *Hub) alter(ctx context.Context, o client.Object, change func(client.Object) bool) error {
-	for {
+	return client.IgnoreNotFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := h.Live.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-			return client.IgnoreNotFound(err)
+			return err
 		}
 		next, _ := o.DeepCopyObject().(client.Object)
 		if !change(next) {
 			return nil
 		}
-		if err := writes.Change(ctx, h.Live, o, next); !apierrors.IsConflict(err) {
-			return client.IgnoreNotFound(err)
-		}
-	}
+		return writes.Change(ctx, h.Live, o, next)
+	}))
 }

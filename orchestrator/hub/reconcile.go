@@ -33,9 +33,9 @@ type Hub struct {
 	all    sync.WaitGroup
 	plans  map[string]known
 	tries  map[string]*tries
-	lost   map[string]bool     // plans that wait for a cluster
-	told   map[string]string   // the last error of a plan
-	leases map[string]sighting // of plans that others have
+	lost   map[string]bool        // plans that wait for a cluster
+	told   map[string]string      // the last error of a plan
+	leases orchestrator.Sightings // of plans that others have
 	// waiting are plans for which there is no room.
 	waiting map[string]*waiter
 	drafts  map[string]*drafting
@@ -82,12 +82,6 @@ type known struct {
 	plan *plans.Plan
 }
 
-// sighting is when a Lease was first seen as it is.
-type sighting struct {
-	version string
-	at      time.Time
-}
-
 // tries are about when a plan may be begun by this process.
 type tries struct {
 	failures int
@@ -99,7 +93,7 @@ type tries struct {
 func New(s Setup) *Hub {
 	return &Hub{
 		Setup: s, news: make(chan event.GenericEvent, 1024),
-		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: map[string]sighting{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: orchestrator.Sightings{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
 		checks: orchestrator.NewSlots(checking),
 	}
 }
@@ -178,11 +172,11 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 	spec := said(j, d)
 	state := orchestrator.State(p, j, holder)
 	h.gauges.plan(p, j, state, holder, h.Holder)
-	result = h.settle(ctx, p, j, spec)
+	what, asked := wanted(p, j, spec)
+	result = h.settle(ctx, p, j, what, asked)
 	if result.RequeueAfter, err = h.crowded(ctx, p, j, result.RequeueAfter); err != nil {
 		return result, err
 	}
-	_, asked := wanted(p, j, spec)
 	unshown := errors.Join(
 		h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked}),
 		h.letGo(ctx, p, j),
@@ -226,8 +220,7 @@ func text(err error) string {
 const again = 10 * time.Second
 
 // settle is what Reconcile does from the fourth step on.
-func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal, d *plans.Declaration) reconcile.Result {
-	what, asked := wanted(p, j, d)
+func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal, what errand, asked orchestrator.Asked) reconcile.Result {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if r := h.runs[p.Name]; r != nil {
@@ -299,7 +292,7 @@ func (h *Hub) forget(name string) {
 	delete(h.told, name)
 	delete(h.told, "front of "+name)
 	delete(h.told, recordOf(name))
-	delete(h.leases, name)
+	delete(h.leases, orchestrator.LeaseName(name))
 	h.waitsNoMore(name)
 	h.gauges.forget(name)
 }
@@ -310,10 +303,7 @@ func (h *Hub) leased(ctx context.Context, name string) time.Duration {
 	if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: orchestrator.LeaseName(name)}, &l) != nil {
 		return 0 // there is none, or the write that takes it finds out
 	}
-	if h.leases[name].version != l.ResourceVersion {
-		h.leases[name] = sighting{l.ResourceVersion, h.Now()}
-	}
-	return orchestrator.LeaseLeft(&l, h.Holder, h.Dead, h.leases[name].at, h.Now())
+	return orchestrator.LeaseLeft(&l, h.Holder, h.Dead, h.leases.Since(&l, h.Now), h.Now())
 }
 
 // dead returns whether the holder of the Lease of a plan is gone: certainly, or for as long as this process has watched.

@@ -8,11 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	netutils "k8s.io/utils/net"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // Missing gives the reason why a pod that has arrived on a side is not found
@@ -96,8 +96,6 @@ func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.L
 }
 
 func remove(c client.Client, namespace, kind string, o client.Object, side plans.Side) plans.Sight {
-	uid, version := o.GetUID(), o.GetResourceVersion()
-	opts := &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 	return plans.Write(fmt.Sprintf("%s: delete %s %s/%s, which bridged the names", side, kind, namespace, o.GetName()), plans.Undo{},
-		func(ctx context.Context) error { return c.Delete(ctx, o, opts) })
+		func(ctx context.Context) error { return writes.Delete(ctx, c, o) })
 }

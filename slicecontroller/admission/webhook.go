@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -99,8 +100,19 @@ func (v Validator) try(ctx context.Context, s *v1alpha1.StatefulSetSlice) (field
 	return errs, told
 }
 
+// tryTemplate tries the template with what each pod has besides: the name of the last ordinal is the longest.
 func (v Validator) tryTemplate(ctx context.Context, s *v1alpha1.StatefulSetSlice) (field.ErrorList, []string) {
-	return v.tryOut(ctx, core.Trial(s.Namespace, s.Spec.Template, s.Spec.VolumeClaimTemplates), "spec.")
+	native := s.Native().Spec
+	_, end := span(native.Ordinals, native.Replicas)
+	tried := core.Trial(s.Namespace, s.Spec.Template, native.VolumeClaimTemplates)
+	name := fmt.Sprintf("%s-%d", s.Name, max(end-1, 0))
+	tried.Template.Labels = maps.Clone(tried.Template.Labels)
+	if tried.Template.Labels == nil {
+		tried.Template.Labels = map[string]string{}
+	}
+	tried.Template.Labels[appsv1.StatefulSetPodNameLabel] = name
+	tried.Template.Spec.Hostname, tried.Template.Spec.Subdomain = name, s.Spec.ServiceName
+	return v.tryOut(ctx, tried, "spec.")
 }
 
 // tryOut makes an object as a dry run. What is invalid in it is refused, with the names

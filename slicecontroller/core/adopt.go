@@ -47,7 +47,7 @@ func (p *pass) ownRevisions(ctx context.Context, selector labels.Selector) ([]*a
 		switch {
 		case owner != nil && owner.UID != p.set.UID, !selector.Matches(labels.Set(r.Labels)):
 			continue
-		case owner == nil && p.set.DeletionTimestamp == nil:
+		case p.set.DeletionTimestamp == nil && (owner == nil || owner.APIVersion != p.set.owner().APIVersion):
 			if err := p.adopt(ctx, r); err != nil {
 				return nil, err
 			}
@@ -70,6 +70,7 @@ func (p *pass) ownPods(ctx context.Context, selector labels.Selector) ([]*corev1
 		case owner != nil && owner.UID != p.set.UID:
 		case owner != nil && member:
 			out = append(out, pod)
+			errs = append(errs, p.refer(ctx, pod, owner))
 		case p.set.DeletionTimestamp != nil:
 		case owner != nil:
 			errs = append(errs, p.release(ctx, pod))
@@ -86,6 +87,17 @@ func (p *pass) ownPods(ctx context.Context, selector labels.Selector) ([]*corev1
 		}
 	}
 	return out, errors.Join(errs...)
+}
+
+// refer lets the reference of a pod be that of this version of the kind.
+func (p *pass) refer(ctx context.Context, pod *corev1.Pod, by *metav1.OwnerReference) error {
+	if by.APIVersion == p.set.owner().APIVersion || p.set.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := p.adopt(ctx, pod); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
 }
 
 // release lets a pod go. One that is gone, or that cannot be changed any more, is let go.

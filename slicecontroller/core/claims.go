@@ -3,6 +3,7 @@ package core
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,7 @@ func (s *Set) newClaims(ordinal int32) []*corev1.PersistentVolumeClaim {
 		c := &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: s.Namespace, Name: s.claimName(t.Name, ordinal),
-				Labels: map[string]string{}, Annotations: maps.Clone(t.Annotations),
+				Labels: map[string]string{}, Annotations: maps.Clone(t.Annotations), Finalizers: slices.Clone(t.Finalizers),
 			},
 			Spec: *t.Spec.DeepCopy(),
 		}
@@ -48,40 +49,52 @@ func (s *Set) claimOwner(condemned *corev1.Pod) *metav1.OwnerReference {
 }
 
 // reowned gives a claim with the owner that it should have, or nil if nothing is to be
-// changed (CP-6, CP-9). conflict names a controller of somebody else's that keeps it from
+// changed (CP-6, CP-9). conflict says that a controller of somebody else's keeps it from
 // having one. pod is that of the claim's ordinal, and condemned says that it is outside
 // the range.
-func (s *Set) reowned(c *corev1.PersistentVolumeClaim, pod *corev1.Pod, condemned bool) (next *corev1.PersistentVolumeClaim, conflict string) {
+func (s *Set) reowned(c *corev1.PersistentVolumeClaim, pod *corev1.Pod, condemned bool) (next *corev1.PersistentVolumeClaim, conflict bool) {
 	var leaving *corev1.Pod
 	if condemned {
 		leaving = pod
 	}
-	want := s.claimOwner(leaving)
+	whenScaled, whenDeleted := s.claimsGo()
 	ours := []types.UID{s.UID, pod.UID}
-	if stranded(c, s.Kind.Kind, s.Name, s.UID) || stranded(c, "Pod", pod.Name, pod.UID) {
-		return nil, "" // it goes with somebody who is gone
+	if s.former(c, pod) != nil {
+		return nil, whenScaled || whenDeleted // it goes with somebody who is gone
 	}
 	if other := metav1.GetControllerOfNoCopy(c); other != nil && !slices.Contains(ours, other.UID) {
-		if want == nil {
-			return nil, ""
-		}
-		return withoutOwners(c, ours), other.Kind + " " + other.Name
+		return withOwner(c, ours, nil), whenScaled || whenDeleted
 	}
-	return withOwner(c, ours, want), ""
+	return withOwner(c, ours, s.claimOwner(leaving)), false
 }
 
-// forsaken gives a claim of an ordinal without a pod, with the set's reference taken off,
-// or nil (CP-12).
-func (s *Set) forsaken(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-	return withoutOwners(c, []types.UID{s.UID})
+// former is the reference of a claim to a namesake of the set or of the pod that is no more, or nil.
+func (s *Set) former(c *corev1.PersistentVolumeClaim, pod *corev1.Pod) *metav1.OwnerReference {
+	for k, r := range c.OwnerReferences {
+		if stranded(r, s.Kind.Kind, s.Name, s.UID) || stranded(r, "Pod", pod.Name, pod.UID) {
+			return &c.OwnerReferences[k]
+		}
+	}
+	return nil
 }
 
-// stranded says whether a claim belongs to an object of that name that is no more. A
+// stranded reports whether a reference is to an object of that name that is no more. A
 // claim of such a pod is on its way out (CP-8).
-func stranded(c *corev1.PersistentVolumeClaim, kind, name string, now types.UID) bool {
-	return slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool {
-		return r.Kind == kind && r.Name == name && r.UID != now
-	})
+func stranded(r metav1.OwnerReference, kind, name string, now types.UID) bool {
+	return r.Kind == kind && r.Name == name && r.UID != now
+}
+
+// claimOf gives the ordinal that a claim is named after (ID-8). A claim of another name is not the
+// set's, whoever owns it.
+func (s *Set) claimOf(name string) (ordinal int32, named bool) {
+	for _, t := range s.Spec.VolumeClaimTemplates {
+		if pod, found := strings.CutPrefix(name, t.Name+"-"); found {
+			if ordinal, named = Ordinal(s.Name, pod); named {
+				return ordinal, true
+			}
+		}
+	}
+	return 0, false
 }
 
 // withOwner gives the claim with one of our references, or none, or nil if that is so
@@ -96,7 +109,7 @@ func withOwner(c *corev1.PersistentVolumeClaim, ours []types.UID, want *metav1.O
 	switch {
 	case want == nil && len(have) == 0:
 		return nil
-	case want != nil && len(have) == 1 && have[0].UID == want.UID && have[0].Controller != nil && *have[0].Controller:
+	case want != nil && len(have) == 1 && have[0].UID == want.UID && have[0].APIVersion == want.APIVersion && have[0].Controller != nil && *have[0].Controller:
 		return nil
 	}
 	next := c.DeepCopy()
@@ -105,8 +118,4 @@ func withOwner(c *corev1.PersistentVolumeClaim, ours []types.UID, want *metav1.O
 		next.OwnerReferences = append(next.OwnerReferences, *want)
 	}
 	return next
-}
-
-func withoutOwners(c *corev1.PersistentVolumeClaim, ours []types.UID) *corev1.PersistentVolumeClaim {
-	return withOwner(c, ours, nil)
 }

@@ -92,15 +92,17 @@ func TestClaimsOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		rule, policy string
 		refs         []metav1.OwnerReference
-		want, told   string
+		want         string
+		told         bool
 	}{
-		{"CP-9 another controller, with a Delete policy", "RD", refs("Backup", "b", "other", &yes), "other", "ConflictingController"},
-		{"CP-9 and our reference goes", "RD", append(refs("Backup", "b", "other", &yes), refs("StatefulSetSlice", "web", "set", &no)...), "other", "ConflictingController"},
-		{"CP-9 another controller, Retain", "RR", refs("Backup", "b", "other", &yes), "other", ""},
-		{"CP-9 a reference that is none of a controller", "RD", refs("StatefulSetSlice", "web", "set", &no), "set", ""},
-		{"CP-9 one of a third party stays", "RD", refs("Backup", "b", "other", nil), "other? set", ""},
-		{"CP-9 a namesake of the set", "RD", refs("StatefulSetSlice", "web", "former", &yes), "other", ""},
-		{"CP-9 a namesake of the pod", "RD", refs("Pod", "web-0", "former", &yes), "other", ""},
+		{"CP-9 another controller, with a Delete policy", "RD", refs("Backup", "b", "other", &yes), "other", false},
+		{"CP-9 and our reference goes", "RD", append(refs("Backup", "b", "other", &yes), refs("StatefulSetSlice", "web", "set", &no)...), "other", true},
+		{"CP-9 our reference goes with Retain too", "RR", append(refs("Backup", "b", "other", &yes), refs("StatefulSetSlice", "web", "set", &no)...), "other", false},
+		{"CP-9 another controller, Retain", "RR", refs("Backup", "b", "other", &yes), "other", false},
+		{"CP-9 a reference that is none of a controller", "RD", refs("StatefulSetSlice", "web", "set", &no), "set", false},
+		{"CP-9 one of a third party stays", "RD", refs("Backup", "b", "other", nil), "other? set", false},
+		{"CP-9 a namesake of the set", "RD", refs("StatefulSetSlice", "web", "former", &yes), "other", false},
+		{"CP-9 a namesake of the pod", "RD", refs("Pod", "web-0", "former", &yes), "other", false},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			s := play(t, "0", replicas(1), claims("data"), retains(c.policy))
@@ -109,8 +111,18 @@ func TestClaimsOfOthers(t *testing.T) {
 			if got := s.owners("data-web-0"); s.err != nil || got != c.want {
 				t.Errorf("got %q, expected %q (%v)", got, c.want, s.err)
 			}
-			if told := strings.Join(s.told, "\n"); strings.Contains(told, "ConflictingController") != (c.told != "") {
+			if told := strings.Join(s.told, "\n"); strings.Contains(told, "ConflictingController") != c.told {
 				t.Errorf("told %q", told)
+			}
+			if c.policy == "RR" || c.want == "set" || c.want == "other? set" {
+				return
+			}
+			s.is("web-0", "?") // then it is told in each pass, as the built-in controller does
+			for range 2 {
+				s.sync()
+				if told := strings.Join(s.told, "\n"); told != "Warning ConflictingController PersistentVolumeClaim data-web-0 has a conflicting OwnerReference that acts as a manging controller, the retention policy is ignored for this claim" {
+					t.Errorf("of a pending pod is told %q", told)
+				}
 			}
 		})
 	}
@@ -140,7 +152,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 	t.Run("CP-3 one that is going blocks the pod", func(t *testing.T) {
 		s := play(t, "0 1", claims("data"))
 		there(s).DeletionTimestamp = &metav1.Time{Time: noon()}
-		if got := s.sync(); got != "" || s.err == nil || !strings.Contains(s.err.Error(), "claim data-web-2 is being deleted") {
+		if got := s.sync(); got != "" || s.err == nil || !strings.Contains(s.err.Error(), "pvc data-web-2 is being deleted") {
 			t.Errorf("got %q, %v", got, s.err)
 		}
 	})

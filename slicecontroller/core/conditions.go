@@ -1,6 +1,8 @@
 package core
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -22,13 +25,19 @@ const (
 	// an enforced update is in its message.
 	UpdateStrategy = "StatefulSetUpdateStrategy"
 	// Reconciling and Stalled are Progressing for tools that know no kind (kstatus): Stalled says
-	// that somebody has to do something, with what in its message.
+	// that somebody has to do something, with what in its message, and not what mends by itself.
 	Reconciling = "Reconciling"
 	Stalled     = "Stalled"
 	// IdentityConflict says that somebody else has the name of a pod (CL-10).
 	IdentityConflict = "IdentityConflict"
 	// StorageMismatch says that a pod has other volumes than its claims (ID-10).
 	StorageMismatch = "StorageMismatch"
+	// Invalid says that nothing is done, since the API server would have refused such a StatefulSet
+	// (VA-4): its reason says which rule the spec breaks.
+	Invalid = "Invalid"
+	// ClaimsNotKept says that a claim goes with the set or its pod, against the policy or a hold: it
+	// could not be changed (CP-14).
+	ClaimsNotKept = "ClaimsNotKept"
 	// PartitionOutOfRange says that the partition is no ordinal of the range, nor the one
 	// behind it (PT-5).
 	PartitionOutOfRange = "PartitionOutOfRange"
@@ -40,19 +49,56 @@ func (p *pass) describe(failed error) {
 		return
 	}
 	p.status.Told = slices.Clone(p.set.Status.Told)
+	p.status.Ordinals = &Range{int64(p.set.start()), int64(p.set.start()) + int64(p.set.replicas())}
+	if p.set.Fault != nil {
+		p.tellFault(*p.set.Fault)
+	}
 	progress := p.progress(failed)
 	followed := p.followed()
 	p.giveUp(progress)
 	p.say(progress)
 	p.say(followed)
 	p.sayTools(progress, failed)
+	p.sayIf(Invalid, "", "")
 	p.sayIf(IdentityConflict, "NameTaken", p.conflict)
 	p.sayIf(StorageMismatch, "OtherVolumes", p.mismatch())
+	p.sayIf(ClaimsNotKept, "UpdateRefused", brief(errors.Join(p.unkept...)))
 	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
 }
 
+// tellFault tells once why something in the spec cannot be acted on.
+func (p *pass) tellFault(f Fault) {
+	if f.Passing {
+		return
+	}
+	p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: f.Reason, Message: f.Message, Once: f.Message})
+}
+
+// refuse tells why nothing is done for the set, and does nothing else.
+func (p *pass) refuse(ctx context.Context) (Outcome, error) {
+	p.tellFault(*p.set.Fault)
+	if !p.set.Conditioned {
+		return Outcome{}, nil
+	}
+	p.status = p.set.Status
+	p.status.Told = slices.Clone(p.set.Status.Told)
+	p.say(p.progress(nil))
+	p.sayTools(p.progress(nil), nil)
+	if equality.Semantic.DeepEqual(p.set.Status, p.status) {
+		return Outcome{}, nil
+	}
+	return Outcome{}, p.do.WriteStatus(ctx, p.status)
+}
+
+// Refuse tells of the fault of a set that keeps anything from being done for it, and does nothing else.
+func Refuse(ctx context.Context, set *Set, now time.Time, do Effects) error {
+	p := &pass{set: set, world: World{Set: set, Now: now}, do: do}
+	_, err := p.refuse(ctx)
+	return err
+}
+
 func (p *pass) say(c metav1.Condition) {
-	c.ObservedGeneration, c.LastTransitionTime = p.status.ObservedGeneration, metav1.NewTime(p.world.Now)
+	c.ObservedGeneration, c.LastTransitionTime, c.Message = p.status.ObservedGeneration, metav1.NewTime(p.world.Now), cut(c.Message, longest)
 	meta.SetStatusCondition(&p.status.Told, c)
 }
 
@@ -66,10 +112,13 @@ func (p *pass) sayIf(kind, reason, message string) {
 
 // sayTools says Stalled or Reconciling, or neither.
 func (p *pass) sayTools(progress metav1.Condition, failed error) {
-	stalled := ""
+	stalled := brief(lasting(failed))
 	switch {
-	case failed != nil:
-		stalled = failed.Error()
+	case stalled != "":
+	case p.conflict != "":
+		stalled = p.conflict
+	case p.set.Fault != nil && !p.set.Fault.Passing:
+		stalled = p.set.Fault.Message
 	case p.status.Failed != "":
 		stalled = meta.FindStatusCondition(p.status.Told, RolledBack).Message // giveUp has said it
 	case p.enforced() && p.stuck():
@@ -87,15 +136,14 @@ func (p *pass) sayTools(progress metav1.Condition, failed error) {
 
 // waitsFor names what has to happen before the set is as its spec says, or "" (3335-63).
 func (p *pass) waitsFor() string {
-	for _, r := range p.living {
+	if r := p.firstDown(); r != nil {
 		switch {
 		case !created(r.Pod):
 			return fmt.Sprintf("pod %s is to be made", r.Name)
 		case terminating(r.Pod):
 			return fmt.Sprintf("pod %s is terminating", r.Name)
-		case p.set.down(r.Pod, p.world.Now):
-			return fmt.Sprintf("pod %s is not available: %s", r.Name, condition(r.Pod))
 		}
+		return fmt.Sprintf("pod %s is not available: %s", r.Name, steady(r.Pod))
 	}
 	if len(p.condemned) > 0 {
 		return fmt.Sprintf("pod %s is outside the range and still there", p.condemned[0].Name)
@@ -110,10 +158,8 @@ func (p *pass) waitsFor() string {
 
 func (p *pass) mismatch() string {
 	for _, r := range p.living {
-		if created(r.Pod) {
-			if why := p.set.foreignVolume(r.Pod, r.ordinal); why != "" {
-				return why
-			}
+		if why := p.set.foreignVolume(r.Pod, r.ordinal); why != "" {
+			return why
 		}
 	}
 	return ""
@@ -185,7 +231,7 @@ func (p *pass) stuck() bool {
 		return false
 	}
 	others := slices.ContainsFunc(p.living, p.due)
-	return others && (broken(c.Pod) || !p.world.Now.Before(p.hopelessAt(c)))
+	return others && (p.stage() == halted || broken(c.Pod) || !p.world.Now.Before(p.hopelessAt(c)))
 }
 
 // hopelessAt is when a new pod has had its time to become available. One that is ready has until it

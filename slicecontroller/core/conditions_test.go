@@ -88,6 +88,22 @@ func TestConditionsSayWhatIsWaitedFor(t *testing.T) {
 	})
 }
 
+// kstatus is what tools that know no kind make of the conditions.
+func (s *stage) kstatus() kstatus.Status {
+	s.t.Helper()
+	slice := v1alpha1.StatefulSetSlice{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "StatefulSetSlice"}, ObjectMeta: s.set.ObjectMeta}
+	slice.Generation, slice.Status.ObservedGeneration, slice.Status.Conditions = 1, 1, s.set.Status.Told
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&slice)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got, err := kstatus.Compute(&unstructured.Unstructured{Object: raw})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return got.Status
+}
+
 // What Flux, Helm and Argo CD's like make of the conditions: they know no kind but go by kstatus.
 func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
 	for _, c := range []struct {
@@ -109,15 +125,8 @@ func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
 				c.happens(s)
 			}
 			s.sync()
-			slice := v1alpha1.StatefulSetSlice{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "StatefulSetSlice"}, ObjectMeta: s.set.ObjectMeta}
-			slice.Generation, slice.Status.ObservedGeneration, slice.Status.Conditions = 1, 1, s.set.Status.Told
-			raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&slice)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := kstatus.Compute(&unstructured.Unstructured{Object: raw})
-			if err != nil || got.Status != c.want {
-				t.Errorf("%v (%v), expected %s; conditions %v", got, err, c.want, s.set.Status.Told)
+			if got := s.kstatus(); got != c.want {
+				t.Errorf("%v, expected %s; conditions %v", got, c.want, s.set.Status.Told)
 			}
 		})
 	}
@@ -163,5 +172,23 @@ func TestAnUpdateHaltsWhenItsHighestOrdinalTakesTooLong(t *testing.T) {
 	done.now = done.now.Add(hopeless + time.Minute)
 	if done.sync(); done.outcome.Halted {
 		t.Error("ER-17: with nothing left to replace it has halted")
+	}
+}
+
+// ST-9: the status has the range that its numbers are of.
+func TestTheStatusHasTheRangeThatWasActedOn(t *testing.T) {
+	for _, c := range []struct {
+		start, replicas int32
+		want            Range
+	}{{0, 3, Range{0, 3}}, {3, 2, Range{3, 5}}, {7, 0, Range{7, 7}}, {2147483647, 1, Range{2147483647, 2147483648}}} {
+		s := play(t, "", conditioned, start(c.start), replicas(c.replicas))
+		s.sync()
+		if got := s.set.Status.Ordinals; got == nil || *got != c.want {
+			t.Errorf("%d from %d on: %v, expected %v", c.replicas, c.start, got, c.want)
+		}
+	}
+	s := play(t, "0 1 2")
+	if s.sync(); s.set.Status.Ordinals != nil {
+		t.Error("a StatefulSet has no such field")
 	}
 }

@@ -5,8 +5,10 @@
 //
 // One Sync is one pass, in the order of sync.go:
 //
+//	the spec          can anything be made of it? (invalid.go)
 //	revisions, pods   whose are they? (adopt.go)
 //	revisions         which one is wanted, which one was? (revisions.go)
+//	claims            take the owner off those that are to be kept (keep.go)
 //	living pods       create what is missing, ascending (scale.go)
 //	condemned pods    delete what is outside the range, descending (scale.go)
 //	update            delete what is of an old revision, descending (update.go)
@@ -14,7 +16,7 @@
 //
 // Nothing is remembered between two passes: a process that dies anywhere leaves a
 // world from which the next pass goes on. What the passes may conclude is in the files
-// ordinals.go, pods.go and claims.go, which have no Effects in them.
+// set.go, pods.go and claims.go, which have no Effects in them.
 //
 // Rules are named as in the specification of the controller (OR-1, MU-4 and so on).
 package core

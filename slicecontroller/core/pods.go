@@ -35,6 +35,11 @@ func readySince(p *corev1.Pod) (since metav1.Time, ready bool) {
 	return metav1.Time{}, false
 }
 
+func ready(p *corev1.Pod) bool {
+	_, is := readySince(p)
+	return is
+}
+
 // availableAt is when a ready pod becomes available, if it is not yet (KEP-2599). It is
 // zero for one that is, and for one that never will be as it is.
 func (s *Set) availableAt(p *corev1.Pod, now time.Time) time.Time {
@@ -70,13 +75,14 @@ func (s *Set) down(p *corev1.Pod, now time.Time) bool {
 func revisionOf(p *corev1.Pod) string { return p.Labels[appsv1.StatefulSetRevisionLabel] }
 
 // newPod makes the pod of an ordinal from a template (ID-3, ID-5 to ID-7). The set wins
-// over the template.
+// over the template. The name that pods are generated from is there for what goes by it, although
+// none is generated: service meshes take pods without one for workloads of their own.
 func (s *Set) newPod(template *corev1.PodTemplateSpec, revision string, ordinal int32) *corev1.Pod {
 	t := template.DeepCopy()
 	name := s.podName(ordinal)
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Namespace, Name: name, Labels: map[string]string{}, Annotations: t.Annotations, Finalizers: t.Finalizers,
+			Namespace: s.Namespace, Name: name, GenerateName: s.Name + "-", Labels: map[string]string{}, Annotations: t.Annotations, Finalizers: t.Finalizers,
 			OwnerReferences: []metav1.OwnerReference{s.owner()},
 		},
 		Spec: t.Spec,
@@ -85,14 +91,18 @@ func (s *Set) newPod(template *corev1.PodTemplateSpec, revision string, ordinal 
 	maps.Copy(p.Labels, identity(p.Name, ordinal))
 	p.Labels[appsv1.StatefulSetRevisionLabel] = revision
 	p.Spec.Hostname, p.Spec.Subdomain = name, s.Spec.ServiceName
-	p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
-		return slices.ContainsFunc(s.Spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return c.Name == v.Name })
-	})
+	var volumes []corev1.Volume
 	for _, c := range s.Spec.VolumeClaimTemplates {
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: c.Name, VolumeSource: corev1.VolumeSource{
+		volumes = append(volumes, corev1.Volume{Name: c.Name, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.claimName(c.Name, ordinal)},
 		}})
 	}
+	for _, v := range t.Spec.Volumes {
+		if !slices.ContainsFunc(s.Spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return c.Name == v.Name }) {
+			volumes = append(volumes, v)
+		}
+	}
+	p.Spec.Volumes = volumes
 	return p
 }
 

@@ -36,7 +36,7 @@ func (s *Set) deadline() time.Duration {
 // clock notes when the set last came nearer to its spec, or began to differ from it. It is kept in
 // the status, so that another process goes on counting.
 func (p *pass) clock(waits string) {
-	if waits == "" || p.set.Paused {
+	if waits == "" || p.set.Paused || p.set.Fault != nil {
 		return
 	}
 	was, now := p.set.Status, p.status
@@ -50,7 +50,7 @@ func (p *pass) clock(waits string) {
 // rested says whether nothing was waited for when the set was last looked at.
 func (p *pass) rested() bool {
 	c := meta.FindStatusCondition(p.set.Status.Told, Progressing)
-	return c == nil || c.Reason == complete || c.Reason == paused || c.Reason == goneBack
+	return c == nil || !slices.Contains([]string{waiting, failing, deadlineExceeded}, c.Reason)
 }
 
 // overdue is when a set that comes no nearer to its spec until then is late; zero for never. A pod
@@ -80,7 +80,7 @@ func (p *pass) late() bool {
 func (p *pass) progress(failed error) metav1.Condition {
 	waits := p.waitsFor()
 	if failed != nil {
-		waits = failed.Error()
+		waits = brief(failed)
 	}
 	p.clock(waits)
 	p.waits = waits != ""
@@ -88,6 +88,8 @@ func (p *pass) progress(failed error) metav1.Condition {
 	switch {
 	case p.set.DeletionTimestamp != nil:
 		c.Reason, c.Message = "Deleting", "the set is being deleted"
+	case p.set.Fault != nil:
+		c.Reason, c.Message = p.set.Fault.Reason, p.set.Fault.Message
 	case p.waits && p.late():
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, deadlineExceeded, fmt.Sprintf("no progress for %s: %s", p.set.deadline(), waits)
 	case failed != nil:

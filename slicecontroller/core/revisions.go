@@ -78,8 +78,21 @@ func (s *Set) newRevision(number int64, collisions int32) (*appsv1.ControllerRev
 		Revision: number,
 	}
 	maps.Copy(r.Labels, s.Spec.Template.Labels)
+	s.mark(r)
 	s.name(r, collisions)
 	return r, nil
+}
+
+// mark notes what a revision was filled in from, and reports whether that was not noted yet.
+func (s *Set) mark(r *appsv1.ControllerRevision) bool {
+	if s.Asked == "" || r.Annotations[AskedAnnotation] == s.Asked {
+		return false
+	}
+	if r.Annotations == nil {
+		r.Annotations = map[string]string{}
+	}
+	r.Annotations[AskedAnnotation] = s.Asked
+	return true
 }
 
 // name names a revision after its data and the count of collisions, also when that is 0.
@@ -123,14 +136,17 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 	equal := slices.IndexFunc(older, func(r *appsv1.ControllerRevision) bool { return bytes.Equal(r.Data.Raw, wanted.Data.Raw) })
 	switch {
 	case equal == 0:
-		v.target = newest
+		v.target, p.unmarked = p.marked(ctx, newest)
 	case equal > 0:
 		v.target, err = p.rolledBack(ctx, older[equal], number)
 	default:
 		v.target, v.collisions, err = p.novel(ctx, newest, wanted, v.collisions)
 	}
 	if err != nil {
-		return v, err
+		if newest == nil {
+			return v, err
+		}
+		v.target, p.unsure = newest, err
 	}
 	v.current = v.target
 	if at := slices.IndexFunc(known, func(r *appsv1.ControllerRevision) bool { return r.Name == p.set.Status.CurrentRevision }); at >= 0 {
@@ -143,10 +159,27 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 	return v, nil
 }
 
+// marked is a revision with a note of what it was filled in from. One that has just changed gets it in a later pass.
+func (p *pass) marked(ctx context.Context, r *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+	next := r.DeepCopy()
+	if !p.set.mark(next) {
+		return r, nil
+	}
+	err := p.do.Update(ctx, next)
+	switch {
+	case apierrors.IsConflict(err):
+		return r, nil
+	case err != nil:
+		return r, err
+	}
+	return next, nil
+}
+
 // rolledBack makes an older revision the newest one, under its name (RV-3b).
 func (p *pass) rolledBack(ctx context.Context, r *appsv1.ControllerRevision, number int64) (*appsv1.ControllerRevision, error) {
 	next := r.DeepCopy()
 	next.Revision = number
+	p.set.mark(next)
 	return next, p.do.Update(ctx, next)
 }
 

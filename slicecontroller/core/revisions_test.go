@@ -234,7 +234,7 @@ func TestPodsAreClaimed(t *testing.T) {
 		s := play(t, "0 1 2", func(s *Set) {
 			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Nonsense"}}
 		})
-		if got := s.sync(); got != "" || !errors.Is(s.err, ErrSelector) {
+		if got := s.sync(); got != "" || !errors.Is(s.err, ErrInvalid) {
 			t.Errorf("got %q, %v", got, s.err)
 		}
 	})

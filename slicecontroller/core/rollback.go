@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,7 +35,7 @@ func (p *pass) giveUp(progress metav1.Condition) {
 			p.sayIf(RolledBack, updateFailed, p.wayBack(""))
 		}
 		return
-	case !p.set.RollsBack, p.set.Paused, p.set.DeletionTimestamp != nil, p.asked.Name == p.current.Name, !p.toBlame():
+	case !p.set.RollsBack, p.set.Paused, p.astray(), p.set.DeletionTimestamp != nil, p.asked.Name == p.current.Name, !p.toBlame():
 	case progress.Reason == deadlineExceeded:
 		why = " (" + progress.Message + ")"
 	case p.enforced() && p.stuck():
@@ -61,7 +60,10 @@ func (p *pass) wayBack(why string) string {
 // toBlame says whether a pod that the update has brought, or is to bring, is not available. That an old one is not is no
 // fault of it.
 func (p *pass) toBlame() bool {
-	return slices.ContainsFunc(p.living, func(r replica) bool {
-		return p.set.staged(r.ordinal) && p.set.down(r.Pod, p.world.Now) && (!created(r.Pod) || !p.outdated(r))
-	})
+	for o := p.set.start(); p.set.has(o); o++ {
+		if r := p.at(o); p.set.staged(o) && p.set.down(r.Pod, p.world.Now) && (!created(r.Pod) || !p.outdated(r)) {
+			return true
+		}
+	}
+	return false
 }

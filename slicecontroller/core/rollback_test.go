@@ -147,6 +147,17 @@ func TestWhatWentBackStaysThere(t *testing.T) {
 	}
 }
 
+// A template that cannot be used is no other one: what dies comes back as what it was.
+func TestWhatWentBackStaysThereWithATemplateThatCannotBeUsed(t *testing.T) {
+	s := backAgain(t)
+	failed := s.set.Status.Failed
+	s.set.Fault = &Fault{Reason: "InvalidTemplate", Message: "no pod is replaced"} // and the template is that of the newest revision
+	delete(s.pods, "web-2")
+	if s.live(); s.madeFrom() != "web:1 web:1 web:1" || s.set.Status.Failed != failed || !strings.HasPrefix(s.condition(Progressing), "True InvalidTemplate") {
+		t.Errorf("%s, %q, %q", s.madeFrom(), s.set.Status.Failed, s.condition(Progressing))
+	}
+}
+
 // Another template is another update; that of before ends it; and so does the wish that an update halts.
 func TestAnotherTemplateIsTriedAfterOneThatFailed(t *testing.T) {
 	for _, c := range []struct {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // standing is how far a pass over the pods has come.
@@ -47,13 +49,13 @@ func inBatches(n int, do func(int) error) error {
 // PA-2).
 func (p *pass) scaleUp(ctx context.Context) (standing, error) {
 	if !p.set.ordered() {
-		return settled, inBatches(len(p.living), func(k int) error {
-			_, err := p.tend(ctx, p.living[k])
+		return settled, inBatches(int(p.set.replicas()), func(k int) error {
+			_, err := p.tend(ctx, p.at(p.set.start()+int32(k))) //nolint:gosec // below the number of replicas
 			return err
 		})
 	}
-	for _, r := range p.living {
-		if s, err := p.tend(ctx, r); s != settled || err != nil {
+	for o := p.set.start(); p.set.has(o); o++ {
+		if s, err := p.tend(ctx, p.at(o)); s != settled || err != nil {
 			return s, err
 		}
 	}
@@ -63,7 +65,7 @@ func (p *pass) scaleUp(ctx context.Context) (standing, error) {
 // tend does for one pod of the range what can be done now.
 func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 	switch {
-	case ended(r.Pod) && !p.exempt(r):
+	case ended(r.Pod) && (!p.exempt(r) || p.canaryDown()): // OR-3; else it goes in its turn (ER-4)
 		if terminating(r.Pod) {
 			return blocked, nil
 		}
@@ -78,6 +80,9 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 		if err := p.makeClaims(ctx, r); err != nil { // OR-9
 			return blocked, err
 		}
+		if err := p.ownNew(ctx, r); err != nil {
+			return blocked, err
+		}
 	}
 	if p.set.ordered() && p.set.down(r.Pod, p.world.Now) && !p.exempt(r) {
 		return blocked, nil
@@ -85,54 +90,28 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 	return settled, p.repair(ctx, r)
 }
 
-// claimLeaving says that a claim of the pod is on its way out with a pod that was
-// scaled away: the new pod must not get its volume (CP-8).
-func (p *pass) claimLeaving(r replica) bool {
-	if whenScaled, _ := p.set.claimsGo(); !whenScaled {
-		return false
-	}
-	for _, t := range p.set.Spec.VolumeClaimTemplates {
-		if c := p.world.Claim(p.set.claimName(t.Name, r.ordinal)); c != nil && stranded(c, "Pod", r.Name, r.UID) {
-			return true
-		}
-	}
-	return false
-}
-
 // bringUp makes the claims of a pod, and then the pod (CP-1).
 func (p *pass) bringUp(ctx context.Context, r replica) error {
-	err := p.makeClaims(ctx, r)
-	if err == nil {
-		t, revision := p.madeFrom(r.ordinal)
-		err = p.do.Create(ctx, p.set.newPod(t, revision.Name, r.ordinal))
-		if apierrors.IsAlreadyExists(err) {
-			return p.taken(ctx, r)
+	if err := p.makeClaims(ctx, r); err != nil {
+		p.tellOf("Create", r.Pod, err)
+		return err
+	}
+	t, revision := p.madeFrom(r.ordinal)
+	made := replica{p.set.newPod(t, revision.Name, r.ordinal), r.ordinal}
+	err := p.do.Create(ctx, made.Pod)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return p.taken(ctx, r)
+	case err == nil:
+		p.lock.Lock()
+		p.made++
+		p.lock.Unlock()
+		if err := p.ownNew(ctx, made); err != nil {
+			return err
 		}
 	}
-	p.tellOf("Create", r.Pod, err)
+	p.tellOf("Create", made.Pod, err)
 	return err
-}
-
-// makeClaims makes the claims of a pod that are missing.
-func (p *pass) makeClaims(ctx context.Context, r replica) error {
-	var errs []error
-	for _, c := range p.set.newClaims(r.ordinal) {
-		have := p.world.Claim(c.Name)
-		switch {
-		case have != nil && have.DeletionTimestamp != nil:
-			errs = append(errs, fmt.Errorf("claim %s is being deleted", c.Name)) // CP-3
-		case have != nil: // CP-2
-		default:
-			err := p.do.Create(ctx, c)
-			if err != nil {
-				errs = append(errs, err)
-			}
-			if !apierrors.IsAlreadyExists(err) { // CP-4
-				p.tellOfClaim(c, r.Pod, err)
-			}
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // taken says why the name of a pod is taken (CL-10).
@@ -142,14 +121,19 @@ func (p *pass) taken(ctx context.Context, r replica) error {
 		return fmt.Errorf("reading pod %s, whose name is taken: %w", r.Name, err)
 	}
 	owner := metav1.GetControllerOfNoCopy(there)
-	if owner != nil && owner.UID == p.set.UID {
+	selector, err := metav1.LabelSelectorAsSelector(p.set.Spec.Selector)
+	if err != nil {
+		return err
+	}
+	// One without an owner is adopted once the cache knows that it has none.
+	if owner != nil && owner.UID == p.set.UID || owner == nil && selector.Matches(labels.Set(there.Labels)) {
 		return fmt.Errorf("%w pod %s, which exists", ErrBehind, r.Name)
 	}
 	by := "nobody"
 	if owner != nil {
 		by = owner.Kind + " " + owner.Name
 	}
-	err := fmt.Errorf("pod %s exists and is controlled by %s: it is left alone", r.Name, by)
+	err = fmt.Errorf("pod %s exists and is controlled by %s: it is left alone", r.Name, by)
 	p.lock.Lock()
 	p.conflict = err.Error()
 	p.lock.Unlock()
@@ -163,72 +147,77 @@ var ErrBehind = errors.New("the cache does not know yet")
 // repair mends what the controller may mend of a pod that runs: its labels, and who its
 // claims go with.
 func (p *pass) repair(ctx context.Context, r replica) error {
-	next := identified(r.Pod, r.ordinal)
-	if next != nil {
-		if err := p.do.Update(ctx, next); err != nil {
-			p.tellOf("Update", r.Pod, err)
-			return err
-		}
+	mended, err := p.identify(ctx, r)
+	if err != nil {
+		p.tellOf("Update", r.Pod, err)
+		return err
 	}
 	if why := p.set.foreignVolume(r.Pod, r.ordinal); why != "" {
 		p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: "StorageMismatch", Related: r.Pod, Once: string(r.UID), Message: why})
 	}
 	changed, err := p.ownClaims(ctx, r, false)
-	if changed || next != nil || err != nil {
+	if changed || mended || err != nil {
 		p.tellOf("Update", r.Pod, err)
 	}
 	return err
 }
 
-// ownClaims brings the owner of the claims of a pod up to date (CP-6, CP-7).
-func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) (changed bool, err error) {
-	for _, t := range p.set.Spec.VolumeClaimTemplates {
-		c := p.world.Claim(p.set.claimName(t.Name, r.ordinal))
-		if c == nil {
-			continue
-		}
-		next, conflict := p.set.reowned(c, r.Pod, condemned)
-		if conflict != "" {
-			p.do.Tell(Event{
-				Type: corev1.EventTypeWarning, Reason: "ConflictingController", Related: c, Once: string(c.UID),
-				Message: fmt.Sprintf("claim %s is controlled by %s: it does not go with this set", c.Name, conflict),
-			})
-		}
+// tries is how often a pod is changed again that somebody else has changed meanwhile (ID-4).
+const tries = 5
+
+// identify repairs the labels of a pod that say which one it is.
+func (p *pass) identify(ctx context.Context, r replica) (changed bool, err error) {
+	pod := r.Pod
+	for range tries {
+		next := identified(pod, r.ordinal)
 		if next == nil {
-			continue
+			return false, nil
 		}
-		if err := p.do.Update(ctx, next); err != nil {
-			return changed, err
+		if err = p.do.Update(ctx, next); !apierrors.IsConflict(err) {
+			return true, err
 		}
-		changed = true
+		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+		if p.do.Read(ctx, pod) != nil || pod.UID != r.UID {
+			break // it is looked at again
+		}
 	}
-	return changed, nil
+	return false, err
 }
 
-// keepClaims takes the set off the claims without a pod that are to outlive it (CP-12).
-func (p *pass) keepClaims(ctx context.Context) error {
-	if _, whenDeleted := p.set.claimsGo(); whenDeleted || len(p.world.Owned) == 0 {
-		return nil
-	}
-	used := map[string]bool{} // the passes over the pods see to these
+// spare is how many condemned pods may go, after scaleUp has come to err. All of them, when
+// every pod of the range is there or made. Else no more than leave as many as there are to be
+// (3335-08), and none for what fails for another reason than a full quota, which they would not mend.
+func (p *pass) spare(err error) int {
+	there := p.made
 	for _, r := range slices.Concat(p.living, p.condemned) {
-		for _, t := range p.set.Spec.VolumeClaimTemplates {
-			used[p.set.claimName(t.Name, r.ordinal)] = created(r.Pod)
+		if !terminating(r.Pod) && !ended(r.Pod) {
+			there++
 		}
 	}
-	var errs []error
-	for _, c := range p.world.Owned {
-		if next := p.set.forsaken(c); next != nil && !used[c.Name] {
-			errs = append(errs, p.do.Update(ctx, next))
-		}
+	switch failed := parts(err); {
+	case len(failed) == 0 && p.made == p.missing():
+		return len(p.condemned)
+	case slices.ContainsFunc(failed, func(err error) bool { return !isFull(err) }):
+		return 0
 	}
-	return errors.Join(errs...)
+	return max(0, there-int(p.set.replicas()))
+}
+
+// isFull reports whether an error is the refusal of a quota.
+func isFull(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
 // scaleDown deletes what is outside the range, descending: the high side first, then
-// the low side (OR-8). In order one at a time, and each only when all others are available
-// (OR-5, OR-6); else all at once.
-func (p *pass) scaleDown(ctx context.Context) (standing, error) {
+// the low side (OR-8), and no more than spare of them. In order one at a time, and each only when
+// all others are available (OR-5, OR-6); else all at once.
+func (p *pass) scaleDown(ctx context.Context, spare int) (standing, error) {
+	switch {
+	case len(p.condemned) == 0:
+		return settled, nil
+	case spare == 0:
+		return blocked, nil
+	}
 	for _, r := range p.condemned { // before any of them is deleted (CP-7)
 		if _, err := p.ownClaims(ctx, r, true); err != nil {
 			p.tellOf("Update", r.Pod, err)
@@ -236,15 +225,9 @@ func (p *pass) scaleDown(ctx context.Context) (standing, error) {
 		}
 	}
 	if !p.set.ordered() {
-		return settled, inBatches(len(p.condemned), func(k int) error {
-			if terminating(p.condemned[k].Pod) {
-				return nil
-			}
-			return p.remove(ctx, p.condemned[k])
-		})
-	}
-	if len(p.condemned) == 0 {
-		return settled, nil
+		there := slices.DeleteFunc(slices.Clone(p.condemned), func(r replica) bool { return terminating(r.Pod) })
+		there = first(spare, there)
+		return settled, inBatches(len(there), func(k int) error { return p.remove(ctx, there[k]) })
 	}
 	next := p.condemned[0]
 	healthy := !p.set.down(next.Pod, p.world.Now) || p.enforced() // ER-12

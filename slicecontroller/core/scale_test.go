@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -70,13 +71,6 @@ func TestParallelScaling(t *testing.T) {
 
 func TestPartOfAParallelPassDoesNotFailTheRest(t *testing.T) {
 	full := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-2", errors.New("exceeded quota"))
-	t.Run("PA-3 a failed creation does not keep condemned pods", func(t *testing.T) {
-		s := play(t, "0 1 3 4", parallel)
-		s.fails["+2"] = full
-		if got := s.sync(); got != "+2 -3 -4" || !errors.Is(s.err, full) {
-			t.Errorf("got %q, %v", got, s.err)
-		}
-	})
 	t.Run("SY-2 a batch with errors is the last", func(t *testing.T) {
 		s := play(t, "", parallel, replicas(20))
 		s.fails["+1"] = full
@@ -158,7 +152,8 @@ func TestThePodIsTheOrdinals(t *testing.T) {
 		t := &s.Spec.Template
 		t.Labels["apps.kubernetes.io/pod-index"], t.Annotations, t.Finalizers = "wrong", map[string]string{"a": "b"}, []string{"x/y"}
 		t.Spec.Hostname, t.Spec.Subdomain = "wrong", "wrong"
-		t.Spec.Volumes = []corev1.Volume{{Name: "data"}, {Name: "other"}}
+		t.Spec.Volumes = []corev1.Volume{{Name: "other"}, {Name: "data"}, {Name: "last"}}
+		s.Spec.VolumeClaimTemplates[0].Finalizers, s.Spec.VolumeClaimTemplates[0].Annotations = []string{"backup/first"}, map[string]string{"c": "d"}
 	})
 	s.sync()
 	p := s.pods["web-7"]
@@ -177,8 +172,11 @@ func TestThePodIsTheOrdinals(t *testing.T) {
 		{"ID-6 finalizers", p.Finalizers[0], "x/y"},
 		{"ID-6 owner", owner.Kind + "/" + owner.Name, "StatefulSetSlice/web"},
 		{"ID-6 controller", *owner.Controller && *owner.BlockOwnerDeletion, true},
-		{"ID-7 others stay", p.Spec.Volumes[0].Name, "other"},
-		{"ID-7 claim", p.Spec.Volumes[1].Name + ":" + p.Spec.Volumes[1].PersistentVolumeClaim.ClaimName, "data:data-web-7"},
+		{"ID-6 of which workload", p.GenerateName, "web-"},
+		{"ID-7 others stay", p.Spec.Volumes[1].Name + p.Spec.Volumes[2].Name, "otherlast"},
+		{"ID-7 claims come first", p.Spec.Volumes[0].Name + ":" + p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName, "data:data-web-7"},
+		{"ID-8 finalizers", strings.Join(s.claims["data-web-7"].Finalizers, " "), "backup/first"},
+		{"ID-8 annotations", s.claims["data-web-7"].Annotations["c"], "d"},
 		{"ID-8 labels", s.claims["data-web-7"].Labels["app"] + s.claims["data-web-7"].Labels["disk"], "webdata"},
 	} {
 		if c.got != c.want {
@@ -215,4 +213,25 @@ func TestLabelsAreRepaired(t *testing.T) {
 			t.Errorf("told again %q", s.told)
 		}
 	})
+}
+
+// Ordinals that have no pod cost nothing, however many there are to be: a set that asks for too many
+// pods must not end the controller of all the others.
+func TestMissingPodsCostNoMemory(t *testing.T) {
+	for name, policy := range map[string]func(*Set){"in order": func(*Set) {}, "Parallel": parallel, "Enforced": enforced} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, "1o", replicas(20_000_000), policy, conditioned)
+			s.fails["+0"] = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-0", errors.New("exceeded quota"))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			did := s.sync()
+			runtime.ReadMemStats(&after)
+			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; did != "+0" || s.err == nil || used > 10 {
+				t.Errorf("got %q, %v; the pass took %d MiB", did, s.err, used)
+			}
+			if s.outcome.Unavailable != 19_999_999 {
+				t.Errorf("%d are unavailable", s.outcome.Unavailable)
+			}
+		})
+	}
 }

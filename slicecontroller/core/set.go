@@ -21,19 +21,28 @@ type Set struct {
 	Spec   appsv1.StatefulSetSpec
 	Status Status
 	Traits
+	// Asked names the template as it was written, where Spec.Template is what became of it.
+	Asked string
+	// Fault is why the template of the set cannot be used, or nil. Spec.Template is then that of its newest revision: pods
+	// that are missing are made from it, and none is replaced.
+	Fault *Fault
 }
 
 // Status is that of a set of either kind.
 type Status struct {
 	appsv1.StatefulSetStatus
-	// Told are its conditions, where the traits ask for any.
-	Told []metav1.Condition
+	// Told are its conditions, where the traits ask for any, and Ordinals the range that was acted on.
+	Told     []metav1.Condition
+	Ordinals *Range
 	// Progressed is when the set last came nearer to its spec, or began to differ from it,
 	// where the traits ask for conditions.
 	Progressed *metav1.Time
 	// Failed is the revision whose update was rolled back, where the traits ask for that.
 	Failed string
 }
+
+// Range are the ordinals from Start up to, and without, End.
+type Range struct{ Start, End int64 }
 
 // Traits are what differs between the kinds. The zero value is what the specification
 // asks of a slice; apps/v1 sets what follows the controller that it replaces.
@@ -47,6 +56,8 @@ type Traits struct {
 	AdoptOutside bool
 	// CompleteEmpty completes an update of a set without replicas (RV-10).
 	CompleteEmpty bool
+	// CurrentStays never moves the current revision under OnDelete, as Kubernetes did before 1.37 (RV-9).
+	CurrentStays bool
 	// Conditioned tells of the set in conditions.
 	Conditioned bool
 	// HoldClaims keeps all claims, whatever the retention policy says (CP-14).
@@ -83,6 +94,12 @@ func (s *Set) replicas() int32 {
 // knows.
 func (s *Set) has(ordinal int32) bool {
 	return ordinal >= s.start() && int64(ordinal) < int64(s.start())+int64(s.replicas())
+}
+
+// Has says whether a pod of that name is one of the range.
+func (s *Set) Has(pod string) bool {
+	ordinal, member := Ordinal(s.Name, pod)
+	return member && s.has(ordinal)
 }
 
 // ordered says that pods come and go one after the other.

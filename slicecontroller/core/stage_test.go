@@ -55,7 +55,7 @@ type stage struct {
 
 // play puts a set on a stage, with the pods that words describe: an ordinal each, and how
 // it is, by letters behind it. Nothing: ready for an hour; ! running and not ready;
-// ? pending; ~ terminating; x failed; s succeeded; o of the old revision.
+// ? pending; ~ terminating; x failed; s succeeded; r ready for a minute; o of the old revision.
 func play(t *testing.T, pods string, change ...func(*Set)) *stage {
 	t.Helper()
 	n := int32(3)
@@ -105,7 +105,7 @@ func (s *stage) revision(number int64) *appsv1.ControllerRevision {
 // cast puts one pod on the stage, with its claims.
 func (s *stage) cast(word string, old, latest *appsv1.ControllerRevision) *corev1.Pod {
 	s.t.Helper()
-	digits := strings.TrimRight(word, "!?~xso")
+	digits := strings.TrimRight(word, "!?~xsro")
 	ordinal, err := strconv.Atoi(digits)
 	if err != nil {
 		s.t.Fatalf("pod %q: %v", word, err)
@@ -139,6 +139,8 @@ func (s *stage) is(name, how string) {
 			ready.Status = corev1.ConditionFalse
 		case '?':
 			p.Status.Phase, ready.Status = corev1.PodPending, corev1.ConditionFalse
+		case 'r':
+			ready.LastTransitionTime = metav1.NewTime(s.now.Add(-time.Minute))
 		case 'x':
 			p.Status.Phase = corev1.PodFailed
 		case 's':
@@ -375,7 +377,8 @@ func (s *stage) Adopt(_ context.Context, o Object, owner metav1.OwnerReference) 
 		return err
 	}
 	there := s.there(o)
-	there.SetOwnerReferences(append(there.GetOwnerReferences(), owner))
+	others := slices.DeleteFunc(there.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.UID }) // a patch merges them by UID
+	there.SetOwnerReferences(append(others, owner))
 	return nil
 }
 

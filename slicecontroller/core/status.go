@@ -19,9 +19,6 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 	}
 	for _, list := range [][]replica{p.living, p.condemned} {
 		for _, r := range list {
-			if !created(r.Pod) {
-				continue
-			}
 			s.Replicas++
 			if _, ready := readySince(r.Pod); ready {
 				s.ReadyReplicas++
@@ -35,7 +32,7 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 			if revisionOf(r.Pod) == s.CurrentRevision {
 				s.CurrentReplicas++
 			}
-			if revisionOf(r.Pod) == s.UpdateRevision {
+			if revisionOf(r.Pod) == s.UpdateRevision && !p.astray() { // whose template is not the one that is wanted
 				s.UpdatedReplicas++
 			}
 		}
@@ -46,7 +43,8 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 // complete ends an update when every pod is of the new revision and ready (RV-8, RV-9).
 func (p *pass) complete() {
 	s, n := &p.status, p.set.replicas()
-	if n == 0 && !p.set.CompleteEmpty || p.failed() != "" { // RV-10
+	onDelete := p.set.strategy() == appsv1.OnDeleteStatefulSetStrategyType
+	if n == 0 && !p.set.CompleteEmpty || onDelete && p.set.CurrentStays || p.failed() != "" { // RV-10, RV-9
 		return
 	}
 	if s.UpdatedReplicas == n && s.ReadyReplicas == n && s.Replicas == n {
@@ -57,6 +55,10 @@ func (p *pass) complete() {
 // writeStatus writes the status if it tells something new (ST-5).
 func (p *pass) writeStatus(ctx context.Context) error {
 	p.complete()
+	return p.write(ctx)
+}
+
+func (p *pass) write(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.set.Status, p.status) {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -24,17 +23,27 @@ type pass struct {
 	versions
 	// currentTemplate and targetTemplate are those of the two revisions.
 	currentTemplate, targetTemplate *corev1.PodTemplateSpec
-	// living are the pods of the range, ascending; those that are missing have nothing but
-	// their names. condemned are the others, descending.
+	// living are the pods of the range that are there, ascending. condemned are the others,
+	// descending.
 	living, condemned []replica
 	// lowestDown is the lowest ordinal that is unavailable, of the living first (OR-6).
 	lowestDown string
 	status     Status
 	outcome    Outcome
-	begins     bool // an enforced update deletes a pod
-	waits      bool // something has to happen before the set is as its spec says
-	lock       sync.Mutex
-	conflict   string // whose pod has the name of one of ours
+	// unsure is why the target is the newest revision there is, and not that of the template: pods that are missing are made
+	// from it, and none is replaced.
+	unsure error
+	// unmarked is why the target has no note of what it was filled in from. Nothing waits for that.
+	unmarked error
+	begins   bool // an enforced update deletes a pod
+	waits    bool // something has to happen before the set is as its spec says
+	lock     sync.Mutex
+	made     int // how many pods were created in this pass
+	// kept are the claims that were given up to outlive the set, as they are now, and unkept
+	// says of which ones that failed.
+	kept     map[string]*corev1.PersistentVolumeClaim
+	unkept   []error
+	conflict string // whose pod has the name of one of ours
 }
 
 // replica is a pod and its ordinal.
@@ -45,12 +54,19 @@ type replica struct {
 
 // Sync does for a set what can be done now (SY-1). Where an effect fails it does what
 // does not depend on it, writes the status, and gives the errors: whoever calls tries
-// again. A selector that cannot be parsed is ErrSelector, and trying again is no use.
+// again. Of a set that is invalid it writes the conditions alone: trying again is no use then, and
+// the error is ErrInvalid.
 func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
-	p := &pass{set: w.Set, world: w, do: do}
+	p := &pass{set: w.Set, world: w, do: do, kept: map[string]*corev1.PersistentVolumeClaim{}}
+	if p.set.Fault != nil && len(p.world.ownRevisions()) == 0 {
+		return p.refuse(ctx)
+	}
+	if reason, why := p.set.invalid(); why != "" {
+		return Outcome{}, p.leave(ctx, reason, why)
+	}
 	selector, err := metav1.LabelSelectorAsSelector(p.set.Spec.Selector)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("%w: %w", ErrSelector, err) // CL-12
+		return Outcome{}, err
 	}
 	revisions, err := p.ownRevisions(ctx, selector)
 	if err != nil {
@@ -72,19 +88,17 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	if p.set.DeletionTimestamp == nil { // CL-8
 		err = p.act(ctx)
 	}
+	err = errors.Join(p.unsure, err)
 	p.describe(err)
-	err = errors.Join(err, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
+	err = errors.Join(err, p.unmarked, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
 	p.outcome.Status, p.outcome.Again = &p.status, p.again()
 	return p.outcome, err
 }
 
-// ErrSelector is a selector that cannot be parsed.
-var ErrSelector = errors.New("the selector cannot be parsed")
-
 // act makes the passes over the pods (SY-1, 8 to 12). In order, each is made only when the
 // one before it has left nothing to wait for; a pass that ended early does not keep
-// condemned pods from going under EnforcedRollingUpdate (ER-12), and a failed creation never
-// where there is no order (PA-3).
+// condemned pods from going under EnforcedRollingUpdate (ER-12), and neither does a full quota where
+// there is no order (PA-3).
 func (p *pass) act(ctx context.Context) error {
 	kept := p.keepClaims(ctx)
 	up, err := p.scaleUp(ctx)
@@ -92,13 +106,16 @@ func (p *pass) act(ctx context.Context) error {
 	if p.set.ordered() && (up != settled || err != nil) && (made || !p.enforced()) {
 		return errors.Join(kept, err)
 	}
-	down, failed := p.scaleDown(ctx)
-	err = errors.Join(kept, err, failed)
-	if err != nil || p.set.ordered() && (up != settled || down != settled) {
-		return err
+	down, failed := p.scaleDown(ctx, p.spare(err))
+	err = errors.Join(err, failed)
+	if err == nil && !p.astray() && (!p.set.ordered() || up == settled && down == settled) {
+		err = p.update(ctx)
 	}
-	return p.update(ctx)
+	return errors.Join(kept, err)
 }
+
+// astray says that the target is not what the set is to become.
+func (p *pass) astray() bool { return p.set.Fault != nil || p.unsure != nil }
 
 func (p *pass) templates() (err error) {
 	if p.targetTemplate, err = template(p.target); err != nil {
@@ -111,25 +128,23 @@ func (p *pass) templates() (err error) {
 	return err
 }
 
-// sort puts the pods into living and condemned, and names what is missing.
+// sort puts the pods into living and condemned.
 func (p *pass) sort(pods []*corev1.Pod) {
-	p.living = make([]replica, p.set.replicas())
 	for _, pod := range pods {
 		ordinal, _ := Ordinal(p.set.Name, pod.Name)
 		if r := (replica{pod, ordinal}); p.set.has(ordinal) {
-			p.living[ordinal-p.set.start()] = r
+			p.living = append(p.living, r)
 		} else {
 			p.condemned = append(p.condemned, r)
 		}
 	}
+	slices.SortFunc(p.living, func(a, b replica) int { return cmp.Compare(a.ordinal, b.ordinal) })
 	slices.SortFunc(p.condemned, func(a, b replica) int { return cmp.Compare(b.ordinal, a.ordinal) })
-	for k := range p.living {
-		if p.living[k].Pod == nil {
-			ordinal := p.set.start() + int32(k)
-			p.living[k] = replica{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.set.Namespace, Name: p.set.podName(ordinal)}}, ordinal}
-		}
+	if r := p.firstDown(); r != nil {
+		p.lowestDown = r.Name
+		return
 	}
-	for _, r := range slices.Concat(p.living, reversed(p.condemned)) {
+	for _, r := range slices.Backward(p.condemned) {
 		if p.set.down(r.Pod, p.world.Now) {
 			p.lowestDown = r.Name
 			return
@@ -137,10 +152,24 @@ func (p *pass) sort(pods []*corev1.Pod) {
 	}
 }
 
-func reversed(list []replica) []replica {
-	out := slices.Clone(list)
-	slices.Reverse(out)
-	return out
+// at gives the pod of an ordinal of the range. One that is missing has nothing but its name; it
+// is made up here, since there may be any number of them.
+func (p *pass) at(ordinal int32) replica {
+	k, found := slices.BinarySearchFunc(p.living, ordinal, func(r replica, o int32) int { return cmp.Compare(r.ordinal, o) })
+	if found {
+		return p.living[k]
+	}
+	return replica{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.set.Namespace, Name: p.set.podName(ordinal)}}, ordinal}
+}
+
+// firstDown is the lowest ordinal of the range that is missing or not available, or nil.
+func (p *pass) firstDown() *replica {
+	for o := p.set.start(); p.set.has(o); o++ {
+		if r := p.at(o); p.set.down(r.Pod, p.world.Now) {
+			return &r
+		}
+	}
+	return nil
 }
 
 // madeFrom is what a pod that is missing is made from (RV-11).
@@ -161,7 +190,7 @@ func (p *pass) madeFrom(ordinal int32) (*corev1.PodTemplateSpec, *appsv1.Control
 
 // unavailable counts the ordinals of the range that are down (MU-3).
 func (p *pass) unavailable() int {
-	n := 0
+	n := p.missing()
 	for _, r := range p.living {
 		if p.set.down(r.Pod, p.world.Now) {
 			n++
@@ -169,6 +198,9 @@ func (p *pass) unavailable() int {
 	}
 	return n
 }
+
+// missing counts the ordinals of the range without a pod.
+func (p *pass) missing() int { return int(p.set.replicas()) - len(p.living) }
 
 // again is the earliest time at which a pod becomes available by itself (SY-5).
 func (p *pass) again() time.Time {

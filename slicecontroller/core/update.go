@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -28,7 +29,7 @@ func (p *pass) exempt(r replica) bool { return p.forces() && p.due(r) && !p.set.
 // (MU-5, MU-14).
 func (p *pass) update(ctx context.Context) error {
 	for _, r := range p.victims() {
-		forced := p.forces() && p.set.down(r.Pod, p.world.Now)
+		forced := p.forces() && !ready(r.Pod) // ER-6
 		if forced {
 			p.tellOfForce(r)
 		}
@@ -48,64 +49,96 @@ func (p *pass) update(ctx context.Context) error {
 
 // victims are the pods to delete now for the update, in their order.
 func (p *pass) victims() []replica {
-	var broken, healthy []replica // that are due, the highest ordinal first
+	var broken, serving []replica // that are due, the highest ordinal first
 	for _, r := range slices.Backward(p.living) {
 		switch {
 		case !p.due(r):
-		case p.set.down(r.Pod, p.world.Now):
-			broken = append(broken, r)
+		case ready(r.Pod):
+			serving = append(serving, r)
 		default:
-			healthy = append(healthy, r)
+			broken = append(broken, r)
 		}
 	}
 	switch {
 	case p.set.strategy() == appsv1.OnDeleteStatefulSetStrategyType, p.set.Paused:
 		return nil // MU-15
 	case p.forces():
-		return p.forced(broken, healthy)
-	case p.set.ordered():
-		return first(p.set.MaxUnavailable()-p.unavailable(), append(broken, healthy...))
+		return p.forced(broken, serving)
+	case p.set.OneAtATime:
+		return p.highest()
 	}
-	// MU-8: nothing gets worse when what is broken goes.
-	return append(broken, first(p.set.MaxUnavailable()-p.unavailable(), healthy)...)
+	// MU-8: nothing gets worse when what is not ready goes.
+	return append(broken, p.within(p.unavailable(), serving)...)
+}
+
+// within are the first pods of the list that may go together without more than maxUnavailable being
+// down. One that is ready and not available yet is down already, and serves all the same: it goes
+// in its own place, and one that is not ready takes none (MU-7).
+func (p *pass) within(down int, list []replica) []replica {
+	for k, r := range list {
+		if !p.set.down(r.Pod, p.world.Now) {
+			down++
+		}
+		if ready(r.Pod) && down > p.set.MaxUnavailable() {
+			return list[:k]
+		}
+	}
+	return list
+}
+
+// highest is the pod that goes where there is no maxUnavailable: the highest ordinal that is due,
+// whatever its state, once all above it are available (MU-8).
+func (p *pass) highest() []replica {
+	for o := p.set.start() + p.set.replicas() - 1; p.set.has(o) && p.set.staged(o); o-- {
+		switch r := p.at(o); {
+		case p.due(r):
+			return []replica{r}
+		case p.set.down(r.Pod, p.world.Now):
+			return nil
+		}
+	}
+	return nil
 }
 
 func first(n int, list []replica) []replica { return list[:max(0, min(n, len(list)))] }
 
 // forced are the pods that EnforcedRollingUpdate deletes now. The highest ordinal goes
 // first and alone, and nobody goes while it is not available (ER-5). What is in flight
-// counts against maxUnavailable, and what is due does not (ER-7).
-func (p *pass) forced(broken, healthy []replica) []replica {
-	canary := p.canary()
-	inFlight := 0
+// counts against maxUnavailable, and what is due and not ready does not (ER-7).
+func (p *pass) forced(broken, serving []replica) []replica {
+	inFlight := p.missing()
 	for _, r := range p.living {
-		if !p.due(r) && p.set.down(r.Pod, p.world.Now) {
+		if p.set.down(r.Pod, p.world.Now) && (!p.due(r) || ready(r.Pod)) {
 			inFlight++
 		}
 	}
-	switch {
-	case canary == nil, !p.due(*canary) && p.set.down(canary.Pod, p.world.Now):
+	switch canary := p.canary(); {
+	case canary == nil, p.canaryDown():
 		return nil
 	case p.due(*canary):
-		return []replica{*canary}
+		return p.within(inFlight, []replica{*canary})
 	case !p.set.ordered(): // ER-9
-		return append(broken, first(p.set.MaxUnavailable()-inFlight, healthy)...)
-	case inFlight > 0:
-		return nil
+		return append(broken, p.within(inFlight, serving)...)
 	}
-	both := append(broken, healthy...) // ER-8: broken or not, the highest first
-	slices.SortFunc(both, func(a, b replica) int { return int(b.ordinal) - int(a.ordinal) })
-	return first(p.set.MaxUnavailable(), both)
+	both := append(broken, serving...) // ER-8: broken or not, the highest first
+	slices.SortFunc(both, func(a, b replica) int { return cmp.Compare(b.ordinal, a.ordinal) })
+	return first(p.set.MaxUnavailable(), p.within(inFlight, both))
+}
+
+// canaryDown reports whether the update waits for the highest ordinal to come back.
+func (p *pass) canaryDown() bool {
+	c := p.canary()
+	return c != nil && !p.due(*c) && p.set.down(c.Pod, p.world.Now)
 }
 
 // canary is the highest ordinal that is staged, or nil.
 func (p *pass) canary() *replica {
-	for _, r := range slices.Backward(p.living) {
-		if p.set.staged(r.ordinal) {
-			return &r
-		}
+	last := p.set.start() + p.set.replicas() - 1
+	if p.set.replicas() == 0 || !p.set.staged(last) {
+		return nil
 	}
-	return nil
+	r := p.at(last)
+	return &r
 }
 
 // tellOfForce tells what a pod that is deleted in a broken state was like (ER-6): once it
@@ -132,7 +165,25 @@ func condition(pod *corev1.Pod) string {
 	if pod.Status.Phase != corev1.PodRunning {
 		return string(pod.Status.Phase)
 	}
-	return "not ready, or not for long enough"
+	return notReady
+}
+
+const notReady = "not ready, or not for long enough"
+
+// steady is condition without what changes while the same thing fails again and again: the status
+// would be written at each turn.
+func steady(pod *corev1.Pod) string {
+	why := condition(pod)
+	if why == "ErrImagePull" {
+		return "ImagePullBackOff"
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		again := !c.Ready && c.RestartCount > 0 && c.LastTerminationState.Terminated != nil
+		if again && slices.Contains([]string{"CrashLoopBackOff", notReady, string(pod.Status.Phase)}, why) {
+			return fmt.Sprintf("container %s was restarted and is not ready", c.Name)
+		}
+	}
+	return why
 }
 
 // tellOf tells of what was done to a pod, in the words that the built-in controller has for

@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -56,7 +55,22 @@ func TestRollingUpdates(t *testing.T) {
 		{"961-14 missing is unavailable", "0o 1o", is(parallel), "+2"},
 		{"961-14 not ready for long enough is unavailable", "0o~ 1o~ 2", is(parallel, minReady(7200)), ""},
 		{"MU-6 with M in flight", "0o 1o 2o 3? 4~", is(parallel, replicas(5), unavailable("2")), ""},
-		{"MU-7 ready is not available", "0o 1o 2", is(parallel, minReady(7200)), "-0 -1"}, // none is available: MU-8
+		{"MU-7 2599-10 961-33 ready is not available", "0o 1o 2r", is(parallel, minReady(1800)), ""},
+		{"MU-7 2599-10 961-33 and not broken", "0or 1or 2or 3or 4or", is(parallel, replicas(5), minReady(1800)), ""},
+		{"MU-7 961-33 one that is ready goes within M", "0o 1o 2or", is(parallel, minReady(1800)), "-2"},
+		{"MU-7 961-33 and leaves the rest of M", "0o 1o 2or", is(parallel, minReady(1800), unavailable("2")), "-1 -2"},
+		{"MU-7 961-33 that are as many as M", "0o 1or 2or", is(parallel, minReady(1800), unavailable("2")), "-1 -2"},
+		{"MU-7 961-33 they wait for what is above", "0or 1or 2o", is(parallel, minReady(1800), unavailable("2")), ""},
+		{"MU-7 961-33 that are more than M", "0or 1or 2or 3o", is(parallel, replicas(4), minReady(1800), unavailable("2")), ""},
+		{"MU-8 what is not ready goes beside what is not available", "0o! 1or 2", is(parallel, minReady(1800)), "-0"},
+		{"MU-8 with the gate off the highest goes, broken or not", "0o! 1o! 2o", is(parallel, oneAtATime), "-2"},
+		{"MU-8 with the gate off whatever is broken below", "0! 1o 2o", is(parallel, oneAtATime), "-2"},
+		{"MU-8 with the gate off one at a time", "0o! 1o! 2o!", is(parallel, oneAtATime), "-2"},
+		{"MU-8 with the gate off after what is above", "0o! 1o! 2!", is(parallel, oneAtATime), ""},
+		{"MU-8 with the gate off after one that terminates", "0o! 1o! 2o~", is(parallel, oneAtATime), ""},
+		{"MU-8 with the gate off when what is above is not available yet", "0o! 1o! 2r", is(parallel, oneAtATime, minReady(1800)), ""},
+		{"MU-8 with the gate off ready is enough to go", "0or 1or 2or", is(parallel, oneAtATime, minReady(1800)), "-2"},
+		{"MU-8 with the gate off a partition holds", "0o! 1o! 2", is(parallel, oneAtATime, partition(2)), ""},
 		{"MU-8 Parallel replaces what is broken without regard to M", "0o! 1o! 2o", is(parallel), "-0 -1"},
 		{"MU-8 and then what is not", "0o! 1o 2o", is(parallel, unavailable("2")), "-0 -2"},
 		{"MU-8 a broken new one counts", "0o 1o 2!", is(parallel), ""},
@@ -82,6 +96,8 @@ func TestRollingUpdates(t *testing.T) {
 }
 
 func offset(t *Traits) { t.OffsetPartition = true }
+
+func oneAtATime(s *Set) { s.OneAtATime = true }
 
 func TestUpdatesAsSequences(t *testing.T) {
 	for _, c := range []struct {
@@ -160,6 +176,18 @@ func TestEnforcedRollingUpdates(t *testing.T) {
 		{"ER-8 a batch starts with nothing in flight", "0o! 1o! 2! 3", is(replicas(4), enforced, unavailable("3")), ""},
 		{"ER-9 Parallel: the broken ones, then M", "0o! 1o! 2o 3o 4", is(parallel, replicas(5), enforced), "-0 -1 -3"},
 		{"ER-9 with one in flight", "0o! 1o! 2o 3! 4", is(parallel, replicas(5), enforced), "-0 -1"},
+		{"ER-5 961-16 Parallel: no healthy canary while one is missing", "0o 2o", is(parallel, enforced), "+1"},
+		{"ER-5 961-16 or terminating", "0o 1~ 2o", is(parallel, enforced), ""},
+		{"ER-5 961-16 or new and broken", "0o 1! 2! 3! 4o", is(parallel, enforced, replicas(5)), ""},
+		{"ER-5 961-15 or protected and broken", "0o! 1o 2o", is(parallel, enforced, partition(1)), ""},
+		{"ER-5 within M it goes", "0o 1~ 2o", is(parallel, enforced, unavailable("2")), "-2"},
+		{"ER-5 a broken canary goes at once", "0o 1~ 2o!", is(parallel, enforced), "-2"},
+		{"ER-5 one that is ready counts itself", "0o 1o 2or", is(parallel, enforced, minReady(1800)), "-2"},
+		{"ER-5 and waits for the others", "0o 1or 2or", is(parallel, enforced, minReady(1800)), ""},
+		{"ER-9 2599-10 Parallel: ready is not broken", "0or 1or 2or 3or 4", is(parallel, enforced, replicas(5), minReady(1800)), ""},
+		{"ER-9 and goes within M", "0o 1o 2o 3or 4", is(parallel, enforced, replicas(5), minReady(1800)), "-3"},
+		{"OR-3 3541-08 a failed one is replaced while the canary is down", "0o 1ox 2?", is(enforced), "-1"},
+		{"OR-3 3541-08 also where there is no order", "0o 1ox 2!", is(parallel, enforced), "-1"},
 		{"ER-10 a broken new revision stops after the canary", "0o 1o 2?", is(enforced), ""},
 		{"ER-12 condemned ones go whatever is broken", "0o! 1o 2!", is(enforced, replicas(1)), "-2"},
 		{"ER-12 also when the new ones are broken", "0! 1 2", is(enforced, replicas(1)), "-2"},
@@ -168,13 +196,6 @@ func TestEnforcedRollingUpdates(t *testing.T) {
 		{"ER-12 after a creation they wait", "0 2", is(enforced, replicas(2)), "+1"},
 		{"ER-19 with its gate off it is RollingUpdate", "0o 1o 2o?", is(enforced, traits(func(t *Traits) { t.NotEnforced = true })), ""},
 	})
-	t.Run("ER-12 condemned ones go when a creation fails", func(t *testing.T) {
-		s := play(t, "0 2", enforced, replicas(2))
-		s.fails["+1"] = apierrors.NewForbidden(schema.GroupResource{}, "web-1", nil)
-		if got := s.sync(); got != "+1 -2" || s.err == nil {
-			t.Errorf("got %q, %v", got, s.err)
-		}
-	})
 	t.Run("ER-6 what is forced is told, with what it was like", func(t *testing.T) {
 		s := play(t, "0o 1o 2o?", enforced)
 		s.pods["web-2"].Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
@@ -182,9 +203,11 @@ func TestEnforcedRollingUpdates(t *testing.T) {
 		if !strings.HasPrefix(s.told[0], "Warning ForcedReplacement pod web-2 of revision "+s.set.Status.CurrentRevision+" is not available (ImagePullBackOff)") {
 			t.Errorf("told %q", s.told)
 		}
-		s = play(t, "0o 1o 2o", enforced)
-		if s.expect("-2"); strings.Contains(strings.Join(s.told, ""), "ForcedReplacement") {
-			t.Errorf("a healthy one: told %q", s.told)
+		for _, how := range []string{"", "r"} {
+			s = play(t, "0o 1o 2o"+how, enforced, minReady(1800))
+			if s.expect("-2"); strings.Contains(strings.Join(s.told, ""), "ForcedReplacement") || len(s.outcome.Forced) > 0 {
+				t.Errorf("one that is ready: told %q", s.told)
+			}
 		}
 	})
 }
@@ -218,121 +241,6 @@ func TestRecoveryFromABrokenTemplate(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
-	}
-}
-
-// randomUpdate is an update of all pods of a set, with any policy, range, partition and M.
-func randomUpdate(t *testing.T, r *rand.Rand, more ...func(*Set)) (s *stage, m int) {
-	t.Helper()
-	n, k := 1+r.Int32N(7), r.Int32N(3)
-	m = 1 + r.IntN(3)
-	change := append(is(replicas(n), unavailable(fmt.Sprint(m)), start(k), partition(r.Int32N(4))), more...)
-	if r.IntN(2) == 0 {
-		change = append(change, parallel)
-	}
-	var pods []string
-	for o := k; o < k+n; o++ {
-		pods = append(pods, fmt.Sprint(o)+"o")
-	}
-	return play(t, strings.Join(pods, " "), change...), m
-}
-
-// down says of each ordinal of the range whether it is unavailable.
-func (s *stage) down() map[string]bool {
-	out := map[string]bool{}
-	for o := s.set.start(); s.set.has(o); o++ {
-		p := s.pods[s.set.podName(o)]
-		out[fmt.Sprint(o)] = p == nil || s.set.down(p, s.now)
-	}
-	return out
-}
-
-// failed says of each ordinal whether its pod has stopped for good.
-func (s *stage) failed() map[string]bool {
-	out := map[string]bool{}
-	for name, p := range s.pods {
-		out[strings.TrimPrefix(name, "web-")] = ended(p)
-	}
-	return out
-}
-
-// healthy are the pods that a pass has deleted and that were available before.
-func healthy(did string, before map[string]bool) (out []string) {
-	for word := range strings.FieldsSeq(did) {
-		if o, cut := strings.CutPrefix(word, "-"); cut && !before[o] {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
-func number(down map[string]bool) (n int) {
-	for _, d := range down {
-		if d {
-			n++
-		}
-	}
-	return n
-}
-
-// However pods break and come back, the controller's own deletions never take more than
-// M down (961-16, 961-48), in order none while one is down (961-10), and the names stay (961-34).
-func TestUpdatesNeverTakeDownTooMany(t *testing.T) {
-	for seed := range uint64(120) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		s, m := randomUpdate(t, r)
-		for range 60 {
-			before := s.down()
-			did := s.sync()
-			taken := len(healthy(did, before))
-			switch {
-			case s.err != nil:
-				t.Fatalf("seed %d: %v", seed, s.err)
-			case taken > 0 && number(before)+taken > m:
-				t.Fatalf("seed %d: %q takes %d down, M is %d", seed, did, number(before)+taken, m)
-			case taken > 0 && s.set.ordered() && number(before) > 0:
-				t.Fatalf("seed %d: %q takes a pod down in order, with %d down", seed, did, number(before))
-			case len(s.pods) > len(before):
-				t.Fatalf("seed %d: the pods are %v", seed, s.pods)
-			}
-			s.somethingHappens(r)
-		}
-	}
-}
-
-// While the highest ordinal is not available, no other pod is deleted for an enforced
-// update (3541-38).
-func TestNobodyGoesBeforeTheCanaryIsBack(t *testing.T) {
-	for seed := range uint64(120) {
-		r := rand.New(rand.NewPCG(seed, 3541))
-		s, _ := randomUpdate(t, r, enforced)
-		last := fmt.Sprint(s.set.start() + s.set.replicas() - 1)
-		for range 60 {
-			before, failed := s.down(), s.failed()
-			for word := range strings.FieldsSeq(s.sync()) {
-				if o, cut := strings.CutPrefix(word, "-"); cut && o != last && before[last] && !failed[o] { // OR-3 is no update
-					t.Fatalf("seed %d: %s is deleted while %s is not available", seed, o, last)
-				}
-			}
-			s.somethingHappens(r)
-		}
-	}
-}
-
-// somethingHappens lets one pod get on, or break.
-func (s *stage) somethingHappens(r *rand.Rand) {
-	pods := sortedByName(s.pods)
-	if len(pods) == 0 {
-		return
-	}
-	p := pods[r.IntN(len(pods))]
-	switch {
-	case terminating(p):
-		delete(s.pods, p.Name)
-	case r.IntN(6) == 0:
-		s.is(p.Name, []string{"!", "?", "x"}[r.IntN(3)])
-	default:
-		s.is(p.Name, "")
 	}
 }
 

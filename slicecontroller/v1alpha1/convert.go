@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -28,7 +29,7 @@ func FromNative(set *appsv1.StatefulSet) *StatefulSetSlice {
 
 func (s StatefulSetSliceSpec) native() appsv1.StatefulSetSpec {
 	out := appsv1.StatefulSetSpec{
-		Replicas: s.Replicas, Selector: s.Selector, Template: s.Template, VolumeClaimTemplates: s.VolumeClaimTemplates,
+		Replicas: s.Replicas, Selector: s.Selector, Template: s.Template, VolumeClaimTemplates: nativeClaims(s.VolumeClaimTemplates),
 		ServiceName: s.ServiceName, PodManagementPolicy: s.PodManagementPolicy, RevisionHistoryLimit: s.RevisionHistoryLimit,
 		MinReadySeconds: s.MinReadySeconds, UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: s.UpdateStrategy.Type},
 	}
@@ -58,7 +59,7 @@ func (s StatefulSetSliceSpec) native() appsv1.StatefulSetSpec {
 
 func specFrom(s appsv1.StatefulSetSpec) StatefulSetSliceSpec {
 	out := StatefulSetSliceSpec{
-		Replicas: s.Replicas, Selector: s.Selector, Template: s.Template, VolumeClaimTemplates: s.VolumeClaimTemplates,
+		Replicas: s.Replicas, Selector: s.Selector, Template: s.Template, VolumeClaimTemplates: claimsFrom(s.VolumeClaimTemplates),
 		ServiceName: s.ServiceName, PodManagementPolicy: s.PodManagementPolicy, RevisionHistoryLimit: s.RevisionHistoryLimit,
 		MinReadySeconds: s.MinReadySeconds, UpdateStrategy: UpdateStrategy{Type: s.UpdateStrategy.Type},
 	}
@@ -81,6 +82,23 @@ func specFrom(s appsv1.StatefulSetSpec) StatefulSetSliceSpec {
 	return out
 }
 
+func nativeClaims(templates []corev1.PersistentVolumeClaimTemplate) []corev1.PersistentVolumeClaim {
+	var out []corev1.PersistentVolumeClaim
+	for _, t := range templates {
+		out = append(out, corev1.PersistentVolumeClaim{ObjectMeta: t.ObjectMeta, Spec: t.Spec})
+	}
+	return out
+}
+
+// claimsFrom leaves out what a claim has besides metadata and spec: nothing is ever made of it.
+func claimsFrom(claims []corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaimTemplate {
+	var out []corev1.PersistentVolumeClaimTemplate
+	for _, c := range claims {
+		out = append(out, corev1.PersistentVolumeClaimTemplate{ObjectMeta: c.ObjectMeta, Spec: c.Spec})
+	}
+	return out
+}
+
 func (s StatefulSetSliceStatus) native() appsv1.StatefulSetStatus {
 	return appsv1.StatefulSetStatus{
 		ObservedGeneration: s.ObservedGeneration, Replicas: s.Replicas, ReadyReplicas: s.ReadyReplicas, AvailableReplicas: s.AvailableReplicas,
@@ -96,7 +114,7 @@ func (s *StatefulSetSlice) Tell(status appsv1.StatefulSetStatus) {
 		ObservedGeneration: status.ObservedGeneration, Replicas: status.Replicas, ReadyReplicas: status.ReadyReplicas, AvailableReplicas: status.AvailableReplicas,
 		CurrentReplicas: status.CurrentReplicas, UpdatedReplicas: status.UpdatedReplicas,
 		CurrentRevision: status.CurrentRevision, UpdateRevision: status.UpdateRevision, CollisionCount: status.CollisionCount,
-		Selector: metav1.FormatLabelSelector(s.Spec.Selector), LastProgressTime: was.LastProgressTime, FailedRevision: was.FailedRevision, Conditions: was.Conditions,
+		Selector: metav1.FormatLabelSelector(s.Spec.Selector), Ordinals: was.Ordinals, LastProgressTime: was.LastProgressTime, FailedRevision: was.FailedRevision, Conditions: was.Conditions,
 	}
 }
 

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -71,5 +72,17 @@ func TestASliceIsTheSameAfterItWasAStatefulSet(t *testing.T) {
 	quiet := StatefulSetSlice{Spec: StatefulSetSliceSpec{ProgressDeadlineSeconds: &usual}}
 	if noted := quiet.Native().Annotations; len(noted) > 0 {
 		t.Errorf("what everybody has is noted: %v", noted)
+	}
+}
+
+// A claim template has metadata and spec: what else a claim has is not written, and would differ from what people write.
+func TestAClaimTemplateHasNoStatus(t *testing.T) {
+	set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{Name: "data"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
+	}}}}
+	raw, err := json.Marshal(FromNative(set).Spec.VolumeClaimTemplates)
+	if want := `[{"metadata":{"name":"data"},"spec":{"resources":{}}}]`; err != nil || string(raw) != want {
+		t.Errorf("got %s, expected %s (%v)", raw, want, err)
 	}
 }

@@ -40,6 +40,7 @@ func Kind() schema.GroupVersionKind { return GroupVersion().WithKind("StatefulSe
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name is longer than 52 characters: with the hash of a revision behind it, it would be no label value any more"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name is no DNS label (small letters, digits and -): it is part of the hostname of each pod"
 type StatefulSetSlice struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -68,17 +69,24 @@ type StatefulSetSliceList struct {
 
 // StatefulSetSliceSpec is that of an apps/v1 StatefulSet, and more. Of what is there,
 // replicas, ordinals, template, updateStrategy, minReadySeconds, revisionHistoryLimit,
-// persistentVolumeClaimRetentionPolicy, paused and progressDeadlineSeconds can be changed.
+// persistentVolumeClaimRetentionPolicy, paused and progressDeadlineSeconds can be changed. Claim templates are compared by what
+// they mean: 1024Mi is 1Gi, and what is empty is not there.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="the selector cannot be changed"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == oldSelf.podManagementPolicy",message="podManagementPolicy cannot be changed"
 // +kubebuilder:validation:XValidation:rule="has(self.serviceName) == has(oldSelf.serviceName) && (!has(self.serviceName) || self.serviceName == oldSelf.serviceName)",message="serviceName cannot be changed"
-// +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates)",message="volumeClaimTemplates cannot be changed"
+// +kubebuilder:validation:XValidation:rule="(has(self.volumeClaimTemplates) ? size(self.volumeClaimTemplates) : 0) == (has(oldSelf.volumeClaimTemplates) ? size(oldSelf.volumeClaimTemplates) : 0)",message="volumeClaimTemplates cannot be changed"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || (self.volumeClaimTemplates.map(t, t.metadata.name) == oldSelf.volumeClaimTemplates.map(t, t.metadata.name) && self.volumeClaimTemplates.map(t, t.metadata.?labels.orValue({})) == oldSelf.volumeClaimTemplates.map(t, t.metadata.?labels.orValue({})) && self.volumeClaimTemplates.map(t, t.metadata.?annotations.orValue({})) == oldSelf.volumeClaimTemplates.map(t, t.metadata.?annotations.orValue({})) && self.volumeClaimTemplates.map(t, t.metadata.?finalizers.orValue([])) == oldSelf.volumeClaimTemplates.map(t, t.metadata.?finalizers.orValue([])))",message="volumeClaimTemplates cannot be changed"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || (self.volumeClaimTemplates.map(t, t.spec.?dataSource) == oldSelf.volumeClaimTemplates.map(t, t.spec.?dataSource) && self.volumeClaimTemplates.map(t, t.spec.?dataSourceRef) == oldSelf.volumeClaimTemplates.map(t, t.spec.?dataSourceRef) && self.volumeClaimTemplates.map(t, t.spec.?selector) == oldSelf.volumeClaimTemplates.map(t, t.spec.?selector) && self.volumeClaimTemplates.map(t, t.spec.?storageClassName) == oldSelf.volumeClaimTemplates.map(t, t.spec.?storageClassName) && self.volumeClaimTemplates.map(t, t.spec.?volumeAttributesClassName) == oldSelf.volumeClaimTemplates.map(t, t.spec.?volumeAttributesClassName) && self.volumeClaimTemplates.map(t, t.spec.?volumeName) == oldSelf.volumeClaimTemplates.map(t, t.spec.?volumeName) && self.volumeClaimTemplates.map(t, t.spec.?accessModes.orValue([])) == oldSelf.volumeClaimTemplates.map(t, t.spec.?accessModes.orValue([])) && self.volumeClaimTemplates.map(t, t.spec.?volumeMode.orValue('Filesystem')) == oldSelf.volumeClaimTemplates.map(t, t.spec.?volumeMode.orValue('Filesystem')))",message="volumeClaimTemplates cannot be changed"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || self.volumeClaimTemplates.all(t, oldSelf.volumeClaimTemplates.exists(o, o.metadata.name == t.metadata.name && (has(t.spec.resources) && has(t.spec.resources.requests) && 'storage' in t.spec.resources.requests ? has(o.spec.resources) && has(o.spec.resources.requests) && 'storage' in o.spec.resources.requests && quantity(string(t.spec.resources.requests['storage'])).compareTo(quantity(string(o.spec.resources.requests['storage']))) == 0 : !(has(o.spec.resources) && has(o.spec.resources.requests) && 'storage' in o.spec.resources.requests))))",message="volumeClaimTemplates cannot be changed"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || self.volumeClaimTemplates.all(t, oldSelf.volumeClaimTemplates.exists(o, o.metadata.name == t.metadata.name && (has(t.spec.resources) && has(t.spec.resources.limits) && 'storage' in t.spec.resources.limits ? has(o.spec.resources) && has(o.spec.resources.limits) && 'storage' in o.spec.resources.limits && quantity(string(t.spec.resources.limits['storage'])).compareTo(quantity(string(o.spec.resources.limits['storage']))) == 0 : !(has(o.spec.resources) && has(o.spec.resources.limits) && 'storage' in o.spec.resources.limits))))",message="volumeClaimTemplates cannot be changed"
+// +kubebuilder:validation:XValidation:rule="(has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0) || (has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0)",message="the selector is empty, and would select every pod of the namespace"
 // +kubebuilder:validation:XValidation:rule="(has(self.ordinals) ? self.ordinals.start : 0) + self.replicas <= 2147483648",message="the last ordinal is above 2147483647"
 type StatefulSetSliceSpec struct {
 	// Replicas is the number of ordinals. Default 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
@@ -98,17 +106,14 @@ type StatefulSetSliceSpec struct {
 
 	// Template is what pods are made from. It is what the version of Kubernetes knows of
 	// a pod: fields that are newer than this kind are kept.
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:Type=object
-	// +kubebuilder:pruning:PreserveUnknownFields
 	Template corev1.PodTemplateSpec `json:"template"`
 
 	// VolumeClaimTemplates are claims that each ordinal has for itself, by the name
-	// TEMPLATE-SET-ORDINAL. One that is there is used as it is.
+	// TEMPLATE-SET-ORDINAL. One that is there is used as it is. Each has metadata and spec.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
-	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+	VolumeClaimTemplates []corev1.PersistentVolumeClaimTemplate `json:"volumeClaimTemplates,omitempty"`
 
 	// PodManagementPolicy says whether pods come and go one after the other
 	// (OrderedReady, the default) or all at once (Parallel).
@@ -266,16 +271,16 @@ type StatefulSetSliceStatus struct {
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is the number of ready pods.
 	// +optional
-	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	ReadyReplicas int32 `json:"readyReplicas"`
 	// AvailableReplicas is the number of pods that have been ready for minReadySeconds.
 	// +optional
-	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+	AvailableReplicas int32 `json:"availableReplicas"`
 	// CurrentReplicas is the number of pods of currentRevision that are not terminating.
 	// +optional
-	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
+	CurrentReplicas int32 `json:"currentReplicas"`
 	// UpdatedReplicas is the number of pods of updateRevision that are not terminating.
 	// +optional
-	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
+	UpdatedReplicas int32 `json:"updatedReplicas"`
 	// CurrentRevision is the ControllerRevision before the update.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
@@ -296,9 +301,20 @@ type StatefulSetSliceStatus struct {
 	// it. The progress deadline counts from there.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
+	// Ordinals is the range that was acted on: what is counted above is of its pods, and of those that leave it.
+	// +optional
+	Ordinals *Range `json:"ordinals,omitempty"`
 	// Conditions are those of the controller and of others.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Range are the ordinals from start up to, and without, end. It is empty where they are the same.
+type Range struct {
+	// Start is the first ordinal.
+	Start int64 `json:"start"`
+	// End is the one behind the last.
+	End int64 `json:"end"`
 }

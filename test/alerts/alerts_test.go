@@ -139,9 +139,11 @@ func ofTheSliceController() map[string]story {
 			        statefulset_reconcile_delay_bucket{le="+Inf"} 0+100x120`,
 		},
 		"SliceControllerBehind": {
-			fires: `statefulset_controller_stale_sync_skips_total{} 0+120x120`,
+			fires: `statefulset_controller_stale_sync_skips_total{group="", resource="pods"} 0+60x120
+			        statefulset_controller_stale_sync_skips_total{group="apps", resource="controllerrevisions"} 0+60x120`,
 			says:  "The controller's watches lag behind its writes",
-			quiet: `statefulset_controller_stale_sync_skips_total{} 0+30x120`,
+			quiet: `statefulset_controller_stale_sync_skips_total{group="", resource="pods"} 0+30x120
+			        statefulset_controller_stale_sync_skips_total{group="apps", resource="controllerrevisions"} 0+20x120`,
 		},
 		"SliceControllerErrors": {
 			fires: `controller_runtime_reconcile_errors_total{controller="statefulset"} 0+12x120`,

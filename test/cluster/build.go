@@ -160,10 +160,18 @@ func linkerFlags(mod []byte) (string, error) {
 	return fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, v[1], v[2], v[3]), nil
 }
 
-// BinariesModule finds the nested module that pins the binaries.
+// BinariesModule finds the nested module that pins the binaries. With KUBERNETES=next it is the one of the
+// Kubernetes after that of all other tests, which takes some minutes more to build.
 func BinariesModule(ctx context.Context) (string, error) {
+	var version string
+	switch v := os.Getenv("KUBERNETES"); v {
+	case "", "next":
+		version = v
+	default:
+		return "", fmt.Errorf("KUBERNETES is %q: expected next, or nothing", v)
+	}
 	_, file, _, _ := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(file), "binaries")
+	dir := filepath.Join(filepath.Dir(file), "binaries", version)
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); filepath.IsAbs(file) && err == nil {
 		return dir, nil
 	}
@@ -172,7 +180,7 @@ func BinariesModule(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the sources of the test bed: %w", err)
 	}
-	return filepath.Join(strings.TrimSpace(string(out)), "binaries"), nil
+	return filepath.Join(strings.TrimSpace(string(out)), "binaries", version), nil
 }
 
 // lock takes an exclusive lock on a file; the kernel gives it back if the

@@ -8,13 +8,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/test/cluster"
@@ -30,71 +34,122 @@ func seeds(t *testing.T) uint64 {
 	return n
 }
 
-// Both controllers get the same script, and must do the same in the same order. What is
-// meant to differ is listed in docs/slicecontroller.md.
+// Both controllers get the same script, and must do the same in the same order, and leave the same.
 func TestDoesWhatTheBuiltInControllerDoes(t *testing.T) {
-	for seed := range seeds(t) {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			t.Parallel()
-			r := rand.New(rand.NewPCG(seed, 961))
-			tw := newTwins(t, fmt.Sprintf("seed-%d", seed))
-			set := randomSet(r)
-			tw.play("create "+words(set), set, func(s *side) error {
-				set := set.DeepCopy()
-				set.Namespace = s.namespace
-				return s.Create(t.Context(), set)
+	minor := minorOf(t)
+	var met sync.Map // by the rules of the differences that were met
+	t.Run("scripts", func(t *testing.T) {
+		for seed := range seeds(t) {
+			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+				t.Parallel()
+				r := rand.New(rand.NewPCG(seed, 961))
+				tw := newTwins(t, fmt.Sprintf("seed-%d", seed))
+				tw.minor, tw.met = minor, &met
+				tw.script(r)
+				tw.both(func(s *side) error {
+					return s.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
+				})
 			})
-			for range 8 {
-				tw.act(r)
-				if t.Failed() {
-					return
-				}
-			}
-			tw.compareEvents()
-			tw.both(func(s *side) error {
-				return s.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
-			})
-		})
+		}
+	})
+	for _, d := range differences() {
+		if times, ok := met.Load(d.rule); ok {
+			t.Logf("%s was met %d times", d.rule, times.(*atomic.Int64).Load())
+		} else if seeds(t) >= 500 && minor >= d.from {
+			t.Errorf("%s was never met: it is no difference any more, or the scripts do not go there", d.rule)
+		}
 	}
 }
 
-// play does something on both sides, and compares what comes of it.
-func (tw *twins) play(what string, set *appsv1.StatefulSet, do func(*side) error) {
+// script makes a set and does things to it.
+func (tw *twins) script(r *rand.Rand) {
 	tw.t.Helper()
-	tw.both(do)
-	tw.rest()
-	var traces, states [2][]string
-	for k, s := range tw.sides {
-		traces[k] = s.taken()
-		if set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
-			slices.Sort(traces[k])
+	set := randomSet(r)
+	tw.play("create "+words(set), func(s *side) error {
+		set := set.DeepCopy()
+		set.Namespace = s.namespace
+		return s.Create(tw.t.Context(), set)
+	})
+	for range 8 {
+		if tw.t.Failed() || tw.parted {
+			return
 		}
-		var err error
-		if states[k], err = s.state(tw.t.Context()); err != nil {
-			tw.t.Fatal(err)
-		}
+		tw.act(r)
 	}
-	tw.t.Logf("%s: %s", what, strings.Join(traces[0], " "))
-	if diff := cmp.Diff(traces[0], traces[1]); diff != "" {
-		tw.t.Errorf("%s: the built-in controller (-) and ours (+) did\n%s", what, diff)
+	if tw.t.Failed() || tw.parted {
+		return
 	}
-	if diff := cmp.Diff(states[0], states[1]); diff != "" {
-		tw.t.Errorf("%s: under the built-in controller (-) and ours (+) there is\n%s", what, diff)
-	}
-}
-
-func (tw *twins) compareEvents() {
-	tw.t.Helper()
-	var told [2][]string
+	var told [2]facts
 	for k, s := range tw.sides {
 		var err error
 		if told[k], err = s.told(tw.t.Context()); err != nil {
 			tw.t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(told[0], told[1]); diff != "" {
-		tw.t.Errorf("the built-in controller (-) and ours (+) have told\n%s", diff)
+	tw.compare("the events", tw.set(), told[0], told[1])
+}
+
+// minorOf is the minor version of the clusters.
+func minorOf(t *testing.T) int {
+	t.Helper()
+	d, err := discovery.NewDiscoveryClientForConfig(bed.East.Config())
+	if err != nil {
+		t.Fatal(err)
 	}
+	v, err := d.ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	minor, err := strconv.Atoi(v.Minor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return minor
+}
+
+// play does something on both sides, and compares what comes of it.
+func (tw *twins) play(what string, do func(*side) error) {
+	tw.t.Helper()
+	tw.both(do)
+	tw.rest()
+	set := tw.set()
+	var left [2]facts
+	for k, s := range tw.sides {
+		trace := s.taken()
+		if set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
+			slices.Sort(trace)
+		}
+		var err error
+		if left[k], err = s.facts(tw.t.Context()); err != nil {
+			tw.t.Fatal(err)
+		}
+		left[k]["did"] = strings.Join(trace, " ")
+	}
+	tw.t.Logf("%s: %s", what, left[0]["did"])
+	tw.compare(what, set, left[0], left[1])
+}
+
+// compare fails for what differs and is not meant to.
+func (tw *twins) compare(what string, set *appsv1.StatefulSet, builtIn, ours facts) {
+	tw.t.Helper()
+	for _, about := range apart(builtIn, ours) {
+		d, ok := meant(tw.minor, about, seen{set, builtIn[about], ours[about], podless(about, builtIn)})
+		if !ok {
+			tw.t.Errorf("%s: %s is under the built-in controller (-) and ours (+)\n- %s\n+ %s", strings.SplitN(what, ",", 2)[0], about, builtIn[about], ours[about])
+			continue
+		}
+		times, _ := tw.met.LoadOrStore(d.rule, new(atomic.Int64))
+		times.(*atomic.Int64).Add(1)
+		tw.parted = tw.parted || d.parts
+	}
+}
+
+// podless reports whether what differs is about a claim whose pod is not there.
+func podless(about string, builtIn facts) bool {
+	claim, found := strings.CutPrefix(about, "claim ")
+	_, pod, _ := strings.Cut(strings.SplitN(claim, " ", 2)[0], "-")
+	_, there := builtIn["pod "+pod+" phase"]
+	return found && !there
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
@@ -106,13 +161,17 @@ func randomSet(r *rand.Rand) *appsv1.StatefulSet {
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"team": "shop"}, Annotations: map[string]string{"a": "b"}},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: &n, ServiceName: "web", Selector: &metav1.LabelSelector{MatchLabels: labels},
-			PodManagementPolicy: pick(r, appsv1.OrderedReadyPodManagement, appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement),
+			PodManagementPolicy: pick(r, appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"of": "the template"}},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{Name: "web", Image: "web"}},
+					Volumes:    []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+				},
 			},
 			UpdateStrategy:                       randomStrategy(r),
 			PersistentVolumeClaimRetentionPolicy: randomRetention(r),
+			MinReadySeconds:                      pick[int32](r, 0, 0, soonAvailable),
 		},
 	}
 	if r.IntN(2) == 0 {
@@ -122,12 +181,17 @@ func randomSet(r *rand.Rand) *appsv1.StatefulSet {
 		limit := r.Int32N(3)
 		set.Spec.RevisionHistoryLimit = &limit
 	}
-	if r.IntN(2) == 0 {
-		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimOf("data")}
-		set.Spec.Template.Spec.Containers[0].VolumeMounts = mountOf("data")
+	for _, name := range pick(r, nil, []string{"data"}, []string{"data", "log"}) {
+		claim := claimOf(name)
+		claim.Annotations, claim.Finalizers = map[string]string{"of": name}, pick(r, nil, []string{kept})
+		set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, claim)
+		set.Spec.Template.Spec.Containers[0].VolumeMounts = append(set.Spec.Template.Spec.Containers[0].VolumeMounts, mountOf(name)...)
 	}
 	return set
 }
+
+// kept is a finalizer that nobody takes off while a script is played.
+const kept = "test.stsmigrate.dev/kept"
 
 func mountOf(claim string) []corev1.VolumeMount {
 	return []corev1.VolumeMount{{Name: claim, MountPath: "/" + claim}}
@@ -146,10 +210,16 @@ func claimOf(name string) corev1.PersistentVolumeClaim {
 
 func randomStrategy(r *rand.Rand) appsv1.StatefulSetUpdateStrategy {
 	partition := r.Int32N(3)
+	many := pick(r, intstr.FromInt32(2), intstr.FromString("50%"))
+	rolling := func(block *appsv1.RollingUpdateStatefulSetStrategy) appsv1.StatefulSetUpdateStrategy {
+		return appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: block}
+	}
 	return pick(r,
 		appsv1.StatefulSetUpdateStrategy{},
-		appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType}, // without the block: RV-12
-		appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &partition}},
+		rolling(nil), // RV-12
+		rolling(&appsv1.RollingUpdateStatefulSetStrategy{Partition: &partition}),
+		rolling(&appsv1.RollingUpdateStatefulSetStrategy{MaxUnavailable: &many}),
+		rolling(&appsv1.RollingUpdateStatefulSetStrategy{Partition: &partition, MaxUnavailable: &many}),
 		appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
 	)
 }
@@ -179,64 +249,153 @@ func strategy(s *appsv1.StatefulSet) string {
 // act does one thing at random.
 func (tw *twins) act(r *rand.Rand) {
 	tw.t.Helper()
-	set, pods, err := tw.sides[0].read(tw.t.Context())
+	_, pods, err := tw.sides[0].read(tw.t.Context())
 	if err != nil {
 		tw.t.Fatal(err)
 	}
-	broken := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isReady(&p) })
-	switch op := r.IntN(10); {
-	case op < 3 || len(pods) == 0:
-		n, k := r.Int32N(5), r.Int32N(3)
-		tw.edit(fmt.Sprintf("range %d+%d", k, n), func(s *appsv1.StatefulSet) {
-			s.Spec.Replicas, s.Spec.Ordinals = &n, &appsv1.StatefulSetOrdinals{Start: k}
-		})
-	case op < 5:
-		if broken && set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
-			tw.mark("heal all", pods, "null") // MU-8: ours does not wait for broken pods of an old revision
-		}
-		version := fmt.Sprint(r.IntN(4))
-		tw.edit("template "+version, func(s *appsv1.StatefulSet) {
-			s.Spec.Template.Annotations = map[string]string{"version": version}
-		})
-	case op < 6:
-		next := randomStrategy(r)
-		tw.edit(fmt.Sprintf("strategy %s", next.Type), func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy = next })
-	case op < 7:
-		next := randomRetention(r)
-		tw.edit(fmt.Sprintf("retention %v", next), func(s *appsv1.StatefulSet) { s.Spec.PersistentVolumeClaimRetentionPolicy = next })
-	case op < 8:
+	acts := []func(*rand.Rand){tw.scale, tw.scale, tw.retemplate, tw.retemplate, tw.restrategize, tw.reretain, tw.reready, tw.crowd}
+	if len(pods) > 0 {
 		pod := pick(r, pods...)
-		tw.play("delete "+pod.Name, set, func(s *side) error {
-			return s.Delete(tw.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod.Name}})
-		})
-	case op < 9 && set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement:
-		tw.mark("break", []corev1.Pod{pick(r, pods...)}, `"true"`)
-	default:
-		tw.mark("heal all", pods, "null")
+		acts = append(acts,
+			func(*rand.Rand) { tw.remove(pod) },
+			func(*rand.Rand) { tw.end(pod, pick(r, corev1.PodFailed, corev1.PodSucceeded)) },
+			func(*rand.Rand) { tw.orphan(pod) },
+			func(*rand.Rand) { tw.unclaim(pod) },
+			func(*rand.Rand) { tw.mark("break", []corev1.Pod{pod}, `"true"`) },
+			func(*rand.Rand) { tw.mark("heal all", pods, "null") },
+		)
 	}
+	pick(r, acts...)(r)
+}
+
+func (tw *twins) scale(r *rand.Rand) {
+	n, k := r.Int32N(5), r.Int32N(3)
+	tw.edit(fmt.Sprintf("range %d+%d", k, n), func(s *appsv1.StatefulSet) {
+		s.Spec.Replicas, s.Spec.Ordinals = &n, &appsv1.StatefulSetOrdinals{Start: k}
+	})
+}
+
+// retemplate changes the template, to one that no node takes now and then.
+func (tw *twins) retemplate(r *rand.Rand) {
+	version, nowhere := fmt.Sprint(r.IntN(4)), r.IntN(5) == 0
+	tw.edit(fmt.Sprintf("template %s, nowhere %t", version, nowhere), func(s *appsv1.StatefulSet) {
+		s.Spec.Template.Annotations["version"], s.Spec.Template.Spec.NodeSelector = version, nil
+		if nowhere {
+			s.Spec.Template.Spec.NodeSelector = map[string]string{"there": "is-none"}
+		}
+	})
+}
+
+func (tw *twins) restrategize(r *rand.Rand) {
+	next := randomStrategy(r)
+	tw.edit(fmt.Sprintf("strategy %s", text(next)), func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy = next })
+}
+
+func (tw *twins) reretain(r *rand.Rand) {
+	next := randomRetention(r)
+	tw.edit(fmt.Sprintf("retention %v", next), func(s *appsv1.StatefulSet) { s.Spec.PersistentVolumeClaimRetentionPolicy = next })
+}
+
+func (tw *twins) reready(r *rand.Rand) {
+	next := pick[int32](r, 0, soonAvailable, neverAvailable)
+	tw.edit(fmt.Sprintf("minReadySeconds %d", next), func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = next })
+}
+
+// crowded marks sets in whose namespace there is no room for more pods.
+const crowded = "test.stsmigrate.dev/crowded"
+
+// crowd lets a namespace have no more pods than it has, or as many as it likes again.
+func (tw *twins) crowd(*rand.Rand) {
+	quota := func(s *side) *corev1.ResourceQuota {
+		return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "pods"}}
+	}
+	full := tw.set().Annotations[crowded] == ""
+	tw.play(fmt.Sprintf("no room %t", full), func(s *side) error {
+		set, pods, err := s.read(tw.t.Context())
+		if err != nil {
+			return err
+		}
+		q := quota(s)
+		if full {
+			q.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(len(pods)), resource.DecimalSI)}
+			err = s.Create(tw.t.Context(), q)
+		} else {
+			err = s.Delete(tw.t.Context(), q)
+		}
+		if err != nil {
+			return err
+		}
+		after := set.DeepCopy()
+		delete(after.Annotations, crowded)
+		if full {
+			after.Annotations[crowded] = "true"
+		}
+		return s.Patch(tw.t.Context(), after, client.MergeFrom(set))
+	})
+}
+
+func (tw *twins) remove(pod corev1.Pod) {
+	tw.play("delete "+pod.Name, func(s *side) error {
+		return s.Delete(tw.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod.Name}})
+	})
+}
+
+// end lets a pod be over, as an eviction by its kubelet does.
+func (tw *twins) end(pod corev1.Pod, phase corev1.PodPhase) {
+	tw.play(fmt.Sprintf("%s is %s", pod.Name, phase), func(s *side) error {
+		return s.Status().Patch(tw.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod.Name}}, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"`+string(phase)+`"}}`)))
+	})
+}
+
+// orphan takes a pod from its set, which adopts it again.
+func (tw *twins) orphan(pod corev1.Pod) {
+	tw.play("orphan "+pod.Name, func(s *side) error {
+		return s.Patch(tw.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod.Name}}, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`)))
+	})
+}
+
+// unclaim deletes the claims of a pod, which go when nobody runs who mounts them.
+func (tw *twins) unclaim(pod corev1.Pod) {
+	tw.play("delete the claims of "+pod.Name, func(s *side) error {
+		for _, v := range pod.Spec.Volumes {
+			if v.PersistentVolumeClaim == nil {
+				continue
+			}
+			claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: v.PersistentVolumeClaim.ClaimName}}
+			err := s.Get(tw.t.Context(), client.ObjectKeyFromObject(&claim), &claim)
+			if err == nil && !slices.Contains(claim.Finalizers, kept) {
+				err = s.Delete(tw.t.Context(), &claim)
+			}
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // edit changes the sets.
 func (tw *twins) edit(what string, change func(*appsv1.StatefulSet)) {
 	tw.t.Helper()
-	var after *appsv1.StatefulSet
-	tw.play(what, &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{PodManagementPolicy: tw.policy()}}, func(s *side) error {
+	tw.play(what, func(s *side) error {
 		set, _, err := s.read(tw.t.Context())
 		if err != nil {
 			return err
 		}
-		after = set.DeepCopy()
+		after := set.DeepCopy()
 		change(after)
 		return s.Patch(tw.t.Context(), after, client.MergeFrom(set))
 	})
 }
 
-func (tw *twins) policy() appsv1.PodManagementPolicyType {
+// set is the set as it is in the east.
+func (tw *twins) set() *appsv1.StatefulSet {
+	tw.t.Helper()
 	set, _, err := tw.sides[0].read(tw.t.Context())
 	if err != nil {
 		tw.t.Fatal(err)
 	}
-	return set.Spec.PodManagementPolicy
+	return set
 }
 
 // mark breaks pods, or heals them.
@@ -245,9 +404,9 @@ func (tw *twins) mark(what string, pods []corev1.Pod, value string) {
 	for _, p := range pods {
 		what += " " + p.Name
 	}
-	tw.play(what, &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{PodManagementPolicy: tw.policy()}}, func(s *side) error {
+	tw.play(what, func(s *side) error {
 		for _, p := range pods {
-			patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+cluster.NeverReady+`":`+value+`}}}`))
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+cluster.NeverReady+`":`+value+`}}}`))
 			if err := s.Patch(context.WithoutCancel(tw.t.Context()), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: p.Name}}, patch); client.IgnoreNotFound(err) != nil {
 				return err
 			}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -209,10 +211,11 @@ func TestTheWebhookKnowsWhichFeaturesAreOff(t *testing.T) {
 	s.until(t, "a pod", s.has("web-0"))
 }
 
-// VA-9: an invalid slice that no webhook has refused harms nobody; nothing is made of it,
-// and it is done once it is mended.
+// VA-9: an invalid slice that no webhook has refused harms nobody. Its pods come back as they were, its range can be changed,
+// and a condition and an event say what is wrong, until it is mended.
 func TestAnInvalidTemplateWaitsUntilItIsMended(t *testing.T) {
 	s := away(t)
+	s.listen(t, &corev1.EventList{})
 	start(t)
 	if err := s.Create(t.Context(), s.written(t, "  replicas: 1")); err != nil {
 		t.Fatal(err)
@@ -223,12 +226,91 @@ func TestAnInvalidTemplateWaitsUntilItIsMended(t *testing.T) {
 	if err := s.patch(t.Context(), `{"template":{"spec":{"containers":[{"name":"web","image":"web","ports":[{"containerPort":70000}]}]}}}`); err != nil {
 		t.Fatal(err)
 	}
+	s.stalled(t, "InvalidTemplate", "template.spec.containers[0].ports[0].containerPort: Invalid value: 70000")
+	s.until(t, "an event", func(ctx context.Context) bool { return s.hasEvent(ctx, "InvalidTemplate") })
+	s.healsAt(t, before)
+	if err := s.patch(t.Context(), `{"replicas":2}`); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "one more pod", s.has("web-0", "web-1"))
+	s.taken()
 	if err := s.patch(t.Context(), `{"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}`); err != nil {
 		t.Fatal(err)
 	}
 	s.until(t, "the mended template is there", func(context.Context) bool { return s.slice(t).Status.UpdateRevision != before })
-	s.updated(t, 1)
-	if got := steps(s.taken()); got != "-0 +0" {
+	s.updated(t, 2)
+	if got := steps(s.taken()); got != "-1 +1 -0 +0" {
 		t.Error(got)
 	}
+	s.until(t, "nothing is stalled", func(context.Context) bool {
+		return meta.FindStatusCondition(s.slice(t).Status.Conditions, "Stalled") == nil
+	})
+}
+
+// stalled waits for a condition.
+func (s *side) stalled(t *testing.T, reason, words string) {
+	t.Helper()
+	s.until(t, "condition "+reason, func(context.Context) bool {
+		c := meta.FindStatusCondition(s.slice(t).Status.Conditions, "Stalled")
+		return c != nil && c.Status == metav1.ConditionTrue && c.Reason == reason && strings.Contains(c.Message, words)
+	})
+}
+
+// healsAt deletes the lowest pod, which has to come back at a revision.
+func (s *side) healsAt(t *testing.T, revision string) {
+	t.Helper()
+	before := s.uids(t)["web-0"]
+	if err := s.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web-0"}}); err != nil {
+		t.Fatal(err)
+	}
+	var p corev1.Pod
+	s.until(t, "the pod comes back", func(ctx context.Context) bool {
+		p = corev1.Pod{}
+		return s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "web-0"}, &p) == nil && string(p.UID) != before && isReady(&p)
+	})
+	if got := p.Labels["controller-revision-hash"]; got != revision {
+		t.Errorf("it came back at revision %s, expected %s", got, revision)
+	}
+}
+
+// Where PodTemplates are refused, a process that has just started knows the template of a set by its revision; a template
+// that is new waits, with the words of the API server.
+func TestAQuotaOfPodTemplatesStopsNoHealing(t *testing.T) {
+	s := away(t)
+	p := start(t)
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 1")); err != nil {
+		t.Fatal(err)
+	}
+	s.updated(t, 1)
+	before := s.slice(t).Status.UpdateRevision
+	none := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "none"}}
+	none.Spec.Hard = corev1.ResourceList{"count/podtemplates": resource.MustParse("0")}
+	s.listen(t, &corev1.ResourceQuotaList{})
+	if err := s.Create(t.Context(), none); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "the quota holds", func(ctx context.Context) bool {
+		err := s.Get(ctx, client.ObjectKeyFromObject(none), none)
+		return err == nil && len(none.Status.Hard) > 0
+	})
+	p.Kill()
+	p = start(t)
+	s.healsAt(t, before)
+	s.updated(t, 1)
+	if c := meta.FindStatusCondition(s.slice(t).Status.Conditions, "Stalled"); c != nil {
+		t.Errorf("%s: %s", c.Reason, c.Message)
+	}
+	if err := s.patch(t.Context(), `{"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}`); err != nil {
+		t.Fatal(err)
+	}
+	s.stalled(t, "TemplateNotTried", "exceeded quota: none")
+	s.healsAt(t, before)
+	p.Kill()
+	start(t)
+	s.healsAt(t, before)
+	if err := s.Delete(t.Context(), none); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "the new template is taken", func(context.Context) bool { return s.slice(t).Status.UpdateRevision != before })
+	s.updated(t, 1)
 }

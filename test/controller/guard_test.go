@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +14,12 @@ import (
 // AM-6: where somebody else takes care of StatefulSets, nothing is touched, and the person
 // is told who it is and what to do.
 func TestRefusesToStartBesideAnother(t *testing.T) {
-	for name, c := range map[string]struct{ at, says string }{
-		"the built-in controller": {"east", "kube-controller-manager has written the status"},
-		"one of our own":          {"west", "slicecontroller has written the status"},
+	for name, c := range map[string]struct {
+		at, says string
+		left     int // those that another process keeps
+	}{
+		"the built-in controller": {"east", "kube-controller-manager has written the status", 0},
+		"one of our own":          {"west", "slicecontroller has written the status", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := bed.East
@@ -39,10 +43,9 @@ func TestRefusesToStartBesideAnother(t *testing.T) {
 			if err := connect(t, at).List(t.Context(), &sets); err != nil {
 				t.Fatal(err)
 			}
-			for _, s := range sets.Items {
-				if strings.HasPrefix(s.Name, "slicecontroller-canary-") {
-					t.Errorf("%s is left", s.Name)
-				}
+			left := slices.DeleteFunc(sets.Items, func(s appsv1.StatefulSet) bool { return !strings.HasPrefix(s.Name, "slicecontroller-canary-") })
+			if len(left) != c.left {
+				t.Errorf("%d canaries are left, expected %d", len(left), c.left)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
@@ -90,11 +91,11 @@ func (s *side) define(t *testing.T, o *unstructured.Unstructured, serves func(co
 }
 
 // raw reads the slice as it is stored.
-func (s *side) raw(ctx context.Context, name string) map[string]any {
+func (s *side) raw(ctx context.Context) map[string]any {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(rig.Slice)
 	o.SetKind("StatefulSetSlice")
-	if s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, o) != nil {
+	if s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "web"}, o) != nil {
 		return nil
 	}
 	return o.Object
@@ -156,8 +157,64 @@ func TestReleasesThatDoNotFitRefuse(t *testing.T) {
 	}
 	r.updated(t, 3)
 	r.ends(p)
+	r.mistyped()
 	r.earlier()
 	r.later()
+}
+
+// mistyped has a slice stored whose template cannot be read, by a kind that does not look at templates: the others are taken
+// care of, and so is that one, at the template that it had.
+func (r *release) mistyped() {
+	r.t.Helper()
+	kind, schema := definition(r.t)
+	fields(schema, "spec")["template"] = map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+	const wrong = "template: {metadata: {labels: {app: web, version: 2}}, spec: {containers: [{name: web, image: web}]}}"
+	r.define(r.t, kind, r.keeps(wrong, "template"))
+	r.listen(r.t, &corev1.EventList{})
+	p := r.begins()
+	if err := r.patch(r.t.Context(), `{"template":{"spec":{"containers":[{"name":"web","image":"web","env":[{"name":"PORT","value":8080}]}]}}}`); err != nil {
+		r.t.Fatal(err)
+	}
+	r.until(r.t, "it says so", func(ctx context.Context) bool { return r.hasEvent(ctx, "NotUnderstood") })
+	bad := r.written(r.t, "  "+wrong)
+	bad.SetName("bad")
+	if err := r.Create(r.t.Context(), bad); err != nil {
+		r.t.Fatal(err)
+	}
+	good := r.written(r.t, "  replicas: 1")
+	good.SetName("good")
+	if err := r.Create(r.t.Context(), good); err != nil {
+		r.t.Fatal(err)
+	}
+	r.until(r.t, "the others go on", r.has("good-0", "web-2", "web-3", "web-4"))
+	r.ends(p)
+	p = r.begins()
+	for _, pod := range []string{"good-0", "web-3"} {
+		before := r.uids(r.t)[pod]
+		if err := r.Delete(r.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: pod}}); err != nil {
+			r.t.Fatal(err)
+		}
+		r.until(r.t, pod+" comes back under another process", func(ctx context.Context) bool {
+			return r.has("good-0", "web-2", "web-3", "web-4")(ctx) && r.uids(r.t)[pod] != before
+		})
+	}
+	for _, o := range []*unstructured.Unstructured{bad, good} {
+		if err := r.Delete(r.t.Context(), o); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	if err := r.patch(r.t.Context(), `{"template":{"spec":{"containers":[{"name":"web","image":"web"}]}}}`); err != nil {
+		r.t.Fatal(err)
+	}
+	r.until(r.t, "the pod of the other is gone", r.has("web-2", "web-3", "web-4"))
+	r.updated(r.t, 3)
+	r.ends(p)
+	kind, _ = definition(r.t)
+	r.define(r.t, kind, func(ctx context.Context) bool {
+		probe := r.written(r.t, "  "+wrong)
+		probe.SetName("probe")
+		return apierrors.IsInvalid(r.Create(ctx, probe, client.DryRunAll))
+	})
 }
 
 // earlier has a slice stored by a kind that lacks fields.
@@ -170,14 +227,14 @@ func (r *release) earlier() {
 	delete(fields(schema, "spec"), "minReadySeconds")
 	delete(fields(schema, "spec", "updateStrategy", "rollingUpdate"), "maxUnavailable")
 	r.define(r.t, kind, func(ctx context.Context) bool {
-		_, found, _ := unstructured.NestedFieldNoCopy(r.raw(ctx, "web"), "status", "availableReplicas")
+		_, found, _ := unstructured.NestedFieldNoCopy(r.raw(ctx), "status", "availableReplicas")
 		return !found
 	})
 	if said := r.refused(); !strings.Contains(said, "is older than this release and drops spec.minReadySeconds, spec.updateStrategy.rollingUpdate.maxUnavailable, status.availableReplicas: apply the one of this release first") {
 		r.t.Error(said)
 	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		store := &unstructured.Unstructured{Object: r.raw(r.t.Context(), "web")} // without them
+		store := &unstructured.Unstructured{Object: r.raw(r.t.Context())} // without them
 		store.SetLabels(map[string]string{"stored": "again"})
 		return r.Update(r.t.Context(), store)
 	})
@@ -186,7 +243,7 @@ func (r *release) earlier() {
 	}
 	kind, _ = definition(r.t)
 	r.define(r.t, kind, r.keeps("minReadySeconds: 1", "minReadySeconds"))
-	if status, _, _ := unstructured.NestedMap(r.raw(r.t.Context(), "web"), "status"); status["readyReplicas"] != int64(3) || status["availableReplicas"] != nil && status["availableReplicas"] != int64(0) {
+	if status, _, _ := unstructured.NestedMap(r.raw(r.t.Context()), "status"); status["readyReplicas"] != int64(3) || status["availableReplicas"] != nil && status["availableReplicas"] != int64(0) {
 		r.t.Fatalf("2599-13: stored was %v", status)
 	}
 	p := r.begins()

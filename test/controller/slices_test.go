@@ -103,14 +103,17 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	s := place(t)
 	for spec, want := range map[string]string{
-		"  replicas: -1":                                                          "spec.replicas",
-		"  ordinals: {start: -1}":                                                 "spec.ordinals.start",
-		"  minReadySeconds: -1":                                                   "spec.minReadySeconds",
-		"  podManagementPolicy: Sometimes":                                        "spec.podManagementPolicy",
-		"  updateStrategy: {type: Recreate}":                                      "spec.updateStrategy.type",
-		"  serviceName: A_b":                                                      "spec.serviceName",
-		"  replicas: 2\n  ordinals: {start: 2147483647}":                          "the last ordinal is above 2147483647",
-		"  updateStrategy: {type: OnDelete, rollingUpdate: {}}":                   "rollingUpdate is for type RollingUpdate",
+		"  replicas: -1":                                        "spec.replicas",
+		"  replicas: 10001":                                     "spec.replicas",
+		"  selector: {}":                                        "the selector is empty",
+		"  selector: {matchLabels: {}}":                         "the selector is empty",
+		"  ordinals: {start: -1}":                               "spec.ordinals.start",
+		"  minReadySeconds: -1":                                 "spec.minReadySeconds",
+		"  podManagementPolicy: Sometimes":                      "spec.podManagementPolicy",
+		"  updateStrategy: {type: Recreate}":                    "spec.updateStrategy.type",
+		"  serviceName: A_b":                                    "spec.serviceName",
+		"  replicas: 2\n  ordinals: {start: 2147483647}":        "the last ordinal is above 2147483647",
+		"  updateStrategy: {type: OnDelete, rollingUpdate: {}}": "rollingUpdate is for type RollingUpdate",
 		"  updateStrategy: {type: RollingUpdate, enforcedRollingUpdate: {}}":      "enforcedRollingUpdate is for type EnforcedRollingUpdate",
 		"  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: -1}}": "spec.updateStrategy.rollingUpdate.partition",
 		"  updateStrategy: {rollingUpdate: {maxUnavailable: 0}}":                  "maxUnavailable is 1 or more, or 1% to 100%",
@@ -123,10 +126,12 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 			t.Errorf("%s: got %v, expected %q", strings.TrimSpace(spec), err, want)
 		}
 	}
-	long := s.written(t, "")
-	long.SetName(strings.Repeat("w", 53))
-	if err := s.Create(t.Context(), long); err == nil || !strings.Contains(err.Error(), "longer than 52 characters") {
-		t.Errorf("ID-11: %v", err)
+	for name, want := range map[string]string{strings.Repeat("w", 53): "longer than 52 characters", "web.v1": "the name is no DNS label"} { // ID-11, VA-4
+		o := s.written(t, "")
+		o.SetName(name)
+		if err := s.Create(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if err := s.Create(t.Context(), s.written(t, "  replicas: 0\n  serviceName: web\n  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]")); err != nil {
 		t.Fatal(err)

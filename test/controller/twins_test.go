@@ -2,14 +2,10 @@ package controller_test
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +35,10 @@ func newSide(t *testing.T, c *cluster.Cluster, namespace string) *side {
 type twins struct {
 	t     *testing.T
 	sides [2]*side
+	minor int
+	// met are the meant differences that were met, and parted says that the sides are not to be compared any more.
+	met    *sync.Map
+	parted bool
 }
 
 func newTwins(t *testing.T, namespace string) *twins {
@@ -111,99 +111,8 @@ func (s *side) taken() []string {
 	return out
 }
 
-const (
-	// quiet is how long nothing may change for a side to count as being at rest, and patience
-	// how long it may take to come to rest.
-	quiet    = 300 * time.Millisecond
-	patience = 3 * time.Minute // the controller-manager learns of a new kind within two
-)
-
-// rest waits until nothing happens on either side any more, and what the statuses say is
-// true.
-func (tw *twins) rest() {
-	tw.t.Helper()
-	end := time.NewTimer(patience)
-	defer end.Stop()
-	for {
-		select {
-		case <-tw.sides[0].news:
-		case <-tw.sides[1].news:
-		case <-end.C:
-			tw.t.Fatalf("not at rest after %s: %s; %s", patience, tw.sides[0].unrest(tw.t.Context()), tw.sides[1].unrest(tw.t.Context()))
-		case <-time.After(quiet):
-			if tw.sides[0].unrest(tw.t.Context())+tw.sides[1].unrest(tw.t.Context()) == "" {
-				return
-			}
-		}
-	}
-}
-
-// unrest says why a side is not at rest, or "".
-func (s *side) unrest(ctx context.Context) string {
-	set, pods, err := s.read(ctx)
-	if err != nil {
-		return s.name + ": " + err.Error()
-	}
-	ready := int32(0)
-	for _, p := range pods {
-		if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending {
-			return fmt.Sprintf("%s: pod %s is %s", s.name, p.Name, p.Status.Phase)
-		}
-		if isReady(&p) {
-			ready++
-		}
-	}
-	if why := s.collecting(ctx, pods); why != "" {
-		return why
-	}
-	if why := s.truncating(ctx, set, pods); why != "" {
-		return why
-	}
-	st := set.Status
-	if st.ObservedGeneration != set.Generation || st.Replicas != int32(len(pods)) || st.ReadyReplicas != ready {
-		return fmt.Sprintf("%s: generation %d, %d pods, %d ready, status %+v", s.name, set.Generation, len(pods), ready, st)
-	}
-	return ""
-}
-
-// collecting names a claim that the garbage collector is about to delete with its pod.
-func (s *side) collecting(ctx context.Context, pods []corev1.Pod) string {
-	var claims corev1.PersistentVolumeClaimList
-	if err := s.List(ctx, &claims, client.InNamespace(s.namespace)); err != nil {
-		return s.name + ": " + err.Error()
-	}
-	for _, c := range claims.Items {
-		owned := slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool {
-			return r.Kind == "Pod" && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == r.UID })
-		})
-		pod := c.Name[strings.Index(c.Name, "-")+1:]
-		used := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == pod }) // then it stays for as long
-		if (owned || c.DeletionTimestamp != nil) && !used {
-			return fmt.Sprintf("%s: claim %s is going", s.name, c.Name)
-		}
-	}
-	return ""
-}
-
-// truncating says that the history is longer than it is to be (RV-7).
-func (s *side) truncating(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) string {
-	var all appsv1.ControllerRevisionList
-	if err := s.List(ctx, &all, client.InNamespace(s.namespace)); err != nil {
-		return s.name + ": " + err.Error()
-	}
-	live := map[string]bool{set.Status.CurrentRevision: true, set.Status.UpdateRevision: true}
-	for _, p := range pods {
-		live[p.Labels[appsv1.StatefulSetRevisionLabel]] = true
-	}
-	old := slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool { return live[r.Name] })
-	if limit := int(*set.Spec.RevisionHistoryLimit); len(old) > limit {
-		return fmt.Sprintf("%s: %d old revisions, expected %d", s.name, len(old), limit)
-	}
-	return ""
-}
-
 func isReady(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+	return p.Status.Phase == corev1.PodRunning && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
@@ -216,83 +125,4 @@ func (s *side) read(ctx context.Context) (*appsv1.StatefulSet, []corev1.Pod, err
 	var pods corev1.PodList
 	err := s.List(ctx, &pods, client.InNamespace(s.namespace))
 	return &set, pods.Items, err
-}
-
-// state is everything of a side that must be as on the other one, a line each.
-func (s *side) state(ctx context.Context) ([]string, error) {
-	set, pods, err := s.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var claims corev1.PersistentVolumeClaimList
-	if err := s.List(ctx, &claims, client.InNamespace(s.namespace)); err != nil {
-		return nil, err
-	}
-	var revisions appsv1.ControllerRevisionList
-	if err := s.List(ctx, &revisions, client.InNamespace(s.namespace)); err != nil {
-		return nil, err
-	}
-	st := set.Status
-	// RV-9: the built-in one of this version never moves the current revision under OnDelete,
-	// and keeps it for that, whatever the limit.
-	onDelete := set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
-	current, live := fmt.Sprintf("current %d of %s", st.CurrentReplicas, st.CurrentRevision), map[string]bool{st.UpdateRevision: true}
-	if onDelete {
-		current = ""
-	}
-	out := []string{fmt.Sprintf("status: replicas %d, ready %d, available %d, updated %d of %s, %s, collisions %v", st.Replicas, st.ReadyReplicas, st.AvailableReplicas, st.UpdatedReplicas, st.UpdateRevision, current, *st.CollisionCount)}
-	there := map[string]bool{}
-	for _, p := range pods {
-		there[p.Name], live[p.Labels[appsv1.StatefulSetRevisionLabel]] = true, true
-		delete(p.Labels, corev1.LabelTopologyZone) // of the node
-		volumes := ""
-		for _, v := range p.Spec.Volumes {
-			if v.PersistentVolumeClaim != nil {
-				volumes += v.Name + "=" + v.PersistentVolumeClaim.ClaimName + " "
-			}
-		}
-		out = append(out, fmt.Sprintf("pod %s: labels %v, owners %s, ready %t, host %s.%s, volumes %s", p.Name, p.Labels, owners(p.OwnerReferences), isReady(&p), p.Spec.Hostname, p.Spec.Subdomain, volumes))
-	}
-	for _, c := range claims.Items {
-		refs := owners(c.OwnerReferences)
-		if pod := c.Name[strings.Index(c.Name, "-")+1:]; !there[pod] {
-			refs = "" // CP-12: the built-in one leaves its reference on claims without pods
-		}
-		out = append(out, fmt.Sprintf("claim %s: labels %v, owners %s", c.Name, c.Labels, refs))
-	}
-	for _, r := range revisions.Items {
-		if onDelete && !live[r.Name] {
-			continue
-		}
-		out = append(out, fmt.Sprintf("revision %s: number %d, labels %v, owners %s, %s", r.Name, r.Revision, r.Labels, owners(r.OwnerReferences), r.Data.Raw))
-	}
-	slices.Sort(out)
-	return out, nil
-}
-
-func owners(refs []metav1.OwnerReference) string {
-	var out []string
-	for _, r := range refs {
-		out = append(out, fmt.Sprintf("%s/%s/%s:%t:%t", r.APIVersion, r.Kind, r.Name, r.Controller != nil && *r.Controller, r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion))
-	}
-	slices.Sort(out)
-	return strings.Join(out, ",")
-}
-
-// told are the forms of the events on the set that say what was done. Which pods they name
-// is left out: what is told of too often is dropped or summed up by the client library. So are
-// updates: a claim that is made with its owner needs none (CP-6).
-func (s *side) told(ctx context.Context) ([]string, error) {
-	var events corev1.EventList
-	if err := s.List(ctx, &events, client.InNamespace(s.namespace)); err != nil {
-		return nil, err
-	}
-	out := map[string]bool{}
-	for _, e := range events.Items {
-		if e.InvolvedObject.Kind == "StatefulSet" && strings.HasPrefix(e.Reason, "Successful") && e.Reason != "SuccessfulUpdate" {
-			text := strings.TrimPrefix(e.Message, "(combined from similar events): ")
-			out[fmt.Sprintf("%s %s %s %s", e.Source.Component, e.Type, e.Reason, regexp.MustCompile(`web-\d+`).ReplaceAllString(text, "web-N"))] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(out)), nil
 }

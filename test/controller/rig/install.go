@@ -137,6 +137,12 @@ func impersonate(ctx context.Context, at client.Client, c *cluster.Cluster, dir 
 	}); err != nil {
 		return "", err
 	}
+	if err := at.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: "slicecontroller-guard"}, Subjects: []rbacv1.Subject{account},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "slicecontroller-guard"},
+	}); err != nil {
+		return "", err
+	}
 	config, _, err := stage.Credentials(ctx, at, c, account.Namespace, account.Name)
 	if err != nil {
 		return "", err

@@ -1,0 +1,51 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// ErrInvalid is a set of which nothing can be made.
+var ErrInvalid = errors.New("the set is invalid, and nothing is done until it is changed")
+
+// invalid gives the rule that the set breaks, and how, or nothing (VA-4). The API server refuses such
+// StatefulSets; of other kinds it stores them. Their pods could not be kept: they would be let go as
+// soon as they are made, or end by themselves.
+func (s *Set) invalid() (reason, why string) {
+	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
+	has, restarts := labels.Set(s.Spec.Template.Labels), s.Spec.Template.Spec.RestartPolicy
+	switch {
+	case err != nil:
+		return "InvalidSelector", fmt.Sprintf("spec.selector cannot be parsed: %v", err)
+	case s.Spec.Selector == nil || selector.Empty():
+		return "EmptySelector", "spec.selector is empty: it would select every pod; name labels of spec.template in it"
+	case !selector.Matches(has):
+		return "SelectorMismatch", fmt.Sprintf("spec.selector %s does not match the labels of spec.template, which are %s", selector, has)
+	case restarts != "" && restarts != corev1.RestartPolicyAlways:
+		return "UnsupportedRestartPolicy", fmt.Sprintf("spec.template.spec.restartPolicy is %s, and pods of a set must not end by themselves: it has to be Always", restarts)
+	}
+	return "", ""
+}
+
+// leave tells in the conditions of an invalid set that it is left alone, and why (VA-9).
+func (p *pass) leave(ctx context.Context, reason, why string) error {
+	if p.set.Conditioned {
+		p.status = p.set.Status
+		p.status.Told = slices.Clone(p.set.Status.Told)
+		p.status.ObservedGeneration = max(p.set.Generation, p.status.ObservedGeneration)
+		p.sayIf(Reconciling, "", "")
+		for _, kind := range []string{Progressing, Stalled, Invalid} {
+			p.sayIf(kind, reason, why)
+		}
+		if err := p.write(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrInvalid, why)
+}

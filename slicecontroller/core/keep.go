@@ -1,0 +1,144 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// claimLeaving says that a claim of the pod is on its way out with a pod that was
+// scaled away: the new pod must not get its volume (CP-8).
+func (p *pass) claimLeaving(r replica) bool {
+	if whenScaled, _ := p.set.claimsGo(); !whenScaled {
+		return false
+	}
+	for _, t := range p.set.Spec.VolumeClaimTemplates {
+		if c := p.world.Claim(p.set.claimName(t.Name, r.ordinal)); c != nil && slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return stranded(o, "Pod", r.Name, r.UID) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// makeClaims makes the claims of a pod that are missing.
+func (p *pass) makeClaims(ctx context.Context, r replica) error {
+	var errs []error
+	for _, c := range p.set.newClaims(r.ordinal) {
+		have := p.world.Claim(c.Name)
+		switch {
+		case have != nil && have.DeletionTimestamp != nil:
+			errs = append(errs, fmt.Errorf("pvc %s is being deleted", c.Name)) // CP-3, in the words of the built-in controller
+		case have != nil: // CP-2
+		default:
+			err := p.do.Create(ctx, c)
+			if err != nil {
+				errs = append(errs, err)
+			}
+			if !apierrors.IsAlreadyExists(err) { // CP-4
+				p.tellOfClaim(c, r.Pod, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// claim gives a claim as it was read, or as this pass has changed it since.
+func (p *pass) claim(template string, ordinal int32) *corev1.PersistentVolumeClaim {
+	name := p.set.claimName(template, ordinal)
+	if c := p.kept[name]; c != nil {
+		return c
+	}
+	return p.world.Claim(name)
+}
+
+// ownNew gives the claims of a pod that is new the owner that they should have: those that were
+// there before it have none yet (CP-2).
+func (p *pass) ownNew(ctx context.Context, r replica) error {
+	_, err := p.ownClaims(ctx, r, false)
+	if err != nil {
+		p.tellOf("Update", r.Pod, err)
+	}
+	return err
+}
+
+// ownClaims brings the owner of the claims of a pod up to date (CP-6, CP-7).
+func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) (changed bool, err error) {
+	for _, t := range p.set.Spec.VolumeClaimTemplates {
+		c := p.claim(t.Name, r.ordinal)
+		if c == nil {
+			continue
+		}
+		next, conflict := p.set.reowned(c, r.Pod, condemned)
+		if conflict && (next != nil || r.Status.Phase == corev1.PodPending) {
+			p.do.Tell(Event{
+				Type: corev1.EventTypeWarning, Reason: "ConflictingController", Related: c,
+				Message: fmt.Sprintf("PersistentVolumeClaim %s has a conflicting OwnerReference that acts as a manging controller, the retention policy is ignored for this claim", c.Name), // as the built-in one spells it
+			})
+		}
+		if next == nil {
+			continue
+		}
+		if err := p.do.Update(ctx, next); err != nil {
+			return changed, err
+		}
+		changed = true
+	}
+	return changed, nil
+}
+
+// keepClaims takes off the owners of claims that are to outlive them (CP-5, CP-12, CP-14). It does
+// so to all claims of the set, whatever their pods do: somebody may delete the set at any time. One
+// that cannot be changed holds up nothing else.
+func (p *pass) keepClaims(ctx context.Context) error {
+	whenScaled, _ := p.set.claimsGo()
+	used := map[string]bool{}
+	for _, r := range slices.Concat(p.living, p.condemned) {
+		if whenScaled && !p.set.has(r.ordinal) {
+			continue // they go with the pod
+		}
+		for _, t := range p.set.Spec.VolumeClaimTemplates {
+			if c := p.claim(t.Name, r.ordinal); c != nil {
+				used[c.Name] = true
+				p.keepClaim(ctx, c, r)
+			}
+		}
+	}
+	for _, c := range p.world.Owned {
+		if ordinal, named := p.set.claimOf(c.Name); named && !used[c.Name] {
+			p.keepClaim(ctx, c, p.at(ordinal))
+		}
+	}
+	return errors.Join(p.unkept...)
+}
+
+// keepClaim takes the set and the pod off a claim, unless the policy wants them to be on it.
+func (p *pass) keepClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, r replica) {
+	want := p.set.claimOwner(nil)
+	unwanted := slices.ContainsFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return slices.Contains([]types.UID{p.set.UID, r.UID}, ref.UID) && (want == nil || want.UID != ref.UID)
+	})
+	if !unwanted {
+		return
+	}
+	next, _ := p.set.reowned(c, r.Pod, false)
+	if next == nil {
+		former := p.set.former(c, r.Pod)
+		p.unkept = append(p.unkept, fmt.Errorf("claim %s cannot be kept: it belongs to %s %s, which is no more, and the garbage collector is to see to that first", c.Name, former.Kind, former.Name))
+		return
+	}
+	err := p.do.Update(ctx, next)
+	if err != nil {
+		p.unkept = append(p.unkept, fmt.Errorf("claim %s cannot be kept, and goes with its owner: %w", c.Name, err))
+	} else {
+		p.kept[c.Name] = next
+	}
+	if created(r.Pod) && p.set.has(r.ordinal) {
+		p.tellOf("Update", r.Pod, err)
+	}
+}

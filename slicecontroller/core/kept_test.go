@@ -1,0 +1,116 @@
+package core
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func held(s *Set) { s.HoldClaims = true }
+
+// What is to outlive the set loses its owner in the next pass, whatever the pods do: somebody may
+// delete the set at any time (CP-5, CP-12, CP-14).
+func TestWhatIsToBeKeptIsKeptAtOnce(t *testing.T) {
+	for _, c := range []struct{ rule, pods, policy string }{
+		{"CP-14 the first is not ready", "0! 1 2", "DD"},
+		{"CP-14 one is pending", "0 1? 2", "RD"},
+		{"CP-14 one is terminating", "0~ 1 2", "RD"},
+		{"CP-14 one has failed", "0x 1 2", "RD"},
+		{"CP-14 one is missing", "1 2", "RD"},
+		{"CP-14 those outside wait for the first", "0! 1 2 3 4", "DD"},
+		{"CP-14 those outside are going", "0 1 2 3~ 4~", "DD"},
+	} {
+		for how, policy := range map[string][]func(*Set){"in order": nil, "Parallel": {parallel}, "Enforced": {enforced}} {
+			for keeps, change := range map[string]func(*Set){"held": held, "Retain": retains("RR")} {
+				t.Run(c.rule+", "+how+", "+keeps, func(t *testing.T) {
+					s := play(t, c.pods, append(policy, claims("data"), retains(c.policy))...)
+					for _, p := range s.pods { // as a pass over pods outside the range leaves them
+						if o, _ := Ordinal("web", p.Name); !s.set.has(o) {
+							s.claims["data-"+p.Name].OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(p, corev1.SchemeGroupVersion.WithKind("Pod"))}
+						}
+					}
+					s.store(s.set.newClaims(9)[0])
+					change(s.set)
+					s.sync()
+					for name := range s.claims {
+						if got := s.owners(name); got != "" {
+							t.Errorf("%s goes with %s (%v)", name, got, s.err)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// A claim that is there before its pod goes with whom the policy says, as soon as the pod is
+// made or while it is pending (CP-2, CP-6).
+func TestClaimsThatWereThereGetTheirOwner(t *testing.T) {
+	for _, c := range []struct{ rule, pods, want string }{
+		{"the pod is made", "0 1", "+2 update data-web-2"},
+		{"the pod is pending", "0 1 2?", "update data-web-2"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			s := play(t, c.pods, claims("data"), retains("RD"))
+			there := s.set.newClaims(2)[0]
+			there.OwnerReferences = nil
+			s.store(there)
+			if s.expect(c.want); s.owners("data-web-2") != "set" || strings.Contains(strings.Join(s.told, ""), "SuccessfulUpdate") {
+				t.Errorf("it goes with %q, told %q", s.owners("data-web-2"), s.told)
+			}
+		})
+	}
+	t.Run("a refusal is told", func(t *testing.T) {
+		s := play(t, "0 1", claims("data"), retains("RD"))
+		there := s.set.newClaims(2)[0]
+		there.OwnerReferences = nil
+		s.store(there)
+		s.fails["update data-web-2"] = errors.New("no")
+		if s.sync(); s.err == nil || !strings.HasPrefix(strings.Join(s.told, ""), "Warning FailedUpdate Update Pod web-2") {
+			t.Errorf("%v, told %q", s.err, s.told)
+		}
+	})
+}
+
+// A claim that cannot be let go holds nothing else up, and is told of while it is so (CP-14).
+func TestAClaimThatCannotBeLetGo(t *testing.T) {
+	s := play(t, "0o 1o 2o", claims("data"), retains("RD"), conditioned)
+	s.store(s.set.newClaims(7)[0])
+	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "data-web-7", errors.New("a policy says no"))
+	s.fails["update data-web-7"] = refusal
+	held(s.set)
+	if got := s.sync(); got != "update data-web-0 update data-web-1 update data-web-2 update data-web-7 -2" || !errors.Is(s.err, refusal) {
+		t.Errorf("got %q, %v", got, s.err)
+	}
+	if got := s.condition(ClaimsNotKept); !strings.HasPrefix(got, "True UpdateRefused: claim data-web-7 ") || !strings.HasSuffix(got, refusal.Error()) {
+		t.Errorf("the condition is %q", got)
+	}
+	delete(s.fails, "update data-web-7")
+	if s.sync(); s.err != nil || s.condition(ClaimsNotKept) != "" || s.owners("data-web-7") != "" {
+		t.Errorf("%v, %q, it goes with %q", s.err, s.condition(ClaimsNotKept), s.owners("data-web-7"))
+	}
+	former := play(t, "0", replicas(1), claims("data"), conditioned)
+	former.claims["data-web-0"].OwnerReferences = append(refs("StatefulSetSlice", "web", "former", nil), former.set.owner())
+	if got := former.sync(); got != "" || !strings.Contains(former.condition(ClaimsNotKept), "StatefulSetSlice web, which is no more") {
+		t.Errorf("got %q, the condition is %q", got, former.condition(ClaimsNotKept))
+	}
+}
+
+// Claims that are not named as one of the set's ordinals are none of its business, whoever has let
+// them go with it.
+func TestClaimsOfOtherNamesAreLeftAlone(t *testing.T) {
+	for _, name := range []string{"nightly-backup", "data-web-07", "data-webs-1", "logs-web-1", "data-web", "web-1"} {
+		s := play(t, "0 1 2", claims("data"))
+		c := s.set.newClaims(9)[0]
+		c.Name, c.OwnerReferences = name, []metav1.OwnerReference{{APIVersion: s.set.Kind.GroupVersion().String(), Kind: s.set.Kind.Kind, Name: "web", UID: s.set.UID}}
+		s.store(c)
+		if s.expect(""); s.owners(name) != "set?" {
+			t.Errorf("%s goes with %q", name, s.owners(name))
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package slicecontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
+)
+
+func web() types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: "web"} }
+
+// delays is a queue that notes what is to be looked at later.
+type delays struct {
+	queue
+	after []time.Duration
+	added []types.NamespacedName
+}
+
+func (q *delays) AddAfter(_ reconcile.Request, d time.Duration) { q.after = append(q.after, d) }
+func (q *delays) Add(r reconcile.Request)                       { q.added = append(q.added, r.NamespacedName) }
+
+// A pod that is due to become available is looked at then, also when the pass has failed (SY-5), and an error is not hidden by
+// a cache that is behind.
+func TestAPassThatFailsForgetsNothing(t *testing.T) {
+	g := newRig(t)
+	full := errors.New("exceeded quota")
+	behind := fmt.Errorf("%w pod web-1", core.ErrBehind)
+	for name, c := range map[string]struct {
+		err    error
+		due    time.Duration
+		want   time.Duration
+		queued []time.Duration
+		fails  bool
+	}{
+		"all is well":                 {nil, 0, 0, nil, false},
+		"a pod is due":                {nil, 6 * time.Second, 6 * time.Second, nil, false},
+		"a pod is due, and something": {full, 6 * time.Second, 0, []time.Duration{6 * time.Second}, true},
+		"something has failed":        {full, 0, 0, nil, true},
+		"the cache is behind":         {behind, 0, late, nil, false},
+		"behind, and a pod is due":    {behind, time.Second, time.Second, nil, false},
+		"behind, and something":       {errors.Join(errors.Join(behind, full), behind), 0, 0, nil, true},
+		"behind twice":                {errors.Join(errors.Join(behind, nil), behind), 0, late, nil, false},
+	} {
+		q := &delays{queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())}
+		g.queue = q
+		outcome := core.Outcome{}
+		if c.due > 0 {
+			outcome.Again = g.clock.Add(c.due)
+		}
+		got, err := g.after(t.Context(), reconcile.Request{NamespacedName: web()}, outcome, c.err)
+		if got.RequeueAfter != c.want || fmt.Sprint(q.after) != fmt.Sprint(c.queued) || (err != nil) != c.fails || errors.Is(err, core.ErrBehind) {
+			t.Errorf("%s: in %s, queued %v, error %v", name, got.RequeueAfter, q.after, err)
+		}
+	}
+}
+
+// does gives the effects of a rig, for its set as the cache has it.
+func (g *rig) does(t *testing.T) effects {
+	t.Helper()
+	set := &appsv1.StatefulSet{}
+	if err := g.lagging.Get(t.Context(), web(), set); err != nil {
+		t.Fatal(err)
+	}
+	return effects{g.Reconciler, web(), set}
+}
+
+// What is changed of a pod or of a claim is sent, and nothing else: fields of a later Kubernetes stay. What has changed
+// meanwhile is not written over.
+func TestOnlyWhatHasChangedIsSent(t *testing.T) {
+	g := newRig(t)
+	var sent []string
+	was := g.lagging.Client
+	g.lagging.Client = interceptor.NewClient(was.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // that of a rig
+		Update: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.UpdateOption) error {
+			t.Errorf("all of %s is sent", o.GetName())
+			return nil
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			raw, err := p.Data(o)
+			sent = append(sent, fmt.Sprintf("%s %s", p.Type(), raw))
+			return errors.Join(err, c.Patch(ctx, o, p, opts...))
+		},
+	})
+	g.Reconciler.client = g.lagging
+	p := pod("web-0")
+	p.UID, p.Spec.NodeName = "a", "node"
+	if err := was.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	g.catchUp(t, p)
+	next := p.DeepCopy()
+	next.Labels = map[string]string{"a": "b"}
+	do := g.does(t)
+	if err := do.Update(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	if want := `application/merge-patch+json {"metadata":{"labels":{"a":"b"},"resourceVersion":"1"}}`; len(sent) != 1 || sent[0] != want {
+		t.Errorf("sent %q, expected %q", sent, want)
+	}
+	next = p.DeepCopy() // as it was before
+	next.Labels = map[string]string{"a": "c"}
+	if err := do.Update(t.Context(), next); !apierrors.IsConflict(err) {
+		t.Errorf("written over what has changed: %v", err)
+	}
+	g.catchUp(t, pod("web-0"))
+	if err := do.Update(t.Context(), next); !apierrors.IsConflict(err) || len(sent) != 2 {
+		t.Errorf("sent %q: %v", sent, err)
+	}
+}
+
+// A process that has just started deletes no pod outside the range before it knows that the range is the one that holds: its
+// cache may have pods that are newer than the set.
+func TestTheRangeIsAskedForBeforeAPodOutsideItGoes(t *testing.T) {
+	g := newRig(t)
+	reads := 0
+	g.live = interceptor.NewClient(g.lagging.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // that of a rig
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			reads++
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	there := func(generation int64, name string) error {
+		set := &appsv1.StatefulSet{}
+		if err := g.lagging.Client.Get(t.Context(), web(), set); err != nil {
+			return err
+		}
+		set.Generation = generation
+		if err := g.lagging.Client.Update(t.Context(), set); err != nil {
+			return err
+		}
+		p := pod(name)
+		p.UID = types.UID(name)
+		if err := client.IgnoreAlreadyExists(g.lagging.Client.Create(t.Context(), p)); err != nil {
+			return err
+		}
+		return g.does(t).Delete(t.Context(), p)
+	}
+	if err := there(1, "web-1"); err != nil || reads != 0 { // of the range
+		t.Errorf("%v, %d reads", err, reads)
+	}
+	if err := there(2, "web-2"); !errors.Is(err, core.ErrBehind) || len(g.deleted) != 1 {
+		t.Errorf("deleted %v by a range of before: %v", g.deleted, err)
+	}
+	if err := there(1, "web-2"); err != nil || len(g.deleted) != 2 || reads != 2 {
+		t.Errorf("deleted %v with %d reads: %v", g.deleted, reads, err)
+	}
+	if err := there(1, "web-3"); err != nil || reads != 2 {
+		t.Errorf("asked %d times: %v", reads, err)
+	}
+}
+
+// A set hears of its pods by whatever version of its kind they refer to, and when a pod that was in its way is gone.
+func TestWhoIsWoken(t *testing.T) {
+	yes := true
+	owned := func(name, version, kind, owner string) *corev1.Pod {
+		p := pod(name)
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: owner, UID: "set", Controller: &yes}}
+		return p
+	}
+	for name, c := range map[string]struct {
+		pod         *corev1.Pod
+		there, gone string
+	}{
+		"its pod":                     {owned("web-0", "apps/v1", "StatefulSet", "web"), "web", "web"},
+		"by another version":          {owned("web-0", "apps/v1beta2", "StatefulSet", "web"), "web", "web"},
+		"of another group":            {owned("x", "apps.example.com/v1", "StatefulSet", "web"), "", ""},
+		"of another kind":             {owned("x", "apps/v1", "ReplicaSet", "web"), "", ""},
+		"somebody else's, in its way": {owned("web-1", "apps/v1", "ReplicaSet", "other"), "", "web"},
+		"nobody's, in its way":        {pod("web-1"), "", "web"},
+		"no name of a member":         {pod("web-01"), "", ""},
+		"of a set that is not there":  {pod("db-1"), "", ""},
+		"without an ordinal":          {pod("web"), "", ""},
+	} {
+		g := newRig(t)
+		q := &delays{}
+		h := g.pods()
+		h.Create(t.Context(), event.CreateEvent{Object: c.pod}, q)
+		if got := names(q.added); got != c.there {
+			t.Errorf("%s: it wakes %q, expected %q", name, got, c.there)
+		}
+		q.added = nil
+		h.Delete(t.Context(), event.DeleteEvent{Object: c.pod}, q)
+		if got := names(q.added); got != c.gone {
+			t.Errorf("%s, gone: it wakes %q, expected %q", name, got, c.gone)
+		}
+	}
+}
+
+func names(keys []types.NamespacedName) string {
+	var out []string
+	for _, k := range keys {
+		out = append(out, k.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+// With a strategy that is not known nothing is done, and an event says so.
+func TestAnUnknownStrategyIsLeftAlone(t *testing.T) {
+	g := newRig(t)
+	set, _ := g.cached["set"].(*appsv1.StatefulSet)
+	set.Spec.UpdateStrategy.Type = "Recreate"
+	g.pass(t)
+	g.pass(t)
+	if len(g.created) > 0 || len(g.deleted) > 0 {
+		t.Errorf("made %v, deleted %v", g.created, g.deleted)
+	}
+	if got := g.told(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning UnknownStrategy nothing is done: this release of the slice controller does not know the update strategy Recreate") {
+		t.Errorf("told %q", got)
+	}
+	set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+	if g.pass(t); len(g.created) == 0 {
+		t.Error("with one that is known nothing is done either")
+	}
+}
+
+// A process that leads goes on until somebody else takes care of its canary, and makes another one when that is deleted.
+func TestTheCanaryIsKeptWhileTheProcessLeads(t *testing.T) {
+	g := newRig(t)
+	at := fake.NewClientBuilder().WithStatusSubresource(&appsv1.StatefulSet{}).Build()
+	g.canary = newGuard(at, "stsmigrate")
+	g.Reconciler.client = at
+	all := func() []appsv1.StatefulSet {
+		var list appsv1.StatefulSetList
+		if err := at.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		return list.Items
+	}
+	began := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- g.canary.keep(t.Context(), func(ctx context.Context) error {
+			close(began)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}()
+	<-began
+	look := func(name string) {
+		t.Helper()
+		if _, err := g.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "stsmigrate", Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := all()
+	if len(one) != 1 {
+		t.Fatalf("%d canaries", len(one))
+	}
+	look(one[0].Name)
+	if len(g.created) > 0 || all()[0].Status.ObservedGeneration != 0 {
+		t.Error("it takes care of its own canary")
+	}
+	if err := at.Delete(t.Context(), &one[0]); err != nil {
+		t.Fatal(err)
+	}
+	look(one[0].Name)
+	two := all()
+	if len(two) != 1 || two[0].Name == one[0].Name {
+		t.Fatalf("after one was deleted: %v", two)
+	}
+	two[0].Status.ObservedGeneration = 1
+	if err := at.Status().Update(t.Context(), &two[0]); err != nil {
+		t.Fatal(err)
+	}
+	look(two[0].Name)
+	if err := <-ended; !errors.Is(err, ErrAnother) {
+		t.Errorf("it ended with %v", err)
+	}
+	if left := all(); len(left) != 0 {
+		t.Errorf("%d are left", len(left))
+	}
+}

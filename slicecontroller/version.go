@@ -1,0 +1,79 @@
+package slicecontroller
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
+)
+
+const (
+	// oldest is the minor version of the first Kubernetes whose rules are known, and newest that of the last one, which is
+	// that of the API packages, and so of the fields that are known.
+	oldest, newest = 34, 37
+	// evenParallel is that of the first Kubernetes with maxUnavailable by default, with Parallel updates that do not wait for
+	// broken pods (MU-1, MU-8), and with an end of updates under OnDelete (RV-9). Between 1.34 and 1.36 no rule changed.
+	evenParallel = 37
+)
+
+// ruled returns the minor version of the Kubernetes whose rules StatefulSets are taken care of by: the one that is asked for
+// (1.36 say), or that of the API server. A server that is older than all that are known has the rules of the oldest. One that
+// is newer than this release is refused: pods would be made without the fields that are not known, and nothing would say so;
+// one of them may be what keeps a pod safe.
+func ruled(config *rest.Config, emulated string) (int, error) {
+	if emulated != "" {
+		return parsed(emulated)
+	}
+	c, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return 0, err
+	}
+	v, err := c.ServerVersion()
+	if err != nil {
+		return 0, fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	return known(v)
+}
+
+// parsed reads 1.36.
+func parsed(emulated string) (int, error) {
+	m := regexp.MustCompile(`^1\.(\d{1,4})$`).FindStringSubmatch(emulated)
+	if m != nil {
+		if minor, err := strconv.Atoi(m[1]); err == nil && minor >= oldest && minor <= newest {
+			return minor, nil
+		}
+	}
+	return 0, fmt.Errorf("--emulated-version is %q: expected 1.%d to 1.%d", emulated, oldest, newest)
+}
+
+func known(v *version.Info) (int, error) {
+	minor, err := strconv.Atoi(strings.TrimRight(v.Minor, "+")) // as some providers write it
+	anyway := fmt.Sprintf("--emulated-version=1.%d goes on all the same, by the rules of that version", newest)
+	switch {
+	case err != nil || v.Major != "1":
+		return 0, fmt.Errorf("the API server is of version %q (major %q, minor %q): expected 1.%d or an earlier one; %s", v.GitVersion, v.Major, v.Minor, newest, anyway)
+	case minor > newest:
+		return 0, fmt.Errorf("the API server is of Kubernetes 1.%d, and this release knows the fields of pods up to 1.%d: it would make pods without those that are newer. "+
+			"Run a later release, or leave StatefulSets to the built-in controller; %s", minor, newest, anyway)
+	}
+	return max(minor, oldest), nil
+}
+
+// followed are the traits of the built-in controller of a minor version, so that a cluster keeps the rules that it had when
+// this one takes its place. Who asks for maxUnavailable by its gate gets the rules that came with it.
+func followed(minor int, o Options) core.Traits {
+	t := o.Gates
+	t.OffsetPartition, t.AdoptOutside, t.CompleteEmpty = true, true, true
+	t.CurrentStays = minor < evenParallel
+	t.OneAtATime = minor < evenParallel
+	if o.MaxUnavailable != nil {
+		t.OneAtATime = !*o.MaxUnavailable
+	}
+	return t
+}

@@ -1,0 +1,91 @@
+package controller_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// difference is one between the built-in controller and ours that is meant. docs/slicecontroller.md says why, by the
+// same rule. What differs and is not among them fails.
+type difference struct {
+	rule string
+	// about matches what differs: "did" for what happened in which order, or the name of a fact.
+	about string
+	// from is the first minor version of Kubernetes whose controller differs so; 0 for any.
+	from int
+	// when says more about it, where the name is not enough.
+	when func(seen) bool
+	// parts says that the sides have other pods from then on, so that the script ends.
+	parts bool
+}
+
+// seen is a difference that was met.
+type seen struct {
+	set           *appsv1.StatefulSet
+	builtIn, ours string
+	// podless says, of a claim, that its pod is not there.
+	podless bool
+}
+
+// differences are all that are meant and that the scripts can meet.
+func differences() []difference {
+	return []difference{
+		{rule: "CP-12", about: `^claim \S+ owners$`, when: func(s seen) bool { return s.podless && s.ours == "" && outlived(s.builtIn, s.set) }},
+		{rule: "CP-5", about: `^claim \S+ owners$`, when: func(s seen) bool { return !s.podless && s.ours == "" && outlived(s.builtIn, s.set) }},
+		{rule: "CP-6", about: `^event SuccessfulUpdate `},
+		{rule: "SY-4", about: `^event FailedCreate .* pvc \S+ is being deleted$`},
+		{rule: "ST-8", about: `^event Failed\w+ .*the object has been modified`, when: func(s seen) bool { return s.ours == "" }},
+		{rule: "CL-10", about: `^event PodNameConflict `, when: func(s seen) bool { return s.builtIn == "" }},
+		{rule: "MU-8", about: `^(did$|status |pod |revision )`, from: 37, parts: true, when: func(s seen) bool {
+			return s.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement && s.set.Spec.MinReadySeconds == neverAvailable
+		}},
+		{rule: "PA-3", about: `^(did$|status |pod |revision |claim |event )`, parts: true, when: func(s seen) bool {
+			return s.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement && s.set.Annotations[crowded] != ""
+		}},
+	}
+}
+
+// outlived reports whether a claim is to outlive all of its owners.
+func outlived(owners string, s *appsv1.StatefulSet) bool {
+	policy := s.Spec.PersistentVolumeClaimRetentionPolicy
+	for owner := range strings.SplitSeq(owners, ",") {
+		when := policy.WhenDeleted
+		if strings.Contains(owner, "/Pod/") {
+			when = policy.WhenScaled
+		}
+		if when != appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
+			return false
+		}
+	}
+	return true
+}
+
+// What people are told differs is what the test knows of, and no more.
+func TestThePageListsTheDifferencesThatAreMeant(t *testing.T) {
+	page, err := os.ReadFile("../../docs/slicecontroller.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range differences() {
+		if !regexp.MustCompile(`(?m)^\| ([\w-]+, )*` + d.rule + `(, [\w-]+)* \| `).Match(page) {
+			t.Errorf("docs/slicecontroller.md has no row of %s", d.rule)
+		}
+	}
+}
+
+// meant returns the difference that one that was met is, and whether it is one of them.
+func meant(minor int, about string, s seen) (difference, bool) {
+	all := differences()
+	k := slices.IndexFunc(all, func(d difference) bool {
+		return minor >= d.from && regexp.MustCompile(d.about).MatchString(about) && (d.when == nil || d.when(s))
+	})
+	if k < 0 {
+		return difference{}, false
+	}
+	return all[k], true
+}

@@ -1,0 +1,14 @@
+package writes
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Delete deletes exactly the object that was seen (S8): not one of its name that was made since, nor one that has changed
+// since, so that a later stamp turns a late deletion away (S9).
+func Delete(ctx context.Context, c client.Writer, seen client.Object, opts ...client.DeleteOption) error {
+	uid, version := seen.GetUID(), seen.GetResourceVersion()
+	return c.Delete(ctx, seen, append(opts, client.Preconditions{UID: &uid, ResourceVersion: &version})...)
+}
