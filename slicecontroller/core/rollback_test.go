@@ -86,6 +86,7 @@ func TestAnUpdateDoesNotGoBackForOtherReasons(t *testing.T) {
 		{"it is paused", "0o 1o 2?", is(halts)},
 		{"it is paused after its canary has halted", "0o 1o 2?", is(halts, enforced)},
 		{"it is being deleted", "0o 1o 2?", is(deleting)},
+		{"its template cannot be used", "0o 1o 2?", is(enforced, func(s *Set) { s.Fault = &Fault{Reason: "InvalidTemplate", Message: "no pod is replaced"} })},
 		{"it is not too late", "0o 1o 2?", is(within(2 * time.Minute))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
