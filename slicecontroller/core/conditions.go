@@ -82,6 +82,7 @@ func (p *pass) refuse(ctx context.Context) (Outcome, error) {
 	}
 	p.status = p.set.Status
 	p.status.Told = slices.Clone(p.set.Status.Told)
+	p.status.ObservedGeneration = max(p.set.Generation, p.status.ObservedGeneration) // that is what the conditions are about
 	p.say(p.progress(nil))
 	p.sayTools(p.progress(nil), nil)
 	if equality.Semantic.DeepEqual(p.set.Status, p.status) {

@@ -59,13 +59,13 @@ func TestATemplateThatCannotBeUsedStopsNoHealing(t *testing.T) {
 // A set that never had a template that can be used gets no pods, and is told why.
 func TestWithoutAnyTemplateNothingIsMade(t *testing.T) {
 	s := play(t, "", faulty)
-	s.revisions = map[string]*appsv1.ControllerRevision{}
+	s.revisions, s.set.Generation = map[string]*appsv1.ControllerRevision{}, 4
 	s.expect("")
 	if got, want := s.condition(Stalled), "True InvalidTemplate: spec.containers[0].image: Required value"; got != want {
 		t.Errorf("got %q, expected %q", got, want)
 	}
-	if s.set.Status.ObservedGeneration != 0 {
-		t.Error("it says that it has acted on the spec")
+	if got := s.set.Status.ObservedGeneration; got != 4 {
+		t.Errorf("what it says is about generation %d", got)
 	}
 	s.fails["status"] = errors.New("conflict")
 	s.set.Status.Told = nil
