@@ -149,7 +149,7 @@ func leaving(set *appsv1.StatefulSet, pods []corev1.Pod) string {
 // updating names a pod that is to be replaced while nothing keeps it from being: a controller that is
 // slow to go on is not at rest.
 func updating(set *appsv1.StatefulSet, pods []corev1.Pod) string {
-	if set.Spec.MinReadySeconds == neverAvailable || set.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isReady(&p) }) {
+	if set.Annotations[refused] != "" || set.Spec.MinReadySeconds == neverAvailable || set.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isReady(&p) }) {
 		return ""
 	}
 	from := 0
