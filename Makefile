@@ -59,6 +59,9 @@ move: ## Run the tests on real control planes (builds them first, once)
 controller: ## Play random scripts to the slice controller and to the built-in one, and compare (DIFFERENTIAL_SEEDS=200 for many)
 	go test -count=1 -timeout 60m -v ./test/controller/...
 
+differential-next: ## The same scripts beside the built-in controller of the next Kubernetes, which is built first (20 minutes on two cores)
+	KUBERNETES=next go test -count=1 -timeout 60m -v -run TestDoesWhatTheBuiltInControllerDoes ./test/controller/
+
 soak: ## Break and mend the templates of fifty slices for ten minutes (SOAK=1h for longer)
 	SOAK=$(or $(SOAK),10m) go test -count=1 -timeout 24h -run TestUpdatesAreBrokenAndMended -v ./test/controller/
 

@@ -37,6 +37,9 @@ func differences() []difference {
 	return []difference{
 		{rule: "CP-12", about: `^claim \S+ owners$`, when: func(s seen) bool { return s.podless && s.ours == "" && !strings.Contains(s.builtIn, "/Pod/") }},
 		{rule: "CP-5", about: `^claim \S+ owners$`, when: func(s seen) bool { return !s.podless && s.ours == "" && outlived(s.builtIn, s.set) }},
+		{rule: "CP-6", about: `^claim \S+ owners$`, when: func(s seen) bool {
+			return s.podless && s.builtIn == "" && strings.Contains(s.ours, "/StatefulSet/web:")
+		}},
 		{rule: "CP-6", about: `^event SuccessfulUpdate `},
 		{rule: "SY-4", about: `^event FailedCreate .* pvc \S+ is being deleted\]?$`},
 		{rule: "ST-8", about: `^event Failed\w+ .*the object has been modified`, when: func(s seen) bool { return s.ours == "" }},

@@ -83,12 +83,15 @@ func (tw *twins) script(r *rand.Rand) {
 		return
 	}
 	var told [2]facts
-	for k, s := range tw.sides {
-		var err error
-		if told[k], err = s.told(tw.t.Context()); err != nil {
-			tw.t.Fatal(err)
+	_ = wait.PollUntilContextTimeout(tw.t.Context(), 100*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		for k, s := range tw.sides {
+			var err error
+			if told[k], err = s.told(ctx); err != nil {
+				return false, err
+			}
 		}
-	}
+		return len(apart(told[0], told[1])) == 0, nil
+	}) // events come late; what still differs is compared
 	tw.compare("the events", tw.set(), told[0], told[1])
 }
 
