@@ -12,7 +12,7 @@ ARCHS     ?= $(shell go env GOARCH)
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release reproducible test unit race move controller soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
+.PHONY: help build install images image-programs release reproducible test unit race move controller differential-next soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
