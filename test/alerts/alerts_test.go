@@ -141,7 +141,7 @@ func ofTheSliceController() map[string]story {
 		"SliceControllerBehind": {
 			fires: `statefulset_controller_stale_sync_skips_total{group="", resource="pods"} 0+60x120
 			        statefulset_controller_stale_sync_skips_total{group="apps", resource="controllerrevisions"} 0+60x120`,
-			says:  "The controller's watches lag behind its writes",
+			says: "The controller's watches lag behind its writes",
 			quiet: `statefulset_controller_stale_sync_skips_total{group="", resource="pods"} 0+30x120
 			        statefulset_controller_stale_sync_skips_total{group="apps", resource="controllerrevisions"} 0+20x120`,
 		},

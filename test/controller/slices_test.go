@@ -114,6 +114,7 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 		"  serviceName: A_b":                                    "spec.serviceName",
 		"  replicas: 2\n  ordinals: {start: 2147483647}":        "the last ordinal is above 2147483647",
 		"  updateStrategy: {type: OnDelete, rollingUpdate: {}}": "rollingUpdate is for type RollingUpdate",
+
 		"  updateStrategy: {type: RollingUpdate, enforcedRollingUpdate: {}}":      "enforcedRollingUpdate is for type EnforcedRollingUpdate",
 		"  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: -1}}": "spec.updateStrategy.rollingUpdate.partition",
 		"  updateStrategy: {rollingUpdate: {maxUnavailable: 0}}":                  "maxUnavailable is 1 or more, or 1% to 100%",
