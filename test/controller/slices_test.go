@@ -98,7 +98,7 @@ func (s *side) slice(t *testing.T) *v1alpha1.StatefulSetSlice {
 }
 
 // The API server refuses what cannot be meant, with one sentence (VA-3, VA-6, VA-8, MU-10,
-// ID-11).
+// ID-11), and takes what can (961-01, 2599-01, 3541-01, 3541-02, 3335-01).
 func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -107,8 +107,8 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 		"  replicas: 10001":                                     "spec.replicas",
 		"  selector: {}":                                        "the selector is empty",
 		"  selector: {matchLabels: {}}":                         "the selector is empty",
-		"  ordinals: {start: -1}":                               "spec.ordinals.start",
-		"  minReadySeconds: -1":                                 "spec.minReadySeconds",
+		"  ordinals: {start: -1}":                               "spec.ordinals.start",  // 3335-01
+		"  minReadySeconds: -1":                                 "spec.minReadySeconds", // 2599-06
 		"  podManagementPolicy: Sometimes":                      "spec.podManagementPolicy",
 		"  updateStrategy: {type: Recreate}":                    "spec.updateStrategy.type",
 		"  serviceName: A_b":                                    "spec.serviceName",
@@ -116,7 +116,7 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 		"  updateStrategy: {type: OnDelete, rollingUpdate: {}}": "rollingUpdate is for type RollingUpdate",
 		"  updateStrategy: {type: RollingUpdate, enforcedRollingUpdate: {}}":      "enforcedRollingUpdate is for type EnforcedRollingUpdate",
 		"  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: -1}}": "spec.updateStrategy.rollingUpdate.partition",
-		"  updateStrategy: {rollingUpdate: {maxUnavailable: 0}}":                  "maxUnavailable is 1 or more, or 1% to 100%",
+		"  updateStrategy: {rollingUpdate: {maxUnavailable: 0}}":                  "maxUnavailable is 1 or more, or 1% to 100%", // 961-04
 		"  updateStrategy: {rollingUpdate: {maxUnavailable: 0%}}":                 "maxUnavailable is 1 or more, or 1% to 100%",
 		"  updateStrategy: {rollingUpdate: {maxUnavailable: 101%}}":               "maxUnavailable is 1 or more, or 1% to 100%",
 		"  updateStrategy: {rollingUpdate: {maxUnavailable: one}}":                "maxUnavailable is 1 or more, or 1% to 100%",
@@ -154,6 +154,33 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 	o := s.slice(t)
 	if o.Spec.PodManagementPolicy != "OrderedReady" || *o.Spec.Replicas != 0 || *o.Spec.RevisionHistoryLimit != 3 {
 		t.Errorf("VA-1: %+v", o.Spec)
+	}
+	for spec, want := range map[string]string{
+		"  minReadySeconds: 5":                                     `"minReadySeconds":5`,            // 2599-01
+		"  ordinals: {start: 7}":                                   `"ordinals":{"start":7}`,         // 3335-01
+		"  updateStrategy: {rollingUpdate: {maxUnavailable: 2}}":   `"maxUnavailable":2`,             // 961-01
+		"  updateStrategy: {rollingUpdate: {maxUnavailable: 50%}}": `"maxUnavailable":"50%"`,         // 961-01
+		"  updateStrategy: {rollingUpdate: {partition: 0}}":        `"type":"RollingUpdate"`,         // 3541-03
+		"  updateStrategy: {type: EnforcedRollingUpdate}":          `"type":"EnforcedRollingUpdate"`, // 3541-01
+		"  updateStrategy: {type: EnforcedRollingUpdate, enforcedRollingUpdate: {maxUnavailable: 30%, partition: 1}}": `"enforcedRollingUpdate":{"maxUnavailable":"30%","partition":1}`, // 3541-02
+	} {
+		o := s.written(t, spec)
+		o.SetName("taken")
+		err := s.Create(t.Context(), o, client.DryRunAll)
+		if raw, _ := json.Marshal(o.Object["spec"]); err != nil || !strings.Contains(string(raw), want) {
+			t.Errorf("%s: %v, stored is %s, expected %s", strings.TrimSpace(spec), err, raw, want)
+		}
+	}
+	plain := s.written(t, "")
+	plain.SetName("plain")
+	if err := s.Create(t.Context(), plain, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	spec, _ := plain.Object["spec"].(map[string]any)
+	for field, want := range map[string]any{"ordinals": nil, "minReadySeconds": nil, "updateStrategy": map[string]any{"type": "RollingUpdate"}} { // 3335-01, 2599-01, 3541-03
+		if got := spec[field]; fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s that is not said is %v, expected %v", field, got, want)
+		}
 	}
 }
 
