@@ -93,6 +93,11 @@ func TestUpdatesNeverTakeDownTooMany(t *testing.T) {
 		for seed := range uint64(120) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			s, m := randomUpdate(t, r, minReady(1800*r.Int32N(2)), strategy)
+			for _, p := range sortedByName(s.pods) { // some are broken before the update begins
+				if r.IntN(3) == 0 {
+					s.breaks(p.Name, r)
+				}
+			}
 			for range 60 {
 				ready, counts := s.standing()
 				_, before := takesDown("", ready, counts)
@@ -133,6 +138,11 @@ func TestNobodyGoesBeforeTheCanaryIsBack(t *testing.T) {
 	}
 }
 
+// breaks lets a pod be less than available.
+func (s *stage) breaks(name string, r *rand.Rand) {
+	s.is(name, []string{"!", "?", "x", "r"}[r.IntN(4)])
+}
+
 // somethingHappens lets one pod get on, or break.
 func (s *stage) somethingHappens(r *rand.Rand) {
 	pods := sortedByName(s.pods)
@@ -144,7 +154,7 @@ func (s *stage) somethingHappens(r *rand.Rand) {
 	case terminating(p):
 		delete(s.pods, p.Name)
 	case r.IntN(6) == 0:
-		s.is(p.Name, []string{"!", "?", "x", "r"}[r.IntN(4)])
+		s.breaks(p.Name, r)
 	default:
 		s.is(p.Name, "")
 	}

@@ -192,7 +192,7 @@ func TestEnforcedRollingUpdates(t *testing.T) {
 		{"OR-3 3541-08 also where there is no order", "0o 1ox 2!", is(parallel, enforced), "-1"},
 		{"ER-10 a broken new revision stops after the canary", "0o 1o 2?", is(enforced), ""},
 		{"ER-12 3541-13 condemned ones go whatever is broken", "0o! 1o 2!", is(enforced, replicas(1)), "-2"},
-		{"ER-12 also when the new ones are broken", "0! 1 2", is(enforced, replicas(1)), "-2"},
+		{"ER-12 3541-13 also when the new ones are broken", "0! 1 2", is(enforced, replicas(1)), "-2"},
 		{"ER-12 one at a time", "0! 1 2~", is(enforced, replicas(1)), ""},
 		{"OR-5 which RollingUpdate does not", "0! 1 2", is(replicas(1)), ""},
 		{"ER-12 after a creation they wait", "0 2", is(enforced, replicas(2)), "+1"},
@@ -234,8 +234,8 @@ func TestRecoveryFromABrokenTemplate(t *testing.T) {
 		want string
 	}{
 		{"3541-19 RollingUpdate does not recover", nil, "good", "create revision 3"},
-		{"3541-10 3541-20 Enforced does", is(enforced), "good", "create revision 3 -2, +2, -1, +1, -0, +0"},
-		{"3541-21 Enforced stops at another broken one", is(enforced), "broken too", "create revision 3 -2, +2"},
+		{"3541-20 Enforced does", is(enforced), "good", "create revision 3 -2, +2, -1, +1, -0, +0"},
+		{"3541-10 3541-21 Enforced stops at another broken one", is(enforced), "broken too", "create revision 3 -2, +2"},
 		{"3541-22 RollingUpdate in Parallel recovers", is(parallel), "good", "create revision 3 -2, +2, -1, +1, -0, +0"},
 		{"3541-22 Enforced in Parallel", is(parallel, enforced), "good", "create revision 3 -2, +2, -1, +1, -0, +0"},
 	} {
