@@ -41,43 +41,55 @@ func tests(t *testing.T) map[string]string {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		files := token.NewFileSet()
-		f, err := parser.ParseFile(files, path, raw, parser.ParseComments)
-		if err != nil {
-			return err
-		}
-		source := func(from, to token.Pos) string {
-			return string(raw[files.Position(from).Offset:files.Position(to).Offset])
-		}
-		for _, d := range f.Decls {
-			test, ok := d.(*ast.FuncDecl)
-			if !ok || test.Recv != nil || !regexp.MustCompile(`^(Test|Fuzz)\w+`).MatchString(test.Name.Name) {
-				continue
-			}
-			text := test.Doc.Text() + source(test.Pos(), test.End())
-			for _, d := range f.Decls {
-				tables, ok := d.(*ast.GenDecl)
-				if !ok || tables.Tok != token.VAR {
-					continue
-				}
-				for _, s := range tables.Specs {
-					if v, ok := s.(*ast.ValueSpec); ok && regexp.MustCompile(`\b`+v.Names[0].Name+`\b`).MatchString(text) {
-						text += source(v.Pos(), v.End())
-					}
-				}
-			}
-			out[test.Name.Name] += text
-		}
-		return nil
+		return sources(path, out)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// variables are those that the functions of a file share.
+func variables(f *ast.File) (out []*ast.ValueSpec) {
+	for _, d := range f.Decls {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.VAR {
+			for _, s := range g.Specs {
+				if v, ok := s.(*ast.ValueSpec); ok {
+					out = append(out, v)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// sources adds the tests of a file.
+func sources(path string, out map[string]string) error {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, path, raw, parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	source := func(from, to token.Pos) string {
+		return string(raw[files.Position(from).Offset:files.Position(to).Offset])
+	}
+	for _, d := range f.Decls {
+		test, ok := d.(*ast.FuncDecl)
+		if !ok || test.Recv != nil || !regexp.MustCompile(`^(Test|Fuzz)\w+`).MatchString(test.Name.Name) {
+			continue
+		}
+		out[test.Name.Name] += test.Doc.Text() + source(test.Pos(), test.End())
+		for _, v := range variables(f) {
+			if regexp.MustCompile(`\b` + v.Names[0].Name + `\b`).MatchString(source(test.Pos(), test.End())) {
+				out[test.Name.Name] += source(v.Pos(), v.End())
+			}
+		}
+	}
+	return nil
 }
 
 // rows are the rows of the tables of a page, cell by cell.

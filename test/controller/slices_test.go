@@ -98,7 +98,7 @@ func (s *side) slice(t *testing.T) *v1alpha1.StatefulSetSlice {
 }
 
 // The API server refuses what cannot be meant, with one sentence (VA-3, VA-6, VA-8, MU-10,
-// ID-11), and takes what can (961-01, 2599-01, 3541-01, 3541-02, 3335-01).
+// ID-11).
 func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -155,6 +155,12 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 	if o.Spec.PodManagementPolicy != "OrderedReady" || *o.Spec.Replicas != 0 || *o.Spec.RevisionHistoryLimit != 3 {
 		t.Errorf("VA-1: %+v", o.Spec)
 	}
+}
+
+// What can be meant is taken as it is, and what is not said is filled in.
+func TestTheAPIServerTakesWhatCanBeMeant(t *testing.T) {
+	t.Parallel()
+	s := place(t)
 	for spec, want := range map[string]string{
 		"  minReadySeconds: 5":                                     `"minReadySeconds":5`,            // 2599-01
 		"  ordinals: {start: 7}":                                   `"ordinals":{"start":7}`,         // 3335-01
