@@ -98,7 +98,7 @@ func (s *side) slice(t *testing.T) *v1alpha1.StatefulSetSlice {
 }
 
 // The API server refuses what cannot be meant, with one sentence (VA-3, VA-6, VA-8, MU-10,
-// ID-11).
+// ID-11): no number below its least (961-04, 2599-06, 3335-01) among the rest.
 func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -107,8 +107,8 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 		"  replicas: 10001":                                     "spec.replicas",
 		"  selector: {}":                                        "the selector is empty",
 		"  selector: {matchLabels: {}}":                         "the selector is empty",
-		"  ordinals: {start: -1}":                               "spec.ordinals.start",  // 3335-01
-		"  minReadySeconds: -1":                                 "spec.minReadySeconds", // 2599-06
+		"  ordinals: {start: -1}":                               "spec.ordinals.start",
+		"  minReadySeconds: -1":                                 "spec.minReadySeconds",
 		"  podManagementPolicy: Sometimes":                      "spec.podManagementPolicy",
 		"  updateStrategy: {type: Recreate}":                    "spec.updateStrategy.type",
 		"  serviceName: A_b":                                    "spec.serviceName",
@@ -116,7 +116,7 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 		"  updateStrategy: {type: OnDelete, rollingUpdate: {}}": "rollingUpdate is for type RollingUpdate",
 		"  updateStrategy: {type: RollingUpdate, enforcedRollingUpdate: {}}":      "enforcedRollingUpdate is for type EnforcedRollingUpdate",
 		"  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: -1}}": "spec.updateStrategy.rollingUpdate.partition",
-		"  updateStrategy: {rollingUpdate: {maxUnavailable: 0}}":                  "maxUnavailable is 1 or more, or 1% to 100%", // 961-04
+		"  updateStrategy: {rollingUpdate: {maxUnavailable: 0}}":                  "maxUnavailable is 1 or more, or 1% to 100%",
 		"  updateStrategy: {rollingUpdate: {maxUnavailable: 0%}}":                 "maxUnavailable is 1 or more, or 1% to 100%",
 		"  updateStrategy: {rollingUpdate: {maxUnavailable: 101%}}":               "maxUnavailable is 1 or more, or 1% to 100%",
 		"  updateStrategy: {rollingUpdate: {maxUnavailable: one}}":                "maxUnavailable is 1 or more, or 1% to 100%",
