@@ -64,6 +64,8 @@ func moment(op plans.Op) plans.Moment {
 	}
 }
 
+// 3335-17, 3335-37: of five ordinals one may be down. While one is on the way none of the others may, and when it has arrived one of
+// the four that are left.
 func TestBudgets(t *testing.T) {
 	ours := stamped("web-abc/1/9")
 	tests := []struct {

@@ -32,6 +32,7 @@ func TestSplitDividesAnAllowanceByTheNumberOfOrdinals(t *testing.T) {
 	}
 }
 
+// 3335-17
 func TestSplitNeverGivesMoreThanTheAllowance(t *testing.T) {
 	for allowance := int32(0); allowance <= 12; allowance++ {
 		for source := int32(0); source <= 12; source++ {

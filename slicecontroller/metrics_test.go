@@ -55,6 +55,8 @@ func (s *story) expect(t *testing.T, want string, names ...string) {
 	}
 }
 
+// 961-47, 3541-30 to 3541-34: an update that completes, with a pod that was replaced by force. The
+// counters are 3541-30 and 3541-31, the number of sets by strategy is 3541-34.
 func TestTheMetricsOfAnUpdate(t *testing.T) {
 	s := newStory()
 	s.w.Revisions = []*appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: "b", CreationTimestamp: metav1.NewTime(s.w.Now)}}}
@@ -84,9 +86,9 @@ statefulset_strategy_distribution{strategy="EnforcedRollingUpdate"} 1
 `, "statefulset_controller_statefulset_max_unavailable", "statefulset_controller_statefulset_unavailable_replicas", "statefulset_enforced_rolling_updates_total",
 		"statefulset_forced_pod_replacements_total", "statefulset_strategy_distribution")
 	for name, got := range map[string]float64{
-		"MT-4 ten seconds":  sum(t, s.updates.WithLabelValues("EnforcedRollingUpdate").(prometheus.Histogram)) - 10, //nolint:forcetypeassert // one of a HistogramVec
-		"MT-4 the recovery": sum(t, s.recovery) - 10,
-		"MT-5 an hour":      sum(t, s.stuck) - 3600,
+		"MT-4 3541-32 ten seconds": sum(t, s.updates.WithLabelValues("EnforcedRollingUpdate").(prometheus.Histogram)) - 10, //nolint:forcetypeassert // one of a HistogramVec
+		"MT-4 the recovery":        sum(t, s.recovery) - 10,
+		"MT-5 3541-33 an hour":     sum(t, s.stuck) - 3600,
 	} {
 		if got != 0 {
 			t.Errorf("%s: off by %v", name, got)
@@ -116,12 +118,27 @@ func TestUpdatesThatDoNotComplete(t *testing.T) {
 		s.pass(0, "a", "b", core.Forced{Pod: "web-2", UID: "old"})
 		end(s)
 		if got := testutil.ToFloat64(s.enforced.WithLabelValues("failed")); got != 1 {
-			t.Errorf("MT-2: %s: %v failed", name, got)
+			t.Errorf("MT-2 3541-31: %s: %v failed", name, got)
 		}
 		if name == "superseded" && testutil.ToFloat64(s.replacements.WithLabelValues("shop", "web", "failure")) != 1 {
-			t.Error("MT-3: a replacement for a revision that is superseded has not failed")
+			t.Error("MT-3 3541-30: a replacement for a revision that is superseded has not failed")
 		}
 	}
+}
+
+// A halt counts once, in the pass that finds it (3541-35, 3541-45).
+func TestHaltsAreCounted(t *testing.T) {
+	s := newStory()
+	s.pass(0, "a", "b")
+	for range 2 {
+		s.observe(s.w, core.Outcome{Halted: true, Status: &core.Status{}})
+		s.pass(time.Second, "a", "b")
+	}
+	s.expect(t, `
+# HELP statefulset_safety_halt_total How often EnforcedRollingUpdate came to a halt because the highest ordinal did not become available (KEP-3541).
+# TYPE statefulset_safety_halt_total counter
+statefulset_safety_halt_total 2
+`, "statefulset_safety_halt_total")
 }
 
 func TestTheDelayIsThatOfTheFirstEvent(t *testing.T) {
@@ -131,7 +148,7 @@ func TestTheDelayIsThatOfTheFirstEvent(t *testing.T) {
 	g.woken(key, now.Add(time.Second))
 	g.started(key, now.Add(3*time.Second))
 	if got := sum(t, g.delay); got != 3 {
-		t.Errorf("MT-7: %v", got)
+		t.Errorf("MT-7 3335-54: %v", got)
 	}
 }
 

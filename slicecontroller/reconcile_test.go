@@ -35,7 +35,7 @@ type delays struct {
 func (q *delays) AddAfter(_ reconcile.Request, d time.Duration) { q.after = append(q.after, d) }
 func (q *delays) Add(r reconcile.Request)                       { q.added = append(q.added, r.NamespacedName) }
 
-// A pod that is due to become available is looked at then, also when the pass has failed (SY-5), and an error is not hidden by
+// A pod that is due to become available is looked at then, also when the pass has failed (SY-5, 2599-12), and an error is not hidden by
 // a cache that is behind.
 func TestAPassThatFailsForgetsNothing(t *testing.T) {
 	g := newRig(t)

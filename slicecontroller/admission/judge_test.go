@@ -55,14 +55,14 @@ func TestWarnings(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{}`: "",
 		`{updateStrategy: {rollingUpdate: {maxUnavailable: 2}}}`:                                                    "",
-		`{updateStrategy: {rollingUpdate: {maxUnavailable: 3}}}`:                                                    "MU-9: maxUnavailable 3 lets an update take down all 3 pods at once",
+		`{updateStrategy: {rollingUpdate: {maxUnavailable: 3}}}`:                                                    "MU-9 961-05 961-55: maxUnavailable 3 lets an update take down all 3 pods at once",
 		`{updateStrategy: {rollingUpdate: {maxUnavailable: 100%}}}`:                                                 "MU-9: maxUnavailable 100% lets an update take down all 3 pods",
-		`{updateStrategy: {rollingUpdate: {maxUnavailable: 2, partition: 4}}}`:                                      "MU-9: maxUnavailable 2 is more than the 1 pods that the partition",
+		`{updateStrategy: {rollingUpdate: {maxUnavailable: 2, partition: 4}}}`:                                      "MU-9 961-06: maxUnavailable 2 is more than the 1 pods that the partition",
 		`{replicas: 1, updateStrategy: {rollingUpdate: {maxUnavailable: 1}}}`:                                       "",
 		`{replicas: 0, updateStrategy: {rollingUpdate: {maxUnavailable: 5, partition: 9}}}`:                         "",
 		`{updateStrategy: {rollingUpdate: {partition: 2}}}`:                                                         "",
 		`{updateStrategy: {rollingUpdate: {partition: 5}}}`:                                                         "", // PT-5: it freezes all
-		`{updateStrategy: {rollingUpdate: {partition: 1}}}`:                                                         "PT-5: partition 1 is no ordinal of the range 2..4",
+		`{updateStrategy: {rollingUpdate: {partition: 1}}}`:                                                         "PT-5 3335-06: partition 1 is no ordinal of the range 2..4",
 		`{updateStrategy: {type: EnforcedRollingUpdate, enforcedRollingUpdate: {partition: 6}}}`:                    "PT-5: partition 6 is no ordinal",
 		`{revisionHistoryLimit: -1}`:                                                                                "RV-7: revisionHistoryLimit -1 keeps every",
 		`{updateStrategy: {type: EnforcedRollingUpdate}}`:                                                           "",
@@ -165,7 +165,7 @@ func TestFeaturesThatAreOff(t *testing.T) {
 		want          string
 	}{
 		{"961-41", core.Traits{OneAtATime: true}, `{updateStrategy: {rollingUpdate: {maxUnavailable: 1}}}`, `{updateStrategy: {rollingUpdate: {maxUnavailable: 2}}}`, "spec.updateStrategy.rollingUpdate.maxUnavailable: Forbidden: the feature MaxUnavailableStatefulSet is switched off"},
-		{"ER-19", core.Traits{NotEnforced: true}, `{updateStrategy: {type: OnDelete}}`, `{updateStrategy: {type: EnforcedRollingUpdate}}`, "spec.updateStrategy.type: Forbidden: the feature EnforcedRollingUpdateInStatefulSet is switched off"},
+		{"ER-19 3541-24", core.Traits{NotEnforced: true}, `{updateStrategy: {type: OnDelete}}`, `{updateStrategy: {type: EnforcedRollingUpdate}}`, "spec.updateStrategy.type: Forbidden: the feature EnforcedRollingUpdateInStatefulSet is switched off"},
 	} {
 		off, on := validator(nil), validator(nil)
 		off.Off = c.off

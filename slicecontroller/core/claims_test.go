@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -85,6 +86,36 @@ func TestClaimsGoWithWhomThePolicySays(t *testing.T) {
 			t.Errorf("%q", s.owners("data-web-2"))
 		}
 	})
+}
+
+// A pod that is replaced by force leaves its claims to the next one: they never go with the pod,
+// whatever the policy (3541-44).
+func TestAForcedReplacementLeavesTheClaims(t *testing.T) {
+	for policy, owner := range map[string]string{"RR": "", "RD": "set", "DR": "", "DD": "set"} {
+		for name, order := range map[string]func(*Set){"in order": func(*Set) {}, "Parallel": parallel} {
+			t.Run(policy+", "+name, func(t *testing.T) {
+				s := play(t, "0o! 1o? 2ox", enforced, order, claims("data"), retains(policy))
+				before := maps.Clone(s.claims)
+				for range 12 {
+					s.sync()
+					for claim := range s.claims {
+						if got := s.owners(claim); s.err != nil || strings.Contains(got, "pod") {
+							t.Fatalf("%s goes with %q (%v)", claim, got, s.err)
+						}
+					}
+					s.moveOn()
+				}
+				for claim, was := range before {
+					if now := s.claims[claim]; now == nil || now.UID != was.UID || s.owners(claim) != owner {
+						t.Errorf("%s is %v, and was %v", claim, now, was)
+					}
+				}
+				if s.set.Status.CurrentRevision != s.set.Status.UpdateRevision {
+					t.Errorf("not all were replaced: %+v", s.set.Status)
+				}
+			})
+		}
+	}
 }
 
 func TestClaimsOfOthers(t *testing.T) {

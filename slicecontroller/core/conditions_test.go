@@ -37,15 +37,15 @@ func TestConditionsSayWhatIsWaitedFor(t *testing.T) {
 		{"3335-63 the pod that blocks", "0 1? 2", nil, Progressing, "True Waiting: pod web-1 is not available: Pending"},
 		{"3335-63 one that is terminating", "0~ 1 2", nil, Progressing, "True Waiting: pod web-0 is terminating"},
 		{"SR-4 one that is to go", "0 1 2 3~", nil, Progressing, "True Waiting: pod web-3 is outside the range and still there"},
-		{"3541-29 one that is to be replaced", "0o 1o 2", is(partition(0)), Progressing, "True Waiting: pod web-1 is of revision web-5c66d9c7b7 and is to be replaced"},
+		{"one that is to be replaced", "0o 1o 2", is(partition(0)), Progressing, "True Waiting: pod web-1 is of revision web-5c66d9c7b7 and is to be replaced"},
 		{"PT-7 a partition is done when what is staged is", "0o 1 2", is(partition(1)), Progressing, "False Complete: 3 of 3 pods are available"},
 		{"MU-15 OnDelete waits for nobody", "0o 1 2", is(onDelete), Progressing, "False Complete: 3 of 3 pods are available"},
 		{"CL-8 while it is deleted", "0", is(deleting), Progressing, "True Deleting: the set is being deleted"},
-		{"ER-18", "0 1 2", is(enforced), UpdateStrategy, "True EnforcedRollingUpdate: "},
+		{"ER-18 3541-28", "0 1 2", is(enforced), UpdateStrategy, "True EnforcedRollingUpdate: "},
 		{"ER-18 with the gate off", "0 1 2", is(enforced, traits(func(t *Traits) { t.NotEnforced = true })), UpdateStrategy, "True FeatureDisabled: "},
-		{"ER-18 RollingUpdate", "0 1 2", nil, UpdateStrategy, "True RollingUpdate: "},
-		{"PT-5 below the range", "3 4 5", is(start(3), partition(2)), PartitionOutOfRange, "True OutOfRange: the partition is 2, and the ordinals are from 3 to 5: it protects none of them"},
-		{"PT-5 above", "3 4 5", is(start(3), partition(7)), PartitionOutOfRange, "True OutOfRange: the partition is 7, and the ordinals are from 3 to 5: it protects all of them"},
+		{"ER-18 3541-28 RollingUpdate", "0 1 2", nil, UpdateStrategy, "True RollingUpdate: "},
+		{"PT-5 3335-06 below the range", "3 4 5", is(start(3), partition(2)), PartitionOutOfRange, "True OutOfRange: the partition is 2, and the ordinals are from 3 to 5: it protects none of them"},
+		{"PT-5 3335-06 above", "3 4 5", is(start(3), partition(7)), PartitionOutOfRange, "True OutOfRange: the partition is 7, and the ordinals are from 3 to 5: it protects all of them"},
 		{"PT-5 all may be protected", "3 4 5", is(start(3), partition(6)), PartitionOutOfRange, ""},
 		{"PT-5 0 is no partition", "3 4 5", is(start(3)), PartitionOutOfRange, ""},
 	} {
@@ -116,7 +116,7 @@ func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
 		{"a pod that is not ready", "0 1? 2", nil, nil, kstatus.InProgressStatus},
 		{"an update that goes on", "0o 1o 2", is(partition(0)), nil, kstatus.InProgressStatus},
 		{"an enforced update that goes on", "0o 1o 2", is(enforced), nil, kstatus.InProgressStatus},
-		{"one that has halted", "0o 1o 2?", is(enforced), func(s *stage) { s.now = s.now.Add(2 * hopeless) }, kstatus.FailedStatus},
+		{"3541-45 one that has halted", "0o 1o 2?", is(enforced), func(s *stage) { s.now = s.now.Add(2 * hopeless) }, kstatus.FailedStatus},
 		{"a name that somebody else has", "0 1 2", nil, func(s *stage) { s.pods["web-2"].OwnerReferences[0].UID = "other" }, kstatus.FailedStatus},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
 	}
 }
 
-// ER-16 and ER-17: told once for a revision, also by a process that has not seen it begin.
+// ER-16, ER-17, 3541-27, 3541-35 and 3541-45: told once for a revision, also by a process that has not seen it begin.
 func TestAnEnforcedUpdateIsToldOnce(t *testing.T) {
 	s := play(t, "0o 1o 2o?", enforced, conditioned)
 	events := func(reason string) int { return strings.Count(strings.Join(s.told, "\n"), " "+reason+" ") }
@@ -140,7 +140,7 @@ func TestAnEnforcedUpdateIsToldOnce(t *testing.T) {
 		t.Fatalf("told %q, %q", s.told, s.condition(UpdateStrategy))
 	}
 	if len(s.outcome.Forced) != 1 || s.outcome.Forced[0].Pod != "web-2" || s.outcome.Forced[0].Stuck != time.Hour {
-		t.Errorf("MT-5: %+v", s.outcome.Forced)
+		t.Errorf("MT-5 3541-33: %+v", s.outcome.Forced)
 	}
 	s.once = map[string]bool{} // another process
 	delete(s.pods, "web-2")

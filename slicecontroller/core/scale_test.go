@@ -35,7 +35,7 @@ func TestOrderedScaling(t *testing.T) {
 		{"3335-10 from 1", "1 2", is(start(1)), "+3"},
 		{"OR-1 the next waits for one that is pending", "0?", nil, ""},
 		{"OR-1 the next waits for one that is not ready", "0!", nil, ""},
-		{"OR-1 the next waits for one that is not available yet", "0", is(minReady(7200)), ""},
+		{"OR-1 2599-09 the next waits for one that is not available yet", "0", is(minReady(7200)), ""},
 		{"OR-1 the next is made after one that is", "0", nil, "+1"},
 		{"OR-1 one at a time", "0 1", is(replicas(9)), "+2"},
 		{"OR-2 a higher one that is broken holds nobody back", "1! 2", nil, "+0"},
@@ -55,6 +55,7 @@ func TestOrderedScaling(t *testing.T) {
 		{"SR-10 the low end goes when all others are available", "0 1 2", is(start(1), replicas(2)), "-0"},
 		{"SR-10 and not before", "0 1 2!", is(start(1), replicas(2)), ""},
 		{"AV-5 nothing goes while one that stays is not available yet", "0 1", is(replicas(1), minReady(7200)), ""},
+		{"AV-5 961-33 also where several may be down", "0 1 2", is(replicas(1), minReady(7200), unavailable("3")), ""},
 		{"AM-2 a pod that is going is never deleted again", "0~ 1~ 2~", is(replicas(0)), ""},
 	})
 }
@@ -104,11 +105,11 @@ func TestRangesMove(t *testing.T) {
 		want       string
 	}{
 		{"SR-3 up before down", "0 1 2", is(start(3)), "+3, +4, +5, -2, -1, -0"},
-		{"SR-6 without ordinals the start is 0", "3 4", is(replicas(2)), "+0, +1, -4, -3"},
+		{"SR-6 3335-49 without ordinals the start is 0", "3 4", is(replicas(2)), "+0, +1, -4, -3"},
 		{"SR-7 3335-07 the move of an ordinal", "3 4", is(start(2)), "+2"},
-		{"SR-11 {0,1} to 2+3", "0 1", is(start(2), replicas(3)), "+2, +3, +4, -1, -0"},
+		{"SR-11 3335-49 {0,1} to 2+3", "0 1", is(start(2), replicas(3)), "+2, +3, +4, -1, -0"},
 		{"SR-11 {2,3} to 4+2", "2 3", is(start(4), replicas(2)), "+4, +5, -3, -2"},
-		{"SR-11 {3,4} to 2+2", "3 4", is(start(2), replicas(2)), "+2, -4"},
+		{"SR-11 3335-49 {3,4} to 2+2", "3 4", is(start(2), replicas(2)), "+2, -4"},
 		{"SR-2 what is in both is left alone", "2 3 4", is(start(3), replicas(2)), "-2"},
 		{"SR-5 Parallel", "0 1", is(parallel, start(2), replicas(2)), "+2 +3 -0 -1"},
 	} {

@@ -362,7 +362,7 @@ func (s *stage) Delete(_ context.Context, o Object) error {
 		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), nil)
 	}
 	if _, ok := there.(*corev1.PersistentVolumeClaim); ok {
-		s.t.Errorf("3541-44: claim %s is deleted", o.GetName())
+		s.t.Errorf("claim %s is deleted", o.GetName())
 	}
 	if p, ok := there.(*corev1.Pod); ok {
 		p.DeletionTimestamp = &metav1.Time{Time: s.now}

@@ -20,7 +20,7 @@ func TestTheStatusCountsPods(t *testing.T) {
 		{"ST-1 condemned ones too", "0 1 2 3", nil, [5]int32{4, 4, 4, 4, 4}},
 		{"ST-1 not those of this pass", "0 1", nil, [5]int32{2, 2, 2, 2, 2}},
 		{"ST-1 terminating ones are replicas, and ready while they are", "0 1 2~", nil, [5]int32{3, 3, 3, 2, 2}},
-		{"ST-1 ready is not available", "0 1 2", is(minReady(7200)), [5]int32{3, 3, 0, 3, 3}},
+		{"ST-1 2599-05 2599-21 961-54 ready is not available", "0 1 2", is(minReady(7200)), [5]int32{3, 3, 0, 3, 3}},
 		{"AVAIL-1 a failed one is neither", "0 1 2x", is(deleting), [5]int32{3, 2, 2, 3, 3}},
 		{"ST-2 during an update", "0o 1o 2!", nil, [5]int32{3, 2, 2, 2, 1}},
 	} {
@@ -66,10 +66,10 @@ func TestAvailabilityIsATime(t *testing.T) {
 		want bool
 		wait time.Duration // until it is looked at again
 	}{
-		{"AV-1 at once", 0, 0, true, 0},
-		{"2599-11 a millisecond before", 10*time.Second - time.Millisecond, 10, false, time.Millisecond},
-		{"2599-11 at the time", 10 * time.Second, 10, true, 0},
-		{"AV-7 of a clock that is ahead", -5 * time.Second, 10, false, 15 * time.Second},
+		{"AV-1 2599-03 at once", 0, 0, true, 0},
+		{"2599-02 2599-11 2599-26 a millisecond before", 10*time.Second - time.Millisecond, 10, false, time.Millisecond},
+		{"2599-11 2599-12 at the time", 10 * time.Second, 10, true, 0},
+		{"AV-7 2599-28 of a clock that is ahead", -5 * time.Second, 10, false, 15 * time.Second},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			s := play(t, "0 1 2", minReady(c.min))
@@ -85,14 +85,14 @@ func TestAvailabilityIsATime(t *testing.T) {
 			}
 		})
 	}
-	t.Run("AV-2 without a time never", func(t *testing.T) {
+	t.Run("AV-2 2599-27 without a time never", func(t *testing.T) {
 		s := play(t, "0 1 2", minReady(1))
 		s.pods["web-1"].Status.Conditions[0].LastTransitionTime = metav1.Time{}
 		if s.sync(); s.set.Status.AvailableReplicas != 2 || !s.outcome.Again.IsZero() {
 			t.Errorf("%+v %v", s.set.Status, s.outcome.Again)
 		}
 	})
-	t.Run("AV-4 the field acts on what runs, and restarts nothing", func(t *testing.T) {
+	t.Run("AV-4 2599-19 the field acts on what runs, and restarts nothing", func(t *testing.T) {
 		s := play(t, "0 1 2")
 		minReady(7200)(s.set)
 		if s.expect(""); s.set.Status.AvailableReplicas != 0 {

@@ -26,7 +26,7 @@ func TestMaxUnavailable(t *testing.T) {
 			unavailable(c.m)(s.set)
 		}
 		if got := s.set.MaxUnavailable(); got != c.want {
-			t.Errorf("MU-1: %q of %d is %d, expected %d", c.m, c.n, got, c.want)
+			t.Errorf("MU-1 961-03 961-04: %q of %d is %d, expected %d", c.m, c.n, got, c.want)
 		}
 	}
 	s := play(t, "", unavailable("3"), traits(func(t *Traits) { t.OneAtATime = true }))
@@ -43,7 +43,7 @@ func TestRollingUpdates(t *testing.T) {
 		{"MU-14 a missing one comes first", "0o 1o", nil, "+2"},
 		{"MU-14 and condemned ones", "0o 1o 2o 3o", nil, "-3"},
 		{"MU-5 the next batch waits for the whole last one", "0o 1o 2! 3", is(replicas(4), unavailable("2")), ""},
-		{"MU-5 961-08 961-24 a batch is M together", "0o 1o 2o 3o 4o", is(replicas(5), unavailable("2")), "-4 -3"},
+		{"MU-5 961-08 961-24 961-36 a batch is M together", "0o 1o 2o 3o 4o", is(replicas(5), unavailable("2")), "-4 -3"},
 		{"MU-5 961-09 3 back and 4 not: 2 waits", "0o 1o 2o 3 4~", is(replicas(5), unavailable("2")), ""},
 		{"MU-5 the second batch", "0o 1o 2o 3 4", is(replicas(5), unavailable("2")), "-2 -1"},
 		{"MU-6 961-11 961-13 Parallel goes on at once", "0o 1o 2o 3 4~", is(parallel, replicas(5), unavailable("2")), "-2"},
@@ -53,10 +53,11 @@ func TestRollingUpdates(t *testing.T) {
 		{"961-14 not ready is unavailable", "0o 1o 2!", is(parallel), ""},
 		{"961-14 terminating is unavailable", "0o 1o 2~", is(parallel), ""},
 		{"961-14 missing is unavailable", "0o 1o", is(parallel), "+2"},
-		{"961-14 not ready for long enough is unavailable", "0o~ 1o~ 2", is(parallel, minReady(7200)), ""},
 		{"MU-6 with M in flight", "0o 1o 2o 3? 4~", is(parallel, replicas(5), unavailable("2")), ""},
-		{"MU-7 2599-10 961-33 ready is not available", "0o 1o 2r", is(parallel, minReady(1800)), ""},
+		{"MU-7 961-14 961-33 961-54 2599-10 ready is not available", "0o 1o 2r", is(parallel, minReady(1800)), ""},
 		{"MU-7 2599-10 961-33 and not broken", "0or 1or 2or 3or 4or", is(parallel, replicas(5), minReady(1800)), ""},
+		{"MU-7 961-33 scaling down takes nothing from M", "0o 1o 2o 3o", is(parallel, minReady(1800)), "-2 -3"},
+		{"MU-7 961-33 and ready is not available meanwhile", "0o 1o 2r 3o", is(parallel, minReady(1800)), "-3"},
 		{"MU-7 961-33 one that is ready goes within M", "0o 1o 2or", is(parallel, minReady(1800)), "-2"},
 		{"MU-7 961-33 and leaves the rest of M", "0o 1o 2or", is(parallel, minReady(1800), unavailable("2")), "-1 -2"},
 		{"MU-7 961-33 that are as many as M", "0o 1or 2or", is(parallel, minReady(1800), unavailable("2")), "-1 -2"},
@@ -76,15 +77,15 @@ func TestRollingUpdates(t *testing.T) {
 		{"MU-8 a broken new one counts", "0o 1o 2!", is(parallel), ""},
 		{"MU-3 961-15 a protected broken one counts", "0o! 1o 2o", is(parallel, partition(1)), ""},
 		{"MU-3 condemned ones do not count", "0o 1o 2o 3o~", is(parallel), "-2"},
-		{"MU-9 961-26 M above what is staged", "0o 1o 2o", is(unavailable("5"), partition(1)), "-2 -1"},
-		{"MU-9 961-25 M above N", "0o 1o 2o", is(unavailable("9")), "-2 -1 -0"},
+		{"MU-9 961-06 961-26 M above what is staged", "0o 1o 2o", is(unavailable("5"), partition(1)), "-2 -1"},
+		{"MU-9 961-05 961-25 M above N", "0o 1o 2o", is(unavailable("9")), "-2 -1 -0"},
 		{"MU-9 961-25 M above N in Parallel", "0o 1o 2o", is(parallel, unavailable("9")), "-0 -1 -2"},
 		{"MU-9 961-29 M above N with a partition", "0o 1o 2o", is(unavailable("9"), partition(1)), "-2 -1"},
 		{"MU-10 961-27 as many as are staged", "0o 1o 2o 3o", is(replicas(4), unavailable("2"), partition(2)), "-3 -2"},
 		{"MU-10 961-28 more are staged", "0o 1o 2o 3o", is(replicas(4), unavailable("2"), partition(1)), "-3 -2"},
 		{"MU-13 Parallel with M 1", "0o 1o 2o", is(parallel), "-2"},
 		{"MU-13 961-42 M is ignored with the gate off", "0o 1o 2o", is(unavailable("3"), traits(func(t *Traits) { t.OneAtATime = true })), "-2"},
-		{"MU-15 3541-17 OnDelete deletes nothing", "0o 1o 2o", is(onDelete), ""},
+		{"MU-15 3541-17 961-58 OnDelete deletes nothing", "0o 1o 2o", is(onDelete), ""},
 		{"MU-15 and scales", "0o 1o", is(onDelete), "+2"},
 		{"PT-1 offset: nine from 2, partition 5", "2o 3o 4o 5o 6o 7o 8o 9o 10o", is(start(2), replicas(9), partition(5), unavailable("9"), traits(offset)), "-10 -9 -8 -7"},
 		{"PT-4 3335-06 absolute: nine from 2, partition 5", "2o 3o 4o 5o 6o 7o 8o 9o 10o", is(start(2), replicas(9), partition(5), unavailable("9")), "-10 -9 -8 -7 -6 -5"},
@@ -105,9 +106,10 @@ func TestUpdatesAsSequences(t *testing.T) {
 		set        []func(*Set)
 		want       string
 	}{
-		{"961-02 961-23 M 1", "0o 1o 2o", nil, "-2, +2, -1, +1, -0, +0"},
-		{"B24-03 4 and 3 together, 2 only when both are back", "0o 1o 2o 3o 4o", is(replicas(5), unavailable("2")), "-4 -3, +3, +4, -2 -1, +1, +2, -0, +0"},
-		{"B24-09 Parallel", "0o 1o 2o 3o 4o", is(parallel, replicas(5), unavailable("2")), "-3 -4, +3 +4, -1 -2, +1 +2, -0, +0"},
+		{"961-02 961-23 B24-11 M 1", "0o 1o 2o", nil, "-2, +2, -1, +1, -0, +0"},
+		{"961-23 M 1 in Parallel", "0o 1o 2o", is(parallel), "-2, +2, -1, +1, -0, +0"},
+		{"961-31 961-32 B24-03 B24-04 B24-05 4 and 3 together, 2 only when both are back", "0o 1o 2o 3o 4o", is(replicas(5), unavailable("2")), "-4 -3, +3, +4, -2 -1, +1, +2, -0, +0"},
+		{"961-31 961-32 B24-09 Parallel", "0o 1o 2o 3o 4o", is(parallel, replicas(5), unavailable("2")), "-3 -4, +3 +4, -1 -2, +1 +2, -0, +0"},
 		{"961-07 with a partition", "0o 1o 2o 3o 4o", is(replicas(5), unavailable("2"), partition(2)), "-4 -3, +3, +4, -2, +2"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -129,10 +131,10 @@ func TestMissingPodsAreOfTheRightRevision(t *testing.T) {
 	}{
 		{"RV-11 staged", "0o 2", nil, 1, "web:2"},
 		{"RV-11 protected", "0o 2", is(partition(2)), 1, "web:1"},
-		{"RV-11 OnDelete", "0o 2", is(onDelete), 1, "web:2"},
+		{"RV-11 961-58 OnDelete", "0o 2", is(onDelete), 1, "web:2"},
 		{"RV-11 without the block, within the current replicas", "0o 2o", is(withoutBlock, current(2)), 1, "web:1"},
 		{"RV-11 without the block, beyond", "0o 2o", is(withoutBlock, current(1)), 1, "web:2"},
-		{"ER-15 staged", "0o 2", is(enforced), 1, "web:2"},
+		{"ER-15 3541-14 staged", "0o 2", is(enforced), 1, "web:2"},
 		{"ER-15 protected", "0o 2", is(enforced, partition(2)), 1, "web:1"},
 		{"PT-4 absolute, protected", "3o 5", is(start(3), partition(5)), 4, "web:1"},
 		{"PT-4 absolute, staged", "3o 5", is(start(3), partition(4)), 4, "web:2"},
@@ -154,19 +156,19 @@ func current(n int32) func(*Set) { return func(s *Set) { s.Status.CurrentReplica
 
 func TestEnforcedRollingUpdates(t *testing.T) {
 	each(t, []step{
-		{"3541-15 RollingUpdate waits for ever", "0o 1o 2o?", nil, ""},
+		{"3541-03 3541-15 RollingUpdate waits for ever", "0o 1o 2o?", nil, ""},
 		{"3541-16 also with M 2 of 5", "0o 1o 2o 3o 4o?", is(replicas(5), unavailable("2")), ""},
 		{"3541-08 whatever its state: ready", "0o 1o 2o", is(enforced), "-2"},
 		{"3541-08 not ready", "0o 1o 2o!", is(enforced), "-2"},
 		{"3541-08 failed", "0o 1o 2ox", is(enforced), "-2"},
 		{"3541-04 Enforced does not", "0o 1o 2o?", is(enforced), "-2"},
 		{"ER-1 nothing to do", "0 1 2", is(enforced), ""},
-		{"ER-2 at the new revision it waits", "0o 1o 2!", is(enforced), ""},
+		{"ER-2 3541-06 at the new revision it waits", "0o 1o 2!", is(enforced), ""},
 		{"ER-2 a protected broken one blocks", "0o! 1o 2o", is(enforced, partition(1)), ""},
 		{"ER-3 a broken old one holds back no missing higher one", "0o! 1o", is(enforced), "+2"},
 		{"ER-3 one that is terminating does", "0~", is(enforced), ""},
 		{"ER-4 one that has failed goes in its turn", "0ox 1o 2o", is(enforced), "-2"},
-		{"ER-5 3541-07 the canary goes alone", "0o! 1o! 2o!", is(enforced, unavailable("3")), "-2"},
+		{"ER-5 3541-07 3541-12 the canary goes alone", "0o! 1o! 2o!", is(enforced, unavailable("3")), "-2"},
 		{"ER-5 also where there is no order", "0o! 1o! 2o!", is(parallel, enforced, unavailable("3")), "-2"},
 		{"ER-5 3541-11 nobody goes while it is not available", "0o! 1o! 2!", is(parallel, enforced, unavailable("3")), ""},
 		{"ER-5 or terminating", "0o! 1o! 2~", is(parallel, enforced, unavailable("3")), ""},
@@ -189,14 +191,21 @@ func TestEnforcedRollingUpdates(t *testing.T) {
 		{"OR-3 3541-08 a failed one is replaced while the canary is down", "0o 1ox 2?", is(enforced), "-1"},
 		{"OR-3 3541-08 also where there is no order", "0o 1ox 2!", is(parallel, enforced), "-1"},
 		{"ER-10 a broken new revision stops after the canary", "0o 1o 2?", is(enforced), ""},
-		{"ER-12 condemned ones go whatever is broken", "0o! 1o 2!", is(enforced, replicas(1)), "-2"},
-		{"ER-12 also when the new ones are broken", "0! 1 2", is(enforced, replicas(1)), "-2"},
+		{"ER-12 3541-13 condemned ones go whatever is broken", "0o! 1o 2!", is(enforced, replicas(1)), "-2"},
+		{"ER-12 3541-13 also when the new ones are broken", "0! 1 2", is(enforced, replicas(1)), "-2"},
 		{"ER-12 one at a time", "0! 1 2~", is(enforced, replicas(1)), ""},
 		{"OR-5 which RollingUpdate does not", "0! 1 2", is(replicas(1)), ""},
 		{"ER-12 after a creation they wait", "0 2", is(enforced, replicas(2)), "+1"},
-		{"ER-19 with its gate off it is RollingUpdate", "0o 1o 2o?", is(enforced, traits(func(t *Traits) { t.NotEnforced = true })), ""},
+		{"ER-19 3541-23 with its gate off it is RollingUpdate", "0o 1o 2o?", is(enforced, traits(func(t *Traits) { t.NotEnforced = true })), ""},
 	})
-	t.Run("ER-6 what is forced is told, with what it was like", func(t *testing.T) {
+	t.Run("ER-19 3541-24 switched off in mid-update, and on again", func(t *testing.T) {
+		s := play(t, "0o 1o? 2", enforced)
+		s.set.NotEnforced = true
+		s.expect("")
+		s.set.NotEnforced = false
+		s.expect("-1")
+	})
+	t.Run("ER-6 3541-09 3541-50 what is forced is told, with what it was like", func(t *testing.T) {
 		s := play(t, "0o 1o 2o?", enforced)
 		s.pods["web-2"].Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
 		s.expect("-2")
@@ -226,7 +235,7 @@ func TestRecoveryFromABrokenTemplate(t *testing.T) {
 	}{
 		{"3541-19 RollingUpdate does not recover", nil, "good", "create revision 3"},
 		{"3541-20 Enforced does", is(enforced), "good", "create revision 3 -2, +2, -1, +1, -0, +0"},
-		{"3541-21 Enforced stops at another broken one", is(enforced), "broken too", "create revision 3 -2, +2"},
+		{"3541-10 3541-21 Enforced stops at another broken one", is(enforced), "broken too", "create revision 3 -2, +2"},
 		{"3541-22 RollingUpdate in Parallel recovers", is(parallel), "good", "create revision 3 -2, +2, -1, +1, -0, +0"},
 		{"3541-22 Enforced in Parallel", is(parallel, enforced), "good", "create revision 3 -2, +2, -1, +1, -0, +0"},
 	} {
@@ -299,8 +308,8 @@ func TestBrokenTemplatesOneAfterTheOther(t *testing.T) {
 func TestUpdatesAreToldInTheStatus(t *testing.T) {
 	s := play(t, "0o 1o 2o", unavailable("2"))
 	s.expect("-2 -1")
-	if got := s.set.Status; got.CurrentReplicas != 1 || got.UpdatedReplicas != 0 || got.Replicas != 3 { // ST-3
-		t.Errorf("ST-3: %+v", got)
+	if got := s.set.Status; got.CurrentReplicas != 1 || got.UpdatedReplicas != 0 || got.Replicas != 3 {
+		t.Errorf("ST-3 961-19: %+v", got)
 	}
 	if s.outcome.MaxUnavailable != 2 || s.outcome.Unavailable != 0 {
 		t.Errorf("MT-1: %+v", s.outcome)
@@ -327,7 +336,8 @@ func TestUpdatesComplete(t *testing.T) {
 		{"RV-8 one too many", "0 1 2 3", nil, false},
 		{"RV-8 ready is enough", "0 1 2", is(minReady(7200)), true},
 		{"RV-9 OnDelete", "0 1 2", is(onDelete), true},
-		{"RV-9 Enforced", "0 1 2", is(enforced), true},
+		{"RV-9 3541-29 Enforced", "0 1 2", is(enforced), true},
+		{"3541-29 Enforced, not all new", "0o 1 2", is(enforced), false},
 		{"RV-10 a slice without replicas", "", is(replicas(0)), false},
 		{"RV-10 a StatefulSet without replicas", "", is(replicas(0), traits(func(t *Traits) { t.CompleteEmpty = true })), true},
 		{"PT-7 protected ones are old", "0o 1 2", is(partition(1)), false},

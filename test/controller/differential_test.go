@@ -37,7 +37,8 @@ func seeds(t *testing.T) uint64 {
 	return n
 }
 
-// Both controllers get the same script, and must do the same in the same order, and leave the same.
+// Both controllers get the same script, and must do the same in the same order, and leave the same, with a start
+// that is set, raised and lowered (3335-49), and without one (3335-03, 3335-40).
 func TestDoesWhatTheBuiltInControllerDoes(t *testing.T) {
 	minor := minorOf(t)
 	var met sync.Map // by the rules of the differences that were met

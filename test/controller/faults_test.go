@@ -149,7 +149,7 @@ func TestKilledProcessesAreFollowedByOthers(t *testing.T) {
 
 const claimed = "  volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: shared, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]"
 
-// 961-30, 961-44: a process without the feature updates one pod at a time, and the next one,
+// 961-30, 961-31, 961-44: a process without the feature updates one pod at a time, and the next one,
 // with it, goes on with as many as were asked for; the field has stayed.
 func TestAFeatureIsSwitchedOnInMidUpdate(t *testing.T) {
 	s := away(t)

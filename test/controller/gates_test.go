@@ -110,7 +110,7 @@ func TestReplicasThatDoNotAgreeAboutAFeature(t *testing.T) {
 	}
 }
 
-// 961-45, 2599-31: with the feature, without it and with it again, sets that use it and one
+// 961-32, 961-45, 2599-31: with the feature, without it and with it again, sets that use it and one
 // that does not.
 func TestUpgradeDowngradeUpgrade(t *testing.T) {
 	sets := map[string]struct {

@@ -47,7 +47,7 @@ func another(t *testing.T, kind string) (*cluster.Cluster, *rig.Installed, *rig.
 func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	north, _, p, s := another(t, rig.Slice)
-	if err := s.Create(t.Context(), s.written(t, "  replicas: 3")); err != nil {
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 3\n  minReadySeconds: 1")); err != nil {
 		t.Fatal(err)
 	}
 	s.updated(t, 3)

@@ -146,7 +146,7 @@ func (r *release) keeps(spec, field string) func(context.Context) bool {
 	}
 }
 
-// Releases that do not fit together refuse to work rather than to leave fields out (3335-42,
+// Releases that do not fit together refuse to work rather than to leave fields out (3335-41, 3335-42,
 // 3541-26), and a slice that an earlier one has stored is left as it is (961-40, 2599-13).
 func TestReleasesThatDoNotFitRefuse(t *testing.T) {
 	t.Parallel()

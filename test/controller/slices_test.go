@@ -98,7 +98,7 @@ func (s *side) slice(t *testing.T) *v1alpha1.StatefulSetSlice {
 }
 
 // The API server refuses what cannot be meant, with one sentence (VA-3, VA-6, VA-8, MU-10,
-// ID-11).
+// ID-11): no number below its least (961-04, 2599-06, 3335-01) among the rest.
 func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -155,6 +155,39 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 	o := s.slice(t)
 	if o.Spec.PodManagementPolicy != "OrderedReady" || *o.Spec.Replicas != 0 || *o.Spec.RevisionHistoryLimit != 3 {
 		t.Errorf("VA-1: %+v", o.Spec)
+	}
+}
+
+// What can be meant is taken as it is, and what is not said is filled in.
+func TestTheAPIServerTakesWhatCanBeMeant(t *testing.T) {
+	t.Parallel()
+	s := place(t)
+	for spec, want := range map[string]string{
+		"  minReadySeconds: 5":                                     `"minReadySeconds":5`,            // 2599-01
+		"  ordinals: {start: 7}":                                   `"ordinals":{"start":7}`,         // 3335-01
+		"  updateStrategy: {rollingUpdate: {maxUnavailable: 2}}":   `"maxUnavailable":2`,             // 961-01
+		"  updateStrategy: {rollingUpdate: {maxUnavailable: 50%}}": `"maxUnavailable":"50%"`,         // 961-01
+		"  updateStrategy: {rollingUpdate: {partition: 0}}":        `"type":"RollingUpdate"`,         // 3541-03
+		"  updateStrategy: {type: EnforcedRollingUpdate}":          `"type":"EnforcedRollingUpdate"`, // 3541-01
+		"  updateStrategy: {type: EnforcedRollingUpdate, enforcedRollingUpdate: {maxUnavailable: 30%, partition: 1}}": `"enforcedRollingUpdate":{"maxUnavailable":"30%","partition":1}`, // 3541-02
+	} {
+		o := s.written(t, spec)
+		o.SetName("taken")
+		err := s.Create(t.Context(), o, client.DryRunAll)
+		if raw, _ := json.Marshal(o.Object["spec"]); err != nil || !strings.Contains(string(raw), want) {
+			t.Errorf("%s: %v, stored is %s, expected %s", strings.TrimSpace(spec), err, raw, want)
+		}
+	}
+	plain := s.written(t, "")
+	plain.SetName("plain")
+	if err := s.Create(t.Context(), plain, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	spec, _ := plain.Object["spec"].(map[string]any)
+	for field, want := range map[string]any{"ordinals": nil, "minReadySeconds": nil, "updateStrategy": map[string]any{"type": "RollingUpdate"}} { // 3335-01, 2599-01, 3541-03
+		if got := spec[field]; fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s that is not said is %v, expected %v", field, got, want)
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ func (s *side) merged(t *testing.T, spec string) *unstructured.Unstructured {
 	return o
 }
 
-// A person at kubectl sees the warnings (MU-9, PT-5, RV-7, CL-11, 3541-43).
+// A person at kubectl sees the warnings (MU-9, 961-05, PT-5, RV-7, CL-11, 3541-43).
 func TestTheWebhookWarns(t *testing.T) {
 	t.Parallel()
 	s := place(t)

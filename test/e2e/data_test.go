@@ -35,12 +35,14 @@ func within(t *testing.T, namespace string) scene {
 	return scene{set: "web", from: b.East, to: b.East, source: namespace, destination: namespace + "-new", replicas: 3, d: 1}
 }
 
-// The part of the suite that is fast enough for every change.
+// The part of the suite that is fast enough for every change: claims, volumes and what is in them
+// (3335-22, 3335-33).
 func TestSmokeDataMovesBetweenClusters(t *testing.T) {
 	s := between(t, "smoke")
 	s.moveData(t, "data, two clusters", s.dataSet(cluster.SharedClass))
 }
 
+// 3335-33: the volume is unbound from the one claim and bound to the other.
 func TestDataMovesBetweenNamespacesInOrder(t *testing.T) {
 	s := within(t, "ordered")
 	set := s.dataSet(cluster.SharedClass)

@@ -23,7 +23,8 @@ import (
 )
 
 // TestEtcdMovesUnderItsClients takes one etcd of five members through four moves. It is
-// never made anew: what it acknowledged in the first must be there after the last.
+// never made anew: what it acknowledged in the first must be there after the last. It has its quorum all
+// the time (3335-50), and its members find each other across namespaces and clusters (3335-12, 3335-30).
 func TestEtcdMovesUnderItsClients(t *testing.T) {
 	b := clusters(t)
 	s := scene{set: "etcd", from: b.East, to: b.East, source: "db" + suite.suffix, destination: "db-new" + suite.suffix, replicas: 5, d: 1}

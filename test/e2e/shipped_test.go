@@ -252,7 +252,7 @@ func patched(t *testing.T, s scene, o *unstructured.Unstructured, patch string) 
 
 // The template has an image that no node has: the update halts at the highest ordinal, nothing else is
 // touched, and a template that is mended repairs it without anybody's hand; the data is where it was
-// (KEP-3541, story 4).
+// (3541-42).
 func TestAnEnforcedUpdateRecoversFromABadImage(t *testing.T) {
 	shipped(t)
 	s := sliced(t, "mended", 3)
@@ -315,7 +315,7 @@ func mustJSON(t *testing.T, v any) []byte {
 }
 
 // A pod is available when it has been ready for minReadySeconds without a crash of its container, and
-// what the probe waits before is added to that (KEP-2599).
+// what the probe waits before is added to that (2599-02, 2599-04).
 func TestAvailabilityOfRealPodsIsATime(t *testing.T) {
 	shipped(t)
 	s := sliced(t, "timed", 1)

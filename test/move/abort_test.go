@@ -7,6 +7,7 @@ import (
 	"testing"
 )
 
+// 3335-29
 func TestAbortWalksEverythingBack(t *testing.T) {
 	for where, line := range map[string][]string{
 		"before the first ordinal":   {"volume", "-> Retain"},

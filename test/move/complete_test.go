@@ -11,6 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// Between namespaces and between clusters (3335-11, 3335-12), ordinal by ordinal until the destination has all (3335-18, 3335-25). The
+// witness sees that the budgets follow (3335-21), that no more are down than may be (3335-14), and that every ordinal leaves the
+// top of the source and comes to the destination's lower end (3335-19, 3335-23). The claims are to go with the set, and do not
+// (3335-35); at the end the source is gone, with all that was its own (3335-26).
 func TestMovesASetToTheEnd(t *testing.T) {
 	inBothModes(t, cast{}, func(s *scene) {
 		t := s.t
@@ -35,6 +39,7 @@ func TestMovesASetToTheEnd(t *testing.T) {
 	})
 }
 
+// 3335-28: no ordinal is on both sides, whenever the process dies.
 func TestSurvivesTwentyKillsOnTheWay(t *testing.T) {
 	inBothModes(t, cast{}, func(s *scene) {
 		t := s.t

@@ -98,6 +98,7 @@ func needing(t *testing.T, m mode) *scene {
 	return s
 }
 
+// 3335-22
 func TestASetArrivesWithAllThatItNeeds(t *testing.T) {
 	t.Parallel()
 	for _, m := range []mode{rebind, reimport} {

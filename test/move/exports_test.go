@@ -16,7 +16,7 @@ import (
 )
 
 // Clusters with Multi-Cluster Services have their own way to find each other's pods.
-// Their implementation is played here: an export becomes valid when the test says so.
+// Their implementation is played here: an export becomes valid when the test says so (3335-31).
 func TestServicesAreExportedOnRequest(t *testing.T) {
 	t.Parallel()
 	t.Run("in clusters that learn it", exportedAndAwaited) // first: the clusters must not know it yet

@@ -153,6 +153,7 @@ func (s *scene) jobless() {
 	}
 }
 
+// 3335-20
 func TestAsksTheApplicationBeforeAndAfterEveryOrdinal(t *testing.T) {
 	a := perform(t)
 	a2 := perform(t)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// 3335-24, 3335-30, 3335-32
 func TestEveryPodIsFoundUnderBothItsNames(t *testing.T) {
 	inBothModes(t, cast{replicas: 3}, func(s *scene) {
 		t := s.t

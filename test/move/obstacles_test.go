@@ -208,3 +208,20 @@ func (s *scene) replaced() func() {
 	s.ready(s.source)
 	return func() {}
 }
+
+// occupied lets the destination have a set of that name at work.
+func (s *scene) occupied() func() {
+	s.t.Helper()
+	set := newSet(s.destination.namespace, 0, s.replicas)
+	set.Spec.Template.Spec.ServiceAccountName = ""
+	set.Spec.VolumeClaimTemplates, set.Spec.Template.Spec.Containers[0].VolumeMounts = nil, nil
+	mend := s.put(s.destination, set)
+	s.ready(s.destination)
+	return func() {
+		mend()
+		for o := range s.replicas {
+			pod := fmt.Sprintf("web-%d", o)
+			s.eventually(pod+" is gone", func(context.Context) bool { return s.gone(s.destination, &corev1.Pod{}, pod) })
+		}
+	}
+}

@@ -23,6 +23,7 @@ type refusal struct {
 	says []string
 }
 
+// 3335-15, 3335-16
 func TestRefusesWhatCannotWorkAndWritesNothing(t *testing.T) {
 	inBothModes(t, cast{replicas: 2}, func(s *scene) {
 		t := s.t
@@ -153,6 +154,7 @@ func obstacles() []refusal {
 		{name: "a pod that is not ready", prepare: func(s *scene) func() {
 			return s.unready("web-1")
 		}, code: blocked, says: []string{"source-settled", "pod web-1", "not Ready"}},
+		{name: "a set on the destination that has pods", prepare: (*scene).occupied, code: blocked, says: []string{"destination-free", "it has the ordinals [0..1]"}},
 		{name: "a claim that is in the way", prepare: func(s *scene) func() {
 			c := newClaim("data-web-1", cluster.WaitClass)
 			c.Namespace = s.destination.namespace

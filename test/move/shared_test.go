@@ -39,7 +39,7 @@ func media(on *end, change func(*corev1.PersistentVolume)) []client.Object {
 }
 
 // A volume that all ordinals mount is given to the destination once, before the first of
-// them moves, and belongs to one side only at the end.
+// them moves, and belongs to one side only at the end (3335-34).
 func TestSharesAVolumeThatThePodTemplateNames(t *testing.T) {
 	for n, way := range []string{"finalize", "abort"} {
 		t.Run(way, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // A large set goes to the other cluster and back again, three ordinals at a time of the
-// three that may be down, with three volumes each, and the witness finds nothing.
+// three that may be down, with three volumes each, and the witness finds nothing (3335-14).
 func TestThirtyOrdinalsGoThereAndBackAgain(t *testing.T) {
 	if os.Getenv("MOVE_LARGE") == "" {
 		t.Skip("two minutes of its own: `make large` runs it")

@@ -13,6 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
+// 3335-34: with claim templates; volumes of the pod template are TestSharesAVolumeThatThePodTemplateNames.
 func TestMovesEveryKindOfSet(t *testing.T) {
 	half := intstr.FromString("50%")
 	for name, c := range map[string]struct {

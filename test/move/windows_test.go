@@ -58,6 +58,7 @@ func TestAbortInTheMiddleOfAWaveWalksEverythingBack(t *testing.T) {
 	}
 }
 
+// 3335-13
 func TestASplitStaysUntilItIsResumedOrWalkedBack(t *testing.T) {
 	inBothModes(t, fiveOfThree(appsv1.ParallelPodManagement), func(s *scene) {
 		t := s.t

@@ -24,6 +24,7 @@ func dieAt(t *testing.T, w *world, n int, f fault) bool {
 	return r.dead
 }
 
+// 3335-29
 func TestAnAbortAtAnyWriteBringsEverythingBack(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {

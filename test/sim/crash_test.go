@@ -19,6 +19,7 @@ func once(n int, f fault) func(int) fault {
 	}
 }
 
+// 3335-28: the world is looked at after every write, and no ordinal is on both sides.
 func TestADeathAtAnyWriteIsSurvivedWithTheSameEnd(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {

@@ -44,6 +44,7 @@ func (w *world) fits(t *testing.T) {
 	}
 }
 
+// 3335-13
 func TestASplitIsStableAndCanBeResumedOrWalkedBack(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {

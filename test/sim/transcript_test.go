@@ -19,7 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts anew")
 
-// Each block of a transcript is a line of command, "----", and what came of it.
+// Each block of a transcript is a line of command, "----", and what came of it. An ordinal is the same number on both sides
+// (3335-27): it leaves the top of the source (3335-19), the budgets are split (3335-21), and the destination grows down to it (3335-23).
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")

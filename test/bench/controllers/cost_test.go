@@ -32,10 +32,12 @@ func TestMediansAreOfEachFigure(t *testing.T) {
 func TestTableSaysWhichRowsAreWorse(t *testing.T) {
 	one := cost{took: time.Second, requests: 100, cpu: time.Second, peak: 10 << 20}
 	two := cost{took: 2 * time.Second, requests: 100, cpu: time.Second, peak: 20 << 20}
-	if got := costTable([]row{{"create", 50, one, two}}); !strings.Contains(got, "within 5 %: met\n") || !strings.Contains(got, "create                 slicecontroller   1.00 s   2.00               1.00 s   10 MiB\n") {
-		t.Error(got)
+	limit := aim{1.5, 1, 1, 2, "reasons"}
+	if got, missed := costTable([]row{{"create", "slices", 50, one, two, limit}}); len(missed) > 0 || !strings.Contains(got, "slices: reasons\naims: met\n") || !strings.Contains(got, "create                 slices     1.00 s   2.00               1.00 s   10 MiB\n") {
+		t.Error(got, missed)
 	}
-	if got := costTable([]row{{"create", 50, two, one}}); !strings.Contains(got, `MISSED: time of "create" (2.00), memory of "create" (2.00)`) {
-		t.Error(got)
+	got, missed := costTable([]row{{"create", "slices", 50, two, one, limit}, {"roll", "native", 50, one, cost{}, limit}})
+	if want := `time of "create", slices (2.00), time of "roll", native (+Inf), requests of "roll", native (+Inf), CPU of "roll", native (+Inf), memory of "roll", native (+Inf)`; strings.Join(missed, ", ") != want || !strings.Contains(got, "aims: MISSED\n") {
+		t.Error(got, missed)
 	}
 }

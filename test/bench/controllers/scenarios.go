@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
@@ -19,6 +20,9 @@ import (
 type scenario struct {
 	name string
 	acts []act
+	// slicesOnly says that StatefulSets have nothing like it. The built-in controller, which does not
+	// know EnforcedRollingUpdate, does the same acts with RollingUpdate.
+	slicesOnly bool
 }
 
 // act is what is measured at a time: it ends when all sets have come to rest.
@@ -27,42 +31,74 @@ type act struct {
 	pods int32 // that it is about
 	sets int   // that there are
 	// write is what a person does.
-	write func(ctx context.Context, c client.Client, namespace string) error
+	write func(ctx context.Context, c sets, namespace string) error
 }
 
-func scenarios(pods int32, sets int) []scenario {
+// sets are those of a kind.
+type sets struct {
+	client.WithWatch
+	slices bool
+}
+
+// as gives a set as one of the kind.
+func (s sets) as(set *appsv1.StatefulSet) client.Object {
+	if !s.slices {
+		if set.Spec.UpdateStrategy.Type == v1alpha1.EnforcedRollingUpdate {
+			set.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{}
+		}
+		return set
+	}
+	return v1alpha1.FromNative(set)
+}
+
+// list is an empty list of the kind.
+func (s sets) list() client.ObjectList {
+	if s.slices {
+		return &v1alpha1.StatefulSetSliceList{}
+	}
+	return &appsv1.StatefulSetList{}
+}
+
+func scenarios(pods int32, many int) []scenario {
 	const each = 3
+	const rolled = `{"spec":{"template":{"metadata":{"annotations":{"roll":"1"}}}}}`
 	return []scenario{
 		{"One set without order", []act{
-			creation(fmt.Sprintf("create %d, Parallel", pods), pods, appsv1.ParallelPodManagement),
+			creation(fmt.Sprintf("create %d, Parallel", pods), pods, appsv1.ParallelPodManagement, ""),
 			edit(fmt.Sprintf("scale %d to 0, Parallel", pods), pods, `{"spec":{"replicas":0}}`),
-		}},
+		}, false},
 		{"One set in order", []act{
-			creation(fmt.Sprintf("create %d, OrderedReady", pods), pods, appsv1.OrderedReadyPodManagement),
-			edit(fmt.Sprintf("roll %d, one at a time", pods), pods, `{"spec":{"template":{"metadata":{"annotations":{"roll":"1"}}}}}`),
-		}},
-		{"Many sets", []act{{fmt.Sprintf("create %d sets of %d, with claims", sets, each), int32(sets) * each, sets, func(ctx context.Context, c client.Client, namespace string) error {
-			for k := range sets {
+			creation(fmt.Sprintf("create %d, OrderedReady", pods), pods, appsv1.OrderedReadyPodManagement, ""),
+			edit(fmt.Sprintf("roll %d, one at a time", pods), pods, rolled),
+		}, false},
+		{"One set by force", []act{
+			creation(fmt.Sprintf("create %d, EnforcedRollingUpdate", pods), pods, appsv1.ParallelPodManagement, v1alpha1.EnforcedRollingUpdate),
+			edit(fmt.Sprintf("roll %d, EnforcedRollingUpdate", pods), pods, rolled),
+		}, true},
+		{"Many sets", []act{{fmt.Sprintf("create %d sets of %d, with claims", many, each), int32(many) * each, many, func(ctx context.Context, c sets, namespace string) error {
+			for k := range many {
 				set := newSet(namespace, fmt.Sprintf("web-%d", k), each, appsv1.OrderedReadyPodManagement)
 				set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim()}
-				if err := c.Create(ctx, set); err != nil {
+				if err := c.Create(ctx, c.as(set)); err != nil {
 					return err
 				}
 			}
 			return nil
-		}}}},
+		}}}, false},
 	}
 }
 
-func creation(name string, pods int32, policy appsv1.PodManagementPolicyType) act {
-	return act{name, pods, 1, func(ctx context.Context, c client.Client, namespace string) error {
-		return c.Create(ctx, newSet(namespace, "web", pods, policy))
+func creation(name string, pods int32, policy appsv1.PodManagementPolicyType, strategy appsv1.StatefulSetUpdateStrategyType) act {
+	return act{name, pods, 1, func(ctx context.Context, c sets, namespace string) error {
+		set := newSet(namespace, "web", pods, policy)
+		set.Spec.UpdateStrategy.Type = strategy
+		return c.Create(ctx, c.as(set))
 	}}
 }
 
 func edit(name string, pods int32, patch string) act {
-	return act{name, pods, 1, func(ctx context.Context, c client.Client, namespace string) error {
-		return c.Patch(ctx, newSet(namespace, "web", pods, ""), client.RawPatch("application/merge-patch+json", []byte(patch)))
+	return act{name, pods, 1, func(ctx context.Context, c sets, namespace string) error {
+		return c.Patch(ctx, c.as(newSet(namespace, "web", pods, "")), client.RawPatch("application/merge-patch+json", []byte(patch)))
 	}}
 }
 
@@ -113,12 +149,13 @@ func (b *bench) play(ctx context.Context, who contestant, s scenario, namespace 
 			return nil, err
 		}
 	}
-	if _, err := b.measure(ctx, process.Process.Pid, creation("warm up", 1, appsv1.OrderedReadyPodManagement), warm); err != nil {
+	kind := sets{b.WithWatch, who.slices}
+	if _, err := b.measure(ctx, kind, process.Process.Pid, creation("warm up", 1, appsv1.OrderedReadyPodManagement, ""), warm); err != nil {
 		return nil, err
 	}
 	var costs []cost
 	for _, a := range s.acts {
-		c, err := b.measure(ctx, process.Process.Pid, a, namespace)
+		c, err := b.measure(ctx, kind, process.Process.Pid, a, namespace)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a.name, err)
 		}
@@ -128,17 +165,17 @@ func (b *bench) play(ctx context.Context, who contestant, s scenario, namespace 
 }
 
 // measure lets an act take place.
-func (b *bench) measure(ctx context.Context, pid int, a act, namespace string) (cost, error) {
+func (b *bench) measure(ctx context.Context, kind sets, pid int, a act, namespace string) (cost, error) {
 	b.requests.Take()
 	before, err := used(pid)
 	if err != nil {
 		return cost{}, err
 	}
 	start := time.Now()
-	if err := a.write(ctx, b, namespace); err != nil {
+	if err := a.write(ctx, kind, namespace); err != nil {
 		return cost{}, err
 	}
-	if err := b.await(ctx, a, namespace); err != nil {
+	if err := kind.await(ctx, a, namespace); err != nil {
 		return cost{}, err
 	}
 	took := time.Since(start)
@@ -154,16 +191,19 @@ func (b *bench) measure(ctx context.Context, pid int, a act, namespace string) (
 }
 
 // await waits until all sets of an act have come to rest.
-func (b *bench) await(ctx context.Context, a act, namespace string) error {
+func (s sets) await(ctx context.Context, a act, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	w, err := b.Watch(ctx, &appsv1.StatefulSetList{}, client.InNamespace(namespace))
+	w, err := s.Watch(ctx, s.list(), client.InNamespace(namespace))
 	if err != nil {
 		return err
 	}
 	defer w.Stop()
 	over := map[string]bool{}
 	for e := range w.ResultChan() { // what is there already comes first
+		if slice, ok := e.Object.(*v1alpha1.StatefulSetSlice); ok {
+			e.Object = slice.Native()
+		}
 		if set, ok := e.Object.(*appsv1.StatefulSet); ok {
 			if over[set.Name] = complete(set); !over[set.Name] {
 				delete(over, set.Name)

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator"
+	kind "github.com/stsmigrate/stsmigrate/slicecontroller/manifests"
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
@@ -176,6 +177,18 @@ func manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
 		}
 		out = append(out, o)
 	}
+}
+
+// Define makes the kind known to a cluster, and nothing else.
+func Define(ctx context.Context, at client.WithWatch) error {
+	definition := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(kind.CRD, &definition.Object); err != nil {
+		return err
+	}
+	if err := at.Create(ctx, definition); err != nil {
+		return err
+	}
+	return established(ctx, at, definition)
 }
 
 // established waits until a kind is served.
