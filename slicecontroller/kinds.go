@@ -30,6 +30,8 @@ type kind struct {
 	unknown func(client.Object) []string
 	// fit says, before the first pass, why this process cannot take care of the kind.
 	fit func(context.Context, client.Client) error
+	// evicts says that sets of the kind may ask for evictions, and wait for budgets.
+	evicts bool
 	// guarded says that another controller may take care of the kind, and must not.
 	guarded bool
 }

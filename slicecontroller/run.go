@@ -202,12 +202,12 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 			return nil, err
 		}
 	}
-	events, err := recorder(ctx, config, m, k)
+	c1, err := typedcorev1.NewForConfigAndClient(config, m.GetHTTPClient())
 	if err != nil {
 		return nil, err
 	}
 	r := &Reconciler{
-		kind: k, client: m.GetClient(), live: m.GetAPIReader(), events: events, now: o.Now, ledger: newLedger(), gauges: gauges, canary: guard,
+		kind: k, client: m.GetClient(), live: m.GetAPIReader(), evictions: c1.RESTClient(), events: recorder(ctx, c1, m, k), now: o.Now, ledger: newLedger(), gauges: gauges, canary: guard,
 		memories: map[types.NamespacedName]*memory{},
 	}
 	c, err := controller.NewUnmanaged("statefulset", controller.Options{
@@ -226,12 +226,8 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 }
 
 // recorder records events in core/v1, with the source that people look for (EV-1).
-func recorder(ctx context.Context, config *rest.Config, m manager.Manager, k kind) (record.EventRecorder, error) {
-	c, err := typedcorev1.NewForConfigAndClient(config, m.GetHTTPClient())
-	if err != nil {
-		return nil, err
-	}
+func recorder(ctx context.Context, c *typedcorev1.CoreV1Client, m manager.Manager, k kind) record.EventRecorder {
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(sink{&typedcorev1.EventSinkImpl{Interface: c.Events("")}})
-	return b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: k.component}), nil
+	return b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: k.component})
 }

@@ -20,12 +20,14 @@ func sliced(gates core.Traits) kind {
 		lease:       "slicecontroller.apps.stsmigrate.dev",
 		gvk:         traits.Kind,
 		undefaulted: true,
+		evicts:      true,
 		empty:       func() client.Object { return &v1alpha1.StatefulSetSlice{} },
 		list:        func() client.ObjectList { return &v1alpha1.StatefulSetSliceList{} },
 		read: func(o client.Object) *core.Set {
 			s := o.(*v1alpha1.StatefulSetSlice) //nolint:forcetypeassert // made by empty
 			traits := traits
 			traits.HoldClaims = s.Annotations[HoldClaims] == "true"
+			traits.Evicts = s.Spec.UpdateStrategy.Evict
 			n := s.Native()
 			status := core.Status{StatefulSetStatus: n.Status, Told: s.Status.Conditions}
 			if o := s.Status.Ordinals; o != nil {

@@ -67,6 +67,8 @@ func TestWarnings(t *testing.T) {
 		`{revisionHistoryLimit: -1}`:                                                                                "RV-7: revisionHistoryLimit -1 keeps every",
 		`{updateStrategy: {type: EnforcedRollingUpdate}}`:                                                           "",
 		`{template: {spec: {volumes: [{name: tmp, emptyDir: {}}]}}}`:                                                "",
+		`{updateStrategy: {evict: true}}`:                                                                           "",
+		`{updateStrategy: {type: OnDelete, evict: true}}`:                                                           ": evict has no meaning for OnDelete",
 		`{updateStrategy: {type: EnforcedRollingUpdate}, template: {spec: {volumes: [{name: tmp, emptyDir: {}}]}}}`: "3541-43: EnforcedRollingUpdate deletes pods that are not available, and volume tmp",
 	} {
 		rule, text, _ := strings.Cut(want, ": ")

@@ -37,6 +37,8 @@ const (
 	// ClaimsNotKept says that a claim goes with the set or its pod, against the policy or a hold: it
 	// could not be changed (CP-14).
 	ClaimsNotKept = "ClaimsNotKept"
+	// EvictionRefused says why a pod is not evicted for an update now.
+	EvictionRefused = "EvictionRefused"
 	// PartitionOutOfRange says that the partition is no ordinal of the range, nor the one
 	// behind it (PT-5).
 	PartitionOutOfRange = "PartitionOutOfRange"
@@ -60,6 +62,7 @@ func (p *pass) describe(failed error) {
 	p.sayIf(IdentityConflict, "NameTaken", p.conflict)
 	p.sayIf(StorageMismatch, "OtherVolumes", p.mismatch())
 	p.sayIf(ClaimsNotKept, "UpdateRefused", brief(errors.Join(p.unkept...)))
+	p.sayIf(EvictionRefused, "TooManyRequests", p.refused)
 	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
 }
 
@@ -157,6 +160,9 @@ func (p *pass) waitsFor() string {
 	}
 	if len(p.condemned) > 0 {
 		return fmt.Sprintf("pod %s is outside the range and still there", p.condemned[0].Name)
+	}
+	if p.refused != "" {
+		return p.refused
 	}
 	for _, r := range slices.Backward(p.living) {
 		if p.due(r) && p.set.strategy() != appsv1.OnDeleteStatefulSetStrategyType {

@@ -56,6 +56,8 @@ type Traits struct {
 	Conditioned bool
 	// HoldClaims keeps all claims, whatever the retention policy says (CP-14).
 	HoldClaims bool
+	// Evicts lets updates evict pods.
+	Evicts bool
 	// OneAtATime ignores maxUnavailable (KEP-961, its gate off).
 	OneAtATime bool
 	// NotEnforced takes EnforcedRollingUpdate for RollingUpdate (ER-19, its gate off).

@@ -43,6 +43,9 @@ type pass struct {
 	kept     map[string]*corev1.PersistentVolumeClaim
 	unkept   []error
 	conflict string // whose pod has the name of one of ours
+	// refused is why a pod is not evicted now, and refusedUntil when to ask again, if the API server says so.
+	refused      string
+	refusedUntil time.Time
 }
 
 // replica is a pod and its ordinal.
@@ -208,6 +211,9 @@ func (p *pass) again() time.Time {
 		if at := c.CreationTimestamp.Add(hopeless); at.After(p.world.Now) {
 			first = at // ER-17
 		}
+	}
+	if at := p.refusedUntil; !at.IsZero() && (first.IsZero() || at.Before(first)) {
+		first = at
 	}
 	for _, r := range slices.Concat(p.living, p.condemned) {
 		if at := p.set.availableAt(r.Pod, p.world.Now); !at.IsZero() && (first.IsZero() || at.Before(first)) {

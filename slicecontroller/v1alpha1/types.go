@@ -197,6 +197,10 @@ type UpdateStrategy struct {
 	// EnforcedRollingUpdate is the same for its type.
 	// +optional
 	EnforcedRollingUpdate *Rollout `json:"enforcedRollingUpdate,omitempty"`
+	// Evict lets an update evict pods rather than delete them, so that PodDisruptionBudgets hold. An eviction that is
+	// refused is waited for. Only updates evict: all else deletes pods as ever. It has no meaning for OnDelete. Default false.
+	// +optional
+	Evict bool `json:"evict,omitempty"`
 }
 
 // Rollout says how far an update goes and how fast.
