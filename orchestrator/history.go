@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -146,7 +145,7 @@ func (h *History) Undo(ctx context.Context, r Revision, dry bool) error {
 	err = writes.Change(ctx, h.on, was, next, opts...)
 	switch {
 	case apierrors.IsConflict(err):
-		return h.moved()
+		return changedMeanwhile(h.ref)
 	case err != nil:
 		return fmt.Errorf("%s: %w", h.ref.Set(), err)
 	}
@@ -155,22 +154,14 @@ func (h *History) Undo(ctx context.Context, r Revision, dry bool) error {
 
 // asItIs reads the set in the words of its own kind, whole, and in the version that h has.
 func (h *History) asItIs(ctx context.Context) (*unstructured.Unstructured, error) {
-	var u unstructured.Unstructured
-	u.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(plans.NativeKind))
-	if h.ref.IsSlice() {
-		u.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(plans.SliceKind))
+	u, err := entire(ctx, h.on, h.ref)
+	if err != nil {
+		return nil, err
 	}
-	if err := h.on.Get(ctx, client.ObjectKeyFromObject(h.set), &u); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", h.ref.Set(), err)
+	if u == nil || u.GetUID() != h.set.UID || u.GetResourceVersion() != h.set.ResourceVersion {
+		return nil, changedMeanwhile(h.ref)
 	}
-	if u.GetUID() != h.set.UID || u.GetResourceVersion() != h.set.ResourceVersion {
-		return nil, h.moved()
-	}
-	return &u, nil
-}
-
-func (h *History) moved() error {
-	return fmt.Errorf("%s was changed while this ran: look at it, and say it again", h.ref.Set())
+	return u, nil
 }
 
 // Is says whether the set has the template of a revision already.

@@ -41,6 +41,11 @@ func inWordsOf(on client.Client, set plans.Ref) client.Client {
 func readSet(ctx context.Context, on client.Client, set plans.Ref) (*appsv1.StatefulSet, error) {
 	var s appsv1.StatefulSet
 	err := on.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: set.Name}, &s)
+	return foundSet(&s, set, err)
+}
+
+// foundSet is what was read of a set; nil if there is none.
+func foundSet[T any](found *T, set plans.Ref, err error) (*T, error) {
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -49,7 +54,7 @@ func readSet(ctx context.Context, on client.Client, set plans.Ref) (*appsv1.Stat
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", set.Set(), err)
 	}
-	return &s, nil
+	return found, nil
 }
 
 // resourceOf is the resource that a set is one of.

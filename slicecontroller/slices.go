@@ -1,6 +1,8 @@
 package slicecontroller
 
 import (
+	"time"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
@@ -28,17 +30,21 @@ func sliced(gates core.Traits) kind {
 			traits := traits
 			traits.HoldClaims = s.Annotations[HoldClaims] == "true"
 			traits.Evicts = s.Spec.UpdateStrategy.Evict
+			traits.Paused, traits.RollsBack = s.Spec.Paused, s.Spec.UpdateStrategy.OnFailure() == v1alpha1.Rollback
+			if d := s.Spec.ProgressDeadlineSeconds; d != nil {
+				traits.Deadline = time.Duration(*d) * time.Second
+			}
 			n := s.Native()
-			status := core.Status{StatefulSetStatus: n.Status, Told: s.Status.Conditions}
+			status := core.Status{StatefulSetStatus: n.Status, Told: s.Status.Conditions, Progressed: s.Status.LastProgressTime, Failed: s.Status.FailedRevision}
 			if o := s.Status.Ordinals; o != nil {
 				status.Ordinals = &core.Range{Start: o.Start, End: o.End}
 			}
-			return &core.Set{ObjectMeta: n.ObjectMeta, Spec: n.Spec, Status: status, Traits: traits}
+			return &core.Set{ObjectMeta: s.ObjectMeta, Spec: n.Spec, Status: status, Traits: traits}
 		},
 		tell: func(o client.Object, status core.Status) {
 			s := o.(*v1alpha1.StatefulSetSlice) //nolint:forcetypeassert // made by empty
 			s.Tell(status.StatefulSetStatus)
-			s.Status.Conditions = status.Told
+			s.Status.Conditions, s.Status.LastProgressTime, s.Status.FailedRevision = status.Told, status.Progressed, status.Failed
 			if o := status.Ordinals; o != nil {
 				s.Status.Ordinals = &v1alpha1.Range{Start: o.Start, End: o.End}
 			}

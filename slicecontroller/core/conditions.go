@@ -18,7 +18,8 @@ import (
 // The conditions of a set (ST-9). Those after the first two are there only while they are True.
 const (
 	// Progressing is False with reason Complete when there is nothing to do or to wait
-	// for; its message names the pod that is waited for.
+	// for; its message names the pod that is waited for. As with Deployments, it is Unknown of a
+	// set that is paused, and False with reason ProgressDeadlineExceeded of one that makes none.
 	Progressing = "Progressing"
 	// UpdateStrategy has the strategy that is acted on as its reason (ER-18), and how far
 	// an enforced update is in its message.
@@ -55,8 +56,10 @@ func (p *pass) describe(failed error) {
 		p.tellFault(*p.set.Fault)
 	}
 	progress := p.progress(failed)
+	followed := p.followed()
+	p.giveUp(progress)
 	p.say(progress)
-	p.say(p.followed())
+	p.say(followed)
 	p.sayTools(progress, failed)
 	p.sayIf(Invalid, "", "")
 	p.sayIf(IdentityConflict, "NameTaken", p.conflict)
@@ -119,32 +122,19 @@ func (p *pass) sayTools(progress metav1.Condition, failed error) {
 		stalled = p.conflict
 	case p.set.Fault != nil && !p.set.Fault.Passing:
 		stalled = p.set.Fault.Message
+	case p.status.Failed != "":
+		stalled = meta.FindStatusCondition(p.status.Told, RolledBack).Message // giveUp has said it
 	case p.enforced() && p.stuck():
 		stalled = p.sentence(halted)
+	case progress.Reason == deadlineExceeded:
+		stalled = progress.Message
 	}
 	reconciling := ""
-	if stalled == "" && progress.Status == metav1.ConditionTrue {
+	if stalled == "" && (p.waits || progress.Status == metav1.ConditionTrue) {
 		reconciling = progress.Message
 	}
 	p.sayIf(Stalled, progress.Reason, stalled)
 	p.sayIf(Reconciling, progress.Reason, reconciling)
-}
-
-func (p *pass) progress(failed error) metav1.Condition {
-	c := metav1.Condition{Type: Progressing, Status: metav1.ConditionTrue}
-	switch waits := p.waitsFor(); {
-	case p.set.DeletionTimestamp != nil:
-		c.Reason, c.Message = "Deleting", "the set is being deleted"
-	case p.set.Fault != nil:
-		c.Reason, c.Message = p.set.Fault.Reason, p.set.Fault.Message
-	case failed != nil:
-		c.Reason, c.Message = "Failing", brief(failed)
-	case waits != "":
-		c.Reason, c.Message = "Waiting", waits
-	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Complete", fmt.Sprintf("%d of %d pods are available", p.status.AvailableReplicas, p.set.replicas())
-	}
-	return c
 }
 
 // waitsFor names what has to happen before the set is as its spec says, or "" (3335-63).
@@ -239,10 +229,6 @@ func (p *pass) followed() metav1.Condition {
 	return c
 }
 
-// hopeless is how long a new pod may take to become available before the update counts as
-// halted (ER-17).
-const hopeless = 10 * time.Minute
-
 // stuck says whether the canary of the new revision is not going to become available, with
 // others still to be replaced.
 func (p *pass) stuck() bool {
@@ -251,7 +237,16 @@ func (p *pass) stuck() bool {
 		return false
 	}
 	others := slices.ContainsFunc(p.living, p.due)
-	return others && (p.stage() == halted || broken(c.Pod) || !p.world.Now.Before(c.CreationTimestamp.Add(hopeless)))
+	return others && (p.stage() == halted || broken(c.Pod) || !p.world.Now.Before(p.hopelessAt(c)))
+}
+
+// hopelessAt is when a new pod has had its time to become available. One that is ready has until it
+// has been so for long enough.
+func (p *pass) hopelessAt(r *replica) time.Time {
+	if at := p.set.availableAt(r.Pod, p.world.Now); !at.IsZero() {
+		return at.Add(p.set.deadline())
+	}
+	return r.CreationTimestamp.Add(p.set.deadline())
 }
 
 // broken says whether a pod has failed for certain, and is not just starting.

@@ -27,10 +27,11 @@ const RevisionHash = "controller.kubernetes.io/hash"
 // longestPrefix is how much of the set's name goes into the name of a revision (RV-2).
 const longestPrefix = 223
 
-// versions are the two revisions that pods may be made from.
+// versions are the two revisions that pods may be made from, and that of the template. It is the
+// target, unless an update to it was rolled back: then the target is the current one.
 type versions struct {
-	current, target *appsv1.ControllerRevision
-	collisions      int32
+	current, target, asked *appsv1.ControllerRevision
+	collisions             int32
 }
 
 // template reads the pod template of a revision.
@@ -151,6 +152,10 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 	if at := slices.IndexFunc(known, func(r *appsv1.ControllerRevision) bool { return r.Name == p.set.Status.CurrentRevision }); at >= 0 {
 		v.current = known[at]
 	}
+	v.asked = v.target
+	if p.set.RollsBack && v.asked.Name == p.set.Status.Failed {
+		v.target = v.current
+	}
 	return v, nil
 }
 
@@ -228,7 +233,7 @@ func (p *pass) truncate(ctx context.Context, known []*appsv1.ControllerRevision,
 	if limit < 0 {
 		return nil
 	}
-	live := map[string]bool{v.current.Name: true, v.target.Name: true}
+	live := map[string]bool{v.current.Name: true, v.asked.Name: true}
 	for _, pod := range pods {
 		live[revisionOf(pod)] = true
 	}

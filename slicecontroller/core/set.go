@@ -3,6 +3,7 @@ package core
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,11 @@ type Status struct {
 	// Told are its conditions, where the traits ask for any, and Ordinals the range that was acted on.
 	Told     []metav1.Condition
 	Ordinals *Range
+	// Progressed is when the set last came nearer to its spec, or began to differ from it,
+	// where the traits ask for conditions.
+	Progressed *metav1.Time
+	// Failed is the revision whose update was rolled back, where the traits ask for that.
+	Failed string
 }
 
 // Range are the ordinals from Start up to, and without, End.
@@ -58,6 +64,12 @@ type Traits struct {
 	HoldClaims bool
 	// Evicts lets updates evict pods.
 	Evicts bool
+	// Paused replaces no pod for an update.
+	Paused bool
+	// RollsBack gives the pods their current revision again when an update fails.
+	RollsBack bool
+	// Deadline is for how long the set may come no nearer to its spec; 0 is the default.
+	Deadline time.Duration
 	// OneAtATime ignores maxUnavailable (KEP-961, its gate off).
 	OneAtATime bool
 	// NotEnforced takes EnforcedRollingUpdate for RollingUpdate (ER-19, its gate off).

@@ -13,7 +13,7 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 	s := appsv1.StatefulSetStatus{
 		ObservedGeneration: max(p.set.Generation, p.set.Status.ObservedGeneration), // ST-4
 		CurrentRevision:    p.current.Name,
-		UpdateRevision:     p.target.Name,
+		UpdateRevision:     p.asked.Name,
 		CollisionCount:     &p.collisions,
 		Conditions:         p.set.Status.Conditions, // ST-6
 	}
@@ -44,7 +44,7 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 func (p *pass) complete() {
 	s, n := &p.status, p.set.replicas()
 	onDelete := p.set.strategy() == appsv1.OnDeleteStatefulSetStrategyType
-	if n == 0 && !p.set.CompleteEmpty || onDelete && p.set.CurrentStays { // RV-10, RV-9
+	if n == 0 && !p.set.CompleteEmpty || onDelete && p.set.CurrentStays || p.failed() != "" { // RV-10, RV-9
 		return
 	}
 	if s.UpdatedReplicas == n && s.ReadyReplicas == n && s.Replicas == n {

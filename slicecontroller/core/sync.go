@@ -36,6 +36,7 @@ type pass struct {
 	// unmarked is why the target has no note of what it was filled in from. Nothing waits for that.
 	unmarked error
 	begins   bool // an enforced update deletes a pod
+	waits    bool // something has to happen before the set is as its spec says
 	lock     sync.Mutex
 	made     int // how many pods were created in this pass
 	// kept are the claims that were given up to outlive the set, as they are now, and unkept
@@ -85,7 +86,7 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 		return Outcome{}, err
 	}
 	p.sort(pods)
-	p.status = Status{StatefulSetStatus: p.count(), Told: p.set.Status.Told}
+	p.status = Status{StatefulSetStatus: p.count(), Told: p.set.Status.Told, Progressed: p.set.Status.Progressed, Failed: p.failed()}
 	p.outcome = Outcome{MaxUnavailable: p.set.MaxUnavailable(), Unavailable: p.unavailable()}
 	if p.set.DeletionTimestamp == nil { // CL-8
 		err = p.act(ctx)
@@ -208,11 +209,14 @@ func (p *pass) missing() int { return int(p.set.replicas()) - len(p.living) }
 func (p *pass) again() time.Time {
 	var first time.Time
 	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
-		if at := c.CreationTimestamp.Add(hopeless); at.After(p.world.Now) {
+		if at := p.hopelessAt(c); at.After(p.world.Now) {
 			first = at // ER-17
 		}
 	}
 	if at := p.refusedUntil; !at.IsZero() && (first.IsZero() || at.Before(first)) {
+		first = at
+	}
+	if at := p.overdue(); p.waits && at.After(p.world.Now) && (first.IsZero() || at.Before(first)) {
 		first = at
 	}
 	for _, r := range slices.Concat(p.living, p.condemned) {

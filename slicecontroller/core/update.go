@@ -21,15 +21,15 @@ func (p *pass) due(r replica) bool {
 }
 
 // exempt says that nobody waits for the health of a pod, since it is to be replaced
-// whatever its state (ER-2, ER-3).
-func (p *pass) exempt(r replica) bool { return p.enforced() && p.due(r) }
+// whatever its state (ER-2, ER-3). While the set is paused it is not.
+func (p *pass) exempt(r replica) bool { return p.forces() && p.due(r) && !p.set.Paused }
 
 // update deletes what is of an old revision, so that it comes back as the new one. It is
 // reached when all else is done; in order, that is with every pod of the range available
 // (MU-5, MU-14).
 func (p *pass) update(ctx context.Context) error {
 	for _, r := range p.victims() {
-		forced := p.enforced() && !ready(r.Pod) // ER-6
+		forced := p.forces() && !ready(r.Pod) // ER-6
 		if gone, err := p.replace(ctx, r, forced); !gone {
 			return err
 		}
@@ -57,9 +57,9 @@ func (p *pass) victims() []replica {
 		}
 	}
 	switch {
-	case p.set.strategy() == appsv1.OnDeleteStatefulSetStrategyType:
+	case p.set.strategy() == appsv1.OnDeleteStatefulSetStrategyType, p.set.Paused:
 		return nil // MU-15
-	case p.enforced():
+	case p.forces():
 		return p.forced(broken, serving)
 	case p.set.OneAtATime:
 		return p.highest()

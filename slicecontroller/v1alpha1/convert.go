@@ -6,24 +6,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Native gives a slice in the words of apps/v1, with the same metadata. apps/v1 has words
-// for all of it but for EnforcedRollingUpdate, whose type stays and whose block stands
-// where that of RollingUpdate does. The block of a rollout is always there. Nothing is
-// copied deeply.
+// Native gives a slice in the words of apps/v1. apps/v1 has no words for EnforcedRollingUpdate,
+// whose type stays and whose block stands where that of RollingUpdate does, nor for what stands in
+// the annotation More. The block of a rollout is always there. Nothing is copied deeply.
 func (s *StatefulSetSlice) Native() *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},
-		ObjectMeta: s.ObjectMeta, Spec: s.Spec.native(), Status: s.Status.native(),
+		ObjectMeta: s.noted(), Spec: s.Spec.native(), Status: s.Status.native(),
 	}
 }
 
 // FromNative gives a set as a slice: what Native makes of the result is the set again.
 // A partition stays as it is, and means an ordinal from then on.
 func FromNative(set *appsv1.StatefulSet) *StatefulSetSlice {
-	return &StatefulSetSlice{
+	s := &StatefulSetSlice{
 		TypeMeta:   metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: Kind().Kind},
 		ObjectMeta: set.ObjectMeta, Spec: specFrom(set.Spec), Status: statusFrom(set),
 	}
+	s.heed()
+	return s
 }
 
 func (s StatefulSetSliceSpec) native() appsv1.StatefulSetSpec {
@@ -106,14 +107,14 @@ func (s StatefulSetSliceStatus) native() appsv1.StatefulSetStatus {
 	}
 }
 
-// Tell puts a status in the words of apps/v1 into the slice. Its conditions and its range stay.
+// Tell puts a status in the words of apps/v1 into the slice. What apps/v1 has no words for stays.
 func (s *StatefulSetSlice) Tell(status appsv1.StatefulSetStatus) {
-	conditions, ordinals := s.Status.Conditions, s.Status.Ordinals
+	was := s.Status
 	s.Status = StatefulSetSliceStatus{
 		ObservedGeneration: status.ObservedGeneration, Replicas: status.Replicas, ReadyReplicas: status.ReadyReplicas, AvailableReplicas: status.AvailableReplicas,
 		CurrentReplicas: status.CurrentReplicas, UpdatedReplicas: status.UpdatedReplicas,
 		CurrentRevision: status.CurrentRevision, UpdateRevision: status.UpdateRevision, CollisionCount: status.CollisionCount,
-		Selector: metav1.FormatLabelSelector(s.Spec.Selector), Ordinals: ordinals, Conditions: conditions,
+		Selector: metav1.FormatLabelSelector(s.Spec.Selector), Ordinals: was.Ordinals, LastProgressTime: was.LastProgressTime, FailedRevision: was.FailedRevision, Conditions: was.Conditions,
 	}
 }
 

@@ -39,12 +39,40 @@ func TestAStatefulSetIsTheSameAfterItWasASlice(t *testing.T) {
 			t.Errorf("%s: %s", strategy.Type, diff)
 		}
 	}
+	if _, noted := FromNative(full.DeepCopy()).Native().Annotations[More]; noted {
+		t.Error("there is nothing that apps/v1 has no words for, and it is noted")
+	}
 	bare := FromNative(&appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: RollingUpdate}}}).Native()
 	if b := bare.Spec.UpdateStrategy.RollingUpdate; b == nil || b.Partition == nil || *b.Partition != 0 {
 		t.Errorf("RV-12: without a block it is %+v", b)
 	}
 	if s := FromNative(&full); s.Status.Selector != "app=web" || s.Kind != "StatefulSetSlice" || s.APIVersion != "apps.stsmigrate.dev/v1alpha1" {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A slice that is a StatefulSet for a while, or is made anew from its words, says what it said.
+func TestASliceIsTheSameAfterItWasAStatefulSet(t *testing.T) {
+	soon, usual := int32(60), int32(usualDeadline)
+	for name, spec := range map[string]StatefulSetSliceSpec{
+		"paused":                     {Paused: true},
+		"a deadline":                 {ProgressDeadlineSeconds: &soon},
+		"a way back":                 {UpdateStrategy: UpdateStrategy{Type: RollingUpdate, RollingUpdate: &Rollout{OnFailure: Rollback}}},
+		"evictions":                  {UpdateStrategy: UpdateStrategy{Evict: true}},
+		"one of the enforced update": {UpdateStrategy: UpdateStrategy{Type: EnforcedRollingUpdate, EnforcedRollingUpdate: &Rollout{OnFailure: Rollback}}},
+	} {
+		want := StatefulSetSlice{ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{"c": "d"}}, Spec: spec}
+		got := FromNative(want.DeepCopy().Native())
+		if diff := cmp.Diff(want.ObjectMeta, got.ObjectMeta); diff != "" || got.Spec.Paused != spec.Paused || got.Spec.UpdateStrategy.Evict != spec.UpdateStrategy.Evict || got.Spec.UpdateStrategy.OnFailure() != spec.UpdateStrategy.OnFailure() || !cmp.Equal(got.Spec.ProgressDeadlineSeconds, spec.ProgressDeadlineSeconds) {
+			t.Errorf("%s: %+v %s", name, got.Spec, diff)
+		}
+		if want.Native(); len(want.Annotations) != 1 {
+			t.Errorf("%s: the slice itself is annotated: %v", name, want.Annotations)
+		}
+	}
+	quiet := StatefulSetSlice{Spec: StatefulSetSliceSpec{ProgressDeadlineSeconds: &usual}}
+	if noted := quiet.Native().Annotations; len(noted) > 0 {
+		t.Errorf("what everybody has is noted: %v", noted)
 	}
 }
 

@@ -8,6 +8,8 @@
 package v1alpha1
 
 import (
+	"cmp"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,9 +68,9 @@ type StatefulSetSliceList struct {
 }
 
 // StatefulSetSliceSpec is that of an apps/v1 StatefulSet, and more. Of what is there,
-// replicas, ordinals, template, updateStrategy, minReadySeconds, revisionHistoryLimit and
-// persistentVolumeClaimRetentionPolicy can be changed. Claim templates are compared by what they mean: 1024Mi is 1Gi, and what
-// is empty is not there.
+// replicas, ordinals, template, updateStrategy, minReadySeconds, revisionHistoryLimit,
+// persistentVolumeClaimRetentionPolicy, paused and progressDeadlineSeconds can be changed. Claim templates are compared by what
+// they mean: 1024Mi is 1Gi, and what is empty is not there.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="the selector cannot be changed"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == oldSelf.podManagementPolicy",message="podManagementPolicy cannot be changed"
@@ -142,6 +144,20 @@ type StatefulSetSliceSpec struct {
 	// deleted (KEP-1847). Default: they are retained.
 	// +optional
 	PersistentVolumeClaimRetentionPolicy *RetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
+
+	// Paused keeps an update from going on: no pod is replaced for it. All else goes on:
+	// pods that are gone are made again, and the range is followed.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// ProgressDeadlineSeconds is for how long the slice may come no nearer to its spec
+	// before the condition Progressing is False with reason ProgressDeadlineExceeded. The
+	// time in which a pod terminates, or only has to stay ready, does not count, nor does
+	// that in which the slice is paused. Default 600.
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // Ordinals is a range: as many as there are replicas.
@@ -219,6 +235,34 @@ type Rollout struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable is 1 or more, or 1% to 100%"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// OnFailure is what becomes of an update that fails: whose progress deadline passes
+	// while a pod of the new revision is not available, or whose canary halts
+	// (EnforcedRollingUpdate). Halt leaves the pods as they are. Rollback gives them the
+	// current revision again, as the condition RolledBack says, until the template changes.
+	// Default Halt.
+	// +kubebuilder:validation:Enum=Halt;Rollback
+	// +kubebuilder:default=Halt
+	// +optional
+	OnFailure OnFailure `json:"onFailure,omitempty"`
+}
+
+// OnFailure is what becomes of an update that fails.
+type OnFailure string
+
+// What becomes of an update that fails.
+const (
+	Halt     OnFailure = "Halt"
+	Rollback OnFailure = "Rollback"
+)
+
+// OnFailure is what becomes of an update that fails, with the strategy that is acted on.
+func (s UpdateStrategy) OnFailure() OnFailure {
+	for kind, rollout := range map[appsv1.StatefulSetUpdateStrategyType]*Rollout{RollingUpdate: s.RollingUpdate, EnforcedRollingUpdate: s.EnforcedRollingUpdate} {
+		if rollout != nil && kind == cmp.Or(s.Type, RollingUpdate) && rollout.OnFailure != "" {
+			return rollout.OnFailure
+		}
+	}
+	return Halt
 }
 
 // StatefulSetSliceStatus is what there is. Every field may be absent.
@@ -247,12 +291,20 @@ type StatefulSetSliceStatus struct {
 	// UpdateRevision is the ControllerRevision of the template.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
+	// FailedRevision is the ControllerRevision whose update was rolled back. While it is that
+	// of the template, pods are of currentRevision.
+	// +optional
+	FailedRevision string `json:"failedRevision,omitempty"`
 	// CollisionCount keeps the names of ControllerRevisions apart. It never falls.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// Selector is spec.selector as the scale subresource wants it.
 	// +optional
 	Selector string `json:"selector,omitempty"`
+	// LastProgressTime is when the slice last came nearer to its spec, or began to differ from
+	// it. The progress deadline counts from there.
+	// +optional
+	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 	// Ordinals is the range that was acted on: what is counted above is of its pods, and of those that leave it.
 	// +optional
 	Ordinals *Range `json:"ordinals,omitempty"`

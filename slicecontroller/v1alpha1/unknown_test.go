@@ -10,7 +10,7 @@ import (
 func TestUnknownFieldsAreNamed(t *testing.T) {
 	for raw, want := range map[string][]string{
 		`{"metadata":{"name":"web"},"spec":{"replicas":2}}`: nil,
-		`{"metadata":{"name":"web"},"spec":{"replicas":2,"paused":true,"template":{"spec":{"containers":[{"name":"a","later":1}]}}},"status":{"later":1}}`: {"spec.paused", "spec.template.spec.containers[0].later"},
+		`{"metadata":{"name":"web"},"spec":{"replicas":2,"later":true,"template":{"spec":{"containers":[{"name":"a","later":1}]}}},"status":{"later":1}}`: {"spec.later", "spec.template.spec.containers[0].later"},
 	} {
 		s := StatefulSetSlice{Unknown: []string{"spec.before"}}
 		if err := json.Unmarshal([]byte(raw), &s); err != nil || !slices.Equal(s.Unknown, want) || s.Name != "web" || *s.Spec.Replicas != 2 {

@@ -258,14 +258,14 @@ func (r *release) earlier() {
 func (r *release) later() {
 	r.t.Helper()
 	kind, schema := definition(r.t)
-	fields(schema, "spec")["paused"] = map[string]any{"type": "boolean"}
-	r.define(r.t, kind, r.keeps("paused: true", "paused"))
+	fields(schema, "spec")["later"] = map[string]any{"type": "boolean"}
+	r.define(r.t, kind, r.keeps("later: true", "later"))
 	r.listen(r.t, &corev1.EventList{})
 	p := r.begins(r.installed.Webhook...)
 	if err := r.installed.Answers(r.t.Context()); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := r.patch(r.t.Context(), `{"paused":true}`); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.paused: Forbidden: the slice controller that runs here does not know this field") {
+	if err := r.patch(r.t.Context(), `{"later":true}`); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.later: Forbidden: the slice controller that runs here does not know this field") {
 		r.t.Errorf("the webhook: %v", err)
 	}
 	if err := r.patch(r.t.Context(), `{"replicas":2}`); err != nil { // a kind that is newer is no hindrance by itself
@@ -276,7 +276,7 @@ func (r *release) later() {
 		r.t.Errorf("it did %v", did)
 	}
 	r.ends(p)
-	if err := r.patch(r.t.Context(), `{"paused":true}`); err != nil { // nobody answers, and failurePolicy is Ignore
+	if err := r.patch(r.t.Context(), `{"later":true}`); err != nil { // nobody answers, and failurePolicy is Ignore
 		r.t.Fatal(err)
 	}
 	if err := r.patch(r.t.Context(), `{"replicas":0}`); err != nil {
@@ -287,7 +287,7 @@ func (r *release) later() {
 	if did := r.taken(); len(did) > 0 {
 		r.t.Errorf("it did %v", did)
 	}
-	if err := r.patch(r.t.Context(), `{"paused":null}`); err != nil {
+	if err := r.patch(r.t.Context(), `{"later":null}`); err != nil {
 		r.t.Fatal(err)
 	}
 	r.until(r.t, "without the field it is taken care of", r.has())

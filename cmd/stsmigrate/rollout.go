@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+)
+
+func (a *app) rolloutCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "rollout", Short: "Watch, pause, resume, restart and undo the update of a StatefulSet, or of stss/SET",
+		Long: `Watch, pause, resume, restart and undo the update of a StatefulSet, or of stss/SET, as kubectl
+rollout does for the kinds that it knows.
+
+A StatefulSet has no field by which it is paused: its partition protects all of its pods
+meanwhile, and an annotation keeps the partition that it had.`,
+	}
+	cmd.AddCommand(a.rolloutStatusCommand(), a.historyCommand(), a.rolloutPauseCommand(), a.rolloutResumeCommand(), a.rolloutRestartCommand(), a.undoCommand())
+	return cmd
+}
+
+// rollout is that of the set that a person has typed.
+func (a *app) rollout(typed string) (orchestrator.Rollout, *end, error) {
+	at, set, err := a.typedSet(typed)
+	if err != nil {
+		return orchestrator.Rollout{}, nil, err
+	}
+	return orchestrator.Rollout{On: at.client, Set: set}, at, nil
+}
+
+func (a *app) rolloutPauseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "pause SET", Short: "Replace no pod for an update until it is resumed", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.steer(cmd.Context(), args[0], orchestrator.Rollout.Pause, "is paused: no pod is replaced for an update until `stsmigrate rollout resume "+args[0]+"`", "is paused already; nothing to do")
+		},
+	}
+}
+
+func (a *app) rolloutResumeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "resume SET", Short: "Let an update that is paused go on", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.steer(cmd.Context(), args[0], orchestrator.Rollout.Resume, "goes on with its update", "is not paused; nothing to do")
+		},
+	}
+}
+
+// steer pauses the update of a set or lets it go on, and says what came of it.
+func (a *app) steer(ctx context.Context, typed string, do func(orchestrator.Rollout, context.Context) (bool, error), done, before string) error {
+	r, _, err := a.rollout(typed)
+	if err != nil {
+		return err
+	}
+	changed, err := do(r, ctx)
+	if err != nil {
+		return err
+	}
+	if !changed {
+		done = before
+	}
+	_, err = fmt.Fprintf(a.Out, "%s %s\n", r.Set.Set(), done)
+	return err
+}
+
+func (a *app) rolloutRestartCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "restart SET", Short: "Replace every pod, as an update does, with the same template", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, _, err := a.rollout(args[0])
+			if err != nil {
+				return err
+			}
+			if err := a.confirm(fmt.Sprintf("Replace the pods of %s, as its update strategy says?", r.Set.Set())); err != nil {
+				return err
+			}
+			if err := r.Restart(cmd.Context(), a.now()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.Out, "%s is restarted: its pods are replaced as its update strategy says. To watch it: stsmigrate rollout status %s\n", r.Set.Set(), args[0])
+			return err
+		},
+	}
+	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func (a *app) rolloutStatusCommand() *cobra.Command {
+	var watch bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "status SET", Short: "Say what an update waits for, pod by pod, until it has come to its end",
+		Long: `Say what an update waits for, pod by pod, until it has come to its end. The exit code is 0 then,
+4 when it does not go on by itself (its progress deadline has passed, it has halted, or its
+pods are replaced by hand), and 1 after --timeout.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, at, err := a.rollout(args[0])
+			if err != nil {
+				return err
+			}
+			return a.watchRollout(cmd.Context(), r, at, watch, timeout)
+		},
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", true, "say it again whenever something changes, until it has come to its end")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0 is without end")
+	return cmd
+}
+
+// watchRollout says what is new of an update until it has come to its end.
+func (a *app) watchRollout(ctx context.Context, r orchestrator.Rollout, at *end, watch bool, timeout time.Duration) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var late <-chan time.Time
+	if timeout > 0 {
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		late = timer.C
+	}
+	wake := orchestrator.NewWake()
+	if watch {
+		r.Watch(ctx, wake, at.watches)
+	}
+	var said []string
+	for {
+		now, err := r.Look(ctx)
+		switch {
+		case err != nil:
+			return err
+		case now.Stuck != "":
+			a.sayNew(now.Notes, said)
+			return exitCode{code: exitHeld, message: now.Stuck}
+		case now.Done:
+			a.sayNew(append(now.Notes, now.Summary), said)
+			return nil
+		}
+		said = a.sayNew(slices.Concat(now.Notes, few(now.Waits)), said)
+		if !watch {
+			return nil
+		}
+		select {
+		case <-wake.Bell():
+		case <-late:
+			return fmt.Errorf("the update of %s has not come to its end within %s: %s", r.Set.Set(), timeout, now.Waits[min(1, len(now.Waits)-1)])
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// sayNew prints the lines that were not there the last time, and returns all of them.
+func (a *app) sayNew(lines, before []string) []string {
+	for _, line := range lines {
+		if !slices.Contains(before, line) {
+			fmt.Fprintln(a.Out, oneLine(line))
+		}
+	}
+	return lines
+}
+
+// mostPods is how many pods are named at once.
+const mostPods = 10
+
+// few are the first lines, and how many more there are.
+func few(lines []string) []string {
+	if len(lines) <= mostPods+1 {
+		return lines
+	}
+	return append(slices.Clone(lines[:mostPods+1]), fmt.Sprintf("and %d more", len(lines)-mostPods-1))
+}

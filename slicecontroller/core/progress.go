@@ -1,0 +1,108 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The reasons of the condition Progressing, apart from those of a set that is being deleted. Those
+// of Deployments have the meaning that they have there.
+const (
+	complete         = "Complete"
+	paused           = "Paused"
+	waiting          = "Waiting"
+	failing          = "Failing"
+	deadlineExceeded = "ProgressDeadlineExceeded"
+	// goneBack is that of a set whose pods are of the current revision again, and not of the template.
+	goneBack = "RolledBack"
+)
+
+// hopeless is how long a set may come no nearer to its spec, if it does not say so itself. A new
+// pod may take as long to become available before an enforced update counts as halted (ER-17).
+const hopeless = 10 * time.Minute
+
+// deadline is how long the set may come no nearer to its spec.
+func (s *Set) deadline() time.Duration {
+	if s.Deadline > 0 {
+		return s.Deadline
+	}
+	return hopeless
+}
+
+// clock notes when the set last came nearer to its spec, or began to differ from it. It is kept in
+// the status, so that another process goes on counting.
+func (p *pass) clock(waits string) {
+	if waits == "" || p.set.Paused || p.set.Fault != nil {
+		return
+	}
+	was, now := p.set.Status, p.status
+	nearer := now.UpdatedReplicas > was.UpdatedReplicas || now.Replicas-now.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||
+		now.ReadyReplicas > was.ReadyReplicas || now.AvailableReplicas > was.AvailableReplicas
+	if was.Progressed == nil || p.rested() || nearer || now.UpdateRevision != was.UpdateRevision {
+		p.status.Progressed = &metav1.Time{Time: p.world.Now}
+	}
+}
+
+// rested says whether nothing was waited for when the set was last looked at.
+func (p *pass) rested() bool {
+	c := meta.FindStatusCondition(p.set.Status.Told, Progressing)
+	return c == nil || !slices.Contains([]string{waiting, failing, deadlineExceeded}, c.Reason)
+}
+
+// overdue is when a set that comes no nearer to its spec until then is late; zero for never. A pod
+// that terminates has its grace first, and one that only has to stay ready is not waited for in vain.
+func (p *pass) overdue() time.Time {
+	if p.status.Progressed == nil || p.set.Paused || p.set.DeletionTimestamp != nil {
+		return time.Time{}
+	}
+	from := p.status.Progressed.Time
+	for _, r := range slices.Concat(p.living, p.condemned) {
+		if terminating(r.Pod) && r.DeletionTimestamp.After(from) {
+			from = r.DeletionTimestamp.Time
+		}
+		if at := p.set.availableAt(r.Pod, p.world.Now); at.After(from) {
+			from = at
+		}
+	}
+	return from.Add(p.set.deadline())
+}
+
+// late says whether the progress deadline has passed.
+func (p *pass) late() bool {
+	at := p.overdue()
+	return !at.IsZero() && !p.world.Now.Before(at)
+}
+
+func (p *pass) progress(failed error) metav1.Condition {
+	waits := p.waitsFor()
+	if failed != nil {
+		waits = brief(failed)
+	}
+	p.clock(waits)
+	p.waits = waits != ""
+	c := metav1.Condition{Type: Progressing, Status: metav1.ConditionTrue, Reason: waiting, Message: waits}
+	switch {
+	case p.set.DeletionTimestamp != nil:
+		c.Reason, c.Message = "Deleting", "the set is being deleted"
+	case p.set.Fault != nil:
+		c.Reason, c.Message = p.set.Fault.Reason, p.set.Fault.Message
+	case p.waits && p.late():
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, deadlineExceeded, fmt.Sprintf("no progress for %s: %s", p.set.deadline(), waits)
+	case failed != nil:
+		c.Reason = failing
+	case p.set.Paused:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, paused, "the update is paused: no pod is replaced for it"
+		if p.waits {
+			c.Message += "; " + waits
+		}
+	case !p.waits && p.failed() != "":
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, goneBack, p.wayBack("")
+	case !p.waits:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, complete, fmt.Sprintf("%d of %d pods are available", p.status.AvailableReplicas, p.set.replicas())
+	}
+	return c
+}

@@ -1,0 +1,241 @@
+package core
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+func rollsBack(s *Set) { s.RollsBack, s.Conditioned, s.Deadline = true, true, time.Minute }
+
+func image(name string) func(*Set) {
+	return func(s *Set) { s.Spec.Template.Spec.Containers[0].Image = name }
+}
+
+// tooLate makes a set whose update to an image that never starts has made no progress for too long.
+func tooLate(t *testing.T, pods string, change ...func(*Set)) *stage {
+	t.Helper()
+	s := play(t, pods, append([]func(*Set){rollsBack, image("broken")}, change...)...)
+	s.sync()
+	s.now = s.now.Add(time.Minute + time.Second)
+	s.sync()
+	return s
+}
+
+// madeFrom are the images of the pods.
+func (s *stage) madeFrom() string {
+	var out []string
+	for _, p := range sortedByName(s.pods) {
+		out = append(out, p.Spec.Containers[0].Image)
+	}
+	return strings.Join(out, " ")
+}
+
+// What has failed is replaced by what was there before, whatever its state, and it comes to rest there.
+func TestAnUpdateThatFailsGoesBack(t *testing.T) {
+	for _, c := range []struct {
+		name, pods string
+		set        []func(*Set)
+		want       []string // the effects of the passes after the decision
+		made       string
+	}{
+		{"in order", "0o 1o 2?", nil, []string{"-2", "+2"}, "web:1 web:1 web:1"},
+		{"with more of them, the highest goes first and alone", "0o 1? 2?", is(unavailable("2")), []string{"-2", "+2", "-1", "+1"}, "web:1 web:1 web:1"},
+		{"Parallel", "0o 1? 2?", is(parallel, unavailable("2")), []string{"-2", "+2", "-1", "+1"}, "web:1 web:1 web:1"},
+		{"enforced", "0o 1o 2?", is(enforced), []string{"-2", "+2"}, "web:1 web:1 web:1"},
+		{"one that is available goes back too", "0o 1? 2", nil, []string{"-2", "+2", "-1", "+1"}, "web:1 web:1 web:1"},
+		{"below the partition nobody is touched", "0o 1o 2?", is(partition(2)), []string{"-2", "+2"}, "web:1 web:1 web:1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := tooLate(t, c.pods, c.set...)
+			old, latest := s.set.Status.CurrentRevision, s.set.Status.UpdateRevision
+			said := "True UpdateFailed: the update to " + latest + " has failed (no progress for 1m0s: pod web-"
+			if told := s.condition(RolledBack); s.set.Status.Failed != latest || !strings.HasPrefix(told, said) || !strings.HasSuffix(told, ": pods are of "+old+" until the template changes") {
+				t.Fatalf("it has not given up: %q, %q", told, s.condition(Progressing))
+			}
+			if !slices.ContainsFunc(s.told, func(e string) bool { return strings.HasPrefix(e, "Warning RolledBack the update to "+latest) }) {
+				t.Errorf("told %q", s.told)
+			}
+			if got := s.live(); !slices.Equal(got, c.want) {
+				t.Errorf("%q, expected %q", got, c.want)
+			}
+			now := s.set.Status
+			if s.madeFrom() != c.made || now.CurrentRevision != old || now.UpdateRevision != latest || now.Failed != latest {
+				t.Errorf("%s; %+v", s.madeFrom(), now)
+			}
+			if !strings.HasPrefix(s.condition(Progressing), "False RolledBack: the update to "+latest+" has failed: pods are of "+old) || !strings.HasPrefix(s.condition(Stalled), "True RolledBack: the update to "+latest) || !strings.HasPrefix(s.condition(RolledBack), said) {
+				t.Errorf("%q, %q, %q", s.condition(Progressing), s.condition(Stalled), s.condition(RolledBack))
+			}
+		})
+	}
+}
+
+func TestAnUpdateDoesNotGoBackForOtherReasons(t *testing.T) {
+	for _, c := range []struct {
+		name, pods string
+		set        []func(*Set)
+	}{
+		{"nobody asks for it", "0o 1o 2?", is(func(s *Set) { s.RollsBack = false })},
+		{"a first roll-out has nothing before it", "0? 1? 2?", is(image("web:1"))},
+		{"an update that old pods keep from beginning", "0o? 1o 2o", nil},
+		{"an old pod is broken", "0o! 1 2", nil},
+		{"one below the partition is broken", "0! 1o 2", is(partition(2))},
+		{"it is paused", "0o 1o 2?", is(halts)},
+		{"it is paused after its canary has halted", "0o 1o 2?", is(halts, enforced)},
+		{"it is being deleted", "0o 1o 2?", is(deleting)},
+		{"it is not too late", "0o 1o 2?", is(within(2 * time.Minute))},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := tooLate(t, c.pods, c.set...)
+			if s.set.Status.Failed != "" || s.condition(RolledBack) != "" {
+				t.Errorf("%q, %q", s.set.Status.Failed, s.condition(RolledBack))
+			}
+		})
+	}
+}
+
+// The canary of an enforced update halts long before the deadline.
+func TestAnUpdateThatHaltsGoesBack(t *testing.T) {
+	s := play(t, "0o 1o 2x", rollsBack, enforced, image("broken"))
+	s.sync() // it has failed, and is made again
+	for range 3 {
+		s.moveOn()
+		s.sync()
+	}
+	s.is("web-2", "x")
+	if s.sync(); s.set.Status.Failed == "" || !strings.Contains(s.condition(RolledBack), "(it has halted: pod web-2 is not available: Failed)") {
+		t.Fatalf("%q, %q", s.condition(RolledBack), s.condition(UpdateStrategy))
+	}
+	if s.live(); s.madeFrom() != "web:1 web:1 web:1" {
+		t.Errorf("%s", s.madeFrom())
+	}
+}
+
+// backAgain is a set at rest after an update that went back.
+func backAgain(t *testing.T) *stage {
+	t.Helper()
+	s := tooLate(t, "0o 1o 2?")
+	if s.live(); s.madeFrom() != "web:1 web:1 web:1" {
+		t.Fatalf("%s", s.madeFrom())
+	}
+	return s
+}
+
+// It stays there: with time, when a pod dies, when it is scaled, and for a process that knows the status alone.
+func TestWhatWentBackStaysThere(t *testing.T) {
+	s := backAgain(t)
+	latest := s.set.Status.UpdateRevision
+	s.once = map[string]bool{} // another process
+	for name, happens := range map[string]func(){
+		"time passes":             func() { s.now = s.now.Add(24 * time.Hour) },
+		"a pod dies":              func() { delete(s.pods, "web-2") },
+		"it is scaled":            func() { replicas(5)(s.set) },
+		"its history has no room": func() { s.set.Spec.RevisionHistoryLimit = new(int32) },
+		"its conditions are lost": func() { s.set.Status.Told = nil },
+	} {
+		happens()
+		s.live()
+		if made := s.madeFrom(); strings.Contains(made, "broken") || s.set.Status.Failed != latest || s.revisions[latest] == nil || !meta.IsStatusConditionTrue(s.set.Status.Told, RolledBack) || len(s.told) > 0 {
+			t.Fatalf("%s: %s, %+v, told %q", name, made, s.set.Status, s.told)
+		}
+	}
+	if s.set.Status.CurrentReplicas != 5 || s.set.Status.UpdatedReplicas != 0 {
+		t.Errorf("%+v", s.set.Status)
+	}
+}
+
+// A template that cannot be used is no other one: what dies comes back as what it was.
+func TestWhatWentBackStaysThereWithATemplateThatCannotBeUsed(t *testing.T) {
+	s := backAgain(t)
+	failed := s.set.Status.Failed
+	s.set.Fault = &Fault{Reason: "InvalidTemplate", Message: "no pod is replaced"} // and the template is that of the newest revision
+	delete(s.pods, "web-2")
+	if s.live(); s.madeFrom() != "web:1 web:1 web:1" || s.set.Status.Failed != failed || !strings.HasPrefix(s.condition(Progressing), "True InvalidTemplate") {
+		t.Errorf("%s, %q, %q", s.madeFrom(), s.set.Status.Failed, s.condition(Progressing))
+	}
+}
+
+// Another template is another update; that of before ends it; and so does the wish that an update halts.
+func TestAnotherTemplateIsTriedAfterOneThatFailed(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Set)
+		made   string // when it has come to rest, or is waiting for a pod
+	}{
+		{"a mended one", image("web:3"), "web:3 web:3 web:3"},
+		{"the one before", image("web:1"), "web:1 web:1 web:1"},
+		{"no way back any more", func(s *Set) { s.RollsBack = false }, "web:1 web:1 broken"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := backAgain(t)
+			c.change(s.set)
+			if s.live(); s.madeFrom() != c.made || s.set.Status.Failed != "" || s.condition(RolledBack) != "" {
+				t.Errorf("%s, expected %s; %q, %q", s.madeFrom(), c.made, s.set.Status.Failed, s.condition(RolledBack))
+			}
+		})
+	}
+	t.Run("one that fails as well", func(t *testing.T) {
+		s := backAgain(t)
+		first := s.set.Status.Failed
+		image("broken:2")(s.set)
+		if s.live(); s.madeFrom() != "web:1 web:1 broken:2" {
+			t.Fatalf("%s", s.madeFrom())
+		}
+		s.now = s.now.Add(time.Hour)
+		s.sync() // and its own status wakes it
+		if s.live(); s.madeFrom() != "web:1 web:1 web:1" || s.set.Status.Failed == first || s.set.Status.Failed == "" {
+			t.Errorf("%s, %q and %q", s.madeFrom(), first, s.set.Status.Failed)
+		}
+	})
+}
+
+// A pod that becomes available after the decision does not turn it round.
+func TestADecisionToGoBackStands(t *testing.T) {
+	s := tooLate(t, "0 1 2?o 2?", parallel)
+	old := s.set.Status.CurrentRevision
+	s.is("web-2", "")
+	s.expect("-2")
+	if s.set.Status.CurrentRevision != old {
+		t.Errorf("the current revision is %s, expected %s", s.set.Status.CurrentRevision, old)
+	}
+	if s.live(); s.madeFrom() != "web:1 web:1 web:1" {
+		t.Errorf("%s", s.madeFrom())
+	}
+}
+
+// What goes back has its own time, and each pod that goes is progress.
+func TestTheWayBackHasItsTime(t *testing.T) {
+	s := tooLate(t, "0o 1? 2?")
+	if s.expect("-2"); !strings.HasPrefix(s.condition(Progressing), "True Waiting") {
+		t.Errorf("%q when it begins", s.condition(Progressing))
+	}
+	for range 2 {
+		s.now = s.now.Add(50 * time.Second)
+		delete(s.pods, "web-2")
+		if s.expect("+2"); !strings.HasPrefix(s.condition(Progressing), "True Waiting") {
+			t.Fatalf("%q", s.condition(Progressing))
+		}
+		s.expect("")
+	}
+	if got := s.after(time.Minute); !strings.HasPrefix(got, "False ProgressDeadlineExceeded") {
+		t.Errorf("%q", got)
+	}
+}
+
+// Nothing goes back before it is in the status.
+func TestTheDecisionIsStoredFirst(t *testing.T) {
+	s := play(t, "0o 1o 2?", rollsBack, image("broken"))
+	s.sync()
+	s.now, s.fails["status"] = s.now.Add(time.Minute), errDead
+	for range 3 {
+		if did := s.sync(); did != "" || s.set.Status.Failed != "" {
+			t.Fatalf("%q", did)
+		}
+	}
+	delete(s.fails, "status")
+	s.expect("")
+	s.expect("-2")
+}

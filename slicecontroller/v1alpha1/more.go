@@ -1,0 +1,63 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// More is the annotation that a StatefulSet has for what a slice says and apps/v1 has no words for,
+// as JSON: a slice that is moved, or becomes a StatefulSet for a while, loses nothing. A slice never
+// has it.
+const More = "apps.stsmigrate.dev/slice"
+
+// more is what apps/v1 has no words for.
+type more struct {
+	Paused                  bool      `json:"paused,omitempty"`
+	ProgressDeadlineSeconds *int32    `json:"progressDeadlineSeconds,omitempty"`
+	OnFailure               OnFailure `json:"onFailure,omitempty"`
+	Evict                   bool      `json:"evict,omitempty"`
+}
+
+// usualDeadline is what the API server fills in.
+const usualDeadline = 600
+
+// noted is the metadata of a slice as a StatefulSet has it.
+func (s *StatefulSetSlice) noted() metav1.ObjectMeta {
+	m := more{Paused: s.Spec.Paused, Evict: s.Spec.UpdateStrategy.Evict}
+	if d := s.Spec.ProgressDeadlineSeconds; d != nil && *d != usualDeadline {
+		m.ProgressDeadlineSeconds = d
+	}
+	if f := s.Spec.UpdateStrategy.OnFailure(); f != Halt {
+		m.OnFailure = f
+	}
+	meta := s.ObjectMeta
+	if m == (more{}) {
+		return meta
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return meta // never: it has numbers and words
+	}
+	meta.Annotations = maps.Clone(meta.Annotations)
+	metav1.SetMetaDataAnnotation(&meta, More, string(raw))
+	return meta
+}
+
+// heed takes from the metadata what noted has put there. What cannot be read stays.
+func (s *StatefulSetSlice) heed() {
+	var m more
+	if raw, there := s.Annotations[More]; !there || json.Unmarshal([]byte(raw), &m) != nil {
+		return
+	}
+	s.Annotations = maps.Clone(s.Annotations)
+	delete(s.Annotations, More)
+	s.Spec.Paused, s.Spec.ProgressDeadlineSeconds = m.Paused, m.ProgressDeadlineSeconds
+	s.Spec.UpdateStrategy.Evict = m.Evict
+	for _, rollout := range []*Rollout{s.Spec.UpdateStrategy.RollingUpdate, s.Spec.UpdateStrategy.EnforcedRollingUpdate} {
+		if rollout != nil {
+			rollout.OnFailure = m.OnFailure
+		}
+	}
+}
