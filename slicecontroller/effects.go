@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
@@ -148,6 +149,21 @@ func (e effects) Evict(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	e.wrote(ctx, pod, true)
+	return nil
+}
+
+// Hold implements core.Life.
+func (e effects) Hold(ctx context.Context, held bool) error {
+	next, _ := e.object.DeepCopyObject().(client.Object)
+	if held {
+		controllerutil.AddFinalizer(next, core.Protection)
+	} else {
+		controllerutil.RemoveFinalizer(next, core.Protection)
+	}
+	if err := e.client.Patch(ctx, next, client.MergeFromWithOptions(e.object, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	e.wrote(ctx, next, next.GetDeletionTimestamp() != nil)
 	return nil
 }
 

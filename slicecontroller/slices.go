@@ -29,6 +29,7 @@ func sliced(gates core.Traits) kind {
 			s := o.(*v1alpha1.StatefulSetSlice) //nolint:forcetypeassert // made by empty
 			traits := traits
 			traits.HoldClaims = s.Annotations[HoldClaims] == "true"
+			traits.Protected = s.Spec.DeletionProtection
 			traits.Evicts = s.Spec.UpdateStrategy.Evict
 			traits.Paused, traits.RollsBack = s.Spec.Paused, s.Spec.UpdateStrategy.OnFailure() == v1alpha1.Rollback
 			if d := s.Spec.ProgressDeadlineSeconds; d != nil {

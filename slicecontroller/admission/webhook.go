@@ -62,8 +62,15 @@ func (v Validator) ValidateUpdate(ctx context.Context, was, s *v1alpha1.Stateful
 	return append(told, w...), invalid(s, append(append(errs, template(s.Spec)...), found...))
 }
 
-// ValidateDelete has nothing against it.
-func (Validator) ValidateDelete(context.Context, *v1alpha1.StatefulSetSlice) (admission.Warnings, error) {
+// ValidateDelete refuses the deletion of a slice that is protected, unless its pods are to live on.
+func (v Validator) ValidateDelete(ctx context.Context, s *v1alpha1.StatefulSetSlice) (admission.Warnings, error) {
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if why := v.protected(ctx, s, request.Options.Raw); why != "" {
+		return nil, apierrors.NewForbidden(v1alpha1.GroupVersion().WithResource("statefulsetslices").GroupResource(), s.Name, errors.New(why))
+	}
 	return nil, nil
 }
 

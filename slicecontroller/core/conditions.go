@@ -40,6 +40,8 @@ const (
 	ClaimsNotKept = "ClaimsNotKept"
 	// EvictionRefused says why a pod is not evicted for an update now.
 	EvictionRefused = "EvictionRefused"
+	// DeletionHeld says that the set is being deleted and is not gone, since it is protected.
+	DeletionHeld = "DeletionHeld"
 	// PartitionOutOfRange says that the partition is no ordinal of the range, nor the one
 	// behind it (PT-5).
 	PartitionOutOfRange = "PartitionOutOfRange"
@@ -65,6 +67,8 @@ func (p *pass) describe(failed error) {
 	p.sayIf(IdentityConflict, "NameTaken", p.conflict)
 	p.sayIf(StorageMismatch, "OtherVolumes", p.mismatch())
 	p.sayIf(ClaimsNotKept, "UpdateRefused", brief(errors.Join(p.unkept...)))
+	reason, held := p.heldBack()
+	p.sayIf(DeletionHeld, reason, held)
 	p.sayIf(EvictionRefused, "TooManyRequests", p.refused)
 	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
 }
@@ -118,6 +122,8 @@ func (p *pass) sayTools(progress metav1.Condition, failed error) {
 	stalled := brief(lasting(failed))
 	switch {
 	case stalled != "":
+	case p.holds:
+		_, stalled = p.heldBack()
 	case p.conflict != "":
 		stalled = p.conflict
 	case p.set.Fault != nil && !p.set.Fault.Passing:

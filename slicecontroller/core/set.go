@@ -62,6 +62,8 @@ type Traits struct {
 	Conditioned bool
 	// HoldClaims keeps all claims, whatever the retention policy says (CP-14).
 	HoldClaims bool
+	// Protected lets pods and claims live on when the set is deleted.
+	Protected bool
 	// Evicts lets updates evict pods.
 	Evicts bool
 	// Paused replaces no pod for an update.

@@ -389,6 +389,17 @@ func (s *stage) Evict(_ context.Context, p *corev1.Pod) error {
 	return nil
 }
 
+func (s *stage) Hold(_ context.Context, held bool) error {
+	if err := s.note(map[bool]string{true: "hold", false: "let go"}[held]); err != nil {
+		return err
+	}
+	s.set.Finalizers = slices.DeleteFunc(s.set.Finalizers, func(f string) bool { return f == Protection })
+	if held {
+		s.set.Finalizers = append(s.set.Finalizers, Protection)
+	}
+	return nil
+}
+
 func (s *stage) Adopt(_ context.Context, o Object, owner metav1.OwnerReference) error {
 	if err := s.note(words("adopt", o)); err != nil {
 		return err

@@ -44,6 +44,9 @@ type pass struct {
 	kept     map[string]*corev1.PersistentVolumeClaim
 	unkept   []error
 	conflict string // whose pod has the name of one of ours
+	// holds says that the set is being deleted and kept, and unprotected why a set that is to be protected is not.
+	holds       bool
+	unprotected error
 	// refused is why a pod is not evicted now, and refusedUntil when to ask again, if the API server says so.
 	refused      string
 	refusedUntil time.Time
@@ -61,6 +64,9 @@ type replica struct {
 // the error is ErrInvalid.
 func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	p := &pass{set: w.Set, world: w, do: do, kept: map[string]*corev1.PersistentVolumeClaim{}}
+	if over, err := p.protect(ctx); over {
+		return Outcome{}, err
+	}
 	if p.set.Fault != nil && len(p.world.ownRevisions()) == 0 {
 		return p.refuse(ctx)
 	}
@@ -88,10 +94,10 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	p.sort(pods)
 	p.status = Status{StatefulSetStatus: p.count(), Told: p.set.Status.Told, Progressed: p.set.Status.Progressed, Failed: p.failed()}
 	p.outcome = Outcome{MaxUnavailable: p.set.MaxUnavailable(), Unavailable: p.unavailable()}
-	if p.set.DeletionTimestamp == nil { // CL-8
+	if p.set.DeletionTimestamp == nil || p.livesOn() { // CL-8
 		err = p.act(ctx)
 	}
-	err = errors.Join(p.unsure, err)
+	err = errors.Join(p.unsure, p.unprotected, err)
 	p.describe(err)
 	err = errors.Join(err, p.unmarked, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
 	p.outcome.Status, p.outcome.Again = &p.status, p.again()

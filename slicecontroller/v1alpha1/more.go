@@ -18,6 +18,7 @@ type more struct {
 	ProgressDeadlineSeconds *int32    `json:"progressDeadlineSeconds,omitempty"`
 	OnFailure               OnFailure `json:"onFailure,omitempty"`
 	Evict                   bool      `json:"evict,omitempty"`
+	DeletionProtection      bool      `json:"deletionProtection,omitempty"`
 }
 
 // usualDeadline is what the API server fills in.
@@ -25,7 +26,7 @@ const usualDeadline = 600
 
 // noted is the metadata of a slice as a StatefulSet has it.
 func (s *StatefulSetSlice) noted() metav1.ObjectMeta {
-	m := more{Paused: s.Spec.Paused, Evict: s.Spec.UpdateStrategy.Evict}
+	m := more{Paused: s.Spec.Paused, Evict: s.Spec.UpdateStrategy.Evict, DeletionProtection: s.Spec.DeletionProtection}
 	if d := s.Spec.ProgressDeadlineSeconds; d != nil && *d != usualDeadline {
 		m.ProgressDeadlineSeconds = d
 	}
@@ -54,7 +55,7 @@ func (s *StatefulSetSlice) heed() {
 	s.Annotations = maps.Clone(s.Annotations)
 	delete(s.Annotations, More)
 	s.Spec.Paused, s.Spec.ProgressDeadlineSeconds = m.Paused, m.ProgressDeadlineSeconds
-	s.Spec.UpdateStrategy.Evict = m.Evict
+	s.Spec.UpdateStrategy.Evict, s.Spec.DeletionProtection = m.Evict, m.DeletionProtection
 	for _, rollout := range []*Rollout{s.Spec.UpdateStrategy.RollingUpdate, s.Spec.UpdateStrategy.EnforcedRollingUpdate} {
 		if rollout != nil {
 			rollout.OnFailure = m.OnFailure

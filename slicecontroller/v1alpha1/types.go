@@ -145,6 +145,12 @@ type StatefulSetSliceSpec struct {
 	// +optional
 	PersistentVolumeClaimRetentionPolicy *RetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 
+	// DeletionProtection lets the pods of the slice, and the claims that would go with it, live on when the slice is deleted:
+	// the controller keeps a finalizer on it until this is false, or it is deleted with the propagation policy Orphan. A
+	// deletion in the foreground, or of the namespace, deletes pods all the same. Default false.
+	// +optional
+	DeletionProtection bool `json:"deletionProtection,omitempty"`
+
 	// Paused keeps an update from going on: no pod is replaced for it. All else goes on:
 	// pods that are gone are made again, and the range is followed.
 	// +optional
