@@ -30,6 +30,7 @@ func sliced(gates core.Traits) kind {
 			traits := traits
 			traits.HoldClaims = s.Annotations[HoldClaims] == "true"
 			traits.Protected = s.Spec.DeletionProtection
+			traits.ClaimsGrow = s.Spec.VolumeClaimUpdatePolicy == v1alpha1.InPlace
 			traits.Evicts = s.Spec.UpdateStrategy.Evict
 			traits.Paused, traits.RollsBack = s.Spec.Paused, s.Spec.UpdateStrategy.OnFailure() == v1alpha1.Rollback
 			if d := s.Spec.ProgressDeadlineSeconds; d != nil {

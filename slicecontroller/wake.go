@@ -34,7 +34,7 @@ func (r *Reconciler) sources(c cache.Cache) []source.Source {
 		source.Func(func(_ context.Context, q queue) error { r.queue = q; return nil }),
 		source.Kind(c, r.kind.empty(), r.heard(r.itself, r.itself)),
 		source.Kind(c, client.Object(&corev1.Pod{}), r.pods()),
-		source.Kind(c, client.Object(&corev1.PersistentVolumeClaim{}), r.heard(nobody, r.ofClaim)),
+		source.Kind(c, client.Object(&corev1.PersistentVolumeClaim{}), r.heard(r.ofGrowing, r.ofClaim)),
 		source.Kind(c, client.Object(&appsv1.ControllerRevision{}), r.heard(nobody, r.ofController)),
 	}
 	if r.kind.evicts {
@@ -140,8 +140,15 @@ func (r *Reconciler) ofPodGone(ctx context.Context, o client.Object) []types.Nam
 // ofClaim is the set whose ordinal a claim is named after: a pod may wait for it to go
 // (CP-3, CP-8).
 func (r *Reconciler) ofClaim(ctx context.Context, o client.Object) []types.NamespacedName {
+	return r.ofClaimWhere(ctx, o, func(*core.Set) bool { return true })
+}
+
+func (r *Reconciler) ofClaimWhere(ctx context.Context, o client.Object, which func(*core.Set) bool) []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, s := range r.setsIn(ctx, o.GetNamespace()) {
+		if !which(s) {
+			continue
+		}
 		for _, t := range s.Spec.VolumeClaimTemplates {
 			pod, found := strings.CutPrefix(o.GetName(), t.Name+"-")
 			if _, member := core.Ordinal(s.Name, pod); found && member {
@@ -150,6 +157,11 @@ func (r *Reconciler) ofClaim(ctx context.Context, o client.Object) []types.Names
 		}
 	}
 	return out
+}
+
+// ofGrowing is the set of a claim that waits for claims to grow.
+func (r *Reconciler) ofGrowing(ctx context.Context, o client.Object) []types.NamespacedName {
+	return r.ofClaimWhere(ctx, o, func(s *core.Set) bool { return meta.IsStatusConditionTrue(s.Status.Told, core.ClaimsOutdated) })
 }
 
 // ofBudget are the sets that may wait for a budget of their namespace.

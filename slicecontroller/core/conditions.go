@@ -40,6 +40,8 @@ const (
 	ClaimsNotKept = "ClaimsNotKept"
 	// EvictionRefused says why a pod is not evicted for an update now.
 	EvictionRefused = "EvictionRefused"
+	// ClaimsOutdated says which claims are to grow and are still of their former size, and why.
+	ClaimsOutdated = "ClaimsOutdated"
 	// DeletionHeld says that the set is being deleted and is not gone, since it is protected.
 	DeletionHeld = "DeletionHeld"
 	// PartitionOutOfRange says that the partition is no ordinal of the range, nor the one
@@ -69,6 +71,7 @@ func (p *pass) describe(failed error) {
 	p.sayIf(ClaimsNotKept, "UpdateRefused", brief(errors.Join(p.unkept...)))
 	reason, held := p.heldBack()
 	p.sayIf(DeletionHeld, reason, held)
+	p.sayIf(ClaimsOutdated, "FormerSize", brief(errors.Join(p.ungrown...)))
 	p.sayIf(EvictionRefused, "TooManyRequests", p.refused)
 	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
 }

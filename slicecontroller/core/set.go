@@ -64,6 +64,8 @@ type Traits struct {
 	HoldClaims bool
 	// Protected lets pods and claims live on when the set is deleted.
 	Protected bool
+	// ClaimsGrow lets claims that are there grow with their template.
+	ClaimsGrow bool
 	// Evicts lets updates evict pods.
 	Evicts bool
 	// Paused replaces no pod for an update.

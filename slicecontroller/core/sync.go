@@ -44,6 +44,8 @@ type pass struct {
 	kept     map[string]*corev1.PersistentVolumeClaim
 	unkept   []error
 	conflict string // whose pod has the name of one of ours
+	// ungrown says of which claims the size is not that of their template, and why.
+	ungrown []error
 	// holds says that the set is being deleted and kept, and unprotected why a set that is to be protected is not.
 	holds       bool
 	unprotected error
@@ -95,7 +97,7 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	p.status = Status{StatefulSetStatus: p.count(), Told: p.set.Status.Told, Progressed: p.set.Status.Progressed, Failed: p.failed()}
 	p.outcome = Outcome{MaxUnavailable: p.set.MaxUnavailable(), Unavailable: p.unavailable()}
 	if p.set.DeletionTimestamp == nil || p.livesOn() { // CL-8
-		err = p.act(ctx)
+		err = errors.Join(p.act(ctx), p.growClaims(ctx))
 	}
 	err = errors.Join(p.unsure, p.unprotected, err)
 	p.describe(err)

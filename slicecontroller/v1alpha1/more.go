@@ -19,6 +19,8 @@ type more struct {
 	OnFailure               OnFailure `json:"onFailure,omitempty"`
 	Evict                   bool      `json:"evict,omitempty"`
 	DeletionProtection      bool      `json:"deletionProtection,omitempty"`
+	// VolumeClaimUpdatePolicy is there if it is not the default.
+	VolumeClaimUpdatePolicy VolumeClaimUpdatePolicy `json:"volumeClaimUpdatePolicy,omitempty"`
 }
 
 // usualDeadline is what the API server fills in.
@@ -32,6 +34,9 @@ func (s *StatefulSetSlice) noted() metav1.ObjectMeta {
 	}
 	if f := s.Spec.UpdateStrategy.OnFailure(); f != Halt {
 		m.OnFailure = f
+	}
+	if v := s.Spec.VolumeClaimUpdatePolicy; v != OnClaimDelete {
+		m.VolumeClaimUpdatePolicy = v
 	}
 	meta := s.ObjectMeta
 	if m == (more{}) {
@@ -55,6 +60,7 @@ func (s *StatefulSetSlice) heed() {
 	s.Annotations = maps.Clone(s.Annotations)
 	delete(s.Annotations, More)
 	s.Spec.Paused, s.Spec.ProgressDeadlineSeconds = m.Paused, m.ProgressDeadlineSeconds
+	s.Spec.VolumeClaimUpdatePolicy = m.VolumeClaimUpdatePolicy
 	s.Spec.UpdateStrategy.Evict, s.Spec.DeletionProtection = m.Evict, m.DeletionProtection
 	for _, rollout := range []*Rollout{s.Spec.UpdateStrategy.RollingUpdate, s.Spec.UpdateStrategy.EnforcedRollingUpdate} {
 		if rollout != nil {
