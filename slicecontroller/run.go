@@ -40,6 +40,8 @@ type Options struct {
 	// Namespace is its own: the guard's canary and the Lease of the leader are there.
 	Namespace   string
 	LeaderElect bool
+	// Namespaces are those whose slices are taken care of, with rights there alone; none for all.
+	Namespaces []string
 	// MetricsAddress, HealthAddress and WebhookAddress are host:port, or "0" for none. Only
 	// slices have a webhook.
 	MetricsAddress, HealthAddress, WebhookAddress string
@@ -104,7 +106,7 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	m, err := manager.New(config, manager.Options{
 		WebhookServer:          hooks,
 		Scheme:                 scheme,
-		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: slim(k.gvk), ReaderFailOnMissingInformer: true},
+		Cache:                  cache.Options{DefaultNamespaces: only(o.Namespaces), DefaultTransform: cache.TransformStripManagedFields(), ByObject: slim(k.gvk), ReaderFailOnMissingInformer: true},
 		Metrics:                told(o),
 		HealthProbeBindAddress: o.HealthAddress,
 		LeaderElection:         o.LeaderElect, LeaderElectionID: k.lease, LeaderElectionNamespace: o.Namespace,
@@ -133,7 +135,7 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	// With several replicas the guard has to wait until this one leads: the leader before
 	// it would take care of the canary.
 	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if err := k.fit(ctx, live); err != nil {
+		if err := k.fit(ctx, live, config); err != nil {
 			return err
 		}
 		if guard == nil {
@@ -148,6 +150,18 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 		return err
 	}
 	return m.Start(ctx)
+}
+
+// only are the namespaces that are watched; nil for all.
+func only(namespaces []string) map[string]cache.Config {
+	if len(namespaces) == 0 {
+		return nil
+	}
+	out := map[string]cache.Config{}
+	for _, n := range namespaces {
+		out[n] = cache.Config{}
+	}
+	return out
 }
 
 // told is how the metrics are served.
