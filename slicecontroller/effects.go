@@ -152,7 +152,7 @@ func (e effects) Evict(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// Hold implements core.Life.
+// Hold implements core.Writes.
 func (e effects) Hold(ctx context.Context, held bool) error {
 	next, _ := e.object.DeepCopyObject().(client.Object)
 	if held {

@@ -38,7 +38,6 @@ type Effects interface {
 	Reads
 	Writes
 	Ownership
-	Life
 	// WriteStatus writes the status of the set.
 	WriteStatus(context.Context, Status) error
 	// Tell records an Event on the set.
@@ -65,10 +64,6 @@ type Writes interface {
 	Delete(context.Context, Object) error
 	// Evict asks for the eviction of the very pod that was seen, as it was seen.
 	Evict(context.Context, *corev1.Pod) error
-}
-
-// Life is that of the set itself.
-type Life interface {
 	// Hold puts the finalizer on the set that keeps it while it is being deleted, or takes it off.
 	Hold(ctx context.Context, held bool) error
 }

@@ -12,11 +12,11 @@ import (
 
 func grows(s *Set) { s.ClaimsGrow = true }
 
-// disk is a claim template of a size.
-func disk(name, size string) func(*Set) {
+// disk is a claim template of 1Gi.
+func disk(name string) func(*Set) {
 	return func(s *Set) {
 		claims(name)(s)
-		s.Spec.VolumeClaimTemplates[len(s.Spec.VolumeClaimTemplates)-1].Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+		s.Spec.VolumeClaimTemplates[len(s.Spec.VolumeClaimTemplates)-1].Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	}
 }
 
@@ -53,7 +53,7 @@ func TestClaimsGrowWithTheirTemplate(t *testing.T) {
 		"a revision has nothing of it": {"0 1 2", "2Gi", is(grows, onDelete), nil, "update data-web-0 update data-web-1 update data-web-2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t, c.pods, append([]func(*Set){disk("data", "1Gi")}, c.set...)...).bound(c.to)
+			s := play(t, c.pods, append([]func(*Set){disk("data")}, c.set...)...).bound(c.to)
 			if c.change != nil {
 				c.change(s)
 			}
@@ -67,7 +67,7 @@ func TestClaimsGrowWithTheirTemplate(t *testing.T) {
 
 // What is refused holds up neither the update nor the other claims, and is asked for once of each class in a pass.
 func TestAClaimThatMayNotGrow(t *testing.T) {
-	s := play(t, "0o 1o 2o", conditioned, grows, disk("data", "1Gi"), disk("log", "1Gi")).bound("2Gi")
+	s := play(t, "0o 1o 2o", conditioned, grows, disk("data"), disk("log")).bound("2Gi")
 	fast := "fast"
 	for name, c := range s.claims {
 		if strings.HasPrefix(name, "log") {
@@ -89,7 +89,7 @@ func TestAClaimThatMayNotGrow(t *testing.T) {
 
 // The condition stays until the storage system is done, and says how far it is.
 func TestClaimsAreOutdatedUntilTheyHaveGrown(t *testing.T) {
-	s := play(t, "0", replicas(1), conditioned, grows, disk("data", "1Gi")).bound("2Gi")
+	s := play(t, "0", replicas(1), conditioned, grows, disk("data")).bound("2Gi")
 	s.expect("update data-web-0")
 	if got := s.condition(ClaimsOutdated); got != "True FormerSize: claim data-web-0 has 1Gi of 2Gi: it has just been asked to grow" {
 		t.Errorf("%q", got)

@@ -215,22 +215,20 @@ func (p *pass) missing() int { return int(p.set.replicas()) - len(p.living) }
 
 // again is the earliest time at which a pod becomes available by itself (SY-5).
 func (p *pass) again() time.Time {
-	var first time.Time
-	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
-		if at := p.hopelessAt(c); at.After(p.world.Now) {
-			first = at // ER-17
-		}
-	}
-	if at := p.refusedUntil; !at.IsZero() && (first.IsZero() || at.Before(first)) {
-		first = at
-	}
-	if at := p.overdue(); p.waits && at.After(p.world.Now) && (first.IsZero() || at.Before(first)) {
-		first = at
-	}
-	for _, r := range slices.Concat(p.living, p.condemned) {
-		if at := p.set.availableAt(r.Pod, p.world.Now); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+	first := p.refusedUntil
+	sooner := func(at time.Time) {
+		if at.After(p.world.Now) && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
+	}
+	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
+		sooner(p.hopelessAt(c)) // ER-17
+	}
+	if p.waits {
+		sooner(p.overdue())
+	}
+	for _, r := range slices.Concat(p.living, p.condemned) {
+		sooner(p.set.availableAt(r.Pod, p.world.Now))
 	}
 	return first
 }

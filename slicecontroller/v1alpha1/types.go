@@ -5,6 +5,8 @@
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.stsmigrate.dev
+// +kubebuilder:ac:generate=true
+// +kubebuilder:ac:output:package="applyconfiguration"
 package v1alpha1
 
 import (

@@ -21,24 +21,7 @@ func TestClaimsGrowWhereTheirClassAllows(t *testing.T) {
 	t.Parallel()
 	s := place(t)
 	s.listen(t, &corev1.PersistentVolumeClaimList{})
-	no, yes := false, true
-	one := resource.MustParse("1Gi")
-	for class, expands := range map[string]*bool{"grows-not": &no, "grows": &yes} {
-		if err := s.Create(t.Context(), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "example.com/none", AllowVolumeExpansion: expands}); err != nil {
-			t.Fatal(err)
-		}
-		claim := map[string]string{"grows": "data", "grows-not": "log"}[class] + "-web-0"
-		if err := s.Create(t.Context(), &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: class},
-			Spec: corev1.PersistentVolumeSpec{
-				Capacity: corev1.ResourceList{corev1.ResourceStorage: one}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: class,
-				ClaimRef:               &corev1.ObjectReference{Namespace: s.namespace, Name: claim},
-				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/nowhere"}},
-			},
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.disks(t)
 	templates := func(size string) string {
 		return fmt.Sprintf("[{metadata: {name: data}, spec: {storageClassName: grows, accessModes: [ReadWriteOnce], resources: {requests: {storage: %s}}}}, {metadata: {name: log}, spec: {storageClassName: grows-not, accessModes: [ReadWriteOnce], resources: {requests: {storage: %s}}}}]", size, size)
 	}
@@ -92,5 +75,28 @@ func TestClaimsGrowWhereTheirClassAllows(t *testing.T) {
 	s.until(t, "none is waited for", func(context.Context) bool { return s.condition(t, core.ClaimsOutdated) == "" })
 	if s.uids(t)["web-0"] != before["web-0"] || s.slice(t).Status.UpdateRevision != revision {
 		t.Error("the pod was made anew, or there is another revision")
+	}
+}
+
+// disks are a storage class that lets claims grow and one that does not, with a volume of each for the claims of web-0.
+func (s *side) disks(t *testing.T) {
+	t.Helper()
+	no, yes := false, true
+	one := resource.MustParse("1Gi")
+	for class, expands := range map[string]*bool{"grows-not": &no, "grows": &yes} {
+		if err := s.Create(t.Context(), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "example.com/none", AllowVolumeExpansion: expands}); err != nil {
+			t.Fatal(err)
+		}
+		claim := map[string]string{"grows": "data", "grows-not": "log"}[class] + "-web-0"
+		if err := s.Create(t.Context(), &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: class},
+			Spec: corev1.PersistentVolumeSpec{
+				Capacity: corev1.ResourceList{corev1.ResourceStorage: one}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: class,
+				ClaimRef:               &corev1.ObjectReference{Namespace: s.namespace, Name: claim},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/nowhere"}},
+			},
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -33,17 +33,7 @@ func TestOneNamespaceIsTakenCareOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096); ; {
-		o := &unstructured.Unstructured{}
-		if err := d.Decode(&o.Object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if err := here.Create(t.Context(), o); err != nil {
-			t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)
-		}
-	}
+	here.install(t, raw)
 	config, _, err := stage.Credentials(t.Context(), here.WithWatch, bed.East, home, "slicecontroller")
 	if err != nil {
 		t.Fatal(err)
@@ -70,5 +60,21 @@ func TestOneNamespaceIsTakenCareOf(t *testing.T) {
 	here.until(t, "events are told", func(ctx context.Context) bool { return here.hasEvent(ctx, "SuccessfulEvict") })
 	if o := there.slice(t); o.Status.ObservedGeneration != 0 || len(o.Finalizers) > 0 || len(there.pods(t.Context())) > 0 {
 		t.Errorf("the slice of another namespace was taken care of: %+v, pods %v", o.Status, there.pods(t.Context()))
+	}
+}
+
+// install makes everything of a text.
+func (s *side) install(t *testing.T, raw []byte) {
+	t.Helper()
+	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096); ; {
+		o := &unstructured.Unstructured{}
+		if err := d.Decode(&o.Object); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Create(t.Context(), o); err != nil {
+			t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)
+		}
 	}
 }

@@ -112,10 +112,15 @@ func TestClaimTemplatesAreComparedByWhatTheyMean(t *testing.T) {
 	if err := put(claim("name: data", asked)); err == nil || !strings.Contains(err.Error(), "the storage request of volumeClaimTemplates can only grow") {
 		t.Errorf("it shrinks: %v", err)
 	}
-	for _, nameless := range []string{claim("", asked), claim("labels: {a: b}", asked), "  volumeClaimTemplates: [{spec: {}}]"} {
-		o := s.written(t, nameless)
-		o.SetName("another")
-		if err := s.Create(t.Context(), o); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.volumeClaimTemplates[0].metadata") {
+}
+
+// A claim template has a name, which those of the claims begin with.
+func TestAClaimTemplateHasAName(t *testing.T) {
+	t.Parallel()
+	s := place(t)
+	for _, nameless := range []string{"{metadata: {}, spec: {}}", "{metadata: {labels: {a: b}}, spec: {}}", "{spec: {}}"} {
+		err := s.Create(t.Context(), s.written(t, "  volumeClaimTemplates: ["+nameless+"]"))
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.volumeClaimTemplates[0].metadata") {
 			t.Errorf("%s: %v", nameless, err)
 		}
 	}
