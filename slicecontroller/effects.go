@@ -8,12 +8,14 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
@@ -130,6 +132,37 @@ func (e effects) Delete(ctx context.Context, o core.Object) error {
 		return err
 	}
 	e.wrote(ctx, o, true)
+	return nil
+}
+
+// Evict implements core.Writes. The client does not try again by itself, as it would where it is told when: the core knows
+// when, and others wait for this worker.
+func (e effects) Evict(ctx context.Context, pod *corev1.Pod) error {
+	uid, version := pod.UID, pod.ResourceVersion
+	eviction := &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}},
+	}
+	err := e.evictions.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").MaxRetries(0).Body(eviction).Do(ctx).Error()
+	if err != nil {
+		return err
+	}
+	e.wrote(ctx, pod, true)
+	return nil
+}
+
+// Hold implements core.Writes.
+func (e effects) Hold(ctx context.Context, held bool) error {
+	next, _ := e.object.DeepCopyObject().(client.Object)
+	if held {
+		controllerutil.AddFinalizer(next, core.Protection)
+	} else {
+		controllerutil.RemoveFinalizer(next, core.Protection)
+	}
+	if err := e.client.Patch(ctx, next, client.MergeFromWithOptions(e.object, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	e.wrote(ctx, next, next.GetDeletionTimestamp() != nil)
 	return nil
 }
 

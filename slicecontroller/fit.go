@@ -2,6 +2,7 @@ package slicecontroller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -19,19 +22,22 @@ import (
 // fit refuses to take care of slices of a kind that is not there, or is older than this
 // release (KEP-3335 on downgrade): it would drop fields, such as the range, on the next
 // write. Of a kind that is newer only the slices that make use of it are left alone.
-func fit(ctx context.Context, c client.Client) error {
+func fit(ctx context.Context, c client.Client, config *rest.Config) error {
 	var ours, theirs apiextensionsv1.CustomResourceDefinition
 	if err := yaml.Unmarshal(manifests.CRD, &ours); err != nil {
 		return err
 	}
 	err := c.Get(ctx, client.ObjectKeyFromObject(&ours), &theirs)
+	served := schemaOf(theirs)
+	if apierrors.IsForbidden(err) { // to who has rights in namespaces alone
+		served, err = published(config, ours.Spec.Names.Kind)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the cluster does not know the kind %s: apply the manifests of this release first (slicecontroller/manifests)", ours.Spec.Names.Kind)
 	case err != nil:
 		return fmt.Errorf("reading CustomResourceDefinition %s: %w", ours.Name, err)
 	}
-	served := schemaOf(theirs)
 	if served == nil {
 		return fmt.Errorf("CustomResourceDefinition %s does not serve %s: apply the one of this release first", ours.Name, v1alpha1.GroupVersion().Version)
 	}
@@ -39,6 +45,40 @@ func fit(ctx context.Context, c client.Client) error {
 		return fmt.Errorf("CustomResourceDefinition %s is older than this release and drops %s: apply the one of this release first", ours.Name, strings.Join(lost, ", "))
 	}
 	return nil
+}
+
+// published is the schema of the kind as the API server shows it to everybody, or nil.
+func published(config *rest.Config, kind string) (*apiextensionsv1.JSONSchemaProps, error) {
+	c, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	paths, err := c.OpenAPIV3().Paths()
+	if err != nil {
+		return nil, err
+	}
+	path := paths["apis/"+v1alpha1.GroupVersion().String()]
+	if path == nil {
+		return nil, nil
+	}
+	raw, err := path.Schema("application/json")
+	if err != nil {
+		return nil, err
+	}
+	var doc struct {
+		Components struct {
+			Schemas map[string]apiextensionsv1.JSONSchemaProps `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, err
+	}
+	for name, schema := range doc.Components.Schemas {
+		if strings.HasSuffix(name, "."+kind) {
+			return &schema, nil
+		}
+	}
+	return nil, nil
 }
 
 // schemaOf is that of the version that this release knows, or nil.

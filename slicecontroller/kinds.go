@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
@@ -29,7 +30,9 @@ type kind struct {
 	// unknown names the fields of an object that this release does not know.
 	unknown func(client.Object) []string
 	// fit says, before the first pass, why this process cannot take care of the kind.
-	fit func(context.Context, client.Client) error
+	fit func(context.Context, client.Client, *rest.Config) error
+	// evicts says that sets of the kind may ask for evictions, and wait for budgets.
+	evicts bool
 	// guarded says that another controller may take care of the kind, and must not.
 	guarded bool
 }
@@ -51,7 +54,7 @@ func native(traits core.Traits) kind {
 			o.(*appsv1.StatefulSet).Status = status.StatefulSetStatus //nolint:forcetypeassert // made by empty
 		},
 		unknown: func(client.Object) []string { return nil }, // the API server has dropped them, which is no newer than this release
-		fit:     func(context.Context, client.Client) error { return nil },
+		fit:     func(context.Context, client.Client, *rest.Config) error { return nil },
 		guarded: true,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -25,12 +26,14 @@ type Reconciler struct {
 	// client reads from the cache, and live from the API server.
 	client client.Client
 	live   client.Reader
-	events record.EventRecorder
-	now    func() time.Time
-	ledger *ledger
-	canary *canary
-	queue  queue // of the sets that are to be looked at
-	gauges *gauges
+	// evictions are asked for with a client that can be told not to try again by itself.
+	evictions rest.Interface
+	events    record.EventRecorder
+	now       func() time.Time
+	ledger    *ledger
+	canary    *canary
+	queue     queue // of the sets that are to be looked at
+	gauges    *gauges
 
 	lock     sync.Mutex
 	memories map[types.NamespacedName]*memory

@@ -2,17 +2,25 @@ package slicecontroller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -21,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
 func web() types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: "web"} }
@@ -284,5 +293,56 @@ func TestTheCanaryIsKeptWhileTheProcessLeads(t *testing.T) {
 	}
 	if left := all(); len(left) != 0 {
 		t.Errorf("%d are left", len(left))
+	}
+}
+
+// An eviction is of the very pod that was seen, and is not tried again behind the back of the core, whatever the API server
+// suggests: a worker would stand still meanwhile.
+func TestAnEvictionIsAskedForOnce(t *testing.T) {
+	g := newRig(t)
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		asked = append(asked, r.Method+" "+r.URL.Path+" "+string(raw))
+		refusal := apierrors.NewTooManyRequests("not now", 3600).Status()
+		w.Header().Set("Retry-After", "3600")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_ = json.NewEncoder(w).Encode(refusal)
+	}))
+	defer server.Close()
+	c, err := typedcorev1.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.evictions = c.RESTClient()
+	p := pod("web-1")
+	p.UID, p.ResourceVersion = "seen", "7"
+	err = g.does(t).Evict(t.Context(), p)
+	if seconds, _ := apierrors.SuggestsClientDelay(err); !apierrors.IsTooManyRequests(err) || seconds != 3600 {
+		t.Errorf("%v", err)
+	}
+	if len(asked) != 1 || !strings.HasPrefix(asked[0], "POST /api/v1/namespaces/shop/pods/web-1/eviction ") || !strings.Contains(asked[0], `"preconditions":{"uid":"seen","resourceVersion":"7"}`) {
+		t.Errorf("asked %q", asked)
+	}
+}
+
+// A budget that changes wakes the sets of its namespace that evict, and no others.
+func TestBudgetsWakeWhoEvicts(t *testing.T) {
+	slice := func(name string, evict bool) *v1alpha1.StatefulSetSlice {
+		return &v1alpha1.StatefulSetSlice{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+			Spec:       v1alpha1.StatefulSetSliceSpec{UpdateStrategy: v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdate, Evict: evict}},
+		}
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reconciler{kind: sliced(core.Traits{}), client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(slice("web", true), slice("db", false)).Build()}
+	for namespace, want := range map[string]string{"shop": "web", "mall": ""} {
+		if got := names(r.ofBudget(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "any"}})); got != want {
+			t.Errorf("%s: it wakes %q, expected %q", namespace, got, want)
+		}
 	}
 }

@@ -40,6 +40,8 @@ type Options struct {
 	// Namespace is its own: the guard's canary and the Lease of the leader are there.
 	Namespace   string
 	LeaderElect bool
+	// Namespaces are those whose slices are taken care of, with rights there alone; none for all.
+	Namespaces []string
 	// MetricsAddress, HealthAddress and WebhookAddress are host:port, or "0" for none. Only
 	// slices have a webhook.
 	MetricsAddress, HealthAddress, WebhookAddress string
@@ -104,7 +106,7 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	m, err := manager.New(config, manager.Options{
 		WebhookServer:          hooks,
 		Scheme:                 scheme,
-		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: slim(k.gvk), ReaderFailOnMissingInformer: true},
+		Cache:                  cache.Options{DefaultNamespaces: only(o.Namespaces), DefaultTransform: cache.TransformStripManagedFields(), ByObject: slim(k.gvk), ReaderFailOnMissingInformer: true},
 		Metrics:                told(o),
 		HealthProbeBindAddress: o.HealthAddress,
 		LeaderElection:         o.LeaderElect, LeaderElectionID: k.lease, LeaderElectionNamespace: o.Namespace,
@@ -133,7 +135,7 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	// With several replicas the guard has to wait until this one leads: the leader before
 	// it would take care of the canary.
 	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if err := k.fit(ctx, live); err != nil {
+		if err := k.fit(ctx, live, config); err != nil {
 			return err
 		}
 		if guard == nil {
@@ -148,6 +150,18 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 		return err
 	}
 	return m.Start(ctx)
+}
+
+// only are the namespaces that are watched; nil for all.
+func only(namespaces []string) map[string]cache.Config {
+	if len(namespaces) == 0 {
+		return nil
+	}
+	out := map[string]cache.Config{}
+	for _, n := range namespaces {
+		out[n] = cache.Config{}
+	}
+	return out
 }
 
 // told is how the metrics are served.
@@ -202,12 +216,12 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 			return nil, err
 		}
 	}
-	events, err := recorder(ctx, config, m, k)
+	c1, err := typedcorev1.NewForConfigAndClient(config, m.GetHTTPClient())
 	if err != nil {
 		return nil, err
 	}
 	r := &Reconciler{
-		kind: k, client: m.GetClient(), live: m.GetAPIReader(), events: events, now: o.Now, ledger: newLedger(), gauges: gauges, canary: guard,
+		kind: k, client: m.GetClient(), live: m.GetAPIReader(), evictions: c1.RESTClient(), events: recorder(ctx, c1, m, k), now: o.Now, ledger: newLedger(), gauges: gauges, canary: guard,
 		memories: map[types.NamespacedName]*memory{},
 	}
 	c, err := controller.NewUnmanaged("statefulset", controller.Options{
@@ -226,12 +240,8 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 }
 
 // recorder records events in core/v1, with the source that people look for (EV-1).
-func recorder(ctx context.Context, config *rest.Config, m manager.Manager, k kind) (record.EventRecorder, error) {
-	c, err := typedcorev1.NewForConfigAndClient(config, m.GetHTTPClient())
-	if err != nil {
-		return nil, err
-	}
+func recorder(ctx context.Context, c *typedcorev1.CoreV1Client, m manager.Manager, k kind) record.EventRecorder {
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(sink{&typedcorev1.EventSinkImpl{Interface: c.Events("")}})
-	return b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: k.component}), nil
+	return b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: k.component})
 }

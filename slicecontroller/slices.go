@@ -22,12 +22,16 @@ func sliced(gates core.Traits) kind {
 		lease:       "slicecontroller.apps.stsmigrate.dev",
 		gvk:         traits.Kind,
 		undefaulted: true,
+		evicts:      true,
 		empty:       func() client.Object { return &v1alpha1.StatefulSetSlice{} },
 		list:        func() client.ObjectList { return &v1alpha1.StatefulSetSliceList{} },
 		read: func(o client.Object) *core.Set {
 			s := o.(*v1alpha1.StatefulSetSlice) //nolint:forcetypeassert // made by empty
 			traits := traits
 			traits.HoldClaims = s.Annotations[HoldClaims] == "true"
+			traits.Protected = s.Spec.DeletionProtection
+			traits.ClaimsGrow = s.Spec.VolumeClaimUpdatePolicy == v1alpha1.InPlace
+			traits.Evicts = s.Spec.UpdateStrategy.Evict
 			traits.Paused, traits.RollsBack = s.Spec.Paused, s.Spec.UpdateStrategy.OnFailure() == v1alpha1.Rollback
 			if d := s.Spec.ProgressDeadlineSeconds; d != nil {
 				traits.Deadline = time.Duration(*d) * time.Second

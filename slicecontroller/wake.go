@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -27,15 +28,19 @@ import (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // sources are everything that wakes a set (SY-4): itself, its pods, orphans that might be
-// its own, and the end of a claim or a revision.
+// its own, the end of a claim or a revision, and budgets that evictions wait for.
 func (r *Reconciler) sources(c cache.Cache) []source.Source {
-	return []source.Source{
+	out := []source.Source{
 		source.Func(func(_ context.Context, q queue) error { r.queue = q; return nil }),
 		source.Kind(c, r.kind.empty(), r.heard(r.itself, r.itself)),
 		source.Kind(c, client.Object(&corev1.Pod{}), r.pods()),
-		source.Kind(c, client.Object(&corev1.PersistentVolumeClaim{}), r.heard(nobody, r.ofClaim)),
+		source.Kind(c, client.Object(&corev1.PersistentVolumeClaim{}), r.heard(r.ofGrowing, r.ofClaim)),
 		source.Kind(c, client.Object(&appsv1.ControllerRevision{}), r.heard(nobody, r.ofController)),
 	}
+	if r.kind.evicts {
+		out = append(out, source.Kind(c, client.Object(&policyv1.PodDisruptionBudget{}), r.heard(r.ofBudget, r.ofBudget)))
+	}
+	return out
 }
 
 func (r *Reconciler) pods() handler.EventHandler { return r.heard(r.ofPod, r.ofPodGone) }
@@ -135,13 +140,36 @@ func (r *Reconciler) ofPodGone(ctx context.Context, o client.Object) []types.Nam
 // ofClaim is the set whose ordinal a claim is named after: a pod may wait for it to go
 // (CP-3, CP-8).
 func (r *Reconciler) ofClaim(ctx context.Context, o client.Object) []types.NamespacedName {
+	return r.ofClaimWhere(ctx, o, func(*core.Set) bool { return true })
+}
+
+func (r *Reconciler) ofClaimWhere(ctx context.Context, o client.Object, which func(*core.Set) bool) []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, s := range r.setsIn(ctx, o.GetNamespace()) {
+		if !which(s) {
+			continue
+		}
 		for _, t := range s.Spec.VolumeClaimTemplates {
 			pod, found := strings.CutPrefix(o.GetName(), t.Name+"-")
 			if _, member := core.Ordinal(s.Name, pod); found && member {
 				out = append(out, types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
 			}
+		}
+	}
+	return out
+}
+
+// ofGrowing is the set of a claim that waits for claims to grow.
+func (r *Reconciler) ofGrowing(ctx context.Context, o client.Object) []types.NamespacedName {
+	return r.ofClaimWhere(ctx, o, func(s *core.Set) bool { return meta.IsStatusConditionTrue(s.Status.Told, core.ClaimsOutdated) })
+}
+
+// ofBudget are the sets that may wait for a budget of their namespace.
+func (r *Reconciler) ofBudget(ctx context.Context, o client.Object) []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, s := range r.setsIn(ctx, o.GetNamespace()) {
+		if s.Evicts {
+			out = append(out, types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
 		}
 	}
 	return out

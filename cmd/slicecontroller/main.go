@@ -80,6 +80,7 @@ func command() *cobra.Command {
 	s.IntVarP(&f.verbosity, "v", "v", 0, "how much is logged: 6 for every request; never what an object contains")
 	s.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig of the cluster; without it, that of the pod's service account")
 	s.StringVar(&f.Namespace, "namespace", "", "where the Lease of the leader and the guard's canary are kept (default: that of the kubeconfig or of the pod)")
+	s.StringSliceVar(&f.Namespaces, "namespaces", nil, "take care of the slices of these namespaces alone, with rights there alone (default: of all)")
 	s.BoolVar(&f.LeaderElect, "leader-elect", true, "let one of several replicas lead")
 	s.BoolVar(&f.Guard, "guard", true, "refuse to start where another controller takes care of StatefulSets")
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8443", "host:port of the metrics, or 0 for none")
@@ -102,6 +103,10 @@ func (f *flags) run(ctx context.Context) error {
 	switch {
 	case !known:
 		return fmt.Errorf("--manage is %q: expected %s or %s", f.manage, slice, native)
+	case len(f.Namespaces) > 0 && f.manage == native:
+		return fmt.Errorf("--namespaces is for %s: with %s nobody would take care of the StatefulSets of other namespaces", slice, native)
+	case slices.Contains(f.Namespaces, ""):
+		return fmt.Errorf("--namespaces has a name that is empty")
 	case f.Workers < 1:
 		return fmt.Errorf("--workers is %d: expected 1 or more", f.Workers)
 	}

@@ -17,9 +17,11 @@ func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"--manage=apps/v2":              `error: --manage is "apps/v2": expected apps.stsmigrate.dev/v1alpha1 or apps/v1`,
-		"--workers=0":                   "error: --workers is 0: expected 1 or more",
-		"--feature-gates=Nonsense=true": `error: --feature-gates: there is no feature "Nonsense": expected EnforcedRollingUpdateInStatefulSet or MaxUnavailableStatefulSet`,
+		"--manage=apps/v2":                                  `error: --manage is "apps/v2": expected apps.stsmigrate.dev/v1alpha1 or apps/v1`,
+		"--manage=apps/v1 --namespaces=a,b":                 "error: --namespaces is for apps.stsmigrate.dev/v1alpha1: with apps/v1 nobody would take care of the StatefulSets of other namespaces",
+		"--namespaces=a,":                                   "error: --namespaces has a name that is empty",
+		"--workers=0":                                       "error: --workers is 0: expected 1 or more",
+		"--feature-gates=Nonsense=true":                     `error: --feature-gates: there is no feature "Nonsense": expected EnforcedRollingUpdateInStatefulSet or MaxUnavailableStatefulSet`,
 		"--feature-gates=MaxUnavailableStatefulSet=perhaps": `error: --feature-gates: MaxUnavailableStatefulSet is "perhaps": expected true or false`,
 		"--kubeconfig=/nowhere":                             "error: reading /nowhere: ",
 		"--kubeconfig=" + nowhere + " --leader-elect=false": "error: reading " + nowhere,

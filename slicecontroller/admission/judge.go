@@ -108,6 +108,9 @@ func warnings(s *v1alpha1.StatefulSetSlice) []string {
 		out = append(out, offRange(start, end, partition)...)
 		out = append(out, tooMany(end-start, max(end-max(start, partition), 0), r.MaxUnavailable)...)
 	}
+	if s.Spec.UpdateStrategy.Evict && s.Spec.UpdateStrategy.Type == v1alpha1.OnDelete {
+		out = append(out, "evict has no meaning for OnDelete, whose updates delete no pods")
+	}
 	if n := s.Spec.RevisionHistoryLimit; n != nil && *n < 0 { // RV-7
 		out = append(out, fmt.Sprintf("revisionHistoryLimit %d keeps every ControllerRevision for ever", *n))
 	}

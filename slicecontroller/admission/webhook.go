@@ -55,6 +55,13 @@ func (v Validator) ValidateUpdate(ctx context.Context, was, s *v1alpha1.Stateful
 		return nil, nil // metadata, and finalizers of a slice that goes
 	}
 	told, errs := warnings(s), gated(v.Off, was, s.Spec)
+	if !equality.Semantic.DeepEqual(was.Spec.VolumeClaimTemplates, s.Spec.VolumeClaimTemplates) {
+		found, w := v.tryClaims(ctx, s)
+		errs, told = append(errs, found...), append(told, w...)
+		if s.Spec.VolumeClaimUpdatePolicy != v1alpha1.InPlace {
+			told = append(told, "claims that are there stay as they are: volumeClaimUpdatePolicy InPlace lets them grow with their template")
+		}
+	}
 	if equality.Semantic.DeepEqual(was.Spec.Template, s.Spec.Template) {
 		return told, invalid(s, errs)
 	}
@@ -62,8 +69,15 @@ func (v Validator) ValidateUpdate(ctx context.Context, was, s *v1alpha1.Stateful
 	return append(told, w...), invalid(s, append(append(errs, template(s.Spec)...), found...))
 }
 
-// ValidateDelete has nothing against it.
-func (Validator) ValidateDelete(context.Context, *v1alpha1.StatefulSetSlice) (admission.Warnings, error) {
+// ValidateDelete refuses the deletion of a slice that is protected, unless its pods are to live on.
+func (v Validator) ValidateDelete(ctx context.Context, s *v1alpha1.StatefulSetSlice) (admission.Warnings, error) {
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if why := v.protected(ctx, s, request.Options.Raw); why != "" {
+		return nil, apierrors.NewForbidden(v1alpha1.GroupVersion().WithResource("statefulsetslices").GroupResource(), s.Name, errors.New(why))
+	}
 	return nil, nil
 }
 
@@ -86,6 +100,11 @@ func (v Validator) namesake(ctx context.Context, s *v1alpha1.StatefulSetSlice) s
 // to make a PodTemplate and claims of them.
 func (v Validator) try(ctx context.Context, s *v1alpha1.StatefulSetSlice) (field.ErrorList, []string) {
 	errs, told := v.tryTemplate(ctx, s)
+	found, w := v.tryClaims(ctx, s)
+	return append(errs, found...), append(told, w...)
+}
+
+func (v Validator) tryClaims(ctx context.Context, s *v1alpha1.StatefulSetSlice) (errs field.ErrorList, told []string) {
 	for k, t := range s.Spec.VolumeClaimTemplates {
 		claim := &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: "dry-run-", Labels: t.Labels, Annotations: t.Annotations}, Spec: t.Spec,

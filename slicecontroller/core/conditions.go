@@ -38,6 +38,12 @@ const (
 	// ClaimsNotKept says that a claim goes with the set or its pod, against the policy or a hold: it
 	// could not be changed (CP-14).
 	ClaimsNotKept = "ClaimsNotKept"
+	// EvictionRefused says why a pod is not evicted for an update now.
+	EvictionRefused = "EvictionRefused"
+	// ClaimsOutdated says which claims are to grow and are still of their former size, and why.
+	ClaimsOutdated = "ClaimsOutdated"
+	// DeletionHeld says that the set is being deleted and is not gone, since it is protected.
+	DeletionHeld = "DeletionHeld"
 	// PartitionOutOfRange says that the partition is no ordinal of the range, nor the one
 	// behind it (PT-5).
 	PartitionOutOfRange = "PartitionOutOfRange"
@@ -63,6 +69,10 @@ func (p *pass) describe(failed error) {
 	p.sayIf(IdentityConflict, "NameTaken", p.conflict)
 	p.sayIf(StorageMismatch, "OtherVolumes", p.mismatch())
 	p.sayIf(ClaimsNotKept, "UpdateRefused", brief(errors.Join(p.unkept...)))
+	reason, held := p.heldBack()
+	p.sayIf(DeletionHeld, reason, held)
+	p.sayIf(ClaimsOutdated, "FormerSize", brief(errors.Join(p.ungrown...)))
+	p.sayIf(EvictionRefused, "TooManyRequests", p.refused)
 	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
 }
 
@@ -116,6 +126,8 @@ func (p *pass) sayTools(progress metav1.Condition, failed error) {
 	stalled := brief(lasting(failed))
 	switch {
 	case stalled != "":
+	case p.holds:
+		_, stalled = p.heldBack()
 	case p.conflict != "":
 		stalled = p.conflict
 	case p.set.Fault != nil && !p.set.Fault.Passing:
@@ -148,6 +160,9 @@ func (p *pass) waitsFor() string {
 	}
 	if len(p.condemned) > 0 {
 		return fmt.Sprintf("pod %s is outside the range and still there", p.condemned[0].Name)
+	}
+	if p.refused != "" {
+		return p.refused
 	}
 	for _, r := range slices.Backward(p.living) {
 		if p.due(r) && p.set.strategy() != appsv1.OnDeleteStatefulSetStrategyType {

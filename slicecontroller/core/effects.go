@@ -62,6 +62,10 @@ type Writes interface {
 	Update(context.Context, Object) error
 	// Delete deletes the very object that was seen, by its UID (AM-3).
 	Delete(context.Context, Object) error
+	// Evict asks for the eviction of the very pod that was seen, as it was seen.
+	Evict(context.Context, *corev1.Pod) error
+	// Hold puts the finalizer on the set that keeps it while it is being deleted, or takes it off.
+	Hold(ctx context.Context, held bool) error
 }
 
 // Ownership changes whose an object is, if it is the very one that was seen.

@@ -62,6 +62,12 @@ type Traits struct {
 	Conditioned bool
 	// HoldClaims keeps all claims, whatever the retention policy says (CP-14).
 	HoldClaims bool
+	// Protected lets pods and claims live on when the set is deleted.
+	Protected bool
+	// ClaimsGrow lets claims that are there grow with their template.
+	ClaimsGrow bool
+	// Evicts lets updates evict pods.
+	Evicts bool
 	// Paused replaces no pod for an update.
 	Paused bool
 	// RollsBack gives the pods their current revision again when an update fails.

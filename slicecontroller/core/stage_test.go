@@ -372,6 +372,34 @@ func (s *stage) Delete(_ context.Context, o Object) error {
 	return nil
 }
 
+func (s *stage) Evict(_ context.Context, p *corev1.Pod) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if err := s.note(words("evict", p)); err != nil {
+		return err
+	}
+	there := s.pods[p.Name]
+	switch {
+	case there == nil:
+		return apierrors.NewNotFound(schema.GroupResource{}, p.Name)
+	case there.UID != p.UID || there.ResourceVersion != p.ResourceVersion:
+		return apierrors.NewConflict(schema.GroupResource{}, p.Name, nil)
+	}
+	there.DeletionTimestamp = &metav1.Time{Time: s.now}
+	return nil
+}
+
+func (s *stage) Hold(_ context.Context, held bool) error {
+	if err := s.note(map[bool]string{true: "hold", false: "let go"}[held]); err != nil {
+		return err
+	}
+	s.set.Finalizers = slices.DeleteFunc(s.set.Finalizers, func(f string) bool { return f == Protection })
+	if held {
+		s.set.Finalizers = append(s.set.Finalizers, Protection)
+	}
+	return nil
+}
+
 func (s *stage) Adopt(_ context.Context, o Object, owner metav1.OwnerReference) error {
 	if err := s.note(words("adopt", o)); err != nil {
 		return err

@@ -44,6 +44,14 @@ type pass struct {
 	kept     map[string]*corev1.PersistentVolumeClaim
 	unkept   []error
 	conflict string // whose pod has the name of one of ours
+	// ungrown says of which claims the size is not that of their template, and why.
+	ungrown []error
+	// holds says that the set is being deleted and kept, and unprotected why a set that is to be protected is not.
+	holds       bool
+	unprotected error
+	// refused is why a pod is not evicted now, and refusedUntil when to ask again, if the API server says so.
+	refused      string
+	refusedUntil time.Time
 }
 
 // replica is a pod and its ordinal.
@@ -58,6 +66,9 @@ type replica struct {
 // the error is ErrInvalid.
 func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	p := &pass{set: w.Set, world: w, do: do, kept: map[string]*corev1.PersistentVolumeClaim{}}
+	if over, err := p.protect(ctx); over {
+		return Outcome{}, err
+	}
 	if p.set.Fault != nil && len(p.world.ownRevisions()) == 0 {
 		return p.refuse(ctx)
 	}
@@ -85,10 +96,10 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	p.sort(pods)
 	p.status = Status{StatefulSetStatus: p.count(), Told: p.set.Status.Told, Progressed: p.set.Status.Progressed, Failed: p.failed()}
 	p.outcome = Outcome{MaxUnavailable: p.set.MaxUnavailable(), Unavailable: p.unavailable()}
-	if p.set.DeletionTimestamp == nil { // CL-8
-		err = p.act(ctx)
+	if p.set.DeletionTimestamp == nil || p.livesOn() { // CL-8
+		err = errors.Join(p.act(ctx), p.growClaims(ctx))
 	}
-	err = errors.Join(p.unsure, err)
+	err = errors.Join(p.unsure, p.unprotected, err)
 	p.describe(err)
 	err = errors.Join(err, p.unmarked, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
 	p.outcome.Status, p.outcome.Again = &p.status, p.again()
@@ -204,19 +215,20 @@ func (p *pass) missing() int { return int(p.set.replicas()) - len(p.living) }
 
 // again is the earliest time at which a pod becomes available by itself (SY-5).
 func (p *pass) again() time.Time {
-	var first time.Time
-	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
-		if at := p.hopelessAt(c); at.After(p.world.Now) {
-			first = at // ER-17
-		}
-	}
-	if at := p.overdue(); p.waits && at.After(p.world.Now) && (first.IsZero() || at.Before(first)) {
-		first = at
-	}
-	for _, r := range slices.Concat(p.living, p.condemned) {
-		if at := p.set.availableAt(r.Pod, p.world.Now); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+	first := p.refusedUntil
+	sooner := func(at time.Time) {
+		if at.After(p.world.Now) && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
+	}
+	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
+		sooner(p.hopelessAt(c)) // ER-17
+	}
+	if p.waits {
+		sooner(p.overdue())
+	}
+	for _, r := range slices.Concat(p.living, p.condemned) {
+		sooner(p.set.availableAt(r.Pod, p.world.Now))
 	}
 	return first
 }

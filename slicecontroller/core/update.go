@@ -30,10 +30,7 @@ func (p *pass) exempt(r replica) bool { return p.forces() && p.due(r) && !p.set.
 func (p *pass) update(ctx context.Context) error {
 	for _, r := range p.victims() {
 		forced := p.forces() && !ready(r.Pod) // ER-6
-		if forced {
-			p.tellOfForce(r)
-		}
-		if err := p.remove(ctx, r); err != nil {
+		if gone, err := p.replace(ctx, r, forced); !gone {
 			return err
 		}
 		p.begins = p.enforced()

@@ -58,18 +58,21 @@ func TestASliceIsTheSameAfterItWasAStatefulSet(t *testing.T) {
 		"paused":                     {Paused: true},
 		"a deadline":                 {ProgressDeadlineSeconds: &soon},
 		"a way back":                 {UpdateStrategy: UpdateStrategy{Type: RollingUpdate, RollingUpdate: &Rollout{OnFailure: Rollback}}},
+		"protected":                  {DeletionProtection: true},
+		"claims that grow":           {VolumeClaimUpdatePolicy: InPlace},
+		"evictions":                  {UpdateStrategy: UpdateStrategy{Evict: true}},
 		"one of the enforced update": {UpdateStrategy: UpdateStrategy{Type: EnforcedRollingUpdate, EnforcedRollingUpdate: &Rollout{OnFailure: Rollback}}},
 	} {
 		want := StatefulSetSlice{ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{"c": "d"}}, Spec: spec}
 		got := FromNative(want.DeepCopy().Native())
-		if diff := cmp.Diff(want.ObjectMeta, got.ObjectMeta); diff != "" || got.Spec.Paused != spec.Paused || got.Spec.UpdateStrategy.OnFailure() != spec.UpdateStrategy.OnFailure() || !cmp.Equal(got.Spec.ProgressDeadlineSeconds, spec.ProgressDeadlineSeconds) {
+		if diff := cmp.Diff(want.ObjectMeta, got.ObjectMeta); diff != "" || got.Spec.Paused != spec.Paused || got.Spec.VolumeClaimUpdatePolicy != spec.VolumeClaimUpdatePolicy || got.Spec.DeletionProtection != spec.DeletionProtection || got.Spec.UpdateStrategy.Evict != spec.UpdateStrategy.Evict || got.Spec.UpdateStrategy.OnFailure() != spec.UpdateStrategy.OnFailure() || !cmp.Equal(got.Spec.ProgressDeadlineSeconds, spec.ProgressDeadlineSeconds) {
 			t.Errorf("%s: %+v %s", name, got.Spec, diff)
 		}
 		if want.Native(); len(want.Annotations) != 1 {
 			t.Errorf("%s: the slice itself is annotated: %v", name, want.Annotations)
 		}
 	}
-	quiet := StatefulSetSlice{Spec: StatefulSetSliceSpec{ProgressDeadlineSeconds: &usual}}
+	quiet := StatefulSetSlice{Spec: StatefulSetSliceSpec{ProgressDeadlineSeconds: &usual, VolumeClaimUpdatePolicy: OnClaimDelete}}
 	if noted := quiet.Native().Annotations; len(noted) > 0 {
 		t.Errorf("what everybody has is noted: %v", noted)
 	}

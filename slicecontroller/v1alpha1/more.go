@@ -17,6 +17,10 @@ type more struct {
 	Paused                  bool      `json:"paused,omitempty"`
 	ProgressDeadlineSeconds *int32    `json:"progressDeadlineSeconds,omitempty"`
 	OnFailure               OnFailure `json:"onFailure,omitempty"`
+	Evict                   bool      `json:"evict,omitempty"`
+	DeletionProtection      bool      `json:"deletionProtection,omitempty"`
+	// VolumeClaimUpdatePolicy is there if it is not the default.
+	VolumeClaimUpdatePolicy VolumeClaimUpdatePolicy `json:"volumeClaimUpdatePolicy,omitempty"`
 }
 
 // usualDeadline is what the API server fills in.
@@ -24,12 +28,15 @@ const usualDeadline = 600
 
 // noted is the metadata of a slice as a StatefulSet has it.
 func (s *StatefulSetSlice) noted() metav1.ObjectMeta {
-	m := more{Paused: s.Spec.Paused}
+	m := more{Paused: s.Spec.Paused, Evict: s.Spec.UpdateStrategy.Evict, DeletionProtection: s.Spec.DeletionProtection}
 	if d := s.Spec.ProgressDeadlineSeconds; d != nil && *d != usualDeadline {
 		m.ProgressDeadlineSeconds = d
 	}
 	if f := s.Spec.UpdateStrategy.OnFailure(); f != Halt {
 		m.OnFailure = f
+	}
+	if v := s.Spec.VolumeClaimUpdatePolicy; v != OnClaimDelete {
+		m.VolumeClaimUpdatePolicy = v
 	}
 	meta := s.ObjectMeta
 	if m == (more{}) {
@@ -53,6 +60,8 @@ func (s *StatefulSetSlice) heed() {
 	s.Annotations = maps.Clone(s.Annotations)
 	delete(s.Annotations, More)
 	s.Spec.Paused, s.Spec.ProgressDeadlineSeconds = m.Paused, m.ProgressDeadlineSeconds
+	s.Spec.VolumeClaimUpdatePolicy = m.VolumeClaimUpdatePolicy
+	s.Spec.UpdateStrategy.Evict, s.Spec.DeletionProtection = m.Evict, m.DeletionProtection
 	for _, rollout := range []*Rollout{s.Spec.UpdateStrategy.RollingUpdate, s.Spec.UpdateStrategy.EnforcedRollingUpdate} {
 		if rollout != nil {
 			rollout.OnFailure = m.OnFailure

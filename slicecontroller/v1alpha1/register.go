@@ -11,3 +11,6 @@ func AddToScheme(s *runtime.Scheme) error {
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil
 }
+
+// SchemeGroupVersion is GroupVersion for code that is generated.
+var SchemeGroupVersion = GroupVersion() //nolint:gochecknoglobals // by this name

@@ -5,6 +5,8 @@
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.stsmigrate.dev
+// +kubebuilder:ac:generate=true
+// +kubebuilder:ac:output:package="applyconfiguration"
 package v1alpha1
 
 import (
@@ -69,17 +71,17 @@ type StatefulSetSliceList struct {
 
 // StatefulSetSliceSpec is that of an apps/v1 StatefulSet, and more. Of what is there,
 // replicas, ordinals, template, updateStrategy, minReadySeconds, revisionHistoryLimit,
-// persistentVolumeClaimRetentionPolicy, paused and progressDeadlineSeconds can be changed. Claim templates are compared by what
+// persistentVolumeClaimRetentionPolicy, paused, progressDeadlineSeconds, deletionProtection and volumeClaimUpdatePolicy can be changed, and parts of the claim templates. Claim templates are compared by what
 // they mean: 1024Mi is 1Gi, and what is empty is not there.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="the selector cannot be changed"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == oldSelf.podManagementPolicy",message="podManagementPolicy cannot be changed"
 // +kubebuilder:validation:XValidation:rule="has(self.serviceName) == has(oldSelf.serviceName) && (!has(self.serviceName) || self.serviceName == oldSelf.serviceName)",message="serviceName cannot be changed"
-// +kubebuilder:validation:XValidation:rule="(has(self.volumeClaimTemplates) ? size(self.volumeClaimTemplates) : 0) == (has(oldSelf.volumeClaimTemplates) ? size(oldSelf.volumeClaimTemplates) : 0)",message="volumeClaimTemplates cannot be changed"
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || (self.volumeClaimTemplates.map(t, t.metadata.name) == oldSelf.volumeClaimTemplates.map(t, t.metadata.name) && self.volumeClaimTemplates.map(t, t.metadata.?labels.orValue({})) == oldSelf.volumeClaimTemplates.map(t, t.metadata.?labels.orValue({})) && self.volumeClaimTemplates.map(t, t.metadata.?annotations.orValue({})) == oldSelf.volumeClaimTemplates.map(t, t.metadata.?annotations.orValue({})) && self.volumeClaimTemplates.map(t, t.metadata.?finalizers.orValue([])) == oldSelf.volumeClaimTemplates.map(t, t.metadata.?finalizers.orValue([])))",message="volumeClaimTemplates cannot be changed"
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || (self.volumeClaimTemplates.map(t, t.spec.?dataSource) == oldSelf.volumeClaimTemplates.map(t, t.spec.?dataSource) && self.volumeClaimTemplates.map(t, t.spec.?dataSourceRef) == oldSelf.volumeClaimTemplates.map(t, t.spec.?dataSourceRef) && self.volumeClaimTemplates.map(t, t.spec.?selector) == oldSelf.volumeClaimTemplates.map(t, t.spec.?selector) && self.volumeClaimTemplates.map(t, t.spec.?storageClassName) == oldSelf.volumeClaimTemplates.map(t, t.spec.?storageClassName) && self.volumeClaimTemplates.map(t, t.spec.?volumeAttributesClassName) == oldSelf.volumeClaimTemplates.map(t, t.spec.?volumeAttributesClassName) && self.volumeClaimTemplates.map(t, t.spec.?volumeName) == oldSelf.volumeClaimTemplates.map(t, t.spec.?volumeName) && self.volumeClaimTemplates.map(t, t.spec.?accessModes.orValue([])) == oldSelf.volumeClaimTemplates.map(t, t.spec.?accessModes.orValue([])) && self.volumeClaimTemplates.map(t, t.spec.?volumeMode.orValue('Filesystem')) == oldSelf.volumeClaimTemplates.map(t, t.spec.?volumeMode.orValue('Filesystem')))",message="volumeClaimTemplates cannot be changed"
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || self.volumeClaimTemplates.all(t, oldSelf.volumeClaimTemplates.exists(o, o.metadata.name == t.metadata.name && (has(t.spec.resources) && has(t.spec.resources.requests) && 'storage' in t.spec.resources.requests ? has(o.spec.resources) && has(o.spec.resources.requests) && 'storage' in o.spec.resources.requests && quantity(string(t.spec.resources.requests['storage'])).compareTo(quantity(string(o.spec.resources.requests['storage']))) == 0 : !(has(o.spec.resources) && has(o.spec.resources.requests) && 'storage' in o.spec.resources.requests))))",message="volumeClaimTemplates cannot be changed"
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || self.volumeClaimTemplates.all(t, oldSelf.volumeClaimTemplates.exists(o, o.metadata.name == t.metadata.name && (has(t.spec.resources) && has(t.spec.resources.limits) && 'storage' in t.spec.resources.limits ? has(o.spec.resources) && has(o.spec.resources.limits) && 'storage' in o.spec.resources.limits && quantity(string(t.spec.resources.limits['storage'])).compareTo(quantity(string(o.spec.resources.limits['storage']))) == 0 : !(has(o.spec.resources) && has(o.spec.resources.limits) && 'storage' in o.spec.resources.limits))))",message="volumeClaimTemplates cannot be changed"
+// +kubebuilder:validation:XValidation:rule="(has(self.volumeClaimTemplates) ? size(self.volumeClaimTemplates) : 0) == (has(oldSelf.volumeClaimTemplates) ? size(oldSelf.volumeClaimTemplates) : 0)",message="volumeClaimTemplates cannot be changed but for the storage request, the classes, labels and annotations"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || (self.volumeClaimTemplates.map(t, t.metadata.name) == oldSelf.volumeClaimTemplates.map(t, t.metadata.name) && self.volumeClaimTemplates.map(t, t.metadata.?finalizers.orValue([])) == oldSelf.volumeClaimTemplates.map(t, t.metadata.?finalizers.orValue([])))",message="volumeClaimTemplates cannot be changed but for the storage request, the classes, labels and annotations"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || (self.volumeClaimTemplates.map(t, t.spec.?dataSource) == oldSelf.volumeClaimTemplates.map(t, t.spec.?dataSource) && self.volumeClaimTemplates.map(t, t.spec.?dataSourceRef) == oldSelf.volumeClaimTemplates.map(t, t.spec.?dataSourceRef) && self.volumeClaimTemplates.map(t, t.spec.?selector) == oldSelf.volumeClaimTemplates.map(t, t.spec.?selector) && self.volumeClaimTemplates.map(t, t.spec.?volumeName) == oldSelf.volumeClaimTemplates.map(t, t.spec.?volumeName) && self.volumeClaimTemplates.map(t, t.spec.?accessModes.orValue([])) == oldSelf.volumeClaimTemplates.map(t, t.spec.?accessModes.orValue([])) && self.volumeClaimTemplates.map(t, t.spec.?volumeMode.orValue('Filesystem')) == oldSelf.volumeClaimTemplates.map(t, t.spec.?volumeMode.orValue('Filesystem')))",message="volumeClaimTemplates cannot be changed but for the storage request, the classes, labels and annotations"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || self.volumeClaimTemplates.all(t, oldSelf.volumeClaimTemplates.exists(o, o.metadata.name == t.metadata.name && (has(t.spec.resources) && has(t.spec.resources.requests) && 'storage' in t.spec.resources.requests ? has(o.spec.resources) && has(o.spec.resources.requests) && 'storage' in o.spec.resources.requests && quantity(string(t.spec.resources.requests['storage'])).compareTo(quantity(string(o.spec.resources.requests['storage']))) >= 0 : !(has(o.spec.resources) && has(o.spec.resources.requests) && 'storage' in o.spec.resources.requests))))",message="the storage request of volumeClaimTemplates can only grow"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || self.volumeClaimTemplates.all(t, oldSelf.volumeClaimTemplates.exists(o, o.metadata.name == t.metadata.name && (has(t.spec.resources) && has(t.spec.resources.limits) && 'storage' in t.spec.resources.limits ? has(o.spec.resources) && has(o.spec.resources.limits) && 'storage' in o.spec.resources.limits && quantity(string(t.spec.resources.limits['storage'])).compareTo(quantity(string(o.spec.resources.limits['storage']))) == 0 : !(has(o.spec.resources) && has(o.spec.resources.limits) && 'storage' in o.spec.resources.limits))))",message="volumeClaimTemplates cannot be changed but for the storage request, the classes, labels and annotations"
 // +kubebuilder:validation:XValidation:rule="(has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0) || (has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0)",message="the selector is empty, and would select every pod of the namespace"
 // +kubebuilder:validation:XValidation:rule="(has(self.ordinals) ? self.ordinals.start : 0) + self.replicas <= 2147483648",message="the last ordinal is above 2147483647"
 type StatefulSetSliceSpec struct {
@@ -109,11 +111,20 @@ type StatefulSetSliceSpec struct {
 	Template corev1.PodTemplateSpec `json:"template"`
 
 	// VolumeClaimTemplates are claims that each ordinal has for itself, by the name
-	// TEMPLATE-SET-ORDINAL. One that is there is used as it is. Each has metadata and spec.
+	// TEMPLATE-SET-ORDINAL. One that is there is used as it is. Each has metadata and spec. What is asked for of storage can
+	// grow, and classes, labels and annotations can change, for claims that are made from then on.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	VolumeClaimTemplates []corev1.PersistentVolumeClaimTemplate `json:"volumeClaimTemplates,omitempty"`
+
+	// VolumeClaimUpdatePolicy says whether claims that are there grow with the storage request of their template (InPlace), as
+	// far as their storage class allows, or stay as they are (OnClaimDelete, the default). All else of a template is for new
+	// claims.
+	// +kubebuilder:validation:Enum=OnClaimDelete;InPlace
+	// +kubebuilder:default=OnClaimDelete
+	// +optional
+	VolumeClaimUpdatePolicy VolumeClaimUpdatePolicy `json:"volumeClaimUpdatePolicy,omitempty"`
 
 	// PodManagementPolicy says whether pods come and go one after the other
 	// (OrderedReady, the default) or all at once (Parallel).
@@ -144,6 +155,12 @@ type StatefulSetSliceSpec struct {
 	// deleted (KEP-1847). Default: they are retained.
 	// +optional
 	PersistentVolumeClaimRetentionPolicy *RetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
+
+	// DeletionProtection lets the pods of the slice, and the claims that would go with it, live on when the slice is deleted:
+	// the controller keeps a finalizer on it until this is false, or it is deleted with the propagation policy Orphan. A
+	// deletion in the foreground, or of the namespace, deletes pods all the same. Default false.
+	// +optional
+	DeletionProtection bool `json:"deletionProtection,omitempty"`
 
 	// Paused keeps an update from going on: no pod is replaced for it. All else goes on:
 	// pods that are gone are made again, and the range is followed.
@@ -184,6 +201,15 @@ type RetentionPolicy struct {
 	WhenScaled appsv1.PersistentVolumeClaimRetentionPolicyType `json:"whenScaled,omitempty"`
 }
 
+// VolumeClaimUpdatePolicy says what becomes of claims that are there when their template changes (KEP-4650).
+type VolumeClaimUpdatePolicy string
+
+// What becomes of claims that are there.
+const (
+	OnClaimDelete VolumeClaimUpdatePolicy = "OnClaimDelete"
+	InPlace       VolumeClaimUpdatePolicy = "InPlace"
+)
+
 // The update strategies.
 const (
 	// RollingUpdate replaces pods from the highest ordinal down, and waits for each to be
@@ -213,6 +239,10 @@ type UpdateStrategy struct {
 	// EnforcedRollingUpdate is the same for its type.
 	// +optional
 	EnforcedRollingUpdate *Rollout `json:"enforcedRollingUpdate,omitempty"`
+	// Evict lets an update evict pods rather than delete them, so that PodDisruptionBudgets hold. An eviction that is
+	// refused is waited for. Only updates evict: all else deletes pods as ever. It has no meaning for OnDelete. Default false.
+	// +optional
+	Evict bool `json:"evict,omitempty"`
 }
 
 // Rollout says how far an update goes and how fast.

@@ -27,7 +27,7 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 }
 
 // Claim templates are compared by what they mean (VA-6): what a person writes, what a program makes of it, and what the person
-// writes again are the same; another size, class or name is not.
+// writes again are the same. It may ask for more storage and for another class, and have other labels; all else is refused.
 func TestClaimTemplatesAreComparedByWhatTheyMean(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -73,21 +73,16 @@ func TestClaimTemplatesAreComparedByWhatTheyMean(t *testing.T) {
 		typed()
 	}
 	for _, other := range []string{
-		claim("name: data", "accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}"),
+		claim("name: data", "accessModes: [ReadWriteOnce], resources: {requests: {storage: 1023Mi}}"),
 		claim("name: data", "accessModes: [ReadWriteOnce]"),
 		claim("name: data", asked[:len(asked)-1]+", limits: {storage: 2Gi}}"),
-		claim("name: data", asked+", storageClassName: other"),
-		claim("name: data", asked+", storageClassName: \"\""),
 		claim("name: data", asked+", volumeMode: Block"),
 		claim("name: data", asked+", volumeName: one"),
-		claim("name: data", asked+", volumeAttributesClassName: fast"),
 		claim("name: data", asked+", selector: {matchLabels: {a: b}}"),
 		claim("name: data", asked+", dataSource: {kind: PersistentVolumeClaim, name: other}"),
 		claim("name: data", asked+", dataSourceRef: {kind: PersistentVolumeClaim, name: other}"),
 		claim("name: data", strings.ReplaceAll(asked, "Once", "Many")),
 		claim("name: other", asked),
-		claim("name: data, labels: {a: b}", asked),
-		claim("name: data, annotations: {a: b}", asked),
 		claim("name: data, finalizers: [example.com/a]", asked),
 		claim("name: data", asked) + "\n  - {metadata: {name: more}, spec: {}}",
 		"  replicas: 0",
@@ -96,14 +91,36 @@ func TestClaimTemplatesAreComparedByWhatTheyMean(t *testing.T) {
 		if strings.HasSuffix(other, "spec: {}}") {
 			other += "]"
 		}
-		if err := put(other); err == nil || !strings.Contains(err.Error(), "volumeClaimTemplates cannot be changed") {
+		if err := put(other); err == nil || !strings.Contains(err.Error(), "volumeClaimTemplates cannot be changed") && !strings.Contains(err.Error(), "the storage request of volumeClaimTemplates can only grow") {
 			t.Errorf("%s: %v", other, err)
 		}
 	}
-	for _, nameless := range []string{claim("", asked), claim("labels: {a: b}", asked), "  volumeClaimTemplates: [{spec: {}}]"} {
-		o := s.written(t, nameless)
-		o.SetName("another")
-		if err := s.Create(t.Context(), o); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.volumeClaimTemplates[0].metadata") {
+	for _, next := range []string{ // for new claims
+		claim("name: data", asked+", storageClassName: other"),
+		claim("name: data", asked+", storageClassName: \"\""),
+		claim("name: data", asked+", volumeAttributesClassName: fast, storageClassName: other"),
+		claim("name: data, labels: {a: b}", asked),
+		claim("name: data, annotations: {a: b}", asked),
+		claim("name: data", "accessModes: [ReadWriteOnce], resources: {requests: {storage: 1025Mi}}"),
+		claim("name: data", "accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}"),
+	} {
+		if err := put(next); err != nil {
+			t.Errorf("%s: %v", next, err)
+		}
+		typed()
+	}
+	if err := put(claim("name: data", asked)); err == nil || !strings.Contains(err.Error(), "the storage request of volumeClaimTemplates can only grow") {
+		t.Errorf("it shrinks: %v", err)
+	}
+}
+
+// A claim template has a name, which those of the claims begin with.
+func TestAClaimTemplateHasAName(t *testing.T) {
+	t.Parallel()
+	s := place(t)
+	for _, nameless := range []string{"{metadata: {}, spec: {}}", "{metadata: {labels: {a: b}}, spec: {}}", "{spec: {}}"} {
+		err := s.Create(t.Context(), s.written(t, "  volumeClaimTemplates: ["+nameless+"]"))
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.volumeClaimTemplates[0].metadata") {
 			t.Errorf("%s: %v", nameless, err)
 		}
 	}

@@ -143,7 +143,7 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 		`{"serviceName":null}`:                         "serviceName cannot be changed",
 		`{"podManagementPolicy":"Parallel"}`:           "podManagementPolicy cannot be changed",
 		`{"volumeClaimTemplates":null}`:                "volumeClaimTemplates cannot be changed",
-		`{"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"2Gi"}}}}]}`: "volumeClaimTemplates cannot be changed",
+		`{"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Mi"}}}}]}`: "the storage request of volumeClaimTemplates can only grow",
 	} {
 		if err := s.patch(t.Context(), spec); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("VA-6: %s: got %v, expected %q", spec, err, want)

@@ -1,0 +1,117 @@
+package controller_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+)
+
+func (s *side) guarded(t *testing.T) {
+	t.Helper()
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 2\n  deletionProtection: true")); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "two pods", s.has("web-0", "web-1"))
+	s.until(t, "the finalizer", func(context.Context) bool { return slices.Contains(s.slice(t).Finalizers, core.Protection) })
+}
+
+func (s *side) gone(ctx context.Context) bool {
+	return apierrors.IsNotFound(s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "web"}, &v1alpha1.StatefulSetSlice{}))
+}
+
+// ownerless says that the pods are there and nobody's.
+func (s *side) ownerless(names ...string) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		var list corev1.PodList
+		if s.List(ctx, &list, client.InNamespace(s.namespace)) != nil {
+			return false
+		}
+		owned := slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return len(p.OwnerReferences) > 0 })
+		return !owned && s.has(names...)(ctx)
+	}
+}
+
+// Where the webhook answers, a protected slice is not deleted with its pods, alone or with all of its kind, and is deleted
+// without them, and with its namespace.
+func TestTheDeletionOfAProtectedSliceIsRefused(t *testing.T) {
+	t.Parallel()
+	s := place(t)
+	s.guarded(t)
+	for _, how := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
+		for what, err := range map[string]error{
+			"one": s.Delete(t.Context(), s.slice(t), client.PropagationPolicy(how)),
+			"all": s.DeleteAllOf(t.Context(), &v1alpha1.StatefulSetSlice{}, client.InNamespace(s.namespace), client.PropagationPolicy(how)),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "spec.deletionProtection is true, and the slice has 2 pods") {
+				t.Errorf("%s, %s: %v", how, what, err)
+			}
+		}
+	}
+	if s.slice(t).DeletionTimestamp != nil {
+		t.Error("the slice is being deleted")
+	}
+	if err := s.Delete(t.Context(), s.slice(t), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "it is gone", s.gone)
+	s.until(t, "its pods are not", s.ownerless("web-0", "web-1"))
+
+	s.guarded(t) // another one, which adopts them
+	if err := s.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "a namespace is not kept", s.gone)
+}
+
+// Where no webhook answers, a protected slice that is deleted goes on as it was, also as one of all of its kind, which is how
+// the end of the kind deletes it. It goes without its pods when it is deleted again without them, and with them once it is
+// protected no longer.
+func TestAProtectedSliceThatIsDeletedGoesOn(t *testing.T) {
+	start(t, "--leader-elect=true")
+	for name, end := range map[string]func(*side){
+		"kept": func(s *side) {
+			if err := s.Delete(t.Context(), s.slice(t), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+				t.Fatal(err)
+			}
+			s.until(t, "it is gone", s.gone)
+			s.until(t, "its pods are not", s.ownerless("web-0", "web-1"))
+		},
+		"deleted": func(s *side) {
+			if err := s.patch(t.Context(), `{"deletionProtection":false}`); err != nil {
+				t.Fatal(err)
+			}
+			s.until(t, "it is gone", s.gone)
+			s.until(t, "and so are its pods", s.has())
+		},
+	} {
+		s := away(t, name)
+		s.guarded(t)
+		before := s.uids(t)
+		if err := s.DeleteAllOf(t.Context(), &v1alpha1.StatefulSetSlice{}, client.InNamespace(s.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		s.until(t, "the condition says what to do", func(context.Context) bool {
+			return strings.Contains(s.condition(t, core.DeletionHeld), "--cascade=orphan")
+		})
+		if err := s.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web-1"}}); err != nil {
+			t.Fatal(err)
+		}
+		s.until(t, "a pod that dies comes back", func(ctx context.Context) bool {
+			now := s.uids(t)["web-1"]
+			return now != "" && now != before["web-1"] && s.has("web-0", "web-1")(ctx)
+		})
+		if s.uids(t)["web-0"] != before["web-0"] {
+			t.Error("web-0 was made anew")
+		}
+		end(s)
+	}
+}
