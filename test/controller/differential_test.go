@@ -84,11 +84,11 @@ func (tw *twins) script(r *rand.Rand) {
 		return
 	}
 	var told [2]facts
-	_ = wait.PollUntilContextTimeout(tw.t.Context(), 100*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(tw.t.Context(), 100*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
 		for k, s := range tw.sides {
 			var err error
-			if told[k], err = s.told(ctx); err != nil {
-				return false, err
+			if told[k], err = s.told(tw.t.Context()); err != nil {
+				tw.t.Fatal(err)
 			}
 		}
 		return len(apart(told[0], told[1])) == 0, nil
