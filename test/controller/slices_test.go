@@ -169,7 +169,7 @@ func TestTheAPIServerTakesWhatCanBeMeant(t *testing.T) {
 		"  updateStrategy: {rollingUpdate: {maxUnavailable: 50%}}": `"maxUnavailable":"50%"`,         // 961-01
 		"  updateStrategy: {rollingUpdate: {partition: 0}}":        `"type":"RollingUpdate"`,         // 3541-03
 		"  updateStrategy: {type: EnforcedRollingUpdate}":          `"type":"EnforcedRollingUpdate"`, // 3541-01
-		"  updateStrategy: {type: EnforcedRollingUpdate, enforcedRollingUpdate: {maxUnavailable: 30%, partition: 1}}": `"enforcedRollingUpdate":{"maxUnavailable":"30%","partition":1}`, // 3541-02
+		"  updateStrategy: {type: EnforcedRollingUpdate, enforcedRollingUpdate: {maxUnavailable: 30%, partition: 1}}": `"enforcedRollingUpdate":{"maxUnavailable":"30%","onFailure":"Halt","partition":1}`, // 3541-02
 	} {
 		o := s.written(t, spec)
 		o.SetName("taken")
