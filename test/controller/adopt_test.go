@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
 // hands is a set that changes hands.
@@ -122,7 +126,17 @@ func TestASetThatIsNotAtRestIsNotAdopted(t *testing.T) {
 	if out := h.adopt(4, "web"); !strings.Contains(out, "held: StatefulSet "+h.namespace+"/web has a partition") {
 		t.Error(out)
 	}
-	h.edit(`{"spec":{"replicas":4,"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+	h.edit(`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web-2"}}
+	if err := h.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+cluster.NeverReady+`":"true"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := h.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: "web"}, h.native)
+		return h.native.Status.ReadyReplicas == 2, err
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if out := h.adopt(4, "web"); !strings.Contains(out, "held: StatefulSet "+h.namespace+"/web is not at rest") {
 		t.Error(out)
 	}
