@@ -107,6 +107,8 @@ func (f *flags) run(ctx context.Context) error {
 		return fmt.Errorf("--namespaces is for %s: with %s nobody would take care of the StatefulSets of other namespaces", slice, native)
 	case slices.Contains(f.Namespaces, ""):
 		return fmt.Errorf("--namespaces has a name that is empty")
+	case f.EmulatedVersion != "" && f.manage != native:
+		return fmt.Errorf("--emulated-version is for --manage=%s: slices have rules of their own", native)
 	case f.Workers < 1:
 		return fmt.Errorf("--workers is %d: expected 1 or more", f.Workers)
 	}

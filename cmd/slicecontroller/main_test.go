@@ -21,6 +21,7 @@ func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		"--manage=apps/v1 --namespaces=a,b":                 "error: --namespaces is for apps.stsmigrate.dev/v1alpha1: with apps/v1 nobody would take care of the StatefulSets of other namespaces",
 		"--namespaces=a,":                                   "error: --namespaces has a name that is empty",
 		"--workers=0":                                       "error: --workers is 0: expected 1 or more",
+		"--emulated-version=1.37":                           "error: --emulated-version is for --manage=apps/v1: slices have rules of their own",
 		"--feature-gates=Nonsense=true":                     `error: --feature-gates: there is no feature "Nonsense": expected EnforcedRollingUpdateInStatefulSet or MaxUnavailableStatefulSet`,
 		"--feature-gates=MaxUnavailableStatefulSet=perhaps": `error: --feature-gates: MaxUnavailableStatefulSet is "perhaps": expected true or false`,
 		"--kubeconfig=/nowhere":                             "error: reading /nowhere: ",
