@@ -30,6 +30,8 @@ type seen struct {
 	builtIn, ours string
 	// podless says, of a claim, that its pod is not there.
 	podless bool
+	// stuck says that a claim was deleted and stays.
+	stuck bool
 }
 
 // differences are all that are meant and that the scripts can meet.
@@ -46,6 +48,9 @@ func differences() []difference {
 		{rule: "CL-10", about: `^event PodNameConflict `, when: func(s seen) bool { return s.builtIn == "" }},
 		{rule: "MU-8", about: `^(did$|status |pod |revision )`, from: 37, parts: true, when: func(s seen) bool {
 			return s.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement && s.set.Spec.MinReadySeconds == neverAvailable
+		}},
+		{rule: "3335-08", about: `^(did$|status |pod |revision |claim |event )`, parts: true, when: func(s seen) bool {
+			return s.stuck && s.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
 		}},
 	}
 }

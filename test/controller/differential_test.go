@@ -140,7 +140,7 @@ func (tw *twins) play(what string, do func(*side) error) {
 func (tw *twins) compare(what string, set *appsv1.StatefulSet, builtIn, ours facts) {
 	tw.t.Helper()
 	for _, about := range apart(builtIn, ours) {
-		d, ok := meant(tw.minor, about, seen{set, builtIn[about], ours[about], podless(about, builtIn)})
+		d, ok := meant(tw.minor, about, seen{set, builtIn[about], ours[about], podless(about, builtIn), stuck(ours)})
 		if !ok {
 			tw.t.Errorf("%s: %s is under the built-in controller (-) and ours (+)\n- %s\n+ %s", strings.SplitN(what, ",", 2)[0], about, builtIn[about], ours[about])
 			continue
@@ -149,6 +149,16 @@ func (tw *twins) compare(what string, set *appsv1.StatefulSet, builtIn, ours fac
 		times.(*atomic.Int64).Add(1)
 		tw.parted = tw.parted || d.parts
 	}
+}
+
+// stuck reports whether a claim was deleted and stays.
+func stuck(f facts) bool {
+	for about, what := range f {
+		if strings.HasPrefix(about, "claim ") && strings.HasSuffix(about, " going") && what == "true" {
+			return true
+		}
+	}
+	return false
 }
 
 // podless reports whether what differs is about a claim whose pod is not there.

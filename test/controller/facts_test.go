@@ -100,6 +100,7 @@ func (f facts) claim(c *corev1.PersistentVolumeClaim) {
 	c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == "kubernetes.io/pvc-protection" }) // comes and goes with the pod
 	f.meta("claim", c.ObjectMeta)
 	c.Spec.VolumeName = ""
+	f["claim "+c.Name+" going"] = fmt.Sprint(c.DeletionTimestamp != nil)
 	f["claim "+c.Name+" spec"] = text(c.Spec)
 }
 

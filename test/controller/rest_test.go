@@ -50,7 +50,7 @@ func (s *side) unrest(ctx context.Context) string {
 	if err != nil {
 		return s.name + ": " + err.Error()
 	}
-	why := cmp.Or(moving(pods), s.missing(ctx, set, pods), leaving(set, pods), updating(set, pods), s.collecting(ctx, pods), s.truncating(ctx, set, pods), untold(set, pods))
+	why := cmp.Or(moving(pods), s.missing(ctx, set, pods), s.leaving(ctx, set, pods), updating(set, pods), s.collecting(ctx, pods), s.truncating(ctx, set, pods), untold(set, pods))
 	if why == "" {
 		return ""
 	}
@@ -130,13 +130,16 @@ func (s *side) waiting(ctx context.Context, set *appsv1.StatefulSet, pod string)
 }
 
 // leaving names a pod outside the range that nothing keeps from going.
-func leaving(set *appsv1.StatefulSet, pods []corev1.Pod) string {
+func (s *side) leaving(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) string {
 	start := int32(0)
 	if o := set.Spec.Ordinals; o != nil {
 		start = o.Start
 	}
 	held := set.Annotations[refused] != "" || set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement &&
 		(set.Spec.MinReadySeconds == neverAvailable || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isReady(&p) }))
+	for o := start; o < start+*set.Spec.Replicas; o++ {
+		held = held || s.waiting(ctx, set, fmt.Sprintf("web-%d", o)) // 3335-08
+	}
 	for _, p := range pods {
 		ordinal, err := strconv.ParseInt(strings.TrimPrefix(p.Name, "web-"), 10, 32)
 		if out := int32(ordinal) < start || int32(ordinal) >= start+*set.Spec.Replicas; err == nil && out && !held {
