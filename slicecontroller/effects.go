@@ -83,6 +83,11 @@ func (e effects) Update(ctx context.Context, o core.Object) error {
 	if err := e.client.Get(ctx, client.ObjectKeyFromObject(o), was); err != nil {
 		return err
 	}
+	if was.GetResourceVersion() != o.GetResourceVersion() { // the pass has read it by itself, after a conflict: the cache is behind
+		if err := e.Read(ctx, was); err != nil {
+			return err
+		}
+	}
 	if was.GetUID() != o.GetUID() || was.GetResourceVersion() != o.GetResourceVersion() {
 		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("it has changed since this pass has seen it"))
 	}

@@ -127,8 +127,16 @@ func TestOnlyWhatHasChangedIsSent(t *testing.T) {
 	if err := do.Update(t.Context(), next); !apierrors.IsConflict(err) {
 		t.Errorf("written over what has changed: %v", err)
 	}
+	now := pod("web-0")
+	if err := do.Read(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	now.Labels = map[string]string{"a": "d"}
+	if err := do.Update(t.Context(), now); err != nil || len(sent) != 3 || !strings.Contains(sent[2], `"a":"d"`) {
+		t.Errorf("what was read beside a cache that is behind: sent %q: %v", sent, err)
+	}
 	g.catchUp(t, pod("web-0"))
-	if err := do.Update(t.Context(), next); !apierrors.IsConflict(err) || len(sent) != 2 {
+	if err := do.Update(t.Context(), next); !apierrors.IsConflict(err) || len(sent) != 3 {
 		t.Errorf("sent %q: %v", sent, err)
 	}
 }

@@ -155,6 +155,23 @@ func TestARepairIsTriedAgain(t *testing.T) {
 	if s.pods["web-1"].Labels[appsv1.PodIndexLabel] != "1" || len(s.told) != 1 || !strings.HasPrefix(s.told[0], "Normal SuccessfulUpdate ") {
 		t.Errorf("%v, told %q", s.pods["web-1"].Labels, s.told)
 	}
+	claimed := play(t, "0 1 2", claims("data"), retains("RR"))
+	retains("RD")(claimed.set)
+	claimed.seen = func(w *World) {
+		was := w.Claim
+		w.Claim = func(name string) *corev1.PersistentVolumeClaim {
+			c := was(name)
+			if c != nil && name == "data-web-1" {
+				c = c.DeepCopy()
+				c.ResourceVersion = "old"
+			}
+			return c
+		}
+	}
+	claimed.expect("update data-web-0 update data-web-1 update data-web-1 update data-web-2")
+	if len(claimed.claims["data-web-1"].OwnerReferences) != 1 || strings.Contains(strings.Join(claimed.told, " "), "Failed") {
+		t.Errorf("%v, told %q", claimed.claims["data-web-1"].OwnerReferences, claimed.told)
+	}
 	replaced := play(t, "0 1 2")
 	delete(replaced.pods["web-1"].Labels, appsv1.PodIndexLabel)
 	replaced.seen = func(w *World) { w.Pods[1].ResourceVersion, w.Pods[1].UID = "old", "former" }

@@ -75,6 +75,18 @@ func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) (change
 		if c == nil {
 			continue
 		}
+		mended, err := p.ownClaim(ctx, c, r, condemned)
+		changed = changed || mended
+		if err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// ownClaim brings the owner of one claim up to date. A claim that somebody else has changed meanwhile is looked at anew (ST-8).
+func (p *pass) ownClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, r replica, condemned bool) (changed bool, err error) {
+	for range tries {
 		next, conflict := p.set.reowned(c, r.Pod, condemned)
 		if conflict && (next != nil || r.Status.Phase == corev1.PodPending) {
 			p.do.Tell(Event{
@@ -83,14 +95,18 @@ func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) (change
 			})
 		}
 		if next == nil {
-			continue
+			return false, nil
 		}
-		if err := p.do.Update(ctx, next); err != nil {
-			return changed, err
+		if err = p.do.Update(ctx, next); !apierrors.IsConflict(err) {
+			return err == nil, err
 		}
-		changed = true
+		now := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}
+		if p.do.Read(ctx, now) != nil || now.UID != c.UID {
+			break // it is looked at again
+		}
+		c = now
 	}
-	return changed, nil
+	return false, err
 }
 
 // keepClaims takes off the owners of claims that are to outlive them (CP-5, CP-12, CP-14). It does

@@ -295,6 +295,11 @@ func (s *stage) Read(_ context.Context, o Object) error {
 			have.DeepCopyInto(o)
 			return nil
 		}
+	case *corev1.PersistentVolumeClaim:
+		if have := s.claims[o.Name]; have != nil {
+			have.DeepCopyInto(o)
+			return nil
+		}
 	case *appsv1.ControllerRevision:
 		if have := s.revisions[o.Name]; have != nil {
 			have.DeepCopyInto(o)

@@ -45,6 +45,7 @@ func differences() []difference {
 		{rule: "CP-6", about: `^event SuccessfulUpdate `},
 		{rule: "SY-4", about: `^event FailedCreate .* pvc \S+ is being deleted\]?$`},
 		{rule: "ST-8", about: `^event Failed\w+ .*the object has been modified`, when: func(s seen) bool { return s.ours == "" }},
+		{rule: "ID-10", about: `^event FailedUpdate .*pod updates may not change fields`, when: func(s seen) bool { return s.ours == "" }},
 		{rule: "CL-10", about: `^event PodNameConflict `, when: func(s seen) bool { return s.builtIn == "" }},
 		{rule: "MU-8", about: `^(did$|status |pod |revision )`, from: 37, parts: true, when: func(s seen) bool {
 			return s.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement && s.set.Spec.MinReadySeconds == neverAvailable
