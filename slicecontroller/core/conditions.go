@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -93,12 +92,10 @@ func (p *pass) refuse(ctx context.Context) (Outcome, error) {
 	p.status = p.set.Status
 	p.status.Told = slices.Clone(p.set.Status.Told)
 	p.status.ObservedGeneration = max(p.set.Generation, p.status.ObservedGeneration) // that is what the conditions are about
-	p.say(p.progress(nil))
-	p.sayTools(p.progress(nil), nil)
-	if equality.Semantic.DeepEqual(p.set.Status, p.status) {
-		return Outcome{}, nil
-	}
-	return Outcome{}, p.do.WriteStatus(ctx, p.status)
+	progress := p.progress(nil)
+	p.say(progress)
+	p.sayTools(progress, nil)
+	return Outcome{}, p.write(ctx)
 }
 
 // Refuse tells of the fault of a set that keeps anything from being done for it, and does nothing else.
