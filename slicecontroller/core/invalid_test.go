@@ -214,3 +214,14 @@ func TestACrashLoopIsToldOnce(t *testing.T) {
 		t.Errorf("%v", told)
 	}
 }
+
+// A claim that is refused is known for what it is: somebody has to do something, and a full quota is no other refusal.
+func TestARefusedClaimIsKnownForWhatItIs(t *testing.T) {
+	s := play(t, "0 1", claims("data"), conditioned)
+	full := apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "data-web-2", errors.New("exceeded quota: disks"))
+	s.fails["create data-web-2"] = full
+	s.sync()
+	if !apierrors.IsForbidden(s.err) || s.condition(Stalled) == "" {
+		t.Errorf("%v, stalled %q", s.err, s.condition(Stalled))
+	}
+}

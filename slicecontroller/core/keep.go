@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
 // claimLeaving says that a claim of the pod is on its way out with a pod that was
@@ -46,7 +45,7 @@ func (p *pass) makeClaims(ctx context.Context, r replica) error {
 			}
 		}
 	}
-	return utilerrors.NewAggregate(errs) // in the form of the built-in controller
+	return errors.Join(errs...)
 }
 
 // claim gives a claim as it was read, or as this pass has changed it since.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
 // standing is how far a pass over the pods has come.
@@ -93,7 +94,7 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 // bringUp makes the claims of a pod, and then the pod (CP-1).
 func (p *pass) bringUp(ctx context.Context, r replica) error {
 	if err := p.makeClaims(ctx, r); err != nil {
-		p.tellOf("Create", r.Pod, err)
+		p.tellOf("Create", r.Pod, utilerrors.NewAggregate(parts(err))) // in the form of the built-in controller
 		return err
 	}
 	t, revision := p.madeFrom(r.ordinal)
