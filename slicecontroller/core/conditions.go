@@ -89,13 +89,18 @@ func (p *pass) refuse(ctx context.Context) (Outcome, error) {
 	if !p.set.Conditioned {
 		return Outcome{}, nil
 	}
-	p.status = p.set.Status
-	p.status.Told = slices.Clone(p.set.Status.Told)
-	p.status.ObservedGeneration = max(p.set.Generation, p.status.ObservedGeneration) // that is what the conditions are about
+	p.untouched()
 	progress := p.progress(nil)
 	p.say(progress)
 	p.sayTools(progress, nil)
 	return Outcome{}, p.write(ctx)
+}
+
+// untouched lets the status be as it was, of a set for which nothing is done, but for the generation that its conditions are about.
+func (p *pass) untouched() {
+	p.status = p.set.Status
+	p.status.Told = slices.Clone(p.set.Status.Told)
+	p.status.ObservedGeneration = max(p.set.Generation, p.status.ObservedGeneration)
 }
 
 // Refuse tells of the fault of a set that keeps anything from being done for it, and does nothing else.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,9 +35,7 @@ func (s *Set) invalid() (reason, why string) {
 // leave tells in the conditions of an invalid set that it is left alone, and why (VA-9).
 func (p *pass) leave(ctx context.Context, reason, why string) error {
 	if p.set.Conditioned {
-		p.status = p.set.Status
-		p.status.Told = slices.Clone(p.set.Status.Told)
-		p.status.ObservedGeneration = max(p.set.Generation, p.status.ObservedGeneration)
+		p.untouched()
 		p.sayIf(Reconciling, "", "")
 		for _, kind := range []string{Progressing, Stalled, Invalid} {
 			p.sayIf(kind, reason, why)
