@@ -55,10 +55,23 @@ func (j *Journal) refuseSteps(p *Plan) error {
 		return fmt.Errorf("done is %d and begun is %d, expected %d to %d, the steps of its leg", j.Done, j.Begun, before, last)
 	case j.Begun-j.Done > batch:
 		return fmt.Errorf("begun is %d and done is %d, expected no more than %d between them", j.Begun, j.Done, batch)
+	case j.Begun > j.Done && !j.together(p):
+		return fmt.Errorf("begun is %d and done is %d, expected that all between them are the steps of one wave, or of one kind", j.Begun, j.Done)
 	case j.Passed != nil && (j.Passed.Seq < 1 || j.Passed.Seq > last || len(j.Passed.Gates) > len(p.Gates)*int(p.Window)):
 		return fmt.Errorf("passed says that %d gates passed at step %d, expected a step of its leg, and gates of the plan", len(j.Passed.Gates), j.Passed.Seq)
 	}
 	return nil
+}
+
+// together reports whether the steps that have begun and are not done belong to one wave, or are announced at once.
+// Another route is taken behind them, so a wave that is not reached yet must not have begun.
+func (j *Journal) together(p *Plan) bool {
+	first, _ := p.Step(j.Leg, j.Done+1)
+	last, _ := p.Step(j.Leg, j.Begun)
+	if first.Moves() {
+		return first.Ordinals == last.Ordinals
+	}
+	return first.Op == last.Op
 }
 
 func (j *Journal) refuseRoute(p *Plan) error {

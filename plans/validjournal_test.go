@@ -45,6 +45,8 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 		"done before the first step":      {func(j *Journal) { j.Done = -1 }, "done is -1"},
 		"done behind the last one":        {func(j *Journal) { j.Done, j.Begun = 29, 28 }, "done is 29 and begun is 28, expected 0 to 28"},
 		"begun far ahead":                 {func(j *Journal) { j.Begun = 300_000_000 }, "begun is 300000000"},
+		"begun with a wave ahead":         {func(j *Journal) { j.Done, j.Begun = 0, 25 }, "begun is 25 and done is 0"},
+		"begun with two waves":            {func(j *Journal) { j.Done, j.Begun = 10, 19 }, "begun is 19 and done is 10"},
 		"a negative epoch":                {func(j *Journal) { j.Epoch = -1 }, "epoch is -1"},
 		"a pause elsewhere":               {func(j *Journal) { j.PauseAt = 9 }, "pauseAt is 9"},
 		"gates skipped before":            {func(j *Journal) { j.SkipGates = -1 }, "skipGates is -1"},
