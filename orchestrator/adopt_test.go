@@ -2,14 +2,14 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
+
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -213,21 +213,8 @@ func TestAnAdoptionGoesOnWhenTheSetIsScaledIn(t *testing.T) {
 func TestASetWithFieldsThatAreNotKnownIsNotLetGo(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.On = withFutures(l.On)
+	l.On = planstest.WithFutures(l.On)
 	l.expect("StatefulSet shop/web has fields that this release does not know (spec.futureSet, spec.template.spec.futurePod)")
-}
-
-// withFutures is a client of an API server that is newer than this program.
-func withFutures(on client.Client) client.Client {
-	return interceptor.NewClient(on.(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			err := c.Get(ctx, key, o, opts...)
-			if u, ok := o.(*unstructured.Unstructured); ok && err == nil {
-				err = errors.Join(unstructured.SetNestedField(u.Object, "set", "spec", "futureSet"), unstructured.SetNestedField(u.Object, "pod", "spec", "template", "spec", "futurePod"))
-			}
-			return err
-		},
-	})
 }
 
 func TestASliceIsNotMadeFromASetWithFieldsThatAreNotKnown(t *testing.T) {
@@ -236,7 +223,7 @@ func TestASliceIsNotMadeFromASetWithFieldsThatAreNotKnown(t *testing.T) {
 	set := l.live(l.Set)
 	next := set.DeepCopy()
 	next.Namespace, next.UID, next.ResourceVersion = "mall", "", ""
-	err := writes.Copy(t.Context(), withFutures(l.On), set, inWordsOf(l.On, l.becomes()), next)
+	err := writes.Copy(t.Context(), planstest.WithFutures(l.On), set, inWordsOf(l.On, l.becomes()), next)
 	if !refused(err) || !strings.Contains(err.Error(), "has fields that this release does not know") {
 		t.Errorf("%v, expected a refusal", err)
 	}

@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +79,7 @@ func TestADriverIsMappedOnlyToItselfUnderAnotherName(t *testing.T) {
 		return plans.Storage{Drivers: map[string]string{"ebs.csi.aws.com": driver}}
 	}
 	auto := installedDriver("ebs.csi.eks.amazonaws.com")
-	twin := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: parsed[corev1.PersistentVolumeSpec](t, "{csi: {driver: ebs.csi.eks.amazonaws.com, volumeHandle: vol-1}}")}
+	twin := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: planstest.Parsed[corev1.PersistentVolumeSpec](t, "{csi: {driver: ebs.csi.eks.amazonaws.com, volumeHandle: vol-1}}")}
 	of := func(provisioner string) client.Object {
 		return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: provisioner}
 	}
@@ -102,7 +104,7 @@ func TestADriverIsMappedOnlyToItselfUnderAnotherName(t *testing.T) {
 func TestAMigratedVolumeIsLookedAtAsItsDriversVolume(t *testing.T) {
 	const source = "spec: {awsElasticBlockStore: {volumeID: aws://us-east-1a/vol-1}}"
 	migrated := "metadata: {annotations: {pv.kubernetes.io/migrated-to: ebs.csi.aws.com}}\n" + source
-	twin := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: parsed[corev1.PersistentVolumeSpec](t, "{csi: {driver: ebs.csi.aws.com, volumeHandle: vol-1}}")}
+	twin := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: planstest.Parsed[corev1.PersistentVolumeSpec](t, "{csi: {driver: ebs.csi.aws.com, volumeHandle: vol-1}}")}
 	there := []client.Object{installedDriver("ebs.csi.aws.com")}
 	estate{volumes: []string{migrated}, there: there}.finds(t, volumesUsable)
 	estate{volumes: []string{migrated}}.finds(t, volumesUsable, "FAIL ...CSI driver ebs.csi.aws.com is not installed")

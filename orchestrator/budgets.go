@@ -16,7 +16,7 @@ import (
 )
 
 // budgetsOf reads the PodDisruptionBudgets of a side's namespace.
-func (w world) budgetsOf(ctx context.Context, side plans.Side) ([]policyv1.PodDisruptionBudget, error) {
+func (w survey) budgetsOf(ctx context.Context, side plans.Side) ([]policyv1.PodDisruptionBudget, error) {
 	var list policyv1.PodDisruptionBudgetList
 	namespace := w.plan.On(side).Namespace
 	if err := w.on[side].List(ctx, &list, client.InNamespace(namespace)); err != nil {
@@ -27,7 +27,7 @@ func (w world) budgetsOf(ctx context.Context, side plans.Side) ([]policyv1.PodDi
 
 // covered gives the pods that budgets of a side may be over: those that a set is to have there, and
 // those that one has; and the pods of others.
-func (w world) covered(ctx context.Context, side plans.Side, to, has *appsv1.StatefulSet, ordinals plans.Slice) (pods []pdb.Pod, others []corev1.Pod, err error) {
+func (w survey) covered(ctx context.Context, side plans.Side, to, has *appsv1.StatefulSet, ordinals plans.Slice) (pods []pdb.Pod, others []corev1.Pod, err error) {
 	all, err := w.everyPod(ctx, side)
 	if apierrors.IsForbidden(err) {
 		err = nil // the check permissions says so; until then the template is what there is
@@ -53,7 +53,7 @@ func (e errClash) Error() string { return e.String() }
 
 // budgets reads the one PodDisruptionBudget over the pods of each side, if there is any, and what d is.
 // An errClash is what the check budget-alone finds.
-func (w world) budgets(ctx context.Context, in *plans.Inputs, asked int32) error {
+func (w survey) budgets(ctx context.Context, in *plans.Inputs, asked int32) error {
 	destined, err := in.Destined()
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (w world) budgets(ctx context.Context, in *plans.Inputs, asked int32) error
 
 // budget finds the one PodDisruptionBudget over the pods of a side. The pods of the destination are
 // those that the plan makes there.
-func (w world) budget(ctx context.Context, side plans.Side, to, has *appsv1.StatefulSet, ordinals plans.Slice) (*policyv1.PodDisruptionBudget, error) {
+func (w survey) budget(ctx context.Context, side plans.Side, to, has *appsv1.StatefulSet, ordinals plans.Slice) (*policyv1.PodDisruptionBudget, error) {
 	all, err := w.budgetsOf(ctx, side)
 	if err != nil {
 		return nil, err

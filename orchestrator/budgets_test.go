@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -81,7 +83,7 @@ func TestABudgetIsFoundByEveryLabelThatPodsHave(t *testing.T) {
 			}
 			on := Clusters{plans.Source: here.Build(), plans.Destination: fake.NewClientBuilder().Build()}
 			in := plans.Inputs{Source: plans.Ref{Namespace: "shop", Name: "pg"}, Destination: plans.Ref{Namespace: "mall", Name: "pg"}}
-			w := world{plan: &plans.Plan{Source: in.Source, Destination: in.Destination}, on: on}
+			w := survey{pair{&plans.Plan{Source: in.Source, Destination: in.Destination}, on}}
 			var err error
 			if in.Set, err = w.set(t.Context(), plans.Source); err != nil {
 				t.Fatal(err)
@@ -100,7 +102,7 @@ func TestABudgetIsFoundByEveryLabelThatPodsHave(t *testing.T) {
 
 // What is asked before every wave: budgets that were made since the plan was are as bad as those before it.
 func TestBudgetsAreAskedForAgainBeforeEveryWave(t *testing.T) {
-	p := planNamed(t, "abc")
+	p := planstest.Named(t, "abc")
 	p.Source.Name, p.Destination.Name = "pg", "pg"
 	p.Patches = []plans.Patch{{Patch: `{"spec": {"template": {"metadata": {"labels": {"tier": "gold"}}}}}`}}
 	ours := over("shop", "web-stsmigrate", map[string]string{"app": "spilo"})

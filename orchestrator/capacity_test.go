@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -196,7 +198,7 @@ func TestDrainsOnEitherSideAreWarnedOf(t *testing.T) {
 		{name: "on both sides", here: []string{"b"}, there: []string{"a"}, want: []string{"cordoned, or marked to be drained: b, with web-1", "cordoned, or marked to be drained: a"}},
 		{name: "in one cluster", here: []string{"b"}, there: []string{"b"}, one: true, want: []string{"cordoned, or marked to be drained: b, with web-1"}},
 	} {
-		p := planNamed(t, "abc")
+		p := planstest.Named(t, "abc")
 		if !c.one {
 			p.Destination.Cluster = "two"
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,8 +77,9 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p Progress, j *pl
 	}
 	engine := New(c.Plan, c.Store, c.On)
 	engine.Now, engine.Slot = c.Now, c.Slots.Of(c.Plan)
-	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) ([]Finding, error) {
-		return CheckWave(ctx, c.Plan, c.On, j, wave, c.orchestrated())
+	engine.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) (string, error) {
+		found, err := CheckWave(ctx, c.Plan, c.On, j, wave, c.orchestrated())
+		return Words(found), err
 	}
 	engine.Gates.Prober = gates.Through(c.Configs, c.Now)
 	if err := engine.Undertake(Urgent(ctx), wish, c.Still); err != nil { // a wave may be under way
@@ -219,3 +221,18 @@ func (c Carriage) leave(lease *Lease) names.Leave {
 
 // errNamesOver says that a plan has come to an end without its names being kept.
 var errNamesOver = fmt.Errorf("the plan has ended: %w", names.ErrOver)
+
+// agreed is asked by who carries a plan out for somebody else.
+func (c Carriage) agreed(ctx context.Context) error {
+	if !c.Orchestrated {
+		return nil
+	}
+	found, err := agreed(ctx, c.Plan, c.On, c.Now())
+	if err != nil {
+		return err
+	}
+	if found = slices.DeleteFunc(found, func(f Finding) bool { return f.Level == Warn }); len(found) > 0 {
+		return ErrNotAgreed{found}
+	}
+	return nil
+}

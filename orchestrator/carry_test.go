@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +23,7 @@ func TestNamesAreKeptUnderALongLease(t *testing.T) {
 	for orchestrated, want := range map[bool]int32{true: keepSeconds, false: leaseSeconds} {
 		synctest.Test(t, func(t *testing.T) {
 			clock := time.Now //nolint:forbidigo // that of the bubble
-			p := planNamed(t, "abc")
+			p := planstest.Named(t, "abc")
 			on := Clusters{}
 			for _, n := range Parties(p) {
 				on[n.Side] = fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(n.Agree(p, clock().Add(time.Hour), nil)).Build()
@@ -59,7 +61,7 @@ func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 		"a check fails":  {reason: "web-1 is not ready"},
 		"nobody answers": {err: broken},
 	} {
-		p := planNamed(t, "abc")
+		p := planstest.Named(t, "abc")
 		home := fake.NewClientBuilder().WithScheme(Scheme()).Build()
 		store := NewStore(home, "stsmigrate", p.Name)
 		if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {

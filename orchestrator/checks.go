@@ -28,13 +28,13 @@ func sourceSettled(ctx context.Context, i inspection) ([]Finding, error) {
 	add := func(saw, want, remedy string) {
 		out = append(out, Finding{Object: i.name(plans.Source), Saw: saw, Want: want, Remedy: remedy})
 	}
-	if why := i.unsettled(plans.Source, set); why != "" {
+	if why := unsettled(i.plan, plans.Source, set); why != "" {
 		add(why, "one revision", "wait for the rolling update, or finish it")
 	}
 	if ru := set.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil && *ru.Partition != 0 {
 		add(fmt.Sprintf("updateStrategy has partition %d", *ru.Partition), "no partition", "set it to 0 and let the update finish")
 	}
-	why, err := i.unavailable(ctx, plans.Source, set)
+	why, err := unavailable(ctx, i.pair, plans.Source, set)
 	if err != nil {
 		return nil, err
 	}

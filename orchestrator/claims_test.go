@@ -1,9 +1,14 @@
 package orchestrator
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestAClaimAndItsVolumeAgreeBeforeTheyMove(t *testing.T) {
@@ -29,9 +34,28 @@ func TestAClaimAndItsVolumeAgreeBeforeTheyMove(t *testing.T) {
 			[]string{"FAIL ...is being expanded (FileSystemResizePending)"},
 		},
 	} {
-		pv := &corev1.PersistentVolume{Spec: parsed[corev1.PersistentVolumeSpec](t, volume)}
+		pv := &corev1.PersistentVolume{Spec: planstest.Parsed[corev1.PersistentVolumeSpec](t, volume)}
 		pv.Name = "pv-0"
-		claim := &corev1.PersistentVolumeClaim{Spec: parsed[corev1.PersistentVolumeClaimSpec](t, c.claim), Status: parsed[corev1.PersistentVolumeClaimStatus](t, c.status)}
+		claim := &corev1.PersistentVolumeClaim{Spec: planstest.Parsed[corev1.PersistentVolumeClaimSpec](t, c.claim), Status: planstest.Parsed[corev1.PersistentVolumeClaimStatus](t, c.status)}
 		t.Run(name, func(t *testing.T) { expectFindings(t, append(unfinished(claim), mismatch(claim, pv)...), c.want...) })
+	}
+}
+
+// A claim that is too large to be written down is found before anything leaves.
+func TestAClaimWithLargeAnnotationsIsRefused(t *testing.T) {
+	for size, bad := range map[int]bool{0: false, 100 << 10: false, 130 << 10: true, 250 << 10: true} {
+		claim, pv := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
+		claim.Name, claim.Annotations = "data-web-1", map[string]string{"notes": strings.Repeat(`"`, size)} // it is longer in JSON
+		if got := tooLarge(claim, pv); (len(got) > 0) != bad {
+			t.Errorf("%d bytes: %v", size, got)
+		}
+	}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{plans.ClaimAnnotation: strings.Repeat("x", 200<<10)}}}
+	if got := tooLarge(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": strings.Repeat("x", 200<<10)}}}, pv); len(got) > 0 {
+		t.Errorf("the manifest of before counts, which is replaced: %v", got)
+	}
+	pv.Annotations["other"] = strings.Repeat("x", 100<<10)
+	if got := tooLarge(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": strings.Repeat("x", 200<<10)}}}, pv); len(got) != 1 {
+		t.Errorf("what else is on the volume does not count: %v", got)
 	}
 }

@@ -149,17 +149,6 @@ func propsOf(v corev1.VolumeSource) []prop {
 	return out
 }
 
-// ephemeral are the claim templates of the volumes that are made with each pod and go with it.
-func ephemeral(spec corev1.PodSpec) map[string]*corev1.PersistentVolumeClaimTemplate {
-	out := map[string]*corev1.PersistentVolumeClaimTemplate{}
-	for _, v := range spec.Volumes {
-		if e := v.Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
-			out[v.Name] = e.VolumeClaimTemplate
-		}
-	}
-	return out
-}
-
 // defaultClass wants a default StorageClass on the destination where a volume that is made with
 // each pod names none.
 func (i inspection) defaultClass(ctx context.Context, spec corev1.PodSpec) ([]Finding, error) {

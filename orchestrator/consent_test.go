@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,7 +123,7 @@ func TestALineThatAgreesToMoreIsWarnedOf(t *testing.T) {
 	if err != nil || len(found) != 2 || found[0].Level != Warn || found[1].Level != Warn {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if err := (Carriage{Plan: p, On: on, Now: noon, Orchestrated: true}).agreed(t.Context()); err != nil {
+	if err := (Carriage{Plan: p, On: on, Now: planstest.Noon, Orchestrated: true}).agreed(t.Context()); err != nil {
 		t.Errorf("a wide line agrees too: %v", err)
 	}
 }
@@ -225,11 +227,11 @@ func TestNothingIsWrittenWithoutConsent(t *testing.T) {
 		"nothing was begun":              func(*plans.Journal) {},
 		"it says that it was begun":      func(j *plans.Journal) { j.Epoch = 1 },
 		"it says that a command does it": func(j *plans.Journal) { j.Epoch, j.Detached = 1, false },
-		"it says that it is walked back": func(j *plans.Journal) { j.Epoch = 3; j.Depart(planNamed(t, "abc"), plans.Return) },
+		"it says that it is walked back": func(j *plans.Journal) { j.Epoch = 3; j.Depart(planstest.Named(t, "abc"), plans.Return) },
 		"it says that it has arrived":    func(j *plans.Journal) { j.Epoch, j.Outcome = 3, plans.Moved },
 		"it says that it is being cleaned": func(j *plans.Journal) {
 			j.Epoch, j.Outcome = 3, plans.Moved
-			j.Depart(planNamed(t, "abc"), plans.Clean)
+			j.Depart(planstest.Named(t, "abc"), plans.Clean)
 		},
 	} {
 		for _, course := range []plans.Course{plans.Move, plans.Return, plans.Clean} {
@@ -253,7 +255,7 @@ func TestNothingIsWrittenWithoutConsent(t *testing.T) {
 // unagreed is about to carry a plan out in clusters that agree to nothing, and counts what it writes there.
 func unagreed(t *testing.T, change func(*plans.Journal)) (Carriage, *int) {
 	t.Helper()
-	p := planNamed(t, "abc")
+	p := planstest.Named(t, "abc")
 	j := plans.NewJournal(p)
 	j.Detached = true
 	change(j)
@@ -282,7 +284,7 @@ func unagreed(t *testing.T, change func(*plans.Journal)) (Carriage, *int) {
 	stop := make(chan struct{})
 	close(stop) // it would end before its first write, if it came so far
 	return Carriage{
-		Stop: stop, Plan: p, Store: store, On: on, Orchestrated: true, Holder: "me", Dead: func(string) bool { return false }, Now: noon,
+		Stop: stop, Plan: p, Store: store, On: on, Orchestrated: true, Holder: "me", Dead: func(string) bool { return false }, Now: planstest.Noon,
 		Ready:  func(context.Context) (string, error) { t.Error("it is checked without consent"); return "", nil },
 		Report: func(*Engine, Progress, error) {}, Complain: func(error) {},
 	}, &written
@@ -350,5 +352,3 @@ func harmless(t *testing.T, r rbacv1.PolicyRule) {
 		t.Errorf("%+v", r)
 	}
 }
-
-func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }

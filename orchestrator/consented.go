@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -77,21 +76,6 @@ type ErrNotAgreed struct{ Findings []Finding }
 
 func (e ErrNotAgreed) Error() string {
 	return "nothing is written without consent: " + Words(e.Findings)
-}
-
-// agreed is asked by who carries a plan out for somebody else.
-func (c Carriage) agreed(ctx context.Context) error {
-	if !c.Orchestrated {
-		return nil
-	}
-	found, err := agreed(ctx, c.Plan, c.On, c.Now())
-	if err != nil {
-		return err
-	}
-	if found = slices.DeleteFunc(found, func(f Finding) bool { return f.Level == Warn }); len(found) > 0 {
-		return ErrNotAgreed{found}
-	}
-	return nil
 }
 
 // Consent reads the ConfigMap of a namespace; nil where there is none.

@@ -38,7 +38,7 @@ func TestGatesAreSuggestedForDatabases(t *testing.T) {
 			set.Spec.Template.Spec.Containers = append(set.Spec.Template.Spec.Containers, corev1.Container{Image: image})
 		}
 		p := &plans.Plan{Count: c.count, Gates: c.gates, Source: plans.Ref{Namespace: "shop", Name: "web"}}
-		found, err := gatesAsked(t.Context(), inspection{world: world{plan: p}, now: plans.Inputs{Set: set}})
+		found, err := gatesAsked(t.Context(), inspection{survey: survey{pair{plan: p}}, now: plans.Inputs{Set: set}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -148,3 +148,8 @@ func Undeclare(ctx context.Context, home client.Client, namespace string, p *pla
 	}
 	return store.forget(ctx, false)
 }
+
+// Declared reads the StatefulSetMigration of the plan; nil means that there is none.
+func (s *Store) Declared(ctx context.Context) (*Declared, error) {
+	return ReadDeclared(ctx, s.home, s.name.Namespace, s.name.Name)
+}

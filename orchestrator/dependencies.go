@@ -7,44 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
-
-// object returns an empty object of a dependency's kind.
-func object(d plans.Dependency) client.Object {
-	switch d.Kind {
-	case "ConfigMap":
-		return &corev1.ConfigMap{}
-	case "Secret":
-		return &corev1.Secret{}
-	case "ServiceAccount":
-		return &corev1.ServiceAccount{}
-	case "Service":
-		return &corev1.Service{}
-	}
-	return nil
-}
-
-// dependency reads a dependency on a side; nil means that there is none.
-func (w world) dependency(ctx context.Context, side plans.Side, d plans.Dependency) (client.Object, error) {
-	o := object(d)
-	if o == nil {
-		return nil, fmt.Errorf("dependency %s: unknown kind", d)
-	}
-	err := w.on[side].Get(ctx, client.ObjectKey{Namespace: w.plan.On(side).Namespace, Name: d.Name}, o)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s in namespace %s: %w", d, w.plan.On(side).Namespace, err)
-	}
-	return o, nil
-}
 
 // replica makes the object that the destination gets: what a person wrote, and
 // nothing of what the source's control plane added.

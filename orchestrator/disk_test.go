@@ -4,8 +4,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
@@ -16,35 +19,28 @@ func TestAnOrdinalFindsItsDiskUnderTheOtherNameOfItsDriver(t *testing.T) {
 		"spec: {csi: {driver: ebs.csi.eks.amazonaws.com, volumeHandle: vol-1}}": true,
 		"spec: {csi: {driver: ebs.csi.eks.amazonaws.com, volumeHandle: vol-2}}": false,
 	} {
-		e := estate{volumes: []string{ours}}
-		i := e.inspected(t)
-		for _, o := range e.bound(t, "data-web-0", "pv-0", text) {
-			if c, ok := o.(*corev1.PersistentVolumeClaim); ok {
-				c.Namespace = "mall"
-			}
-			if err := i.on[plans.Destination].Create(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
+		pv, claim := planstest.Parsed[corev1.PersistentVolume](t, ours), corev1.PersistentVolumeClaim{}
+		claim.Namespace, claim.Name, claim.UID, claim.Spec.VolumeName, claim.Status.Phase = "shop", "data-web-0", "c", "pv-0", corev1.ClaimBound
+		pv.Name, pv.Spec.ClaimRef = "pv-0", &corev1.ObjectReference{Namespace: "shop", Name: claim.Name, UID: claim.UID}
+		other, arrived := planstest.Parsed[corev1.PersistentVolume](t, text), claim
+		other.Name, other.Spec.ClaimRef, arrived.Namespace = "pv-0", &corev1.ObjectReference{Namespace: "mall", Name: claim.Name, UID: claim.UID}, "mall"
+		made := func(o ...client.Object) client.Client {
+			return fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(o...).Build()
 		}
-		vols, why, err := storage.Volumes(t.Context(), i.plan, i.on, plans.Source, 0)
+		w := world{pair: pair{
+			&plans.Plan{
+				Source: plans.Ref{Cluster: "one", Namespace: "shop", Name: "web"}, Destination: plans.Ref{Cluster: "two", Namespace: "mall", Name: "web"},
+				Count: 1, Claims: []plans.ClaimMove{{Template: "data", Mode: plans.Reimport}},
+			},
+			Clusters{plans.Source: made(&pv, &claim), plans.Destination: made(&other, &arrived)},
+		}}
+		vols, why, err := storage.Volumes(t.Context(), w.plan, w.on, plans.Source, 0)
 		if err != nil || why != "" {
 			t.Fatal(why, err)
 		}
 		m := plans.Moment{Step: plans.Step{Ordinals: plans.Slice{Replicas: 1}, From: plans.Source}, Flight: &plans.Flight{Ordinals: plans.Slice{Replicas: 1}, From: plans.Source, Volumes: vols}}
-		if why, err := i.empty(t.Context(), m); err != nil || (why == "") != found {
+		if why, err := w.empty(t.Context(), m); err != nil || (why == "") != found {
 			t.Errorf("%s: %q, %v", text, why, err)
-		}
-	}
-}
-
-// A process that takes a plan over knows the volumes that it has to fence by their disk.
-func TestTheVolumesToFenceAreKnownByTheirDisk(t *testing.T) {
-	migrated := parsed[corev1.PersistentVolume](t, "metadata: {annotations: {pv.kubernetes.io/migrated-to: ebs.csi.aws.com}}\nspec: {awsElasticBlockStore: {volumeID: vol-1}}")
-	for handle, known := range map[string]bool{
-		"ebs.csi.aws.com^vol-1": true, `{"awsElasticBlockStore":{"volumeID":"vol-1"}}`: true, "ebs.csi.eks.amazonaws.com^vol-1": true, "ebs.csi.aws.com^vol-2": false,
-	} {
-		if holds(handle)(&migrated) != known {
-			t.Errorf("%s: expected %t", handle, known)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func isDrained(n *corev1.Node) bool {
 }
 
 // drained are the nodes of a side that are being drained.
-func (w world) drained(ctx context.Context, side plans.Side) (map[string]bool, error) {
+func drained(ctx context.Context, w pair, side plans.Side) (map[string]bool, error) {
 	out := map[string]bool{}
 	err := storage.Each(ctx, w.on[side], func() client.ObjectList { return &corev1.NodeList{} }, func(n *corev1.Node) {
 		if isDrained(n) {
@@ -71,7 +71,7 @@ func (w world) needs(ctx context.Context) (needs, error) {
 	for _, side := range plans.Sides() {
 		if side == plans.Source || !w.plan.OneCluster() {
 			var err error
-			if nodes, err = w.drained(ctx, side); err != nil && !apierrors.IsForbidden(err) {
+			if nodes, err = drained(ctx, w.pair, side); err != nil && !apierrors.IsForbidden(err) {
 				return nil, err
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -74,7 +76,7 @@ func TestTheUnitOfTheBudgetIsOfTheSideThatNeedsIt(t *testing.T) {
 // a and b, of which b is being drained.
 func atWork(t *testing.T, d int32, on map[string]string) (*Engine, plans.Step) {
 	t.Helper()
-	p := planNamed(t, "abc")
+	p := planstest.Named(t, "abc")
 	p.MaxUnavailable = d
 	j := plans.NewJournal(p)
 	var relax plans.Step
@@ -221,7 +223,7 @@ func TestTheNextOrdinalWaitsForPodsOnNodesThatAreDrained(t *testing.T) {
 		t.Run(fmt.Sprintf("d = %d, %s", c.d, c.name), func(t *testing.T) {
 			e, relax := atWork(t, c.d, c.on)
 			e.way.from, e.way.leave = plans.Source, plans.Slice{Start: 1, Replicas: 1}
-			if _, err := e.way.needs(world{plan: e.plan, on: e.on})(t.Context()); err != nil {
+			if _, err := e.way.needs(world{pair: pair{e.plan, e.on}})(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			why := e.letThrough(relax)

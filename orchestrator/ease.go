@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // Ease opens the budgets again that were tightened for a wave which has not left, so that
@@ -39,7 +40,7 @@ func (e *Engine) open(ctx context.Context, step plans.Step) (waits string, err e
 	e.waveCheck = waveCheck{} // it may be long until the wave goes
 	e.Slot.Leave()
 	if err := e.save(ctx); err != nil {
-		return "", asAnswer(err)
+		return "", writes.IgnoreAnswers(err)
 	}
 	for range 2 * len(plans.Sides()) { // a write for each budget at most
 		e.way.aside.clear()
@@ -53,7 +54,7 @@ func (e *Engine) open(ctx context.Context, step plans.Step) (waits string, err e
 		if same, err := e.unmoved(ctx); err != nil || !same {
 			return "", err
 		}
-		if err := s.Write(ctx); asAnswer(err) != nil {
+		if err := s.Write(ctx); writes.IgnoreAnswers(err) != nil {
 			return "", fmt.Errorf("opening the budgets again: %w", err)
 		}
 	}
@@ -61,7 +62,7 @@ func (e *Engine) open(ctx context.Context, step plans.Step) (waits string, err e
 		return "", nil
 	}
 	j.Loosened(e.Now())
-	return "", asAnswer(e.save(ctx))
+	return "", writes.IgnoreAnswers(e.save(ctx))
 }
 
 // tightened gives the Tighten of a wave that has begun and not left.
@@ -81,25 +82,4 @@ func (e *Engine) tightened() (plans.Step, bool) {
 		return step, true
 	}
 	return step, false
-}
-
-// steadily lets the budgets be tightened only when the wave may go: Shrink asks the same, and budgets that
-// allow nothing must not wait for it. What is down already they leave out.
-func (w world) steadily(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-	from, err := w.set(ctx, m.From)
-	if err != nil {
-		return plans.Sight{}, err
-	}
-	to, err := w.set(ctx, m.To())
-	if err != nil {
-		return plans.Sight{}, err
-	}
-	here := from != nil && plans.SliceOf(from) == w.plan.Slice(m.From, m.Ordinals, true)
-	if here && to != nil && plans.SliceOf(to) == w.plan.Slice(m.To(), m.Ordinals, false) { // else the next look says what is the matter
-		var why string
-		if m.Down, why, err = w.mayGo(ctx, m, from, to); err != nil || why != "" {
-			return plans.Wait(why), err
-		}
-	}
-	return w.tighten(ctx, m)
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
@@ -15,6 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // Kind is what one Advance came to.
@@ -72,7 +72,7 @@ type Engine struct {
 	Now func() time.Time
 	// CheckWave, if any, is asked before each wave of a Move what has come up since the
 	// plan was made. What it finds holds the plan while nothing is in flight.
-	CheckWave func(context.Context, *plans.Journal, plans.Slice) ([]Finding, error)
+	CheckWave func(context.Context, *plans.Journal, plans.Slice) (reason string, err error)
 	// Gates asks the gates of the plan. A plan that has any waits at the first of them
 	// until its Prober is set.
 	Gates *gates.Keeper
@@ -102,7 +102,7 @@ type Engine struct {
 	passed int
 	notes  []note // since the journal was last written
 	way    *way
-	// answered is the answer to the last write that was none of the looks' business (asAnswer).
+	// answered is the answer to the last write that was none of the looks' business.
 	answered error
 	waveCheck
 }
@@ -112,7 +112,7 @@ type Engine struct {
 func New(p *plans.Plan, store *Store, on Clusters) *Engine {
 	seen := &glance{}
 	through := seen.glancing(p, on)
-	w := world{plan: p, on: through}
+	w := world{pair: pair{p, through}}
 	asks := gates.New(p, through)
 	looks := map[plans.Op]plans.Look{
 		plans.Freeze:  inTurn(w.freeze, names.Export(p, through)),
@@ -263,11 +263,11 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, sight p
 			e.journal.Tightened(e.Now())
 		}
 		if err := e.save(ctx); err != nil {
-			return Progress{Step: step}, asAnswer(err)
+			return Progress{Step: step}, writes.IgnoreAnswers(err)
 		}
 	}
 	e.answered = sight.Write(ctx)
-	return Progress{Kind: Wrote, Step: step, Reason: sight.Reason}, asAnswer(e.answered)
+	return Progress{Kind: Wrote, Step: step, Reason: sight.Reason}, writes.IgnoreAnswers(e.answered)
 }
 
 // moved is why a pass that somebody else has overtaken came to nothing.
@@ -277,14 +277,6 @@ func movedOn(step plans.Step) Progress { return Progress{Kind: Wrote, Step: step
 
 func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.Moment {
 	return j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})
-}
-
-// asAnswer drops the errors that are answers: the next look sees what is true.
-func asAnswer(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // hold records why nothing goes on. A journal that has moved meanwhile explains
@@ -301,7 +293,7 @@ func (e *Engine) hold(ctx context.Context, step plans.Step, reason string) (Prog
 	if e.journal.Held != reason {
 		e.journal.Held = reason
 		if err := e.save(ctx); err != nil {
-			return Progress{Step: step}, asAnswer(err)
+			return Progress{Step: step}, writes.IgnoreAnswers(err)
 		}
 	}
 	return Progress{Kind: Held, Step: step, Reason: reason}, nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,7 +46,7 @@ func (e estate) inspected(t *testing.T) inspection {
 	replicas := int32(max(len(e.volumes), 1))
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}
 	if e.spec != "" {
-		set.Spec.Template.Spec = parsed[corev1.PodSpec](t, e.spec)
+		set.Spec.Template.Spec = planstest.Parsed[corev1.PodSpec](t, e.spec)
 	}
 	if len(e.volumes) > 0 {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
@@ -72,7 +74,7 @@ func (e estate) inspected(t *testing.T) inspection {
 		on[plans.Destination] = on[plans.Source]
 	}
 	var err error
-	if in.Shared, err = (world{plan: &plans.Plan{Source: in.Source, Destination: in.Destination}, on: on}).sharedVolumes(t.Context(), set); err != nil {
+	if in.Shared, err = (survey{pair{&plans.Plan{Source: in.Source, Destination: in.Destination}, on}}).sharedVolumes(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	p, err := plans.Build(in)
@@ -87,9 +89,9 @@ func (e estate) inspected(t *testing.T) inspection {
 // bound is a claim and the volume it is bound to.
 func (e estate) bound(t *testing.T, name, volume, text string) []client.Object {
 	t.Helper()
-	pv, c := parsed[corev1.PersistentVolume](t, text), corev1.PersistentVolumeClaim{}
+	pv, c := planstest.Parsed[corev1.PersistentVolume](t, text), corev1.PersistentVolumeClaim{}
 	if e.claim != "" {
-		c.Spec = parsed[corev1.PersistentVolumeClaimSpec](t, e.claim)
+		c.Spec = planstest.Parsed[corev1.PersistentVolumeClaimSpec](t, e.claim)
 	}
 	c.Namespace, c.Name, c.UID, c.Spec.VolumeName, c.Status.Phase = "shop", name, types.UID("uid-of-"+name), volume, corev1.ClaimBound
 	pv.Name, pv.Spec.ClaimRef = volume, &corev1.ObjectReference{Namespace: "shop", Name: name, UID: c.UID}

@@ -109,7 +109,7 @@ func (w world) freezeSet(m plans.Moment, side plans.Side, set *appsv1.StatefulSe
 	}
 	if have == slice && m.Stamp.Mine(set) && retentionOf(set) == *retain() {
 		if set.Status.ObservedGeneration < set.Generation {
-			return plans.Wait(w.unsettled(side, set))
+			return plans.Wait(unsettled(w.plan, side, set))
 		}
 		return plans.Done()
 	}
@@ -202,7 +202,7 @@ func (w world) ownFeet(ctx context.Context, m plans.Moment) (plans.Sight, error)
 	if m.To() == plans.Source {
 		return plans.Done(), nil
 	}
-	why, err := w.unavailable(ctx, m.To(), kept)
+	why, err := unavailable(ctx, w.pair, m.To(), kept)
 	if err != nil || why == "" {
 		return plans.Done(), err
 	}
@@ -344,4 +344,15 @@ func (w world) thawSet(m plans.Moment, side plans.Side, set, next *appsv1.Statef
 	plans.Unmark(next)
 	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: retention policy as before, mark off", side, set.Name), plans.Undo{},
 		func(ctx context.Context) error { return writes.Change(ctx, w.on[side], set, next) })
+}
+
+// ephemeral are the claim templates of the volumes that are made with each pod and go with it.
+func ephemeral(spec corev1.PodSpec) map[string]*corev1.PersistentVolumeClaimTemplate {
+	out := map[string]*corev1.PersistentVolumeClaimTemplate{}
+	for _, v := range spec.Volumes {
+		if e := v.Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
+			out[v.Name] = e.VolumeClaimTemplate
+		}
+	}
+	return out
 }

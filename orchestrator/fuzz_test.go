@@ -7,65 +7,18 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// eventful is a plan with something of everything.
-func eventful(tb testing.TB) *plans.Plan {
-	tb.Helper()
-	replicas, set := int32(3), varied()
-	set.Spec.Replicas = &replicas
-	p, err := plans.Build(plans.Inputs{
-		Name: "web", ID: "abc", MaxUnavailable: 2, Window: 2, Set: set,
-		Source:      plans.Ref{Cluster: "one", Context: "east", Namespace: "shop", Name: "web"},
-		Destination: plans.Ref{Cluster: "two", Context: "west", Namespace: "mall", Name: "web", Kind: plans.SliceKind},
-		Names:       plans.Names{Mode: plans.Bridge, Service: "web"},
-		Storage:     plans.Storage{Classes: map[string]string{"a": "b"}, Secrets: map[string]string{"a/b": "c/d"}, Topology: []plans.Topology{{Key: "zone", As: "area"}}},
-		Shared:      []plans.SharedVolume{{Claim: "logo", Volume: "pv-logo", Handle: `{"rbd":{"monitors":["m"],"image":"i"}}`}},
-		Empty:       []string{"log"},
-		Patches: []plans.Patch{
-			{Path: "a.yaml", Patch: "spec: {template: {spec: {containers: [{name: db, image: 'db:2'}]}}}"},
-			{Patch: `[{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}, {"op": "copy", "from": "/metadata/labels/a", "path": "/metadata/labels/c"}]`},
-		},
-		Gates: []plans.Gate{
-			{Name: "leader", When: plans.BeforeShrink, Exec: &plans.Exec{Command: []string{"sh", "-c", "$(POD)"}}},
-			{Name: "ready", When: plans.AfterGrow, HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromString("http")}, Pod: &intstr.IntOrString{Type: intstr.String, StrVal: plans.AnyOther}},
-		},
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return p
-}
-
-func varied() *appsv1.StatefulSet {
-	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"},
-		Spec: appsv1.StatefulSetSpec{
-			ServiceName: "web", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{{
-					Name: "db", Image: "db:1", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
-					EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "password"}}}},
-				}}},
-			},
-			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}, {ObjectMeta: metav1.ObjectMeta{Name: "log"}}},
-		},
-	}
-}
-
 // Whatever stands in a plan that is read, to look at it ends, and takes no more than the plan may have.
 func FuzzPlan(f *testing.F) {
-	whole, err := json.Marshal(eventful(f))
+	whole, err := json.Marshal(planstest.Eventful(f))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -96,7 +49,7 @@ func FuzzPlan(f *testing.F) {
 func agreedTo(t *testing.T, p *plans.Plan) {
 	t.Helper()
 	for _, n := range Parties(p) {
-		if _, why := n.agrees(p, n.Agree(p, noon().Add(time.Hour), nil), noon()); why != "" {
+		if _, why := n.agrees(p, n.Agree(p, planstest.Noon().Add(time.Hour), nil), planstest.Noon()); why != "" {
 			t.Errorf("consent of namespace %s on the %s: %s", n.Namespace, n.Side, why)
 		}
 	}
@@ -105,11 +58,11 @@ func agreedTo(t *testing.T, p *plans.Plan) {
 // handled does with a plan what is done before anybody asks a cluster.
 func handled(t *testing.T, p *plans.Plan) {
 	t.Helper()
-	if d, err := plans.Destined(varied(), p); err == nil {
+	if d, err := plans.Destined(planstest.Varied(), p); err == nil {
 		if raw, err := json.Marshal(d); err != nil || len(raw) > 1<<20 {
 			t.Errorf("the destination's set takes %d bytes, %v", len(raw), err)
 		}
-		if _, err := plans.Changes(varied(), d); err != nil {
+		if _, err := plans.Changes(planstest.Varied(), d); err != nil {
 			t.Error(err)
 		}
 		plans.Dependencies(d)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
@@ -133,4 +134,21 @@ func (w world) another(m plans.Moment, side plans.Side, set, other *appsv1.State
 		return "spec." + strings.Join(fields, ", spec.") + " differs from the source's", nil
 	}
 	return "", nil
+}
+
+// differing names the fields of two sets that decide what their pods are.
+func differing(a, b *appsv1.StatefulSet) []string {
+	var out []string
+	add := func(field string, a, b any) {
+		if !equality.Semantic.DeepEqual(a, b) {
+			out = append(out, field)
+		}
+	}
+	add("selector", a.Spec.Selector, b.Spec.Selector)
+	add("serviceName", a.Spec.ServiceName, b.Spec.ServiceName)
+	add("podManagementPolicy", a.Spec.PodManagementPolicy, b.Spec.PodManagementPolicy)
+	add("template", a.Spec.Template, b.Spec.Template)
+	add("minReadySeconds", a.Spec.MinReadySeconds, b.Spec.MinReadySeconds)
+	add("volumeClaimTemplates", templates(a), templates(b))
+	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // halt pauses the plan, if it is where it can be: nothing is in flight. A wave that has begun and not
@@ -38,7 +39,7 @@ func (e *Engine) away(ctx context.Context, step plans.Step) (bool, error) {
 	if !e.journal.Turned(step) {
 		return false, nil
 	}
-	w := world{plan: e.plan, on: e.on}
+	w := world{pair: pair{e.plan, e.on}}
 	var has []plans.Slice
 	for _, side := range plans.Sides() {
 		set, err := w.set(ctx, side)
@@ -66,7 +67,7 @@ func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
 	if j := e.journal; j.Done > e.recorded || !j.Paused || !j.Resting {
 		j.Paused, j.PauseAt, j.Resting = true, 0, true
 		if err := e.save(ctx); err != nil {
-			return Progress{Step: step}, asAnswer(err)
+			return Progress{Step: step}, writes.IgnoreAnswers(err)
 		}
 	}
 	return Progress{Kind: Paused, Step: step, Reason: "paused before " + e.StepOf(step)}, nil

@@ -78,7 +78,7 @@ func (h *Herald) write(ctx context.Context, side plans.Side, n News) (err error)
 	defer plans.Caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, attention)
 	defer cancel()
-	set, err := world{plan: h.plan, on: h.on}.set(ctx, side)
+	set, err := world{pair: pair{h.plan, h.on}}.set(ctx, side)
 	if err != nil || set == nil { // not made yet, or cleaned up
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -27,9 +28,9 @@ func heraldPlan() *plans.Plan {
 // Each set hears of its plan where it is, whatever its kind; a set that is not there does not.
 func TestBothSetsHearOfTheirPlan(t *testing.T) {
 	p := heraldPlan()
-	set := &appsv1.StatefulSet{ObjectMeta: named("shop", "web")}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	set.UID = "uid-a"
-	slice := &v1alpha1.StatefulSetSlice{ObjectMeta: named("mall", "web")}
+	slice := &v1alpha1.StatefulSetSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web"}}
 	slice.UID = "uid-b"
 	east := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(set).Build()
 	west := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(slice).Build()
@@ -41,7 +42,7 @@ func TestBothSetsHearOfTheirPlan(t *testing.T) {
 			if err := h.write(t.Context(), side, News{"Warning", "Held", "a volume is mounted elsewhere"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := client.IgnoreNotFound(on[side].Delete(t.Context(), &appsv1.StatefulSet{ObjectMeta: named(p.On(side).Namespace, "web")})); err != nil {
+			if err := client.IgnoreNotFound(on[side].Delete(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.On(side).Namespace, Name: "web"}})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -71,7 +72,7 @@ func TestNothingWaitsForEvents(t *testing.T) {
 	p.Destination.Kind = ""
 	stuck := make(chan struct{})
 	set := func(side plans.Side) client.WithWatch {
-		o := &appsv1.StatefulSet{ObjectMeta: named(p.On(side).Namespace, "web")}
+		o := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.On(side).Namespace, Name: "web"}}
 		return fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(o).Build()
 	}
 	west := set(plans.Destination)

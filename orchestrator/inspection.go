@@ -20,7 +20,7 @@ import (
 
 // inspection is what the checks look at.
 type inspection struct {
-	world
+	survey
 	// now is what the plan would be made from today. Between two waves the sets are
 	// all there is of it.
 	now plans.Inputs
@@ -83,7 +83,7 @@ type bindings struct {
 
 func inspect(p *plans.Plan, on Clusters) inspection {
 	return inspection{
-		world: world{plan: p, on: on}, ordinals: p.Ordinals(), from: plans.Source, notes: &notes{},
+		survey: survey{pair{p, on}}, ordinals: p.Ordinals(), from: plans.Source, notes: &notes{},
 	}
 }
 

@@ -5,8 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -17,7 +20,7 @@ import (
 
 // The destination is older than the source, and the volume has a field that neither it nor this program knows.
 func TestADestinationThatDoesNotKeepAFieldOfAVolumeIsFoundBefore(t *testing.T) {
-	pv := &corev1.PersistentVolume{ObjectMeta: named("", "pv-1")}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}
 	source := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(pv).Build()
 	tried := 0
 	older := interceptor.NewClient(fake.NewClientBuilder().WithScheme(Scheme()).Build(), interceptor.Funcs{
@@ -35,9 +38,9 @@ func TestADestinationThatDoesNotKeepAFieldOfAVolumeIsFoundBefore(t *testing.T) {
 	for name, tt := range map[string]struct {
 		source client.Client
 		tried  int
-	}{"known": {source, 0}, "not known": {withFutures(source), 1}} {
+	}{"known": {source, 0}, "not known": {planstest.WithFutures(source), 1}} {
 		tried = 0
-		i := inspection{world: world{plan: p, on: Clusters{plans.Source: tt.source, plans.Destination: older}}}
+		i := inspection{survey: survey{pair{p, Clusters{plans.Source: tt.source, plans.Destination: older}}}}
 		found, err := i.keeps(t.Context(), pv)
 		if err != nil || len(found) != tt.tried || tried != tt.tried {
 			t.Errorf("%s: %v (%v), tried %d times, expected %d", name, found, err, tried, tt.tried)

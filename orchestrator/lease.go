@@ -41,6 +41,10 @@ type Lease struct {
 	// renewed is when the last renewal that went well was sent, and good for how long that keeps others away.
 	renewed time.Time
 	good    time.Duration
+	// writing is held by whoever writes the Lease, and over says that it was given back: a renewal that comes too late
+	// would keep others away for a process that works no more.
+	writing sync.Mutex
+	over    bool
 }
 
 // ErrHeld says that another process works on the plan.
@@ -202,6 +206,11 @@ func (l *Lease) Keep(ctx context.Context) {
 // renew writes the Lease as it was last written, which costs one request; only when somebody
 // else has written it meanwhile is it read. It is false when the Lease is certainly lost.
 func (l *Lease) renew(ctx context.Context) bool {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if l.over {
+		return true
+	}
 	at, next := l.now(), l.sign(l.have.DeepCopy())
 	err := l.home.Update(ctx, next)
 	if apierrors.IsConflict(err) {
@@ -264,6 +273,9 @@ func elapsed(then, now time.Time) time.Duration {
 // Release gives the Lease back. With ended it is deleted, since nobody will
 // need it again (S15).
 func (l *Lease) Release(ctx context.Context, ended bool) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.over = true
 	var have coordinationv1.Lease
 	if err := l.home.Get(ctx, l.key, &have); err != nil || l.others(&have) {
 		return client.IgnoreNotFound(err)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,7 +84,7 @@ func TestALeaseIsLost(t *testing.T) {
 		}, time.Hour, false, false},
 		{"it is gone", func(t *testing.T, s *Store) {
 			t.Helper()
-			if err := s.home.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: named("shop", "stsmigrate-web")}); err != nil {
+			if err := s.home.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-web"}}); err != nil {
 				t.Fatal(err)
 			}
 		}, time.Hour, false, false},
@@ -211,3 +212,19 @@ func TestALeaseIsJudgedByWhatIsSeenOfIt(t *testing.T) {
 
 // bubbled is the clock of a synctest bubble.
 func bubbled() time.Time { return time.Now() } //nolint:forbidigo // it is the test's own
+
+// A renewal that comes after the Lease was given back does not take it again.
+func TestALeaseThatWasGivenBackIsNotRenewed(t *testing.T) {
+	store := NewStore(fake.NewClientBuilder().Build(), "shop", "web")
+	l, err := store.Acquire(t.Context(), "a/1", func(string) bool { return false }, planstest.Noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Release(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	l.renew(t.Context())
+	if who, err := store.Holder(t.Context(), planstest.Noon); who != "" || err != nil {
+		t.Errorf("%q has it, %v", who, err)
+	}
+}

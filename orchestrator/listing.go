@@ -71,3 +71,27 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 	out.State = State(p, j, holder)
 	return out
 }
+
+// State is the state of a plan in a word or two. holder is who works on it now,
+// or "".
+func State(p *plans.Plan, j *plans.Journal, holder string) string {
+	switch {
+	case j.Outcome != "":
+		return string(j.Outcome)
+	case j.Held != "":
+		return "Held"
+	case j.AtRest(p):
+		return "Paused"
+	case j.Epoch == 0:
+		return "Planned"
+	case holder == "" && j.Detached:
+		return "Waiting" // for a process that has it next
+	case holder == "":
+		return "Stopped"
+	case j.Leg.Course == plans.Return:
+		return "Returning"
+	case j.Leg.Course == plans.Clean:
+		return "Finalizing"
+	}
+	return "Moving"
+}

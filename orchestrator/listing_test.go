@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -19,7 +21,7 @@ func TestEveryPlanIsListedWhereItIsKept(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	keep := func(namespace, name string) *Store {
 		t.Helper()
-		p := planNamed(t, "id-"+name)
+		p := planstest.Named(t, "id-"+name)
 		p.Name, p.ID, p.Hash = name, name+"-abc", ""
 		var err error
 		if p.Hash, err = plans.Fingerprinted(p); err != nil {

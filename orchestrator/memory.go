@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // What an engine knows of the journal between two writes of it, and what it notes meanwhile.
@@ -100,7 +101,7 @@ func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
 	switch {
 	case err == nil:
 		return p, nil
-	case asAnswer(err) == nil:
+	case writes.IgnoreAnswers(err) == nil:
 		return movedOn(p.Step), nil
 	}
 	return Progress{Step: p.Step}, err
@@ -114,7 +115,7 @@ func (e *Engine) learn(ctx context.Context, step plans.Step, sight plans.Sight) 
 		if sight.Span == plans.Detaching {
 			switch err := e.save(ctx); {
 			case err == nil:
-			case asAnswer(err) == nil:
+			case writes.IgnoreAnswers(err) == nil:
 				return movedOn(step), nil
 			default:
 				return Progress{Step: step}, err

@@ -26,7 +26,7 @@ func Needs(ctx context.Context, on Clusters, in plans.Inputs) ([]plans.Dependenc
 	if err != nil {
 		return nil, err
 	}
-	w := world{plan: &plans.Plan{Source: in.Source, Destination: in.Destination}, on: on}
+	w := survey{pair{&plans.Plan{Source: in.Source, Destination: in.Destination}, on}}
 	own, need := plans.Dependencies(in.Set), plans.Dependencies(set)
 	brought, err := w.brought(ctx, set.Spec.Template.Spec.ServiceAccountName)
 	if err != nil {
@@ -58,7 +58,7 @@ func listed(list []plans.Dependency, d plans.Dependency) bool {
 
 // brought lists the Secrets of a service account: those its pods pull with and those
 // they may mount. Tokens and what the platform makes for each account are not among them.
-func (w world) brought(ctx context.Context, account string) (out []plans.Dependency, err error) {
+func (w survey) brought(ctx context.Context, account string) (out []plans.Dependency, err error) {
 	if account == "" || account == "default" {
 		return nil, nil // every namespace has its own, which no copy replaces
 	}

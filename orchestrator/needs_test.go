@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +36,7 @@ func (th theatre) inspected(t *testing.T) (inspection, []plans.Dependency) {
 	t.Helper()
 	replicas := int32(3)
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}
-	set.Spec.Template.Spec = parsed[corev1.PodSpec](t, th.spec)
+	set.Spec.Template.Spec = planstest.Parsed[corev1.PodSpec](t, th.spec)
 	in := plans.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1, Set: set,
 		Source:      plans.Ref{Cluster: "one", Context: "east", Namespace: "shop", Name: "web"},
@@ -285,10 +287,10 @@ func TestThePodOfADryRunIsLikeThoseOfTheController(t *testing.T) {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web"}}
 	set.Spec.ServiceName = "web"
 	set.Spec.Template.Labels = map[string]string{"app": "web"}
-	set.Spec.Template.Spec = parsed[corev1.PodSpec](t, "{serviceAccountName: web, containers: [{name: web}], volumes: [{name: data, emptyDir: {}}, {name: tmp, emptyDir: {}}]}")
+	set.Spec.Template.Spec = planstest.Parsed[corev1.PodSpec](t, "{serviceAccountName: web, containers: [{name: web}], volumes: [{name: data, emptyDir: {}}, {name: tmp, emptyDir: {}}]}")
 	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	got := podOf(set, 4)
-	want := parsed[corev1.Pod](t, `
+	want := planstest.Parsed[corev1.Pod](t, `
 metadata: {namespace: mall, name: web-4, labels: {app: web, statefulset.kubernetes.io/pod-name: web-4, apps.kubernetes.io/pod-index: "4"}}
 spec:
   hostname: web-4

@@ -94,7 +94,7 @@ func TestWhatPoliciesHaveAgainstAVolumeIsFoundWhileNothingIsInFlight(t *testing.
 			}
 			i := e.inspected(t)
 			if c.from == plans.Destination {
-				for _, o := range []client.Object{&corev1.PersistentVolume{ObjectMeta: named("", "pv-0")}, &corev1.PersistentVolumeClaim{ObjectMeta: named("shop", "data-web-0")}} {
+				for _, o := range []client.Object{&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-0"}}, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-web-0"}}} {
 					if err := i.on[plans.Source].Delete(t.Context(), o); err != nil {
 						t.Fatal(err)
 					}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,7 +71,7 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 // A process that comes to the end of a plan while somebody looks is not seen as one that has died.
 func TestTheEndOfAPlanIsNotSeenAsAStop(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	clock, p := func() time.Time { return noon }, planNamed(t, "abc")
+	clock, p := func() time.Time { return noon }, planstest.Named(t, "abc")
 	home := fake.NewClientBuilder().WithScheme(Scheme()).Build()
 	store := NewStore(home, "mall", "web")
 	j := plans.NewJournal(p)

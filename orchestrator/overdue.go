@@ -7,8 +7,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // The clock of a step says when a wait has lasted for too long. It starts anew with every progress: with
@@ -31,15 +33,15 @@ func (r *run) restart() {
 // timeout is how long the step may wait. Pods that are told to end have the time that they ask for.
 func (r *run) timeout() time.Duration {
 	if op := r.last.Step.Op; op == plans.Shrink || op == plans.Vacate {
-		return max(r.StepTimeout, r.glance.grace()+kubeletsTurn)
+		return max(r.StepTimeout, longestGrace(r.glance.objects)+kubeletsTurn)
 	}
 	return r.StepTimeout
 }
 
-// grace is the longest time that a pod which the look was about may take to end.
-func (g *glance) grace() time.Duration {
+// longestGrace is the longest time that one of the pods among these objects may take to end.
+func longestGrace(seen map[thing]client.Object) time.Duration {
 	var longest int64
-	for _, o := range g.objects {
+	for _, o := range seen {
 		var asked []*int64
 		switch o := o.(type) {
 		case *corev1.Pod:
@@ -90,7 +92,7 @@ func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 	told.Overdue, told.Reason = true, "overdue: "+r.journal.Overdue+"; it goes on as soon as that is over; if that will never be, `abort` walks back (end a command that carries the plan out first)"
 	err := r.save(ctx)
 	if r.journal == nil { // it is read again, and that is tried again
-		return p, asAnswer(err)
+		return p, writes.IgnoreAnswers(err)
 	}
 	r.expired = false // until there is progress
 	r.last.Overdue, r.last.Left = true, r.journal.Left()
@@ -119,7 +121,9 @@ func (r *run) ease(ctx context.Context) {
 		if r.eases(ctx) {
 			return
 		}
-		if sleep(ctx, 100*time.Millisecond) != nil {
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
 			return
 		}
 	}

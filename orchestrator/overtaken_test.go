@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -10,7 +12,7 @@ import (
 
 // A process whose plan another one has taken over stops, and says that it is not the plan that is held.
 func TestAProcessKnowsThatItsPlanWasTakenOver(t *testing.T) {
-	p := planNamed(t, "abc")
+	p := planstest.Named(t, "abc")
 	c := fake.NewClientBuilder().WithScheme(Scheme()).Build()
 	store := NewStore(c, "mall", p.Name)
 	j := plans.NewJournal(p)

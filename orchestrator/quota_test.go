@@ -3,21 +3,13 @@ package orchestrator
 import (
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 )
 
 // parsed reads a value from its short YAML.
-func parsed[T any](t *testing.T, text string) T {
-	t.Helper()
-	var out T
-	if err := yaml.UnmarshalStrict([]byte(text), &out); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return out
-}
-
 // amounts is a demand in words.
 func amounts(d demand) map[string]string {
 	out := map[string]string{}
@@ -67,7 +59,7 @@ func TestWhatAPodTakesFromAQuota(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			pod := &corev1.Pod{Spec: parsed[corev1.PodSpec](t, tt.spec)}
+			pod := &corev1.Pod{Spec: planstest.Parsed[corev1.PodSpec](t, tt.spec)}
 			if diff := cmp.Diff(tt.want, amounts(podDemand(pod))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -76,7 +68,7 @@ func TestWhatAPodTakesFromAQuota(t *testing.T) {
 }
 
 func TestWhatAClaimTakesFromAQuota(t *testing.T) {
-	c := &corev1.PersistentVolumeClaim{Spec: parsed[corev1.PersistentVolumeClaimSpec](t, "{storageClassName: fast, resources: {requests: {storage: 10Gi}}}")}
+	c := &corev1.PersistentVolumeClaim{Spec: planstest.Parsed[corev1.PersistentVolumeClaimSpec](t, "{storageClassName: fast, resources: {requests: {storage: 10Gi}}}")}
 	want := map[string]string{
 		"persistentvolumeclaims": "1", "count/persistentvolumeclaims": "1", "requests.storage": "10Gi",
 		"fast.storageclass.storage.k8s.io/persistentvolumeclaims": "1", "fast.storageclass.storage.k8s.io/requests.storage": "10Gi",
@@ -111,8 +103,8 @@ func TestWhichQuotasAreAboutThePods(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			q := &corev1.ResourceQuota{Spec: parsed[corev1.ResourceQuotaSpec](t, tt.quota)}
-			matches, puzzling := covers(q, &corev1.Pod{Spec: parsed[corev1.PodSpec](t, tt.pod)})
+			q := &corev1.ResourceQuota{Spec: planstest.Parsed[corev1.ResourceQuotaSpec](t, tt.quota)}
+			matches, puzzling := covers(q, &corev1.Pod{Spec: planstest.Parsed[corev1.PodSpec](t, tt.pod)})
 			if matches != tt.matches || puzzling != tt.puzzling {
 				t.Errorf("matches %v, puzzling %q, expected %v and %q", matches, puzzling, tt.matches, tt.puzzling)
 			}
@@ -122,10 +114,10 @@ func TestWhichQuotasAreAboutThePods(t *testing.T) {
 
 func TestWhatAQuotaIsShortOf(t *testing.T) {
 	q := &corev1.ResourceQuota{}
-	q.Spec.Hard = parsed[corev1.ResourceList](t, "{pods: '10', requests.cpu: '2', requests.storage: 10Gi, services: '0'}")
-	q.Status.Used = parsed[corev1.ResourceList](t, "{pods: '5', requests.cpu: 500m}")
+	q.Spec.Hard = planstest.Parsed[corev1.ResourceList](t, "{pods: '10', requests.cpu: '2', requests.storage: 10Gi, services: '0'}")
+	q.Status.Used = planstest.Parsed[corev1.ResourceList](t, "{pods: '5', requests.cpu: 500m}")
 	need := demand{}
-	need.add(demand(parsed[corev1.ResourceList](t, "{pods: '1', requests.cpu: 500m, requests.storage: 2Gi, services: '0', limits.cpu: '9'}")), 5)
+	need.add(demand(planstest.Parsed[corev1.ResourceList](t, "{pods: '1', requests.cpu: 500m, requests.storage: 2Gi, services: '0', limits.cpu: '9'}")), 5)
 	var got [][4]string
 	for _, s := range short(q, need) {
 		got = append(got, [4]string{string(s.name), s.left.String(), s.need.String(), s.missing.String()})

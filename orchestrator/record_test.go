@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -17,9 +20,9 @@ import (
 // What is in the place of a plan or of its journal, and is neither, is left alone, and nothing is stored
 // beside it.
 func TestAPlanIsNotStoredOverWhatIsNotItsOwn(t *testing.T) {
-	p := planNamed(t, "abc")
+	p := planstest.Named(t, "abc")
 	for _, name := range []string{"stsmigrate-web", "stsmigrate-web-journal"} {
-		other := &corev1.ConfigMap{ObjectMeta: named("mall", name), Data: map[string]string{"who": "somebody"}}
+		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: name}, Data: map[string]string{"who": "somebody"}}
 		home := fake.NewClientBuilder().WithObjects(other).Build()
 		if err := NewStore(home, "mall", "web").Create(t.Context(), p, plans.NewJournal(p)); err == nil || !strings.Contains(err.Error(), "mall/"+name) {
 			t.Errorf("%s: %v", name, err)
@@ -33,7 +36,7 @@ func TestAPlanIsNotStoredOverWhatIsNotItsOwn(t *testing.T) {
 
 // Without its label a plan is found by nobody, and a person may have put it there.
 func TestAPlanWithoutItsLabelIsNotTakenForStored(t *testing.T) {
-	home, p := fake.NewClientBuilder().Build(), planNamed(t, "abc")
+	home, p := fake.NewClientBuilder().Build(), planstest.Named(t, "abc")
 	store := NewStore(home, "mall", "web")
 	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
 		t.Fatal(err)
@@ -63,7 +66,7 @@ func TestRoomIsMadeInSpiteOfADeath(t *testing.T) {
 			}
 			return c.Delete(ctx, o, opts...)
 		}}).Build()
-		store, old, next := NewStore(home, "mall", "web"), planNamed(t, "abc"), planNamed(t, "xyz")
+		store, old, next := NewStore(home, "mall", "web"), planstest.Named(t, "abc"), planstest.Named(t, "xyz")
 		if err := store.Create(t.Context(), old, plans.NewJournal(old)); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +97,7 @@ func TestAPlanIsReadFromItsOwnPlaceAndNeverChanges(t *testing.T) {
 		},
 	} {
 		home := fake.NewClientBuilder().Build()
-		p := planNamed(t, "abc")
+		p := planstest.Named(t, "abc")
 		if err := NewStore(home, "mall", "web").Create(t.Context(), p, plans.NewJournal(p)); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +117,7 @@ func TestAPlanIsReadFromItsOwnPlaceAndNeverChanges(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
-		if got, err := List(t.Context(), home, "", noon); err != nil || len(got) != 1 || got[0].State != Unreadable || !strings.Contains(got[0].Reason, want) {
+		if got, err := List(t.Context(), home, "", planstest.Noon); err != nil || len(got) != 1 || got[0].State != Unreadable || !strings.Contains(got[0].Reason, want) {
 			t.Errorf("listed: %+v, %v, expected %q", got, err, want)
 		}
 	}
@@ -124,7 +127,7 @@ func TestAPlanIsReadFromItsOwnPlaceAndNeverChanges(t *testing.T) {
 // restored as it was is.
 func TestAJournalIsOfOneContentOfItsPlan(t *testing.T) {
 	home := fake.NewClientBuilder().Build()
-	store, p := NewStore(home, "mall", "web"), planNamed(t, "abc")
+	store, p := NewStore(home, "mall", "web"), planstest.Named(t, "abc")
 	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
 		t.Fatal(err)
 	}

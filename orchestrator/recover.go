@@ -47,7 +47,7 @@ const leap = 100
 // Look reads the marks, and gives the journal that they prove. It fails, with what has to be said or mended first, where
 // they do not prove enough.
 func (r Recovery) Look(ctx context.Context) (*Recovered, error) {
-	w := world{plan: r.Plan, on: r.On}
+	w := world{pair: pair{r.Plan, r.On}}
 	m, err := findMarks(ctx, w)
 	if err != nil {
 		return nil, err

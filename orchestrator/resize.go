@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,7 +31,7 @@ func (w world) shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 			return w.strange(m.From, set, m.Ordinals), nil
 		}
 		if set.Status.ObservedGeneration < set.Generation {
-			return plans.Wait(w.unsettled(m.From, set)), nil
+			return plans.Wait(unsettled(w.plan, m.From, set)), nil
 		}
 		return plans.Done(), nil
 	case w.plan.Slice(m.From, m.Ordinals, true):
@@ -316,7 +315,7 @@ func (w world) arrived(ctx context.Context, m plans.Moment, set *appsv1.Stateful
 		pods[o] = pod
 	}
 	if set.Spec.MinReadySeconds > 0 {
-		tally, err := w.tally(ctx, m.To(), set, m.Ordinals)
+		tally, err := count(ctx, w.pair, m.To(), set, m.Ordinals)
 		if err != nil {
 			return plans.Sight{}, err
 		}
@@ -358,20 +357,6 @@ func (w world) strange(side plans.Side, set *appsv1.StatefulSet, wave plans.Slic
 	}
 	return plans.Stop(fmt.Sprintf("%s has the ordinals %s (start %d), expected %s; replicas were last written by %s; stop that writer and set them back",
 		w.plan.On(side).Set(), have, have.Start, expected, plans.Writer(set, "spec", "replicas")))
-}
-
-// pod reads the pod of an ordinal; nil means that there is none.
-func (w world) pod(ctx context.Context, side plans.Side, ordinal int32) (*corev1.Pod, error) {
-	var pod corev1.Pod
-	key := client.ObjectKey{Namespace: w.plan.On(side).Namespace, Name: w.plan.Pod(ordinal)}
-	err := w.on[side].Get(ctx, key, &pod)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading pod %s: %w", key, err)
-	}
-	return &pod, nil
 }
 
 func orEmpty(s *plans.Sight) plans.Sight {

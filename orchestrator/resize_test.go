@@ -16,7 +16,7 @@ func TestAnOrdinalStaysUpWhileAnotherPodMountsItsClaim(t *testing.T) {
 		p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
 		return p
 	}
-	w := world{plan: &plans.Plan{Source: plans.Ref{Namespace: "shop", Name: "web"}, Claims: []plans.ClaimMove{{Template: "data"}}}}
+	w := world{pair: pair{plan: &plans.Plan{Source: plans.Ref{Namespace: "shop", Name: "web"}, Claims: []plans.ClaimMove{{Template: "data"}}}}}
 	m := plans.Moment{Step: plans.Step{Op: plans.Shrink, Ordinals: plans.Slice{Start: 4, Replicas: 1}, From: plans.Source}}
 	own := mounting("web-4", "data-web-4")
 	for _, c := range []struct {

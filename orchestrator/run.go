@@ -257,3 +257,13 @@ func (e *Engine) StepOf(s plans.Step) string {
 	}
 	return e.plan.Pods(s.Ordinals) + " " + string(s.Op)
 }
+
+// hurry marks what is sent from the moment when the budgets are tight until they are open again.
+// What comes before a wave, its checks above all, is not urgent: so no more waves begin than
+// the limit on requests lets through without delay.
+func (e *Engine) hurry(ctx context.Context) context.Context {
+	if e.journal != nil && e.journal.Tight != nil {
+		return Urgent(ctx)
+	}
+	return ctx
+}

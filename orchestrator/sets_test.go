@@ -23,7 +23,7 @@ func TestASetWithOnDeleteIsJudgedByItsPods(t *testing.T) {
 		n, set := int32(3), &appsv1.StatefulSet{}
 		set.Spec.Replicas, set.Spec.UpdateStrategy.Type = &n, c.strategy
 		set.Status = appsv1.StatefulSetStatus{CurrentRevision: "a", UpdateRevision: "b", Replicas: 3, UpdatedReplicas: c.updated}
-		if why := (world{plan: &plans.Plan{}}).unsettled(plans.Source, set); (why == "") != c.settled {
+		if why := unsettled(&plans.Plan{}, plans.Source, set); (why == "") != c.settled {
 			t.Errorf("%s with %d of 3 pods updated: %q", c.strategy, c.updated, why)
 		}
 	}

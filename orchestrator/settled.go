@@ -58,7 +58,7 @@ func draining(ctx context.Context, i inspection) ([]Finding, error) {
 		if side == plans.Destination && i.plan.OneCluster() {
 			continue // the same nodes
 		}
-		drained, err := i.drained(ctx, side)
+		drained, err := drained(ctx, i.pair, side)
 		if apierrors.IsForbidden(err) {
 			return append(out, i.unseenNodes(side)), nil
 		}

@@ -15,22 +15,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// claim reads a claim of a side; nil means that there is none.
-func (w world) claim(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolumeClaim, error) {
-	var c corev1.PersistentVolumeClaim
-	err := w.on[side].Get(ctx, client.ObjectKey{Namespace: w.plan.On(side).Namespace, Name: name}, &c)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading claim %s of %s: %w", name, w.plan.On(side), err)
-	}
-	return &c, nil
-}
-
 // sharedVolumes finds the volumes behind the claims that the pod template itself
 // names. Those whose claim the destination has already are the person's to answer for.
-func (w world) sharedVolumes(ctx context.Context, set *appsv1.StatefulSet) ([]plans.SharedVolume, error) {
+func (w survey) sharedVolumes(ctx context.Context, set *appsv1.StatefulSet) ([]plans.SharedVolume, error) {
 	var out []plans.SharedVolume
 	for _, name := range plans.SharedClaims(set) {
 		there, err := w.claim(ctx, plans.Destination, name)

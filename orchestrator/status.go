@@ -86,7 +86,7 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, lost 
 	e := New(p, store, on)
 	e.epoch = j.Epoch
 	step, began, more := j.Next(p)
-	v.describe(p, j, store.asked(ctx, p, j), command)
+	v.describe(p, j, asked(ctx, store, p, j), command)
 	if len(lost) == 0 {
 		v.Drains = e.drainable(ctx, j, v.Holder, command)
 	}
@@ -96,18 +96,18 @@ func Status(ctx context.Context, p *plans.Plan, store *Store, on Clusters, lost 
 			v.Reason = cmp.Or(e.waitsFor(ctx, j, step, began, v.Holder), v.Reason)
 		}
 	}
-	v.ordinals(ctx, world{plan: p, on: on}, lost, j, step)
+	v.ordinals(ctx, pair{p, on}, lost, j, step)
 	v.Reason, v.Overdue = plans.Line(v.Reason), plans.Line(v.Overdue) // whoever wrote them
 	return v, nil
 }
 
 // asked is what an orchestrator is asked to do with a plan now, as far as that can be read. Of one that commands carry out
 // nobody is asked.
-func (s *Store) asked(ctx context.Context, p *plans.Plan, j *plans.Journal) Asked {
+func asked(ctx context.Context, s *Store, p *plans.Plan, j *plans.Journal) Asked {
 	if !j.Detached {
 		return Asked{Wish: plans.Wish{Course: j.Leg.Course}, Work: !j.Idle(p)}
 	}
-	if d, err := ReadDeclared(ctx, s.home, s.name.Namespace, s.name.Name); err == nil && d != nil {
+	if d, err := s.Declared(ctx); err == nil && d != nil {
 		return Ask(p, j, d.Spec)
 	}
 	return Ask(p, j, nil)
@@ -171,38 +171,14 @@ func (v *View) next(j *plans.Journal, work bool, command func(verb string) strin
 	return command("apply") + " or " + command("abort")
 }
 
-// State is the state of a plan in a word or two. holder is who works on it now,
-// or "".
-func State(p *plans.Plan, j *plans.Journal, holder string) string {
-	switch {
-	case j.Outcome != "":
-		return string(j.Outcome)
-	case j.Held != "":
-		return "Held"
-	case j.AtRest(p):
-		return "Paused"
-	case j.Epoch == 0:
-		return "Planned"
-	case holder == "" && j.Detached:
-		return "Waiting" // for a process that has it next
-	case holder == "":
-		return "Stopped"
-	case j.Leg.Course == plans.Return:
-		return "Returning"
-	case j.Leg.Course == plans.Clean:
-		return "Finalizing"
-	}
-	return "Moving"
-}
-
 // ordinals fills in one row per ordinal, highest first, and counts those that
 // neither side has available.
-func (v *View) ordinals(ctx context.Context, w world, lost map[plans.Side]error, j *plans.Journal, step plans.Step) {
+func (v *View) ordinals(ctx context.Context, w pair, lost map[plans.Side]error, j *plans.Journal, step plans.Step) {
 	where := map[plans.Side]func(ordinal int32) string{}
 	for _, side := range plans.Sides() {
 		err := lost[side]
 		if err == nil {
-			where[side], err = w.placed(ctx, side)
+			where[side], err = placed(ctx, w, side)
 		}
 		if err != nil {
 			if v.Unseen == nil {
@@ -232,7 +208,7 @@ func (v *View) ordinals(ctx context.Context, w world, lost map[plans.Side]error,
 }
 
 // placed reads the set and the pods of a side, and gives what there is of an ordinal.
-func (w world) placed(ctx context.Context, side plans.Side) (func(ordinal int32) string, error) {
+func placed(ctx context.Context, w pair, side plans.Side) (func(ordinal int32) string, error) {
 	set, err := w.set(ctx, side)
 	if err != nil || set == nil {
 		return func(int32) string { return "-" }, err

@@ -295,7 +295,7 @@ func (s *Store) forget(ctx context.Context, journals bool) error {
 }
 
 func (s *Store) remove(ctx context.Context, cm *corev1.ConfigMap) error {
-	return asAnswer(writes.Delete(ctx, s.home, cm))
+	return writes.IgnoreAnswers(writes.Delete(ctx, s.home, cm))
 }
 
 func (s *Store) meta(name types.NamespacedName) metav1.ObjectMeta {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,23 +16,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-func planNamed(t *testing.T, id string) *plans.Plan {
-	t.Helper()
-	replicas := int32(3)
-	p, err := plans.Build(plans.Inputs{
-		Name: "web", ID: id, MaxUnavailable: 1,
-		Source:      plans.Ref{Cluster: "one", Namespace: "shop", Name: "web"},
-		Destination: plans.Ref{Cluster: "one", Namespace: "mall", Name: "web"},
-		Set:         &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
-	store, p := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planNamed(t, "abc")
+	store, p := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planstest.Named(t, "abc")
 	if _, err := store.Plan(t.Context()); !errors.As(err, new(ErrNoPlan)) {
 		t.Errorf("an absent plan is %v", err)
 	}
@@ -39,7 +26,7 @@ func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := store.Create(t.Context(), planNamed(t, "xyz"), plans.NewJournal(planNamed(t, "xyz"))); err == nil || !strings.Contains(err.Error(), "another plan named web") {
+	if err := store.Create(t.Context(), planstest.Named(t, "xyz"), plans.NewJournal(planstest.Named(t, "xyz"))); err == nil || !strings.Contains(err.Error(), "another plan named web") {
 		t.Errorf("another plan of the same name: %v", err)
 	}
 	j, seen, err := store.Journal(t.Context(), p)
@@ -73,7 +60,7 @@ func TestOnlyAnEndedPlanMakesRoomForAnotherOfItsName(t *testing.T) {
 			j.Outcome, j.KeepNames = plans.Aborted, false
 		}, ""},
 	} {
-		store, old, next := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planNamed(t, "abc"), planNamed(t, "xyz")
+		store, old, next := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planstest.Named(t, "abc"), planstest.Named(t, "xyz")
 		if err := store.Create(t.Context(), old, plans.NewJournal(old)); err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +97,7 @@ func TestOnlyAnEndedPlanMakesRoomForAnotherOfItsName(t *testing.T) {
 func TestAStoredPlanIsImmutable(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	store := NewStore(c, "mall", "web")
-	if err := store.Create(t.Context(), planNamed(t, "abc"), plans.NewJournal(planNamed(t, "abc"))); err != nil {
+	if err := store.Create(t.Context(), planstest.Named(t, "abc"), plans.NewJournal(planstest.Named(t, "abc"))); err != nil {
 		t.Fatal(err)
 	}
 	var cm corev1.ConfigMap
@@ -135,7 +122,7 @@ func TestTheWriterOfAFieldIsNamed(t *testing.T) {
 }
 
 func TestDeparture(t *testing.T) {
-	p := planNamed(t, "abc")
+	p := planstest.Named(t, "abc")
 	tests := map[string]struct {
 		from    plans.Journal
 		course  plans.Course
@@ -176,18 +163,18 @@ func TestOnlyARecordThatNobodyNeedsIsForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			home, alive := fake.NewClientBuilder().Build(), func(string) bool { return false }
-			store, p := NewStore(home, "mall", "web"), planNamed(t, "abc")
+			store, p := NewStore(home, "mall", "web"), planstest.Named(t, "abc")
 			j := plans.NewJournal(p)
 			c.change(p, j)
 			if err := store.Create(t.Context(), p, j); err != nil {
 				t.Fatal(err)
 			}
 			if c.held {
-				if _, err := store.Acquire(t.Context(), "a/1", alive, noon); err != nil {
+				if _, err := store.Acquire(t.Context(), "a/1", alive, planstest.Noon); err != nil {
 					t.Fatal(err)
 				}
 			}
-			err := store.Forget(t.Context(), p, "b/2", alive, noon)
+			err := store.Forget(t.Context(), p, "b/2", alive, planstest.Noon)
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, expected %q", err, c.want)
 			}
@@ -195,7 +182,7 @@ func TestOnlyARecordThatNobodyNeedsIsForgotten(t *testing.T) {
 			if err := home.List(t.Context(), &left); err != nil || len(left.Items) == 0 != (c.want == "") {
 				t.Errorf("%d ConfigMaps are left: %v", len(left.Items), err)
 			}
-			if holder, err := store.Holder(t.Context(), noon); err != nil || (holder != "") != c.held {
+			if holder, err := store.Holder(t.Context(), planstest.Noon); err != nil || (holder != "") != c.held {
 				t.Errorf("the Lease is %q's: %v", holder, err)
 			}
 		})

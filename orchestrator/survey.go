@@ -8,24 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// ClusterUID is the identity of a cluster: the UID of its kube-system namespace.
-func ClusterUID(ctx context.Context, c client.Client) (types.UID, error) {
-	var ns corev1.Namespace
-	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &ns); err != nil {
-		return "", fmt.Errorf("reading namespace kube-system, which identifies the cluster: %w", err)
-	}
-	return ns.UID, nil
-}
+// survey reads what a plan is made from.
+type survey struct{ pair }
 
 // Survey reads what a plan is made from. maxUnavailable is what the person asked
 // for, 0 for the budget of the source's PodDisruptionBudget; names is the mode that
@@ -33,7 +25,7 @@ func ClusterUID(ctx context.Context, c client.Client) (types.UID, error) {
 // destination gets.
 func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, maxUnavailable int32, names plans.NameMode, patches []plans.Patch) (plans.Inputs, error) {
 	in := plans.Inputs{Source: source, Destination: destination, Patches: patches}
-	w := world{plan: &plans.Plan{Source: source, Destination: destination}, on: on}
+	w := survey{pair{&plans.Plan{Source: source, Destination: destination}, on}}
 	var err error
 	if in.Set, err = w.set(ctx, plans.Source); err != nil {
 		return in, err
@@ -58,7 +50,7 @@ func Survey(ctx context.Context, on Clusters, source, destination plans.Ref, max
 }
 
 // naming says how pods will be found. Only a headless Service gives pods names.
-func (w world) naming(ctx context.Context, service string, asked plans.NameMode) (plans.Names, error) {
+func (w survey) naming(ctx context.Context, service string, asked plans.NameMode) (plans.Names, error) {
 	switch asked {
 	case plans.NoNames:
 		return plans.Names{Mode: plans.NoNames}, nil
@@ -92,7 +84,7 @@ func (w world) naming(ctx context.Context, service string, asked plans.NameMode)
 	return plans.Names{Mode: plans.NoNames}, nil
 }
 
-func (w world) named(ctx context.Context, asked plans.NameMode, service string) (n plans.Names, err error) {
+func (w survey) named(ctx context.Context, asked plans.NameMode, service string) (n plans.Names, err error) {
 	n = plans.Names{Mode: plans.Bridge, Service: service}
 	if asked != plans.MCS {
 		return n, nil
@@ -106,7 +98,7 @@ func (w world) named(ctx context.Context, asked plans.NameMode, service string) 
 
 // clusterID is what a cluster calls itself (KEP-2149), or "" where it does not say so
 // to everybody. It is for the eyes only.
-func (w world) clusterID(ctx context.Context, side plans.Side) (string, error) {
+func (w survey) clusterID(ctx context.Context, side plans.Side) (string, error) {
 	property := &unstructured.Unstructured{}
 	property.SetGroupVersionKind(schema.GroupVersionKind{Group: "about.k8s.io", Version: "v1alpha1", Kind: "ClusterProperty"})
 	err := w.on[side].Get(ctx, client.ObjectKey{Name: "cluster.clusterset.k8s.io"}, property)

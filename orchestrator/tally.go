@@ -20,7 +20,7 @@ type tally struct {
 	early int32
 }
 
-func (w world) tally(ctx context.Context, side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) (tally, error) {
+func count(ctx context.Context, w pair, side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) (tally, error) {
 	pods, err := w.pods(ctx, side, set)
 	if err != nil {
 		return tally{}, err
@@ -53,19 +53,19 @@ func (w world) tally(ctx context.Context, side plans.Side, set *appsv1.StatefulS
 // On the way there every other ordinal has to be available. On the way back they are counted: a side that is
 // broken is what one walks back from. What is down already costs nothing, so a wave of such ordinals may always go.
 func (w world) mayGo(ctx context.Context, m plans.Moment, from, to *appsv1.StatefulSet) (others int32, why string, err error) {
-	here, err := w.tally(ctx, m.From, from, m.Ordinals)
+	here, err := count(ctx, w.pair, m.From, from, m.Ordinals)
 	if err != nil {
 		return 0, "", err
 	}
-	there, err := w.tally(ctx, m.To(), to, m.Ordinals)
+	there, err := count(ctx, w.pair, m.To(), to, m.Ordinals)
 	if err != nil {
 		return 0, "", err
 	}
 	back := m.From == plans.Destination
-	if why := w.unsettled(m.From, from); why != "" && (!back || here.serving > 0 || from.Status.ObservedGeneration < from.Generation) {
+	if why := unsettled(w.plan, m.From, from); why != "" && (!back || here.serving > 0 || from.Status.ObservedGeneration < from.Generation) {
 		return 0, why, nil
 	}
-	if why := w.unsettled(m.To(), to); why != "" {
+	if why := unsettled(w.plan, m.To(), to); why != "" {
 		return 0, why, nil
 	}
 	down := append(here.down, there.down...)
@@ -83,10 +83,31 @@ func (w world) mayGo(ctx context.Context, m plans.Moment, from, to *appsv1.State
 }
 
 // unavailable gives the reason why some ordinal of a side is not available, or "".
-func (w world) unavailable(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
-	t, err := w.tally(ctx, side, set, plans.Slice{})
+func unavailable(ctx context.Context, w pair, side plans.Side, set *appsv1.StatefulSet) (string, error) {
+	t, err := count(ctx, w, side, set, plans.Slice{})
 	if err != nil || len(t.down) == 0 {
 		return "", err
 	}
 	return t.down[0] + "; nothing is taken down until it is available", nil
+}
+
+// steadily lets the budgets be tightened only when the wave may go: Shrink asks the same, and budgets that
+// allow nothing must not wait for it. What is down already they leave out.
+func (w world) steadily(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	from, err := w.set(ctx, m.From)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	to, err := w.set(ctx, m.To())
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	here := from != nil && plans.SliceOf(from) == w.plan.Slice(m.From, m.Ordinals, true)
+	if here && to != nil && plans.SliceOf(to) == w.plan.Slice(m.To(), m.Ordinals, false) { // else the next look says what is the matter
+		var why string
+		if m.Down, why, err = w.mayGo(ctx, m, from, to); err != nil || why != "" {
+			return plans.Wait(why), err
+		}
+	}
+	return w.tighten(ctx, m)
 }

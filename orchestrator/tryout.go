@@ -223,7 +223,7 @@ func claimsAccepted(ctx context.Context, i inspection) ([]Finding, error) {
 		}
 		tried[kind] = true
 		object := fmt.Sprintf("claim %s/%s", c.Namespace, c.Name)
-		have := &corev1.PersistentVolumeClaim{ObjectMeta: named(i.plan.Source.Namespace, c.Name)}
+		have := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: i.plan.Source.Namespace, Name: c.Name}}
 		c.Name += "-dry-run"
 		found, _, err := refusal(object, writes.Copy(ctx, i.on[plans.Source], have, i.on[plans.Destination], c, client.DryRunAll))
 		if err != nil {

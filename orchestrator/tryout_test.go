@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -15,7 +16,7 @@ import (
 func TestBetweenTwoWavesOnlyTheClaimsOfTheNextAreAskedAbout(t *testing.T) {
 	home := fake.NewClientBuilder().WithScheme(Scheme())
 	for _, name := range []string{"data-web-0", "data-web-1", "data-web-2", "media", "other"} {
-		home = home.WithObjects(&corev1.PersistentVolumeClaim{ObjectMeta: named("blue", name)})
+		home = home.WithObjects(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: name}})
 	}
 	p := &plans.Plan{
 		Source: plans.Ref{Namespace: "blue", Name: "web"}, Destination: plans.Ref{Namespace: "green", Name: "web"}, Count: 3,

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,7 +59,7 @@ func TestNamesGoWhenSomebodyAsks(t *testing.T) {
 // a Service of them, and those of others.
 func bridged(t *testing.T, funcs interceptor.Funcs) (Carriage, client.Client) {
 	t.Helper()
-	p := planNamed(t, "abc")
+	p := planstest.Named(t, "abc")
 	p.Source.Cluster, p.Names, p.Hash = "two", plans.Names{Mode: plans.Bridge, Service: "web"}, ""
 	var err error
 	if p.Hash, err = plans.Fingerprinted(p); err != nil {
@@ -82,7 +84,7 @@ func bridged(t *testing.T, funcs interceptor.Funcs) (Carriage, client.Client) {
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web"}},
 	).Build()
 	return Carriage{
-		Plan: p, Store: store, On: on, Holder: "me", Dead: func(string) bool { return false }, Now: noon, Complain: func(error) {},
+		Plan: p, Store: store, On: on, Holder: "me", Dead: func(string) bool { return false }, Now: planstest.Noon, Complain: func(error) {},
 	}, on[plans.Destination]
 }
 
@@ -183,7 +185,7 @@ func TestNamesStayWhereTheyMustNotGo(t *testing.T) {
 			c.Stop = stop
 		}, func(err error) bool { return errors.Is(err, ErrStopped) }},
 		"the Lease is lost on the way": {func(c *Carriage) {
-			began := noon()
+			began := planstest.Noon()
 			c.Now = func() time.Time { began = began.Add(leaseSeconds * time.Second); return began }
 		}, func(err error) bool { return errors.As(err, new(ErrNotHeld)) }},
 	} {

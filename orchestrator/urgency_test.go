@@ -2,9 +2,7 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,7 +68,7 @@ func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 			}
 		}()
 		looks := 0
-		for began := bubbled(); time.Since(began) < 10*time.Second; looks++ {
+		for began := time.Now(); time.Since(began) < 10*time.Second; looks++ {
 			if err := r.wait(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
@@ -96,58 +94,9 @@ func TestAListFromACacheIsLookedAtAgainSoon(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		r := run{Engine: &Engine{glance: g, plan: &plans.Plan{}}, Options: Options{Wake: NewWake()}, deadline: time.NewTimer(time.Hour)}
-		began := bubbled()
+		began := time.Now()
 		if err := r.wait(t.Context(), 0); err != nil || time.Since(began) > calm {
 			t.Errorf("waited %s: %v", time.Since(began), err)
 		}
 	})
-}
-
-// A journal can be saved whatever is wrong with a large set.
-func TestReasonsHaveALength(t *testing.T) {
-	var found []Finding
-	for o := range 1000 {
-		found = append(found, Finding{Check: "claims-bound", Object: fmt.Sprintf("claim data-web-%d", o), Saw: strings.Repeat("x", 200)})
-	}
-	words := Words(found)
-	if len(words) > 2*brevity || !strings.HasPrefix(words, "claims-bound: claim data-web-0") || !strings.Contains(words, "more: `check` lists them") {
-		t.Errorf("%d bytes: %s", len(words), words)
-	}
-	if few := Words(found[:3]); strings.Contains(few, "more") || !strings.Contains(few, "data-web-2") {
-		t.Errorf("%s", few)
-	}
-	p := planNamed(t, "abc")
-	home := fake.NewClientBuilder().Build()
-	store, j := NewStore(home, "mall", "web"), plans.NewJournal(planNamed(t, "abc"))
-	if err := store.Create(t.Context(), p, j); err != nil {
-		t.Fatal(err)
-	}
-	long := strings.Repeat("ä", 1<<20)
-	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Held, j.Waits, j.Overdue = long, long, long; return nil }); err != nil {
-		t.Fatal(err)
-	}
-	got, _, err := store.Journal(t.Context(), p)
-	raw, _ := json.Marshal(got)
-	if err != nil || len(raw) > 5*brevity || !strings.HasSuffix(got.Held, "(cut)") {
-		t.Errorf("%d bytes, %v", len(raw), err)
-	}
-}
-
-// A claim that is too large to be written down is found before anything leaves.
-func TestAClaimWithLargeAnnotationsIsRefused(t *testing.T) {
-	for size, bad := range map[int]bool{0: false, 100 << 10: false, 130 << 10: true, 250 << 10: true} {
-		claim, pv := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
-		claim.Name, claim.Annotations = "data-web-1", map[string]string{"notes": strings.Repeat(`"`, size)} // it is longer in JSON
-		if got := tooLarge(claim, pv); (len(got) > 0) != bad {
-			t.Errorf("%d bytes: %v", size, got)
-		}
-	}
-	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{plans.ClaimAnnotation: strings.Repeat("x", 200<<10)}}}
-	if got := tooLarge(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": strings.Repeat("x", 200<<10)}}}, pv); len(got) > 0 {
-		t.Errorf("the manifest of before counts, which is replaced: %v", got)
-	}
-	pv.Annotations["other"] = strings.Repeat("x", 100<<10)
-	if got := tooLarge(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": strings.Repeat("x", 200<<10)}}}, pv); len(got) != 1 {
-		t.Errorf("what else is on the volume does not count: %v", got)
-	}
 }

@@ -6,51 +6,14 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
-
-// Connect makes the live client of one cluster. Unlike a bare client it can say which
-// version its API server is of.
-func Connect(config *rest.Config) (client.Client, error) {
-	through, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.New(config, client.Options{Scheme: Scheme(), HTTPClient: through})
-	if err != nil {
-		return nil, err
-	}
-	d, err := discovery.NewDiscoveryClientForConfigAndClient(config, through)
-	if err != nil {
-		return nil, err
-	}
-	return connection{pagesInTurn(c), d, unverified(config)}, nil
-}
-
-type connection struct {
-	client.Client
-	discovery.ServerVersionInterfaceWithContext
-	doubt string
-}
-
-// unverified says why somebody in between could answer for the API server, or "".
-func unverified(config *rest.Config) string {
-	switch {
-	case strings.HasPrefix(config.Host, "http://"):
-		return "it is spoken to over plain HTTP"
-	case config.Insecure:
-		return "its certificate is not looked at (insecure-skip-tls-verify)"
-	}
-	return ""
-}
 
 // connectionVerified warns where tokens and Secrets would go to whoever answers.
 func connectionVerified(_ context.Context, i inspection) ([]Finding, error) {
@@ -68,7 +31,7 @@ func connectionVerified(_ context.Context, i inspection) ([]Finding, error) {
 
 // versions asks both API servers which version they are of. One that does not say it to
 // everybody is left out.
-func (w world) versions(ctx context.Context) (map[plans.Side]string, error) {
+func (w survey) versions(ctx context.Context) (map[plans.Side]string, error) {
 	out := map[plans.Side]string{}
 	for _, side := range plans.Sides() {
 		c, ok := w.on[side].(discovery.ServerVersionInterfaceWithContext)
@@ -234,21 +197,4 @@ func admitted(ctx context.Context, i inspection) ([]Finding, error) {
 		Level: Warn, Object: object, Saw: "a copy of the source's set comes back with another spec." + strings.Join(changed, ", spec."), Want: "the set to be accepted unchanged",
 		Remedy: "look at the destination's mutating webhooks and policies, and at fields that its version does not know or fills in",
 	}}, nil
-}
-
-// differing names the fields of two sets that decide what their pods are.
-func differing(a, b *appsv1.StatefulSet) []string {
-	var out []string
-	add := func(field string, a, b any) {
-		if !equality.Semantic.DeepEqual(a, b) {
-			out = append(out, field)
-		}
-	}
-	add("selector", a.Spec.Selector, b.Spec.Selector)
-	add("serviceName", a.Spec.ServiceName, b.Spec.ServiceName)
-	add("podManagementPolicy", a.Spec.PodManagementPolicy, b.Spec.PodManagementPolicy)
-	add("template", a.Spec.Template, b.Spec.Template)
-	add("minReadySeconds", a.Spec.MinReadySeconds, b.Spec.MinReadySeconds)
-	add("volumeClaimTemplates", templates(a), templates(b))
-	return out
 }

@@ -23,8 +23,8 @@ type waveCheck struct {
 const fresh = 5 * time.Second
 
 type checked struct {
-	found []Finding
-	err   error
+	why string // "" when nothing bars it
+	err error
 }
 
 // barred stops a wave that must not go.
@@ -54,7 +54,7 @@ func (e *Engine) askChecks(ctx context.Context, wave plans.Slice) {
 		var c checked
 		func() {
 			defer plans.Caught(&c.err)
-			c.found, c.err = e.CheckWave(ctx, &j, wave)
+			c.why, c.err = e.CheckWave(ctx, &j, wave)
 		}()
 		answer <- c
 	}()
@@ -76,11 +76,11 @@ func (e *Engine) hearChecks(ctx context.Context, step plans.Step) (plans.Sight, 
 	if c.err != nil {
 		return plans.Sight{}, c.err
 	}
-	if len(c.found) == 0 {
+	if c.why == "" {
 		if e.clean = step.Seq; e.Now != nil {
 			e.since = e.Now()
 		}
 		return plans.Done(), nil
 	}
-	return plans.Stop(Words(c.found)), nil
+	return plans.Stop(c.why), nil
 }

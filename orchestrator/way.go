@@ -7,6 +7,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // courtesy is how long a wave waits for the drain of a node, counted from its last progress, and
@@ -31,7 +32,7 @@ type way struct {
 func newWay(p *plans.Plan, on Clusters) *way {
 	y := &way{aside: &glance{}, turn: plans.Source}
 	through := y.aside.glancing(p, on)
-	y.look = pdb.HandOver(p, through, y.needs(world{plan: p, on: through}))
+	y.look = pdb.HandOver(p, through, y.needs(world{pair: pair{p, through}}))
 	return y
 }
 
@@ -85,7 +86,7 @@ func (e *Engine) openings(ctx context.Context, step plans.Step) (plans.Sight, er
 	e.way.seen = nil
 	s, err := e.way.look(ctx, e.moment(e.journal, step, true))
 	if err == nil && e.way.seen == nil { // there is more than one unit, or one side has all
-		_, err = e.way.needs(world{plan: e.plan, on: e.way.aside.glancing(e.plan, e.on)})(ctx)
+		_, err = e.way.needs(world{pair: pair{e.plan, e.way.aside.glancing(e.plan, e.on)}})(ctx)
 	}
 	return s, err
 }
@@ -107,12 +108,12 @@ func (e *Engine) handOver(ctx context.Context, step plans.Step) (string, error) 
 		}
 		if e.recorded > j.Done {
 			if err := e.save(ctx); err != nil {
-				return "", asAnswer(err)
+				return "", writes.IgnoreAnswers(err)
 			}
 		} else if same, err := e.unmoved(ctx); err != nil || !same {
 			return "", err
 		}
-		return "making way for a drain: " + s.Reason, asAnswer(s.Write(ctx))
+		return "making way for a drain: " + s.Reason, writes.IgnoreAnswers(s.Write(ctx))
 	case step.Op == plans.Relax:
 		j.Done, e.passed = max(j.Done, step.Seq), step.Seq
 	}
@@ -172,7 +173,7 @@ func (e *Engine) Tend(ctx context.Context) (string, error) {
 	}
 	who, err := e.handOver(ctx, step)
 	if err == nil && e.journal != nil && e.journal.Done > e.recorded {
-		err = asAnswer(e.save(ctx))
+		err = writes.IgnoreAnswers(e.save(ctx))
 	}
 	return who, err
 }
@@ -228,9 +229,9 @@ func (r *run) yield(ctx context.Context, done plans.Step) {
 
 // drains says whether any node is being drained.
 func (e *Engine) drains(ctx context.Context) bool {
-	w := world{plan: e.plan, on: e.on}
+	w := world{pair: pair{e.plan, e.on}}
 	for _, side := range plans.Sides() {
-		if nodes, err := w.drained(ctx, side); err == nil && len(nodes) > 0 {
+		if nodes, err := drained(ctx, w.pair, side); err == nil && len(nodes) > 0 {
 			return true
 		}
 		if e.plan.OneCluster() {

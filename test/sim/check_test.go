@@ -35,11 +35,9 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 				w.foreign = true
 				r, e := w.begin(t, plans.Move)
 				asked, bad := 0, ""
-				e.CheckWave = func(context.Context, *plans.Journal, plans.Slice) ([]orchestrator.Finding, error) {
-					if asked++; bad != "" {
-						return []orchestrator.Finding{{Check: "consent", Saw: bad}}, nil
-					}
-					return nil, nil
+				e.CheckWave = func(context.Context, *plans.Journal, plans.Slice) (string, error) {
+					asked++
+					return bad, nil
 				}
 				e.Now = time.Now
 				slots := orchestrator.NewSlots(1)
