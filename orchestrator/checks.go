@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -273,12 +272,4 @@ func compatible(ctx context.Context, i inspection) ([]Finding, error) {
 		out = append(out, Finding{Object: i.name(plans.Destination), Saw: "spec." + field + " differs from the source's", Want: "equal", Remedy: remedy})
 	}
 	return out, nil
-}
-
-func templates(set *appsv1.StatefulSet) map[string]corev1.PersistentVolumeClaimSpec {
-	out := map[string]corev1.PersistentVolumeClaimSpec{}
-	for _, t := range set.Spec.VolumeClaimTemplates {
-		out[t.Name] = t.Spec
-	}
-	return out
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -150,5 +152,13 @@ func differing(a, b *appsv1.StatefulSet) []string {
 	add("template", a.Spec.Template, b.Spec.Template)
 	add("minReadySeconds", a.Spec.MinReadySeconds, b.Spec.MinReadySeconds)
 	add("volumeClaimTemplates", templates(a), templates(b))
+	return out
+}
+
+func templates(set *appsv1.StatefulSet) map[string]corev1.PersistentVolumeClaimSpec {
+	out := map[string]corev1.PersistentVolumeClaimSpec{}
+	for _, t := range set.Spec.VolumeClaimTemplates {
+		out[t.Name] = t.Spec
+	}
 	return out
 }

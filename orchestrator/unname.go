@@ -10,18 +10,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// keepsNames gives the reason why the names of a plan cannot be taken away by themselves, or nil: it was finalized and has
-// kept them.
-func keepsNames(p *plans.Plan, j *plans.Journal) error {
-	switch {
-	case !j.Ended():
-		return fmt.Errorf("plan %s is not finalized yet, and its names go with its end, by finalize (without --keep-names) or abort", p.Name)
-	case !j.KeepNames:
-		return fmt.Errorf("plan %s has kept no names", p.Name)
-	}
-	return nil
-}
-
 // RemoveNames takes away the names that a finalized plan has kept, and tells of each object that goes. It holds the Lease
 // meanwhile, as a Keeper would make them again. A death on the way leaves the journal as it was, so that it is done again.
 func (c Carriage) RemoveNames(ctx context.Context, wish plans.Wish, tell func(string)) error {

@@ -143,3 +143,15 @@ func keepNames(p *plans.Plan, j *plans.Journal, w plans.Wish) error {
 	j.KeepNames = true
 	return nil
 }
+
+// keepsNames gives the reason why the names of a plan cannot be taken away by themselves, or nil: it was finalized and has
+// kept them.
+func keepsNames(p *plans.Plan, j *plans.Journal) error {
+	switch {
+	case !j.Ended():
+		return fmt.Errorf("plan %s is not finalized yet, and its names go with its end, by finalize (without --keep-names) or abort", p.Name)
+	case !j.KeepNames:
+		return fmt.Errorf("plan %s has kept no names", p.Name)
+	}
+	return nil
+}
