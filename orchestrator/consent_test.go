@@ -1,15 +1,10 @@
 package orchestrator
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -17,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -123,9 +117,6 @@ func TestALineThatAgreesToMoreIsWarnedOf(t *testing.T) {
 	if err != nil || len(found) != 2 || found[0].Level != Warn || found[1].Level != Warn {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if err := (Carriage{Plan: p, On: on, Now: planstest.Noon, Orchestrated: true}).agreed(t.Context()); err != nil {
-		t.Errorf("a wide line agrees too: %v", err)
-	}
 }
 
 // Agreeing again and withdrawing leave what others are agreed to.
@@ -218,76 +209,6 @@ func orNothing(cm *corev1.ConfigMap) *corev1.ConfigMap {
 		return &corev1.ConfigMap{}
 	}
 	return cm
-}
-
-// Whatever plan and journal say, an orchestrator writes nothing to a namespace that does not agree: on no course, at no
-// stage, not of a plan that says that it is nobody's business, and not for its names.
-func TestNothingIsWrittenWithoutConsent(t *testing.T) {
-	for name, change := range map[string]func(*plans.Journal){
-		"nothing was begun":              func(*plans.Journal) {},
-		"it says that it was begun":      func(j *plans.Journal) { j.Epoch = 1 },
-		"it says that a command does it": func(j *plans.Journal) { j.Epoch, j.Detached = 1, false },
-		"it says that it is walked back": func(j *plans.Journal) { j.Epoch = 3; j.Depart(planstest.Named(t, "abc"), plans.Return) },
-		"it says that it has arrived":    func(j *plans.Journal) { j.Epoch, j.Outcome = 3, plans.Moved },
-		"it says that it is being cleaned": func(j *plans.Journal) {
-			j.Epoch, j.Outcome = 3, plans.Moved
-			j.Depart(planstest.Named(t, "abc"), plans.Clean)
-		},
-	} {
-		for _, course := range []plans.Course{plans.Move, plans.Return, plans.Clean} {
-			t.Run(fmt.Sprintf("%s, %s", name, course), func(t *testing.T) {
-				carriage, writes := unagreed(t, change)
-				got, _, err := carriage.Carry(t.Context(), plans.Wish{Course: course})
-				if err != nil || got.Kind != Held || !strings.Contains(got.Reason, "stsmigrate consent") || *writes > 0 {
-					t.Errorf("%+v, %v; %d writes", got, err, *writes)
-				}
-				if j, _, err := carriage.Store.Journal(t.Context(), carriage.Plan); err != nil || j.Held != got.Reason {
-					t.Errorf("%+v, %v", j, err)
-				}
-				if err := carriage.Keep(t.Context(), false); !errors.As(err, new(ErrNotAgreed)) || *writes > 0 {
-					t.Errorf("keeping the names: %v; %d writes", err, *writes)
-				}
-			})
-		}
-	}
-}
-
-// unagreed is about to carry a plan out in clusters that agree to nothing, and counts what it writes there.
-func unagreed(t *testing.T, change func(*plans.Journal)) (Carriage, *int) {
-	t.Helper()
-	p := planstest.Named(t, "abc")
-	j := plans.NewJournal(p)
-	j.Detached = true
-	change(j)
-	store := NewStore(fake.NewClientBuilder().WithScheme(Scheme()).Build(), "stsmigrate", p.Name)
-	if err := store.Create(t.Context(), p, j); err != nil {
-		t.Fatal(err)
-	}
-	written := 0
-	on := Clusters{}
-	for _, side := range plans.Sides() {
-		on[side] = fake.NewClientBuilder().WithScheme(Scheme()).WithInterceptorFuncs(interceptor.Funcs{
-			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-				written++
-				return nil
-			},
-			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-				written++
-				return nil
-			},
-			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
-				written++
-				return nil
-			},
-		}).Build()
-	}
-	stop := make(chan struct{})
-	close(stop) // it would end before its first write, if it came so far
-	return Carriage{
-		Stop: stop, Plan: p, Store: store, On: on, Orchestrated: true, Holder: "me", Dead: func(string) bool { return false }, Now: planstest.Noon,
-		Ready:  func(context.Context) (string, error) { t.Error("it is checked without consent"); return "", nil },
-		Report: func(*Engine, Progress, error) {}, Complain: func(error) {},
-	}, &written
 }
 
 // The Roles of a plan name what can be named, and have no wildcards and no right to pods but to

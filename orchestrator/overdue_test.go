@@ -7,8 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -47,27 +45,20 @@ func TestAPodHasTheTimeToEndThatItAsksFor(t *testing.T) {
 // A step of five pods that come one after the other takes five times as long as one: the clock of a
 // step starts anew with every pod of the wave that comes or goes, and with no other news.
 func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
-	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: name} }
-	meta := func(name, version string) *metav1.PartialObjectMetadata {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}}
-	}
 	for _, c := range []struct {
 		name string
-		news func(*watched) error
+		pod  string
+		news []change
 		want bool
 	}{
-		{"one comes", func(w *watched) error { return w.Add(meta("web-1", "7")) }, true},
-		{"one goes", func(w *watched) error { return w.Delete(meta("web-2", "7")) }, true},
-		{"one changes", func(w *watched) error { return w.Update(meta("web-2", "7")) }, false},
-		{"one comes, and changes", func(w *watched) error { _ = w.Add(meta("web-1", "7")); return w.Update(meta("web-1", "8")) }, true},
-		{"one of another wave goes", func(w *watched) error { return w.Delete(meta("web-0", "7")) }, false},
+		{"one comes", "web-1", []change{{version: "7", turned: true}}, true},
+		{"one goes", "web-2", []change{{gone: true, turned: true}}, true},
+		{"one changes", "web-2", []change{{version: "7"}}, false},
+		{"one comes, and changes", "web-1", []change{{version: "7", turned: true}, {version: "8"}}, true},
+		{"one of another wave goes", "web-0", []change{{gone: true, turned: true}}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			wake := NewWake()
-			w := &watched{versions: map[types.NamespacedName]string{key("web-2"): "1", key("web-0"): "1"}}
-			w.join(func(o types.NamespacedName, news change) {
-				wake.ring(thing{plans.Source, "Pod", o.Namespace, o.Name}, news)
-			})
 			g := &glance{}
 			g.clear()
 			r := run{
@@ -77,8 +68,8 @@ func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
 				last:     Progress{Step: plans.Step{Op: plans.Grow, Ordinals: plans.Slice{Start: 1, Replicas: 2}}},
 			}
 			time.AfterFunc(50*time.Second, func() {
-				if err := c.news(w); err != nil {
-					t.Error(err)
+				for _, news := range c.news {
+					wake.ring(thing{plans.Source, "Pod", "shop", c.pod}, news)
 				}
 			})
 			for began := time.Now(); time.Since(began) < 70*time.Second && !r.expired; {

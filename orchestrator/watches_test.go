@@ -136,3 +136,21 @@ func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
 		t.Error("the watch that has ended is used again")
 	}
 }
+
+// It is told whether an object has come or gone, or only changed.
+func TestComingAndGoingAreTold(t *testing.T) {
+	w := &watched{versions: map[types.NamespacedName]string{{Namespace: "shop", Name: "web-0"}: "1"}}
+	var told []change
+	w.join(func(_ types.NamespacedName, c change) { told = append(told, c) })
+	meta := func(name, version string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}}
+	}
+	for _, err := range []error{w.Add(meta("web-1", "7")), w.Update(meta("web-1", "8")), w.Update(meta("web-0", "9")), w.Delete(meta("web-0", "10"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []change{{version: "7", turned: true}, {version: "8"}, {version: "9"}, {gone: true, turned: true}}; !slices.Equal(told, want) {
+		t.Errorf("%+v, expected %+v", told, want)
+	}
+}
