@@ -28,11 +28,11 @@ func TestAnOrdinalFindsItsDiskUnderTheOtherNameOfItsDriver(t *testing.T) {
 			return fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(o...).Build()
 		}
 		w := world{pair: pair{
-			&plans.Plan{
+			plan: &plans.Plan{
 				Source: plans.Ref{Cluster: "one", Namespace: "shop", Name: "web"}, Destination: plans.Ref{Cluster: "two", Namespace: "mall", Name: "web"},
 				Count: 1, Claims: []plans.ClaimMove{{Template: "data", Mode: plans.Reimport}},
 			},
-			Clusters{plans.Source: made(&pv, &claim), plans.Destination: made(&other, &arrived)},
+			on: Clusters{plans.Source: made(&pv, &claim), plans.Destination: made(&other, &arrived)},
 		}}
 		vols, why, err := storage.Volumes(t.Context(), w.plan, w.on, plans.Source, 0)
 		if err != nil || why != "" {

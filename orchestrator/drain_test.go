@@ -187,7 +187,7 @@ func TestTheNextOrdinalWaitsForEitherSideInTurn(t *testing.T) {
 		r := &run{Engine: e, deadline: time.NewTimer(time.Hour), Options: Options{Wake: wake, Report: func(p Progress, _ error) {
 			told = append(told, p.Reason)
 			for _, ns := range []string{"shop", "mall"} { // its own writes are news
-				wake.ring(thing{plans.Source, "PodDisruptionBudget", ns, "web-stsmigrate"}, change{version: "?"})
+				wake.ring(thing{cluster: plans.Source, kind: "PodDisruptionBudget", namespace: ns, name: "web-stsmigrate"}, change{version: "?"})
 			}
 		}}}
 		r.yield(t.Context(), relax)

@@ -121,31 +121,6 @@ func TestTheWriterOfAFieldIsNamed(t *testing.T) {
 	}
 }
 
-func TestDeparture(t *testing.T) {
-	p := planstest.Named(t, "abc")
-	tests := map[string]struct {
-		from    plans.Journal
-		course  plans.Course
-		refusal string
-	}{
-		"abort of a move":            {plans.Journal{Leg: plans.Leg{Course: plans.Move, First: 1}}, plans.Return, ""},
-		"abort of a complete move":   {plans.Journal{Leg: plans.Leg{Course: plans.Move, First: 1}, Outcome: plans.Moved}, plans.Return, ""},
-		"finalize too early":         {plans.Journal{Leg: plans.Leg{Course: plans.Move, First: 1}}, plans.Clean, "not complete"},
-		"finalize of a move":         {plans.Journal{Leg: plans.Leg{Course: plans.Move, First: 1}, Outcome: plans.Moved}, plans.Clean, ""},
-		"abort while finalizing":     {plans.Journal{Leg: plans.Leg{Course: plans.Clean, First: 9}}, plans.Return, "can no longer be walked back"},
-		"finalize while walked back": {plans.Journal{Leg: plans.Leg{Course: plans.Return, First: 9}}, plans.Clean, "being walked back"},
-		"anything after the end":     {plans.Journal{Leg: plans.Leg{Course: plans.Return, First: 9}, Outcome: plans.Aborted}, plans.Return, "has ended"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			err := Departure(p, &tt.from, tt.course)
-			if (tt.refusal == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.refusal) {
-				t.Errorf("got %v, expected %q", err, tt.refusal)
-			}
-		})
-	}
-}
-
 // The record of a plan goes when nobody needs it any more, and with it the Lease.
 func TestOnlyARecordThatNobodyNeedsIsForgotten(t *testing.T) {
 	for name, c := range map[string]struct {

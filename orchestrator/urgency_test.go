@@ -39,11 +39,11 @@ func TestNewsOfOthersIsNotUrgent(t *testing.T) {
 	}
 	r := run{Engine: &Engine{glance: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}}
 	for of, want := range map[thing]urgency{
-		{plans.Source, "Pod", "shop", "web-0"}:      now,
-		{plans.Source, "Pod", "shop", "batch-7"}:    soon,
-		{plans.Source, "Pod", "mall", "web-0"}:      never,
-		{plans.Source, "VolumeAttachment", "", "a"}: now,
-		{plans.Source, "VolumeAttachment", "", "b"}: soon,
+		{cluster: plans.Source, kind: "Pod", namespace: "shop", name: "web-0"}:      now,
+		{cluster: plans.Source, kind: "Pod", namespace: "shop", name: "batch-7"}:    soon,
+		{cluster: plans.Source, kind: "Pod", namespace: "mall", name: "web-0"}:      never,
+		{cluster: plans.Source, kind: "VolumeAttachment", namespace: "", name: "a"}: now,
+		{cluster: plans.Source, kind: "VolumeAttachment", namespace: "", name: "b"}: soon,
 	} {
 		if got := g.news(changes{of: map[thing]change{of: {gone: true}}}, r.ofSet); got != want {
 			t.Errorf("%v: %d, expected %d", of, got, want)
@@ -63,7 +63,7 @@ func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 		go func() {
 			defer close(quiet)
 			for n := 2; ctx.Err() == nil; n++ {
-				wake.ring(thing{plans.Source, "Pod", "shop", "batch"}, change{version: fmt.Sprint(n)})
+				wake.ring(thing{cluster: plans.Source, kind: "Pod", namespace: "shop", name: "batch"}, change{version: fmt.Sprint(n)})
 				<-time.After(100 * time.Millisecond)
 			}
 		}()
