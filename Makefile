@@ -9,6 +9,7 @@ FLAGS    := -trimpath -buildvcs=auto -ldflags "-s -w -buildid= -X main.version=$
 # What a release has archives for, and what its images are made for.
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 ARCHS     ?= $(shell go env GOARCH)
+ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd deploy dns engine gates orchestrator pdb plans preflight records rollout sets slicecontroller storage writes))
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
@@ -45,13 +46,13 @@ reproducible: ## Build the programs in two folders, and compare their bytes
 test: unit move ## Run every test: unit and simulation, then real control planes
 
 unit: ## Run the unit tests and the simulation (no clusters)
-	go test -timeout 30m . ./cmd/... ./deploy/... ./orchestrator/... ./pdb/... ./plans/... ./slicecontroller/... ./storage/... ./writes/... ./test/sim/...
+	go test -timeout 30m . $(ROOMS) ./test/sim/...
 	cd test/e2e && go test ./history/... ./images/...
 	cd test/alerts && go test -count=1 ./... # what it reads is outside of its module, and no reason for Go to run it again
 	cd deploy/release && go test -count=1 ./... # Go does not see when the manifest changes, which is of another module
 
 race: ## Run the unit tests of what has goroutines with the race detector
-	go test -race ./cmd/... ./orchestrator/... ./pdb/... ./plans/... ./slicecontroller/... ./storage/... ./writes/...
+	go test -race $(ROOMS)
 
 move: ## Run the tests on real control planes (builds them first, once)
 	go test -count=1 -timeout 30m ./test/cluster/... ./test/witness/... ./test/controller/... ./test/move/... ./test/demo/... ./test/bench/... ./test/install/... ./test/storm/...
@@ -73,7 +74,7 @@ large: ## Move a set of thirty, three at a time, to another cluster and back (tw
 
 fuzz: ## Put random plans, journals and kubeconfigs before what reads those of strangers, 30 seconds each (FUZZ=10m for longer)
 	go test ./plans -run '^$$' -fuzz '^FuzzJournal$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
-	go test ./orchestrator -run '^$$' -fuzz '^FuzzPlan$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
+	go test ./engine/runner -run '^$$' -fuzz '^FuzzPlan$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 	go test ./orchestrator/fleet -run '^$$' -fuzz '^FuzzSanitize$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 
 demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times
@@ -110,7 +111,7 @@ generate: ## Write anew what is made of something else: the kind StatefulSetSlic
 	go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 'applyconfiguration:externalApplyConfigurations={k8s.io/api/core/v1.PodTemplateSpec@k8s.io/client-go/applyconfigurations/core/v1,k8s.io/api/core/v1.PersistentVolumeClaimTemplate@k8s.io/client-go/applyconfigurations/core/v1}' paths=./slicecontroller/v1alpha1
 	go run ./deploy/kind slicecontroller/manifests/apps.stsmigrate.dev_statefulsetslices.yaml
 	cp slicecontroller/manifests/apps.stsmigrate.dev_statefulsetslices.yaml deploy/chart/statefulsetslices.yaml
-	go test ./orchestrator/hub -run TestDashboardAndAlertsAreAsGenerated -update
+	go test ./orchestrator -run TestDashboardAndAlertsAreAsGenerated -update
 	go test ./deploy -run TestKustomize -update
 
 lint: $(LINT) ## Run the linters

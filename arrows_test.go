@@ -3,6 +3,7 @@ package stsmigrate_test
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,31 +26,88 @@ func imports(t *testing.T) map[string][]string {
 	return all
 }
 
-func TestPackagesImportOnlyAlongTheArrows(t *testing.T) {
-	// What each package must not import, by prefix.
-	forbidden := map[string][]string{
-		"plans":              {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", module, "github.com/go-logr"},
-		"writes":             {module},
-		"storage":            {module + "/pdb", module + "/orchestrator", module + "/cmd"},
-		"pdb":                {module + "/storage", module + "/orchestrator", module + "/cmd"},
-		"orchestrator/names": {module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd"},
-		"orchestrator/gates": {module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd"},
-		"orchestrator/fleet": {module + "/storage", module + "/pdb", module + "/plans", module + "/cmd", "github.com/spf13"},
-		"orchestrator/hub":   {module + "/storage", module + "/pdb", module + "/cmd", "github.com/spf13"},
-		"orchestrator":       {module + "/deploy", module + "/orchestrator/hub", module + "/orchestrator/fleet", module + "/cmd", "github.com/spf13", module + "/slicecontroller/core"},
-		"deploy":             {module},
-		"slicecontroller":    {module + "/deploy", module + "/plans", module + "/storage", module + "/pdb", module + "/orchestrator", module + "/cmd", "github.com/spf13"},
+// rooms are the packages of the program that moves sets, from the top of the house to its ground, and the rooms that
+// each may import. A room without a line of its own belongs to the one above it in the tree of folders. Every arrow runs
+// down, so no two rooms can import one another.
+func rooms() []room {
+	return []room{
+		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
+		{"cmd/stsmigrate", "adoption rollout engine engine/recovery engine/runner preflight records clusters dns pdb plans deploy orchestrator/fleet cmd/internal/program"},
+		{"orchestrator", "orchestrator/fleet engine engine/runner preflight records clusters dns plans writes"},
+		{"engine/runner", "engine preflight records sets dns gates clusters plans"},
+		{"orchestrator/fleet", "dns clusters"},
+		{"engine/recovery", "sets storage pdb gates clusters plans"},
+		{"engine", "records sets storage pdb dns gates clusters plans writes"},
+		{"preflight", "records sets storage pdb dns gates clusters plans writes"},
+		{"adoption", "sets clusters plans writes"},
+		{"rollout", "sets clusters plans writes slicecontroller/v1alpha1"},
+		{"sets", "storage pdb dns clusters plans writes"},
+		{"records", "clusters plans writes"},
+		{"storage", "clusters plans writes"},
+		{"pdb", "plans writes"},
+		{"dns", "plans writes"},
+		{"gates", "plans writes"},
+		{"clusters", "plans writes slicecontroller/v1alpha1"},
+		{"plans/planstest", "plans"},
+		{"plans", ""},
+		{"writes", ""},
+		{"deploy", ""},
 	}
-	all := imports(t)
-	for name, deny := range forbidden {
-		if len(all[name]) == 0 {
-			t.Errorf("package %s has no imports: was it renamed?", name)
+}
+
+// room is a package, and those of this module that it may import.
+type room struct{ name, below string }
+
+func TestPackagesImportOnlyAlongTheArrows(t *testing.T) {
+	all, floor := imports(t), map[string]int{}
+	for k, r := range rooms() {
+		floor[r.name] = k + 1
+	}
+	for _, r := range rooms() {
+		if _, there := all[r.name]; !there {
+			t.Errorf("there is no package %s: was it renamed?", r.name)
 		}
+		for _, imported := range all[r.name] {
+			to, own := strings.CutPrefix(imported, module+"/")
+			switch {
+			case !own:
+			case !slices.Contains(strings.Fields(r.below), to):
+				t.Errorf("package %s imports %s, which is not below it", r.name, to)
+			case floor[to] > 0 && floor[to] < floor[r.name]:
+				t.Errorf("package %s imports %s: that arrow runs up", r.name, to)
+			}
+		}
+	}
+	for name := range all {
+		outside := strings.HasPrefix(name, "test/") || strings.HasPrefix(name, "slicecontroller") || strings.HasPrefix(name, "deploy/") || name == module || name == "cmd/slicecontroller" || name == "cmd/internal/program"
+		if floor[name] == 0 && !outside {
+			t.Errorf("package %s has no place in the house: give it a line among the rooms", name)
+		}
+	}
+}
+
+// What a package is for says what it must not know.
+func TestPackagesDoWithoutWhatIsNotTheirs(t *testing.T) {
+	all := imports(t)
+	for name, deny := range map[string][]string{
+		"plans":           {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr"},
+		"slicecontroller": {module + "/deploy", module + "/plans", module + "/cmd", "github.com/spf13"},
+	} {
 		for _, imported := range all[name] {
 			for _, d := range deny {
 				if imported == d || strings.HasPrefix(imported, d+"/") {
 					t.Errorf("package %s imports %s", name, imported)
 				}
+			}
+		}
+	}
+	for name, list := range all {
+		for _, imported := range list {
+			if strings.HasPrefix(imported, "github.com/spf13") && !strings.HasPrefix(name, "cmd/") && !strings.HasPrefix(name, "test/") {
+				t.Errorf("package %s imports %s: only commands have flags", name, imported)
+			}
+			if imported == module+"/plans/planstest" {
+				t.Errorf("package %s imports %s: it is for tests", name, imported)
 			}
 		}
 	}

@@ -4,152 +4,101 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/records"
+
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// DeclarationKind is the kind of object by which an orchestrator is asked for a migration.
-func DeclarationKind() schema.GroupVersionKind {
-	return schema.FromAPIVersionAndKind(plans.APIVersion, plans.DeclarationKind)
-}
-
-// Declared is a StatefulSetMigration as it was read.
-type Declared struct {
-	Object *unstructured.Unstructured
-	// Spec is nil if it cannot be read, and Wrong says why.
-	Spec  *plans.Declaration
-	Wrong error
-}
-
-// ErrNoKind says that a cluster has no StatefulSetMigrations.
-type ErrNoKind struct{ namespace string }
-
-func (e ErrNoKind) Error() string {
-	return fmt.Sprintf("the cluster of namespace %s has no kind StatefulSetMigration: install the orchestrator there (stsmigrate install orchestrator --apply)", e.namespace)
-}
-
-// NewDeclared returns the object of a plan, with nothing in it.
-func NewDeclared(namespace, plan string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(DeclarationKind())
-	o.SetNamespace(namespace)
-	o.SetName(plan)
-	return o
-}
-
-// ReadDeclared reads the StatefulSetMigration of a plan, nil if there is none.
-func ReadDeclared(ctx context.Context, home client.Reader, namespace, plan string) (*Declared, error) {
-	o := NewDeclared(namespace, plan)
-	err := home.Get(ctx, client.ObjectKeyFromObject(o), o)
-	switch {
-	case meta.IsNoMatchError(err):
-		return nil, ErrNoKind{namespace}
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading StatefulSetMigration %s/%s: %w", namespace, plan, err)
+// said is what is declared of a plan: nothing by an object that cannot be read, or that is being deleted before anything
+// was begun.
+func said(j *plans.Journal, d *records.Declared) *plans.Declaration {
+	if d == nil || d.Object.GetDeletionTimestamp() != nil && (j == nil || j.Epoch == 0) {
+		return nil
 	}
-	return DeclaredIn(o), nil
+	return d.Spec
 }
 
-// DeclaredIn reads what an object declares.
-func DeclaredIn(o *unstructured.Unstructured) *Declared {
-	d := &Declared{Object: o}
-	raw, err := json.Marshal(o.Object["spec"])
-	if err == nil {
-		d.Spec, err = plans.DecodeDeclaration(raw)
-	}
-	d.Wrong = err
-	return d
-}
-
-// Over reports whether the plan of it has ended.
-func (d *Declared) Over() bool {
-	state, _, _ := unstructured.NestedString(d.Object.Object, "status", "state")
-	return state == string(plans.Finalized) || state == string(plans.Aborted)
-}
-
-// Declare changes what is declared of a plan, or declares it first, as nothing but approved: the change may be about what
-// is wished. It is done again if somebody else was faster.
-func Declare(ctx context.Context, home client.Client, namespace string, p *plans.Plan, change func(*plans.Declaration) error) error {
-	for n := new(attempts); ; {
-		err := declare(ctx, home, namespace, p, change)
-		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) || !n.again(ctx) {
-			return err
+// hear records a pause, and the refusal of a request, in the journal: neither needs a process that takes the plan over.
+// The object is read AFTER the journal that is replaced, so that of two processes the one that knows the older
+// object is the one that fails.
+func (h *Hub) hear(ctx context.Context, p *plans.Plan, j *plans.Journal, d *records.Declared) (*plans.Journal, error) {
+	news := func(j *plans.Journal, d *records.Declared) bool {
+		s := said(j, d)
+		if !j.Detached || s == nil || s.ApprovedHash != p.Hash {
+			return false
 		}
-	}
-}
-
-func declare(ctx context.Context, home client.Client, namespace string, p *plans.Plan, change func(*plans.Declaration) error) error {
-	have, err := ReadDeclared(ctx, home, namespace, p.Name)
-	if err != nil {
-		return err
-	}
-	d := p.Declared()
-	switch {
-	case have == nil:
-	case have.Wrong != nil:
-		return fmt.Errorf("StatefulSetMigration %s/%s: %w", namespace, p.Name, have.Wrong)
-	case have.Spec.ApprovedHash != "" && have.Spec.ApprovedHash != p.Hash && have.Over():
-		if err := writes.Delete(ctx, home, have.Object); client.IgnoreNotFound(err) != nil {
-			return err
+		refuse := engine.Ask(p, j, s).Refuse
+		pause := s.Paused != j.Heard.Paused && j.Outcome == ""
+		if refuse != nil {
+			refuse.Paused = j.Heard.Paused
+			j.Heard = *refuse
 		}
-		return declare(ctx, home, namespace, p, change)
-	case have.Spec.ApprovedHash != "" && have.Spec.ApprovedHash != p.Hash:
-		return fmt.Errorf("StatefulSetMigration %s/%s approves a plan with the hash %s, and plan %s has %s: delete the one that nobody needs", namespace, p.Name, have.Spec.ApprovedHash, p.ID, p.Hash)
-	case p.Differs(have.Spec) != "":
-		return fmt.Errorf("StatefulSetMigration %s/%s is about another plan than %s: its spec.%s differs; make the plan of it, or delete it", namespace, p.Name, p.ID, p.Differs(have.Spec))
-	default:
-		d = *have.Spec
-		d.ApprovedHash = p.Hash
+		if pause {
+			j.Paused, j.Heard.Paused = s.Paused, s.Paused
+		}
+		return refuse != nil || pause
 	}
-	if err := change(&d); err != nil {
+	if trial := *j; !news(&trial, d) {
+		return j, nil
+	}
+	out := j
+	err := records.NewStore(h.Live, h.Namespace, p.Name).Change(ctx, p, func(now *plans.Journal) error {
+		d, err := records.ReadDeclared(ctx, h.Live, h.Namespace, p.Name)
+		if err == nil {
+			news(now, d)
+		}
+		out = now
 		return err
-	}
-	raw, err := json.Marshal(d)
+	})
+	return out, err
+}
+
+// still says why the journal, as it is now, is none any more to do the errand for.
+func (r *run) still(ctx context.Context, j *plans.Journal) error {
+	d, err := records.ReadDeclared(ctx, r.hub.Live, r.hub.Namespace, r.plan.Name)
 	if err != nil {
 		return err
 	}
-	var spec map[string]any
-	if err := json.Unmarshal(raw, &spec); err != nil {
-		return err
+	if what, asked := wanted(r.plan, j, said(j, d)); what != r.what || !asked.Wish.Is(r.wish) {
+		return errOvertaken
 	}
-	if have == nil {
-		o := NewDeclared(namespace, p.Name)
-		o.SetLabels(map[string]string{plans.PlanLabel: p.Name})
-		o.Object["spec"] = spec
-		return home.Create(ctx, o)
+	if j.Epoch > 0 {
+		return nil
 	}
-	next := have.Object.DeepCopy()
-	next.Object["spec"] = spec
-	return writes.Change(ctx, home, have.Object, next)
+	guarded, err := r.hub.guarded(ctx, r.plan)
+	if err == nil && !guarded {
+		return errOvertaken // somebody deletes it
+	}
+	return err
 }
 
-// Undeclare deletes the StatefulSetMigration and the record of a plan that has ended, but for its journal.
-func Undeclare(ctx context.Context, home client.Client, namespace string, p *plans.Plan) error {
-	store := NewStore(home, namespace, p.Name)
-	if why := store.needed(ctx, p); why != nil {
-		return fmt.Errorf("the record of plan %s/%s, %w, must stay", namespace, p.Name, why)
+// opened makes the journal of a plan that is approved, and of which nothing has been done.
+func (h *Hub) opened(ctx context.Context, p *plans.Plan, d *records.Declared) (reconcile.Result, error) {
+	at := standing{name: p.Name, declared: d, plan: p, state: planReady}
+	spec := said(nil, d)
+	if spec == nil || spec.ApprovedHash != p.Hash {
+		return reconcile.Result{}, h.show(ctx, at.unapproved())
 	}
-	d, err := ReadDeclared(ctx, home, namespace, p.Name)
-	if err == nil && d != nil {
-		uid := d.Object.GetUID()
-		err = client.IgnoreNotFound(home.Delete(ctx, d.Object, client.Preconditions{UID: &uid}))
+	var record corev1.ConfigMap
+	if err := h.Cached.Get(ctx, client.ObjectKeyFromObject(h.object(p)), &record); err != nil {
+		return reconcile.Result{}, err
 	}
-	if err != nil {
-		return err
+	if controllerutil.ContainsFinalizer(&record, finalizer) { // from before the first write to its end
+		at.wrong = fmt.Errorf("plan %s has been begun, and its journal, ConfigMap %s-journal, is gone: restore it from a backup, or `stsmigrate recover` it; nothing is written without it", p.Name, record.Name)
+		return reconcile.Result{}, h.show(ctx, at)
 	}
-	return store.forget(ctx, false)
-}
-
-// Declared reads the StatefulSetMigration of the plan; nil means that there is none.
-func (s *Store) Declared(ctx context.Context) (*Declared, error) {
-	return ReadDeclared(ctx, s.home, s.name.Namespace, s.name.Name)
+	j := plans.NewJournal(p)
+	j.Detached, j.Paused = true, spec.Paused
+	j.Heard = plans.Heard{Course: plans.Move, Paused: spec.Paused}
+	if err := records.NewStore(h.Live, h.Namespace, p.Name).Create(ctx, p, j); err != nil {
+		at.wrong = err
+		return reconcile.Result{RequeueAfter: again}, h.show(ctx, at)
+	}
+	return reconcile.Result{}, nil // its journal brings it back
 }

@@ -4,24 +4,158 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/records"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Draft makes the plan that is asked for between two sets. It reads, and writes nothing; whether the plan can be carried
-// out is for the checks to say.
-func Draft(ctx context.Context, on Clusters, source, destination plans.Ref, name, id string, r plans.Request) (*plans.Plan, error) {
-	if r.MaxUnavailable < 0 {
-		return nil, fmt.Errorf("--max-unavailable %d: at least 1 is needed", r.MaxUnavailable)
+// planning is the state of an object without a plan.
+const planning = "Planning"
+
+// anew is when a plan that could not be made is tried again, and patience for how long clusters may take to say what it is
+// made of.
+const (
+	anew     = time.Minute
+	patience = 2 * time.Minute
+)
+
+// drafting is a plan that is being made, of the object as it was at a generation, or why it could not be made.
+type drafting struct {
+	of   string
+	busy bool
+	err  error
+	at   time.Time
+}
+
+// without is what is done about a plan that is not there: it is made, for people to look at.
+func (h *Hub) without(ctx context.Context, name string, d *records.Declared) (reconcile.Result, error) {
+	if err := records.NewStore(h.Live, h.Namespace, name).Bury(ctx); err != nil || d == nil {
+		h.undraft(name)
+		return reconcile.Result{}, err
 	}
-	in, err := Survey(ctx, on, source, destination, r.MaxUnavailable, r.Names, r.Destination.Patches)
+	at := standing{name: name, declared: d, state: planning, wrong: d.Wrong}
+	switch {
+	case d.Object.GetDeletionTimestamp() != nil:
+		return reconcile.Result{}, h.alter(ctx, d.Object.DeepCopy(), func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })
+	case at.wrong != nil:
+	case d.Over(): // its record was deleted since
+		return reconcile.Result{}, nil
+	case d.Spec.ApprovedHash != "":
+		at.wrong = fmt.Errorf("spec.approvedHash is %s, and there is no plan of it: ConfigMap %s is gone, or was never there; a plan is made of an object that approves none", d.Spec.ApprovedHash, records.RecordName(name))
+	default:
+		var later time.Duration
+		later, at.wrong = h.drafted(ctx, name, d)
+		return reconcile.Result{RequeueAfter: later}, h.show(ctx, at)
+	}
+	return reconcile.Result{}, h.show(ctx, at)
+}
+
+// drafted has a plan made, and says why it could not be, and when to ask again. A cluster that does not answer keeps nobody
+// else waiting.
+func (h *Hub) drafted(ctx context.Context, name string, d *records.Declared) (time.Duration, error) {
+	of := fmt.Sprintf("%s/%d", d.Object.GetUID(), d.Object.GetGeneration())
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	t := h.drafts[name]
+	left := time.Duration(0)
+	if t != nil && t.of == of {
+		left = t.at.Add(anew).Sub(h.Now())
+	}
+	switch {
+	case h.ending || t != nil && t.busy:
+		return 0, nil // its end brings this back
+	case t != nil && t.of == of && left > 0:
+		return left, t.err
+	}
+	t = &drafting{of: of, busy: true}
+	h.drafts[name] = t
+	h.all.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		err := func() (err error) {
+			defer plans.Caught(&err)
+			return h.draft(ctx, name, d.Spec)
+		}()
+		h.lock.Lock()
+		t.busy, t.err, t.at = false, err, h.Now()
+		ending := h.ending
+		h.lock.Unlock()
+		if !ending {
+			h.wake(name)
+		}
+	})
+	return 0, nil
+}
+
+// draft makes a plan with the rights of the orchestrator, and stores it.
+func (h *Hub) draft(ctx context.Context, name string, d *plans.Declaration) error {
+	refs, on := map[plans.Side]plans.Ref{}, clusters.Clusters{}
+	target := d.Destination.Place
+	target.Context, target.Namespace = cmp.Or(target.Context, d.Source.Context), cmp.Or(target.Namespace, d.Source.Namespace)
+	target.Name, target.Kind = d.Source.Name, cmp.Or(target.Kind, d.Source.Kind)
+	for side, place := range map[plans.Side]plans.Place{plans.Source: d.Source, plans.Destination: target} {
+		if place.Namespace == "" {
+			return fmt.Errorf("spec.%s.namespace is empty, expected that of the set", side)
+		}
+		kind, err := plans.KindOf(place.Kind)
+		if err != nil {
+			return err
+		}
+		c, err := h.cluster(cmp.Or(place.Context, fleet.Home))
+		if err != nil {
+			return fmt.Errorf("%s: %w", side, err)
+		}
+		end, err := c.Connect()
+		if err != nil {
+			return fmt.Errorf("%s: %w", side, err)
+		}
+		uid, err := clusters.ClusterUID(ctx, end.Client)
+		if err != nil {
+			return fmt.Errorf("%s, cluster %s: %w", side, c.Name, err)
+		}
+		refs[side] = plans.Ref{Cluster: uid, Context: cmp.Or(place.Context, fleet.Home), Namespace: place.Namespace, Name: place.Name, Kind: kind}
+		on[side] = end.Client
+	}
+	p, err := preflight.Draft(ctx, on.InTheWordsOf(refs), refs[plans.Source], refs[plans.Destination], name, rand.String(6), d.Request)
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("the plan cannot be made: %w; let the orchestrator look at the set (`kubectl create rolebinding stsmigrate-looks --clusterrole view --serviceaccount %s:orchestrator` in the namespaces %s and %s, with --context of their clusters), or make the plan yourself with `stsmigrate plan`, and hand it over with `stsmigrate apply --detach`",
+			err, h.Namespace, refs[plans.Source].Namespace, refs[plans.Destination].Namespace)
+	}
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("the plan cannot be made: %w", err)
 	}
-	in.Name, in.ID, in.Window, in.Ignored = cmp.Or(name, source.Name), id, r.Window, r.Ignore
-	in.Empty, in.Storage, in.Gates = r.Empty, r.Storage, r.Gates
-	if in.Dependencies, err = Needs(ctx, on, in); err != nil {
-		return nil, err
+	store := records.NewStore(h.Live, h.Namespace, name)
+	if err := store.CreatePlan(ctx, p); err != nil {
+		if _, there := store.Plan(ctx); there == nil { // another process was faster
+			return nil
+		}
+		return err
 	}
-	return plans.Build(in)
+	return nil
+}
+
+// cluster finds a cluster by its name, its own one by what it calls that.
+func (h *Hub) cluster(name string) (*fleet.Cluster, error) {
+	if name == fleet.Home {
+		return h.Fleet.Find(name, h.Fleet.Own)
+	}
+	return h.Fleet.Find(name, "")
+}
+
+// undraft forgets how a plan was made that is there.
+func (h *Hub) undraft(name string) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	delete(h.drafts, name)
 }

@@ -2,163 +2,105 @@ package orchestrator
 
 import (
 	"context"
-	"fmt"
-	"strings"
+
+	"github.com/stsmigrate/stsmigrate/records"
 
 	corev1 "k8s.io/api/core/v1"
-
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// guarded reads a set that this plan may write, or says why it may not. What a person has vouched for is taken back
-// into the plan first.
-func (w world) guarded(ctx context.Context, m plans.Moment, side plans.Side) (*appsv1.StatefulSet, *plans.Sight, error) {
-	set, err := w.set(ctx, side)
-	if err != nil {
-		return nil, nil, err
+// finalizer keeps the object and the plan of what is under way: they can be deleted, and go when it has ended.
+const finalizer = "stsmigrate.dev/under-way"
+
+// records are the two objects that must not go from under a plan.
+func (h *Hub) records(p *plans.Plan) []client.Object {
+	return []client.Object{
+		&corev1.ConfigMap{ObjectMeta: named(h.Namespace, records.RecordName(p.Name))},
+		records.NewDeclared(h.Namespace, p.Name),
 	}
-	var s plans.Sight
-	name := w.plan.On(side).Set()
-	switch {
-	case set != nil && m.Stamp.Barred(set) != "":
-		s = plans.Stop(fmt.Sprintf("%s %s", name, m.Stamp.Barred(set)))
-	case set != nil && set.DeletionTimestamp != nil:
-		s = plans.Stop(fmt.Sprintf("%s is being deleted by somebody else; when it is gone, make it again as it was, and say --readopt", name))
-	case set != nil && m.Stamp.Mine(set) && (side == plans.Destination || set.UID == m.Saved.Source(w.plan)):
-		return set, nil, nil
-	case m.Readopt:
-		s, err = w.readopt(ctx, m, side, set)
-	case set == nil:
-		s = plans.Stop(fmt.Sprintf("%s does not exist; its pods and volumes are not touched; make it again as it was, with the ordinals %s, and say --readopt", name, w.expects(m, side)))
-	case side == plans.Source && set.UID != m.Saved.Source(w.plan):
-		s = plans.Stop(fmt.Sprintf("%s was deleted and made again (UID %s, expected %s); if it is what it was, say --readopt", name, set.UID, m.Saved.Source(w.plan)))
-	default:
-		s = plans.Stop(fmt.Sprintf("%s no longer carries the mark of this plan: it was made again, or somebody replaced its annotations; if it is what it was, say --readopt", name))
-	}
-	return nil, &s, err
 }
 
-// expects is the range that a set has to have, as far as the journal knows it, when a step begins. Of a wave that was
-// turned round it does not know; then it is the one without the ordinals, which starts nothing.
-func (w world) expects(m plans.Moment, side plans.Side) plans.Slice {
-	switch {
-	case !m.Whole():
-		left := m.Turned || m.Op != plans.Shrink || m.Began && m.InFlight()
-		return w.plan.Slice(side, m.Ordinals, side == m.From && !left)
-	case side == m.To():
-		return w.plan.Ordinals()
-	}
-	return plans.Slice{Start: w.plan.End()}
-}
-
-// readopt takes a set back into the plan that lost its mark, or was made again: it has to be what it was, and to have
-// the ordinals that it had. A destination that is not there is made again from the source.
-func (w world) readopt(ctx context.Context, m plans.Moment, side plans.Side, set *appsv1.StatefulSet) (plans.Sight, error) {
-	name, slice := w.plan.On(side).Set(), w.expects(m, side)
-	other, err := w.set(ctx, side.Other())
-	if err != nil {
-		return plans.Sight{}, err
-	}
-	if set == nil {
-		return w.remake(m, side, other, slice), nil
-	}
-	have := plans.SliceOf(set)
-	if (m.Turned || m.Op == plans.Grow && m.Began && side == m.To()) && have == w.plan.Slice(side, m.Ordinals, true) {
-		slice = have // the write of the step may have been made
-	}
-	if have != slice && have.Replicas+slice.Replicas > 0 {
-		return plans.Stop(fmt.Sprintf("%s has the ordinals %s (start %d), expected %s (start %d): it cannot be taken back into the plan like that; set them back", name, have, have.Start, slice, slice.Start)), nil
-	}
-	if why, err := w.another(m, side, set, other); err != nil || why != "" {
-		return plans.Stop(fmt.Sprintf("%s is not what it was: %s; make it as it was", name, why)), err
-	}
-	next := set.DeepCopy()
-	next.Spec.PersistentVolumeClaimRetentionPolicy = retain()
-	earlier(m.Stamp).Put(next)
-	plans.MarkSet(next, w.plan, side, m.Course(), m.Saved)
-	var undo plans.Undo
-	if side == plans.Source {
-		undo.Saved.SourceUID = set.UID
-	}
-	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: taken back into the plan, as a person has vouched for it (UID %s)", side, set.Name, set.UID),
-		undo, func(ctx context.Context) error { return writes.Change(ctx, w.on[side], set, next) }), nil
-}
-
-// remake hands out the write that makes a set again, from the other one. Only the destination's can be: the source's spec
-// is kept nowhere but in the source.
-func (w world) remake(m plans.Moment, side plans.Side, other *appsv1.StatefulSet, slice plans.Slice) plans.Sight {
-	if side == plans.Source || other == nil {
-		return plans.Stop(fmt.Sprintf("%s does not exist; make it again as it was, with the ordinals %s", w.plan.On(side).Set(), slice))
-	}
-	next, err := Twin(other, w.plan)
-	if err != nil {
-		return plans.Stop(err.Error())
-	}
-	next.Spec.Replicas, next.Spec.Ordinals.Start = &slice.Replicas, slice.Start
-	earlier(m.Stamp).Put(next)
-	plans.MarkSet(next, w.plan, side, m.Course(), m.Saved)
-	return plans.Write(fmt.Sprintf("%s: create StatefulSet %s again, with the ordinals %s", side, next.Name, slice), plans.Undo{},
-		func(ctx context.Context) error {
-			return writes.Copy(ctx, w.on[plans.Source], other, w.on[side], next)
+// guard keeps both from being deleted. It comes BEFORE a plan is taken over; whoever takes over one that was never begun
+// sees for himself that it is so (guarded).
+func (h *Hub) guard(ctx context.Context, p *plans.Plan) error {
+	for _, o := range h.records(p) {
+		err := h.alter(ctx, o, func(o client.Object) bool {
+			return o.GetDeletionTimestamp() == nil && controllerutil.AddFinalizer(o, finalizer)
 		})
-}
-
-// earlier is a stamp of the step before: that of the step itself would say that its own write has been made (written).
-func earlier(s plans.Stamp) plans.Stamp {
-	s.Seq--
-	return s
-}
-
-// another says in what a set differs from the one that the plan knows. A source that only lost its mark is the same.
-func (w world) another(m plans.Moment, side plans.Side, set, other *appsv1.StatefulSet) (string, error) {
-	if side == plans.Source {
-		if set.UID == m.Saved.Source(w.plan) {
-			return "", nil
-		}
-		same, err := w.plan.Seen.SameSource(set, w.plan, m.Saved)
-		if err != nil || same {
-			return "", err
-		}
-		return "its spec is another than when the plan was made", nil
-	}
-	if other == nil {
-		return "", nil // nothing to compare with
-	}
-	want, err := Twin(other, w.plan)
-	if err != nil {
-		return "", err
-	}
-	if fields := differing(set, want); len(fields) > 0 {
-		return "spec." + strings.Join(fields, ", spec.") + " differs from the source's", nil
-	}
-	return "", nil
-}
-
-// differing names the fields of two sets that decide what their pods are.
-func differing(a, b *appsv1.StatefulSet) []string {
-	var out []string
-	add := func(field string, a, b any) {
-		if !equality.Semantic.DeepEqual(a, b) {
-			out = append(out, field)
+		if err != nil {
+			return err
 		}
 	}
-	add("selector", a.Spec.Selector, b.Spec.Selector)
-	add("serviceName", a.Spec.ServiceName, b.Spec.ServiceName)
-	add("podManagementPolicy", a.Spec.PodManagementPolicy, b.Spec.PodManagementPolicy)
-	add("template", a.Spec.Template, b.Spec.Template)
-	add("minReadySeconds", a.Spec.MinReadySeconds, b.Spec.MinReadySeconds)
-	add("volumeClaimTemplates", templates(a), templates(b))
-	return out
+	return nil
 }
 
-func templates(set *appsv1.StatefulSet) map[string]corev1.PersistentVolumeClaimSpec {
-	out := map[string]corev1.PersistentVolumeClaimSpec{}
-	for _, t := range set.Spec.VolumeClaimTemplates {
-		out[t.Name] = t.Spec
+// guarded reports whether both are there to stay.
+func (h *Hub) guarded(ctx context.Context, p *plans.Plan) (bool, error) {
+	for _, o := range h.records(p) {
+		err := h.Live.Get(ctx, client.ObjectKeyFromObject(o), o)
+		if err != nil || o.GetDeletionTimestamp() != nil || !controllerutil.ContainsFinalizer(o, finalizer) {
+			return false, client.IgnoreNotFound(err)
+		}
 	}
-	return out
+	return true, nil
+}
+
+// letGo lets both be deleted when the plan has ended, or when somebody deletes one and nothing was ever begun.
+func (h *Hub) letGo(ctx context.Context, p *plans.Plan, j *plans.Journal) error {
+	over := j.Ended() && !j.KeepNames
+	for _, o := range h.records(p) {
+		if err := h.Cached.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return err
+		}
+		if !controllerutil.ContainsFinalizer(o, finalizer) {
+			continue
+		}
+		unbegun, err := h.unbegun(ctx, p, o)
+		if err != nil || !over && !unbegun {
+			return err
+		}
+		err = h.alter(ctx, o, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unbegun reports whether an object is being deleted and nobody has begun its plan, or is about to. The Lease is read
+// AFTER the deletion was seen, and the journal after the Lease: who has it later sees the deletion.
+func (h *Hub) unbegun(ctx context.Context, p *plans.Plan, o client.Object) (bool, error) {
+	if o.GetDeletionTimestamp() == nil {
+		return false, nil
+	}
+	store := records.NewStore(h.Live, h.Namespace, p.Name)
+	holder, err := store.Holder(ctx, h.Now)
+	if err != nil || holder != "" {
+		return false, err
+	}
+	j, _, err := store.Journal(ctx, p)
+	return err == nil && j.Epoch == 0, err
+}
+
+// alter changes an object as it is now, if it is there. Who loses to others again and again comes back later.
+func (h *Hub) alter(ctx context.Context, o client.Object, change func(client.Object) bool) error {
+	return client.IgnoreNotFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := h.Live.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		next, _ := o.DeepCopyObject().(client.Object)
+		if !change(next) {
+			return nil
+		}
+		return writes.Change(ctx, h.Live, o, next)
+	}))
 }

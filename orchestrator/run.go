@@ -3,267 +3,366 @@ package orchestrator
 import (
 	"context"
 	"errors"
-	"strings"
-	"time"
+	"fmt"
+	"sync"
+	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/util/wait"
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/runner"
+	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/records"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Options of a Run.
-type Options struct {
-	// Wake rings when the world has changed.
-	Wake *Wake
-	// Stop, when closed, ends the run after the write that is under way.
-	Stop <-chan struct{}
-	// Asked has a value when somebody else has written the journal, to pause the plan for example.
-	// Without it that is seen at the next write, or after half a minute.
-	Asked <-chan struct{}
-	// StepTimeout is how long one step may wait without any progress before the plan is held, or, with
-	// ordinals in flight, before the wait is told as overdue. It is not for steps that ask gates, which have
-	// timeouts of their own, nor for waves that wait for a Slot. The clock of a step starts again with
-	// every process.
-	StepTimeout time.Duration
-	// Renewed says that credentials are renewed while the plan is carried out: an API
-	// server that does not know them is asked again, and again.
-	Renewed bool
-	// Report gets every progress that differs from the one before, and every
-	// error that is tried again.
-	Report func(Progress, error)
-}
-
-// ErrStopped says that a run ended because its Stop was closed.
-var ErrStopped = errors.New("stopped")
-
-const (
-	// relook is how long a wait lasts without a wake-up. It is the net under a
-	// watch that died silently, not the way changes are found.
-	relook = 30 * time.Second
-	// tight is how long a wave that has not left may wait under tightened budgets.
-	tight = 5 * time.Second
-	// calm is how long a wait lasts at least that is about a whole list: others change what is in it all the
-	// time, and to look at it costs as much as it is long.
-	calm = time.Second
-)
-
-// Run advances the plan until it is Finished, Paused or Held, or until Stop. It
-// must be called after TakeOver.
-func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
-	r := run{Engine: e, Options: o, deadline: time.NewTimer(o.StepTimeout), tight: true}
-	defer r.deadline.Stop()
-	defer e.Slot.Leave()
-	e.Gates.Stop = o.Stop
-	for {
-		select {
-		case <-o.Stop:
-			r.ease(ctx)
-			return r.last, ErrStopped
-		default:
-		}
-		p, err := e.Advance(e.hurry(ctx))
-		if err == nil {
-			p, err = r.next(ctx, p)
-		}
-		if err != nil {
-			p, err = r.failed(ctx, p, err)
-		}
-		switch {
-		case err != nil:
-			return p, err
-		case p.Kind == Held:
-			r.ease(ctx)
-			return p, nil
-		case p.Kind == Finished, p.Kind == Paused:
-			return p, nil
-		}
-	}
-}
-
-// next does what is due after one pass.
-func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
-	r.refusals, r.backoff = Refusals{}, nil
-	r.report(p)
-	switch p.Kind {
-	case Waiting:
-		if r.expired {
-			if p, err := r.late(ctx, p); err != nil || p.Kind == Held || r.expired {
-				return p, err
-			}
-		}
-		if r.meanwhile(ctx) {
-			return p, nil
-		}
-		return p, r.wait(ctx, p.Again)
-	case Advanced:
-		if p.Step.Op == plans.Relax {
-			r.yield(ctx, p.Step)
-		}
-	case Wrote, "": // or a journal that could not be written
-		if p.Step.Op == plans.Tighten {
-			r.tight = false // they are meant to be
-		}
-		return r.wrote(ctx, p)
-	default:
-	}
-	return p, nil
-}
-
-// run is the state of one Run: none of it matters after a death.
+// run is a plan under way in this process.
 type run struct {
-	*Engine
-	Options
-	last     Progress
-	deadline *time.Timer
-	// expired says that the step has waited for too long, and stalled that its clock stands since
-	// somebody did not answer.
-	expired, stalled bool
-	// tight says that the budgets may be tight for a wave that has not left, in spite of an attempt to
-	// open them, or from a process before this one.
-	tight    bool
-	refusals Refusals
-	backoff  *wait.Backoff
-	sent     sent
+	hub  *Hub
+	plan *plans.Plan
+	what errand
+	wish plans.Wish
+	// gone says that a person has vouched for the end of the source's cluster.
+	gone bool
+	// fresh says that nothing has been begun, and now is to be: everything is checked first.
+	fresh bool
+	// displaced says that it was ended for a plan that needs the room more.
+	displaced bool
+	stop      chan struct{}
+	once      sync.Once
+	// asked has a value when the journal was written by somebody who wants a pause.
+	asked chan struct{}
+	// broken is a panic in what the run has other goroutines do.
+	broken atomic.Pointer[plans.Mishap]
+	// herald tells the two sets, as soon as their clusters are known.
+	herald *runner.Herald
 }
 
-func (r *run) report(p Progress) {
-	p.Again, p.Left, p.Overdue = 0, r.last.Left, r.last.Overdue // no news
-	if r.journal != nil {
-		p.Left = r.journal.Left()
-	}
-	if p == r.last || p.Kind == Wrote && p.Reason == "" {
-		if r.stalled {
-			r.restart()
-		}
+// end lets it stop after the write that is under way.
+func (r *run) end() { r.once.Do(func() { close(r.stop) }) }
+
+// hear tells it of a pause that is asked for: else it would learn of that at its next write only,
+// for which a wave may wait long.
+func (r *run) hear(j *plans.Journal) {
+	if !j.Paused {
 		return
 	}
-	p.Overdue = false
-	r.last = p
-	r.restart()
-	r.Report(p, nil)
-}
-
-// wait returns when something that was looked at has changed, when it was to be
-// looked at again (0 for no such time), or when the step has waited too long.
-func (r *run) wait(ctx context.Context, at time.Duration) error {
-	var lull <-chan time.Time
-	again, loosen := time.NewTimer(r.limit(at)), time.NewTimer(tight)
-	defer again.Stop()
-	defer loosen.Stop()
-	for {
-		select {
-		case <-loosen.C:
-			if !r.loosens() {
-				continue
-			}
-			r.eases(ctx) // nothing has left, or it does nothing
-		case <-r.Wake.Bell():
-			urgency := r.hears()
-			if urgency == soon && lull == nil {
-				lull = time.After(calm)
-			}
-			if urgency != now {
-				continue
-			}
-		case <-lull:
-		case <-r.Slot.Free():
-		case <-r.Asked:
-			r.journal = nil
-		case <-again.C:
-			r.journal = nil // nobody has told us anything for long
-		case <-r.Stop: // looked at by the loop
-		case <-r.deadline.C:
-			r.expired = true
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		return nil
-	}
-}
-
-// limit is how long a wait lasts that nothing ends.
-func (r *run) limit(at time.Duration) time.Duration {
-	limit := relook
-	if at > 0 {
-		limit = min(at, relook)
-	}
-	if r.glance.cached {
-		limit = min(limit, calm) // what has been told may have been older than what was read
-	}
-	return limit
-}
-
-// loosens says whether the budgets are to be open while the step waits.
-func (r *run) loosens() bool {
-	op := r.last.Step.Op
-	return op == plans.Shrink || op == plans.Tighten && r.tight
-}
-
-// hears takes the news, and says how urgent they are.
-func (r *run) hears() urgency {
-	news := r.Wake.take()
-	if r.turnover(news) {
-		r.restart()
-	}
-	return r.glance.news(news, r.ofSet)
-}
-
-// ofSet says whether something is a pod of the set.
-func (r *run) ofSet(t thing) bool {
-	return t.kind == "Pod" && strings.HasPrefix(t.name, r.plan.Source.Name+"-")
-}
-
-// failed reports an error and waits before the next attempt. What the API server
-// refuses for good becomes a hold.
-func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, error) {
-	if errors.As(err, new(ErrNoJournal)) || ctx.Err() != nil {
-		return p, err
-	}
-	r.Report(p, err)
-	if !r.expired { // else what failed is to say so
-		r.deadline.Stop()
-		r.stalled = true
-	}
-	var now time.Time
-	if r.Now != nil {
-		now = r.Now()
-	}
-	if r.refusals.Final(err, r.Renewed, now) {
-		held, holdErr := r.Hold(ctx, p.Step, err.Error())
-		if holdErr == nil {
-			return held, nil
-		}
-		r.Report(p, holdErr)
-	}
-	if r.backoff == nil {
-		r.backoff = &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 10 * time.Second}
-	}
-	pause := time.NewTimer(r.backoff.Step())
-	defer pause.Stop()
 	select {
-	case <-pause.C:
-	case <-r.Stop:
-	case <-ctx.Done():
-		return p, ctx.Err()
+	case r.asked <- struct{}{}:
+	default:
 	}
-	return Progress{Step: p.Step}, nil
 }
 
-// StepOf names the step of a progress for people: the pods and the word, or the
-// word alone.
-func (e *Engine) StepOf(s plans.Step) string {
-	if s.Whole() {
-		return string(s.Op)
+// suits says whether the run is what is wanted now. One that carries the plan ends by itself
+// when it is paused, held or over; a wish that it has not taken over yet begins a new one.
+func (r *run) suits(what errand, p *plans.Plan, asked engine.Asked) bool {
+	if r.plan.ID != p.ID || r.plan.Hash != p.Hash {
+		return false // that of an earlier plan of this name
 	}
-	return e.plan.Pods(s.Ordinals) + " " + string(s.Op)
+	switch {
+	case r.what == carry:
+	case r.what != what:
+		return false
+	case what == keep:
+		return true
+	}
+	return asked.Heard == nil || asked.Wish.Is(r.wish)
 }
 
-// hurry marks what is sent from the moment when the budgets are tight until they are open again.
-// What comes before a wave, its checks above all, is not urgent: so no more waves begin than
-// the limit on requests lets through without delay.
-func (e *Engine) hurry(ctx context.Context) context.Context {
-	if e.journal != nil && e.journal.Tight != nil {
-		return Urgent(ctx)
+// fresh says whether a plan is to be checked before it is carried: one that is to be aborted has
+// nothing to lose, and may be so because its checks fail.
+func fresh(j *plans.Journal, wish plans.Wish) bool { return j.Epoch == 0 && wish.Course == plans.Move }
+
+// begin starts a run. The lock is held.
+func (h *Hub) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what errand, wish plans.Wish) {
+	r := &run{hub: h, plan: p, what: what, wish: wish, gone: wish.Word.SourceGone || j.Vouched.SourceGone, fresh: fresh(j, wish), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	h.runs[p.Name] = r
+	h.gauges.running.WithLabelValues().Inc()
+	h.all.Go(func() {
+		err := r.safely(context.WithoutCancel(ctx)) // it outlives the pass that began it, and is ended by stop
+		h.lock.Lock()
+		delete(h.runs, p.Name)
+		h.freed()
+		h.gauges.running.WithLabelValues().Dec()
+		if err == nil || errors.Is(err, engine.ErrStopped) || errors.As(err, new(records.ErrHeld)) {
+			delete(h.tries, p.Name)
+		} else {
+			h.failed(p.Name)
+		}
+		ending := h.ending
+		h.lock.Unlock()
+		if !ending {
+			h.wake(p.Name)
+		}
+	})
+}
+
+// safely does the errand, and holds the plan if the program itself fails over it. The error lets the plan rest
+// before anything else is begun for it: its names would be kept by the same program.
+func (r *run) safely(ctx context.Context) error {
+	err := func() (err error) {
+		defer plans.Caught(&err)
+		return r.do(ctx)
+	}()
+	if m := r.broken.Load(); m != nil {
+		err = *m
 	}
-	return ctx
+	var m plans.Mishap
+	if !errors.As(err, &m) {
+		return err
+	}
+	r.hub.gauges.panics.WithLabelValues().Inc()
+	log.Log.WithName("plan").Error(err, "the program has failed, and the plan is held", "plan", r.plan.Name)
+	return errors.Join(err, func() (err error) {
+		defer plans.Caught(&err)
+		return r.hold(ctx, m.Error()+": tell those who make it. `resume` tries again, `abort` walks back")
+	}())
+}
+
+// complain tells of an error of what the run has others do. A panic there ends the run.
+func (r *run) complain(ctx context.Context, err error) {
+	var m plans.Mishap
+	if errors.As(err, &m) {
+		r.broken.Store(&m)
+		r.end()
+		return
+	}
+	r.report(ctx, nil, engine.Progress{}, err)
+}
+
+// do does the errand. What it cannot reach stalls only this plan.
+func (r *run) do(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	connecting := ctx
+	if !r.fresh { // a wave may be under way
+		connecting = clusters.Urgent(ctx)
+	}
+	ends, err := r.ends(connecting)
+	if err != nil {
+		return r.waits(ctx, err)
+	}
+	c := r.carriage(ctx, ends)
+	if r.what == keep {
+		return c.Keep(ctx, false)
+	}
+	if r.what == unname {
+		return r.unname(ctx, c)
+	}
+	r.herald = runner.NewHerald(ctx, r.plan, c.On, r.hub.Now, func(err error) {
+		log.Log.WithName("plan").Info("events", "plan", r.plan.Name, "error", err.Error())
+	})
+	defer r.herald.Close()
+	if r.fresh {
+		turn := r.hub.checks.Of(r.plan)
+		defer turn.Leave()
+		if !turn.Wait(r.stop) { // BEFORE the Lease: another process may be free sooner
+			return engine.ErrStopped
+		}
+		c.Ready = func(ctx context.Context) (string, error) {
+			defer turn.Leave()
+			return r.ready(ctx, c)
+		}
+	}
+	if err := r.hub.guard(ctx, r.plan); err != nil {
+		return r.waits(ctx, err)
+	}
+	p, _, err := c.Carry(ctx, r.wish)
+	switch {
+	case errors.As(err, new(plans.Mishap)):
+		return err
+	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrHeld)):
+		return err
+	case errors.Is(err, errOvertaken):
+		return nil // it is looked at anew
+	case err != nil:
+		return r.stuck(ctx, err)
+	}
+	r.ended(ctx, p)
+	return nil
+}
+
+// unname takes the names away that the plan has kept.
+func (r *run) unname(ctx context.Context, c runner.Carriage) error {
+	err := c.RemoveNames(ctx, r.wish, func(what string) {
+		log.Log.WithName("plan").Info(what, "plan", r.plan.Name)
+	})
+	switch {
+	case err == nil, errors.Is(err, errOvertaken):
+		return nil // it is looked at anew
+	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrHeld)):
+		return err
+	}
+	return r.waits(ctx, err)
+}
+
+// stuck ends a run whose plan could not be taken over, or not be carried on.
+func (r *run) stuck(ctx context.Context, why error) error {
+	if r.hub.final(r.plan.Name, why) {
+		return r.hold(ctx, why.Error())
+	}
+	return r.waits(ctx, why)
+}
+
+// hold leaves the plan to a person, unless another process goes on with it.
+func (r *run) hold(ctx context.Context, reason string) error {
+	store := r.store()
+	j, _, err := store.Journal(ctx, r.plan)
+	if err != nil {
+		return err
+	}
+	if elsewhere, err := r.elsewhere(ctx); err != nil || elsewhere {
+		return err
+	}
+	r.tell(corev1.EventTypeWarning, "Held", reason)
+	return store.Change(ctx, r.plan, func(now *plans.Journal) error {
+		if now.Epoch != j.Epoch { // somebody has taken it over meanwhile
+			return nil
+		}
+		if r.wish.Heard != nil { // it is answered, unless it is another by now
+			switch err := r.still(ctx, now); {
+			case err == nil:
+				now.Heard = *r.wish.Heard
+			case !errors.Is(err, errOvertaken):
+				return err
+			}
+		}
+		now.Hold(reason)
+		return nil
+	})
+}
+
+// elsewhere says whether another process goes on with the plan.
+func (r *run) elsewhere(ctx context.Context) (bool, error) {
+	holder, err := r.store().Holder(ctx, r.hub.Now)
+	return holder != "" && holder != r.hub.Holder, err
+}
+
+func (r *run) store() *records.Store {
+	return records.NewStore(r.hub.Live, r.hub.Namespace, r.plan.Name)
+}
+
+// ends connects to the clusters of both sides, checks that they are those of the plan, and
+// ends the run when either is reached at another server.
+func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
+	out := map[plans.Side]*fleet.End{}
+	for _, side := range plans.Sides() {
+		ref := r.plan.On(side)
+		if r.gone && side == plans.Source {
+			if r.answers(ctx, ref) {
+				return nil, fmt.Errorf("the cluster of %s answers: it is not gone, as a person has vouched (--source-gone); finalize has to clean it up", ref)
+			}
+			continue
+		}
+		c, err := r.hub.Fleet.Find(ref.Context, ref.Cluster)
+		if err != nil {
+			r.hub.lock.Lock()
+			r.hub.lost[r.plan.Name] = true
+			r.hub.lock.Unlock()
+			return nil, fmt.Errorf("%s: %w", side, err)
+		}
+		go func() {
+			select {
+			case <-c.Gone:
+				r.end()
+			case <-ctx.Done():
+			}
+		}()
+		end, err := c.Connect()
+		if err != nil {
+			return nil, err
+		}
+		uid, err := clusters.ClusterUID(ctx, end.Client)
+		if err != nil {
+			return nil, fmt.Errorf("%s, cluster %s: %w", side, c.Name, err)
+		}
+		if uid != ref.Cluster {
+			return nil, fmt.Errorf("cluster %s is another one (kube-system has the UID %s) than the %s of the plan (%s): correct its Secret", c.Name, uid, side, ref.Cluster)
+		}
+		out[side] = end
+	}
+	return out, nil
+}
+
+// answers reports whether the cluster of a set is there.
+func (r *run) answers(ctx context.Context, ref plans.Ref) bool {
+	c, err := r.hub.Fleet.Find(ref.Context, ref.Cluster)
+	if err != nil {
+		return false
+	}
+	end, err := c.Connect()
+	if err != nil {
+		return false
+	}
+	uid, err := clusters.ClusterUID(ctx, end.Client)
+	return err == nil && uid == ref.Cluster
+}
+
+func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) runner.Carriage {
+	h := r.hub
+	c := runner.Carriage{
+		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*clusters.Watches{}, Names: map[plans.Side]*dns.Cluster{},
+		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true, Still: r.still,
+		Report:   func(e *engine.Engine, p engine.Progress, err error) { r.report(ctx, e, p, err) },
+		Complain: func(err error) { r.complain(ctx, err) },
+	}
+	on := clusters.Clusters{}
+	for side, end := range ends {
+		on[side], c.Configs[side], c.Watches[side], c.Names[side] = end.Client, end.Config, end.Watches, end.Names
+	}
+	if r.gone {
+		on = on.Gone()
+	}
+	c.On = on.InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: r.plan.Source, plans.Destination: r.plan.Destination})
+	return c
+}
+
+// errOvertaken says that the plan was begun, held or paused while it waited for its checks.
+var errOvertaken = errors.New("the plan is not what it was")
+
+// ready runs every check as the identity that will write, before the first write, and says what
+// fails.
+func (r *run) ready(ctx context.Context, c runner.Carriage) (string, error) {
+	j, _, err := c.Store.Journal(ctx, r.plan)
+	if err != nil {
+		return "", err
+	}
+	if err := r.still(ctx, j); err != nil {
+		return "", err
+	}
+	if !fresh(j, r.wish) {
+		return "", errOvertaken
+	}
+	report, err := preflight.Check(ctx, r.plan, c.On, j, r.hub.Now)
+	if err != nil {
+		return "", err
+	}
+	failed := report.Failed()
+	if len(failed) == 0 {
+		return "", nil
+	}
+	return "a check before the first write fails, and nothing was written: " + preflight.Words(failed), nil
+}
+
+// waits records why nothing goes on for now.
+func (r *run) waits(ctx context.Context, why error) error {
+	r.report(ctx, nil, engine.Progress{}, why)
+	if elsewhere, err := r.elsewhere(ctx); err != nil || elsewhere {
+		return why
+	}
+	return errors.Join(why, r.store().Change(ctx, r.plan, func(j *plans.Journal) error {
+		j.Waits = why.Error()
+		return nil
+	}))
+}
+
+func named(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{plans.PlanLabel: name}}
 }

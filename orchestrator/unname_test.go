@@ -3,200 +3,91 @@ package orchestrator
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine/runner"
+	"github.com/stsmigrate/stsmigrate/records"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Names that were kept go once for each request, and a request for names that nobody keeps says so.
-func TestNamesGoWhenSomebodyAsks(t *testing.T) {
-	p := &plans.Plan{Name: "web", Count: 3, Window: 1, Hash: "abc"}
-	kept := func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }
+// Names that were kept go by the orchestrator, for the request that it was begun for, and then nothing keeps the object
+// from being deleted. What it cannot reach it says.
+func TestNamesGoByTheOrchestrator(t *testing.T) {
+	away := errors.New("the source does not answer")
 	for name, c := range map[string]struct {
-		journal func(*plans.Journal)
-		ask     *plans.Ask
+		answers error
+		asks    string // what is asked for when it is about to begin
 		goes    bool
-		refused string
 	}{
-		"they are kept":           {kept, &plans.Ask{ID: "1", RemoveNames: true}, true, ""},
-		"it was heard":            {func(j *plans.Journal) { kept(j); j.Heard.Request = "1" }, &plans.Ask{ID: "1", RemoveNames: true}, false, ""},
-		"nobody asks":             {kept, nil, false, ""},
-		"it is about other names": {kept, &plans.Ask{ID: "1", Resume: true}, false, ""},
-		"none are kept":           {func(j *plans.Journal) { j.Outcome = plans.Finalized }, &plans.Ask{ID: "1", RemoveNames: true}, false, "has kept no names"},
-		"it was walked back":      {func(j *plans.Journal) { j.Leg.Course, j.Outcome = plans.Return, plans.Aborted }, &plans.Ask{ID: "1", RemoveNames: true}, false, "has kept no names"},
-		"it is under way":         {func(j *plans.Journal) { j.Outcome, j.KeepNames = "", true }, &plans.Ask{ID: "1", RemoveNames: true}, false, "is not finalized yet"},
-		"it has only moved":       {func(j *plans.Journal) { j.Leg.Course, j.Outcome = plans.Move, plans.Moved }, &plans.Ask{ID: "1", RemoveNames: true}, false, "is not finalized yet"},
+		"it is asked to":            {nil, "1", true},
+		"it is asked again":         {nil, "2", false},
+		"a cluster does not answer": {away, "1", false},
 	} {
-		j, d := plans.NewJournal(p), p.Declared()
-		j.Depart(p, plans.Clean)
-		j.Detached, j.Epoch, j.Heard.Course = true, 3, plans.Clean
-		c.journal(j)
-		d.Course, d.Ask = plans.GoalOf(j.Leg.Course), c.ask
-		j.Heard.Course = j.Leg.Course
-		got := Ask(p, j, &d)
-		if got.RemoveNames != c.goes || got.Work && c.goes || (got.Refuse != nil) != (c.refused != "") || !strings.Contains(got.Refused, c.refused) {
-			t.Errorf("%s: %+v, expected the names to go: %t, refused: %q", name, got, c.goes, c.refused)
+		h, p := stage(t)
+		ask := func(id string) {
+			declare(t, h.Live, p, func(d *plans.Declaration) { d.Course, d.Ask = plans.ToFinalize, &plans.Ask{ID: id, RemoveNames: true} })
+		}
+		store := records.NewStore(h.Live, h.Namespace, p.Name)
+		if err := h.guard(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		err := store.Change(t.Context(), p, func(j *plans.Journal) error {
+			j.Depart(p, plans.Clean)
+			j.Epoch, j.Outcome, j.KeepNames, j.Heard.Course = 3, plans.Finalized, true, plans.Clean
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask("1")
+		j, _, err := store.Journal(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, asked := wanted(p, j, said(j, d))
+		r := &run{hub: h, plan: p, what: unname, wish: asked.Wish}
+		ask(c.asks)
+		named := *p
+		named.Names = plans.Names{Mode: plans.Bridge, Service: "web"}
+		err = r.unname(t.Context(), runner.Carriage{
+			Plan: &named, Store: store, On: answering(c.answers), Holder: h.Holder, Dead: h.Dead, Now: h.Now, Still: r.still,
+		})
+		j, _, read := store.Journal(t.Context(), p)
+		if !errors.Is(err, c.answers) || read != nil || j.KeepNames == c.goes || (j.Heard.Request == "1") != c.goes || (j.Waits != "") != (c.answers != nil) {
+			t.Errorf("%s: %v; %+v (%v)", name, err, j, read)
+		}
+		h.ending = true // what comes of it is not asked here
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			t.Fatal(err)
+		}
+		if guarded, err := h.guarded(t.Context(), p); err != nil || guarded == c.goes {
+			t.Errorf("%s: the object is kept: %t (%v)", name, guarded, err)
 		}
 	}
 }
 
-// bridged is a plan between clusters that was finalized and has kept its names: on the destination there are a slice and
-// a Service of them, and those of others.
-func bridged(t *testing.T, funcs interceptor.Funcs) (Carriage, client.Client) {
-	t.Helper()
-	p := planstest.Named(t, "abc")
-	p.Source.Cluster, p.Names, p.Hash = "two", plans.Names{Mode: plans.Bridge, Service: "web"}, ""
-	var err error
-	if p.Hash, err = plans.Fingerprinted(p); err != nil {
-		t.Fatal(err)
+// answering has two clusters with nothing in them, that answer lists with an error if there is one.
+func answering(err error) clusters.Clusters {
+	on := clusters.Clusters{}
+	for _, side := range plans.Sides() {
+		on[side] = fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+				if err != nil {
+					return err
+				}
+				return c.List(ctx, l, opts...)
+			},
+		}).Build()
 	}
-	home := fake.NewClientBuilder().WithScheme(Scheme()).Build()
-	store := NewStore(home, "stsmigrate", p.Name)
-	j := plans.NewJournal(p)
-	j.Depart(p, plans.Clean)
-	j.Detached, j.Epoch, j.Outcome, j.KeepNames, j.Waits = true, 3, plans.Finalized, true, "nobody answers"
-	if err := store.Create(t.Context(), p, j); err != nil {
-		t.Fatal(err)
-	}
-	mark := func(plan string) map[string]string {
-		return map[string]string{names.PlanLabel: plan, discoveryv1.LabelManagedBy: names.ManagedBy}
-	}
-	on := Clusters{plans.Source: fake.NewClientBuilder().WithScheme(Scheme()).Build()}
-	on[plans.Destination] = fake.NewClientBuilder().WithScheme(Scheme()).WithInterceptorFuncs(funcs).WithObjects(
-		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "ours", Labels: mark(p.ID)}},
-		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "theirs", Labels: mark("other")}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: mark(p.ID)}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web"}},
-	).Build()
-	return Carriage{
-		Plan: p, Store: store, On: on, Holder: "me", Dead: func(string) bool { return false }, Now: planstest.Noon, Complain: func(error) {},
-	}, on[plans.Destination]
-}
-
-// left are the names of what is there of the names.
-func left(t *testing.T, at client.Client) (out []string) {
-	t.Helper()
-	var all discoveryv1.EndpointSliceList
-	var services corev1.ServiceList
-	if err := errors.Join(at.List(t.Context(), &all), at.List(t.Context(), &services)); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range all.Items {
-		out = append(out, s.Name)
-	}
-	for _, s := range services.Items {
-		out = append(out, s.Namespace)
-	}
-	slices.Sort(out)
-	return out
-}
-
-func (c Carriage) recorded(t *testing.T) *plans.Journal {
-	t.Helper()
-	j, _, err := c.Store.Journal(t.Context(), c.Plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return j
-}
-
-// What was made for the names goes, nothing else does, and the journal says so together with what was heard.
-func TestKeptNamesAreTakenAway(t *testing.T) {
-	refused := errors.New("the API server is away")
-	conflicts := 2
-	for name, c := range map[string]struct {
-		funcs interceptor.Funcs
-		err   error
-	}{
-		"at once": {},
-		"somebody is faster": {interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if conflicts--; conflicts >= 0 {
-				return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), nil)
-			}
-			return c.Delete(ctx, o, opts...)
-		}}, nil},
-		"the answer is lost": {interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return errors.Join(c.Delete(ctx, o, opts...), refused)
-		}}, refused},
-	} {
-		carriage, at := bridged(t, c.funcs)
-		heard := plans.Heard{Course: plans.Clean, Request: "7"}
-		err := carriage.RemoveNames(t.Context(), plans.Wish{RemoveNames: true, Heard: &heard}, func(string) {})
-		if c.err != nil { // done again, as after a death
-			if j := carriage.recorded(t); !errors.Is(err, c.err) || !j.KeepNames || j.Heard == heard {
-				t.Errorf("%s: %v; %+v", name, err, j)
-			}
-			for range 2 {
-				err = carriage.RemoveNames(t.Context(), plans.Wish{RemoveNames: true, Heard: &heard}, func(string) {})
-			}
-		}
-		if j := carriage.recorded(t); err != nil || j.KeepNames || j.Heard != heard || j.Waits != "" || j.Outcome != plans.Finalized {
-			t.Errorf("%s: %v; %+v", name, err, j)
-		}
-		onlyOfOthers(t, name, carriage, at)
-	}
-}
-
-// onlyOfOthers wants nothing of the names to be there any more, and the Lease to be free.
-func onlyOfOthers(t *testing.T, name string, c Carriage, at client.Client) {
-	t.Helper()
-	if there := left(t, at); !slices.Equal(there, []string{"mall", "theirs"}) {
-		t.Errorf("%s: there are %v, expected what others have", name, there)
-	}
-	if holder, err := c.Store.Holder(t.Context(), c.Now); holder != "" || err != nil {
-		t.Errorf("%s: the Lease is kept by %q, %v", name, holder, err)
-	}
-}
-
-// Names are taken away by one process, which may write there, for a request that is still one.
-func TestNamesStayWhereTheyMustNotGo(t *testing.T) {
-	overtaken := errors.New("it is not asked for any more")
-	for name, c := range map[string]struct {
-		change func(*Carriage)
-		is     func(error) bool
-	}{
-		"another process keeps them": {func(c *Carriage) {
-			if _, err := c.Store.Acquire(t.Context(), "another", c.Dead, c.Now); err != nil {
-				t.Fatal(err)
-			}
-		}, func(err error) bool { return errors.As(err, new(ErrHeld)) }},
-		"a namespace does not agree": {func(c *Carriage) { c.Orchestrated = true }, func(err error) bool { return errors.As(err, new(ErrNotAgreed)) }},
-		"nobody asks any more": {func(c *Carriage) { c.Still = func(context.Context, *plans.Journal) error { return overtaken } }, func(err error) bool {
-			return errors.Is(err, overtaken)
-		}},
-		"the process ends": {func(c *Carriage) {
-			stop := make(chan struct{})
-			close(stop)
-			c.Stop = stop
-		}, func(err error) bool { return errors.Is(err, ErrStopped) }},
-		"the Lease is lost on the way": {func(c *Carriage) {
-			began := planstest.Noon()
-			c.Now = func() time.Time { began = began.Add(leaseSeconds * time.Second); return began }
-		}, func(err error) bool { return errors.As(err, new(ErrNotHeld)) }},
-	} {
-		carriage, at := bridged(t, interceptor.Funcs{})
-		c.change(&carriage)
-		err := carriage.RemoveNames(t.Context(), plans.Wish{RemoveNames: true, Heard: &plans.Heard{Course: plans.Clean, Request: "7"}}, func(string) {})
-		if j := carriage.recorded(t); !c.is(err) || !j.KeepNames || j.Heard.Request != "" {
-			t.Errorf("%s: %v; %+v", name, err, j)
-		}
-		if there := left(t, at); len(there) != 4 {
-			t.Errorf("%s: there are only %v", name, there)
-		}
-	}
+	return on
 }

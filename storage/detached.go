@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,7 +60,7 @@ func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plan
 	}
 	for _, side := range sides {
 		var still []attached
-		err := Each(ctx, v.on[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
+		err := clusters.Each(ctx, v.on[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
 			for _, vol := range flight.Volumes {
 				if n := a.Spec.Source.PersistentVolumeName; n != nil && *n == vol.Name {
 					still = append(still, attached{vol, a.Name, a.Spec.NodeName, failed(a)})

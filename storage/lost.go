@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,7 +34,7 @@ func LastSeen(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 		return out, "", err
 	}
 	var doubtful string
-	err = Each(ctx, on[side], func() client.ObjectList { return &corev1.NodeList{} }, func(n *corev1.Node) {
+	err = clusters.Each(ctx, on[side], func() client.ObjectList { return &corev1.NodeList{} }, func(n *corev1.Node) {
 		switch {
 		case out.Node == "" && unused(n, volumes).Standing != plans.After:
 			out.Node = n.Name
@@ -78,7 +80,7 @@ func (v mover) nodeUID(ctx context.Context, side plans.Side, name string) (uid t
 
 // attachedTo names the node that a VolumeAttachment has one of the volumes for, or is "".
 func (v mover) attachedTo(ctx context.Context, side plans.Side, volumes []plans.Volume) (node string, err error) {
-	err = Each(ctx, v.on[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
+	err = clusters.Each(ctx, v.on[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
 		for _, vol := range volumes {
 			if n := a.Spec.Source.PersistentVolumeName; n != nil && *n == vol.Name {
 				node = a.Spec.NodeName

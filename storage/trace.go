@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,7 +36,7 @@ func Traces(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client,
 			}
 		}
 		sides[side].claims = map[string]*corev1.PersistentVolumeClaim{}
-		err := Each(ctx, on[side], func() client.ObjectList { return &corev1.PersistentVolumeClaimList{} }, func(c *corev1.PersistentVolumeClaim) {
+		err := clusters.Each(ctx, on[side], func() client.ObjectList { return &corev1.PersistentVolumeClaimList{} }, func(c *corev1.PersistentVolumeClaim) {
 			visit(c)
 			sides[side].claims[c.Name] = c.DeepCopy()
 		}, client.InNamespace(p.On(side).Namespace))
@@ -61,7 +63,7 @@ type shelf struct {
 // fill reads the volumes that the plan may mean: those with its mark, and those that a claim of a side has.
 func (s *shelf) fill(ctx context.Context, p *plans.Plan, on client.Client, visit func(client.Object)) error {
 	stamp := plans.Stamp{Plan: p.ID}
-	return Each(ctx, on, func() client.ObjectList { return &corev1.PersistentVolumeList{} }, func(pv *corev1.PersistentVolume) {
+	return clusters.Each(ctx, on, func() client.ObjectList { return &corev1.PersistentVolumeList{} }, func(pv *corev1.PersistentVolume) {
 		ref := pv.Spec.ClaimRef
 		near := ref != nil && (ref.Namespace == p.Source.Namespace || ref.Namespace == p.Destination.Namespace)
 		if !near && !stamp.Mine(pv) {

@@ -10,13 +10,14 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/orchestrator"
+
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
-	"github.com/stsmigrate/stsmigrate/orchestrator/hub"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -26,7 +27,7 @@ func main() { program.Serve(command()) }
 
 // flags are what the command line says.
 type flags struct {
-	hub.Options
+	orchestrator.Options
 	kubeconfig string
 	verbosity  int
 }
@@ -82,7 +83,7 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	if f.MaxPlans == 0 {
-		f.MaxPlans = hub.PlansWithin(debug.SetMemoryLimit(-1))
+		f.MaxPlans = orchestrator.PlansWithin(debug.SetMemoryLimit(-1))
 	}
 	if f.Namespace == "" {
 		f.Namespace = namespace
@@ -95,7 +96,7 @@ func (f *flags) run(ctx context.Context) error {
 	if f.Spans, err = spans(ctx, os.Getenv); err != nil {
 		return err
 	}
-	return hub.Run(ctx, config, f.Options)
+	return orchestrator.Run(ctx, config, f.Options)
 }
 
 // spans gives who takes the traces, by the variables that OpenTelemetry has for it: nobody

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/adoption"
+	"github.com/stsmigrate/stsmigrate/clusters"
+
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -29,7 +31,7 @@ from before the first write until the end; the same command goes on after an int
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			return a.adopt(ctx, at, orchestrator.Adoption{On: at.client, Set: set})
+			return a.adopt(ctx, at, adoption.Adoption{On: at.client, Set: set})
 		},
 	}
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
@@ -39,8 +41,8 @@ from before the first write until the end; the same command goes on after an int
 
 // adopt carries an adoption out. A death anywhere leaves something that the next look
 // knows.
-func (a *app) adopt(ctx context.Context, at *end, what orchestrator.Adoption) error {
-	wake := orchestrator.NewWake()
+func (a *app) adopt(ctx context.Context, at *end, what adoption.Adoption) error {
+	wake := clusters.NewWake()
 	wake.WatchSets(ctx, at.watches, at.namespace)
 	last := ""
 	for {
@@ -69,7 +71,7 @@ func (a *app) adopt(ctx context.Context, at *end, what orchestrator.Adoption) er
 	}
 }
 
-func (a *app) waitForAdoption(ctx context.Context, wake *orchestrator.Wake, s plans.Sight) error {
+func (a *app) waitForAdoption(ctx context.Context, wake *clusters.Wake, s plans.Sight) error {
 	select {
 	case <-wake.Bell():
 		return nil
@@ -81,7 +83,7 @@ func (a *app) waitForAdoption(ctx context.Context, wake *orchestrator.Wake, s pl
 }
 
 // writeAdoption asks once, and writes.
-func (a *app) writeAdoption(ctx context.Context, at *end, what orchestrator.Adoption, s plans.Sight) error {
+func (a *app) writeAdoption(ctx context.Context, at *end, what adoption.Adoption, s plans.Sight) error {
 	if err := a.confirm(fmt.Sprintf("Let %s/%s change hands? Its pods stay.", at.namespace, what.Set.Name)); err != nil {
 		return err
 	}

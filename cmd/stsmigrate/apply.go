@@ -10,10 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/runner"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -79,7 +83,7 @@ func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target
 		}
 	}
 	have, err := t.store.Plan(ctx)
-	var absent orchestrator.ErrNoPlan
+	var absent records.ErrNoPlan
 	if errors.As(err, &absent) || err == nil && have.ID != p.ID {
 		return t, true, nil // another plan of this name is refused when it is stored
 	}
@@ -148,7 +152,7 @@ func (t *target) journal(ctx context.Context, fresh bool) (*plans.Journal, error
 		return plans.NewJournal(t.plan), nil
 	}
 	j, err := t.store.JournalOrNew(ctx, t.plan)
-	if errors.As(err, new(orchestrator.ErrNoJournal)) {
+	if errors.As(err, new(records.ErrNoJournal)) {
 		return plans.NewJournal(t.plan), nil
 	}
 	return j, err
@@ -171,10 +175,10 @@ func (a *app) confirm(question string) error {
 }
 
 // carriage is this process, about to carry the plan out.
-func (a *app) carriage(t *target, timeout time.Duration) orchestrator.Carriage {
-	return orchestrator.Carriage{
+func (a *app) carriage(t *target, timeout time.Duration) runner.Carriage {
+	return runner.Carriage{
 		Plan: t.plan, Store: t.store, On: t.on, Configs: t.configs, Watches: t.watches, Names: t.names,
-		Holder: orchestrator.Holder(), Dead: orchestrator.Dead, Now: a.now, Stop: a.stop, StepTimeout: timeout,
+		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Stop: a.stop, StepTimeout: timeout,
 		Report: a.tell, Complain: a.complain,
 	}
 }
@@ -212,23 +216,23 @@ func (a *app) complain(err error) {
 }
 
 // tell prints one line per event.
-func (a *app) tell(e *orchestrator.Engine, p orchestrator.Progress, err error) {
+func (a *app) tell(e *engine.Engine, p engine.Progress, err error) {
 	line := p.Reason
 	switch {
 	case err != nil:
 		line = "will try again: " + oneLine(err.Error())
 	case p.Overdue:
-	case p.Kind == orchestrator.Waiting:
+	case p.Kind == engine.Waiting:
 		line = "waiting: " + p.Reason
-	case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Vacate:
+	case p.Kind == engine.Advanced && p.Step.Op == plans.Vacate:
 		line = "free: pod and volumes have left the " + string(p.Step.From)
 		if p.Reason != "" {
 			line += "; " + p.Reason
 		}
-	case p.Kind == orchestrator.Advanced && p.Step.Op == plans.Grow:
+	case p.Kind == engine.Advanced && p.Step.Op == plans.Grow:
 		line = fmt.Sprintf("available on the %s", p.Step.To())
-	case p.Kind == orchestrator.Advanced && p.Step.Op.Gated() && p.Reason != "":
-	case p.Kind != orchestrator.Wrote:
+	case p.Kind == engine.Advanced && p.Step.Op.Gated() && p.Reason != "":
+	case p.Kind != engine.Wrote:
 		return // a step without news, or an end that conclude tells
 	}
 	fmt.Fprintf(a.Out, "%s  %-16s %s\n", a.now().UTC().Format("15:04:05.000"), e.StepOf(p.Step), line)

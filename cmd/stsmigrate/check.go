@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/preflight"
+
 	"github.com/spf13/cobra"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -45,7 +46,7 @@ PLAN.yaml is a file that "plan --out" wrote. Exit code 3 says that something blo
 }
 
 // report checks the move of a set, or a plan that was made before.
-func (a *app) report(ctx context.Context, f planFlags, args []string) (*orchestrator.Report, error) {
+func (a *app) report(ctx context.Context, f planFlags, args []string) (*preflight.Report, error) {
 	if len(args) == 0 || f.file != "" || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(args[0])) {
 		_, report, err := a.checked(ctx, f, args)
 		return report, err
@@ -67,14 +68,14 @@ func (a *app) report(ctx context.Context, f planFlags, args []string) (*orchestr
 	if j.Begun > 0 {
 		return nil, fmt.Errorf("plan %s is under way, and is checked as it goes: see %s", t.plan.Name, t.command("status"))
 	}
-	return orchestrator.Check(ctx, t.plan, t.on, j, a.orchestrated(j))
+	return preflight.Check(ctx, t.plan, t.on, j, a.orchestrated(j))
 }
 
 // checkTable is a report as text: a line for each finding and for each check without
 // one, how many there are, and what to do about those that do not pass.
-func checkTable(r *orchestrator.Report) string {
+func checkTable(r *preflight.Report) string {
 	var b strings.Builder
-	count := map[orchestrator.Level]int{}
+	count := map[preflight.Level]int{}
 	ignored := 0
 	for _, c := range r.Checks {
 		if len(c.Findings) == 0 {
@@ -87,13 +88,13 @@ func checkTable(r *orchestrator.Report) string {
 			}
 			fmt.Fprintf(&b, "%s  %-22s  %s: %s%s\n", f.Level, c.Name, f.Object, oneLine(f.Saw), note)
 		}
-		if c.Level == orchestrator.Warn && c.Findings[0].Ignored {
+		if c.Level == preflight.Warn && c.Findings[0].Ignored {
 			ignored++
 		} else {
 			count[c.Level]++
 		}
 	}
-	fmt.Fprintf(&b, "\n%d checks: %d passed, %d to know about, %d ignored, %d failed", len(r.Checks)+r.NotRun, count[orchestrator.Pass], count[orchestrator.Warn], ignored, count[orchestrator.Fail])
+	fmt.Fprintf(&b, "\n%d checks: %d passed, %d to know about, %d ignored, %d failed", len(r.Checks)+r.NotRun, count[preflight.Pass], count[preflight.Warn], ignored, count[preflight.Fail])
 	if r.NotRun > 0 {
 		fmt.Fprintf(&b, "; %d not run: without the right to look they would only stumble", r.NotRun)
 	}
@@ -106,7 +107,7 @@ func checkTable(r *orchestrator.Report) string {
 
 // judge prints what is worth knowing and turns what fails into the message and the exit
 // code of a blocked move.
-func (a *app) judge(r *orchestrator.Report) error {
+func (a *app) judge(r *preflight.Report) error {
 	failed, warned := r.Failed(), r.Warned()
 	if len(failed) == 0 {
 		fmt.Fprint(a.ErrOut, findings(warned))
@@ -117,7 +118,7 @@ func (a *app) judge(r *orchestrator.Report) error {
 }
 
 // findings gives a line for each, with what is there to be typed indented below it.
-func findings(all []orchestrator.Finding) string {
+func findings(all []preflight.Finding) string {
 	var b strings.Builder
 	for _, f := range all {
 		fmt.Fprintf(&b, "  %s %s\n", f.Level, oneLine(f.String()))
@@ -129,7 +130,7 @@ func findings(all []orchestrator.Finding) string {
 }
 
 // orchestrated is the clock of a plan that an orchestrator carries out, and nil of one that this process does.
-func (a *app) orchestrated(j *plans.Journal) orchestrator.Orchestrated {
+func (a *app) orchestrated(j *plans.Journal) preflight.Orchestrated {
 	if j == nil || !j.Detached {
 		return nil
 	}

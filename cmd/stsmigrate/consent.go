@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/preflight"
+
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -59,7 +60,7 @@ nothing else may be made. It is for the administrator of the cluster, who knows 
 // consents are the ConfigMaps of the namespaces on one side, with what they agree to already.
 func consents(ctx context.Context, r *reached, side plans.Side, until time.Time) ([]client.Object, error) {
 	var out []client.Object
-	for _, n := range orchestrator.Parties(r.plan) {
+	for _, n := range preflight.Parties(r.plan) {
 		if n.Side != side {
 			continue
 		}
@@ -84,15 +85,15 @@ func clusterConsent(ctx context.Context, r *reached, side plans.Side) ([]client.
 	if err != nil {
 		return nil, err
 	}
-	volumes, err := orchestrator.NewVolumes(ctx, r.plan, r.on, side, namesOf(disks))
+	volumes, err := preflight.NewVolumes(ctx, r.plan, r.on, side, namesOf(disks))
 	if err != nil || len(volumes) == 0 {
 		return nil, err
 	}
-	have, err := orchestrator.AgreedVolumes(ctx, r.on[side], side)
+	have, err := preflight.AgreedVolumes(ctx, r.on[side], side)
 	if err != nil { // what cannot be read cannot be kept either, and other plans may go by it
 		return nil, err
 	}
-	next, err := orchestrator.AgreeVolumes(r.plan, volumes, have)
+	next, err := preflight.AgreeVolumes(r.plan, volumes, have)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func (a *app) revoke(ctx context.Context, name, side string) error {
 			errs = append(errs, fmt.Errorf("nothing was taken away on the %s: %w", s, t.lost[s]))
 			continue
 		}
-		gone, err := orchestrator.Revoke(ctx, t.plan, s, t.on)
+		gone, err := preflight.Revoke(ctx, t.plan, s, t.on)
 		for _, what := range gone {
 			fmt.Fprintf(a.Out, "taken away on the %s: %s\n", s, what)
 		}

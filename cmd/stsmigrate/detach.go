@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -65,7 +67,7 @@ func (f *homeFlags) open(r *reach, p *plans.Plan) (*end, error) {
 func (r *reach) elsewhere(t *target) *target {
 	there := *t
 	there.home = &end{client: t.on[plans.Destination], namespace: t.plan.Destination.Namespace, context: t.plan.Destination.Context}
-	there.store = orchestrator.NewStore(there.home.client, there.home.namespace, t.plan.Name)
+	there.store = records.NewStore(there.home.client, there.home.namespace, t.plan.Name)
 	there.flags = r.again(there.home)
 	return &there
 }
@@ -74,13 +76,13 @@ func (r *reach) elsewhere(t *target) *target {
 func (t *target) notOfCommands(ctx context.Context) error {
 	have, err := t.store.Plan(ctx)
 	switch {
-	case errors.As(err, new(orchestrator.ErrNoPlan)), apierrors.IsForbidden(err), err == nil && have.ID != t.plan.ID:
+	case errors.As(err, new(records.ErrNoPlan)), apierrors.IsForbidden(err), err == nil && have.ID != t.plan.ID:
 		return nil // whoever may not look there has not stored one there either
 	case err != nil:
 		return err
 	}
 	j, err := t.store.JournalOrNew(ctx, t.plan)
-	if errors.As(err, new(orchestrator.ErrNoJournal)) { // nothing was begun
+	if errors.As(err, new(records.ErrNoJournal)) { // nothing was begun
 		return nil
 	}
 	if err != nil || j.Detached {
@@ -95,12 +97,12 @@ func (a *app) heard(ctx context.Context, t *target, far *routeFlags) error {
 	if !far.detach {
 		return nil
 	}
-	_, err := orchestrator.Alive(ctx, t.home.client, t.home.watches, t.home.namespace, versionText())
+	_, err := records.Alive(ctx, t.home.client, t.home.watches, t.home.namespace, versionText())
 	switch {
 	case apierrors.IsForbidden(err):
 		fmt.Fprintf(a.ErrOut, "Whether an orchestrator lives in namespace %s is not for you to see (%s): look with %s whether it goes on.\n", t.home.namespace, oneLine(err.Error()), t.command("status"))
 		return nil
-	case errors.As(err, new(orchestrator.ErrNoOrchestrator)):
+	case errors.As(err, new(records.ErrNoOrchestrator)):
 		return fmt.Errorf("%w, and nobody would carry plan %s out; nothing has been written: install one (`stsmigrate install orchestrator`), name the place of another with --home-namespace and --home-context, or leave --detach", err, t.plan.Name)
 	}
 	return err
@@ -111,7 +113,7 @@ func (r *reach) handsOver(ctx context.Context, t *target) error {
 	if err := r.elsewhere(t).notOfCommands(ctx); err != nil {
 		return err
 	}
-	_, err := orchestrator.ReadDeclared(ctx, t.home.client, t.home.namespace, t.plan.Name)
+	_, err := records.ReadDeclared(ctx, t.home.client, t.home.namespace, t.plan.Name)
 	return err
 }
 
@@ -140,7 +142,7 @@ func (a *app) ask(ctx context.Context, t *target, course plans.Course, route pla
 
 // declare changes what is declared of a plan, by its journal as it is then.
 func (t *target) declare(ctx context.Context, change func(*plans.Journal, *plans.Declaration) error) error {
-	return orchestrator.Declare(ctx, t.home.client, t.home.namespace, t.plan, func(d *plans.Declaration) error {
+	return records.Declare(ctx, t.home.client, t.home.namespace, t.plan, func(d *plans.Declaration) error {
 		j, err := t.journal(ctx, false)
 		if err != nil {
 			return err
@@ -149,7 +151,7 @@ func (t *target) declare(ctx context.Context, change func(*plans.Journal, *plans
 		if err := change(j, d); err != nil {
 			return err
 		}
-		if asked := orchestrator.Ask(t.plan, j, d); asked.Refuse != nil {
+		if asked := engine.Ask(t.plan, j, d); asked.Refuse != nil {
 			return errors.New(asked.Refused)
 		}
 		return d.Validate()

@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/records"
+
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestAPlanOfCommandsIsNotDetached(t *testing.T) {
 	for name, change := range map[string]func(*plans.Journal){
 		"stored":    func(*plans.Journal) {},
-		"under way": func(j *plans.Journal) { j.Epoch, j.Begun = 1, 3 },
+		"under way": func(j *plans.Journal) { j.Epoch, j.Begun = 1, 1 },
 	} {
 		on, config := serve(t, []string{"home"})
 		p := keep(t, on, "mall", change)
@@ -30,7 +31,7 @@ func TestAPlanOfCommandsIsNotDetached(t *testing.T) {
 				t.Errorf("%s, apply %s: %+v", name, what, got)
 			}
 		}
-		if _, err := orchestrator.NewStore(on, "stsmigrate", "web").Plan(t.Context()); err == nil {
+		if _, err := records.NewStore(on, "stsmigrate", "web").Plan(t.Context()); err == nil {
 			t.Errorf("%s: it is stored twice", name)
 		}
 	}
@@ -75,7 +76,7 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 		p := keep(t, on, "stsmigrate", c.journal)
 		before := journaled(t, on)
 		got := command(t, append(strings.Fields(c.command), "-n", "stsmigrate", "--kubeconfig", config)...)
-		d, err := orchestrator.ReadDeclared(t.Context(), on, "stsmigrate", "web")
+		d, err := records.ReadDeclared(t.Context(), on, "stsmigrate", "web")
 		if after := journaled(t, on); err != nil || after != before {
 			t.Fatalf("%s: %v; the journal was %s and is %s", name, err, before, after)
 		}
@@ -93,7 +94,7 @@ func asksForNoNames(d *plans.Declaration) bool {
 }
 
 // declared wants a command to have gone well, and what it wished for to be declared of the very plan.
-func declared(t *testing.T, name string, p *plans.Plan, got outcome, d *orchestrator.Declared, want func(*plans.Declaration) bool) {
+func declared(t *testing.T, name string, p *plans.Plan, got outcome, d *records.Declared, want func(*plans.Declaration) bool) {
 	t.Helper()
 	if got.code != exitDone || d == nil || d.Wrong != nil || d.Spec.ApprovedHash != p.Hash || !want(d.Spec) || p.Differs(d.Spec) != "" {
 		t.Errorf("%s: %+v; declared is %+v", name, got, d)
@@ -119,7 +120,7 @@ func TestARequestIsOneOfItsOwn(t *testing.T) {
 		if got := command(t, append(strings.Fields(line), "-n", "stsmigrate", "--kubeconfig", config)...); got.code != exitDone {
 			t.Fatalf("%s: %+v", line, got)
 		}
-		d, err := orchestrator.ReadDeclared(t.Context(), on, "stsmigrate", "web")
+		d, err := records.ReadDeclared(t.Context(), on, "stsmigrate", "web")
 		if err != nil || d.Wrong != nil {
 			t.Fatal(err, d.Wrong)
 		}
@@ -144,7 +145,7 @@ func TestADetachedPlanNeedsTheKind(t *testing.T) {
 	if got.code != exitError || !strings.Contains(got.errOut, "has no kind StatefulSetMigration: install the orchestrator there") {
 		t.Errorf("%+v", got)
 	}
-	if _, err := orchestrator.NewStore(on, "stsmigrate", "web").Plan(t.Context()); err == nil {
+	if _, err := records.NewStore(on, "stsmigrate", "web").Plan(t.Context()); err == nil {
 		t.Error("it is stored all the same")
 	}
 }
@@ -152,7 +153,7 @@ func TestADetachedPlanNeedsTheKind(t *testing.T) {
 // orchestratorOf is the Lease of one that reads plans of this version.
 func orchestratorOf(reads string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "stsmigrate", Name: "stsmigrate.orchestrator.p1", Labels: map[string]string{orchestrator.HeartbeatLabel: ""},
+		Namespace: "stsmigrate", Name: "stsmigrate.orchestrator.p1", Labels: map[string]string{records.HeartbeatLabel: ""},
 		Annotations: map[string]string{"stsmigrate.dev/version": "v0.1.0", "stsmigrate.dev/reads": reads},
 	}}
 }
@@ -188,7 +189,7 @@ func TestAPlanIsHandedOverToWhoLives(t *testing.T) {
 		if got.code != exitError || slices.ContainsFunc(c.want, func(w string) bool { return !strings.Contains(got.errOut, w) }) || strings.Contains(got.errOut, next) != (c.want[0] == next) {
 			t.Errorf("%s: %+v, expected %q", name, got, c.want)
 		}
-		if _, err := orchestrator.NewStore(on, "stsmigrate", "web").Plan(t.Context()); err == nil {
+		if _, err := records.NewStore(on, "stsmigrate", "web").Plan(t.Context()); err == nil {
 			t.Errorf("%s: the plan is stored", name)
 		}
 	}

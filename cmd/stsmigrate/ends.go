@@ -6,27 +6,29 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/preflight"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // conclude says how a run ended and what comes next.
-func (a *app) conclude(t *target, course plans.Course, p orchestrator.Progress, err error) error {
+func (a *app) conclude(t *target, course plans.Course, p engine.Progress, err error) error {
 	verb := map[plans.Course]string{plans.Move: "apply", plans.Return: "abort", plans.Clean: "finalize"}[course]
 	back := "; to walk back: " + t.command("abort")
 	if course != plans.Move {
 		back = ""
 	}
 	switch {
-	case errors.Is(err, orchestrator.ErrStopped):
+	case errors.Is(err, engine.ErrStopped):
 		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. To go on: %s%s", t.command(verb), back)}
 	case err != nil:
 		return fmt.Errorf("%w; everything written so far is recorded, to go on: %s", err, t.command(verb))
 	case p.Overtaken:
 		return exitCode{code: exitHeld, message: fmt.Sprintf("%s. To watch it: %s", p.Reason, t.command("status -w"))}
-	case p.Kind == orchestrator.Held:
+	case p.Kind == engine.Held:
 		return exitCode{code: exitHeld, message: fmt.Sprintf("held: %s\nNothing more is written. When that is mended: %s%s", p.Reason, t.command("resume"), back)}
-	case p.Kind == orchestrator.Paused:
+	case p.Kind == engine.Paused:
 		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. To go on: %s%s\n%s", p.Reason, t.command("resume"), back, bridged(t))
 	case p.Outcome == plans.Split:
 		fmt.Fprintf(a.Out, "split, as asked: %s keeps the ordinals below, %s has the others.\nTo move the rest: %s%s\n", t.plan.Source, t.plan.Destination, t.command("resume"), back)
@@ -58,10 +60,10 @@ func (a *app) farewell(ctx context.Context, t *target, j *plans.Journal) {
 	if t.plan.OneCluster() {
 		old = "namespace " + t.plan.Source.Namespace
 	}
-	var found []orchestrator.Finding
+	var found []preflight.Finding
 	err := t.connected()
 	if err == nil {
-		found, err = orchestrator.Farewell(ctx, t.plan, t.on)
+		found, err = preflight.Farewell(ctx, t.plan, t.on)
 	}
 	if err != nil {
 		fmt.Fprintf(a.ErrOut, "What has to be seen to before the old %s is deleted could not be looked up: %s\n", old, oneLine(err.Error()))

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -24,14 +25,14 @@ func ending(mode plans.NameMode) *target {
 func TestTheEndOfARunSaysThatNamesHaveToBeKept(t *testing.T) {
 	const keep = "`stsmigrate names web -n stsmigrate --context west -w`"
 	for name, c := range map[string]struct {
-		how  orchestrator.Progress
+		how  engine.Progress
 		said bool
 	}{
-		"moved":     {orchestrator.Progress{Kind: orchestrator.Finished, Outcome: plans.Moved}, true},
-		"split":     {orchestrator.Progress{Kind: orchestrator.Finished, Outcome: plans.Split}, true},
-		"paused":    {orchestrator.Progress{Kind: orchestrator.Paused, Reason: "paused"}, true},
-		"aborted":   {orchestrator.Progress{Kind: orchestrator.Finished, Outcome: plans.Aborted}, false},
-		"finalized": {orchestrator.Progress{Kind: orchestrator.Finished, Outcome: plans.Finalized}, false},
+		"moved":     {engine.Progress{Kind: engine.Finished, Outcome: plans.Moved}, true},
+		"split":     {engine.Progress{Kind: engine.Finished, Outcome: plans.Split}, true},
+		"paused":    {engine.Progress{Kind: engine.Paused, Reason: "paused"}, true},
+		"aborted":   {engine.Progress{Kind: engine.Finished, Outcome: plans.Aborted}, false},
+		"finalized": {engine.Progress{Kind: engine.Finished, Outcome: plans.Finalized}, false},
 	} {
 		for _, mode := range []plans.NameMode{plans.Bridge, plans.NoNames} {
 			var out bytes.Buffer

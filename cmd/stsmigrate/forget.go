@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/spf13/cobra"
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/records"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) forgetCommand() *cobra.Command {
@@ -35,13 +36,13 @@ func (a *app) forget(ctx context.Context, name string) error {
 		return err
 	}
 	if j.Detached { // its journal is for the orchestrator to delete, which does so when the plan is gone
-		err = orchestrator.Undeclare(ctx, t.home.client, t.home.namespace, t.plan)
+		err = records.Undeclare(ctx, t.home.client, t.home.namespace, t.plan)
 		if err == nil {
 			fmt.Fprintf(a.Out, "plan %s is gone, and the orchestrator in namespace %s deletes its journal\n", name, t.home.namespace)
 		}
 		return err
 	}
-	if err := t.store.Forget(ctx, t.plan, orchestrator.Holder(), orchestrator.Dead, a.now); err != nil {
+	if err := t.store.Forget(ctx, t.plan, clusters.Holder(), clusters.Dead, a.now); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Out, "the record of plan %s is gone\n", name)

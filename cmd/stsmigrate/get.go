@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/records"
+
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -40,7 +41,7 @@ func (a *app) get(ctx context.Context, all bool) error {
 	if all {
 		namespace = ""
 	}
-	list, err := orchestrator.List(ctx, home.client, namespace, a.now)
+	list, err := records.List(ctx, home.client, namespace, a.now)
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (a *app) get(ctx context.Context, all bool) error {
 }
 
 // listTable is a list of plans as text, and below it why some cannot be read.
-func listTable(list []orchestrator.Listed, namespace string) string {
+func listTable(list []records.Listed, namespace string) string {
 	switch {
 	case len(list) == 0 && namespace == "":
 		return "no plans in any namespace\n"

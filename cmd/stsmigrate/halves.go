@@ -7,9 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -17,7 +20,7 @@ import (
 // one namespace is for whoever sees that one alone.
 type reached struct {
 	plan *plans.Plan
-	on   orchestrator.Clusters
+	on   clusters.Clusters
 	lost map[plans.Side]error
 }
 
@@ -27,7 +30,7 @@ func (r *reach) either(ctx context.Context, p *plans.Plan) (*reached, error) {
 	if err != nil {
 		return nil, err
 	}
-	on := orchestrator.Clusters{}
+	on := clusters.Clusters{}
 	for side, e := range ends {
 		on[side] = e.client
 	}
@@ -36,7 +39,7 @@ func (r *reach) either(ctx context.Context, p *plans.Plan) (*reached, error) {
 
 // disks reads which volumes a side's account has to do with. Those of the destination are the source's until they have
 // moved.
-func (r *reached) disks(ctx context.Context, side plans.Side) ([]orchestrator.Disk, error) {
+func (r *reached) disks(ctx context.Context, side plans.Side) ([]preflight.Disk, error) {
 	if !r.plan.HasVolumes() {
 		return nil, nil
 	}
@@ -47,7 +50,7 @@ func (r *reached) disks(ctx context.Context, side plans.Side) ([]orchestrator.Di
 	if err := r.lost[plans.Source]; err != nil && side == plans.Destination && (j == nil || !j.Vouched.SourceGone) {
 		return nil, fmt.Errorf("which volumes the destination gets is known in the source's cluster: %w", err)
 	}
-	disks, err := orchestrator.Disks(ctx, r.plan, r.on, j)
+	disks, err := preflight.Disks(ctx, r.plan, r.on, j)
 	if apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("which volumes of plan %s have moved cannot be seen, and Roles without their names would take rights away: %w; ask for the right to list PersistentVolumes, or somebody who has it", r.plan.Name, err)
 	}
@@ -60,22 +63,22 @@ func (r *reached) journal(ctx context.Context) (*plans.Journal, error) {
 	if r.on[plans.Destination] == nil {
 		return nil, nil
 	}
-	store := orchestrator.NewStore(r.on[plans.Destination], r.plan.Destination.Namespace, r.plan.Name)
+	store := records.NewStore(r.on[plans.Destination], r.plan.Destination.Namespace, r.plan.Name)
 	have, err := store.Plan(ctx)
-	if errors.As(err, new(orchestrator.ErrNoPlan)) || apierrors.IsForbidden(err) || err == nil && have.ID != r.plan.ID {
+	if errors.As(err, new(records.ErrNoPlan)) || apierrors.IsForbidden(err) || err == nil && have.ID != r.plan.ID {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	j, _, err := store.Journal(ctx, r.plan)
-	if errors.As(err, new(orchestrator.ErrNoJournal)) {
+	if errors.As(err, new(records.ErrNoJournal)) {
 		return nil, nil
 	}
 	return j, err
 }
 
-func namesOf(disks []orchestrator.Disk) []string {
+func namesOf(disks []preflight.Disk) []string {
 	var out []string
 	for _, d := range disks {
 		out = append(out, d.Name)
@@ -84,7 +87,7 @@ func namesOf(disks []orchestrator.Disk) []string {
 }
 
 // remarks are comments beside what is printed.
-type remarks struct{ disks []orchestrator.Disk }
+type remarks struct{ disks []preflight.Disk }
 
 // in puts them into an object as YAML, rule by rule: what a volume stands for, and what no Role can limit.
 func (r remarks) in(text string) string {

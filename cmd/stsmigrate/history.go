@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"text/tabwriter"
 
+	"github.com/stsmigrate/stsmigrate/rollout"
+
 	"github.com/spf13/cobra"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -74,12 +75,12 @@ or --to-revision. Its controller then replaces the pods as for any other update.
 }
 
 // history reads that of the set that a person has typed.
-func (a *app) history(ctx context.Context, typed string) (*orchestrator.History, plans.Ref, error) {
+func (a *app) history(ctx context.Context, typed string) (*rollout.History, plans.Ref, error) {
 	at, set, err := a.typedSet(typed)
 	if err != nil {
 		return nil, set, err
 	}
-	h, err := orchestrator.ReadHistory(ctx, at.client, set)
+	h, err := rollout.ReadHistory(ctx, at.client, set)
 	return h, set, err
 }
 

@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"github.com/stsmigrate/stsmigrate/records"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 // The exit codes. They are part of the interface and never change their meaning.
@@ -97,7 +97,7 @@ func (a *app) stopOnSignal(ctx context.Context, cancel context.CancelFunc) <-cha
 
 // sentence makes one line of an error.
 func sentence(err error) string {
-	var held orchestrator.ErrHeld
+	var held records.ErrHeld
 	if errors.As(err, &held) {
 		return held.Error()
 	}

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -102,7 +103,7 @@ func (a *app) keepNames(ctx context.Context, t *target) error {
 	switch {
 	case err != nil:
 		return err
-	case len(t.plan.Directories()) == 0 && !orchestrator.OneSideOpen(t.plan, j):
+	case len(t.plan.Directories()) == 0 && !engine.OneSideOpen(t.plan, j):
 		return fmt.Errorf("plan %s leaves names alone (--names %s)", t.plan.Name, t.plan.Names.Mode)
 	case !j.KeepNames && (j.Ended() || j.Leg.Course == plans.Clean) || j.Outcome == plans.Aborted:
 		return fmt.Errorf("plan %s is finalized or walked back, or about to be: its names are gone", t.plan.Name)
@@ -110,7 +111,7 @@ func (a *app) keepNames(ctx context.Context, t *target) error {
 	if len(t.plan.Directories()) > 0 {
 		fmt.Fprint(a.Out, plans.RenderNames(t.plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")
 	}
-	if orchestrator.OneSideOpen(t.plan, j) {
+	if engine.OneSideOpen(t.plan, j) {
 		fmt.Fprint(a.Out, "Nodes of either side can be drained until Ctrl-C: the one pod that may be unavailable is one of the side that is drained.\n")
 	}
 	// Whoever carries the plan does it too, and takes the names away at its end.

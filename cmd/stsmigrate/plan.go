@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/preflight"
+
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -99,7 +101,7 @@ func (a *app) makePlan(ctx context.Context, f planFlags, args []string) error {
 }
 
 // common says what both clusters must share, for the volumes to mean the same disks in both.
-func common(r *orchestrator.Report) string {
+func common(r *preflight.Report) string {
 	if len(r.Backends) == 0 {
 		return ""
 	}
@@ -119,7 +121,7 @@ func goOn(out string) string {
 }
 
 // checked makes a plan and runs every check on it.
-func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.Plan, *orchestrator.Report, error) {
+func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.Plan, *preflight.Report, error) {
 	set, err := a.request(&f, args)
 	if err != nil {
 		return nil, nil, err
@@ -127,7 +129,7 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 	if err := a.knownOutput(); err != nil {
 		return nil, nil, err
 	}
-	if f.ignore, err = orchestrator.Ignorable(f.ignore); err != nil {
+	if f.ignore, err = preflight.Ignorable(f.ignore); err != nil {
 		return nil, nil, fmt.Errorf("--ignore: %w", err)
 	}
 	source, destination, err := a.reach.both()
@@ -142,7 +144,7 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 	if err != nil {
 		return nil, nil, err
 	}
-	report, err := orchestrator.Check(ctx, p, on, nil, nil)
+	report, err := preflight.Check(ctx, p, on, nil, nil)
 	return p, report, err
 }
 
@@ -239,17 +241,17 @@ func (a *app) patches(f planFlags) ([]plans.Patch, error) {
 	return all, nil
 }
 
-func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, source, destination *end) (*plans.Plan, orchestrator.Clusters, error) {
+func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, source, destination *end) (*plans.Plan, clusters.Clusters, error) {
 	refs := map[plans.Side]plans.Ref{}
 	for i, e := range []*end{source, destination} {
 		side := plans.Sides()[i]
-		uid, err := orchestrator.ClusterUID(ctx, e.client)
+		uid, err := clusters.ClusterUID(ctx, e.client)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s (context %s): %w", side, e.context, err)
 		}
 		refs[side] = plans.Ref{Cluster: uid, Context: e.context, Namespace: e.namespace, Name: set, Kind: f.kinds[side]}
 	}
-	on := orchestrator.Clusters{plans.Source: source.client, plans.Destination: destination.client}.InTheWordsOf(refs)
+	on := clusters.Clusters{plans.Source: source.client, plans.Destination: destination.client}.InTheWordsOf(refs)
 	r := plans.Request{
 		Destination: plans.Target{Patches: patches}, MaxUnavailable: f.maxUnavailable, Window: f.window, Names: plans.NameMode(f.names),
 		Ignore: f.ignore, Empty: f.empty, Storage: f.storage, Gates: f.gates,
@@ -260,7 +262,7 @@ func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 		}
 		r.Storage.Classes[from] = to
 	}
-	p, err := orchestrator.Draft(ctx, on, refs[plans.Source], refs[plans.Destination], f.name, rand.String(6), r)
+	p, err := preflight.Draft(ctx, on, refs[plans.Source], refs[plans.Destination], f.name, rand.String(6), r)
 	return p, on, err
 }
 

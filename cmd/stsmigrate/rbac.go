@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/stsmigrate/stsmigrate/preflight"
+
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -49,7 +50,7 @@ source. For one side alone:
 			who := types.NamespacedName{Namespace: namespace, Name: name}
 			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reached, side plans.Side) ([]client.Object, remarks, error) {
 				disks, err := r.disks(ctx, side)
-				return orchestrator.Roles(r.plan, side, who, namesOf(disks)), remarks{disks}, err
+				return preflight.Roles(r.plan, side, who, namesOf(disks)), remarks{disks}, err
 			})
 		},
 	}

@@ -7,6 +7,10 @@ import (
 	"os"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
@@ -14,9 +18,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
-	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -54,8 +56,8 @@ func (r *reach) addFlags(flags *pflag.FlagSet) {
 type end struct {
 	config    *rest.Config
 	client    client.Client
-	watches   *orchestrator.Watches
-	names     *names.Cluster
+	watches   *clusters.Watches
+	names     *dns.Cluster
 	context   string
 	namespace string
 }
@@ -87,17 +89,17 @@ func open(flags *genericclioptions.ConfigFlags) (*end, error) {
 	// One request follows the other; the API server's own fairness is enough.
 	e.config.QPS = -1
 	e.config.UserAgent = "stsmigrate/" + versionText()
-	e.config.WarningHandlerWithContext = orchestrator.Warnings{}
+	e.config.WarningHandlerWithContext = clusters.Warnings{}
 	// The person chose the server, so that any address is good. Where it redirects to nobody chose, and
 	// the credentials would go there too.
 	e.config = fleet.Careful(e.config)
-	if e.client, err = orchestrator.Connect(e.config); err != nil {
+	if e.client, err = clusters.Connect(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.context, err)
 	}
-	if e.watches, err = orchestrator.NewWatches(e.config); err != nil {
+	if e.watches, err = clusters.NewWatches(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.context, err)
 	}
-	if e.names, err = names.NewCluster(e.config); err != nil {
+	if e.names, err = dns.NewCluster(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.context, err)
 	}
 	return e, nil
@@ -166,11 +168,11 @@ func (r *reach) both() (source, destination *end, err error) {
 // that the plan was made for.
 type target struct {
 	plan    *plans.Plan
-	store   *orchestrator.Store
-	on      orchestrator.Clusters
+	store   *records.Store
+	on      clusters.Clusters
 	configs map[plans.Side]*rest.Config
-	watches map[plans.Side]*orchestrator.Watches
-	names   map[plans.Side]*names.Cluster
+	watches map[plans.Side]*clusters.Watches
+	names   map[plans.Side]*dns.Cluster
 	// lost has the sides that could not be connected to, and why; they are in none of the maps
 	// above.
 	lost map[plans.Side]error
@@ -188,10 +190,10 @@ func (t *target) command(verb string) string {
 
 func newTarget(p *plans.Plan, ends map[plans.Side]*end, home *end) *target {
 	t := &target{
-		plan: p, home: home, store: orchestrator.NewStore(home.client, home.namespace, p.Name),
-		configs: map[plans.Side]*rest.Config{}, watches: map[plans.Side]*orchestrator.Watches{}, names: map[plans.Side]*names.Cluster{},
+		plan: p, home: home, store: records.NewStore(home.client, home.namespace, p.Name),
+		configs: map[plans.Side]*rest.Config{}, watches: map[plans.Side]*clusters.Watches{}, names: map[plans.Side]*dns.Cluster{},
 	}
-	on := orchestrator.Clusters{}
+	on := clusters.Clusters{}
 	for side, e := range ends {
 		on[side], t.configs[side], t.watches[side], t.names[side] = e.client, e.config, e.watches, e.names
 	}
@@ -222,11 +224,11 @@ func (r *reach) recorded(ctx context.Context, name string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := orchestrator.NewStore(home.client, home.namespace, name).Plan(ctx)
+	p, err := records.NewStore(home.client, home.namespace, name).Plan(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if uid, err := orchestrator.ClusterUID(ctx, home.client); err != nil || uid != p.Destination.Cluster {
+	if uid, err := clusters.ClusterUID(ctx, home.client); err != nil || uid != p.Destination.Cluster {
 		*d.Context = "" // it named the home of a detached plan; the plan knows its destination
 	}
 	return r.forPlan(ctx, p, home)
@@ -315,7 +317,7 @@ func connect(ctx context.Context, p *plans.Plan, side plans.Side, flags *generic
 	if err != nil {
 		return nil, fmt.Errorf("%s of plan %s: %w", side, p.Name, err)
 	}
-	uid, err := orchestrator.ClusterUID(ctx, e.client)
+	uid, err := clusters.ClusterUID(ctx, e.client)
 	if err != nil {
 		return nil, fmt.Errorf("%s of plan %s (context %s): %w", side, p.Name, e.context, err)
 	}

@@ -9,9 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/recovery"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	"github.com/spf13/cobra"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -71,8 +75,8 @@ func (f *recoverFlags) add(cmd *cobra.Command) {
 	cmd.Flags().Lookup("detach").Usage = "an orchestrator carries the plan out, as before"
 }
 
-func (f *recoverFlags) said(cmd *cobra.Command) (orchestrator.Said, error) {
-	said := orchestrator.Said{Who: orchestrator.Holder(), KeepNames: f.keepNames, Ended: f.ended}
+func (f *recoverFlags) said(cmd *cobra.Command) (recovery.Said, error) {
+	said := recovery.Said{Who: clusters.Holder(), KeepNames: f.keepNames, Ended: f.ended}
 	courses := map[string]plans.Course{"": "", "move": plans.Move, "abort": plans.Return, "finalize": plans.Clean}
 	course, known := courses[f.course]
 	if !known {
@@ -92,7 +96,7 @@ func (a *app) toRecover(ctx context.Context, what string, home *homeFlags) (*tar
 	if what != "-" && !strings.ContainsAny(what, "/.") {
 		if _, err := os.Stat(what); err != nil { // not a file: a name
 			t, err := a.reach.stored(ctx, what)
-			if errors.As(err, new(orchestrator.ErrNoPlan)) {
+			if errors.As(err, new(records.ErrNoPlan)) {
 				err = fmt.Errorf("%w; if its ConfigMap was deleted too, give the file of the plan", err)
 			}
 			return t, err
@@ -103,7 +107,7 @@ func (a *app) toRecover(ctx context.Context, what string, home *homeFlags) (*tar
 }
 
 // recover prints what was found and what comes of it, asks, and stores the record if it is still so.
-func (a *app) recover(ctx context.Context, t *target, said orchestrator.Said, detached bool) error {
+func (a *app) recover(ctx context.Context, t *target, said recovery.Said, detached bool) error {
 	if said.KeepNames && len(t.plan.Directories()) == 0 {
 		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.plan.Name, t.plan.Names.Mode)
 	}
@@ -115,7 +119,7 @@ func (a *app) recover(ctx context.Context, t *target, said orchestrator.Said, de
 	if err := t.store.Lost(ctx, t.plan); err != nil {
 		return err
 	}
-	found, err := orchestrator.Recovery{Plan: t.plan, On: t.on, Said: said}.Look(ctx)
+	found, err := recovery.Recovery{Plan: t.plan, On: t.on, Said: said}.Look(ctx)
 	if found != nil {
 		fmt.Fprintf(a.Out, "Found:\n  %s\n", strings.Join(found.Found, "\n  "))
 	}
@@ -123,12 +127,12 @@ func (a *app) recover(ctx context.Context, t *target, said orchestrator.Said, de
 		return fmt.Errorf("nothing was written: %w", err)
 	}
 	if found.Journal.Detached = detached; detached {
-		d, err := orchestrator.ReadDeclared(ctx, t.home.client, t.home.namespace, t.plan.Name)
+		d, err := records.ReadDeclared(ctx, t.home.client, t.home.namespace, t.plan.Name)
 		if err != nil {
 			return err
 		}
 		if d != nil {
-			orchestrator.Hear(t.plan, found.Journal, d.Spec)
+			engine.Hear(t.plan, found.Journal, d.Spec)
 		}
 	}
 	fmt.Fprintf(a.Out, "\nThe journal will say:\n  %s\n", strings.Join(sayings(t.plan, found.Journal), "\n  "))
@@ -143,13 +147,13 @@ func (a *app) recover(ctx context.Context, t *target, said orchestrator.Said, de
 }
 
 // store writes the record while no other process has the plan, if both sides are still as they were shown.
-func (a *app) store(ctx context.Context, t *target, said orchestrator.Said, shown *plans.Journal) error {
-	lease, err := t.store.Acquire(ctx, orchestrator.Holder(), orchestrator.Dead, a.now)
+func (a *app) store(ctx context.Context, t *target, said recovery.Said, shown *plans.Journal) error {
+	lease, err := t.store.Acquire(ctx, clusters.Holder(), clusters.Dead, a.now)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = lease.Release(context.WithoutCancel(ctx), false) }() // it expires by itself
-	again, err := orchestrator.Recovery{Plan: t.plan, On: t.on, Said: said}.Look(ctx)
+	again, err := recovery.Recovery{Plan: t.plan, On: t.on, Said: said}.Look(ctx)
 	if err != nil {
 		return fmt.Errorf("nothing was written: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/records"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -15,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -54,7 +55,7 @@ func halfway(t *testing.T, all bool) (on *served, config, file string) {
 }
 
 func journalOf(ctx context.Context, on client.Client, p *plans.Plan) (*plans.Journal, error) {
-	j, _, err := orchestrator.NewStore(on, "mall", "web").Journal(ctx, p)
+	j, _, err := records.NewStore(on, "mall", "web").Journal(ctx, p)
 	return j, err
 }
 
@@ -92,7 +93,7 @@ func TestALostJournalIsShownAndStored(t *testing.T) {
 			}
 		}
 		p := ofFile(t, file)
-		if _, err := journalOf(t.Context(), on, p); !errors.As(err, new(orchestrator.ErrNoJournal)) {
+		if _, err := journalOf(t.Context(), on, p); !errors.As(err, new(records.ErrNoJournal)) {
 			t.Fatalf("it was written without an answer: %v", err)
 		}
 		if got = command(t, "recover", what, "-n", "mall", "--kubeconfig", config, "--yes"); got.code != 0 || !strings.Contains(got.out, "to go on: `stsmigrate resume web") {

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/rollout"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) rolloutCommand() *cobra.Command {
@@ -25,19 +26,19 @@ meanwhile, and an annotation keeps the partition that it had.`,
 }
 
 // rollout is that of the set that a person has typed.
-func (a *app) rollout(typed string) (orchestrator.Rollout, *end, error) {
+func (a *app) rollout(typed string) (rollout.Rollout, *end, error) {
 	at, set, err := a.typedSet(typed)
 	if err != nil {
-		return orchestrator.Rollout{}, nil, err
+		return rollout.Rollout{}, nil, err
 	}
-	return orchestrator.Rollout{On: at.client, Set: set}, at, nil
+	return rollout.Rollout{On: at.client, Set: set}, at, nil
 }
 
 func (a *app) rolloutPauseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "pause SET", Short: "Replace no pod for an update until it is resumed", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.steer(cmd.Context(), args[0], orchestrator.Rollout.Pause, "is paused: no pod is replaced for an update until `stsmigrate rollout resume "+args[0]+"`", "is paused already; nothing to do")
+			return a.steer(cmd.Context(), args[0], rollout.Rollout.Pause, "is paused: no pod is replaced for an update until `stsmigrate rollout resume "+args[0]+"`", "is paused already; nothing to do")
 		},
 	}
 }
@@ -46,13 +47,13 @@ func (a *app) rolloutResumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "resume SET", Short: "Let an update that is paused go on", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.steer(cmd.Context(), args[0], orchestrator.Rollout.Resume, "goes on with its update", "is not paused; nothing to do")
+			return a.steer(cmd.Context(), args[0], rollout.Rollout.Resume, "goes on with its update", "is not paused; nothing to do")
 		},
 	}
 }
 
 // steer pauses the update of a set or lets it go on, and says what came of it.
-func (a *app) steer(ctx context.Context, typed string, do func(orchestrator.Rollout, context.Context) (bool, error), done, before string) error {
+func (a *app) steer(ctx context.Context, typed string, do func(rollout.Rollout, context.Context) (bool, error), done, before string) error {
 	r, _, err := a.rollout(typed)
 	if err != nil {
 		return err
@@ -113,7 +114,7 @@ pods are replaced by hand), and 1 after --timeout.`,
 }
 
 // watchRollout says what is new of an update until it has come to its end.
-func (a *app) watchRollout(ctx context.Context, r orchestrator.Rollout, at *end, watch bool, timeout time.Duration) error {
+func (a *app) watchRollout(ctx context.Context, r rollout.Rollout, at *end, watch bool, timeout time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var late <-chan time.Time
@@ -122,7 +123,7 @@ func (a *app) watchRollout(ctx context.Context, r orchestrator.Rollout, at *end,
 		defer timer.Stop()
 		late = timer.C
 	}
-	wake := orchestrator.NewWake()
+	wake := clusters.NewWake()
 	if watch {
 		r.Watch(ctx, wake, at.watches)
 	}

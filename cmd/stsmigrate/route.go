@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/preflight"
+
 	"github.com/spf13/cobra"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -62,7 +63,7 @@ func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFl
 		return route, err
 	}
 	j.Detached = j.Detached || f.detach
-	report, err := orchestrator.Check(ctx, t.plan, t.on, j, a.orchestrated(j))
+	report, err := preflight.Check(ctx, t.plan, t.on, j, a.orchestrated(j))
 	if err != nil {
 		return route, err
 	}

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +30,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
@@ -45,12 +47,12 @@ func serve(t *testing.T, contexts []string, objects ...client.Object) (*served, 
 	t.Helper()
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "uid-of-the-cluster"}})
 	s := &served{
-		Client: fake.NewClientBuilder().WithScheme(orchestrator.Scheme()).WithObjects(objects...).Build(),
+		Client: fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(objects...).Build(),
 		kinds: map[string]schema.GroupVersionKind{
 			"namespaces": corev1.SchemeGroupVersion.WithKind("Namespace"), "configmaps": corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 			"secrets": corev1.SchemeGroupVersion.WithKind("Secret"), "pods": corev1.SchemeGroupVersion.WithKind("Pod"), "nodes": corev1.SchemeGroupVersion.WithKind("Node"),
 			"persistentvolumeclaims": corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), "persistentvolumes": corev1.SchemeGroupVersion.WithKind("PersistentVolume"),
-			"statefulsetmigrations": orchestrator.DeclarationKind(),
+			"statefulsetmigrations": records.DeclarationKind(),
 			"statefulsetslices":     v1alpha1.Kind(), "controllerrevisions": appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
 			"statefulsets": appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "leases": coordinationv1.SchemeGroupVersion.WithKind("Lease"),
 		},
@@ -141,9 +143,9 @@ func (s *served) list(r *http.Request, gvk schema.GroupVersionKind, namespace st
 }
 
 func (s *served) one(r *http.Request, gvk schema.GroupVersionKind, key client.ObjectKey) (any, error) {
-	var one client.Object = orchestrator.NewDeclared(key.Namespace, key.Name)
+	var one client.Object = records.NewDeclared(key.Namespace, key.Name)
 	var err error
-	if gvk != orchestrator.DeclarationKind() {
+	if gvk != records.DeclarationKind() {
 		o, unknown := s.Scheme().New(gvk)
 		if unknown != nil {
 			return nil, unknown
@@ -233,7 +235,7 @@ func keep(t *testing.T, on client.Client, namespace string, change func(*plans.J
 	}
 	j := plans.NewJournal(p)
 	change(j)
-	if err := orchestrator.NewStore(on, namespace, p.Name).Create(t.Context(), p, j); err != nil {
+	if err := records.NewStore(on, namespace, p.Name).Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)
 	}
 	return p

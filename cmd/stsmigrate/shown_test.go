@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -38,15 +40,15 @@ func home(t *testing.T) string {
 	if p.Hash, err = plans.Fingerprinted(p); err != nil {
 		t.Fatal(err)
 	}
-	c := fake.NewClientBuilder().WithScheme(orchestrator.Scheme()).Build()
-	if err := orchestrator.NewStore(c, "mall", "web").Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+	if err := records.NewStore(c, "mall", "web").Create(t.Context(), p, plans.NewJournal(p)); err != nil {
 		t.Fatal(err)
 	}
-	return kubeconfigOf(t, records(t, c))
+	return kubeconfigOf(t, recordsIn(t, c))
 }
 
-// records are the answers of an API server that has what c has.
-func records(t *testing.T, c client.Client) map[string]any {
+// recordsIn are the answers of an API server that has what c has.
+func recordsIn(t *testing.T, c client.Client) map[string]any {
 	t.Helper()
 	version := metav1.GroupVersionForDiscovery{GroupVersion: "coordination.k8s.io/v1", Version: "v1"}
 	leases := metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: "coordination.k8s.io", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}

@@ -9,10 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -43,7 +46,7 @@ func (a *app) statusCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) status(ctx context.Context, t *target) (*orchestrator.View, error) {
+func (a *app) status(ctx context.Context, t *target) (*engine.View, error) {
 	v, err := t.status(ctx, a.now)
 	if err != nil {
 		return nil, err
@@ -52,17 +55,17 @@ func (a *app) status(ctx context.Context, t *target) (*orchestrator.View, error)
 }
 
 // status reads where the plan stands, as far as that can be seen.
-func (t *target) status(ctx context.Context, now func() time.Time) (*orchestrator.View, error) {
-	v, err := orchestrator.Status(ctx, t.plan, t.store, t.on, t.lost, now, t.command)
+func (t *target) status(ctx context.Context, now func() time.Time) (*engine.View, error) {
+	v, err := engine.Status(ctx, t.plan, t.store, t.on, t.lost, now, t.command)
 	if err != nil || !v.Unattended {
 		return v, err
 	}
-	var none orchestrator.ErrNoOrchestrator
-	switch _, err := orchestrator.Alive(ctx, t.home.client, t.home.watches, t.home.namespace, versionText()); {
+	var none records.ErrNoOrchestrator
+	switch _, err := records.Alive(ctx, t.home.client, t.home.watches, t.home.namespace, versionText()); {
 	case err == nil:
 	case errors.As(err, &none):
 		v.Orchestrator, v.Next = err.Error(), "start an orchestrator there, which goes on with it: `kubectl --context "+t.home.context+" -n "+t.home.namespace+" get pods` says why none is ready"
-	case errors.As(err, new(orchestrator.ErrOtherVersion)):
+	case errors.As(err, new(records.ErrOtherVersion)):
 		v.Orchestrator, v.Next = err.Error(), ""
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -73,7 +76,7 @@ func (t *target) status(ctx context.Context, now func() time.Time) (*orchestrato
 }
 
 // stateCode is the exit code of a state that is not healthy.
-func stateCode(v *orchestrator.View) error {
+func stateCode(v *engine.View) error {
 	switch v.State {
 	case "Held":
 		return exitCode{code: exitHeld}
@@ -88,7 +91,7 @@ func stateCode(v *orchestrator.View) error {
 func (a *app) watch(ctx context.Context, t *target) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wake := orchestrator.NewWake()
+	wake := clusters.NewWake()
 	wake.Watch(ctx, t.plan, t.watches)
 	wake.WatchRecords(ctx, t.home.watches, t.home.namespace)
 	last := ""
@@ -117,7 +120,7 @@ func (a *app) watch(ctx context.Context, t *target) error {
 }
 
 // table is the status as text.
-func table(v *orchestrator.View) string {
+func table(v *engine.View) string {
 	var b strings.Builder
 	down := "?"
 	if v.Unavailable != nil {

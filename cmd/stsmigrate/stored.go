@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -80,7 +81,7 @@ func (a *app) turnCommand(name string, course plans.Course, short, question stri
 				fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
 				return nil
 			}
-			if err := orchestrator.Departure(t.plan, j, course); err != nil {
+			if err := engine.Departure(t.plan, j, course); err != nil {
 				return err
 			}
 			if err := a.confirm(fmt.Sprintf(question, t.plan.Name, t.plan.Source)); err != nil {

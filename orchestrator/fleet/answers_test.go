@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,8 +24,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
-
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 )
 
 // server is an API server with TLS, and the kubeconfig for it.
@@ -94,7 +94,7 @@ func ways(t *testing.T, end *End) map[string]func(context.Context) error {
 		}
 	}
 	return map[string]func(context.Context) error{
-		"the client": func(ctx context.Context) error { _, err := orchestrator.ClusterUID(ctx, end.Client); return err },
+		"the client": func(ctx context.Context) error { _, err := clusters.ClusterUID(ctx, end.Client); return err },
 		"the clientset": func(ctx context.Context) error {
 			_, err := set.CoreV1().Pods("shop").Get(ctx, "web-0", metav1.GetOptions{})
 			return err
@@ -226,7 +226,7 @@ func TestAnAnswerHasAnEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = set.AppsV1().StatefulSets("shop").List(t.Context(), metav1.ListOptions{})
-	if !errors.As(err, new(orchestrator.ErrTooLong)) || !strings.Contains(err.Error(), "more than 32 MiB") {
+	if !errors.As(err, new(clusters.ErrTooLong)) || !strings.Contains(err.Error(), "more than 32 MiB") {
 		t.Errorf("a list without an end: %v", err)
 	}
 	w, err := set.AppsV1().StatefulSets("shop").Watch(t.Context(), metav1.ListOptions{})
@@ -278,11 +278,11 @@ func TestOwnClustersAreReadWithCareToo(t *testing.T) {
 		http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
 	})
 	config := Careful(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
-	c, err := orchestrator.Connect(config)
+	c, err := clusters.Connect(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := orchestrator.ClusterUID(t.Context(), c); err == nil || !strings.Contains(err.Error(), `redirects to "http://169.254.169.254"`) {
+	if _, err := clusters.ClusterUID(t.Context(), c); err == nil || !strings.Contains(err.Error(), `redirects to "http://169.254.169.254"`) {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/dns"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-
-	"github.com/stsmigrate/stsmigrate/orchestrator"
-	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 )
 
 // Home is the name of the orchestrator's own cluster.
@@ -89,15 +89,15 @@ type End struct {
 	// Client reads live.
 	Client  client.Client
 	Config  *rest.Config
-	Watches *orchestrator.Watches
-	Names   *names.Cluster
+	Watches *clusters.Watches
+	Names   *dns.Cluster
 }
 
 // cluster prepares a connection. All that use it share the limits.
 func (f *Fleet) cluster(name string, config *rest.Config) *Cluster {
 	config.RateLimiter = newLanes(f.Limits)
 	config.UserAgent = f.Agent
-	config.WarningHandlerWithContext = orchestrator.Warnings{}
+	config.WarningHandlerWithContext = clusters.Warnings{}
 	return &Cluster{Name: name, Gone: make(chan struct{}), config: config}
 }
 
@@ -105,10 +105,10 @@ func (f *Fleet) cluster(name string, config *rest.Config) *Cluster {
 func (c *Cluster) Connect() (*End, error) {
 	c.once.Do(func() {
 		through, err := cluster.New(c.config, func(o *cluster.Options) {
-			o.Scheme = orchestrator.Scheme()
+			o.Scheme = clusters.Scheme()
 			// What is decided is read live, so that there is no cache to read from.
 			o.NewClient = func(config *rest.Config, _ client.Options) (client.Client, error) {
-				return orchestrator.Connect(config)
+				return clusters.Connect(config)
 			}
 		})
 		if err != nil {
@@ -116,10 +116,10 @@ func (c *Cluster) Connect() (*End, error) {
 			return
 		}
 		end := &End{Client: through.GetClient(), Config: c.config}
-		if end.Watches, c.err = orchestrator.NewWatches(c.config); c.err != nil {
+		if end.Watches, c.err = clusters.NewWatches(c.config); c.err != nil {
 			return
 		}
-		end.Names, c.err = names.NewCluster(c.config)
+		end.Names, c.err = dns.NewCluster(c.config)
 		c.end = end
 	})
 	return c.end, c.err

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
+	"github.com/stsmigrate/stsmigrate/clusters"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"golang.org/x/time/rate"
 )
 
 // lanes lets the requests to a cluster through at a rate: first those that are urgent, since an
@@ -34,7 +34,7 @@ func newLanes(l Limits) *lanes {
 // Wait implements flowcontrol.RateLimiter.
 func (l *lanes) Wait(ctx context.Context) error {
 	lane := other
-	if orchestrator.IsUrgent(ctx) {
+	if clusters.IsUrgent(ctx) {
 		lane = urgent
 	}
 	turn := l.join(lane)

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/flowcontrol"
-
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 )
 
 var _ flowcontrol.RateLimiter = &lanes{}
@@ -56,15 +56,15 @@ func TestWhatIsUrgentIsSentFirst(t *testing.T) {
 	q.waits(t.Context(), "a check")
 	q.waits(given, "one that is given up")
 	q.waits(t.Context(), "another check")
-	q.waits(orchestrator.Urgent(t.Context()), "a wave")
-	q.waits(orchestrator.Urgent(t.Context()), "another wave")
+	q.waits(clusters.Urgent(t.Context()), "a wave")
+	q.waits(clusters.Urgent(t.Context()), "another wave")
 	cancel()
 	q.expect("one that is given up: " + context.Canceled.Error())
 	for _, want := range []string{"a wave", "another wave", "a check"} {
 		q.next()
 		q.expect(want)
 	}
-	q.waits(orchestrator.Urgent(t.Context()), "a late wave")
+	q.waits(clusters.Urgent(t.Context()), "a late wave")
 	for _, want := range []string{"a late wave", "another check"} {
 		q.next()
 		q.expect(want)
@@ -84,7 +84,7 @@ func TestRequestsAreSentAtARate(t *testing.T) {
 	for k := range requests {
 		ctx := t.Context()
 		if k%2 == 0 {
-			ctx = orchestrator.Urgent(ctx)
+			ctx = clusters.Urgent(ctx)
 		}
 		go func() { errs <- l.Wait(ctx) }()
 	}

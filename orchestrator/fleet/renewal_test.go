@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/clusters"
 )
 
 // authority is the certificate of one, as it stands in a kubeconfig.
@@ -63,7 +63,7 @@ func TestRenewedCredentialsEndNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = orchestrator.ClusterUID(t.Context(), end.Client) // it is forbidden
+		_, _ = clusters.ClusterUID(t.Context(), end.Client) // it is forbidden
 		if got := sent.Load(); got != "Bearer "+want {
 			t.Errorf("it was sent with %q, expected %q", got, want)
 		}

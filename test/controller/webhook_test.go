@@ -6,13 +6,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 )
 
 // said keeps the warnings of an API server.
@@ -41,7 +41,7 @@ func loud(t *testing.T) (client.Client, *said) {
 	t.Helper()
 	config, heard := bed.West.Config(), &said{}
 	config.WarningHandler = rest.WarningHandler(heard)
-	c, err := client.New(config, client.Options{Scheme: orchestrator.Scheme()})
+	c, err := client.New(config, client.Options{Scheme: clusters.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/records"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -22,7 +23,7 @@ type fields = map[string]any
 
 // migration is an object of which a plan was approved.
 func migration(name string, change func(spec fields)) *unstructured.Unstructured {
-	o := orchestrator.NewDeclared("stsmigrate", name)
+	o := records.NewDeclared("stsmigrate", name)
 	spec := fields{
 		"source": fields{"context": "east", "namespace": "shop", "name": "web"}, "destination": fields{"context": "west"},
 		"maxUnavailable": int64(2), "approvedHash": "abc123",

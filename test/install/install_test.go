@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
@@ -62,7 +63,7 @@ func as(t *testing.T, user string, groups ...string) client.Client {
 	if user != "" {
 		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:masters")} // what RBAC would refuse is not the question
 	}
-	c, err := client.New(config, client.Options{Scheme: orchestrator.Scheme()})
+	c, err := client.New(config, client.Options{Scheme: clusters.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

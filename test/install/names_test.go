@@ -6,14 +6,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/runner"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	appsv1 "k8s.io/api/apps/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
-	"github.com/stsmigrate/stsmigrate/orchestrator/names"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -23,7 +27,7 @@ func TestAPersonAsksForKeptNamesToBeTakenAway(t *testing.T) {
 	owner := declarable(t)
 	p := finalized(t, as(t, account))
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: "stsmigrate-names", Labels: map[string]string{names.PlanLabel: p.ID, discoveryv1.LabelManagedBy: names.ManagedBy}},
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: "stsmigrate-names", Labels: map[string]string{dns.PlanLabel: p.ID, discoveryv1.LabelManagedBy: dns.ManagedBy}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
 	}
 	if err := owner.Create(t.Context(), slice); err != nil {
@@ -37,7 +41,7 @@ func TestAPersonAsksForKeptNamesToBeTakenAway(t *testing.T) {
 		}
 	}
 	remove("the orchestrator in namespace stsmigrate takes its names away")
-	store := orchestrator.NewStore(as(t, account), "stsmigrate", p.Name)
+	store := records.NewStore(as(t, account), "stsmigrate", p.Name)
 	journal := func() *plans.Journal {
 		t.Helper()
 		j, _, err := store.Journal(t.Context(), p)
@@ -46,16 +50,16 @@ func TestAPersonAsksForKeptNamesToBeTakenAway(t *testing.T) {
 		}
 		return j
 	}
-	d, err := orchestrator.ReadDeclared(t.Context(), owner, "stsmigrate", p.Name)
+	d, err := records.ReadDeclared(t.Context(), owner, "stsmigrate", p.Name)
 	if err != nil || d == nil || d.Wrong != nil {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	asked := orchestrator.Ask(p, journal(), d.Spec)
+	asked := engine.Ask(p, journal(), d.Spec)
 	if !asked.RemoveNames || !journal().KeepNames {
 		t.Fatalf("%+v, %+v", asked, journal())
 	}
-	on := orchestrator.Clusters{plans.Source: as(t, account), plans.Destination: as(t, account)}
-	err = orchestrator.Carriage{Plan: p, Store: store, On: on, Holder: "test", Dead: func(string) bool { return true }, Now: time.Now}.RemoveNames(t.Context(), asked.Wish, func(string) {})
+	on := clusters.Clusters{plans.Source: as(t, account), plans.Destination: as(t, account)}
+	err = runner.Carriage{Plan: p, Store: store, On: on, Holder: "test", Dead: func(string) bool { return true }, Now: time.Now}.RemoveNames(t.Context(), asked.Wish, func(string) {})
 	if j := journal(); err != nil || j.KeepNames || j.Heard.Request != d.Spec.Ask.ID {
 		t.Errorf("%v; %+v", err, j)
 	}
@@ -68,7 +72,7 @@ func TestAPersonAsksForKeptNamesToBeTakenAway(t *testing.T) {
 // finalized is a plan of this cluster that an orchestrator has finalized, and whose names it keeps.
 func finalized(t *testing.T, by client.Client) *plans.Plan {
 	t.Helper()
-	uid, err := orchestrator.ClusterUID(t.Context(), by)
+	uid, err := clusters.ClusterUID(t.Context(), by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +90,11 @@ func finalized(t *testing.T, by client.Client) *plans.Plan {
 	j.Depart(p, plans.Clean)
 	j.Detached, j.Epoch, j.Outcome, j.KeepNames = true, 3, plans.Finalized, true
 	j.Heard.Course = plans.Clean
-	if err := orchestrator.NewStore(by, "stsmigrate", p.Name).Create(t.Context(), p, j); err != nil {
+	if err := records.NewStore(by, "stsmigrate", p.Name).Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := orchestrator.NewStore(by, "stsmigrate", p.Name).Forget(context.Background(), p, "test", func(string) bool { return true }, time.Now); err != nil {
+		if err := records.NewStore(by, "stsmigrate", p.Name).Forget(context.Background(), p, "test", func(string) bool { return true }, time.Now); err != nil {
 			t.Error(err)
 		}
 	})

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/preflight"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
@@ -38,7 +39,7 @@ func files() *corev1.PersistentVolume {
 func agreeing(t *testing.T, volumes ...*corev1.PersistentVolume) {
 	t.Helper()
 	owner, cm := as(t, ""), &corev1.ConfigMap{}
-	if err := owner.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: orchestrator.VolumesMap}, cm); err != nil {
+	if err := owner.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: preflight.VolumesMap}, cm); err != nil {
 		t.Fatal(err)
 	}
 	cm.Data = map[string]string{}

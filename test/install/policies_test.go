@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -14,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 )
 
 const (
@@ -137,7 +137,7 @@ func exactly(t *testing.T, user, namespace string) client.Client {
 	}
 	config := north.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-	c, err := client.New(config, client.Options{Scheme: orchestrator.Scheme()})
+	c, err := client.New(config, client.Options{Scheme: clusters.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

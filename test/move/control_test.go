@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +19,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/deploy"
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 )
 
 func TestPausesBetweenOrdinalsAndResumes(t *testing.T) {
@@ -145,14 +147,14 @@ func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 	t.Parallel()
 	s := stage(t, reimport, cast{replicas: 2})
 	for _, on := range []*end{s.source, s.destination} {
-		s.create(on, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: orchestrator.ConsentMap}, Data: map[string]string{"moves-to": "* */*/* plan=* hash=* until=*", "moves-from": "* */*/* plan=* hash=* until=*"}})
+		s.create(on, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: preflight.ConsentMap}, Data: map[string]string{"moves-to": "* */*/* plan=* hash=* until=*", "moves-from": "* */*/* plan=* hash=* until=*"}})
 	}
 	s.planned()
 	s.learnsMigrations(s.destination)
 	detach := s.applyArgs("--detach", "--home-namespace", s.destination.namespace)
 	run(t, detach...).expect(t, failed, "there is no orchestrator in namespace "+s.destination.namespace)
 	// One that lives, and is slow to begin.
-	alive := orchestrator.NewHeartbeat(s.destination, s.destination, s.destination.namespace, "test", "v0", time.Now)
+	alive := records.NewHeartbeat(s.destination, s.destination, s.destination.namespace, "test", "v0", time.Now)
 	if err := alive.Beat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +197,7 @@ func (s *scene) learnsMigrations(on *end) {
 		}
 	}
 	s.eventually("the kind is served", func(ctx context.Context) bool {
-		_, err := orchestrator.ReadDeclared(ctx, on, on.namespace, "web")
+		_, err := records.ReadDeclared(ctx, on, on.namespace, "web")
 		return err == nil
 	})
 }

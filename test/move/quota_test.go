@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/preflight"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -146,7 +147,7 @@ func TestRightsThatOnlyTheReportsNeedAreNotRequired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.permit(slices.Concat(orchestrator.Rights(p, plans.Source), orchestrator.Rights(p, plans.Destination), orchestrator.ForRecords()))
+	s.permit(slices.Concat(preflight.Rights(p, plans.Source), preflight.Rights(p, plans.Destination), preflight.ForRecords()))
 	stranger := s.stranger()
 	run(t, with(s.planArgs(), "--kubeconfig", stranger)...).expect(t, done,
 		"WARN pod-accepted", "you may not create pods there", "WARN quota", "you may not look at resourcequotas", "WARN rbac", "you may not look at rolebindings")
@@ -155,7 +156,7 @@ func TestRightsThatOnlyTheReportsNeedAreNotRequired(t *testing.T) {
 }
 
 // permit gives the account of the source's set these rights.
-func (s *scene) permit(rights []orchestrator.Right) {
+func (s *scene) permit(rights []preflight.Right) {
 	s.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.source.namespace + "-mover"}}
 	for _, r := range rights {

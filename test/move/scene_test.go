@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -19,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/witness"
 )
@@ -153,7 +154,7 @@ func (s *scene) claimsGoWithPods() {
 
 func newEnd(t *testing.T, c *cluster.Cluster, namespace string) *end {
 	t.Helper()
-	api, err := client.New(c.Config(), client.Options{Scheme: orchestrator.Scheme()})
+	api, err := client.New(c.Config(), client.Options{Scheme: clusters.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

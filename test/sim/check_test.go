@@ -7,27 +7,28 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // What was checked before a wave is checked again if the wave has waited since, for a pod, under
 // tightened budgets or for its turn: consent may be withdrawn while a pod is mended.
 func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
-	for name, waits := range map[string]func(*testing.T, *world, *runner, *orchestrator.Engine, *orchestrator.Slot) (end func()){
-		"for a pod, before Tighten": func(_ *testing.T, w *world, _ *runner, _ *orchestrator.Engine, _ *orchestrator.Slot) func() {
+	for name, waits := range map[string]func(*testing.T, *world, *process, *engine.Engine, *engine.Slot) (end func()){
+		"for a pod, before Tighten": func(_ *testing.T, w *world, _ *process, _ *engine.Engine, _ *engine.Slot) func() {
 			return w.sick(plans.Source, 0)
 		},
-		"for a pod, before Shrink": func(t *testing.T, w *world, r *runner, e *orchestrator.Engine, _ *orchestrator.Slot) func() {
+		"for a pod, before Shrink": func(t *testing.T, w *world, r *process, e *engine.Engine, _ *engine.Slot) func() {
 			t.Helper()
 			w.until(t, r, e, plans.Tighten)
 			return w.sick(plans.Source, 0)
 		},
-		"for its turn": func(_ *testing.T, _ *world, _ *runner, _ *orchestrator.Engine, other *orchestrator.Slot) func() {
+		"for its turn": func(_ *testing.T, _ *world, _ *process, _ *engine.Engine, other *engine.Slot) func() {
 			other.Take()
 			return other.Leave
 		},
-		"for nothing": func(*testing.T, *world, *runner, *orchestrator.Engine, *orchestrator.Slot) func() { return func() {} },
+		"for nothing": func(*testing.T, *world, *process, *engine.Engine, *engine.Slot) func() { return func() {} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -40,7 +41,7 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 					return bad, nil
 				}
 				e.Now = time.Now
-				slots := orchestrator.NewSlots(1)
+				slots := engine.NewSlots(1)
 				e.Slot = slots.Of(w.plan)
 				w.until(t, r, e, plans.Relax)
 				w.rest()
@@ -63,7 +64,7 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 				end()
 				w.rest()
 				p := w.leaves(t, e)
-				if bad != "" && (p.Kind != orchestrator.Held || !strings.Contains(p.Reason, bad)) || bad == "" && (p.Kind != orchestrator.Wrote || asked != 1) {
+				if bad != "" && (p.Kind != engine.Held || !strings.Contains(p.Reason, bad)) || bad == "" && (p.Kind != engine.Wrote || asked != 1) {
 					t.Errorf("it goes on: %+v; asked %d times", p, asked)
 				}
 			})
@@ -72,9 +73,9 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 }
 
 // leaves advances until an ordinal goes down, or must not.
-func (w *world) leaves(t *testing.T, e *orchestrator.Engine) (p orchestrator.Progress) {
+func (w *world) leaves(t *testing.T, e *engine.Engine) (p engine.Progress) {
 	t.Helper()
-	for p.Kind != orchestrator.Held && (p.Kind != orchestrator.Wrote || p.Step.Op != plans.Shrink) {
+	for p.Kind != engine.Held && (p.Kind != engine.Wrote || p.Step.Op != plans.Shrink) {
 		var err error
 		if p, err = e.Advance(t.Context()); err != nil {
 			t.Fatal(err)

@@ -6,10 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -100,7 +103,7 @@ func TestADrainOfEitherSideSucceedsWithinOneWave(t *testing.T) {
 					for seed := range uint64(3) {
 						w := first.fork(seed)
 						var old *corev1.Pod
-						_, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
+						_, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
 							if p.Step.ID() == fmt.Sprintf("%d/Vacate", c.flying) && old == nil {
 								old = w.drain(c.side, c.victim, begin)
 							}
@@ -124,7 +127,7 @@ func TestBothSidesAreDrainedWithinOneWave(t *testing.T) {
 	for _, mode := range modes() {
 		w := newWorld(oneByOne(mode))
 		var here, there *corev1.Pod
-		_, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
+		_, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
 			if p.Step.ID() == "3/Vacate" && here == nil {
 				here, there = w.drain(plans.Source, 0, drainsOf()["cordoned"]), w.drain(plans.Destination, 4, drainsOf()["cordoned"])
 			}
@@ -140,7 +143,7 @@ func TestBothSidesAreDrainedWithinOneWave(t *testing.T) {
 }
 
 // tend lets a process keep a plan that rests, for as long as there is anything to do.
-func (w *world) tend(t *testing.T, r *runner) {
+func (w *world) tend(t *testing.T, r *process) {
 	t.Helper()
 	e, err := r.engine(t.Context())
 	if err != nil {
@@ -156,7 +159,7 @@ func (w *world) tend(t *testing.T, r *runner) {
 		if err != nil && r.at == nil {
 			t.Fatal(err)
 		}
-		w.others(r, orchestrator.Waiting)
+		w.others(r, engine.Waiting)
 	}
 	w.rest()
 }
@@ -164,12 +167,12 @@ func (w *world) tend(t *testing.T, r *runner) {
 // drainable is what status says of drains.
 func (w *world) drainable(t *testing.T) string {
 	t.Helper()
-	on := orchestrator.Clusters{}
+	on := clusters.Clusters{}
 	for side, s := range w.on {
 		on[side] = s
 	}
-	home := orchestrator.NewStore(w.on[plans.Destination], green, planName)
-	v, err := orchestrator.Status(t.Context(), w.plan, home, on, nil, func() time.Time { return time.Unix(0, 0) }, func(verb string) string { return verb })
+	home := records.NewStore(w.on[plans.Destination], green, planName)
+	v, err := engine.Status(t.Context(), w.plan, home, on, nil, func() time.Time { return time.Unix(0, 0) }, func(verb string) string { return verb })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +184,7 @@ func TestASplitAtRestLetsBothSidesBeDrained(t *testing.T) {
 	for _, mode := range modes() {
 		first, split := newWorld(oneByOne(mode)), int32(2)
 		first.take(t, plans.Route{Until: &split})
-		first.goes(t, orchestrator.Finished, plans.Split, split)
+		first.goes(t, engine.Finished, plans.Split, split)
 		for _, sides := range [][]plans.Side{{plans.Source}, {plans.Destination}, {plans.Source, plans.Destination}} {
 			t.Run(fmt.Sprintf("%s, %s", mode, sides), func(t *testing.T) {
 				for seed := range uint64(5) {
@@ -218,7 +221,7 @@ func TestADeathWhileAPlanIsTendedIsSurvived(t *testing.T) {
 	for _, mode := range modes() {
 		first, split := newWorld(oneByOne(mode)), int32(2)
 		first.take(t, plans.Route{Until: &split})
-		first.goes(t, orchestrator.Finished, plans.Split, split)
+		first.goes(t, engine.Finished, plans.Split, split)
 		before := first.fork(0)
 		first.drain(plans.Source, 0, drainsOf()["cordoned"])
 		whole := first.fork(0)

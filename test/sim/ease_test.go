@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -45,7 +46,7 @@ func TestBudgetsAreOpenWhileAWaveThatHasNotLeftWaits(t *testing.T) {
 }
 
 // begin gives a process that has taken the plan over.
-func (w *world) begin(t *testing.T, course plans.Course) (*runner, *orchestrator.Engine) {
+func (w *world) begin(t *testing.T, course plans.Course) (*process, *engine.Engine) {
 	t.Helper()
 	r := w.process()
 	e, err := r.takeOver(t.Context(), course)
@@ -56,14 +57,14 @@ func (w *world) begin(t *testing.T, course plans.Course) (*runner, *orchestrator
 }
 
 // until advances to the end of the first step of that word.
-func (w *world) until(t *testing.T, r *runner, e *orchestrator.Engine, op plans.Op) {
+func (w *world) until(t *testing.T, r *process, e *engine.Engine, op plans.Op) {
 	t.Helper()
 	for range 5000 {
 		p, err := e.Advance(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Kind == orchestrator.Advanced && p.Step.Op == op {
+		if p.Kind == engine.Advanced && p.Step.Op == op {
 			return
 		}
 		w.others(r, p.Kind)

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -39,7 +40,7 @@ func TestAPodThatWasReplacedBeforeItsShrinkIsTheOneThatIsProvenGone(t *testing.T
 			t.Fatalf("the pod was not replaced after its intent: %v", w.journal.Flight)
 		}
 		w.broken = nil // the deletion was not asked for; S2 is the user's
-		_, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool { return p.Step.ID() == "2/Vacate" })
+		_, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool { return p.Step.ID() == "2/Vacate" })
 		if err != nil || w.journal.Flight.Pod(2).UID != now.UID || w.journal.Flight.Pod(2).Node != now.Spec.NodeName {
 			t.Errorf("%s: the journal knows pod %+v (%v), want UID %s on %s", mode, w.journal.Flight, err, now.UID, now.Spec.NodeName)
 		}
@@ -56,7 +57,7 @@ func TestAPodThatCameAfterTheIntentStillHasToLetGoOfItsVolumes(t *testing.T) {
 		first := newWorld(threeOrdinals(mode))
 		for seed := range uint64(20) {
 			w := first.fork(seed)
-			_, err := w.process().run(t.Context(), plans.Move, func(orchestrator.Progress) bool {
+			_, err := w.process().run(t.Context(), plans.Move, func(engine.Progress) bool {
 				set, ok := get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
 				return ok && *set.Spec.Replicas == 1 // grown, and no pod yet
 			})

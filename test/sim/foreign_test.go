@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -12,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -104,16 +105,16 @@ func TestSomebodyElsesChangeHoldsTheMove(t *testing.T) {
 func (in interference) disturb(t *testing.T, w *world) {
 	t.Helper()
 	did := false
-	got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
-		if !did && (p.Kind == orchestrator.Advanced && p.Step.ID() == in.after || p.Kind == orchestrator.Wrote && p.Step.ID() == in.wrote) {
+	got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
+		if !did && (p.Kind == engine.Advanced && p.Step.ID() == in.after || p.Kind == engine.Wrote && p.Step.ID() == in.wrote) {
 			did, w.foreign = true, true
 			in.do(w)
 		}
 		return false
 	})
-	want := orchestrator.Held
+	want := engine.Held
 	if in.waits {
-		want = orchestrator.Waiting
+		want = engine.Waiting
 	}
 	if err != nil || !did || got.kind != want || !strings.Contains(got.reason, in.want) {
 		t.Errorf("ended with %q (%v), want %s with %q; disturbed: %t", got, err, want, in.want, did)

@@ -7,7 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -53,7 +55,7 @@ func TestAWriteThatChangesNothingIsNotSentForEver(t *testing.T) {
 					}
 					close(p.stop)
 					<-p.over
-				case !over || got.err != nil || got.Kind != orchestrator.Held || !strings.Contains(got.Reason, c.held) || w.journal.Held != got.Reason:
+				case !over || got.err != nil || got.Kind != engine.Held || !strings.Contains(got.Reason, c.held) || w.journal.Held != got.Reason:
 					t.Errorf("%+v; the journal says %q", got, w.journal.Held)
 				}
 			})
@@ -102,11 +104,11 @@ func TestAWaveThatCannotBeginDoesNotAskAllTheTime(t *testing.T) {
 			}
 			return false
 		}
-		e.Slot = orchestrator.NewSlots(1).Of(w.plan)
+		e.Slot = engine.NewSlots(1).Of(w.plan)
 		stop := make(chan struct{})
 		over := make(chan error, 1)
 		go func() {
-			_, err := e.Run(t.Context(), orchestrator.Options{Wake: orchestrator.NewWake(), Stop: stop, StepTimeout: stepTimeout, Report: func(orchestrator.Progress, error) {}})
+			_, err := e.Run(t.Context(), engine.Options{Wake: clusters.NewWake(), Stop: stop, StepTimeout: stepTimeout, Report: func(engine.Progress, error) {}})
 			over <- err
 		}()
 		<-time.After(time.Minute)
@@ -114,7 +116,7 @@ func TestAWaveThatCannotBeginDoesNotAskAllTheTime(t *testing.T) {
 			t.Errorf("%d requests in a minute", looks)
 		}
 		close(stop)
-		if err := <-over; !errors.Is(err, orchestrator.ErrStopped) {
+		if err := <-over; !errors.Is(err, engine.ErrStopped) {
 			t.Error(err)
 		}
 	})

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/gates"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator/gates"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -50,7 +51,7 @@ func (a *application) refuses(what string) bool {
 
 // prober asks on behalf of one process. A question is as good as a write: it may be
 // the last thing that a process does.
-type prober struct{ r *runner }
+type prober struct{ r *process }
 
 // Now implements gates.Prober. Time passes when somebody looks at the clock.
 func (p prober) Now() time.Time {

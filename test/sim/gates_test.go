@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	batchv1 "k8s.io/api/batch/v1"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -50,7 +51,7 @@ func (w *world) holds(t *testing.T, course plans.Course, deaf, want string) {
 	t.Helper()
 	w.app.deaf = deaf
 	got, err := w.process().run(t.Context(), course, nil)
-	if err != nil || got.kind != orchestrator.Held || !strings.Contains(got.reason, want) || w.journal.Held != got.reason {
+	if err != nil || got.kind != engine.Held || !strings.Contains(got.reason, want) || w.journal.Held != got.reason {
 		t.Fatalf("%s: ended with %q (%v), expected a hold with %q; the journal says %q", deaf, got, err, want, w.journal.Held)
 	}
 	w.rest()
@@ -131,15 +132,15 @@ func TestAnAbortNeedsNothingOfAPodThatNeverCameUp(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
 		w := newWorld(withGates(threeOrdinals(mode)))
-		_, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
-			return p.Kind == orchestrator.Wrote && p.Step.ID() == "1/Grow"
+		_, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
+			return p.Kind == engine.Wrote && p.Step.ID() == "1/Grow"
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.app.deaf = "drain web-1 destination"
 		r := w.process()
-		if _, err := r.run(t.Context(), plans.Return, func(p orchestrator.Progress) bool { return p.Step.ID() == "1/Shrink" }); err != nil {
+		if _, err := r.run(t.Context(), plans.Return, func(p engine.Progress) bool { return p.Step.ID() == "1/Shrink" }); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.app.asked["drain web-1 destination"]; got > 0 && w.pod(plans.Destination, 1) == nil {

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -44,9 +45,9 @@ func walk(t *testing.T, w *world, course plans.Course, at func(int) fault) {
 			continue
 		}
 		if w.journal.Ended() && w.journal.Outcome == outcomeOf(course) {
-			got, err = end{orchestrator.Finished, w.journal.Outcome, ""}, nil
+			got, err = end{engine.Finished, w.journal.Outcome, ""}, nil
 		}
-		if err != nil || got.kind != orchestrator.Finished || got.outcome != outcomeOf(course) {
+		if err != nil || got.kind != engine.Finished || got.outcome != outcomeOf(course) {
 			t.Errorf("seed %d: %s ended with %q (%v); journal: %+v", w.scene.Seed, course, got, err, w.journal)
 		}
 		unbroken(t, w)

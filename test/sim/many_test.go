@@ -14,7 +14,7 @@ import (
 // member is one of several processes that carry out one plan at the same time.
 // Each of its reads and writes waits until it is let through.
 type member struct {
-	r      *runner
+	r      *process
 	course plans.Course
 	next   func() (struct{}, bool)
 	stop   func()

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -99,7 +100,7 @@ func (m *misfortune) ceases() {
 }
 
 // process is the next one.
-func (m *misfortune) process() *runner {
+func (m *misfortune) process() *process {
 	r := m.w.process()
 	r.word = m.word
 	r.away = func(s *store) bool {
@@ -133,9 +134,9 @@ func (m *misfortune) goes(t *testing.T, course plans.Course) string {
 		p, err := e.Advance(t.Context())
 		reason = p.Reason
 		switch {
-		case r.dead || p.Kind == orchestrator.Finished || p.Kind == orchestrator.Paused:
+		case r.dead || p.Kind == engine.Finished || p.Kind == engine.Paused:
 			return reason
-		case p.Kind == orchestrator.Held:
+		case p.Kind == engine.Held:
 			if asked := vouched.FindStringSubmatch(reason); asked != nil && r.fate(p) == nil {
 				m.word.NodeGone = asked[1]
 			}
@@ -144,7 +145,7 @@ func (m *misfortune) goes(t *testing.T, course plans.Course) string {
 			reason = err.Error()
 		}
 		idle++
-		if m.w.others(r, orchestrator.Waiting) || p.Kind == orchestrator.Wrote || p.Kind == orchestrator.Advanced {
+		if m.w.others(r, engine.Waiting) || p.Kind == engine.Wrote || p.Kind == engine.Advanced {
 			idle = 0
 		}
 		if idle > 60 {

@@ -6,7 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/engine/runner"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -18,9 +20,9 @@ func TestNamesAreKeptForNoLongerThanTheLease(t *testing.T) {
 		w := newWorld(threeOrdinals(plans.Rebind))
 		walk(t, w, plans.Move, nil)
 		synctest.Test(t, func(t *testing.T) {
-			store := orchestrator.NewStore(w.on[plans.Destination], green, planName)
+			store := records.NewStore(w.on[plans.Destination], green, planName)
 			stop := make(chan struct{})
-			c := orchestrator.Carriage{
+			c := runner.Carriage{
 				Plan: w.plan, Store: store, Holder: "laptop/1", Dead: alive, Now: time.Now, Stop: stop,
 				Complain: func(err error) { t.Log(err) },
 			}
@@ -39,7 +41,7 @@ func TestNamesAreKeptForNoLongerThanTheLease(t *testing.T) {
 			}
 			select {
 			case err := <-over:
-				if ends && err != nil || !ends && !errors.As(err, new(orchestrator.ErrNotHeld)) {
+				if ends && err != nil || !ends && !errors.As(err, new(records.ErrNotHeld)) {
 					t.Errorf("the plan has ended: %t; %v", ends, err)
 				}
 			case <-time.After(time.Minute):

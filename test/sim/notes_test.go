@@ -5,9 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -51,7 +52,7 @@ func (w *world) clock() time.Time { return time.Unix(1e9+int64(len(w.acts)), 0) 
 // noted moves a set, by that clock, and gives what the journal has of it in the end.
 func noted(t *testing.T, w *world, by disturbance) (out notes) {
 	t.Helper()
-	slots := orchestrator.NewSlots(1)
+	slots := engine.NewSlots(1)
 	rival := slots.Of(w.plan)
 	r, e := w.begin(t, plans.Move)
 	r.at = func(int) fault {
@@ -62,13 +63,13 @@ func noted(t *testing.T, w *world, by disturbance) (out notes) {
 	}
 	e.Slot, e.Now = slots.Of(w.plan), w.clock
 	rounds := 0
-	for p := (orchestrator.Progress{}); p.Kind != orchestrator.Finished; rounds++ {
+	for p := (engine.Progress{}); p.Kind != engine.Finished; rounds++ {
 		var err error
-		if p, err = e.Advance(t.Context()); err != nil && by == undisturbed || p.Kind == orchestrator.Held || rounds > 500 {
+		if p, err = e.Advance(t.Context()); err != nil && by == undisturbed || p.Kind == engine.Held || rounds > 500 {
 			t.Fatalf("%+v: %v", p, err)
 		}
 		w.rest()
-		if p.Kind == orchestrator.Advanced && p.Step.Op == plans.Relax {
+		if p.Kind == engine.Advanced && p.Step.Op == plans.Relax {
 			out.waves++
 			rival.Keep(plans.Source)
 		}
@@ -102,7 +103,7 @@ func TestAPausedPlanHasNoWaveUnderWay(t *testing.T) {
 		e.Now = w.clock
 		w.until(t, r, e, plans.Relax)
 		w.pause(t, true)
-		for p := (orchestrator.Progress{}); p.Kind != orchestrator.Paused; w.rest() {
+		for p := (engine.Progress{}); p.Kind != engine.Paused; w.rest() {
 			var err error
 			if p, err = e.Advance(t.Context()); err != nil {
 				t.Fatal(err)

@@ -6,9 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -17,30 +19,30 @@ const stepTimeout = 10 * time.Minute
 // running is a process that carries a plan out, seen from outside.
 type running struct {
 	w    *world
-	e    *orchestrator.Engine
-	wake *orchestrator.Wake
+	e    *engine.Engine
+	wake *clusters.Wake
 	stop chan struct{}
 	down atomic.Bool // no cluster answers
 	over chan ended
-	last orchestrator.Progress
+	last engine.Progress
 	errs int
 }
 
 type ended struct {
-	orchestrator.Progress
+	engine.Progress
 	err error
 }
 
 // carried lets a process go on by the clock of the test.
-func carried(t *testing.T, w *world, r *runner, e *orchestrator.Engine) *running {
+func carried(t *testing.T, w *world, r *process, e *engine.Engine) *running {
 	t.Helper()
-	p := &running{w: w, e: e, wake: orchestrator.NewWake(), stop: make(chan struct{}), over: make(chan ended, 1)}
+	p := &running{w: w, e: e, wake: clusters.NewWake(), stop: make(chan struct{}), over: make(chan ended, 1)}
 	r.away = func(*store) bool { return p.down.Load() }
 	e.Now = time.Now
 	go func() {
-		last, err := e.Run(t.Context(), orchestrator.Options{
+		last, err := e.Run(t.Context(), engine.Options{
 			Wake: p.wake, Stop: p.stop, StepTimeout: stepTimeout,
-			Report: func(now orchestrator.Progress, err error) {
+			Report: func(now engine.Progress, err error) {
 				if err != nil {
 					p.errs++
 				} else {
@@ -78,14 +80,14 @@ func (p *running) rests(t *testing.T) ended {
 }
 
 // wrote advances until a write of that word has been sent.
-func (w *world) wrote(t *testing.T, r *runner, e *orchestrator.Engine, op plans.Op) {
+func (w *world) wrote(t *testing.T, r *process, e *engine.Engine, op plans.Op) {
 	t.Helper()
 	for range 5000 {
 		p, err := e.Advance(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Kind == orchestrator.Wrote && p.Step.Op == op {
+		if p.Kind == engine.Wrote && p.Step.Op == op {
 			return
 		}
 		w.others(r, p.Kind)
@@ -181,7 +183,7 @@ func TestAWaitBeforeAWaveIsHeldOnceThatCanBeRecorded(t *testing.T) {
 		}
 		p := carried(t, w, r, e)
 		got, over := p.after(2*stepTimeout + time.Minute)
-		if !over || got.Kind != orchestrator.Held || got.err != nil || w.journal.Held != got.Reason || refusals != 3 {
+		if !over || got.Kind != engine.Held || got.err != nil || w.journal.Held != got.Reason || refusals != 3 {
 			t.Fatalf("%+v (%t), journal %q, refused %d times", got, over, w.journal.Held, refusals)
 		}
 		w.rest()
@@ -232,7 +234,7 @@ func TestAProcessThatStopsSaysSoThoughTheBudgetsCannotBeOpened(t *testing.T) {
 		p.after(time.Second)
 		p.down.Store(true)
 		close(p.stop)
-		if got, over := p.after(time.Minute); !over || got.err != orchestrator.ErrStopped { //nolint:errorlint // nothing joined to it
+		if got, over := p.after(time.Minute); !over || got.err != engine.ErrStopped { //nolint:errorlint // nothing joined to it
 			t.Fatalf("%+v", got)
 		}
 	})

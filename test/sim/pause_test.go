@@ -3,14 +3,16 @@ package sim
 import (
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // change writes into the journal as a person's command does.
 func (w *world) change(t *testing.T, what func(*plans.Journal) error) {
 	t.Helper()
-	home := orchestrator.NewStore(w.on[plans.Destination], green, planName)
+	home := records.NewStore(w.on[plans.Destination], green, planName)
 	if err := home.Change(t.Context(), w.plan, what); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +34,7 @@ func TestAPauseTakesEffectWithNoOrdinalInFlight(t *testing.T) {
 			dieAt(t, w, n, crashAfter)
 			w.pause(t, true)
 			got, err := w.process().run(t.Context(), plans.Move, nil)
-			if err != nil || got.kind != orchestrator.Paused && got.kind != orchestrator.Finished {
+			if err != nil || got.kind != engine.Paused && got.kind != engine.Finished {
 				t.Fatalf("%s, write %d: ended with %q (%v), want a pause", name, n, got, err)
 			}
 			if a, b := w.slice(plans.Source), w.slice(plans.Destination); a.Start+a.Replicas != b.Start {
@@ -61,8 +63,8 @@ func TestAPauseAtAnyMomentIsHeeded(t *testing.T) {
 				}
 				whole := first.fork(0)
 				if course == plans.Return { // from the middle of a wave, which is on neither side
-					_, err := whole.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
-						return p.Kind == orchestrator.Advanced && p.Step.Op == plans.Release && p.Step.Ordinals.Has(1)
+					_, err := whole.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
+						return p.Kind == engine.Advanced && p.Step.Op == plans.Release && p.Step.Ordinals.Has(1)
 					})
 					if err != nil {
 						t.Fatal(err)
@@ -70,7 +72,7 @@ func TestAPauseAtAnyMomentIsHeeded(t *testing.T) {
 					first = whole.fork(0)
 				}
 				moments := 0
-				if _, err := whole.process().run(t.Context(), course, func(orchestrator.Progress) bool { moments++; return false }); err != nil {
+				if _, err := whole.process().run(t.Context(), course, func(engine.Progress) bool { moments++; return false }); err != nil {
 					t.Fatal(err)
 				}
 				for at := 1; at < moments; at += 1 + moments/60 {
@@ -88,24 +90,24 @@ func TestAPauseAtAnyMomentIsHeeded(t *testing.T) {
 func pausedAt(t *testing.T, w *world, course plans.Course, at int) {
 	t.Helper()
 	passes, under := 0, plans.Step{} // the step that was under way, if that was known
-	got, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool {
+	got, err := w.process().run(t.Context(), course, func(p engine.Progress) bool {
 		switch passes++; {
 		case passes < at:
 		case passes == at:
-			if w.pause(t, true); p.Kind != orchestrator.Advanced {
+			if w.pause(t, true); p.Kind != engine.Advanced {
 				under = p.Step
 			}
-		case p.Kind == orchestrator.Wrote && p.Step.Op == plans.Shrink && under.Seq != p.Step.Seq && under.Op != "":
+		case p.Kind == engine.Wrote && p.Step.Op == plans.Shrink && under.Seq != p.Step.Seq && under.Op != "":
 			t.Errorf("%s: %s goes down after the pause was asked for at %s", p.Kind, p.Step.ID(), under.ID())
-		case w.journal.AtRest(w.plan) && p.Kind != orchestrator.Paused && passes > at+1:
+		case w.journal.AtRest(w.plan) && p.Kind != engine.Paused && passes > at+1:
 			t.Errorf("it is said to be paused, and goes on: %+v", p)
 		}
 		return false
 	})
-	if err != nil || got.kind != orchestrator.Paused && got.kind != orchestrator.Finished {
+	if err != nil || got.kind != engine.Paused && got.kind != engine.Finished {
 		t.Fatalf("ended with %q (%v), expected a pause", got, err)
 	}
-	if got.kind == orchestrator.Paused {
+	if got.kind == engine.Paused {
 		paused(t, w, course)
 		w.pause(t, false)
 		walk(t, w, course, nil)
@@ -120,7 +122,7 @@ func paused(t *testing.T, w *world, course plans.Course) {
 	if a, b := w.slice(plans.Source), w.slice(plans.Destination); a.End() != b.Start {
 		t.Errorf("paused with %s and %s", a, b)
 	}
-	if work := orchestrator.State(w.plan, &w.journal, ""); work != "Paused" {
+	if work := records.State(w.plan, &w.journal, ""); work != "Paused" {
 		t.Errorf("paused, and the state is %s", work)
 	}
 	w.rest()
@@ -159,7 +161,7 @@ func TestAPauseIsHeededByAWaveThatWaits(t *testing.T) {
 				w.pause(t, true)
 				_, e = w.begin(t, plans.Move) // who reads the journal anew
 				e.Now = w.clock
-				var p orchestrator.Progress
+				var p engine.Progress
 				for range 10 {
 					var err error
 					if p, err = e.Advance(t.Context()); err != nil {
@@ -167,7 +169,7 @@ func TestAPauseIsHeededByAWaveThatWaits(t *testing.T) {
 					}
 					w.rest()
 				}
-				if state := orchestrator.State(w.plan, &w.journal, "me"); p.Kind != orchestrator.Paused || state != "Paused" || w.journal.Tight != nil {
+				if state := records.State(w.plan, &w.journal, "me"); p.Kind != engine.Paused || state != "Paused" || w.journal.Tight != nil {
 					t.Errorf("%s, after %s, eased %t: %+v; state %s; tight %v", name, after, eased, p, state, w.journal.Tight)
 				}
 				until := int32(1)
@@ -176,7 +178,7 @@ func TestAPauseIsHeededByAWaveThatWaits(t *testing.T) {
 				w.rest()
 				w.foreign = false
 				w.pause(t, false)
-				w.goes(t, orchestrator.Finished, plans.Split, until)
+				w.goes(t, engine.Finished, plans.Split, until)
 			}
 		}
 	}

@@ -7,38 +7,42 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/recovery"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // lose deletes the record of the plan: the journal, or all of it.
 func (w *world) lose(all bool) {
 	home := w.on[plans.Destination]
-	home.remove(key{"ConfigMap", green, orchestrator.RecordName(planName) + "-journal"})
+	home.remove(key{"ConfigMap", green, records.RecordName(planName) + "-journal"})
 	if all {
-		home.remove(key{"ConfigMap", green, orchestrator.RecordName(planName)})
+		home.remove(key{"ConfigMap", green, records.RecordName(planName)})
 	}
 }
 
 // recovers rebuilds the journal, as the command does, and expects it to say no more than was done.
-func (w *world) recovers(t *testing.T, said orchestrator.Said) {
+func (w *world) recovers(t *testing.T, said recovery.Said) {
 	t.Helper()
-	on := orchestrator.Clusters{}
+	on := clusters.Clusters{}
 	before := w.version()
 	for side, s := range w.on {
 		on[side] = s
 	}
 	said.Who = "sim"
-	got, err := orchestrator.Recovery{Plan: w.plan, On: on, Said: said}.Look(t.Context())
+	got, err := recovery.Recovery{Plan: w.plan, On: on, Said: said}.Look(t.Context())
 	if err != nil {
 		t.Fatalf("nothing is recovered: %v; the journal was %+v", err, w.journal)
 	}
 	if now := w.version(); now != before {
 		t.Errorf("the look has written something")
 	}
-	if err := orchestrator.NewStore(w.on[plans.Destination], green, planName).Restore(t.Context(), w.plan, got.Journal); err != nil {
+	if err := records.NewStore(w.on[plans.Destination], green, planName).Restore(t.Context(), w.plan, got.Journal); err != nil {
 		t.Fatal(err)
 	}
 	if lost := w.journal; got.Journal.Epoch <= lost.Epoch || got.Journal.Leg.First <= lost.Begun || got.Journal.Held == "" {
@@ -113,12 +117,12 @@ func TestARecoveredJournalSaysNoMoreThanTheMarksProve(t *testing.T) {
 				if course != plans.Move {
 					walk(t, w, plans.Move, nil)
 				}
-				_, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool { return p.Kind == orchestrator.Wrote && p.Step.Op == op })
+				_, err := w.process().run(t.Context(), course, func(p engine.Progress) bool { return p.Kind == engine.Wrote && p.Step.Op == op })
 				if err != nil {
 					t.Fatal(err)
 				}
 				w.lose(true)
-				w.recovers(t, orchestrator.Said{})
+				w.recovers(t, recovery.Said{})
 				if next, _, _ := w.journal.Next(w.plan); next.ID() != want[i] || w.journal.Leg.Course != course {
 					t.Errorf("%s, %s, after a write of %s: the next step of the %s is %s, expected %s", mode, course, op, w.journal.Leg.Course, next.ID(), want[i])
 				}
@@ -136,7 +140,7 @@ func TestAProcessOfTheLostJournalWritesNothingMore(t *testing.T) {
 			r, e := w.begin(t, plans.Move)
 			w.until(t, r, e, op)
 			w.lose(true)
-			w.recovers(t, orchestrator.Said{})
+			w.recovers(t, recovery.Said{})
 			before := len(w.acts)
 			p, err := e.Advance(t.Context())
 			for n := 0; err == nil && !p.Overtaken && n < 100; n++ { // it knows what it has read, until it is about to write
@@ -179,7 +183,7 @@ func (w *world) loses(t *testing.T, course plans.Course, n int, done map[string]
 			out.rest() // else what was under way still is
 		}
 		out.lose(n%3 != 0)
-		out.recovers(t, orchestrator.Said{})
+		out.recovers(t, recovery.Said{})
 		goes := out.journal.Leg.Course
 		if goes != w.journal.Leg.Course && w.fences() {
 			t.Errorf("the plan was on its %s, and is recovered on its %s", w.journal.Leg.Course, goes)

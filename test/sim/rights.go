@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/preflight"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -23,11 +25,11 @@ type rights map[string][]rbacv1.PolicyRule
 // grant gives the account of the engines the Roles of the plan as they are printed now, in place of those before, and
 // those to keep its records.
 func (w *world) grant() {
-	on := orchestrator.Clusters{}
+	on := clusters.Clusters{}
 	for side, s := range w.on {
 		on[side] = s
 	}
-	disks, err := orchestrator.Disks(context.TODO(), w.plan, on, nil)
+	disks, err := preflight.Disks(context.TODO(), w.plan, on, nil)
 	must(err)
 	var volumes []string
 	for _, d := range disks {
@@ -41,7 +43,7 @@ func (w *world) grant() {
 			have = rights{}
 			w.rights[s.name] = have
 		}
-		for _, o := range orchestrator.Roles(w.plan, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, volumes) {
+		for _, o := range preflight.Roles(w.plan, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, volumes) {
 			switch o := o.(type) {
 			case *rbacv1.ClusterRole:
 				have[""] = append(have[""], o.Rules...)
@@ -50,7 +52,7 @@ func (w *world) grant() {
 			}
 		}
 		if side == plans.Destination {
-			for _, r := range orchestrator.ForRecords() {
+			for _, r := range preflight.ForRecords() {
 				have[green] = append(have[green], rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: r.Verbs})
 			}
 		}
@@ -79,14 +81,14 @@ func (c *conn) allowed(verb, resource, namespace, name string) bool {
 }
 
 // agree lets each cluster agree to the volumes of the plan, as `consent --cluster` prints it now.
-func (w *world) agree(on orchestrator.Clusters, names []string) {
+func (w *world) agree(on clusters.Clusters, names []string) {
 	agreed := map[string]*corev1.ConfigMap{} // worlds that go on from one share what they had
 	maps.Copy(agreed, w.agreed)
 	for side, s := range w.on {
-		volumes, err := orchestrator.NewVolumes(context.TODO(), w.plan, on, side, names)
+		volumes, err := preflight.NewVolumes(context.TODO(), w.plan, on, side, names)
 		must(err)
 		if len(volumes) > 0 || agreed[s.name] == nil {
-			agreed[s.name], err = orchestrator.AgreeVolumes(w.plan, volumes, agreed[s.name])
+			agreed[s.name], err = preflight.AgreeVolumes(w.plan, volumes, agreed[s.name])
 			must(err)
 		}
 	}

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -35,8 +38,8 @@ var (
 	errReplaced = errors.New("another process has taken over")
 )
 
-// runner is one process: its clients, and what it was last seen to do.
-type runner struct {
+// process is one process: its clients, and what it was last seen to do.
+type process struct {
 	w     *world
 	epoch int64
 	dead  bool
@@ -58,11 +61,11 @@ type runner struct {
 // conn is the client of one runner to one cluster.
 type conn struct {
 	*store
-	r *runner
+	r *process
 }
 
-func (w *world) process() *runner {
-	r := &runner{w: w, stores: map[plans.Side]*conn{}}
+func (w *world) process() *process {
+	r := &process{w: w, stores: map[plans.Side]*conn{}}
 	w.grant() // a person may apply them anew at any time
 	for side, s := range w.on {
 		r.stores[side] = &conn{s, r}
@@ -70,20 +73,20 @@ func (w *world) process() *runner {
 	return r
 }
 
-func (r *runner) engine(ctx context.Context) (*orchestrator.Engine, error) {
-	home := orchestrator.NewStore(r.stores[plans.Destination], green, planName)
+func (r *process) engine(ctx context.Context) (*engine.Engine, error) {
+	home := records.NewStore(r.stores[plans.Destination], green, planName)
 	p, err := home.Plan(ctx)
 	if err != nil {
 		return nil, err
 	}
-	on := orchestrator.Clusters{}
+	on := clusters.Clusters{}
 	for side, c := range r.stores {
 		on[side] = c
 	}
 	if r.word.SourceGone {
 		on = on.Gone()
 	}
-	e := orchestrator.New(p, home, on)
+	e := engine.New(p, home, on)
 	e.Word = r.word
 	e.Gates.Prober = prober{r}
 	return e, nil
@@ -156,7 +159,7 @@ func (c *conn) write(verb string, o client.Object, apply func() error) error {
 	return c.r.write(c.store, verb, o, apply)
 }
 
-func (r *runner) alive() bool {
+func (r *process) alive() bool {
 	if !r.dead && r.pause != nil && !r.pause() {
 		r.dead = true
 	}
@@ -164,7 +167,7 @@ func (r *runner) alive() bool {
 }
 
 // unanswered is why a request comes to nothing, or nil.
-func (r *runner) unanswered(s *store) error {
+func (r *process) unanswered(s *store) error {
 	switch {
 	case !r.alive():
 		return errDead
@@ -175,7 +178,7 @@ func (r *runner) unanswered(s *store) error {
 }
 
 // write lets a write through, or does to it what the fault says.
-func (r *runner) write(s *store, verb string, o client.Object, apply func() error) error {
+func (r *process) write(s *store, verb string, o client.Object, apply func() error) error {
 	if err := r.unanswered(s); err != nil {
 		return err
 	}
@@ -209,7 +212,7 @@ func (r *runner) write(s *store, verb string, o client.Object, apply func() erro
 }
 
 // apply checks what only the write itself shows: S6, S9 and S10.
-func (r *runner) apply(s *store, verb string, o client.Object, apply func() error) error {
+func (r *process) apply(s *store, verb string, o client.Object, apply func() error) error {
 	w, k := r.w, keyOf(o)
 	if why := w.ownGround(s, k); why != "" && verb != "patch" {
 		defer func(before int64) {
@@ -259,7 +262,7 @@ func (w *world) shrinks(s *store, o client.Object) (plans.Side, plans.Slice) {
 
 // inOrder is S9, nothing of an earlier epoch after the fence, and S10, the intent
 // is durable before the write.
-func (r *runner) inOrder(s *store, verb string, o client.Object) {
+func (r *process) inOrder(s *store, verb string, o client.Object) {
 	w, k := r.w, keyOf(o)
 	if r.epoch < w.fenced {
 		// The copies of dependencies are not guarded: what is done to them is the
@@ -299,10 +302,10 @@ func (w *world) ownGround(s *store, k key) string {
 }
 
 // takeOver begins like a process begins, and tries again like one.
-func (r *runner) takeOver(ctx context.Context, course plans.Course) (*orchestrator.Engine, error) {
+func (r *process) takeOver(ctx context.Context, course plans.Course) (*engine.Engine, error) {
 	var err error
 	for range 5 {
-		var e *orchestrator.Engine
+		var e *engine.Engine
 		if e, err = r.engine(ctx); err != nil {
 			if r.dead {
 				return nil, errDead
@@ -325,7 +328,7 @@ func (r *runner) takeOver(ctx context.Context, course plans.Course) (*orchestrat
 
 // end is how a run came to its end.
 type end struct {
-	kind    orchestrator.Kind
+	kind    engine.Kind
 	outcome plans.Outcome
 	reason  string
 }
@@ -334,7 +337,7 @@ func (e end) String() string { return fmt.Sprintf("%s %s%s", e.kind, e.outcome, 
 
 // run drives one process until it finishes, is held or waits with nothing left
 // to wait for, or dies. stop may end it earlier.
-func (r *runner) run(ctx context.Context, course plans.Course, stop func(orchestrator.Progress) bool) (end, error) {
+func (r *process) run(ctx context.Context, course plans.Course, stop func(engine.Progress) bool) (end, error) {
 	e, err := r.takeOver(ctx, course)
 	if err != nil {
 		return end{}, err
@@ -346,7 +349,7 @@ func (r *runner) run(ctx context.Context, course plans.Course, stop func(orchest
 			return end{kind: p.Kind, outcome: p.Outcome, reason: p.Reason}, r.fate(p)
 		}
 		r.makeWay(ctx, e, p)
-		wrote := err == nil && (p.Kind == orchestrator.Wrote || p.Kind == orchestrator.Advanced)
+		wrote := err == nil && (p.Kind == engine.Wrote || p.Kind == engine.Advanced)
 		if r.w.others(r, p.Kind) || wrote {
 			patience = 0
 		}
@@ -359,9 +362,9 @@ func (r *runner) run(ctx context.Context, course plans.Course, stop func(orchest
 
 // makeWay does what a process does between two waves: it lets evictions through, for as long as
 // that moves anything.
-func (r *runner) makeWay(ctx context.Context, e *orchestrator.Engine, p orchestrator.Progress) {
-	arrived := p.Kind == orchestrator.Advanced && p.Step.Op == plans.Relax
-	if !arrived && (p.Kind != orchestrator.Waiting || p.Step.Op != plans.Tighten) {
+func (r *process) makeWay(ctx context.Context, e *engine.Engine, p engine.Progress) {
+	arrived := p.Kind == engine.Advanced && p.Step.Op == plans.Relax
+	if !arrived && (p.Kind != engine.Waiting || p.Step.Op != plans.Tighten) {
 		return
 	}
 	for range 20 {
@@ -370,26 +373,26 @@ func (r *runner) makeWay(ctx context.Context, e *orchestrator.Engine, p orchestr
 		if err != nil || now == "" {
 			return
 		}
-		if !r.w.others(r, orchestrator.Waiting) && r.w.version() == before {
+		if !r.w.others(r, engine.Waiting) && r.w.version() == before {
 			return
 		}
 	}
 }
 
 // over says whether the process goes no further.
-func (r *runner) over(p orchestrator.Progress, enough bool) bool {
-	if p.Kind == orchestrator.Held && r.fate(p) == nil && !r.w.foreign && r.w.app.deaf == "" {
+func (r *process) over(p engine.Progress, enough bool) bool {
+	if p.Kind == engine.Held && r.fate(p) == nil && !r.w.foreign && r.w.app.deaf == "" {
 		r.w.fail("S12", "held, and nobody has interfered: %s", p.Reason)
 	}
-	return enough || p.Kind == orchestrator.Finished || p.Kind == orchestrator.Paused || r.fate(p) != nil
+	return enough || p.Kind == engine.Finished || p.Kind == engine.Paused || r.fate(p) != nil
 }
 
 // fate is why a process cannot go on, or nil.
-func (r *runner) fate(p orchestrator.Progress) error {
+func (r *process) fate(p engine.Progress) error {
 	switch {
 	case r.dead:
 		return errDead
-	case p.Kind == orchestrator.Held && r.epoch != r.w.journal.Epoch:
+	case p.Kind == engine.Held && r.epoch != r.w.journal.Epoch:
 		return errReplaced
 	}
 	return nil
@@ -397,12 +400,12 @@ func (r *runner) fate(p orchestrator.Progress) error {
 
 // others lets everybody else act: a little after a write, more during a wait.
 // Beside other processes that is not for one of them to say.
-func (w *world) others(r *runner, kind orchestrator.Kind) bool {
+func (w *world) others(r *process, kind engine.Kind) bool {
 	if r.pause != nil {
 		return false
 	}
 	n := w.rng.IntN(3)
-	if kind == orchestrator.Waiting || kind == orchestrator.Held {
+	if kind == engine.Waiting || kind == engine.Held {
 		n += 3
 	}
 	moved := false

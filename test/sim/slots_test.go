@@ -5,7 +5,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -18,7 +20,7 @@ func TestAWaveWaitsForItsSlot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(sc)
 			w.evictions = 20
-			slots := orchestrator.NewSlots(1)
+			slots := engine.NewSlots(1)
 			rival.slot = slots.Of(w.plan)
 			rival.slot.Take()
 			for _, course := range []plans.Course{plans.Move, plans.Return} {
@@ -26,9 +28,9 @@ func TestAWaveWaitsForItsSlot(t *testing.T) {
 				r, e := w.begin(t, course)
 				e.Slot, e.Now = slots.Of(w.plan), func() time.Time { return time.Unix(1e9, 0) }
 				rounds := 0
-				for p := (orchestrator.Progress{}); p.Kind != orchestrator.Finished; rounds++ {
+				for p := (engine.Progress{}); p.Kind != engine.Finished; rounds++ {
 					var err error
-					if p, err = e.Advance(t.Context()); err != nil || p.Kind == orchestrator.Held || rounds > 5000 {
+					if p, err = e.Advance(t.Context()); err != nil || p.Kind == engine.Held || rounds > 5000 {
 						t.Fatalf("%+v: %v", p, err)
 					}
 					w.others(r, p.Kind)
@@ -48,11 +50,11 @@ func TestAWaveWaitsForItsSlot(t *testing.T) {
 
 // rival is who wants the same slot. It has it first.
 type rival struct {
-	slot            *orchestrator.Slot
+	slot            *engine.Slot
 	waited, blocked int // how often the plan waited for the slot, and for other pods
 }
 
-func (v *rival) sees(t *testing.T, w *world, p orchestrator.Progress) {
+func (v *rival) sees(t *testing.T, w *world, p engine.Progress) {
 	t.Helper()
 	under := w.underWay(p.Step)
 	switch {
@@ -62,7 +64,7 @@ func (v *rival) sees(t *testing.T, w *world, p orchestrator.Progress) {
 		if v.waited++; v.waited == 3 {
 			v.slot.Leave()
 		}
-	case p.Kind == orchestrator.Waiting && p.Step.Op == plans.Tighten && !under:
+	case p.Kind == engine.Waiting && p.Step.Op == plans.Tighten && !under:
 		if v.blocked++; !v.slot.Take() {
 			t.Fatalf("a wave that cannot begin keeps its slot: %+v", p)
 		}
@@ -87,7 +89,7 @@ func (w *world) underWay(s plans.Step) bool {
 func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(threeOrdinals(modes()[0]))
-		slots := orchestrator.NewSlots(1)
+		slots := engine.NewSlots(1)
 		other := slots.Of(w.plan)
 		q := &queueing{w: w, slots: slots, asked: make(chan struct{}, 1)}
 		other.Keep(plans.Source)
@@ -103,7 +105,7 @@ func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 		at := time.Now()
 		w.pause(t, true)
 		q.asked <- struct{}{}
-		if p := <-over; p.Kind != orchestrator.Paused || time.Since(at) > time.Second {
+		if p := <-over; p.Kind != engine.Paused || time.Since(at) > time.Second {
 			t.Fatalf("%+v after %s", p, time.Since(at))
 		}
 		w.pause(t, false)
@@ -116,7 +118,7 @@ func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 		if synctest.Wait(); q.last.Queued {
 			t.Fatalf("there is room, and it is still %+v", q.last)
 		}
-		for p := (orchestrator.Progress{}); p.Outcome != plans.Moved; w.rest() {
+		for p := (engine.Progress{}); p.Outcome != plans.Moved; w.rest() {
 			select {
 			case p = <-over:
 			case <-time.After(time.Second):
@@ -130,21 +132,21 @@ func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 // queueing is a process that waits for a slot.
 type queueing struct {
 	w     *world
-	slots *orchestrator.Slots
+	slots *engine.Slots
 	asked chan struct{}
-	last  orchestrator.Progress
+	last  engine.Progress
 	since time.Time // when it began to wait
 }
 
-func (q *queueing) run(t *testing.T) <-chan orchestrator.Progress {
+func (q *queueing) run(t *testing.T) <-chan engine.Progress {
 	t.Helper()
 	_, e := q.w.begin(t, plans.Move)
 	e.Slot, e.Now = q.slots.Of(q.w.plan), time.Now
-	over := make(chan orchestrator.Progress)
+	over := make(chan engine.Progress)
 	go func() {
-		p, err := e.Run(t.Context(), orchestrator.Options{
-			Wake: orchestrator.NewWake(), Asked: q.asked, StepTimeout: 2 * time.Minute,
-			Report: func(p orchestrator.Progress, err error) {
+		p, err := e.Run(t.Context(), engine.Options{
+			Wake: clusters.NewWake(), Asked: q.asked, StepTimeout: 2 * time.Minute,
+			Report: func(p engine.Progress, err error) {
 				if q.last = p; err != nil {
 					t.Error(err)
 				}

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	policyv1 "k8s.io/api/policy/v1"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -17,7 +18,7 @@ func (w *world) take(t *testing.T, r plans.Route) {
 }
 
 // goes runs one process of a move and demands how it ends.
-func (w *world) goes(t *testing.T, kind orchestrator.Kind, outcome plans.Outcome, split int32) {
+func (w *world) goes(t *testing.T, kind engine.Kind, outcome plans.Outcome, split int32) {
 	t.Helper()
 	got, err := w.process().run(t.Context(), plans.Move, nil)
 	if err != nil || got.kind != kind || got.outcome != outcome {
@@ -55,14 +56,14 @@ func TestASplitIsStableAndCanBeResumedOrWalkedBack(t *testing.T) {
 				w := first.fork(uint64(split))
 				w.evictions = 3 // nodes are drained all the time
 				w.take(t, plans.Route{Until: &split})
-				w.goes(t, orchestrator.Finished, plans.Split, split)
-				w.goes(t, orchestrator.Finished, plans.Split, split) // nothing to do
+				w.goes(t, engine.Finished, plans.Split, split)
+				w.goes(t, engine.Finished, plans.Split, split) // nothing to do
 				back := w.fork(1)
 				walk(t, back, plans.Return, nil)
 				cleanEnd(t, back, back.start)
 				w.take(t, plans.Route{PauseAfter: 1})
 				if split > 1 {
-					w.goes(t, orchestrator.Paused, "", split-1)
+					w.goes(t, engine.Paused, "", split-1)
 					w.take(t, plans.Route{})
 					w.pause(t, false)
 				}
@@ -82,7 +83,7 @@ func TestADeathAfterASplitIsSurvived(t *testing.T) {
 			t.Parallel()
 			w, split := newWorld(sc), int32(2)
 			w.take(t, plans.Route{Until: &split})
-			w.goes(t, orchestrator.Finished, plans.Split, split)
+			w.goes(t, engine.Finished, plans.Split, split)
 			w.take(t, plans.Route{})
 			everyWrite(t, w, journey{plans.Move, plans.Clean}, true, []fault{crashBefore, crashAfter})
 			for n, last := w.writes, goldenOf(t, w.fork(0), journey{plans.Move}).writes; n < last; n += 3 {

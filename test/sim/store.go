@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -26,8 +28,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 )
 
 type key struct{ kind, namespace, name string }
@@ -62,7 +62,7 @@ type store struct {
 }
 
 func newStore(name string) *store {
-	return &store{name: name, objects: map[key]client.Object{}, counts: map[string]int{}, future: map[key]any{}, kinds: orchestrator.Scheme()}
+	return &store{name: name, objects: map[key]client.Object{}, counts: map[string]int{}, future: map[key]any{}, kinds: clusters.Scheme()}
 }
 
 func kindOf(o any) string {

@@ -10,10 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -112,24 +113,24 @@ func (s *stage) run(course plans.Course, args map[string]string) []string {
 		}
 		return map[string]fault{"before-write": crashBefore, "after-write": crashAfter}[args["crash"]]
 	}
-	got, err := r.run(s.t.Context(), course, func(p orchestrator.Progress) bool {
+	got, err := r.run(s.t.Context(), course, func(p engine.Progress) bool {
 		switch p.Kind {
-		case orchestrator.Wrote:
+		case engine.Wrote:
 			lines.say(p.Step, p.Reason)
-		case orchestrator.Waiting:
+		case engine.Waiting:
 			lines.say(p.Step, "waiting: "+p.Reason)
-		case orchestrator.Held:
+		case engine.Held:
 			lines.say(p.Step, "HELD: "+p.Reason)
-		case orchestrator.Advanced:
+		case engine.Advanced:
 			lines.say(p.Step, "done")
-		case orchestrator.Paused, orchestrator.Finished:
+		case engine.Paused, engine.Finished:
 		}
 		if r.dead {
 			lines.say(p.Step, "CRASH")
 		}
-		return args["crash"] == "" && p.Kind == orchestrator.Advanced && p.Step.ID() == args["until"]
+		return args["crash"] == "" && p.Kind == engine.Advanced && p.Step.ID() == args["until"]
 	})
-	if err == nil && got.kind == orchestrator.Finished {
+	if err == nil && got.kind == engine.Finished {
 		lines.lines = append(lines.lines, string(got.outcome))
 	}
 	return lines.lines

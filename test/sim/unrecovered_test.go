@@ -7,12 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/recovery"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -23,8 +27,8 @@ func at(t *testing.T, mode plans.Mode, course plans.Course, op plans.Op) *world 
 	if course != plans.Move {
 		walk(t, w, plans.Move, nil)
 	}
-	_, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool {
-		return p.Kind == orchestrator.Advanced && p.Step.Op == op
+	_, err := w.process().run(t.Context(), course, func(p engine.Progress) bool {
+		return p.Kind == engine.Advanced && p.Step.Op == op
 	})
 	if err != nil && !errors.Is(err, errDead) {
 		t.Fatal(err)
@@ -73,7 +77,7 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 		op     plans.Op
 		do     func(*world)
 		want   string
-		said   *orchestrator.Said // with which it is recovered
+		said   *recovery.Said // with which it is recovered
 	}{
 		"the sets are another plan's": {plans.Move, plans.Shrink, func(w *world) {
 			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) { plans.Stamp{Plan: "other", Epoch: 1, Seq: 1}.Put(s) })
@@ -105,11 +109,11 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 				}
 			}
 		}, "it has not begun, or has come to its end", nil},
-		"an earlier release marked it, on the way there": {plans.Move, plans.Release, older, "do not say which way plan move-web was going", &orchestrator.Said{Course: plans.Move, Was: user}},
-		"an earlier release marked it, on the way back":  {plans.Return, plans.Release, older, "--course move, abort or finalize", &orchestrator.Said{Course: plans.Return, Was: user}},
+		"an earlier release marked it, on the way there": {plans.Move, plans.Release, older, "do not say which way plan move-web was going", &recovery.Said{Course: plans.Move, Was: user}},
+		"an earlier release marked it, on the way back":  {plans.Return, plans.Release, older, "--course move, abort or finalize", &recovery.Said{Course: plans.Return, Was: user}},
 		"what the budget was is noted nowhere": {plans.Move, plans.Release, func(w *world) {
 			edits(w, plans.Source, blue, "web-budget", func(b *policyv1.PodDisruptionBudget) { delete(b.Annotations, plans.BeforeAnnotation) })
-		}, "--was source-budget=", &orchestrator.Said{Was: user}},
+		}, "--was source-budget=", &recovery.Said{Was: user}},
 		"what is noted cannot be read": {plans.Move, plans.Release, func(w *world) {
 			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) { s.Annotations[plans.BeforeAnnotation] = "{" })
 		}, "is not what this program has written", nil},
@@ -118,7 +122,7 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 		}, "no volume of the source carries a mark", nil},
 		"nobody knows where the pod ran, and a node is not Ready": {plans.Move, plans.Shrink, func(w *world) {
 			edits(w, plans.Source, "", "one-node-b", func(n *corev1.Node) { n.Status.Conditions = nil })
-		}, "node one-node-b is not Ready", &orchestrator.Said{Ended: []string{"web-2"}}},
+		}, "node one-node-b is not Ready", &recovery.Said{Ended: []string{"web-2"}}},
 		"it is said to go against its mark": {plans.Return, plans.Release, func(*world) {}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,15 +130,15 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 			w := at(t, plans.Reimport, c.course, c.op)
 			c.do(w)
 			w.lose(true)
-			on := orchestrator.Clusters{}
+			on := clusters.Clusters{}
 			for side, s := range w.on {
 				on[side] = s
 			}
-			said := orchestrator.Said{}
+			said := recovery.Said{}
 			if c.want == "" {
 				said.Course, c.want = plans.Move, "leave --course out"
 			}
-			_, err := orchestrator.Recovery{Plan: w.plan, On: on, Said: said}.Look(t.Context())
+			_, err := recovery.Recovery{Plan: w.plan, On: on, Said: said}.Look(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("it says %v, expected %q", err, c.want)
 			}
@@ -158,8 +162,8 @@ func TestTheNodeOfALostPodIsFoundByItsVolumes(t *testing.T) {
 			side = plans.Destination
 		}
 		w.stuck = w.on[side].name
-		_, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool {
-			return p.Kind == orchestrator.Wrote && p.Step.Op == plans.Shrink
+		_, err := w.process().run(t.Context(), course, func(p engine.Progress) bool {
+			return p.Kind == engine.Wrote && p.Step.Op == plans.Shrink
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -169,7 +173,7 @@ func TestTheNodeOfALostPodIsFoundByItsVolumes(t *testing.T) {
 		w.rest()
 		node := w.lastNode()
 		w.lose(true)
-		w.recovers(t, orchestrator.Said{})
+		w.recovers(t, recovery.Said{})
 		if got := w.journal.Flight.Pods; len(got) != 1 || got[0].Node != node || got[0].Stopped != "" {
 			t.Errorf("%s: the flight has %+v, expected a pod of node %s that has not been proven to have ended", course, got, node)
 		}
@@ -192,27 +196,27 @@ func TestARecoveredRecordIsStoredOnceAndOverNothing(t *testing.T) {
 	j := plans.NewJournal(w.plan)
 	j.Epoch = 200
 	dying := deathly{home, 1}
-	if err := orchestrator.NewStore(&dying, green, planName).Restore(t.Context(), w.plan, j); !errors.Is(err, errDead) {
+	if err := records.NewStore(&dying, green, planName).Restore(t.Context(), w.plan, j); !errors.Is(err, errDead) {
 		t.Fatalf("it survived: %v", err)
 	}
-	if err := orchestrator.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err != nil {
+	if err := records.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err != nil {
 		t.Fatal(err)
 	}
-	if err := orchestrator.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err == nil || !strings.Contains(err.Error(), "the journal of plan move-web is there") {
+	if err := records.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err == nil || !strings.Contains(err.Error(), "the journal of plan move-web is there") {
 		t.Errorf("over a journal: %v", err)
 	}
-	home.remove(key{"ConfigMap", green, orchestrator.RecordName(planName)})
-	if err := orchestrator.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err == nil || home.objects[key{"ConfigMap", green, orchestrator.RecordName(planName)}] != nil {
+	home.remove(key{"ConfigMap", green, records.RecordName(planName)})
+	if err := records.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err == nil || home.objects[key{"ConfigMap", green, records.RecordName(planName)}] != nil {
 		t.Errorf("beside a journal the plan is stored: %v", err)
 	}
 	w.lose(true)
-	if err := orchestrator.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err != nil {
+	if err := records.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err != nil {
 		t.Fatal(err)
 	}
 	w.lose(false)
 	other := *w.plan
 	other.ID, other.Hash = "move-web-2", "another"
-	if err := orchestrator.NewStore(home, green, planName).Lost(t.Context(), &other); err == nil || !strings.Contains(err.Error(), "holds another plan named move-web") {
+	if err := records.NewStore(home, green, planName).Lost(t.Context(), &other); err == nil || !strings.Contains(err.Error(), "holds another plan named move-web") {
 		t.Errorf("over another plan: %v", err)
 	}
 }
@@ -236,7 +240,7 @@ func TestABudgetThatStaysIsGivenItsNumbersWithoutTheSources(t *testing.T) {
 	w := at(t, plans.Reimport, plans.Clean, plans.Retire)
 	w.on[plans.Source].remove(key{"PodDisruptionBudget", blue, "web-budget"})
 	w.lose(true)
-	w.recovers(t, orchestrator.Said{})
+	w.recovers(t, recovery.Said{})
 	got, err := w.process().run(t.Context(), plans.Clean, nil)
 	b, there := get[*policyv1.PodDisruptionBudget](w.on[plans.Destination], green, w.plan.Budget.Destination)
 	if err != nil || got.outcome != plans.Finalized || !there || b.Spec.MaxUnavailable == nil || b.Spec.MaxUnavailable.IntValue() != 1 || b.Spec.MinAvailable != nil {

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/engine"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -57,8 +58,8 @@ func (s start) world(t *testing.T, mode plans.Mode) *world {
 func (s start) steps(t *testing.T, w *world) []string {
 	t.Helper()
 	out := []string{""}
-	_, err := w.process().run(t.Context(), s.course, func(p orchestrator.Progress) bool {
-		if p.Kind == orchestrator.Advanced {
+	_, err := w.process().run(t.Context(), s.course, func(p engine.Progress) bool {
+		if p.Kind == engine.Advanced {
 			out = append(out, p.Step.ID())
 		}
 		return false
@@ -130,8 +131,8 @@ func (s start) disturbed(t *testing.T, w *world, d deed, step string, end map[st
 	if step == "" {
 		act()
 	}
-	_, err := w.process().run(t.Context(), s.course, func(p orchestrator.Progress) bool {
-		if p.Kind == orchestrator.Advanced && p.Step.ID() == step {
+	_, err := w.process().run(t.Context(), s.course, func(p engine.Progress) bool {
+		if p.Kind == engine.Advanced && p.Step.ID() == step {
 			act()
 		}
 		return false
@@ -191,7 +192,7 @@ func (w *world) leads(t *testing.T, course plans.Course, word plans.Word, end ma
 	r := w.process()
 	r.word = word
 	got, err := r.run(t.Context(), course, nil)
-	if got.kind == orchestrator.Paused { // as it was asked to before
+	if got.kind == engine.Paused { // as it was asked to before
 		w.pause(t, false)
 		r = w.process()
 		r.word = word
@@ -239,7 +240,7 @@ func TestAPlanIsWalkedBackFromABrokenDestination(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(c.scene)
-			_, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool { return p.Kind == orchestrator.Advanced && p.Step.ID() == "1/Relax" })
+			_, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool { return p.Kind == engine.Advanced && p.Step.ID() == "1/Relax" })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -280,7 +281,7 @@ func TestAPodThatIsNotAvailableYetKeepsTheNextOrdinalUp(t *testing.T) {
 			delete(w.aged, w.pod(side, young).UID)
 			w.rest()
 			got, err := w.process().run(t.Context(), course, nil)
-			if err != nil || got.kind != orchestrator.Waiting || !strings.Contains(got.reason, "minReadySeconds 10") || w.inFlight() || w.pod(side.Other(), young) != nil {
+			if err != nil || got.kind != engine.Waiting || !strings.Contains(got.reason, "minReadySeconds 10") || w.inFlight() || w.pod(side.Other(), young) != nil {
 				t.Errorf("%s, %s: it ended with %q (%v), in flight: %t", course, mode, got, err, w.inFlight())
 			}
 			w.scene.MinReady = 10
@@ -302,8 +303,8 @@ func TestANodeThatGoesAfterItsPodHasEndedStopsNothing(t *testing.T) {
 					side = plans.Destination
 				}
 				w.stuck = w.on[side].name // slow to detach
-				_, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool {
-					return dies && p.Kind == orchestrator.Waiting && strings.Contains(p.Reason, "is still attached to node")
+				_, err := w.process().run(t.Context(), course, func(p engine.Progress) bool {
+					return dies && p.Kind == engine.Waiting && strings.Contains(p.Reason, "is still attached to node")
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -345,8 +346,8 @@ func powerless(t *testing.T, course plans.Course, there bool) (*world, plans.Sid
 		walk(t, w, plans.Move, nil)
 		side = plans.Destination
 	}
-	got, err := w.process().run(t.Context(), course, func(p orchestrator.Progress) bool {
-		if !did && p.Kind == orchestrator.Wrote && p.Step.Op == plans.Shrink {
+	got, err := w.process().run(t.Context(), course, func(p engine.Progress) bool {
+		if !did && p.Kind == engine.Wrote && p.Step.Op == plans.Shrink {
 			did, w.foreign = true, true
 			w.off(side, there)
 		}
@@ -364,8 +365,8 @@ func (w *world) proves(t *testing.T, course plans.Course, word plans.Word, want 
 	t.Helper()
 	r, proof := w.process(), ""
 	r.word = word
-	got, err := r.run(t.Context(), course, func(p orchestrator.Progress) bool {
-		if p.Kind == orchestrator.Advanced && p.Step.Op == plans.Vacate && proof == "" {
+	got, err := r.run(t.Context(), course, func(p engine.Progress) bool {
+		if p.Kind == engine.Advanced && p.Step.Op == plans.Vacate && proof == "" {
 			proof = p.Reason
 		}
 		return false
@@ -430,7 +431,7 @@ func TestATurnedPlanWaitsForTheDisksOfPodsThatCameAllTheSame(t *testing.T) {
 	first := newWorld(threeOrdinals(plans.Reimport))
 	for seed := range uint64(20) {
 		w := first.fork(seed)
-		_, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool { return p.Kind == orchestrator.Advanced && p.Step.ID() == "2/Grow" })
+		_, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool { return p.Kind == engine.Advanced && p.Step.ID() == "2/Grow" })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -457,8 +458,8 @@ func TestAVolumeThatIsAttachedAgainIsNotHandedOver(t *testing.T) {
 	for _, after := range []string{"1/Vacate", "1/Release", "1/Claim"} {
 		w := newWorld(threeOrdinals(plans.Reimport))
 		did := false
-		got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
-			if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == after {
+		got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
+			if !did && p.Kind == engine.Advanced && p.Step.ID() == after {
 				did, w.foreign = true, true
 				w.lateMounter("pvc-disk-2")
 			}
@@ -492,14 +493,14 @@ func TestNoMoveIsOverWhileARangeIsAnother(t *testing.T) {
 	for _, mode := range modes() {
 		for _, after := range []string{"0/Grow", "0/Relax"} {
 			w, did := newWorld(threeOrdinals(mode)), false
-			got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
-				if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == after {
+			got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
+				if !did && p.Kind == engine.Advanced && p.Step.ID() == after {
 					did, w.foreign = true, true
 					scale(plans.Source, 1)(w)
 				}
 				return false
 			})
-			if err != nil || !did || got.kind != orchestrator.Held || !strings.Contains(got.reason, "StatefulSet blue/web") || w.journal.Outcome != "" {
+			if err != nil || !did || got.kind != engine.Held || !strings.Contains(got.reason, "StatefulSet blue/web") || w.journal.Outcome != "" {
 				t.Errorf("%s, scaled up after %s: ended with %q (%v)", mode, after, got, err)
 			}
 		}
@@ -516,7 +517,7 @@ func TestNothingIsFinalizedWhileARangeIsAnother(t *testing.T) {
 			w.foreign = true
 			scale(plans.Destination, n)(w)
 			got, err := w.process().run(t.Context(), plans.Clean, nil)
-			if _, there := get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName); err != nil || got.kind != orchestrator.Held || !there {
+			if _, there := get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName); err != nil || got.kind != engine.Held || !there {
 				t.Errorf("%s, destination scaled to %d: finalize ended with %q (%v); source there: %t", mode, n, got, err, there)
 			}
 		}
@@ -549,14 +550,14 @@ func TestMarksThatAreTakenOffBeforeTheEndAreMissed(t *testing.T) {
 		"of a budget": {change(plans.Source, "web-budget", func(b *policyv1.PodDisruptionBudget) { plans.Unmark(b) }), budget, "before the plan it was maxUnavailable 34%: set it back"},
 	} {
 		w, did := first.fork(1), false
-		got, err := w.process().run(t.Context(), plans.Return, func(p orchestrator.Progress) bool {
-			if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == "2/Relax" {
+		got, err := w.process().run(t.Context(), plans.Return, func(p engine.Progress) bool {
+			if !did && p.Kind == engine.Advanced && p.Step.ID() == "2/Relax" {
 				did, w.foreign = true, true
 				c.strip(w)
 			}
 			return false
 		})
-		if err != nil || got.kind != orchestrator.Held || !strings.Contains(got.reason, c.want) {
+		if err != nil || got.kind != engine.Held || !strings.Contains(got.reason, c.want) {
 			t.Fatalf("%s: ended with %q (%v)", name, got, err)
 		}
 		c.back(w)
@@ -573,8 +574,8 @@ func TestAVolumeThatIsLeftAtRetainIsNamed(t *testing.T) {
 	w.foreign = true
 	w.volume(func(pv *corev1.PersistentVolume) { plans.Unmark(pv) })
 	said := ""
-	_, err := w.process().run(t.Context(), plans.Clean, func(p orchestrator.Progress) bool {
-		if p.Kind == orchestrator.Wrote && strings.Contains(p.Reason, "lost the marks of this plan, and is left with reclaim policy Retain") {
+	_, err := w.process().run(t.Context(), plans.Clean, func(p engine.Progress) bool {
+		if p.Kind == engine.Wrote && strings.Contains(p.Reason, "lost the marks of this plan, and is left with reclaim policy Retain") {
 			said = p.Reason
 		}
 		return false
@@ -591,8 +592,8 @@ func TestARetentionPolicyThatSomebodyHasSetIsNotOverwrittenAtTheEnd(t *testing.T
 	walk(t, w, plans.Move, nil)
 	theirs := appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: deletes, WhenScaled: appsv1.RetainPersistentVolumeClaimRetentionPolicyType}
 	did := false
-	_, err := w.process().run(t.Context(), plans.Clean, func(p orchestrator.Progress) bool {
-		if !did && p.Kind == orchestrator.Advanced && p.Step.Op == plans.Settle {
+	_, err := w.process().run(t.Context(), plans.Clean, func(p engine.Progress) bool {
+		if !did && p.Kind == engine.Advanced && p.Step.Op == plans.Settle {
 			did = true
 			change(plans.Destination, setName, func(s *appsv1.StatefulSet) { s.Spec.PersistentVolumeClaimRetentionPolicy = &theirs })(w)
 		}
@@ -611,13 +612,13 @@ func TestVolumesWithoutMarksAreHeldAnewByWord(t *testing.T) {
 		w := newWorld(threeOrdinals(mode))
 		lost := deeds()["the volumes of the source lose their marks"]
 		did := false
-		got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
-			if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == "0/Hold" {
+		got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
+			if !did && p.Kind == engine.Advanced && p.Step.ID() == "0/Hold" {
 				did, w.foreign = lost.do(w), true
 			}
 			return false
 		})
-		if err != nil || !did || got.kind != orchestrator.Held || w.inFlight() {
+		if err != nil || !did || got.kind != engine.Held || w.inFlight() {
 			t.Fatalf("%s: ended with %q (%v)", mode, got, err)
 		}
 		r := w.process()
@@ -640,8 +641,8 @@ func TestADestinationThatWasDeletedIsMadeAgainByWord(t *testing.T) {
 			done := goldenOf(t, newWorld(threeOrdinals(mode)), journey{plans.Move, plans.Clean})
 			w := newWorld(threeOrdinals(mode))
 			did := false
-			got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
-				if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == "1/Relax" {
+			got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
+				if !did && p.Kind == engine.Advanced && p.Step.ID() == "1/Relax" {
 					did, w.foreign = true, true
 					set, _ := get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
 					must(w.on[plans.Destination].Delete(context.TODO(), clone(set)))
@@ -649,7 +650,7 @@ func TestADestinationThatWasDeletedIsMadeAgainByWord(t *testing.T) {
 				}
 				return false
 			})
-			if err != nil || got.kind != orchestrator.Held || !strings.Contains(got.reason, "with the ordinals [1..2], and say --readopt") {
+			if err != nil || got.kind != engine.Held || !strings.Contains(got.reason, "with the ordinals [1..2], and say --readopt") {
 				t.Fatalf("%s: ended with %q (%v)", mode, got, err)
 			}
 			w.leads(t, course, plans.Word{Readopt: true}, done.end)
@@ -711,8 +712,8 @@ func TestAClaimThatSomebodyKeepsIsNotDeleted(t *testing.T) {
 		for _, after := range []string{"2/Relax", "1/Vacate"} {
 			w := newWorld(threeOrdinals(mode))
 			kept, did := finalized(plans.Source), false
-			got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
-				if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == after {
+			got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
+				if !did && p.Kind == engine.Advanced && p.Step.ID() == after {
 					did, w.foreign = true, true
 					kept.do(w)
 				}
@@ -720,7 +721,7 @@ func TestAClaimThatSomebodyKeepsIsNotDeleted(t *testing.T) {
 			})
 			w.rest()
 			claim, there := get[*corev1.PersistentVolumeClaim](w.on[plans.Source], blue, "data-web-1")
-			if err != nil || got.kind != orchestrator.Waiting || !strings.Contains(got.reason, foreignFinalizer) || !there || claim.DeletionTimestamp != nil {
+			if err != nil || got.kind != engine.Waiting || !strings.Contains(got.reason, foreignFinalizer) || !there || claim.DeletionTimestamp != nil {
 				t.Errorf("%s, after %s: ended with %q (%v)", mode, after, got, err)
 			}
 			if got, err = w.process().run(t.Context(), plans.Return, nil); err != nil || got.outcome != plans.Aborted {
@@ -738,14 +739,14 @@ func TestASetThatDoesNotKeepItsClaimsLosesNoOrdinal(t *testing.T) {
 	for _, side := range plans.Sides() {
 		w := newWorld(threeOrdinals(plans.Rebind))
 		away, did := deeds()["the retention policy is set back on the set of the "+string(side)], false
-		got, err := w.process().run(t.Context(), plans.Move, func(p orchestrator.Progress) bool {
-			if !did && p.Kind == orchestrator.Advanced && p.Step.ID() == "2/Relax" {
+		got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
+			if !did && p.Kind == engine.Advanced && p.Step.ID() == "2/Relax" {
 				w.foreign = true
 				did = away.do(w)
 			}
 			return false
 		})
-		if err != nil || !did || got.kind != orchestrator.Held || !strings.Contains(got.reason, w.plan.On(side).Set()+" no longer keeps its claims") || w.inFlight() {
+		if err != nil || !did || got.kind != engine.Held || !strings.Contains(got.reason, w.plan.On(side).Set()+" no longer keeps its claims") || w.inFlight() {
 			t.Errorf("%s: ended with %q (%v)", side, got, err)
 		}
 	}

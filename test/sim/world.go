@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/records"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -16,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -332,7 +333,7 @@ func (w *world) storePlan() {
 	}
 	p, err := plans.Build(in)
 	must(err)
-	must(orchestrator.NewStore(w.on[plans.Destination], green, planName).Create(context.TODO(), p, plans.NewJournal(p)))
+	must(records.NewStore(w.on[plans.Destination], green, planName).Create(context.TODO(), p, plans.NewJournal(p)))
 	w.plan, w.journal = p, *plans.NewJournal(p)
 	w.grant()
 }

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
@@ -160,7 +162,7 @@ func (s *storm) tenant(ctx context.Context) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.New(config, client.Options{Scheme: orchestrator.Scheme()})
+	return client.New(config, client.Options{Scheme: clusters.Scheme()})
 }
 
 // objects are the ConfigMaps of a forged plan, and what is declared of it.
@@ -209,7 +211,7 @@ func (f forgery) objects(raw []byte, name string) ([]client.Object, error) {
 	}
 	d := p.Declared()
 	d.Course = f.course
-	o := orchestrator.NewDeclared(home, p.Name)
+	o := records.NewDeclared(home, p.Name)
 	o.Object["spec"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&d)
 	return append(out, o), err
 }
@@ -317,7 +319,7 @@ func (s *storm) unanswered(ctx context.Context) (out []string, err error) {
 
 // said is what is shown of a plan, or why its journal holds it where nothing is shown.
 func (s *storm) said(ctx context.Context, plan string) (string, error) {
-	d, err := orchestrator.ReadDeclared(ctx, s.east, home, plan)
+	d, err := records.ReadDeclared(ctx, s.east, home, plan)
 	if err != nil {
 		return "", err
 	}
@@ -326,7 +328,7 @@ func (s *storm) said(ctx context.Context, plan string) (string, error) {
 		return message, err
 	}
 	var cm corev1.ConfigMap
-	if err := s.east.Get(ctx, client.ObjectKey{Namespace: home, Name: orchestrator.RecordName(plan) + "-journal"}, &cm); err != nil {
+	if err := s.east.Get(ctx, client.ObjectKey{Namespace: home, Name: records.RecordName(plan) + "-journal"}, &cm); err != nil {
 		return "", err
 	}
 	var j plans.Journal

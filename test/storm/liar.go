@@ -7,12 +7,13 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 
+	"github.com/stsmigrate/stsmigrate/records"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -69,8 +70,8 @@ func (s *storm) deceive(ctx context.Context) error {
 	if p.Hash, err = plans.Fingerprinted(p); err != nil {
 		return err
 	}
-	if err := orchestrator.NewStore(s.east, home, liar).CreatePlan(ctx, p); err != nil {
+	if err := records.NewStore(s.east, home, liar).CreatePlan(ctx, p); err != nil {
 		return err
 	}
-	return orchestrator.Declare(ctx, s.east, home, p, func(*plans.Declaration) error { return nil })
+	return records.Declare(ctx, s.east, home, p, func(*plans.Declaration) error { return nil })
 }

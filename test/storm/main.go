@@ -18,6 +18,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/records"
+
 	"github.com/go-logr/zapr"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -25,7 +28,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 	"github.com/stsmigrate/stsmigrate/test/witness"
@@ -153,10 +155,10 @@ func (s *storm) connect() (err error) {
 	if err := stage.Kubeconfig(s.kubeconfig, s.bed.East, s.bed.West); err != nil {
 		return err
 	}
-	if s.east, err = client.NewWithWatch(s.bed.East.Config(), client.Options{Scheme: orchestrator.Scheme()}); err != nil {
+	if s.east, err = client.NewWithWatch(s.bed.East.Config(), client.Options{Scheme: clusters.Scheme()}); err != nil {
 		return err
 	}
-	s.west, err = client.NewWithWatch(s.bed.West.Config(), client.Options{Scheme: orchestrator.Scheme()})
+	s.west, err = client.NewWithWatch(s.bed.West.Config(), client.Options{Scheme: clusters.Scheme()})
 	return err
 }
 
@@ -255,7 +257,7 @@ func (s *storm) handOver(ctx context.Context, m *moving) error {
 func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) {
 	s.say("handing over %d plans", s.plans)
 	// Nothing is handed over to nobody; they begin all at once when everything is there.
-	alive := orchestrator.NewHeartbeat(s.east, s.east, home, "storm", "", time.Now)
+	alive := records.NewHeartbeat(s.east, s.east, home, "storm", "", time.Now)
 	if err := alive.Beat(ctx); err != nil {
 		return 0, err
 	}

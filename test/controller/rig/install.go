@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +27,6 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/orchestrator"
 	kind "github.com/stsmigrate/stsmigrate/slicecontroller/manifests"
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
@@ -35,7 +36,7 @@ import (
 func Client(c *cluster.Cluster) (client.WithWatch, error) {
 	config := c.Config()
 	config.QPS = -1
-	return client.NewWithWatch(config, client.Options{Scheme: orchestrator.Scheme()})
+	return client.NewWithWatch(config, client.Options{Scheme: clusters.Scheme()})
 }
 
 // Installed is what a process needs to take the place of the Deployment.

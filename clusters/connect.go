@@ -1,0 +1,58 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Connect makes the live client of one cluster. Unlike a bare client it can say which
+// version its API server is of.
+func Connect(config *rest.Config) (client.Client, error) {
+	through, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: Scheme(), HTTPClient: through})
+	if err != nil {
+		return nil, err
+	}
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(config, through)
+	if err != nil {
+		return nil, err
+	}
+	return Connection{pagesInTurn(c), d, unverified(config)}, nil
+}
+
+type Connection struct {
+	client.Client
+	discovery.ServerVersionInterfaceWithContext
+	Doubt string
+}
+
+// unverified says why somebody in between could answer for the API server, or "".
+func unverified(config *rest.Config) string {
+	switch {
+	case strings.HasPrefix(config.Host, "http://"):
+		return "it is spoken to over plain HTTP"
+	case config.Insecure:
+		return "its certificate is not looked at (insecure-skip-tls-verify)"
+	}
+	return ""
+}
+
+// ClusterUID is the identity of a cluster: the UID of its kube-system namespace.
+func ClusterUID(ctx context.Context, c client.Client) (types.UID, error) {
+	var ns corev1.Namespace
+	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &ns); err != nil {
+		return "", fmt.Errorf("reading namespace kube-system, which identifies the cluster: %w", err)
+	}
+	return ns.UID, nil
+}

@@ -1,0 +1,194 @@
+package clusters
+
+import (
+	"context"
+	"reflect"
+	"strings"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Thing names an object, or, without a name, all objects of a kind that one
+// list read. In a plan within one cluster that cluster is the Source.
+type Thing struct {
+	Cluster               plans.Side
+	Kind, Namespace, Name string
+}
+
+// Glance is what one look has read, live. An object is read once in it, however
+// often the look asks for it. It is also what a wait depends on: nothing else can
+// change what was seen.
+type Glance struct {
+	Objects map[Thing]client.Object // nil for one that does not exist
+	Lists   map[Thing]client.ObjectList
+	paged   map[Thing]string // the versions of lists that were gone through page by page, or out of a cache
+	// Cached says that a list came out of an API server's cache, which may lag behind what has been told.
+	Cached bool
+	// Volumes are those of the wave. Attachments of these are objects that were looked at.
+	Volumes map[string]bool
+}
+
+func (g *Glance) Clear() {
+	g.Objects, g.Lists, g.paged, g.Cached = map[Thing]client.Object{}, map[Thing]client.ObjectList{}, map[Thing]string{}, false
+}
+
+// Glancing returns clients that read through the glance and write past it.
+func (g *Glance) Glancing(p *plans.Plan, on Clusters) Clusters {
+	out := Clusters{}
+	for side, c := range on {
+		cluster := side
+		if p.OneCluster() {
+			cluster = plans.Source
+		}
+		out[side] = glancer{Client: c, glance: g, cluster: cluster}
+	}
+	return out
+}
+
+type glancer struct {
+	client.Client
+	glance  *Glance
+	cluster plans.Side
+}
+
+// Get implements client.Reader.
+func (c glancer) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if _, whole := into.(*unstructured.Unstructured); whole {
+		return c.Client.Get(ctx, key, into, opts...) // of an object that the glance has
+	}
+	t := Thing{c.cluster, KindOf(into), key.Namespace, key.Name}
+	known, ok := c.glance.Objects[t]
+	if !ok {
+		err := c.Client.Get(ctx, key, into, opts...)
+		switch {
+		case err == nil:
+			c.glance.Objects[t], _ = into.DeepCopyObject().(client.Object)
+		case apierrors.IsNotFound(err):
+			c.glance.Objects[t] = nil
+		}
+		return err
+	}
+	if known == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: t.Kind}, t.Name)
+	}
+	assign(into, known)
+	return nil
+}
+
+// List implements client.Reader. Only whole lists, read live, are kept, and of others that they were
+// read.
+func (c glancer) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	t := Thing{Cluster: c.cluster, Kind: strings.TrimSuffix(KindOf(into), "List"), Namespace: o.Namespace}
+	if known, ok := c.glance.Lists[t]; ok && o.LabelSelector == nil && o.FieldSelector == nil && o.Limit == 0 {
+		assign(into, known)
+		return nil
+	}
+	if err := c.Client.List(ctx, into, opts...); err != nil {
+		return err
+	}
+	if all, ok := into.(*storagev1.VolumeAttachmentList); ok {
+		c.attached(all)
+	}
+	switch {
+	case o.Raw != nil && o.Raw.ResourceVersion == "0":
+		c.glance.paged[t], c.glance.Cached = into.GetResourceVersion(), true
+	case o.Limit > 0 && o.Continue == "":
+		c.glance.paged[t] = into.GetResourceVersion()
+	case o.Limit > 0: // the version is that of the first page
+	case o.LabelSelector == nil && o.FieldSelector == nil && o.Raw == nil:
+		c.glance.Lists[t], _ = into.DeepCopyObject().(client.ObjectList)
+	}
+	return nil
+}
+
+// attached keeps the attachments of the wave's volumes.
+func (c glancer) attached(all *storagev1.VolumeAttachmentList) {
+	for k := range all.Items {
+		a := &all.Items[k]
+		if name := a.Spec.Source.PersistentVolumeName; name != nil && c.glance.Volumes[*name] {
+			c.glance.Objects[Thing{Cluster: c.cluster, Kind: "VolumeAttachment", Name: a.Name}] = a.DeepCopy()
+		}
+	}
+}
+
+func assign(into, known runtime.Object) {
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(known.DeepCopyObject()).Elem())
+}
+
+// KindOf is the kind of a typed object: the name of its Go type.
+func KindOf(o any) string { return reflect.TypeOf(o).Elem().Name() }
+
+// Change is the news of an object.
+type Change struct {
+	Version string
+	Gone    bool
+	// Turned says that it has come or gone.
+	Turned bool
+}
+
+// Urgency says when something has to be looked at again.
+type Urgency int
+
+const (
+	Never Urgency = iota
+	Soon          // there may be news: in a list, many others are about as many others
+	Now
+)
+
+// Outdated says whether one of the changes is news to the glance. In doubt it is.
+func (g *Glance) Outdated(by Changes) bool {
+	return g.News(by, func(Thing) bool { return false }) != Never
+}
+
+// News says how urgent the changes are: those of an object that was looked at, or of a thing that is
+// dear, and those of a list that are later than what was read.
+func (g *Glance) News(by Changes, dear func(Thing) bool) Urgency {
+	out := Never
+	if by.much {
+		out = Soon
+	}
+	for t, c := range by.Of {
+		if o, ok := g.Objects[t]; ok && c.newsTo(o) {
+			return Now
+		}
+		for _, namespace := range []string{t.Namespace, ""} {
+			all := Thing{Cluster: t.Cluster, Kind: t.Kind, Namespace: namespace}
+			l, whole := g.Lists[all]
+			version, paged := g.paged[all]
+			switch later := whole && c.after(l.GetResourceVersion()) || paged && c.after(version); {
+			case later && dear(t):
+				return Now
+			case later:
+				out = Soon
+			}
+		}
+	}
+	return out
+}
+
+func (c Change) newsTo(seen client.Object) bool {
+	if seen == nil {
+		return !c.Gone
+	}
+	return c.after(seen.GetResourceVersion())
+}
+
+// after says whether it came after what was read at a version.
+func (c Change) after(version string) bool { return c.Gone || later(c.Version, version) }
+
+// later compares two versions of one resource, which Kubernetes promises to be
+// comparable (KEP-5504).
+func later(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err != nil || order > 0
+}

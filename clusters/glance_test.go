@@ -1,0 +1,125 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func TestAWaitEndsOnlyWithNewsOfWhatWasLookedAt(t *testing.T) {
+	pod := func(name string) Thing { return Thing{plans.Source, "Pod", "shop", name} }
+	seen := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "90"}}
+	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "100"}}
+	one := &Glance{Objects: map[Thing]client.Object{pod("web-4"): seen, pod("web-5"): nil}}
+	for _, c := range []struct {
+		name   string
+		glance *Glance
+		of     Thing
+		change Change
+		want   bool
+	}{
+		{"the object itself, later", one, pod("web-4"), Change{Version: "100"}, true},
+		{"the very version that was read", one, pod("web-4"), Change{Version: "90"}, false},
+		{"an earlier version, told late", one, pod("web-4"), Change{Version: "89"}, false},
+		{"the object is gone", one, pod("web-4"), Change{Version: "89", Gone: true}, true},
+		{"a version that cannot be compared", one, pod("web-4"), Change{Version: "v"}, true},
+		{"an absent one has come", one, pod("web-5"), Change{Version: "1"}, true},
+		{"an absent one is gone", one, pod("web-5"), Change{Version: "100", Gone: true}, false},
+		{"another object", one, pod("web-0"), Change{Version: "100"}, false},
+		{"the same name on the other side", one, Thing{plans.Destination, "Pod", "shop", "web-4"}, Change{Version: "100"}, false},
+		{"the same name of another kind", one, Thing{plans.Source, "StatefulSet", "shop", "web-4"}, Change{Version: "100"}, false},
+		{"one of a list, later", &Glance{Lists: map[Thing]client.ObjectList{pod(""): list}}, pod("x"), Change{Version: "101"}, true},
+		{"one of a list, as it was", &Glance{Lists: map[Thing]client.ObjectList{pod(""): list}}, pod("x"), Change{Version: "100"}, false},
+		{"one of a list is gone", &Glance{Lists: map[Thing]client.ObjectList{pod(""): list}}, pod("x"), Change{Version: "9", Gone: true}, true},
+		{"one of a list of all namespaces", &Glance{Lists: map[Thing]client.ObjectList{{Cluster: plans.Source, Kind: "Pod"}: list}}, pod("x"), Change{Version: "101"}, true},
+		{"one of a list in pages, later", &Glance{paged: map[Thing]string{pod(""): "100"}}, pod("x"), Change{Version: "101"}, true},
+		{"one of a list in pages, as it was", &Glance{paged: map[Thing]string{pod(""): "100"}}, pod("x"), Change{Version: "100"}, false},
+		{"one of a list in pages is gone", &Glance{paged: map[Thing]string{pod(""): "100"}}, pod("x"), Change{Version: "9", Gone: true}, true},
+	} {
+		if got := c.glance.Outdated(Changes{Of: map[Thing]Change{c.of: c.change}}); got != c.want {
+			t.Errorf("%s: outdated is %v, expected %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestALookReadsEachObjectOnce(t *testing.T) {
+	reads := 0
+	c := fake.NewClientBuilder().WithObjects(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-4"}}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				reads++
+				return c.Get(ctx, key, o, opts...)
+			},
+			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+				reads++
+				return c.List(ctx, l, opts...)
+			},
+		}).Build()
+	g := &Glance{}
+	g.Clear()
+	on := g.Glancing(&plans.Plan{Source: plans.Ref{Cluster: "1"}, Destination: plans.Ref{Cluster: "1"}}, Clusters{plans.Source: c, plans.Destination: c})
+
+	for _, side := range plans.Sides() { // one cluster
+		var pod corev1.Pod
+		if err := on[side].Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-4"}, &pod); err != nil || pod.Name != "web-4" {
+			t.Errorf("read %q: %v", pod.Name, err)
+		}
+		pod.Name = "changed" // by a look: the next one must not see it
+		if err := on[side].Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-5"}, &pod); !apierrors.IsNotFound(err) {
+			t.Errorf("an absent pod: %v", err)
+		}
+		var list corev1.PodList
+		if err := on[side].List(t.Context(), &list, client.InNamespace("shop")); err != nil || len(list.Items) != 1 {
+			t.Errorf("listed %d: %v", len(list.Items), err)
+		}
+	}
+	if reads != 3 {
+		t.Errorf("%d reads, expected 3", reads)
+	}
+	g.Clear()
+	if err := on[plans.Source].Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-4"}, &corev1.Pod{}); err != nil || reads != 4 {
+		t.Errorf("the next look read nothing (%d reads): %v", reads, err)
+	}
+}
+
+func TestChangesDuringALookAreNotLost(t *testing.T) {
+	w := NewWake()
+	w.Notify(Thing{Name: "a"}, Change{Version: "1"})
+	w.Notify(Thing{Name: "b"}, Change{Version: "2"})
+	w.Notify(Thing{Name: "a"}, Change{Version: "3"})
+	<-w.Bell()
+	if got := w.Take(); len(got.Of) != 2 || got.Of[Thing{Name: "a"}].Version != "3" || got.much {
+		t.Errorf("took %v", got)
+	}
+	select {
+	case <-w.Bell():
+		t.Error("the bell rang twice for one take")
+	default:
+	}
+}
+
+// What comes while nobody asks is not kept for ever: then anything may have changed.
+func TestManyChangesAreNotRemembered(t *testing.T) {
+	w, g := NewWake(), &Glance{}
+	for k := range 3 * enough {
+		w.Notify(Thing{Name: fmt.Sprint("pv-", k)}, Change{Version: "1"})
+		if got := len(w.changes.Of); got > enough {
+			t.Fatalf("%d are remembered", got)
+		}
+	}
+	if !g.Outdated(w.Take()) {
+		t.Error("none of it is news")
+	}
+	if g.Outdated(w.Take()) {
+		t.Error("it is news for a second time")
+	}
+}

@@ -1,0 +1,99 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// pagesAtOnce is how many pages a connection reads at the same time: the checks of two hundred
+// plans, side by side, would otherwise have as many in memory.
+const pagesAtOnce = 4
+
+// turns lets the pages of one connection wait for one another. Lists of a namespace do not wait,
+// nor does what a wave under way needs: who has a turn may have to wait for the wave.
+type turns struct {
+	client.Client
+	taken chan struct{}
+}
+
+func pagesInTurn(c client.Client) client.Client { return turns{c, make(chan struct{}, pagesAtOnce)} }
+
+// List implements client.Reader.
+func (t turns) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	asked := (&client.ListOptions{}).ApplyOptions(opts)
+	switch {
+	case asked.Limit == 0:
+		return t.whole(ctx, list, asked)
+	case IsUrgent(ctx):
+		return t.Client.List(ctx, list, opts...)
+	}
+	select {
+	case t.taken <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-t.taken }()
+	return t.Client.List(ctx, list, opts...)
+}
+
+// whole reads a list that is wanted as a whole, a page at a time: no answer is longer than it has to
+// be. What may come from the API server's cache comes in one, whatever is asked for; where that is too
+// long it is read live.
+func (t turns) whole(ctx context.Context, list client.ObjectList, asked *client.ListOptions) error {
+	if asked.Raw != nil && asked.Raw.ResourceVersion == "0" {
+		err := t.Client.List(ctx, list, asked)
+		if !errors.As(err, new(ErrTooLong)) {
+			return err
+		}
+		live := *asked
+		live.Raw = asked.Raw.DeepCopy()
+		live.Raw.ResourceVersion = ""
+		asked = &live
+	}
+	page := *asked
+	page.Limit = PageSize
+	if err := t.Client.List(ctx, list, &page); err != nil || list.GetContinue() == "" {
+		return err
+	}
+	all, err := meta.ExtractList(list)
+	for next := list.GetContinue(); err == nil && next != ""; {
+		page.Continue = next
+		more := likewise(list) // what is decoded into a list that has items may overwrite them
+		if err = t.Client.List(ctx, more, &page); err != nil {
+			return err
+		}
+		var items []runtime.Object
+		items, err = meta.ExtractList(more)
+		all, next = append(all, items...), more.GetContinue()
+	}
+	if err != nil {
+		return err
+	}
+	list.SetContinue("")
+	list.SetRemainingItemCount(nil)
+	return meta.SetList(list, all)
+}
+
+// likewise returns an empty list of the same kind.
+func likewise(list client.ObjectList) client.ObjectList {
+	other := reflect.New(reflect.TypeOf(list).Elem()).Interface().(client.ObjectList) //nolint:forcetypeassert // as list is
+	other.GetObjectKind().SetGroupVersionKind(list.GetObjectKind().GroupVersionKind())
+	return other
+}
+
+// ErrTooLong says that an answer was longer than anything that is asked for.
+type ErrTooLong struct {
+	Host string
+	Most int64 // bytes
+}
+
+// Error implements error.
+func (e ErrTooLong) Error() string {
+	return fmt.Sprintf("%s answers with more than %d MiB, and the rest is not read", e.Host, e.Most>>20)
+}

@@ -1,0 +1,107 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Clusters holds one live client per side. With both sides in one cluster they
+// may be the same client.
+type Clusters map[plans.Side]client.Client
+
+// Pair is the two sides of a plan: which sets they are, and the clients of their clusters. Its reads are live.
+type Pair struct {
+	Plan *plans.Plan
+	On   Clusters
+}
+
+// Set reads the StatefulSet of a side; nil means that there is none.
+func (w Pair) Set(ctx context.Context, side plans.Side) (*appsv1.StatefulSet, error) {
+	return ReadSet(ctx, w.On[side], w.Plan.On(side))
+}
+
+// EveryPod reads all pods of the namespace of a side.
+func (w Pair) EveryPod(ctx context.Context, side plans.Side) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := w.On[side].List(ctx, &list, client.InNamespace(w.Plan.On(side).Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the pods of %s: %w", w.Plan.On(side), err)
+	}
+	return list.Items, nil
+}
+
+// Pods reads the pods that a set controls, by ordinal name.
+func (w Pair) Pods(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (map[string]*corev1.Pod, error) {
+	all, err := w.EveryPod(ctx, side)
+	out := map[string]*corev1.Pod{}
+	for i := range all {
+		if metav1.IsControlledBy(&all[i], set) {
+			out[all[i].Name] = &all[i]
+		}
+	}
+	return out, err
+}
+
+// Pod reads the pod of an ordinal; nil means that there is none.
+func (w Pair) Pod(ctx context.Context, side plans.Side, ordinal int32) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	key := client.ObjectKey{Namespace: w.Plan.On(side).Namespace, Name: w.Plan.Pod(ordinal)}
+	err := w.On[side].Get(ctx, key, &pod)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading pod %s: %w", key, err)
+	}
+	return &pod, nil
+}
+
+// Claim reads a claim of a side; nil means that there is none.
+func (w Pair) Claim(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolumeClaim, error) {
+	var c corev1.PersistentVolumeClaim
+	err := w.On[side].Get(ctx, client.ObjectKey{Namespace: w.Plan.On(side).Namespace, Name: name}, &c)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading claim %s of %s: %w", name, w.Plan.On(side), err)
+	}
+	return &c, nil
+}
+
+// object returns an empty object of a dependency's kind.
+func object(d plans.Dependency) client.Object {
+	switch d.Kind {
+	case "ConfigMap":
+		return &corev1.ConfigMap{}
+	case "Secret":
+		return &corev1.Secret{}
+	case "ServiceAccount":
+		return &corev1.ServiceAccount{}
+	case "Service":
+		return &corev1.Service{}
+	}
+	return nil
+}
+
+// Dependency reads a dependency on a side; nil means that there is none.
+func (w Pair) Dependency(ctx context.Context, side plans.Side, d plans.Dependency) (client.Object, error) {
+	o := object(d)
+	if o == nil {
+		return nil, fmt.Errorf("dependency %s: unknown kind", d)
+	}
+	err := w.On[side].Get(ctx, client.ObjectKey{Namespace: w.Plan.On(side).Namespace, Name: d.Name}, o)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s in namespace %s: %w", d, w.Plan.On(side).Namespace, err)
+	}
+	return o, nil
+}

@@ -1,0 +1,158 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// InTheWordsOf gives the clients of a plan: on a side whose set is a StatefulSetSlice,
+// StatefulSets that are read are slices, and so are those that are written. The rest of
+// the program knows one kind of sets.
+func (c Clusters) InTheWordsOf(refs map[plans.Side]plans.Ref) Clusters {
+	out := Clusters{}
+	for side, on := range c {
+		out[side] = InWordsOf(on, refs[side])
+	}
+	return out
+}
+
+// InWordsOf gives a client that sees sets of the kind of this one as StatefulSets.
+func InWordsOf(on client.Client, set plans.Ref) client.Client {
+	if set.IsSlice() {
+		return sliced(on)
+	}
+	return on
+}
+
+// ReadSet reads a set by a client in the words of its kind; nil if there is none.
+func ReadSet(ctx context.Context, on client.Client, set plans.Ref) (*appsv1.StatefulSet, error) {
+	var s appsv1.StatefulSet
+	err := on.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: set.Name}, &s)
+	return FoundSet(&s, set, err)
+}
+
+// FoundSet is what was read of a set; nil if there is none.
+func FoundSet[T any](found *T, set plans.Ref, err error) (*T, error) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case meta.IsNoMatchError(err):
+		return nil, fmt.Errorf("%s: the cluster does not know StatefulSetSlices: install the kind and the slice controller first (docs/slicecontroller.md)", set)
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", set.Set(), err)
+	}
+	return found, nil
+}
+
+// ResourceOf is the resource that a set is one of.
+func ResourceOf(set plans.Ref) schema.GroupVersionResource {
+	if set.IsSlice() {
+		return v1alpha1.GroupVersion().WithResource("statefulsetslices")
+	}
+	return appsv1.SchemeGroupVersion.WithResource("statefulsets")
+}
+
+func sliced(on client.Client) client.Client {
+	if c, ok := on.(Connection); ok { // which can do more than a client
+		c.Client = sliceClient{c.Client}
+		return c
+	}
+	return sliceClient{on}
+}
+
+// sliceClient is a client to which a StatefulSetSlice looks like a StatefulSet.
+type sliceClient struct{ client.Client }
+
+// Get implements client.Reader.
+func (c sliceClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if u, ok := wholeSet(o); ok {
+		var set appsv1.StatefulSet
+		if err := c.Get(ctx, key, &set, opts...); err != nil {
+			return err
+		}
+		doc, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&set)
+		u.SetUnstructuredContent(doc) // a slice with more than that is not read at all
+		u.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(plans.NativeKind))
+		return err
+	}
+	set, ok := o.(*appsv1.StatefulSet)
+	if !ok {
+		return c.Client.Get(ctx, key, o, opts...)
+	}
+	var s v1alpha1.StatefulSetSlice
+	if err := c.Client.Get(ctx, key, &s, opts...); err != nil {
+		return err
+	}
+	if len(s.Unknown) > 0 {
+		return fmt.Errorf("StatefulSetSlice %s has fields that this release does not know (%s), and a write would lose them: use the release that it was written for", key, strings.Join(s.Unknown, ", "))
+	}
+	*set = *s.Native()
+	return nil
+}
+
+// Create implements client.Writer.
+func (c sliceClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	return c.write(o, func(o client.Object) error { return c.Client.Create(ctx, o, opts...) })
+}
+
+// Update implements client.Writer.
+func (c sliceClient) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+	return c.write(o, func(o client.Object) error { return c.Client.Update(ctx, o, opts...) })
+}
+
+// Patch implements client.Writer. Of a set it knows the patches of package writes.
+func (c sliceClient) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if _, ok := o.(*appsv1.StatefulSet); ok {
+		change, ok := patch.(writes.Patch)
+		if !ok {
+			return fmt.Errorf("%T of StatefulSet %s: it cannot be said in the words of a StatefulSetSlice", patch, client.ObjectKeyFromObject(o))
+		}
+		was, ok := change.Was.(*appsv1.StatefulSet)
+		if !ok {
+			return fmt.Errorf("patch of StatefulSet %s from %T", client.ObjectKeyFromObject(o), change.Was)
+		}
+		patch = writes.Patch{Was: v1alpha1.FromNative(was)}
+	}
+	return c.write(o, func(o client.Object) error { return c.Client.Patch(ctx, o, patch, opts...) })
+}
+
+// Delete implements client.Writer.
+func (c sliceClient) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
+	return c.write(o, func(o client.Object) error { return c.Client.Delete(ctx, o, opts...) })
+}
+
+// wholeSet is a StatefulSet with fields that this program does not know.
+func wholeSet(o client.Object) (*unstructured.Unstructured, bool) {
+	u, ok := o.(*unstructured.Unstructured)
+	return u, ok && u.GroupVersionKind().GroupKind() == appsv1.SchemeGroupVersion.WithKind(plans.NativeKind).GroupKind()
+}
+
+// write sends a set as a slice, and fills in what the API server made of it.
+func (c sliceClient) write(o client.Object, send func(client.Object) error) error {
+	if _, ok := wholeSet(o); ok {
+		return apierrors.NewBadRequest(fmt.Sprintf("StatefulSet %s has fields that this release does not know, and a StatefulSetSlice would lose them: use a newer release, or move it to a StatefulSet", o.GetName()))
+	}
+	set, ok := o.(*appsv1.StatefulSet)
+	if !ok {
+		return send(o)
+	}
+	s := v1alpha1.FromNative(set)
+	if err := send(s); err != nil {
+		return err
+	}
+	*set = *s.Native()
+	return nil
+}

@@ -1,0 +1,165 @@
+package clusters
+
+import (
+	"context"
+	"sync"
+
+	batchv1 "k8s.io/api/batch/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Wake tells that something has changed on either side. Watches only wake: what
+// is decided is read live.
+type Wake struct {
+	bell    chan struct{}
+	mu      sync.Mutex
+	changes Changes
+}
+
+// Changes are what has come since they were last asked for.
+type Changes struct {
+	Of map[Thing]Change
+	// much says that it is more than is worth remembering one by one: anything may have changed.
+	much bool
+}
+
+// enough is how many changes are remembered one by one. Clusters have thousands of volumes, and a
+// process has hundreds of plans that each hear of all of them.
+const enough = 64
+
+// NewWake returns a Wake that nothing rings yet.
+func NewWake() *Wake { return &Wake{bell: make(chan struct{}, 1)} }
+
+// Bell has a value when there are changes. It holds one value, so that changes
+// during a look are not lost and many of them wake once.
+func (w *Wake) Bell() <-chan struct{} { return w.bell }
+
+func (w *Wake) Notify(t Thing, c Change) {
+	w.mu.Lock()
+	switch {
+	case w.changes.much:
+	case len(w.changes.Of) == enough:
+		w.changes = Changes{much: true}
+	case w.changes.Of == nil:
+		w.changes.Of = map[Thing]Change{t: c}
+	default:
+		c.Turned = c.Turned || w.changes.Of[t].Turned
+		w.changes.Of[t] = c
+	}
+	w.mu.Unlock()
+	select {
+	case w.bell <- struct{}{}:
+	default:
+	}
+}
+
+// Take hands the changes over and forgets them: what is read from now on is as
+// new as they are.
+func (w *Wake) Take() Changes {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.changes
+	w.changes = Changes{}
+	return out
+}
+
+// Kinds are the resources whose changes are watched.
+type Kinds map[string]schema.GroupVersionResource
+
+// Watch rings whenever something that a step of the plan may be waiting for has
+// changed on either side, until ctx ends.
+func (w *Wake) Watch(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watches) {
+	for _, side := range plans.Sides() {
+		cluster := side
+		if p.OneCluster() {
+			cluster = plans.Source
+		}
+		w.Follow(ctx, on[side], cluster, p.On(side).Namespace, namespaced(p.On(side)))
+		if p.Asks(plans.Gate.IsJob) {
+			w.Follow(ctx, on[side], cluster, p.On(side).Namespace, Kinds{"Job": batchv1.SchemeGroupVersion.WithResource("jobs")})
+		}
+		for _, d := range p.Directories() {
+			if d.On == side {
+				w.Follow(ctx, on[side], cluster, d.Namespace, Kinds{"EndpointSlice": discoveryv1.SchemeGroupVersion.WithResource("endpointslices")})
+			}
+		}
+		if len(p.Exports()) > 0 {
+			w.Follow(ctx, on[side], cluster, p.On(side).Namespace, Kinds{"ServiceExport": {Group: mcsv1alpha1.GroupName, Version: mcsv1alpha1.GroupVersion.Version, Resource: mcsv1alpha1.ServiceExportPluralName}})
+		}
+		if side != cluster {
+			continue // the same nodes and volumes
+		}
+		w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, Kinds{"Node": {Version: "v1", Resource: "nodes"}}) // its kubelet says there which volumes it uses
+		if p.HasVolumes() {                                                                                      // without claims there is no right to see volumes
+			w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, clusterWide())
+		} else if side == cluster {
+			w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, Kinds{"Node": clusterWide()["Node"]})
+		}
+	}
+}
+
+// WatchDrains rings whenever something has changed that says which pods of a plan have to be evicted,
+// or may be.
+func (w *Wake) WatchDrains(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watches) {
+	for _, side := range plans.Sides() {
+		cluster := side
+		if p.OneCluster() {
+			cluster = plans.Source
+		}
+		of := namespaced(p.On(side))
+		w.Follow(ctx, on[side], cluster, p.On(side).Namespace, Kinds{"Pod": of["Pod"], "StatefulSet": of["StatefulSet"], "PodDisruptionBudget": of["PodDisruptionBudget"]})
+		if side == cluster {
+			w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, Kinds{"Node": clusterWide()["Node"]})
+		}
+	}
+}
+
+// WatchSets rings whenever a pod or a set of a namespace has changed.
+func (w *Wake) WatchSets(ctx context.Context, on *Watches, namespace string) {
+	w.Follow(ctx, on, plans.Source, namespace, Kinds{
+		"Pod":         {Version: "v1", Resource: "pods"},
+		"StatefulSet": ResourceOf(plans.Ref{}),
+		"Slice":       ResourceOf(plans.Ref{Kind: plans.SliceKind}),
+	})
+}
+
+// WatchRecords rings whenever a plan, a journal or a Lease of a namespace has changed.
+func (w *Wake) WatchRecords(ctx context.Context, home *Watches, namespace string) {
+	w.Follow(ctx, home, plans.Destination, namespace, Kinds{
+		"ConfigMap": {Version: "v1", Resource: "configmaps"},
+		"Lease":     {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+	})
+}
+
+func namespaced(set plans.Ref) Kinds {
+	return Kinds{
+		"Pod":                   {Version: "v1", Resource: "pods"},
+		"PersistentVolumeClaim": {Version: "v1", Resource: "persistentvolumeclaims"},
+		"StatefulSet":           ResourceOf(set), // a slice looks like one
+		"PodDisruptionBudget":   {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
+	}
+}
+
+func clusterWide() Kinds {
+	return Kinds{
+		"PersistentVolume": {Version: "v1", Resource: "persistentvolumes"},
+		"VolumeAttachment": {Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"},
+	}
+}
+
+func (w *Wake) Follow(ctx context.Context, on *Watches, cluster plans.Side, namespace string, what Kinds) {
+	if on == nil {
+		return // who only looks goes without
+	}
+	for kind, resource := range what {
+		on.follow(ctx, subject{resource, namespace}, func(o types.NamespacedName, c Change) {
+			w.Notify(Thing{cluster, kind, o.Namespace, o.Name}, c)
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package clusters
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Watches are the watches of one cluster. Everybody who wants to know of the same kind
+// in the same namespace shares one, which ends with the last of them: many plans cost no more
+// than the namespaces that they are about.
+type Watches struct {
+	Of   metadata.Interface
+	lock sync.Mutex
+	open map[subject]*watched
+}
+
+// subject is what one watch is about; all namespaces without one.
+type subject struct {
+	resource  schema.GroupVersionResource
+	namespace string
+}
+
+// NewWatches returns those of a cluster. Nothing is watched yet.
+func NewWatches(config *rest.Config) (*Watches, error) {
+	c, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Watches{Of: c, open: map[subject]*watched{}}, nil
+}
+
+// follow tells of every change of a subject until ctx ends. tell must not wait. When the watch
+// begins it tells of everything that there is; who joins it later hears of what comes then, and
+// is to look once by itself.
+func (w *Watches) follow(ctx context.Context, s subject, tell func(types.NamespacedName, Change)) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	one, open := w.open[s]
+	var whole context.Context // it outlives who begins it
+	if !open {
+		one = &watched{versions: map[types.NamespacedName]string{}}
+		whole, one.stop = context.WithCancel(context.WithoutCancel(ctx))
+		w.open[s] = one
+	}
+	user := one.join(tell)
+	context.AfterFunc(ctx, func() { w.leave(s, one, user) })
+	if !open { // and now there is somebody to tell
+		go cache.NewReflectorWithOptions(w.lister(s), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Name: "wake"}).RunWithContext(whole)
+	}
+}
+
+func (w *Watches) leave(s subject, one *watched, user *listener) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if one.leave(user) {
+		delete(w.open, s)
+		one.stop()
+	}
+}
+
+func (w *Watches) lister(s subject) cache.ListerWatcher {
+	of := w.Of.Resource(s.resource).Namespace(s.namespace)
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if o.ResourceVersion == "0" { // it would come in one piece, however long
+				o.ResourceVersion, o.ResourceVersionMatch = "", ""
+			}
+			return of.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return of.Watch(ctx, o)
+		},
+	}, w.Of)
+}
+
+// watched is a watch that is under way, as the store of its Reflector: it keeps the names and
+// versions of objects, and tells of those that are others.
+type watched struct {
+	stop     context.CancelFunc
+	lock     sync.Mutex
+	versions map[types.NamespacedName]string
+	users    []*listener
+}
+
+type listener struct {
+	tell func(types.NamespacedName, Change)
+}
+
+func (w *watched) join(tell func(types.NamespacedName, Change)) *listener {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	user := &listener{tell}
+	w.users = append(w.users, user)
+	return user
+}
+
+// leave says whether nobody is left.
+func (w *watched) leave(user *listener) bool {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.users = slices.DeleteFunc(w.users, func(u *listener) bool { return u == user })
+	return len(w.users) == 0
+}
+
+// Add implements cache.ReflectorStore.
+func (w *watched) Add(o any) error { return w.Update(o) }
+
+// Update implements cache.ReflectorStore.
+func (w *watched) Update(o any) error {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	_, err := w.see(o)
+	return err
+}
+
+// Delete implements cache.ReflectorStore.
+func (w *watched) Delete(o any) error {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	m, err := meta.Accessor(o)
+	if err == nil {
+		w.gone(keyOf(m))
+	}
+	return err
+}
+
+// Replace implements cache.ReflectorStore: what is told is what differs.
+func (w *watched) Replace(all []any, _ string) error {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	there := make(map[types.NamespacedName]bool, len(all))
+	for _, o := range all {
+		key, err := w.see(o)
+		if err != nil {
+			return err
+		}
+		there[key] = true
+	}
+	for key := range w.versions {
+		if !there[key] {
+			w.gone(key)
+		}
+	}
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (w *watched) Resync() error { return nil }
+
+// Transformer implements cache.TransformingStore: a cluster may have many volumes, and they all
+// come at once.
+func (w *watched) Transformer() cache.TransformFunc { return nameOnly }
+
+func nameOnly(o any) (any, error) {
+	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
+		return &metav1.PartialObjectMetadata{TypeMeta: m.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+			Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		}}, nil
+	}
+	return o, nil
+}
+
+// see tells of an object that is another than before. The lock is held.
+func (w *watched) see(o any) (types.NamespacedName, error) {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return types.NamespacedName{}, err
+	}
+	key, version := keyOf(m), m.GetResourceVersion()
+	if was, known := w.versions[key]; was != version {
+		w.versions[key] = version
+		w.told(key, Change{Version: version, Turned: !known})
+	}
+	return key, nil
+}
+
+func (w *watched) gone(key types.NamespacedName) {
+	delete(w.versions, key)
+	w.told(key, Change{Gone: true, Turned: true})
+}
+
+func (w *watched) told(key types.NamespacedName, c Change) {
+	for _, u := range w.users {
+		u.tell(key, c)
+	}
+}
+
+func keyOf(m metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}
+}

@@ -1,0 +1,156 @@
+package clusters
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func partial(name, version string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}}
+}
+
+// hears collects what is told of pods.
+type hears struct{ told chan string }
+
+func (h hears) tell(o types.NamespacedName, c Change) {
+	if c.Gone {
+		h.told <- o.Name + " is gone"
+	} else {
+		h.told <- o.Name + " " + c.Version
+	}
+}
+
+func (h hears) next(t *testing.T, n int) (out []string) {
+	t.Helper()
+	for range n {
+		select {
+		case what := <-h.told:
+			out = append(out, what)
+		case <-time.After(10 * time.Second):
+			t.Fatalf("only %v were told", out)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (h hears) nothing(t *testing.T) {
+	t.Helper()
+	select {
+	case what := <-h.told:
+		t.Errorf("%s was told", what)
+	default:
+	}
+}
+
+func want(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %q, expected %q", what, got, want)
+	}
+}
+
+func TestAWatchTellsOfWhatDiffers(t *testing.T) {
+	w := &watched{versions: map[types.NamespacedName]string{}}
+	first, second := hears{make(chan string, 10)}, hears{make(chan string, 10)}
+	one := w.join(first.tell)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(w.Replace([]any{partial("web-0", "1"), partial("web-1", "1")}, ""))
+	want(t, "at the beginning", first.next(t, 2), "web-0 1", "web-1 1")
+	w.join(second.tell)
+	second.nothing(t)
+	must(w.Add(partial("web-2", "2")))
+	must(w.Update(partial("web-0", "3")))
+	must(w.Update(partial("web-0", "3")))
+	must(w.Delete(partial("web-1", "4")))
+	want(t, "the first", first.next(t, 3), "web-0 3", "web-1 is gone", "web-2 2")
+	want(t, "the second", second.next(t, 3), "web-0 3", "web-1 is gone", "web-2 2")
+	if w.leave(one) {
+		t.Error("nobody is left, although one is")
+	}
+	must(w.Replace([]any{partial("web-2", "2"), partial("web-3", "5")}, "")) // after an outage
+	want(t, "who has stayed", second.next(t, 2), "web-0 is gone", "web-3 5")
+	first.nothing(t)
+	second.nothing(t)
+}
+
+// A watch is one for all who follow, goes on when the one that began it leaves, and ends with the
+// last.
+func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewSimpleMetadataClient(scheme, partial("web-0", "1"))
+	begun := make(chan *watch.FakeWatcher, 10)
+	c.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
+		one := watch.NewFakeWithChanSize(10, false)
+		begun <- one
+		return true, one, nil
+	})
+	w := &Watches{Of: c, open: map[subject]*watched{}}
+	pods := subject{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "shop"}
+	begins, leave := context.WithCancel(t.Context())
+	stays, end := context.WithCancel(t.Context())
+	first, second := hears{make(chan string, 10)}, hears{make(chan string, 10)}
+	w.follow(begins, pods, first.tell)
+	w.follow(stays, pods, second.tell)
+	want(t, "the first", first.next(t, 1), "web-0 1")
+	if len(w.open) != 1 {
+		t.Errorf("%d watches", len(w.open))
+	}
+	one := w.open[pods]
+	leave()
+	(<-begun).Add(partial("web-1", "2"))
+	for second.next(t, 1)[0] != "web-1 2" { // it has come before or after the first list
+	}
+	end()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		w.lock.Lock()
+		defer w.lock.Unlock()
+		return len(w.open) == 0, nil
+	})
+	if err != nil {
+		t.Fatal("it goes on")
+	}
+	again := hears{make(chan string, 10)}
+	w.follow(t.Context(), pods, again.tell)
+	want(t, "who comes later", again.next(t, 1), "web-0 1")
+	if w.open[pods] == one {
+		t.Error("the watch that has ended is used again")
+	}
+}
+
+// It is told whether an object has come or gone, or only changed.
+func TestComingAndGoingAreTold(t *testing.T) {
+	w := &watched{versions: map[types.NamespacedName]string{{Namespace: "shop", Name: "web-0"}: "1"}}
+	var told []Change
+	w.join(func(_ types.NamespacedName, c Change) { told = append(told, c) })
+	meta := func(name, version string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}}
+	}
+	for _, err := range []error{w.Add(meta("web-1", "7")), w.Update(meta("web-1", "8")), w.Update(meta("web-0", "9")), w.Delete(meta("web-0", "10"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []Change{{Version: "7", Turned: true}, {Version: "8"}, {Version: "9"}, {Gone: true, Turned: true}}; !slices.Equal(told, want) {
+		t.Errorf("%+v, expected %+v", told, want)
+	}
+}

@@ -1,0 +1,108 @@
+package dns
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Cluster is one cluster as Keepers see it. All that follow the same kind in the same namespace share one watch and
+// what it has brought, which ends with the last of them: many plans cost no more than the namespaces that they are about.
+type Cluster struct {
+	client kubernetes.Interface
+	lock   sync.Mutex
+	open   map[place]*shelf
+}
+
+// place is what one watch is about.
+type place struct{ kind, namespace string }
+
+// The kinds.
+const (
+	ofPods     = "pods"
+	ofServices = "services"
+	ofSlices   = "endpointslices"
+)
+
+// NewCluster returns what Keepers share. Nothing is watched yet.
+func NewCluster(config *rest.Config) (*Cluster, error) {
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("names: %w", err)
+	}
+	return clusterOf(c), nil
+}
+
+func clusterOf(c kubernetes.Interface) *Cluster {
+	return &Cluster{client: c, open: map[place]*shelf{}}
+}
+
+// follow returns those objects of a place that are somebody's (whose), and rings with every change of them until ctx
+// ends. ring must not wait.
+func (c *Cluster) follow(ctx context.Context, at place, who string, ring func()) view {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	s, open := c.open[at]
+	if !open {
+		s = newShelf()
+		c.open[at] = s
+		watching, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives who begins it
+		s.stop = stop
+		from, example := c.reads(at)
+		all := cache.ToListWatcherWithWatchListSemantics(s.noticing(from), c.client)
+		go cache.NewReflectorWithOptions(all, example, s, cache.ReflectorOptions{Name: "names"}).RunWithContext(watching)
+	}
+	v, me := s.join(who, ring)
+	context.AfterFunc(ctx, func() { c.leave(at, s, me) })
+	return v
+}
+
+func (c *Cluster) leave(at place, s *shelf, me *reader) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if s.leave(me) {
+		delete(c.open, at)
+		s.stop()
+	}
+}
+
+// reads returns how a place is listed and watched, and an object of its kind.
+func (c *Cluster) reads(at place) (*cache.ListWatch, runtime.Object) {
+	switch at.kind {
+	case ofPods:
+		api := c.client.CoreV1().Pods(at.namespace)
+		return reading(api.List, api.Watch, ""), &corev1.Pod{}
+	case ofServices:
+		api := c.client.CoreV1().Services(at.namespace)
+		return reading(api.List, api.Watch, ""), &corev1.Service{}
+	default:
+		api := c.client.DiscoveryV1().EndpointSlices(at.namespace)
+		return reading(api.List, api.Watch, labels.Set{discoveryv1.LabelManagedBy: ManagedBy}.String()), &discoveryv1.EndpointSlice{}
+	}
+}
+
+func reading[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error), open func(context.Context, metav1.ListOptions) (watch.Interface, error), only string) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = only
+			if o.ResourceVersion == "0" { // it would come in one piece, however long
+				o.ResourceVersion, o.ResourceVersionMatch = "", ""
+			}
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = only
+			return open(ctx, o)
+		},
+	}
+}

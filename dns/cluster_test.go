@@ -1,0 +1,320 @@
+package dns
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// scene is a cluster whose watches break, and whose lists fail, when a test says so.
+type scene struct {
+	*fake.Clientset
+	*Cluster
+	t *testing.T
+	// away are the kinds that can be neither listed nor watched, and mute those that cannot be watched.
+	away, mute map[string]bool
+	// pods are the watches of pods that were opened, the last one last.
+	pods []*watch.FakeWatcher
+}
+
+func newScene(t *testing.T, objects ...runtime.Object) *scene {
+	t.Helper()
+	told := utilruntime.ErrorHandlers // one of them waits by the clock of another bubble
+	utilruntime.ErrorHandlers = nil
+	t.Cleanup(func() { utilruntime.ErrorHandlers = told })
+	s := &scene{Clientset: fake.NewClientset(objects...), t: t, away: map[string]bool{}, mute: map[string]bool{}}
+	s.Cluster = clusterOf(s.Clientset)
+	s.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return s.away[a.GetResource().Resource], nil, syscall.ECONNREFUSED
+	})
+	s.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		if s.away[a.GetResource().Resource] || s.mute[a.GetResource().Resource] {
+			return true, nil, syscall.ECONNREFUSED
+		}
+		if a.GetResource().Resource != ofPods || a.GetNamespace() != "shop" {
+			return false, nil, nil
+		}
+		w := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 10})
+		s.pods = append(s.pods, w)
+		return true, w, nil
+	})
+	return s
+}
+
+// keep starts a Keeper, and lets it do what it can do.
+func (s *scene) keep(p *plans.Plan) *Keeper {
+	s.t.Helper()
+	k := Keep(s.t.Context(), p, map[plans.Side]*Cluster{plans.Source: s.Cluster, plans.Destination: s.Cluster},
+		func(context.Context, bool) error { return nil }, func(err error) { s.t.Error(err) })
+	synctest.Wait()
+	return k
+}
+
+// set lets a kind be away or mute, or be heard again.
+func (s *scene) set(how map[string]bool, kind string, is bool) {
+	s.Lock()
+	defer s.Unlock()
+	how[kind] = is
+}
+
+// later is when everything that failed has been tried again.
+func later() {
+	<-time.After(10 * time.Minute) // of the bubble
+	synctest.Wait()
+}
+
+// cut ends the watch of pods with an answer after which all have to be listed anew.
+func (s *scene) cut() {
+	expired := apierrors.NewResourceExpired("too old").Status()
+	s.pods[len(s.pods)-1].Error(&expired)
+	synctest.Wait()
+}
+
+// change gives the pod of the street another address; nobody is told.
+func (s *scene) change(ip string) *corev1.Pod {
+	s.t.Helper()
+	o := of("web", pod("web-0", nil, ip))
+	if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource(ofPods), o, "shop"); err != nil {
+		s.t.Fatal(err)
+	}
+	return o
+}
+
+// answers wants the address under which a plan's first pod is found in namespace mall.
+func (s *scene) answers(p *plans.Plan, want string) {
+	s.t.Helper()
+	have, err := s.DiscoveryV1().EndpointSlices("mall").Get(s.t.Context(), "stsmigrate-"+p.ID+"-ipv4-0", metav1.GetOptions{})
+	if err != nil || len(have.Endpoints) != 1 || have.Endpoints[0].Addresses[0] != want {
+		s.t.Errorf("plan %s: %v (%v), expected %s", p.ID, have.Endpoints, err, want)
+	}
+}
+
+// writes forgets what was asked for, and returns what was written.
+func (s *scene) writes() (out []string) {
+	for _, a := range s.Actions() {
+		if !slices.Contains([]string{"list", "watch", "get"}, a.GetVerb()) {
+			out = append(out, a.GetVerb()+" "+a.GetResource().Resource)
+		}
+	}
+	s.ClearActions()
+	return slices.Compact(out) // what it has written may not have come back before it looks again
+}
+
+// of makes a set of namespace shop the owner of a pod.
+func of(set string, p *corev1.Pod) *corev1.Pod {
+	yes := true
+	p.Namespace, p.OwnerReferences = "shop", []metav1.OwnerReference{{Name: set, Controller: &yes}}
+	return p
+}
+
+// street has a set web of one pod, and the Services on both sides.
+func street() []runtime.Object {
+	out := []runtime.Object{of("web", pod("web-0", nil, "10.0.0.1"))}
+	for _, namespace := range []string{"shop", "mall"} {
+		out = append(out, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "peers"}})
+	}
+	return out
+}
+
+// answer is the slice that a plan has for the pod of the street.
+func answer(p *plans.Plan, ip string) *discoveryv1.EndpointSlice {
+	pods := map[plans.Side][]*corev1.Pod{plans.Source: {pod("web-0", nil, ip)}}
+	return Want(p, plans.Directory{On: plans.Destination, Namespace: "mall", Lists: plans.Destination}, &corev1.Service{}, pods)["stsmigrate-"+p.ID+"-ipv4-0"]
+}
+
+// What is not there yet looks like what is gone: nothing is made, changed or taken away before every list has come.
+func TestNothingIsWrittenBeforeAllHasCome(t *testing.T) {
+	for _, late := range []string{ofPods, ofServices, ofSlices} {
+		synctest.Test(t, func(t *testing.T) {
+			p := bridge()
+			s := newScene(t, append(street(), answer(p, "10.0.0.7"))...)
+			s.set(s.away, late, true)
+			s.keep(p)
+			later()
+			if wrote := s.writes(); len(wrote) > 0 {
+				t.Errorf("%s have not come: %v", late, wrote)
+			}
+			s.set(s.away, late, false)
+			later()
+			s.answers(p, "10.0.0.1")
+			if wrote := s.writes(); !slices.Equal(wrote, []string{"update " + ofSlices}) {
+				t.Errorf("%s have come: %v", late, wrote)
+			}
+		})
+	}
+}
+
+// A Keeper that joins others while their API server is away waits for it: what they know may be old. And what happened
+// meanwhile reaches all of them.
+func TestWhoJoinsWhileNobodyIsHeardWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := bridge(), bridge()
+		second.ID = "web-def"
+		s := newScene(t, append(street(), answer(second, "10.0.0.2"))...)
+		s.keep(first)
+		s.answers(first, "10.0.0.1")
+		s.writes()
+		s.set(s.away, ofPods, true)
+		s.cut()
+		s.change("10.0.0.2")
+		s.keep(second) // whose slice somebody has brought to what is true
+		later()
+		if wrote := s.writes(); len(wrote) > 0 {
+			t.Errorf("while nobody is heard: %v", wrote)
+		}
+		s.set(s.away, ofPods, false)
+		later()
+		s.answers(first, "10.0.0.2")
+		s.answers(second, "10.0.0.2")
+		if wrote := s.writes(); !slices.Equal(wrote, []string{"update " + ofSlices}) {
+			t.Errorf("once it is heard: %v", wrote)
+		}
+	})
+}
+
+// A list that no watch follows is old as soon as it is read.
+func TestWhoJoinsWaitsForAWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := bridge(), bridge()
+		second.ID = "web-def"
+		s := newScene(t, append(street(), answer(second, "10.0.0.2"))...)
+		s.set(s.mute, ofPods, true)
+		s.keep(first)
+		later()
+		s.writes()
+		s.change("10.0.0.2")
+		s.keep(second)
+		later()
+		if wrote := s.writes(); len(wrote) > 0 {
+			t.Errorf("while pods are not watched: %v", wrote)
+		}
+	})
+}
+
+// A watch that ends goes on where it was, and who joins then waits for nothing else.
+func TestAWatchThatEndsIsResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := bridge(), bridge()
+		second.ID = "web-def"
+		s := newScene(t, street()...)
+		s.keep(first)
+		s.set(s.away, ofPods, true)
+		s.pods[0].Stop()
+		synctest.Wait()
+		s.set(s.away, ofPods, false)
+		later()
+		if len(s.pods) != 2 {
+			t.Fatalf("%d watches of pods, expected a second one", len(s.pods))
+		}
+		s.keep(second)
+		s.answers(second, "10.0.0.1")
+		s.pods[1].Modify(s.change("10.0.0.2"))
+		synctest.Wait()
+		s.answers(first, "10.0.0.2")
+		s.answers(second, "10.0.0.2")
+	})
+}
+
+// The watches go on when the plan that began them leaves, end with the last one, and begin anew for the next.
+func TestWatchesEndWithTheLastPlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := bridge(), bridge()
+		second.ID = "web-def"
+		s := newScene(t, street()...)
+		begins, stays := s.keep(first), s.keep(second)
+		begins.Stop()
+		synctest.Wait()
+		s.pods[0].Modify(s.change("10.0.0.2"))
+		synctest.Wait()
+		s.answers(first, "10.0.0.1")
+		s.answers(second, "10.0.0.2")
+		stays.Stop()
+		synctest.Wait()
+		if len(s.pods) != 1 || !s.pods[0].IsStopped() || len(s.open) != 0 {
+			t.Errorf("%d watches of pods, the first ended: %t; %d shelves are kept", len(s.pods), s.pods[0].IsStopped(), len(s.open))
+		}
+		s.change("10.0.0.3")
+		s.keep(first)
+		s.answers(first, "10.0.0.3")
+	})
+}
+
+// What is not about the set of a plan wakes nobody, and neither does what no slice says.
+func TestAKeeperHearsOfItsOwnSetOnly(t *testing.T) {
+	s := newShelf()
+	var rung []string
+	for _, who := range []string{"web", "db"} {
+		s.join(who, func() { rung = append(rung, who) })
+	}
+	hears := func(what string, err error, want ...string) {
+		t.Helper()
+		if err != nil || !slices.Equal(rung, want) {
+			t.Errorf("%s: %v (%v), expected %v", what, rung, err, want)
+		}
+		rung = nil
+	}
+	web := func(change func(*corev1.Pod)) *corev1.Pod { return of("web", pod("web-0", change, "10.0.0.1")) }
+	hears("the first list", s.Replace([]any{web(nil), of("other", pod("other-0", nil, "10.0.0.9"))}, ""), "web")
+	hears("the same once more", s.Replace([]any{web(nil), of("other", pod("other-0", nil, "10.0.0.9"))}, ""))
+	hears("a probe was run again", s.Update(web(func(p *corev1.Pod) {
+		p.ResourceVersion, p.Status.Conditions[0].LastProbeTime = "2", metav1.Time{Time: time.Unix(2, 0)}
+	})))
+	hears("it is not ready", s.Update(web(func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })), "web")
+	hears("another pod", s.Add(of("other", pod("other-1", nil, "10.0.0.9"))))
+	hears("it is another set's", s.Update(of("db", pod("web-0", nil, "10.0.0.1"))), "web", "db")
+	hears("it is gone", s.Delete(of("db", pod("web-0", nil, "10.0.0.1"))), "db")
+	hears("it comes back while nobody is heard", s.Replace([]any{web(nil)}, ""), "web")
+	hears("and goes", s.Replace(nil, ""), "web")
+}
+
+// Of a cluster that a person has vouched to be gone nothing is asked.
+func TestASideThatIsGoneHasNoNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := bridge()
+		p.Source.Cluster = "2"
+		s := newScene(t, append(street(), answer(p, "10.0.0.1"))...)
+		Keep(t.Context(), p, map[plans.Side]*Cluster{plans.Destination: s.Cluster}, func(context.Context, bool) error { return nil }, func(err error) { t.Error(err) })
+		synctest.Wait()
+		if wrote := s.writes(); !slices.Equal(wrote, []string{"delete " + ofSlices}) {
+			t.Errorf("%v, expected its pods to be answered no more", wrote)
+		}
+	})
+}
+
+// What a Keeper sends when it changes a slice is all of it, and of the rest nothing is kept.
+func TestWhatIsKeptOfAnObject(t *testing.T) {
+	p := usual("web", 0)
+	kept, _ := slim(p)
+	if text := fmt.Sprint(kept); strings.Contains(text, "SETTING") || strings.Contains(text, "f:status") {
+		t.Errorf("a pod is kept with its settings: %s", text)
+	}
+	if again, _ := slim(kept); !equality.Semantic.DeepEqual(again, kept) {
+		t.Errorf("cut down twice it is another one: %v, %v", again, kept)
+	}
+	service := &corev1.Service{}
+	service.Spec.Ports = []corev1.ServicePort{{Name: "a", Port: 80}}
+	plan, there := bridge(), plans.Directory{Lists: plans.Destination}
+	small, _ := kept.(*corev1.Pod)
+	full := Want(plan, there, service, map[plans.Side][]*corev1.Pod{plans.Source: {p}})
+	if got := Want(plan, there, service, map[plans.Side][]*corev1.Pod{plans.Source: {small}}); len(got) != 1 || !same(got["stsmigrate-web-abc-ipv4-0"], full["stsmigrate-web-abc-ipv4-0"]) {
+		t.Errorf("its slice is %v, expected %v", got, full)
+	}
+}

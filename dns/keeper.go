@@ -1,0 +1,255 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Keeper keeps the slices of one plan as the pods are. It works from watches that it shares with others (Cluster) and
+// is right again after any death: what it writes is a function of the pods. Each
+// write is conditional; what it loses to another process is looked at again. It writes only with leave:
+// what it makes carries no epoch, so nothing turns away a Keeper whose time is over.
+type Keeper struct {
+	plan    *plans.Plan
+	leave   Leave
+	bell    chan struct{}
+	pods    map[plans.Side]view
+	desks   []desk
+	report  func(error)
+	stop    context.CancelFunc
+	stopped sync.WaitGroup
+}
+
+// Leave returns nil if a Keeper may write now, ErrOver if it must not any more, and any other error if
+// nobody can tell. BEFORE and after something is made, anew is true, and those who decide are asked: to change
+// what is there is conditional on it, and to make it is conditional on nothing.
+type Leave func(ctx context.Context, anew bool) error
+
+// ErrOver says that the names of a plan are kept by another process, or are to be kept no longer.
+var ErrOver = errors.New("the names are kept by another process, or no longer")
+
+// desk is one directory and what is known of it.
+type desk struct {
+	plans.Directory
+	leave    Leave
+	client   kubernetes.Interface
+	services view
+	slices   view
+}
+
+// Keep starts a Keeper, which ends with ctx or with Stop. report gets every error;
+// all are tried again. A side without a cluster is gone, and has neither pods nor directories.
+func Keep(ctx context.Context, p *plans.Plan, on map[plans.Side]*Cluster, leave Leave, report func(error)) *Keeper {
+	ctx, stop := context.WithCancel(ctx)
+	k := &Keeper{plan: p, leave: leave, bell: make(chan struct{}, 1), pods: map[plans.Side]view{}, report: report, stop: stop}
+	for side, c := range on {
+		k.pods[side] = c.follow(ctx, place{ofPods, p.On(side).Namespace}, p.Source.Name, k.ring)
+	}
+	for _, d := range p.Directories() {
+		c := on[d.On]
+		if c == nil {
+			continue
+		}
+		k.desks = append(k.desks, desk{
+			Directory: d, leave: leave, client: c.client,
+			services: c.follow(ctx, place{ofServices, d.Namespace}, p.Names.Service, k.ring),
+			slices:   c.follow(ctx, place{ofSlices, d.Namespace}, p.ID, k.ring),
+		})
+	}
+	k.stopped.Go(func() { k.run(ctx) })
+	return k
+}
+
+func (k *Keeper) ring() {
+	select {
+	case k.bell <- struct{}{}:
+	default:
+	}
+}
+
+// Stop ends the Keeper. It returns once the last write has been answered.
+func (k *Keeper) Stop() {
+	k.stop()
+	k.stopped.Wait()
+}
+
+func selector(p *plans.Plan) labels.Selector {
+	return labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: ManagedBy, PlanLabel: p.ID})
+}
+
+func (k *Keeper) run(ctx context.Context) {
+	for _, v := range k.views() {
+		select {
+		case <-v.synced:
+		case <-ctx.Done():
+			return
+		}
+	}
+	again := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 10 * time.Second}
+	retry := again
+	for {
+		var later <-chan time.Time
+		if err := k.sync(ctx); err != nil && ctx.Err() == nil {
+			k.report(fmt.Errorf("names: %w", err))
+			later = time.After(retry.Step())
+		} else {
+			retry = again
+		}
+		select {
+		case <-k.bell:
+		case <-later:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (k *Keeper) views() []view {
+	out := slices.Collect(maps.Values(k.pods))
+	for _, d := range k.desks {
+		out = append(out, d.services, d.slices)
+	}
+	return out
+}
+
+// sync brings every directory to what the pods say.
+func (k *Keeper) sync(ctx context.Context) (err error) {
+	defer plans.Caught(&err)
+	pods := map[plans.Side][]*corev1.Pod{}
+	for side, v := range k.pods {
+		for _, o := range v.list() {
+			if pod, ok := o.(*corev1.Pod); ok {
+				pods[side] = append(pods[side], pod)
+			}
+		}
+	}
+	for _, d := range k.desks {
+		if err := d.sync(ctx, k.plan, pods, k.model()); err != nil {
+			return fmt.Errorf("Service %s/%s on the %s: %w", d.Namespace, k.plan.Names.Service, d.On, err)
+		}
+	}
+	return nil
+}
+
+// model is the Service that others are made like.
+func (k *Keeper) model() *corev1.Service {
+	for _, d := range k.desks {
+		if s := d.service(); s != nil && d.Lists != "" {
+			return s
+		}
+	}
+	return nil
+}
+
+func (d desk) service() *corev1.Service {
+	for _, o := range d.services.list() {
+		if s, ok := o.(*corev1.Service); ok {
+			return s
+		}
+	}
+	return nil
+}
+
+func (d desk) sync(ctx context.Context, p *plans.Plan, pods map[plans.Side][]*corev1.Pod, model *corev1.Service) error {
+	service := d.service()
+	if service == nil {
+		if d.Lists != "" || model == nil {
+			return nil // on its way, or gone: a slice without a Service is found by nobody
+		}
+		services := d.client.CoreV1().Services(d.Namespace)
+		return d.make(ctx, func() (metav1.Object, error) {
+			return services.Create(ctx, standIn(p, d.Directory, model), metav1.CreateOptions{})
+		}, services.Delete)
+	}
+	want := Want(p, d.Directory, service, pods)
+	for _, o := range d.slices.list() {
+		have, ok := o.(*discoveryv1.EndpointSlice)
+		if !ok {
+			continue
+		}
+		if err := d.bring(ctx, have, want[have.Name]); err != nil {
+			return err
+		}
+		delete(want, have.Name)
+	}
+	for _, s := range want {
+		slices := d.client.DiscoveryV1().EndpointSlices(s.Namespace)
+		if err := d.make(ctx, func() (metav1.Object, error) { return slices.Create(ctx, s, metav1.CreateOptions{}) }, slices.Delete); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// make makes what is missing. Another process may have taken it away for good, and this one may have
+// slept between its look and its write: so it looks once more AFTER it, and takes back what was made
+// too late.
+func (d desk) make(ctx context.Context, create func() (metav1.Object, error), remove func(context.Context, string, metav1.DeleteOptions) error) error {
+	if err := d.leave(ctx, true); err != nil {
+		return err
+	}
+	made, err := create()
+	if err != nil {
+		return answered(err)
+	}
+	if err = d.leave(ctx, true); !errors.Is(err, ErrOver) {
+		return nil
+	}
+	uid := made.GetUID()
+	return errors.Join(err, answered(remove(ctx, made.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})))
+}
+
+// bring changes or removes a slice that does not say what it has to. Slices are ours alone, and are written
+// whole.
+func (d desk) bring(ctx context.Context, have, want *discoveryv1.EndpointSlice) error {
+	c := d.client.DiscoveryV1().EndpointSlices(have.Namespace)
+	if want != nil && same(have, want) {
+		return nil
+	}
+	if err := d.leave(ctx, false); err != nil {
+		return err
+	}
+	if want == nil {
+		return answered(c.Delete(ctx, have.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}}))
+	}
+	next := have.DeepCopy()
+	next.Labels, next.Endpoints, next.Ports = want.Labels, want.Endpoints, want.Ports
+	_, err := c.Update(ctx, next, metav1.UpdateOptions{})
+	return answered(err)
+}
+
+// standIn is a Service for names that no Service of the cluster answers.
+func standIn(p *plans.Plan, d plans.Directory, model *corev1.Service) *corev1.Service {
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: p.Names.Service, Labels: map[string]string{PlanLabel: p.ID}}}
+	s.Spec.ClusterIP = corev1.ClusterIPNone
+	s.Spec.PublishNotReadyAddresses = model.Spec.PublishNotReadyAddresses
+	for _, port := range model.Spec.Ports {
+		port.NodePort = 0
+		s.Spec.Ports = append(s.Spec.Ports, port)
+	}
+	return s
+}
+
+// answered drops the errors that say the object is not as it was last seen: the
+// watch will tell, and ring.
+func answered(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

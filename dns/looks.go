@@ -1,0 +1,101 @@
+package dns
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	netutils "k8s.io/utils/net"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// Missing gives the reason why a pod that has arrived on a side is not found
+// under all its names yet, read live, or "". Until then its peers cannot reach it,
+// and the next ordinal must stay up (S2).
+func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, pod *corev1.Pod, ordinal int32) (string, error) {
+	for _, d := range p.Directories() {
+		if d.Lists == side {
+			continue
+		}
+		for _, ip := range pod.Status.PodIPs {
+			found, err := listed(ctx, p, on[d.On], d, ip.IP, ordinal)
+			if err != nil {
+				return "", err
+			}
+			if !found {
+				return fmt.Sprintf("pod %s is available, waiting until %s names it with its address %s on the %s", pod.Name, p.Host(ordinal, d.Namespace), ip.IP, d.On), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+func family(address string) discoveryv1.AddressType {
+	if netutils.IsIPv6String(address) {
+		return discoveryv1.AddressTypeIPv6
+	}
+	return discoveryv1.AddressTypeIPv4
+}
+
+func listed(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directory, address string, ordinal int32) (bool, error) {
+	var s discoveryv1.EndpointSlice
+	key := client.ObjectKey{Namespace: d.Namespace, Name: sliceName(p, family(address), ordinal)}
+	if err := c.Get(ctx, key, &s); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading EndpointSlice %s on the %s: %w", key, d.On, err)
+	}
+	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
+		return e.Hostname != nil && *e.Hostname == p.Pod(ordinal) && slices.Contains(e.Addresses, address) &&
+			e.Conditions.Ready != nil && *e.Conditions.Ready
+	}), nil
+}
+
+// Remove returns the look that takes the exports, slices and stand-in Services of a
+// plan away, one after the other, unless a person wants them kept after a Clean. BEFORE
+// its first write, stop has ended the Keeper of this process, which would make them
+// again.
+func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.Look {
+	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		if m.KeepNames && m.To() == plans.Destination {
+			return plans.Done(), nil
+		}
+		stop()
+		if s, err := unexport(ctx, p, on, m); err != nil || s.Standing != plans.After {
+			return s, err
+		}
+		for _, d := range p.Directories() {
+			var all discoveryv1.EndpointSliceList
+			if err := on[d.On].List(ctx, &all, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector(p)}); err != nil {
+				return plans.Sight{}, fmt.Errorf("listing EndpointSlices of namespace %s on the %s: %w", d.Namespace, d.On, err)
+			}
+			for i := range all.Items {
+				return remove(on[d.On], d.Namespace, "EndpointSlice", &all.Items[i], d.On), nil
+			}
+			if d.Lists != "" {
+				continue
+			}
+			var s corev1.Service
+			err := on[d.On].Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: p.Names.Service}, &s)
+			if err != nil && !apierrors.IsNotFound(err) {
+				return plans.Sight{}, fmt.Errorf("reading Service %s/%s on the %s: %w", d.Namespace, p.Names.Service, d.On, err)
+			}
+			if err == nil && s.Labels[PlanLabel] == p.ID && s.DeletionTimestamp == nil {
+				return remove(on[d.On], d.Namespace, "Service", &s, d.On), nil
+			}
+		}
+		return plans.Done(), nil
+	}
+}
+
+func remove(c client.Client, namespace, kind string, o client.Object, side plans.Side) plans.Sight {
+	return plans.Write(fmt.Sprintf("%s: delete %s %s/%s, which bridged the names", side, kind, namespace, o.GetName()), plans.Undo{},
+		func(ctx context.Context) error { return writes.Delete(ctx, c, o) })
+}

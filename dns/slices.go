@@ -1,0 +1,164 @@
+package dns
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	netutils "k8s.io/utils/net"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// ManagedBy marks our EndpointSlices. The control plane's own controllers leave
+// slices of another manager alone.
+const ManagedBy = "names.stsmigrate.dev"
+
+// PlanLabel carries the ID of the plan that a slice or a Service was made for.
+const PlanLabel = "stsmigrate.dev/plan-id"
+
+// perSlice is how many ordinals one slice holds, as the control plane's own.
+const perSlice = 100
+
+func marks(p *plans.Plan) map[string]string {
+	return map[string]string{
+		discoveryv1.LabelServiceName: p.Names.Service,
+		discoveryv1.LabelManagedBy:   ManagedBy,
+		PlanLabel:                    p.ID,
+		corev1.IsHeadlessService:     "",
+	}
+}
+
+// sliceName is the name of the slice that lists an ordinal.
+func sliceName(p *plans.Plan, t discoveryv1.AddressType, ordinal int32) string {
+	return fmt.Sprintf("stsmigrate-%s-%s-%d", p.ID, strings.ToLower(string(t)), (ordinal-p.Start)/perSlice)
+}
+
+// SliceNames are the names of all slices that a plan may need in a directory.
+func SliceNames(p *plans.Plan) []string {
+	var out []string
+	for _, t := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		for o := p.Start; o < p.End(); o += perSlice {
+			out = append(out, sliceName(p, t, o))
+		}
+	}
+	return out
+}
+
+// Want is what has to stand in a directory beside the control plane's own slices,
+// by name: the pods of the sides that it does not list, each under its hostname,
+// as far as they may be found now.
+// pods are those of the set, by side.
+func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[plans.Side][]*corev1.Pod) map[string]*discoveryv1.EndpointSlice {
+	out := map[string]*discoveryv1.EndpointSlice{}
+	for _, side := range plans.Sides() {
+		if d.Lists == side {
+			continue
+		}
+		byName := map[string]*corev1.Pod{}
+		for _, pod := range pods[side] {
+			byName[pod.Name] = pod
+		}
+		for o := p.Start; o < p.End(); o++ {
+			pod := byName[p.Pod(o)]
+			if pod == nil {
+				continue
+			}
+			for _, t := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+				address := addressOf(pod, t)
+				if address == "" || !findable(pod, service) {
+					continue
+				}
+				name := sliceName(p, t, o)
+				if out[name] == nil {
+					out[name] = &discoveryv1.EndpointSlice{
+						ObjectMeta:  metav1.ObjectMeta{Namespace: d.Namespace, Name: name, Labels: marks(p)},
+						AddressType: t, Ports: ports(service, pod),
+					}
+				}
+				out[name].Endpoints = append(out[name].Endpoints, endpoint(pod, address))
+			}
+		}
+	}
+	return out
+}
+
+// addressOf is the address of a pod that may be found, or "": a pod that has
+// ended has none.
+func addressOf(pod *corev1.Pod, t discoveryv1.AddressType) string {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return ""
+	}
+	for _, ip := range pod.Status.PodIPs {
+		if netutils.IsIPv6String(ip.IP) == (t == discoveryv1.AddressTypeIPv6) {
+			return ip.IP
+		}
+	}
+	return ""
+}
+
+// findable says whether a DNS server would answer for the pod. The control plane
+// lists the others too, as not ready; for a name that comes to the same.
+func findable(pod *corev1.Pod, service *corev1.Service) bool {
+	return service.Spec.PublishNotReadyAddresses || isReady(pod) && pod.DeletionTimestamp == nil
+}
+
+// endpoint has the conditions that the control plane would give the pod.
+func endpoint(pod *corev1.Pod, address string) discoveryv1.Endpoint {
+	ready, serving, terminating := true, isReady(pod), pod.DeletionTimestamp != nil
+	name := pod.Name
+	return discoveryv1.Endpoint{
+		Addresses: []string{address}, Hostname: &name,
+		Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating},
+	}
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// ports are those of the Service, a named target resolved in the pod. All pods of
+// a set have one template.
+func ports(service *corev1.Service, pod *corev1.Pod) []discoveryv1.EndpointPort {
+	out := []discoveryv1.EndpointPort{}
+	for _, p := range service.Spec.Ports {
+		number := target(p, pod)
+		if number == 0 {
+			continue
+		}
+		name, protocol := p.Name, p.Protocol
+		out = append(out, discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: &number, AppProtocol: p.AppProtocol})
+	}
+	return out
+}
+
+func target(p corev1.ServicePort, pod *corev1.Pod) int32 {
+	if p.TargetPort.Type == intstr.Int {
+		if p.TargetPort.IntVal != 0 {
+			return p.TargetPort.IntVal
+		}
+		return p.Port
+	}
+	for _, c := range pod.Spec.Containers {
+		for _, have := range c.Ports {
+			if have.Name == p.TargetPort.StrVal && have.Protocol == p.Protocol {
+				return have.ContainerPort
+			}
+		}
+	}
+	return 0
+}
+
+// same says whether a slice already says what it has to say.
+func same(have, want *discoveryv1.EndpointSlice) bool {
+	return have.AddressType == want.AddressType && equality.Semantic.DeepEqual(have.Endpoints, want.Endpoints) &&
+		equality.Semantic.DeepEqual(have.Ports, want.Ports) && maps.Equal(have.Labels, want.Labels)
+}

@@ -1,0 +1,134 @@
+package dns
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func bridge() *plans.Plan {
+	return &plans.Plan{
+		ID: "web-abc", Start: 0, Count: 120,
+		Source: plans.Ref{Cluster: "1", Namespace: "shop", Name: "web"}, Destination: plans.Ref{Cluster: "1", Namespace: "mall", Name: "web"},
+		Names: plans.Names{Mode: plans.Bridge, Service: "peers"},
+	}
+}
+
+func pod(name string, change func(*corev1.Pod), ips ...string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.Containers = []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "client", ContainerPort: 2379, Protocol: corev1.ProtocolTCP}}}}
+	p.Status.Phase = corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	for _, ip := range ips {
+		p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: ip})
+	}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+func TestADirectoryGetsThePodsItDoesNotList(t *testing.T) {
+	p := bridge()
+	pods := map[plans.Side][]*corev1.Pod{
+		plans.Source:      {pod("web-0", nil, "10.0.0.1"), pod("web-9x", nil, "10.0.0.9")},
+		plans.Destination: {pod("web-1", nil, "10.0.1.1", "fd00::1"), pod("web-119", nil, "10.0.1.2"), pod("web-120", nil, "10.0.1.3")},
+	}
+	service := &corev1.Service{}
+	service.Spec.Ports = []corev1.ServicePort{
+		{Name: "a", Port: 80, TargetPort: intstr.FromInt32(8080), Protocol: corev1.ProtocolTCP},
+		{Name: "b", Port: 81, TargetPort: intstr.FromString("client"), Protocol: corev1.ProtocolTCP},
+		{Name: "c", Port: 82, TargetPort: intstr.FromString("nobody"), Protocol: corev1.ProtocolTCP},
+	}
+	for _, c := range []struct {
+		name  string
+		lists plans.Side
+		want  map[string][]string // slice: hostnames
+	}{
+		{"the old names", plans.Source, map[string][]string{
+			"stsmigrate-web-abc-ipv4-0": {"web-1"}, "stsmigrate-web-abc-ipv6-0": {"web-1"}, "stsmigrate-web-abc-ipv4-1": {"web-119"},
+		}},
+		{"the new names", plans.Destination, map[string][]string{"stsmigrate-web-abc-ipv4-0": {"web-0"}}},
+		{"names of another cluster", "", map[string][]string{
+			"stsmigrate-web-abc-ipv4-0": {"web-0", "web-1"}, "stsmigrate-web-abc-ipv6-0": {"web-1"}, "stsmigrate-web-abc-ipv4-1": {"web-119"},
+		}},
+	} {
+		got := Want(p, plans.Directory{On: plans.Source, Namespace: "shop", Lists: c.lists}, service, pods)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %d slices, expected %d", c.name, len(got), len(c.want))
+		}
+		for name, hosts := range c.want {
+			s := got[name]
+			if s == nil || len(s.Endpoints) != len(hosts) {
+				t.Errorf("%s: slice %s is %v, expected %v", c.name, name, s, hosts)
+				continue
+			}
+			for i, h := range hosts {
+				if *s.Endpoints[i].Hostname != h {
+					t.Errorf("%s: %s has %s, expected %s", c.name, name, *s.Endpoints[i].Hostname, h)
+				}
+			}
+			if s.Labels[discoveryv1.LabelServiceName] != "peers" || s.Labels[discoveryv1.LabelManagedBy] != ManagedBy {
+				t.Errorf("%s: labels %v", c.name, s.Labels)
+			}
+			if len(s.Ports) != 2 || *s.Ports[0].Port != 8080 || *s.Ports[1].Port != 2379 {
+				t.Errorf("%s: ports %v", c.name, s.Ports)
+			}
+		}
+	}
+}
+
+func TestAPodIsAnsweredForAsTheControlPlaneWould(t *testing.T) {
+	for _, c := range []struct {
+		name                 string
+		change               func(*corev1.Pod)
+		publish              bool
+		serving, terminating bool
+		absent               bool
+	}{
+		{name: "ready", serving: true},
+		{name: "not ready", change: func(p *corev1.Pod) { p.Status.Conditions = nil }, absent: true},
+		{name: "not ready, but published", change: func(p *corev1.Pod) { p.Status.Conditions = nil }, publish: true},
+		{name: "terminating", change: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, absent: true},
+		{name: "terminating, but published", change: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, publish: true, serving: true, terminating: true},
+		{name: "ended", change: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, publish: true, absent: true},
+		{name: "without an address", change: func(p *corev1.Pod) { p.Status.PodIPs = nil }, publish: true, absent: true},
+	} {
+		service := &corev1.Service{}
+		service.Spec.PublishNotReadyAddresses = c.publish
+		got := Want(bridge(), plans.Directory{Lists: plans.Destination}, service, map[plans.Side][]*corev1.Pod{plans.Source: {pod("web-3", c.change, "10.0.0.1")}})
+		if c.absent != (len(got) == 0) {
+			t.Errorf("%s: %v", c.name, got)
+		}
+		for _, s := range got {
+			e := s.Endpoints[0].Conditions
+			if !*e.Ready || *e.Serving != c.serving || *e.Terminating != c.terminating {
+				t.Errorf("%s: ready %v, serving %v, terminating %v", c.name, *e.Ready, *e.Serving, *e.Terminating)
+			}
+		}
+	}
+}
+
+func TestEachNameHasADirectoryInEachCluster(t *testing.T) {
+	one := bridge()
+	same := bridge()
+	same.Destination = plans.Ref{Cluster: "2", Namespace: "shop", Name: "web"}
+	two := bridge()
+	two.Destination.Cluster = "2"
+	none := bridge()
+	none.Names.Mode = plans.NoNames
+	for _, c := range []struct {
+		plan *plans.Plan
+		want int
+	}{{one, 2}, {same, 2}, {two, 4}, {none, 0}} {
+		if got := c.plan.Directories(); len(got) != c.want {
+			t.Errorf("%v, expected %d", got, c.want)
+		}
+	}
+}

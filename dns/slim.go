@@ -1,0 +1,46 @@
+package dns
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// slim returns of an object what slices and Services of names are made from. What is slim already stays as it is; false
+// is for what is of no kind that is watched.
+func slim(o any) (metav1.Object, bool) {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		return slimPod(o), true
+	case *corev1.Service:
+		out := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}
+		out.Spec.PublishNotReadyAddresses, out.Spec.Ports = o.Spec.PublishNotReadyAddresses, o.Spec.Ports
+		return out, true
+	case *discoveryv1.EndpointSlice: // it is written whole
+		out := *o
+		out.ManagedFields = nil // a write without them leaves them as they are
+		return &out, true
+	}
+	return nil, false
+}
+
+// slimPod keeps no version: a pod whose probes were only run again is the same.
+func slimPod(pod *corev1.Pod) *corev1.Pod {
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, DeletionTimestamp: pod.DeletionTimestamp}}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		yes := true
+		out.OwnerReferences = []metav1.OwnerReference{{Name: owner.Name, Controller: &yes}}
+	}
+	for _, c := range pod.Spec.Containers {
+		for _, port := range c.Ports {
+			if port.Name != "" { // a Service may mean it
+				out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Ports: []corev1.ContainerPort{{Name: port.Name, Protocol: port.Protocol, ContainerPort: port.ContainerPort}}})
+			}
+		}
+	}
+	if isReady(pod) {
+		out.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	}
+	out.Status.Phase, out.Status.PodIPs = pod.Status.Phase, pod.Status.PodIPs
+	return out
+}

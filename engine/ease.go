@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// Ease opens the budgets again that were tightened for a wave which has not left, so that
+// nodes can be drained while the plan is held, stopped or waits for others.
+//
+// With ordinals in flight it does nothing: what the budgets leave then is what d leaves.
+func (e *Engine) Ease(ctx context.Context) error {
+	_, err := e.ease(ctx)
+	return err
+}
+
+func (e *Engine) ease(ctx context.Context) (waits string, err error) {
+	if err := e.recall(ctx); err != nil {
+		return "", err
+	}
+	step, tight := e.tightened()
+	if !tight {
+		return "", nil
+	}
+	if away, err := e.away(ctx, step); err != nil || away {
+		return "", err
+	}
+	return e.open(ctx, step)
+}
+
+// open opens the budgets for the wave of a Tighten, and says what is still waited for. The order must
+// hold: the journal goes back to before Tighten FIRST, so that nobody takes an ordinal down
+// under open budgets (S3), and whoever goes on tightens them again. That they are open is written LAST.
+func (e *Engine) open(ctx context.Context, step plans.Step) (waits string, err error) {
+	j := e.journal
+	j.Done, e.passed = step.Seq-1, 0
+	e.waveCheck = waveCheck{} // it may be long until the wave goes
+	e.Slot.Leave()
+	if err := e.save(ctx); err != nil {
+		return "", writes.IgnoreAnswers(err)
+	}
+	for range 2 * len(plans.Sides()) { // a write for each budget at most
+		e.way.aside.Clear()
+		s, err := e.way.look(ctx, e.moment(j, step, true))
+		if err != nil || s.Standing == plans.During {
+			return s.Reason, err
+		}
+		if s.Standing != plans.Before {
+			break // open, or not ours any more, which the next Tighten says
+		}
+		if same, err := e.unmoved(ctx); err != nil || !same {
+			return "", err
+		}
+		if err := s.Write(ctx); writes.IgnoreAnswers(err) != nil {
+			return "", fmt.Errorf("opening the budgets again: %w", err)
+		}
+	}
+	if e.Now == nil || j.Tight == nil {
+		return "", nil
+	}
+	j.Loosened(e.Now())
+	return "", writes.IgnoreAnswers(e.save(ctx))
+}
+
+// tightened gives the Tighten of a wave that has begun and not left.
+func (e *Engine) tightened() (plans.Step, bool) {
+	j := e.journal
+	j.Done = max(j.Done, e.passed)
+	step, began, more := j.Next(e.plan)
+	switch {
+	case !more || j.Epoch != e.epoch:
+		return step, false
+	case step.Op == plans.Tighten:
+		return step, began
+	case step.Op == plans.Quiesce, step.Op == plans.Shrink && !began:
+		for step.Op != plans.Tighten {
+			step, _ = e.plan.Step(j.Leg, step.Seq-1)
+		}
+		return step, true
+	}
+	return step, false
+}

@@ -1,0 +1,342 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/gates"
+	"github.com/stsmigrate/stsmigrate/records"
+	"github.com/stsmigrate/stsmigrate/sets"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/pdb"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// Kind is what one Advance came to.
+type Kind string
+
+const (
+	// Wrote means: one write was sent. Its outcome is what the next look sees.
+	Wrote Kind = "Wrote"
+	// Advanced means: a step was seen to be finished.
+	Advanced Kind = "Advanced"
+	// Waiting means: something is on its way in the cluster.
+	Waiting Kind = "Waiting"
+	// Paused means: a person asked for it, and no ordinal is in flight.
+	Paused Kind = "Paused"
+	// Held means: a person is needed; the reason says what for.
+	Held Kind = "Held"
+	// Finished means: the leg is at its end.
+	Finished Kind = "Finished"
+)
+
+// Progress is the result of one Advance.
+type Progress struct {
+	Kind   Kind
+	Step   plans.Step
+	Reason string
+	// Outcome is set with Finished.
+	Outcome plans.Outcome
+	// Again, with Waiting, is when to look again at the latest; 0 for no such time.
+	Again time.Duration
+	// Left is since when a wave has been on neither side; the zero time while none is.
+	Left time.Time
+	// Queued, with Waiting, says that the wave has not begun, and waits for its Slot.
+	Queued bool
+	// Overdue, with Waiting, says that a wave in flight has waited for longer than it may without being
+	// told of; it is looked at all the same.
+	Overdue bool
+	// Overtaken, with Held, says that another process has the plan now: it is this one that does not go on.
+	Overtaken bool
+	// Took, when a wave has arrived, is how long each span of its downtime was.
+	Took *Took
+	// Downtime, with Finished, sums them over the plan; nil if nothing was measured.
+	Downtime *plans.Downtime
+}
+
+// Took is how long each span was.
+type Took map[plans.Span]time.Duration
+
+// Engine carries one plan out. It is not safe for concurrent use; any number of
+// engines of one plan, in any processes, are (S9).
+type Engine struct {
+	// StopNames, if any, ends the names.Keeper of this process and returns when
+	// its last write is answered. It is called before the names are taken away.
+	StopNames func()
+	// Now, if any, is the clock by which it is told how long the budgets were tight.
+	Now func() time.Time
+	// CheckWave, if any, is asked before each wave of a Move what has come up since the
+	// plan was made. What it finds holds the plan while nothing is in flight.
+	CheckWave func(context.Context, *plans.Journal, plans.Slice) (reason string, err error)
+	// Gates asks the gates of the plan. A plan that has any waits at the first of them
+	// until its Prober is set.
+	Gates *gates.Keeper
+	// Word is what a person vouches for as this process takes the plan over.
+	Word plans.Word
+	// Slot is what a wave waits for before it begins. Whoever carries the plan out leaves it at the end.
+	Slot *Slot
+
+	plan  *plans.Plan
+	store *records.Store
+	on    clusters.Clusters
+	looks map[plans.Op]plans.Look
+	epoch int64
+	// glance is what the looks read through: what the last one has read.
+	glance *clusters.Glance
+	world  sets.World
+	// journal is the journal as it was last read or written, at the given version,
+	// and nil when it has to be read again: after a long wait, and whenever somebody
+	// else may have written it. It is never trusted for a write: the write is
+	// preceded by a Save or a read that finds the version unchanged.
+	journal  *plans.Journal
+	version  records.Version
+	recorded int // Done as it is stored
+	// passed is the last step seen finished. It runs ahead of the journal's Done,
+	// which is written together with the next intent; after a death the looks
+	// find it out again.
+	passed int
+	notes  []note // since the journal was last written
+	way    *way
+	// answered is the answer to the last write that was none of the looks' business.
+	answered error
+	waveCheck
+}
+
+// New returns the engine of a stored plan. It writes nothing; TakeOver comes
+// before the first Advance.
+func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
+	seen := &clusters.Glance{}
+	through := seen.Glancing(p, on)
+	w := sets.World{Pair: clusters.Pair{Plan: p, On: through}}
+	asks := gates.New(p, through)
+	looks := map[plans.Op]plans.Look{
+		plans.Freeze:  sets.InTurn(w.Freeze, dns.Export(p, through)),
+		plans.Quiesce: asks.Look,
+		plans.Shrink:  w.Shrink,
+		plans.Grow:    w.Grow,
+		plans.Verify:  asks.Look,
+		plans.Retire:  w.Retire,
+	}
+	maps.Copy(looks, storage.Looks(p, through))
+	way := newWay(p, on)
+	budgets := pdb.Looks(p, through, way.needs(w))
+	w.Tighten = budgets[plans.Tighten]
+	maps.Copy(looks, budgets)
+	looks[plans.Tighten] = w.Steadily
+	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
+		looks[op] = w.Outside(looks[op])
+	}
+	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, glance: seen, world: w, way: way}
+	// Last of all: the names, the Jobs of gates, the budgets, the copies or their marks, the sets' own
+	// retention policy and mark, and what the controllers copied of that.
+	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)
+	return e
+}
+
+// quiet ends the Keeper of the names, if there is one.
+func (e *Engine) quiet() {
+	if e.StopNames != nil {
+		e.StopNames()
+	}
+}
+
+// Plan returns the plan.
+func (e *Engine) Plan() *plans.Plan { return e.plan }
+
+// Advance makes one pass: it looks at the first step that is not known to be
+// finished and sends at most one write. The intent and the old values of a write
+// are in the journal BEFORE the write is sent (S10), and its outcome is never
+// read from its answer. An error means that something could not be read or
+// written; the caller tries again later.
+func (e *Engine) Advance(ctx context.Context) (Progress, error) {
+	if err := e.recall(ctx); err != nil {
+		return Progress{}, err
+	}
+	j := e.journal
+	if j.Epoch != e.epoch {
+		return Progress{Kind: Held, Overtaken: true, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
+	}
+	j.Touched = nil // this process has fenced them
+	j.Done = max(j.Done, e.passed)
+	step, began, more := j.Next(e.plan)
+	if more && (j.Paused || j.PauseDue(step)) {
+		if p, halts, err := e.halt(ctx, step, began); halts || err != nil {
+			return p, err
+		}
+	}
+	switch {
+	case !more:
+		return e.finish(ctx)
+	case !e.slotted(step):
+		return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: queued, Queued: true})
+	}
+	sight, err := e.see(ctx, step, began)
+	if err != nil {
+		return Progress{Step: step}, err
+	}
+	e.clock(step, sight)
+	switch sight.Standing {
+	case plans.After:
+		return Progress{Kind: Advanced, Step: step, Reason: sight.Reason, Took: e.pass(step, sight)}, nil
+	case plans.During:
+		return e.learn(ctx, step, sight)
+	case plans.Foreign:
+		return e.hold(ctx, step, sight.Reason)
+	case plans.Before:
+	}
+	return e.write(ctx, began, step, sight)
+}
+
+// see says how a step stands, and first of all whether it may begin.
+func (e *Engine) see(ctx context.Context, step plans.Step, began bool) (plans.Sight, error) {
+	sight, err := e.barred(ctx, step, began)
+	if err == nil && sight.Standing == plans.After {
+		sight, err = e.look(ctx, e.moment(e.journal, step, began))
+	}
+	e.seated(step, sight, err)
+	return sight, err
+}
+
+// look looks at a step with fresh eyes.
+func (e *Engine) look(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	e.glance.Clear()
+	e.glance.Volumes = map[string]bool{}
+	if m.InFlight() {
+		for _, v := range m.Flight.Volumes {
+			e.glance.Volumes[v.Name] = true
+		}
+	}
+	return e.looks[m.Op](ctx, m)
+}
+
+// pass notes that a step is finished, and what is worth telling of it: nothing rests on
+// that.
+func (e *Engine) pass(step plans.Step, sight plans.Sight) (took *Took) {
+	if sight.Undo.Flight != nil {
+		e.note(step, func(j *plans.Journal) { j.Flight = sight.Undo.Flight })
+	}
+	if step.Op == plans.Relax {
+		e.Slot.Leave()
+	}
+	e.passed = step.Seq
+	if e.journal.Overdue != "" {
+		e.note(step, func(j *plans.Journal) { j.Overdue = "" })
+	}
+	if e.Now == nil {
+		return nil
+	}
+	now := e.Now()
+	switch step.Op {
+	case plans.Relax:
+		e.note(step, func(j *plans.Journal) { j.Loosened(now) })
+	case plans.Grow:
+		e.note(step, func(j *plans.Journal) {
+			if t := Took(j.Arrive(now)); t != nil {
+				took = &t
+			}
+		})
+	default:
+	}
+	return took
+}
+
+// write sends the write of a look, once its intent and the old values it destroys
+// are in the journal. The journal must be as it was read, also AFTER the look: a
+// later process may have taken its stamps off again, and what this one saw then
+// would carry no sign of it (S9). A Save finds that out by its version.
+func (e *Engine) write(ctx context.Context, began bool, step plans.Step, sight plans.Sight) (Progress, error) {
+	eased := step.Op == plans.Tighten && (e.journal.Resting || e.Now != nil && e.journal.Tight == nil)
+	if began && e.journal.Recorded(sight.Undo) && !eased {
+		if same, err := e.unmoved(ctx); err != nil {
+			return Progress{Step: step}, err
+		} else if !same {
+			return movedOn(step), nil
+		}
+	} else {
+		e.journal.Begin(e.plan, step, sight.Undo)
+		if e.Now != nil && (step.Op == plans.Tighten || step.Op == plans.Shrink) {
+			e.journal.Tightened(e.Now())
+		}
+		if err := e.save(ctx); err != nil {
+			return Progress{Step: step}, writes.IgnoreAnswers(err)
+		}
+	}
+	e.answered = sight.Write(ctx)
+	return Progress{Kind: Wrote, Step: step, Reason: sight.Reason}, writes.IgnoreAnswers(e.answered)
+}
+
+// moved is why a pass that somebody else has overtaken came to nothing.
+const moved = "the journal has moved; looking again"
+
+func movedOn(step plans.Step) Progress { return Progress{Kind: Wrote, Step: step, Reason: moved} }
+
+func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.Moment {
+	return j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})
+}
+
+// hold records why nothing goes on. A journal that has moved meanwhile explains
+// what looked foreign: then it is looked at again instead (design rule 6).
+func (e *Engine) hold(ctx context.Context, step plans.Step, reason string) (Progress, error) {
+	reason = records.Brief(reason)
+	same, err := e.unmoved(ctx)
+	if err != nil {
+		return Progress{Step: step}, err
+	}
+	if !same {
+		return movedOn(step), nil
+	}
+	if e.journal.Held != reason {
+		e.journal.Held = reason
+		if err := e.save(ctx); err != nil {
+			return Progress{Step: step}, writes.IgnoreAnswers(err)
+		}
+	}
+	return Progress{Kind: Held, Step: step, Reason: reason}, nil
+}
+
+// Hold records a reason that is not in what a look saw, such as a wait that
+// takes too long.
+func (e *Engine) Hold(ctx context.Context, step plans.Step, reason string) (Progress, error) {
+	if err := e.recall(ctx); err != nil {
+		return Progress{Step: step}, err
+	}
+	if e.journal.Epoch != e.epoch {
+		return Progress{}, errors.New("another process has taken the plan over")
+	}
+	return e.hold(ctx, step, reason)
+}
+
+// finish ends the leg. What has moved is in its place then, seen once more (S1, S12); a Return and a Clean have looked
+// before they took the last mark off.
+func (e *Engine) finish(ctx context.Context) (Progress, error) {
+	outcome := e.journal.Leg.Outcome(e.plan)
+	if e.journal.Outcome == outcome && e.journal.Done <= e.recorded {
+		return Progress{Kind: Finished, Outcome: outcome, Downtime: e.journal.Downtime}, nil
+	}
+	if e.journal.Leg.Course == plans.Move {
+		e.glance.Clear()
+		if why, err := e.world.InPlace(ctx, e.journal.Leg.Lowest); err != nil {
+			return Progress{}, err
+		} else if why != "" {
+			last, _ := e.plan.Step(e.journal.Leg, e.journal.Done)
+			return e.hold(ctx, last, why)
+		}
+	}
+	e.journal.Outcome, e.journal.Held = outcome, ""
+	if e.Now != nil && e.journal.Ended() {
+		e.journal.EndedAt = &metav1.Time{Time: e.Now()}
+	}
+	if err := e.save(ctx); err != nil {
+		return Progress{}, err
+	}
+	return Progress{Kind: Finished, Outcome: outcome, Downtime: e.journal.Downtime}, nil
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/sets"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// halt pauses the plan, if it is where it can be: nothing is in flight. A wave that has begun and not
+// left, whatever it waits for, is taken back first, so that the budgets are open while it is paused.
+func (e *Engine) halt(ctx context.Context, step plans.Step, began bool) (Progress, bool, error) {
+	first, begun := e.tightened()
+	if !begun && (began || !step.Boundary()) {
+		return Progress{}, false, nil
+	}
+	if away, err := e.away(ctx, step); err != nil || away {
+		return Progress{Step: step}, false, err
+	}
+	if begun {
+		waits, err := e.open(ctx, first)
+		switch {
+		case err != nil:
+			return Progress{Step: first}, true, err
+		case e.journal == nil:
+			return movedOn(first), true, nil
+		case waits != "":
+			return Progress{Kind: Waiting, Step: first, Reason: waits}, true, nil
+		}
+		step = first
+	}
+	p, err := e.pause(ctx, step)
+	return p, true, err
+}
+
+// away says whether the wave of a plan that was turned round is on neither side. The journal cannot tell
+// whether it had arrived, nor whether it had left.
+func (e *Engine) away(ctx context.Context, step plans.Step) (bool, error) {
+	if !e.journal.Turned(step) {
+		return false, nil
+	}
+	w := sets.World{Pair: clusters.Pair{Plan: e.plan, On: e.on}}
+	var has []plans.Slice
+	for _, side := range plans.Sides() {
+		set, err := w.Set(ctx, side)
+		if err != nil {
+			return false, err
+		}
+		if set != nil {
+			has = append(has, plans.SliceOf(set))
+		}
+	}
+	for o := range step.Ordinals.All() {
+		there := false
+		for _, s := range has {
+			there = there || s.Has(o)
+		}
+		if !there {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// pause ends the run before a step. What has been passed is recorded, since no next intent will carry it.
+func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
+	if j := e.journal; j.Done > e.recorded || !j.Paused || !j.Resting {
+		j.Paused, j.PauseAt, j.Resting = true, 0, true
+		if err := e.save(ctx); err != nil {
+			return Progress{Step: step}, writes.IgnoreAnswers(err)
+		}
+	}
+	return Progress{Kind: Paused, Step: step, Reason: "paused before " + e.StepOf(step)}, nil
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/records"
+
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// What a person is to type next does not depend on who keeps the names meanwhile: only on whether somebody carries the
+// plan on.
+func TestTheStatusSaysWhatComesNext(t *testing.T) {
+	const finalize, resume = "finalize cleans the source up; until then abort walks back", "resume or abort"
+	const goesOn, keep = "the orchestrator goes on with it", "a pod that restarts is not found at its new address unless this runs: names -w"
+	for name, c := range map[string]struct {
+		holder             string
+		change             func(*plans.Journal)
+		declare            func(*plans.Declaration)
+		state, next, names string
+	}{
+		"arrived":                          {"", func(j *plans.Journal) { j.Outcome = plans.Moved }, nil, "Moved", finalize, keep},
+		"arrived, names kept by a command": {"me", func(j *plans.Journal) { j.Outcome = plans.Moved }, nil, "Moved", finalize, ""},
+		"arrived, kept by an orchestrator": {"orch", func(j *plans.Journal) { j.Detached, j.Outcome = true, plans.Moved }, nil, "Moved", finalize, ""},
+		"arrived, and one is about to":     {"", func(j *plans.Journal) { j.Detached, j.Outcome = true, plans.Moved }, nil, "Moved", finalize, ""},
+		"to be finalized by one": {"orch", func(j *plans.Journal) {
+			j.Detached, j.Outcome = true, plans.Moved
+		}, func(d *plans.Declaration) { d.Course = plans.ToFinalize }, "Moved", "", ""},
+		"held, and asked to go on":                 {"", func(j *plans.Journal) { j.Detached, j.Held = true, "why" }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", Resume: true} }, "Held", goesOn, ""},
+		"held, and that was heard":                 {"", func(j *plans.Journal) { j.Detached, j.Held, j.Heard.Request = true, "why", "1" }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", Resume: true} }, "Held", resume, ""},
+		"paused, kept by an orchestrator":          {"orch", func(j *plans.Journal) { j.Detached, j.Paused = true, true }, nil, "Paused", resume, ""},
+		"held, kept by an orchestrator":            {"orch", func(j *plans.Journal) { j.Detached, j.Held = true, "why" }, nil, "Held", resume, ""},
+		"under way by a command":                   {"me", func(*plans.Journal) {}, nil, "Moving", "", ""},
+		"under way by an orchestrator":             {"orch", func(j *plans.Journal) { j.Detached = true }, nil, "Moving", "", ""},
+		"between two orchestrators":                {"", func(j *plans.Journal) { j.Detached = true }, nil, "Waiting", goesOn, ""},
+		"stopped":                                  {"", func(*plans.Journal) {}, nil, "Stopped", "apply or abort", keep},
+		"finalized":                                {"", func(j *plans.Journal) { j.Outcome = plans.Finalized }, nil, "Finalized", "", ""},
+		"finalized, and names are kept for longer": {"", func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }, nil, "Finalized", "", keep},
+	} {
+		p := &plans.Plan{Count: 3, Window: 1, Names: plans.Names{Mode: plans.Bridge, Service: "web"}}
+		j := plans.NewJournal(p)
+		j.Epoch, j.Heard.Course = 1, plans.Move
+		c.change(j)
+		v, d := &View{Holder: c.holder}, p.Declared()
+		if c.declare != nil {
+			c.declare(&d)
+		}
+		asked := Asked{Work: !j.Idle(p)}
+		if j.Detached {
+			asked = Ask(p, j, &d)
+		}
+		v.describe(p, j, asked, func(verb string) string { return verb })
+		if alone := strings.Contains(c.next, "goes on with it") || name == "arrived, and one is about to" || name == "held, and that was heard"; v.Unattended != alone {
+			t.Errorf("%s: unattended is %t", name, v.Unattended)
+		}
+		if v.State != c.state || v.Next != c.next || v.Names != c.names {
+			t.Errorf("%s: %s, next %q, names %q; expected %s, %q, %q", name, v.State, v.Next, v.Names, c.state, c.next, c.names)
+		}
+	}
+}
+
+// A process that comes to the end of a plan while somebody looks is not seen as one that has died.
+func TestTheEndOfAPlanIsNotSeenAsAStop(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	clock, p := func() time.Time { return noon }, planstest.Named(t, "abc")
+	home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+	store := records.NewStore(home, "mall", "web")
+	j := plans.NewJournal(p)
+	j.Epoch = 1
+	if err := store.Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Acquire(t.Context(), "other", func(string) bool { return false }, clock); err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	ends := interceptor.NewClient(home, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		err := c.Get(ctx, key, o, opts...)
+		if looks++; looks == 1 {
+			if err := store.Change(ctx, p, func(j *plans.Journal) error { j.Outcome = plans.Moved; return nil }); err != nil {
+				t.Error(err)
+			}
+			if err := c.Delete(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: records.LeaseName("web")}}); err != nil {
+				t.Error(err)
+			}
+		}
+		return err
+	}})
+	v, err := Status(t.Context(), p, records.NewStore(ends, "mall", "web"), clusters.Clusters{}, map[plans.Side]error{plans.Source: context.Canceled, plans.Destination: context.Canceled}, clock, func(verb string) string { return verb })
+	if err != nil || v.State != string(plans.Moved) {
+		t.Errorf("%+v, %v", v, err)
+	}
+}

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// A pod that asks for an hour to end is not overdue before that, whatever --step-timeout says.
+func TestAPodHasTheTimeToEndThatItAsksFor(t *testing.T) {
+	pod, set := &corev1.Pod{}, &appsv1.StatefulSet{}
+	hour, half := int64(3600), int64(1800)
+	pod.Spec.TerminationGracePeriodSeconds, set.Spec.Template.Spec.TerminationGracePeriodSeconds = &hour, &half
+	deleted := &corev1.Pod{} // whoever deleted it gave it more
+	deleted.Spec.TerminationGracePeriodSeconds, deleted.DeletionGracePeriodSeconds = &half, &hour
+	for _, c := range []struct {
+		op   plans.Op
+		seen []client.Object
+		want time.Duration
+	}{
+		{plans.Vacate, []client.Object{pod, set}, time.Hour + kubeletsTurn},
+		{plans.Vacate, []client.Object{deleted}, time.Hour + kubeletsTurn},
+		{plans.Shrink, []client.Object{set}, time.Hour/2 + kubeletsTurn},
+		{plans.Vacate, []client.Object{&corev1.Pod{}, nil}, 10 * time.Minute},
+		{plans.Grow, []client.Object{pod}, 10 * time.Minute},
+	} {
+		g := &clusters.Glance{}
+		g.Clear()
+		for k, o := range c.seen {
+			g.Objects[clusters.Thing{Name: string(rune('a' + k))}] = o
+		}
+		r := run{Engine: &Engine{glance: g}, Options: Options{StepTimeout: 10 * time.Minute}, last: Progress{Step: plans.Step{Op: c.op}}}
+		if got := r.timeout(); got != c.want {
+			t.Errorf("%s of %v: %s, expected %s", c.op, c.seen, got, c.want)
+		}
+	}
+}
+
+// A step of five pods that come one after the other takes five times as long as one: the clock of a
+// step starts anew with every pod of the wave that comes or goes, and with no other news.
+func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		pod  string
+		news []clusters.Change
+		want bool
+	}{
+		{"one comes", "web-1", []clusters.Change{{Version: "7", Turned: true}}, true},
+		{"one goes", "web-2", []clusters.Change{{Gone: true, Turned: true}}, true},
+		{"one changes", "web-2", []clusters.Change{{Version: "7"}}, false},
+		{"one comes, and changes", "web-1", []clusters.Change{{Version: "7", Turned: true}, {Version: "8"}}, true},
+		{"one of another wave goes", "web-0", []clusters.Change{{Gone: true, Turned: true}}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			wake := clusters.NewWake()
+			g := &clusters.Glance{}
+			g.Clear()
+			r := run{
+				Engine:   &Engine{glance: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}, Destination: plans.Ref{Name: "web"}}},
+				Options:  Options{StepTimeout: time.Minute, Wake: wake},
+				deadline: time.NewTimer(time.Minute),
+				last:     Progress{Step: plans.Step{Op: plans.Grow, Ordinals: plans.Slice{Start: 1, Replicas: 2}}},
+			}
+			time.AfterFunc(50*time.Second, func() {
+				for _, news := range c.news {
+					wake.Notify(clusters.Thing{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: c.pod}, news)
+				}
+			})
+			for began := time.Now(); time.Since(began) < 70*time.Second && !r.expired; {
+				if err := r.wait(t.Context(), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r.expired == c.want {
+				t.Errorf("%s: it is too late after 70 seconds: %t", c.name, r.expired)
+			}
+		})
+	}
+}

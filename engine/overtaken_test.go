@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/records"
+
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// A process whose plan another one has taken over stops, and says that it is not the plan that is held.
+func TestAProcessKnowsThatItsPlanWasTakenOver(t *testing.T) {
+	p := planstest.Named(t, "abc")
+	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+	store := records.NewStore(c, "mall", p.Name)
+	j := plans.NewJournal(p)
+	j.Epoch = 2
+	if err := store.Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	e := New(p, store, clusters.Clusters{plans.Source: c, plans.Destination: c})
+	e.epoch = 1
+	if got, err := e.Advance(t.Context()); err != nil || got.Kind != Held || !got.Overtaken {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -1,0 +1,227 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/gates"
+	"github.com/stsmigrate/stsmigrate/sets"
+
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// marks are what is found of a plan on its objects, read live on both sides.
+type marks struct {
+	plan    *plans.Plan
+	sets    map[plans.Side]*appsv1.StatefulSet
+	budgets map[plans.Side]*policyv1.PodDisruptionBudget
+	traces  []storage.Trace
+	// last has the highest epoch and the highest step of all stamps, which need not be those of one.
+	last plans.Stamp
+	// marked counts the objects with a stamp of the plan.
+	marked int
+	// stranger says which object belongs to another plan.
+	stranger error
+}
+
+// findMarks reads everything that may carry a mark of the plan.
+func findMarks(ctx context.Context, w sets.World) (*marks, error) {
+	m := &marks{plan: w.Plan, sets: map[plans.Side]*appsv1.StatefulSet{}, budgets: map[plans.Side]*policyv1.PodDisruptionBudget{}}
+	for _, side := range plans.Sides() {
+		if err := m.side(ctx, w, side); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.copies(ctx, w); err != nil {
+		return nil, err
+	}
+	var err error
+	m.traces, err = storage.Traces(ctx, w.Plan, w.On, m.see)
+	for _, t := range m.traces {
+		for _, side := range plans.Sides() {
+			if c := t.Claims[side]; c != nil {
+				m.refuse(c)
+			}
+			if pv := t.Volumes[side]; pv != nil {
+				m.refuse(pv)
+			}
+		}
+	}
+	return m, errors.Join(err, m.stranger)
+}
+
+// side reads the set of a side, its budget, and what they leave there.
+func (m *marks) side(ctx context.Context, w sets.World, side plans.Side) error {
+	set, err := w.Set(ctx, side)
+	if err != nil {
+		return err
+	}
+	if set != nil {
+		m.sets[side] = set
+		m.own(set)
+	}
+	var b policyv1.PodDisruptionBudget
+	name, _ := w.Plan.BudgetOn(side)
+	err = w.On[side].Get(ctx, client.ObjectKey{Namespace: w.Plan.On(side).Namespace, Name: name}, &b)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading PodDisruptionBudget %s of %s: %w", name, w.Plan.On(side), err)
+	}
+	if err == nil {
+		m.budgets[side] = &b
+		m.own(&b)
+	}
+	jobs, err := gates.Jobs(ctx, w.Plan, w.On[side], side)
+	for i := range jobs {
+		m.see(&jobs[i])
+	}
+	return errors.Join(err, m.revisions(ctx, w, side))
+}
+
+// copies sees what was copied to the destination.
+func (m *marks) copies(ctx context.Context, w sets.World) error {
+	for _, d := range w.Plan.Dependencies {
+		o, err := w.Dependency(ctx, plans.Destination, d)
+		if err != nil && !apierrors.IsForbidden(err) { // a Secret may be; its stamp is no higher than the others'
+			return err
+		}
+		if err == nil && o != nil {
+			m.see(o)
+		}
+	}
+	return nil
+}
+
+// revisions sees what the controller of a set has copied of its marks, which is what is taken off last.
+func (m *marks) revisions(ctx context.Context, w sets.World, side plans.Side) error {
+	set := m.sets[side]
+	if set == nil {
+		return nil
+	}
+	var all appsv1.ControllerRevisionList
+	if err := w.On[side].List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
+		return fmt.Errorf("listing the revisions of %s: %w", w.Plan.On(side), err)
+	}
+	for i := range all.Items {
+		if metav1.IsControlledBy(&all.Items[i], set) {
+			m.see(&all.Items[i])
+		}
+	}
+	return nil
+}
+
+// see notes the stamp of an object, if it is of this plan.
+func (m *marks) see(o client.Object) {
+	s, ok := plans.Stamped(o)
+	if !ok || s.Plan != m.plan.ID {
+		return
+	}
+	m.marked++
+	m.last.Epoch, m.last.Seq = max(m.last.Epoch, s.Epoch), max(m.last.Seq, s.Seq)
+}
+
+// own sees an object that no other plan may have to do with.
+func (m *marks) own(o client.Object) {
+	m.see(o)
+	m.refuse(o)
+}
+
+func (m *marks) refuse(o client.Object) {
+	if s, ok := plans.Stamped(o); ok && s.Plan != m.plan.ID && m.stranger == nil {
+		m.stranger = fmt.Errorf("%s %s belongs to plan %s, and not to plan %s: nothing is recovered; recover, finish or abort that plan, or give the file of that one",
+			clusters.KindOf(o), client.ObjectKeyFromObject(o), s.Plan, m.plan.ID)
+	}
+}
+
+// mine reports whether an object carries a stamp of the plan.
+func (m *marks) mine(o client.Object) bool { return (plans.Stamp{Plan: m.plan.ID}).Mine(o) }
+
+// ranges gives the ordinals of both sides, end to end, or says in what they contradict the plan. A set that is not
+// there, or has none yet, has none at the end that it grows from.
+func (m *marks) ranges() (source, destination plans.Slice, err error) {
+	p := m.plan
+	source, destination = plans.Slice{Start: p.Start}, plans.Slice{Start: p.End()}
+	if set := m.sets[plans.Source]; set != nil && plans.SliceOf(set).Replicas > 0 {
+		source = plans.SliceOf(set)
+	}
+	if set := m.sets[plans.Destination]; set != nil && plans.SliceOf(set).Replicas > 0 {
+		destination = plans.SliceOf(set)
+	}
+	saw := fmt.Sprintf("%s has the ordinals %s, %s has %s", p.Source.Set(), source, p.Destination.Set(), destination)
+	gap := destination.Start - source.End()
+	switch {
+	case m.sets[plans.Source] == nil && destination != p.Ordinals():
+		err = fmt.Errorf("%s does not exist, and %s has only the ordinals %s: make it again as it was, with the ordinals %s, first", p.Source.Set(), p.Destination.Set(), destination, plans.Slice{Start: p.Start, Replicas: destination.Start - p.Start})
+	case source.Start != p.Start || destination.End() != p.End():
+		err = fmt.Errorf("%s, expected ranges that begin with %d and end with %d: find out who scaled them, and set them back", saw, p.Start, p.End()-1)
+	case gap < 0:
+		err = fmt.Errorf("%s: ordinal %d is in both ranges, and nothing is recovered while two pods may want its volumes; find out who scaled them, and take it out of the one where its pod is not", saw, destination.Start)
+	case gap > p.Window:
+		err = fmt.Errorf("%s: %d ordinals are on neither side, and a wave of plan %s has at most %d; find out who scaled them, and set them back", saw, gap, p.Name, p.Window)
+	}
+	return source, destination, err
+}
+
+// course says which way the plan was going, as far as the marks say it; "" if they do not.
+func (m *marks) course(source plans.Slice) plans.Course {
+	said := map[plans.Course]bool{}
+	for _, set := range m.sets {
+		if m.mine(set) {
+			said[plans.Course(set.Annotations[plans.CourseAnnotation])] = true
+		}
+	}
+	for _, c := range []plans.Course{plans.Clean, plans.Return, plans.Move} {
+		if said[c] {
+			return c
+		}
+	}
+	from, to := m.sets[plans.Source], m.sets[plans.Destination]
+	switch {
+	case from == nil:
+		return plans.Clean // the source is deleted by nothing else
+	case !m.mine(from) && source == m.plan.Ordinals():
+		return plans.Return // it is marked first, and given back last
+	case to == nil && !m.plan.Existed() && m.begunWaves():
+		return plans.Return // the destination set is made before any volume is held, and deleted before any is given back
+	}
+	return ""
+}
+
+// begunWaves reports whether anything is held or tightened.
+func (m *marks) begunWaves() bool {
+	for _, b := range m.budgets {
+		if m.mine(b) && b.Annotations[plans.BudgetAnnotation] != "" {
+			return true
+		}
+	}
+	return slices.ContainsFunc(m.traces, func(t storage.Trace) bool { return t.Held(m.plan) })
+}
+
+// closing reports whether the end of a way back has begun, where the source has everything: what it does shows.
+func (m *marks) closing() bool {
+	for _, side := range plans.Sides() {
+		if b := m.budgets[side]; b == nil || !m.mine(b) || b.Annotations[plans.BudgetAnnotation] == "" {
+			return true
+		}
+	}
+	return m.sets[plans.Destination] == nil || !m.held()
+}
+
+// held reports whether every volume that moves is held.
+func (m *marks) held() bool {
+	for _, t := range m.traces {
+		if !t.Held(m.plan) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,285 @@
+package recovery
+
+import (
+	"fmt"
+
+	"github.com/stsmigrate/stsmigrate/sets"
+
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// rebuilding decides what the journal says. It may say less than is done, and never more: what it does not say, the looks
+// find out again.
+type rebuilding struct {
+	*marks
+	said                Said
+	source, destination plans.Slice
+}
+
+// landed reports whether every ordinal is on a side.
+func (b rebuilding) landed() bool { return b.source.End() == b.destination.Start }
+
+// way sets the leg, and how far it has come. The first wave of the leg is the one that is in flight, or the last one that
+// has arrived: whatever its predecessors did is proven by the ranges.
+func (b rebuilding) way(j *plans.Journal, course plans.Course) error {
+	p, first := b.plan, b.last.Seq+leap
+	j.Leg = plans.Leg{Course: course, First: first, Lowest: p.Start, End: p.End()}
+	j.Done, j.Begun = first-1, first-1
+	if u := b.said.Until; u != nil && (course != plans.Move || *u < p.Start || *u > b.destination.Start) {
+		return fmt.Errorf("--until-ordinal %d: expected an ordinal from %d to %d, of a plan on its way to the destination", *u, p.Start, b.destination.Start)
+	}
+	switch {
+	case !b.landed() && course == plans.Clean:
+		return fmt.Errorf("ordinals %s are on neither side, and plan %s is said to be on its %s", b.flying(), p.Name, course)
+	case course == plans.Clean:
+		j.Leg.Lowest = p.End()
+		return nil
+	case course == plans.Return:
+		return b.back(j)
+	}
+	if b.said.Until != nil {
+		j.Leg.Lowest = *b.said.Until
+	}
+	return b.onward(j)
+}
+
+// flying are the ordinals on neither side.
+func (b rebuilding) flying() plans.Slice {
+	return plans.Slice{Start: b.source.End(), Replicas: b.destination.Start - b.source.End()}
+}
+
+// onward is the way of a Move.
+func (b rebuilding) onward(j *plans.Journal) error {
+	p, wave := b.plan, b.flying()
+	switch {
+	case !b.landed():
+		j.Leg.End, j.Leg.Head = wave.End(), wave.Replicas
+		return b.inFlight(j, wave, plans.Source)
+	case wave.Start == p.End():
+		if !b.held() {
+			b.touch(j)
+		}
+		return nil // nothing has left: it is all looked at again, from Freeze
+	}
+	j.Leg.Head = min(p.Window, p.End()-wave.Start)
+	j.Leg.End = wave.Start + j.Leg.Head
+	return b.arriving(j)
+}
+
+// back is the way of a Return.
+func (b rebuilding) back(j *plans.Journal) error {
+	p, wave := b.plan, b.flying()
+	switch {
+	case !b.landed():
+		j.Leg.Lowest, j.Leg.Head = wave.Start, wave.Replicas
+		return b.inFlight(j, wave, b.lastOn(wave))
+	case wave.Start == p.End() && b.closing():
+		j.Leg.Lowest = p.End()
+		b.touch(j)
+		return nil
+	case wave.Start == p.Start:
+		return nil // nothing has come back
+	}
+	j.Leg.Head = min(p.Window, wave.Start-p.Start)
+	j.Leg.Lowest = wave.Start - j.Leg.Head
+	j.Flight = &plans.Flight{Ordinals: plans.Slice{Start: j.Leg.Lowest, Replicas: j.Leg.Head}, From: plans.Destination}
+	return b.arriving(j)
+}
+
+// touch lets whoever takes the plan over fence the volumes of every ordinal: it is not known which of them were being
+// held, or given back.
+func (b rebuilding) touch(j *plans.Journal) {
+	for o := range b.plan.Ordinals().All() {
+		j.Touched = append(j.Touched, o)
+	}
+}
+
+// arriving goes on where the last wave is in its range and has not been seen to be available.
+func (b rebuilding) arriving(j *plans.Journal) error {
+	grow := b.step(j, plans.Grow)
+	j.Done, j.Begun = grow-1, grow
+	return nil
+}
+
+// step is the number of a word in the first wave of the leg.
+func (b rebuilding) step(j *plans.Journal, op plans.Op) int {
+	seq := j.Leg.First
+	for s, more := b.plan.Step(j.Leg, seq); more && (s.Op != op || !s.Moves()); s, more = b.plan.Step(j.Leg, seq) {
+		seq++
+	}
+	return seq
+}
+
+// lastOn is the side whose pods of a wave have to be proven gone on the way back. The wave may have been turned round
+// before it was ever on the destination; only where nothing of it can have run there, that is believed.
+func (b rebuilding) lastOn(wave plans.Slice) plans.Side {
+	ran := len(b.plan.Moved()) == 0
+	for _, t := range b.of(wave) {
+		ref := t.Promise(b.plan, plans.Destination)
+		ran = ran || t.Claims[plans.Destination] != nil || ref != nil && ref.UID != ""
+	}
+	if ran {
+		return plans.Destination
+	}
+	return plans.Source
+}
+
+func (b rebuilding) of(wave plans.Slice) (out []storage.Trace) {
+	for _, t := range b.traces {
+		if wave.Has(t.Ordinal) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// inFlight notes the volumes of the wave on neither side as they left a side, and how far it is proven to have come: each
+// step is finished for all volumes before the next one writes the first of them.
+func (b rebuilding) inFlight(j *plans.Journal, wave plans.Slice, from plans.Side) error {
+	j.Flight = &plans.Flight{Ordinals: wave, From: from}
+	j.Done, j.Begun = b.step(j, plans.Shrink)-1, b.step(j, plans.Grow)
+	s, _ := b.plan.Step(j.Leg, j.Begun)
+	for _, t := range b.of(wave) {
+		vol, there := t.Volume(b.plan, from)
+		if !there {
+			return fmt.Errorf("ordinal %d is on neither side, and no volume of the %s carries a mark of plan %s for its claim %s: find the volume (its disk has not been touched), and put its annotations stsmigrate.dev/* back",
+				t.Ordinal, from, b.plan.Name, b.plan.ClaimName(t.Template, t.Ordinal))
+		}
+		j.Flight.Volumes = append(j.Flight.Volumes, vol)
+		if from != s.From { // turned round: every look of the way back can be asked again
+			continue
+		}
+		switch {
+		case t.Claims[s.To()] != nil:
+			j.Done = max(j.Done, b.step(j, plans.Reserve))
+		case b.promised(t, s):
+			j.Done = max(j.Done, b.step(j, plans.Release))
+		}
+	}
+	return nil
+}
+
+// promised reports whether Reserve has written a volume.
+func (b rebuilding) promised(t storage.Trace, s plans.Step) bool {
+	ref := t.Promise(b.plan, s.To())
+	return ref != nil && (b.plan.OneCluster() || s.To() == plans.Destination || ref.UID == "")
+}
+
+// saved gathers what there was before the plan. What is noted on the objects is taken from there; a person's word is for
+// what is noted nowhere.
+func (b rebuilding) saved() (plans.Saved, error) {
+	var out plans.Saved
+	for _, side := range plans.Sides() {
+		next, err := b.savedOfSet(side, out)
+		if err != nil {
+			return out, err
+		}
+		out = out.With(next)
+	}
+	for _, side := range plans.Sides() {
+		next, err := b.savedOfBudget(side)
+		if err != nil {
+			return out, err
+		}
+		out = out.With(next)
+	}
+	if set := b.sets[plans.Source]; set != nil && b.mine(set) && set.UID != b.plan.Seen.SourceUID {
+		out.SourceUID = set.UID // a person has vouched for it: no other one is marked
+	}
+	return out, nil
+}
+
+// savedOfSet is what a set has noted. One that is marked by a release that notes it, and has it not, was never changed.
+func (b rebuilding) savedOfSet(side plans.Side, have plans.Saved) (out plans.Saved, err error) {
+	set, of := b.sets[side], side
+	if side == plans.Destination && !b.plan.Existed() {
+		of = plans.Source
+	}
+	if _, known := have.Retention[of]; known || set == nil || !b.mine(set) {
+		return out, nil
+	}
+	was, err := plans.OriginalOf(set)
+	if err != nil {
+		return out, err
+	}
+	if was != nil && was.Retention != nil {
+		out.Retention = map[plans.Side]sets.Retention{of: *was.Retention}
+		out.Slice = was.Slice
+		return out, nil
+	}
+	if _, tells := set.Annotations[plans.CourseAnnotation]; tells {
+		return out, nil
+	}
+	return b.saidOfSet(side, of, set)
+}
+
+// saidOfSet is what a person says of a set that was marked by an earlier release, or what the plan can tell of it.
+func (b rebuilding) saidOfSet(side, of plans.Side, set *appsv1.StatefulSet) (out plans.Saved, err error) {
+	said, known := b.said.Was.Retention[of]
+	if !known && of == plans.Source && side == plans.Source {
+		said, known = b.guess(set)
+	}
+	if !known || of == plans.Destination && b.said.Was.Slice == nil {
+		example := string(of) + "-retention=WHENDELETED/WHENSCALED"
+		if of == plans.Destination {
+			example += " --was destination-range=START/REPLICAS"
+		}
+		return out, fmt.Errorf("%s does not say which retention policy of its claims the %s had before the plan (a release that did not note it has marked it): say it with --was %s", b.plan.On(side).Set(), of, example)
+	}
+	out.Retention = map[plans.Side]sets.Retention{of: said}
+	if of == plans.Destination {
+		out.Slice = b.said.Was.Slice
+	}
+	return out, nil
+}
+
+// guess finds the policy with which the source is what the plan was made for.
+func (b rebuilding) guess(set *appsv1.StatefulSet) (sets.Retention, bool) {
+	kinds := []appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType}
+	for _, deleted := range kinds {
+		for _, scaled := range kinds {
+			policy := sets.Retention{WhenDeleted: deleted, WhenScaled: scaled}
+			same, err := b.plan.Seen.SameSource(set, b.plan, plans.Saved{Retention: map[plans.Side]sets.Retention{plans.Source: policy}})
+			if err == nil && same {
+				return policy, true
+			}
+		}
+	}
+	return sets.Retention{}, false
+}
+
+// savedOfBudget is what a budget has noted; one that was never written asks for what it did before.
+func (b rebuilding) savedOfBudget(side plans.Side) (out plans.Saved, err error) {
+	pdb := b.budgets[side]
+	_, existed := b.plan.BudgetOn(side)
+	of := side
+	if !existed {
+		of = plans.Source // one that the migration made on the destination gets the numbers of the source's
+	}
+	if pdb == nil || !existed && (side == plans.Source || !b.mine(pdb)) {
+		return out, nil
+	}
+	was, err := plans.OriginalOf(pdb)
+	if err != nil {
+		return out, err
+	}
+	spec := *pdb.Spec.DeepCopy()
+	switch _, written := pdb.Annotations[plans.BudgetAnnotation]; {
+	case was != nil:
+		spec.MinAvailable, spec.MaxUnavailable = was.MinAvailable, was.MaxUnavailable
+	case !existed:
+		return out, nil // it goes, or the source's says it
+	case written:
+		said, known := b.said.Was.Budgets[side]
+		if !known {
+			return out, fmt.Errorf("PodDisruptionBudget %s of %s does not say what it asked for before the plan (a release that did not note it has written it): say it with --was %s-budget=minAvailable=VALUE or maxUnavailable=VALUE", pdb.Name, b.plan.On(side), side)
+		}
+		spec.MinAvailable, spec.MaxUnavailable = said.MinAvailable, said.MaxUnavailable
+	}
+	out.Budgets = map[plans.Side]policyv1.PodDisruptionBudgetSpec{of: spec}
+	return out, nil
+}

@@ -1,0 +1,137 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/sets"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// Recovery rebuilds the journal of a plan that is under way from the marks on its objects. It reads both sides live and
+// writes nothing.
+type Recovery struct {
+	Plan *plans.Plan
+	On   clusters.Clusters
+	Said Said
+}
+
+// Said is what a person says where no mark does.
+type Said struct {
+	// Who recovers, for the journal.
+	Who string
+	// Course is the way that the plan was going; "" for what the marks say.
+	Course plans.Course
+	// Until ends a Move in a split (plans.Route); nil for none.
+	Until *int32
+	// KeepNames is that of the journal.
+	KeepNames bool
+	// Ended are pods whose containers have stopped for certain.
+	Ended []string
+	// Was has what was there before the plan, where it is noted nowhere.
+	Was plans.Saved
+}
+
+// Recovered is a journal that says no more than the marks prove, and what was found, a line for each object.
+type Recovered struct {
+	Journal *plans.Journal
+	Found   []string
+}
+
+// leap is by how much the epoch and the steps of a recovered journal are above those on the objects: a process may have
+// journaled some that it has not put on any object yet (S9).
+const leap = 100
+
+// Look reads the marks, and gives the journal that they prove. It fails, with what has to be said or mended first, where
+// they do not prove enough.
+func (r Recovery) Look(ctx context.Context) (*Recovered, error) {
+	w := sets.World{Pair: clusters.Pair{Plan: r.Plan, On: r.On}}
+	m, err := findMarks(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if m.marked == 0 {
+		return nil, fmt.Errorf("no object of plan %s carries a mark of it: it has not begun, or has come to its end; to begin it, apply its file", r.Plan.Name)
+	}
+	source, destination, err := m.ranges()
+	if err != nil {
+		return nil, err
+	}
+	course, err := r.course(m, source, destination)
+	if err != nil {
+		return nil, err
+	}
+	b := rebuilding{marks: m, said: r.Said, source: source, destination: destination}
+	j := plans.NewJournal(r.Plan)
+	j.Epoch, j.KeepNames = m.last.Epoch+leap, r.Said.KeepNames
+	j.Held = fmt.Sprintf("recovered from marks by %s; look at it, then resume or abort", r.Said.Who)
+	if j.Saved, err = b.saved(); err != nil {
+		return nil, err
+	}
+	if err := b.way(j, course); err != nil {
+		return nil, err
+	}
+	out := &Recovered{Journal: j, Found: m.tell()}
+	if j.Flight == nil || b.landed() {
+		return out, nil
+	}
+	return out, r.pods(ctx, j, out)
+}
+
+// course is the way that the plan was going. What the marks say is not overruled.
+func (r Recovery) course(m *marks, source, destination plans.Slice) (plans.Course, error) {
+	marked, said := m.course(source), r.Said.Course
+	saw := fmt.Sprintf("%s has the ordinals %s, %s has %s", r.Plan.Source.Set(), source, r.Plan.Destination.Set(), destination)
+	switch {
+	case marked == "" && said == "":
+		return "", fmt.Errorf("the marks do not say which way plan %s was going (%s): say it with --course move, abort or finalize, as it was last asked to", r.Plan.Name, saw)
+	case marked == "":
+		marked = said
+	case said != "" && said != marked:
+		return "", fmt.Errorf("the marks say that plan %s was on its %s (%s), and not on a %s: leave --course out; when it is recovered, it can be turned round", r.Plan.Name, marked, saw, said)
+	}
+	switch {
+	case marked == plans.Clean && destination != r.Plan.Ordinals():
+		return "", fmt.Errorf("%s, and plan %s is said to be on its %s: not every ordinal is on the destination, and nothing is recovered; find out who scaled the sets, and set them back", saw, r.Plan.Name, marked)
+	case marked == plans.Return && m.sets[plans.Source] == nil:
+		return "", fmt.Errorf("%s does not exist, and plan %s was being walked back to it: make it again as it was, with the ordinals %s, first", r.Plan.Source.Set(), r.Plan.Name, source)
+	}
+	return marked, nil
+}
+
+// pods notes what can still be told of the pods of the wave, for Vacate. It fails where nobody can tell that they have
+// ended: a person has to know it then.
+func (r Recovery) pods(ctx context.Context, j *plans.Journal, out *Recovered) error {
+	step, _, _ := j.Next(r.Plan)
+	if j.Flight.From != step.From || step.Op != plans.Shrink {
+		return nil // they never ran on the side that lets go, or were proven to have ended before the volumes changed hands
+	}
+	var errs []error
+	for o := range j.Flight.Ordinals.All() {
+		name := r.Plan.Pod(o)
+		pod, why, err := storage.LastSeen(ctx, r.Plan, r.On, j.Flight.From, o, j.Flight.Of(o))
+		switch {
+		case err != nil:
+			return err
+		case why != "" && slices.Contains(r.Said.Ended, name):
+			pod = plans.Pod{Ordinal: o, Stopped: "its containers have stopped, as a person has vouched (recover --ended)"}
+		case why != "":
+			errs = append(errs, fmt.Errorf("%s: mend that, or find out that its containers have stopped for certain, and say so with --ended %s", why, name))
+		}
+		j.Flight.Put(pod)
+		switch {
+		case pod.Stopped != "":
+			out.Found = append(out.Found, fmt.Sprintf("pod %s of the %s: gone; %s; a node that was deleted since cannot be seen", name, j.Flight.From, pod.Stopped))
+		case pod.UID != "":
+			out.Found = append(out.Found, fmt.Sprintf("pod %s of the %s: still there, on node %q", name, j.Flight.From, pod.Node))
+		default:
+			out.Found = append(out.Found, fmt.Sprintf("pod %s of the %s: gone; its volumes were last used on node %s, which has to prove that it has ended", name, j.Flight.From, pod.Node))
+		}
+	}
+	return errors.Join(errs...)
+}

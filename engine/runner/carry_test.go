@@ -1,0 +1,171 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/records"
+
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Who keeps the names of a plan for weeks writes its Lease seldom. A wish of a person ends that, and then nobody waits for
+// the Lease.
+func TestNamesAreKeptUnderALongLease(t *testing.T) {
+	for orchestrated, want := range map[bool]int32{true: records.KeepSeconds, false: records.LeaseSeconds} {
+		synctest.Test(t, func(t *testing.T) {
+			clock := time.Now //nolint:forbidigo // that of the bubble
+			p := planstest.Named(t, "abc")
+			on := clusters.Clusters{}
+			for _, n := range preflight.Parties(p) {
+				on[n.Side] = fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(n.Agree(p, clock().Add(time.Hour), nil)).Build()
+			}
+			home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+			store, stop, over := records.NewStore(home, "stsmigrate", p.Name), make(chan struct{}), make(chan error)
+			c := Carriage{Plan: p, Store: store, On: on, Orchestrated: orchestrated, Holder: "me", Dead: func(string) bool { return false }, Now: clock, Stop: stop}
+			go func() { over <- c.Keep(t.Context(), true) }()
+			<-time.After(time.Minute) // of the bubble
+			var have coordinationv1.Lease
+			if err := home.Get(t.Context(), client.ObjectKey{Namespace: "stsmigrate", Name: records.LeaseName(p.Name)}, &have); err != nil || *have.Spec.LeaseDurationSeconds != want {
+				t.Errorf("orchestrated %t: %+v, %v; expected %d seconds", orchestrated, have.Spec, err, want)
+			}
+			close(stop)
+			if err := <-over; err != nil {
+				t.Error(err)
+			}
+			began := clock()
+			if _, err := store.Acquire(t.Context(), "another", c.Dead, c.Now); err != nil && !apierrors.IsNotFound(err) || clock().After(began) {
+				t.Errorf("orchestrated %t: another process waits %s: %v", orchestrated, clock().Sub(began), err)
+			}
+		})
+	}
+}
+
+// A plan is checked under its Lease, so that one process does it, and before anything of it is begun.
+func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
+	clock := func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+	alive := func(string) bool { return false }
+	broken := errors.New("connection refused")
+	for name, c := range map[string]struct {
+		reason string
+		err    error
+	}{
+		"a check fails":  {reason: "web-1 is not ready"},
+		"nobody answers": {err: broken},
+	} {
+		p := planstest.Named(t, "abc")
+		home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+		store := records.NewStore(home, "stsmigrate", p.Name)
+		if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		carriage := Carriage{
+			Plan: p, Store: store, Holder: "me", Dead: alive, Now: clock,
+			Ready: func(ctx context.Context) (string, error) {
+				asked++
+				if _, err := store.Acquire(ctx, "another", alive, clock); !errors.As(err, new(records.ErrHeld)) {
+					t.Errorf("%s: another process can have it meanwhile: %v", name, err)
+				}
+				return c.reason, c.err
+			},
+		}
+		got, _, err := carriage.Carry(t.Context(), plans.Wish{Course: plans.Move})
+		if !errors.Is(err, c.err) || (got.Kind == engine.Held) != (c.err == nil) || got.Reason != c.reason {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		j, _, err := store.Journal(t.Context(), p)
+		if err != nil || j.Held != c.reason || j.Epoch != 0 || asked != 1 {
+			t.Errorf("%s: asked %d times; %+v, %v", name, asked, j, err)
+		}
+		if holder, err := store.Holder(t.Context(), clock); holder != "" || err != nil {
+			t.Errorf("%s: the Lease is kept by %q: %v", name, holder, err)
+		}
+	}
+}
+
+// Whatever plan and journal say, an orchestrator writes nothing to a namespace that does not agree: on no course, at no
+// stage, not of a plan that says that it is nobody's business, and not for its names.
+func TestNothingIsWrittenWithoutConsent(t *testing.T) {
+	for name, change := range map[string]func(*plans.Journal){
+		"nothing was begun":              func(*plans.Journal) {},
+		"it says that it was begun":      func(j *plans.Journal) { j.Epoch = 1 },
+		"it says that a command does it": func(j *plans.Journal) { j.Epoch, j.Detached = 1, false },
+		"it says that it is walked back": func(j *plans.Journal) { j.Epoch = 3; j.Depart(planstest.Named(t, "abc"), plans.Return) },
+		"it says that it has arrived":    func(j *plans.Journal) { j.Epoch, j.Outcome = 3, plans.Moved },
+		"it says that it is being cleaned": func(j *plans.Journal) {
+			j.Epoch, j.Outcome = 3, plans.Moved
+			j.Depart(planstest.Named(t, "abc"), plans.Clean)
+		},
+	} {
+		for _, course := range []plans.Course{plans.Move, plans.Return, plans.Clean} {
+			t.Run(fmt.Sprintf("%s, %s", name, course), func(t *testing.T) {
+				carriage, writes := unagreed(t, change)
+				got, _, err := carriage.Carry(t.Context(), plans.Wish{Course: course})
+				if err != nil || got.Kind != engine.Held || !strings.Contains(got.Reason, "stsmigrate consent") || *writes > 0 {
+					t.Errorf("%+v, %v; %d writes", got, err, *writes)
+				}
+				if j, _, err := carriage.Store.Journal(t.Context(), carriage.Plan); err != nil || j.Held != got.Reason {
+					t.Errorf("%+v, %v", j, err)
+				}
+				if err := carriage.Keep(t.Context(), false); !errors.As(err, new(preflight.ErrNotAgreed)) || *writes > 0 {
+					t.Errorf("keeping the names: %v; %d writes", err, *writes)
+				}
+			})
+		}
+	}
+}
+
+// unagreed is about to carry a plan out in clusters that agree to nothing, and counts what it writes there.
+func unagreed(t *testing.T, change func(*plans.Journal)) (Carriage, *int) {
+	t.Helper()
+	p := planstest.Named(t, "abc")
+	j := plans.NewJournal(p)
+	j.Detached = true
+	change(j)
+	store := records.NewStore(fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build(), "stsmigrate", p.Name)
+	if err := store.Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	written := 0
+	on := clusters.Clusters{}
+	for _, side := range plans.Sides() {
+		on[side] = fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				written++
+				return nil
+			},
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				written++
+				return nil
+			},
+			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+				written++
+				return nil
+			},
+		}).Build()
+	}
+	stop := make(chan struct{})
+	close(stop) // it would end before its first write, if it came so far
+	return Carriage{
+		Stop: stop, Plan: p, Store: store, On: on, Orchestrated: true, Holder: "me", Dead: func(string) bool { return false }, Now: planstest.Noon,
+		Ready:  func(context.Context) (string, error) { t.Error("it is checked without consent"); return "", nil },
+		Report: func(*engine.Engine, engine.Progress, error) {}, Complain: func(error) {},
+	}, &written
+}

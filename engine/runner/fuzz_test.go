@@ -1,0 +1,107 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/records"
+
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// Whatever stands in a plan that is read, to look at it ends, and takes no more than the plan may have.
+func FuzzPlan(f *testing.F) {
+	whole, err := json.Marshal(planstest.Eventful(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		_, _ = plans.DecodePlan(raw) // which has a hash that fits as good as never
+		var p plans.Plan
+		if json.Unmarshal(raw, &p) != nil {
+			return
+		}
+		p.Hash = ""
+		if p.Hash, err = plans.Fingerprinted(p); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(&p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := plans.DecodePlan(raw)
+		if err != nil {
+			return
+		}
+		handled(t, read)
+	})
+}
+
+// agreedTo wants what a namespace is given to agree with to agree.
+func agreedTo(t *testing.T, p *plans.Plan) {
+	t.Helper()
+	for _, n := range preflight.Parties(p) {
+		if _, why := n.Agrees(p, n.Agree(p, planstest.Noon().Add(time.Hour), nil), planstest.Noon()); why != "" {
+			t.Errorf("consent of namespace %s on the %s: %s", n.Namespace, n.Side, why)
+		}
+	}
+}
+
+// handled does with a plan what is done before anybody asks a cluster.
+func handled(t *testing.T, p *plans.Plan) {
+	t.Helper()
+	if d, err := plans.Destined(planstest.Varied(), p); err == nil {
+		if raw, err := json.Marshal(d); err != nil || len(raw) > 1<<20 {
+			t.Errorf("the destination's set takes %d bytes, %v", len(raw), err)
+		}
+		if _, err := plans.Changes(planstest.Varied(), d); err != nil {
+			t.Error(err)
+		}
+		plans.Dependencies(d)
+	}
+	for _, side := range plans.Sides() {
+		for _, r := range preflight.Rights(p, side) {
+			if len(r.Names) > 500_000 {
+				t.Errorf("%d names of %s", len(r.Names), r.Resource)
+			}
+		}
+		preflight.Roles(p, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, []string{"pv"})
+	}
+	agreedTo(t, p)
+	for _, s := range p.Shared {
+		storage.Canonical(s.Handle)
+	}
+	plans.Render(p, plans.NewJournal(p).Leg)
+	first := plans.NewJournal(p)
+	step, _, _ := first.Next(p)
+	for _, g := range p.Gates {
+		if name := p.JobName(g, step, p.Start); len(name) > 63 {
+			t.Errorf("Job %s", name)
+		}
+	}
+	records.State(p, first, "")
+	engine.OneSideOpen(p, first)
+	store := records.NewStore(fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build(), "stsmigrate", p.Name)
+	if err := store.Create(t.Context(), p, first); err != nil {
+		t.Fatalf("it is read and cannot be stored: %v", err)
+	}
+	clock := func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+	lost := map[plans.Side]error{plans.Source: errors.New("away"), plans.Destination: errors.New("away")}
+	v, err := engine.Status(t.Context(), p, store, clusters.Clusters{}, lost, clock, func(verb string) string { return verb })
+	if err != nil || slices.ContainsFunc(v.Ordinals, func(o engine.OrdinalView) bool { return !p.Ordinals().Has(o.Ordinal) }) {
+		t.Errorf("%+v, %v", v, err)
+	}
+}

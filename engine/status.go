@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/records"
+	"github.com/stsmigrate/stsmigrate/sets"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// View is where a plan stands, for people and programs. Its JSON form is stable
+// within an API version.
+type View struct {
+	Plan           string    `json:"plan"`
+	Source         plans.Ref `json:"source"`
+	Destination    plans.Ref `json:"destination"`
+	State          string    `json:"state"`
+	Step           string    `json:"step,omitempty"`
+	Reason         string    `json:"reason,omitempty"`
+	Overdue        string    `json:"overdue,omitempty"`
+	Gates          string    `json:"gates,omitempty"`
+	Next           string    `json:"next,omitempty"`
+	Holder         string    `json:"holder,omitempty"`
+	Epoch          int64     `json:"epoch"`
+	MaxUnavailable int32     `json:"maxUnavailable"`
+	// Unavailable is how many ordinals neither side has available; nil if a side was not seen.
+	Unavailable *int32 `json:"unavailable"`
+	// BudgetsTightSince is set while a wave is under way; BudgetsTightLongest is the longest
+	// time that a wave took from Tighten to Relax, in seconds.
+	BudgetsTightSince   *metav1.Time `json:"budgetsTightSince,omitempty"`
+	BudgetsTightLongest float64      `json:"budgetsTightLongestSeconds,omitempty"`
+	// Drains says, while the plan rests and nodes of one side only can be drained, which they are,
+	// and how to have it otherwise.
+	Drains string `json:"drains,omitempty"`
+	// Names says, while nobody keeps the names of the pods, how to.
+	Names string `json:"names,omitempty"`
+	// Unattended says that an orchestrator is to have the plan, and none has it now; Orchestrator, if
+	// none can take it, why.
+	Unattended   bool   `json:"unattended,omitempty"`
+	Orchestrator string `json:"orchestrator,omitempty"`
+	// Vouched is what persons have vouched for, in words.
+	Vouched []string `json:"vouched,omitempty"`
+	// Downtime is how long the waves were on neither side.
+	Downtime *plans.Downtime `json:"downtime,omitempty"`
+	// Unseen says why a side could not be looked at. Its ordinals are "?".
+	Unseen   map[plans.Side]string `json:"unseen,omitempty"`
+	Ordinals []OrdinalView         `json:"ordinals"`
+}
+
+// OrdinalView is where one ordinal is.
+type OrdinalView struct {
+	Ordinal     int32    `json:"ordinal"`
+	Source      string   `json:"source"`
+	Destination string   `json:"destination"`
+	Volumes     []string `json:"volumes,omitempty"`
+	// Proof says how the pod and its volumes were last found to be free.
+	Proof string `json:"proof,omitempty"`
+	Phase string `json:"phase"`
+}
+
+// Status reads where a plan stands, as far as that can be seen: what the journal says is known even
+// if neither cluster answers. lost has the sides for which on has no client, and why. It writes
+// nothing. command makes a command
+// line from a verb, such as abort, for the advice on what to do next.
+func Status(ctx context.Context, p *plans.Plan, store *records.Store, on clusters.Clusters, lost map[plans.Side]error, now func() time.Time, command func(verb string) string) (*View, error) {
+	// Who has it is read BEFORE how far it is: a process that has come to the end says so, and then lets go.
+	holder, err := store.Holder(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	j, err := store.JournalOrNew(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	v := &View{
+		Plan: p.Name, Holder: holder, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.Tight, Downtime: j.Downtime,
+	}
+	if j.Longest != nil {
+		v.BudgetsTightLongest = j.Longest.Seconds()
+	}
+	v.Vouched = j.Words()
+	e := New(p, store, on)
+	e.epoch = j.Epoch
+	step, began, more := j.Next(p)
+	v.describe(p, j, asked(ctx, store, p, j), command)
+	if len(lost) == 0 {
+		v.Drains = e.drainable(ctx, j, v.Holder, command)
+	}
+	if more && v.State != "Paused" {
+		v.Step = e.StepOf(step)
+		if j.Held == "" && len(lost) == 0 {
+			v.Reason = cmp.Or(e.waitsFor(ctx, j, step, began, v.Holder), v.Reason)
+		}
+	}
+	v.ordinals(ctx, clusters.Pair{Plan: p, On: on}, lost, j, step)
+	v.Reason, v.Overdue = plans.Line(v.Reason), plans.Line(v.Overdue) // whoever wrote them
+	return v, nil
+}
+
+// asked is what an orchestrator is asked to do with a plan now, as far as that can be read. Of one that commands carry out
+// nobody is asked.
+func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *plans.Journal) Asked {
+	if !j.Detached {
+		return Asked{Wish: plans.Wish{Course: j.Leg.Course}, Work: !j.Idle(p)}
+	}
+	if d, err := s.Declared(ctx); err == nil && d != nil {
+		return Ask(p, j, d.Spec)
+	}
+	return Ask(p, j, nil)
+}
+
+// waitsFor says what the step waits for, "" if that cannot be seen or if it waits for nothing.
+func (e *Engine) waitsFor(ctx context.Context, j *plans.Journal, step plans.Step, began bool, holder string) string {
+	s, err := e.look(ctx, e.moment(j, step, began))
+	switch {
+	case err != nil:
+		return ""
+	case s.Standing != plans.Before:
+		return s.Reason
+	case j.Detached && holder != "" && begins(j, step):
+		return queued
+	}
+	return ""
+}
+
+// describe fills in state, reason and the command to go on with.
+func (v *View) describe(p *plans.Plan, j *plans.Journal, asked Asked, command func(verb string) string) {
+	v.State = records.State(p, j, v.Holder)
+	v.Gates, v.Overdue = j.Skipped(p), j.Overdue
+	v.Reason = j.Held
+	if v.Reason == "" && v.Holder == "" {
+		v.Reason = j.Waits
+	}
+	v.Reason = cmp.Or(v.Reason, asked.Refused)
+	if v.Holder == "" {
+		bridged := len(p.Directories()) > 0 && j.Epoch > 0 && (!j.Ended() || j.KeepNames)
+		v.Unattended = j.Detached && (asked.Work || bridged)
+		if bridged && !j.Detached {
+			v.Names = "a pod that restarts is not found at its new address unless this runs: " + command("names -w")
+		}
+	}
+	v.Next = v.next(j, asked.Work, command)
+	if asked.RemoveNames {
+		v.Next = "the orchestrator takes its names away"
+	}
+}
+
+// next is the command to go on with, or who goes on without one; work says that there is something to be done.
+func (v *View) next(j *plans.Journal, work bool, command func(verb string) string) string {
+	carried := v.Holder != "" && (work || !j.Detached && j.Outcome == "") // not only its names kept
+	switch {
+	case j.Ended(), carried:
+		return ""
+	case work && j.Detached:
+		return "the orchestrator goes on with it"
+	case j.Outcome == plans.Split:
+		return command("resume") + " moves the ordinals that are left; " + command("abort") + " walks back"
+	case j.Outcome == plans.Moved:
+		return command("finalize") + " cleans the source up; until then " + command("abort") + " walks back"
+	case j.Leg.Course == plans.Return:
+		return command("abort")
+	case j.Leg.Course == plans.Clean:
+		return command("finalize")
+	case j.Paused || j.Held != "":
+		return command("resume") + " or " + command("abort")
+	}
+	return command("apply") + " or " + command("abort")
+}
+
+// ordinals fills in one row per ordinal, highest first, and counts those that
+// neither side has available.
+func (v *View) ordinals(ctx context.Context, w clusters.Pair, lost map[plans.Side]error, j *plans.Journal, step plans.Step) {
+	where := map[plans.Side]func(ordinal int32) string{}
+	for _, side := range plans.Sides() {
+		err := lost[side]
+		if err == nil {
+			where[side], err = placed(ctx, w, side)
+		}
+		if err != nil {
+			if v.Unseen == nil {
+				v.Unseen = map[plans.Side]string{}
+			}
+			v.Unseen[side], where[side] = plans.Line(err.Error()), func(int32) string { return "?" }
+		}
+	}
+	down := int32(0)
+	for o := w.Plan.End() - 1; o >= w.Plan.Start; o-- {
+		row := OrdinalView{Ordinal: o, Source: where[plans.Source](o), Destination: where[plans.Destination](o)}
+		if here, there := row.Source, row.Destination; here != "Ready" && there != "Ready" {
+			down++
+		}
+		row.Phase = phase(row, step, o)
+		if j.Flight != nil {
+			for _, vol := range j.Flight.Of(o) {
+				row.Volumes = append(row.Volumes, vol.Name)
+			}
+			row.Proof = j.Flight.Pod(o).Proof
+		}
+		v.Ordinals = append(v.Ordinals, row)
+	}
+	if len(v.Unseen) == 0 {
+		v.Unavailable = &down
+	}
+}
+
+// placed reads the set and the pods of a side, and gives what there is of an ordinal.
+func placed(ctx context.Context, w clusters.Pair, side plans.Side) (func(ordinal int32) string, error) {
+	set, err := w.Set(ctx, side)
+	if err != nil || set == nil {
+		return func(int32) string { return "-" }, err
+	}
+	pods, err := w.Pods(ctx, side, set)
+	return func(o int32) string { return where(set, pods[w.Plan.Pod(o)], o) }, err
+}
+
+func phase(row OrdinalView, step plans.Step, o int32) string {
+	switch {
+	case step.Moves() && step.Ordinals.Has(o):
+		return string(step.Op)
+	case row.Destination == "?" && row.Source == "?":
+		return "?"
+	case row.Destination != "-" && row.Destination != "?", row.Destination == "?" && row.Source == "-":
+		return "moved"
+	default:
+		return "on the source"
+	}
+}
+
+func where(set *appsv1.StatefulSet, pod *corev1.Pod, ordinal int32) string {
+	switch {
+	case pod == nil && !plans.SliceOf(set).Has(ordinal):
+		return "-"
+	case pod == nil:
+		return "missing"
+	case pod.DeletionTimestamp != nil:
+		return "Terminating"
+	case sets.Ready(pod) == "":
+		return "Ready"
+	}
+	return string(pod.Status.Phase)
+}

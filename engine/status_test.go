@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/records"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// A person at night looks most of all when a cluster does not answer.
+func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
+	p := &plans.Plan{
+		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "web-abc", Count: 3, MaxUnavailable: 1, Window: 1,
+		Source: plans.Ref{Cluster: "a", Namespace: "shop", Name: "web"}, Destination: plans.Ref{Cluster: "b", Namespace: "shop", Name: "web"},
+		Budget: plans.Budget{Source: "web", Destination: "web"},
+	}
+	var err error
+	if p.Hash, err = plans.Fingerprinted(p); err != nil {
+		t.Fatal(err)
+	}
+	home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+	store := records.NewStore(home, "stsmigrate", p.Name)
+	j := plans.NewJournal(p)
+	j.Epoch, j.Detached = 1, true
+	if err := store.Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	clock := func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+	away := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return errors.New("connection refused")
+	}}
+	source, destination := slice(0, 2), slice(2, 1)
+	for name, c := range map[string]struct {
+		on     clusters.Clusters
+		lost   map[plans.Side]error
+		want   [3]OrdinalView // of web-2, web-1 and web-0
+		unseen []plans.Side
+	}{
+		"all of it": {clusters.Clusters{plans.Source: source, plans.Destination: destination}, nil, [3]OrdinalView{
+			{Source: "-", Destination: "Ready", Phase: "moved"}, {Source: "Ready", Destination: "-", Phase: "on the source"}, {Source: "Ready", Destination: "-", Phase: "on the source"},
+		}, nil},
+		"a source that is not reached": {clusters.Clusters{plans.Destination: destination}, map[plans.Side]error{plans.Source: errors.New("no context east")}, [3]OrdinalView{
+			{Source: "?", Destination: "Ready", Phase: "moved"}, {Source: "?", Destination: "-", Phase: "on the source"}, {Source: "?", Destination: "-", Phase: "on the source"},
+		}, []plans.Side{plans.Source}},
+		"a destination that does not answer": {clusters.Clusters{plans.Source: source, plans.Destination: interceptor.NewClient(destination, away)}, nil, [3]OrdinalView{
+			{Source: "-", Destination: "?", Phase: "moved"}, {Source: "Ready", Destination: "?", Phase: "on the source"}, {Source: "Ready", Destination: "?", Phase: "on the source"},
+		}, []plans.Side{plans.Destination}},
+		"neither": {clusters.Clusters{}, map[plans.Side]error{plans.Source: errors.New("no"), plans.Destination: errors.New("no")}, [3]OrdinalView{
+			{Source: "?", Destination: "?", Phase: "?"}, {Source: "?", Destination: "?", Phase: "?"}, {Source: "?", Destination: "?", Phase: "?"},
+		}, plans.Sides()},
+	} {
+		v, err := Status(t.Context(), p, store, c.on, c.lost, clock, func(verb string) string { return verb })
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for k, want := range c.want {
+			if got := v.Ordinals[k]; got.Source != want.Source || got.Destination != want.Destination || k > 0 && got.Phase != want.Phase {
+				t.Errorf("%s: %+v, expected %+v", name, got, want)
+			}
+		}
+		if v.State != "Waiting" {
+			t.Errorf("%s: %s, expected Waiting", name, v.State)
+		}
+		if known := v.Unavailable != nil && *v.Unavailable == 0; known != (len(c.unseen) == 0) {
+			t.Errorf("%s: %v are unavailable; expected 0 if both sides were seen, else nothing", name, v.Unavailable)
+		}
+		if got := slices.Sorted(maps.Keys(v.Unseen)); !slices.Equal(got, slices.Sorted(slices.Values(c.unseen))) {
+			t.Errorf("%s: unseen are %v, expected %v", name, got, c.unseen)
+		}
+		if slices.Contains(slices.Collect(maps.Values(v.Unseen)), "") {
+			t.Errorf("%s: it is not said why: %v", name, v.Unseen)
+		}
+	}
+}
+
+// slice is a cluster with these ordinals of a set, all ready.
+func slice(start, replicas int32) client.WithWatch {
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set"}}
+	set.Spec.Replicas, set.Spec.Ordinals = &replicas, &appsv1.StatefulSetOrdinals{Start: start}
+	objects := []client.Object{set}
+	for o := start; o < start+replicas; o++ {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", o), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}}}
+		pod.Spec.NodeName = "node"
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		objects = append(objects, pod)
+	}
+	return fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(objects...).Build()
+}

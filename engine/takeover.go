@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/stsmigrate/stsmigrate/gates"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// TakeOver makes this engine the one that may write. The order must hold (S9):
+// the epoch in the journal first; then its stamp on every object that an earlier
+// process may be about to write, which turns that write away; only then, in
+// Advance, a look and a decision. It is needed at every start, since nobody can
+// say whether the last process is dead or merely slow.
+//
+// course turns the plan round at the same moment: Return walks it back, Clean
+// ends it. Move goes on as the journal says.
+func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
+	return e.Undertake(ctx, plans.Wish{Course: course, Word: e.Word}, nil)
+}
+
+// Undertake takes the plan over for a wish, which is then recorded in the same write. still, if any, is asked before it
+// whether the journal is still one to do that for.
+func (e *Engine) Undertake(ctx context.Context, w plans.Wish, still func(context.Context, *plans.Journal) error) error {
+	return e.takeOver(ctx, func(now *plans.Journal) error {
+		if still != nil {
+			if err := still(ctx, now); err != nil {
+				return err
+			}
+		}
+		return Undertake(e.plan, now, w)
+	})
+}
+
+// takeOver does it for whatever the plan is to do then.
+func (e *Engine) takeOver(ctx context.Context, depart func(*plans.Journal) error) error {
+	var j *plans.Journal
+	err := e.store.Change(ctx, e.plan, func(now *plans.Journal) error {
+		now.Touched = e.touched(now) // BEFORE the leg changes: it names the steps of the old one
+		if err := depart(now); err != nil {
+			return err
+		}
+		now.Epoch++
+		j = now
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	e.epoch, e.passed, e.journal, e.notes = j.Epoch, 0, nil, nil
+	stamp := plans.Stamp{Plan: e.plan.ID, Epoch: j.Epoch, Seq: j.Done}
+	exposed, err := e.exposed(ctx, j)
+	if err != nil {
+		return fmt.Errorf("taking plan %s over: %w", e.plan.Name, err)
+	}
+	for _, x := range exposed {
+		if err := e.fence(ctx, stamp, j, x); err != nil {
+			return fmt.Errorf("taking plan %s over: %w", e.plan.Name, err)
+		}
+	}
+	return nil
+}
+
+// Departure checks that the plan can go this way from where it is, and turns it.
+func Departure(p *plans.Plan, j *plans.Journal, course plans.Course) error {
+	switch {
+	case j.Ended():
+		return fmt.Errorf("plan %s has ended (%s); nothing is left to do", p.Name, j.Outcome)
+	case course == plans.Move || course == j.Leg.Course:
+		return nil
+	case course == plans.Return && j.Leg.Course == plans.Clean:
+		return fmt.Errorf("plan %s is being finalized: the source is going or gone, so it can no longer be walked back; run finalize again", p.Name)
+	case course == plans.Clean && j.Leg.Course == plans.Return:
+		return fmt.Errorf("plan %s is being walked back; run abort again to finish that", p.Name)
+	case course == plans.Clean && j.Outcome != plans.Moved:
+		return fmt.Errorf("plan %s is not complete: not every ordinal is on the destination; run apply, or abort", p.Name)
+	}
+	j.Depart(p, course)
+	return nil
+}
+
+// exposed is an object that a late write may be on its way to.
+type exposed struct {
+	side   plans.Side
+	object client.Object // empty but for its name
+	// known says whether an object without our stamp is nevertheless the one the
+	// plan means. A stranger's is left alone: a stamp would make it ours.
+	known func(client.Object) bool
+}
+
+// exposed lists the objects that any step may write, and those of the ordinals
+// whose steps may have been begun and not seen finished.
+func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, error) {
+	p := e.plan
+	uids := map[plans.Side][]types.UID{plans.Source: {j.Saved.Source(p)}, plans.Destination: {p.Seen.DestinationUID}}
+	// Once everything is where it stays, the last flight is over: a stamp would be
+	// a mark that nobody takes off again (S15).
+	next, more := p.Step(j.Leg, j.Done+1)
+	closing := !more || next.Op.Closes()
+	var out []exposed
+	for _, side := range plans.Sides() {
+		ref := p.On(side)
+		budget, existed := p.BudgetOn(side)
+		out = append(out,
+			exposed{side, &appsv1.StatefulSet{ObjectMeta: named(ref.Namespace, ref.Name)}, oneOf(uids[side])},
+			exposed{side, &policyv1.PodDisruptionBudget{ObjectMeta: named(ref.Namespace, budget)}, func(client.Object) bool { return existed }})
+		if j.Flight != nil && !closing {
+			out = append(out, e.inFlight(j.Flight, side)...)
+		}
+	}
+	if more && next.Op != plans.Thaw { // Unshare takes the stamp off again
+		for _, s := range p.Shared {
+			out = append(out, exposed{plans.Source, &corev1.PersistentVolume{ObjectMeta: named("", s.Volume)}, holds(s.Handle)})
+		}
+	}
+	jobs, err := e.jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, jobs...)
+	for _, o := range j.Touched {
+		vols, _, err := storage.Volumes(ctx, p, e.on, plans.Source, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range vols {
+			out = append(out, exposed{plans.Source, &corev1.PersistentVolume{ObjectMeta: named("", v.Name)}, holds(v.Handle)})
+		}
+	}
+	return out, nil
+}
+
+// jobs lists the Jobs of gates.
+func (e *Engine) jobs(ctx context.Context) ([]exposed, error) {
+	var out []exposed
+	for _, side := range plans.Sides() {
+		all, err := gates.Jobs(ctx, e.plan, e.on[side], side)
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range all {
+			out = append(out, exposed{side, &batchv1.Job{ObjectMeta: named(j.Namespace, j.Name)}, func(client.Object) bool { return false }})
+		}
+	}
+	return out, nil
+}
+
+// inFlight lists the claims and volumes of the wave under way on one side.
+func (e *Engine) inFlight(f *plans.Flight, side plans.Side) []exposed {
+	var out []exposed
+	for _, v := range f.Volumes {
+		known := func(client.Object) bool { return false }
+		if side == f.From || e.plan.OneCluster() {
+			known = holds(v.Handle)
+		}
+		out = append(out,
+			exposed{side, &corev1.PersistentVolumeClaim{ObjectMeta: named(e.plan.On(side).Namespace, e.plan.ClaimName(v.Template, v.Ordinal))}, oneOf([]types.UID{v.Claim})},
+			exposed{side, &corev1.PersistentVolume{ObjectMeta: named("", v.Name)}, known})
+	}
+	return out
+}
+
+func named(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func oneOf(uids []types.UID) func(client.Object) bool {
+	return func(o client.Object) bool { return slices.Contains(uids, o.GetUID()) }
+}
+
+func holds(handle string) func(client.Object) bool {
+	return func(o client.Object) bool {
+		pv, ok := o.(*corev1.PersistentVolume)
+		return ok && storage.Means(pv, handle)
+	}
+}
+
+// touched lists the ordinals whose steps may have been begun and are not known
+// to be finished, and those that an earlier process was to fence.
+func (e *Engine) touched(j *plans.Journal) []int32 {
+	out := slices.Clone(j.Touched)
+	for seq := j.Done + 1; seq <= j.Begun; seq++ {
+		s, _ := e.plan.Step(j.Leg, seq)
+		for o := range s.Ordinals.All() {
+			if !slices.Contains(out, o) {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// fence stamps one object. An absent one needs no fence: what is created has a
+// fixed name and content.
+func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, j *plans.Journal, x exposed) error {
+	key := client.ObjectKeyFromObject(x.object)
+	for {
+		err := e.on[x.side].Get(ctx, key, x.object)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s on the %s: %w", key, x.side, err)
+		}
+		have, marked := plans.Stamped(x.object)
+		now, _, err := e.store.Journal(ctx, e.plan) // AFTER the object: a later process may have taken its stamp off again
+		if err != nil {
+			return err
+		}
+		switch {
+		case !marked && !x.known(x.object):
+			return nil
+		case marked && have.Plan != stamp.Plan:
+			return fmt.Errorf("%s on the %s %s", key, x.side, stamp.Barred(x.object))
+		case now.Epoch != stamp.Epoch, marked && have.Epoch > stamp.Epoch:
+			return fmt.Errorf("another process took plan %s over at the same moment", stamp.Plan)
+		}
+		next, _ := x.object.DeepCopyObject().(client.Object)
+		stamp.Put(next)
+		if set, ok := next.(*appsv1.StatefulSet); ok {
+			plans.MarkSet(set, e.plan, x.side, j.Leg.Course, j.Saved)
+		}
+		err = writes.Change(ctx, e.on[x.side], x.object, next)
+		if apierrors.IsConflict(err) {
+			continue
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("stamping %s on the %s: %w", key, x.side, err)
+		}
+		return nil
+	}
+}

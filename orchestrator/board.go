@@ -1,0 +1,153 @@
+package orchestrator
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+)
+
+// The dashboard and the alerts are values here and files in deploy/chart/monitoring, written by
+// `make generate`. In their queries, namespace is the label that Prometheus gives to what it collects
+// from a pod: several orchestrators may have plans of one name.
+
+// alert is what wakes a person.
+type alert struct {
+	Name        string
+	Expr        string
+	For         string
+	Severity    string
+	Summary     string
+	Description string
+}
+
+const of = "stsmigrate %s {{ $labels.plan }} -n {{ $labels.namespace }} --context HOME"
+
+func alerts() []alert {
+	status, resume, abort := "`"+fmt.Sprintf(of, "status")+"`", "`"+fmt.Sprintf(of, "resume")+"`", "`"+fmt.Sprintf(of, "abort")+"`"
+	const plan = "Plan {{ $labels.namespace }}/{{ $labels.plan }}"
+	return []alert{
+		{
+			"PlanHeld", `max by (namespace, plan) (stsmigrate_plan_state{state="Held"}) == 1`, "1m", "warning",
+			plan + " waits for a person",
+			status + " says what it found, who wrote it, and what to do. When that is mended, " + resume + " goes on; " + abort + " walks everything back. Nothing is written meanwhile.",
+		},
+		{
+			"PlanUnreadable", `max by (namespace, plan) (stsmigrate_plan_state{state="Unreadable"}) == 1`, "1m", "critical",
+			plan + " cannot be read, and nobody carries it out",
+			"The event Unreadable on its ConfigMaps, stsmigrate-{{ $labels.plan }} and stsmigrate-{{ $labels.plan }}-journal, says why, and so does " + status + ". What a newer release has written needs that release: install it again. What was edited or lost is restored from a backup. Until then it stops where it is, and nothing is written.",
+		},
+		{
+			"OrdinalOnNeitherSide", `time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds) > 900`, "1m", "critical",
+			plan + " has ordinals that have been on neither side for more than a quarter of an hour",
+			status + " says which ones, at which step, and why they wait: a node that does not let go of a volume, a pod that does not become available, a plan that is held. If it cannot be mended there, " + abort + " brings them back to the source.",
+		},
+		{
+			"PlanMakesNoProgress",
+			`max by (namespace, plan) (changes(stsmigrate_plan_step[5m])) == 0 and on (namespace, plan) max by (namespace, plan) (stsmigrate_plan_state{state=~"Planned|Moving|Returning|Finalizing|Waiting"}) == 1`,
+			"30m", "warning",
+			plan + " has done no step for half an hour, and nobody has paused or held it",
+			status + " says what it waits for: a cluster without a Secret, an API server that does not answer, a gate. With the state Waiting no orchestrator has it under way: look at their logs. `" + fmt.Sprintf(of, "pause") + "` stops it where no ordinal is in flight.",
+		},
+		{
+			"PlanErrorsGoOn", `sum by (namespace, plan) (increase(stsmigrate_plan_errors_total[10m])) > 3`, "15m", "warning",
+			plan + " has met errors for a quarter of an hour",
+			"They are tried again, and nothing is lost. " + status + " and the events TryingAgain on its ConfigMap say which: an API server that is away, credentials that are not good any more, a right that is missing (`stsmigrate rbac --plan FILE` prints them).",
+		},
+		{
+			"PlansWaitForRoom", `min by (namespace) (stsmigrate_plans_waiting) > 0`, "15m", "warning",
+			"{{ $value }} plans in namespace {{ $labels.namespace }} wait for room: every orchestrator has as many under way as its memory is for",
+			"They go on by themselves when others end. More replicas, or a larger memory limit, make room at once; so does `stsmigrate finalize` for plans that have moved and only keep names (`stsmigrate get -n {{ $labels.namespace }} --context HOME` lists them).",
+		},
+		{
+			"OrchestratorPanics", `sum by (namespace) (increase(stsmigrate_panics_total[1h])) > 0`, "0m", "warning",
+			"The orchestrator in namespace {{ $labels.namespace }} has failed over a plan, by a mistake of its own",
+			"The plan is held, and no other is harmed. `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans, and `stsmigrate status` says of the one that is held where the program failed; so do the logs. Tell those who make it; `stsmigrate abort` walks the plan back.",
+		},
+		{
+			"ClusterRefused", `min by (namespace, secret) (stsmigrate_clusters) == 0`, "5m", "warning",
+			"Secret {{ $labels.namespace }}/{{ $labels.secret }} holds no cluster that is accepted",
+			"The event Refused on the Secret names the field (`kubectl --context HOME -n {{ $labels.namespace }} describe secret {{ $labels.secret }}`). Its clusters are reached with what it held before, if that was accepted, until the process ends; else their plans wait. Correct it, or delete it to take its clusters away; `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans.",
+		},
+		{
+			"NoOrchestrator", `absent(stsmigrate_plans_running)`, "10m", "critical",
+			"No orchestrator runs, or nobody collects its metrics",
+			"Plans stop where they are, which may be with ordinals on neither side; budgets stay tight, and names of pods that restart are not kept. `stsmigrate get -A --context HOME` lists the plans; `kubectl --context HOME -n stsmigrate get pods` says why none of its pods is ready.",
+		},
+	}
+}
+
+// panel is one picture of the dashboard.
+type panel struct {
+	title, unit string
+	queries     []query
+}
+
+type query struct{ expr, legend string }
+
+func panels() []panel {
+	const each = "{{namespace}}/{{plan}}"
+	return []panel{
+		{"Plans by state", "short", []query{{`count by (state) (max by (namespace, plan, state) (stsmigrate_plan_state))`, "{{state}}"}}},
+		{"Plans under way, by process", "short", []query{{`stsmigrate_plans_running`, "{{pod}}"}}},
+		{"Plans that wait for room, by process", "short", []query{{`stsmigrate_plans_waiting`, "{{pod}}"}}},
+		{"Plans that wait for a person", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_state{state="Held"})`, each}}},
+		{"Steps done", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_step)`, each}}},
+		{"Ordinals that arrived, per ten minutes", "short", []query{{`sum by (side) (increase(stsmigrate_ordinals_arrived_total[10m]))`, "on the {{side}}"}}},
+		{"For how long the wave under way has been on neither side", "s", []query{{`time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds)`, each}}},
+		{"On neither side, on average, by the parts of that time", "s", []query{
+			{`sum by (span) (rate(stsmigrate_downtime_seconds_sum[30m])) / sum by (span) (rate(stsmigrate_downtime_seconds_count[30m]))`, "{{span}}"},
+		}},
+		{"On neither side, longest of twenty", "s", []query{{`histogram_quantile(0.95, sum by (le, span) (rate(stsmigrate_downtime_seconds_bucket[30m])))`, "{{span}}"}}},
+		{"Errors that are tried again, per second", "short", []query{{`sum by (namespace, plan) (rate(stsmigrate_plan_errors_total[10m]))`, each}}},
+		{"Failures of the program itself, per hour", "short", []query{{`sum by (namespace) (increase(stsmigrate_panics_total[1h]))`, "{{namespace}}"}}},
+		{"Secrets with clusters: 0 for refused", "short", []query{{`min by (namespace, secret) (stsmigrate_clusters)`, "{{secret}}"}}},
+	}
+}
+
+type object = map[string]any
+
+// rules gives the alerts as an object of the Prometheus Operator.
+func rules() ([]byte, error) {
+	var list []object
+	for _, a := range alerts() {
+		list = append(list, object{
+			"alert": a.Name, "expr": a.Expr, "for": a.For, "labels": object{"severity": a.Severity},
+			"annotations": object{"summary": a.Summary, "description": a.Description},
+		})
+	}
+	raw, err := yaml.Marshal(object{
+		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": object{"name": "orchestrator", "namespace": "stsmigrate"},
+		"spec": object{"groups": []object{{"name": "orchestrator", "rules": list}}},
+	})
+	head := "# Alerts for the orchestrator, for the Prometheus Operator. Made from orchestrator/board.go by `make generate`.\n"
+	return append([]byte(head), raw...), err
+}
+
+// dashboard gives the panels as Grafana reads them, two in a row.
+func dashboard() ([]byte, error) {
+	var list []object
+	for k, p := range panels() {
+		var targets []object
+		for n, q := range p.queries {
+			targets = append(targets, object{"refId": string(rune('A' + n)), "expr": q.expr, "legendFormat": q.legend})
+		}
+		list = append(list, object{
+			"id": k + 1, "type": "timeseries", "title": p.title, "targets": targets,
+			"datasource":  object{"type": "prometheus", "uid": "${source}"},
+			"gridPos":     object{"h": 8, "w": 12, "x": k % 2 * 12, "y": k / 2 * 8},
+			"fieldConfig": object{"defaults": object{"unit": p.unit, "min": 0}, "overrides": []object{}},
+		})
+	}
+	var out bytes.Buffer
+	to := json.NewEncoder(&out)
+	to.SetEscapeHTML(false)
+	to.SetIndent("", "  ")
+	err := to.Encode(object{
+		"title": "stsmigrate: plans", "uid": "stsmigrate-plans", "schemaVersion": 39, "tags": []string{"stsmigrate"},
+		"time": object{"from": "now-6h", "to": "now"}, "refresh": "30s", "panels": list,
+		"templating": object{"list": []object{{"name": "source", "type": "datasource", "query": "prometheus", "label": "Prometheus"}}},
+	})
+	return out.Bytes(), err
+}

@@ -1,0 +1,136 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/records"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// What Argo CD, Flux and Helm make of an object in every state, whatever it was before.
+func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
+	h, p := stage(t)
+	now := metav1.NewTime(time.Unix(1700000000, 0))
+	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := &records.Declared{Object: d.Object, Spec: &plans.Declaration{Course: plans.ToFinalize, ApprovedHash: p.Hash}}
+	is := func(state string, j plans.Journal) standing {
+		j.Detached = true
+		return standing{name: p.Name, declared: d, plan: p, journal: &j, state: state}
+	}
+	finalizing := is("Moved", plans.Journal{Outcome: plans.Moved})
+	finalizing.declared = end
+	unnaming := is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}, KeepNames: true})
+	unnaming.asked.RemoveNames = true
+	var before frontStatus
+	for _, c := range []struct {
+		s     standing
+		want  kstatus.Status
+		waits string // the condition that `kubectl wait` finds
+	}{
+		{standing{declared: d, state: planning}, kstatus.InProgressStatus, ""},
+		{standing{declared: d, state: planning, wrong: errors.New("web is not there")}, kstatus.FailedStatus, ""},
+		{standing{declared: d, state: planReady, plan: p}.unapproved(), kstatus.FailedStatus, "Planned"}, // another one was approved
+		{standing{declared: &records.Declared{Object: d.Object, Spec: &plans.Declaration{Request: d.Spec.Request}}, state: planReady, plan: p}.unapproved(), kstatus.InProgressStatus, "Planned"},
+		{is("Planned", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Held", plans.Journal{Held: "volume a is in use"}), kstatus.FailedStatus, "Planned"},
+		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Moving", plans.Journal{Overdue: "volume a is still attached"}), kstatus.FailedStatus, "Planned"},
+		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Paused", plans.Journal{Paused: true}), kstatus.InProgressStatus, "Planned"},
+		{is("Waiting", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Split", plans.Journal{Outcome: plans.Split}), kstatus.CurrentStatus, "Planned"},
+		{is("Moved", plans.Journal{Outcome: plans.Moved}), kstatus.CurrentStatus, "Moved"},
+		{is("Returning", plans.Journal{Leg: plans.Leg{Course: plans.Return}}), kstatus.InProgressStatus, "Planned"},
+		{is("Aborted", plans.Journal{Outcome: plans.Aborted, Leg: plans.Leg{Course: plans.Return}}), kstatus.CurrentStatus, "Aborted"},
+		{finalizing, kstatus.InProgressStatus, "Moved"},
+		{is("Finalizing", plans.Journal{Leg: plans.Leg{Course: plans.Clean}}), kstatus.InProgressStatus, "Moved"},
+		{is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), kstatus.CurrentStatus, "Finalized"},
+		{unnaming, kstatus.InProgressStatus, "Finalized"},
+		{is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), kstatus.CurrentStatus, "Finalized"},
+	} {
+		after := shows(before, c.s, now)
+		status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+		o.SetGroupVersionKind(records.DeclarationKind())
+		o.SetGeneration(c.s.declared.Object.GetGeneration())
+		got, err := kstatus.Compute(o)
+		if err != nil || got.Status != c.want || c.s.journal != nil && c.s.journal.Held != "" && got.Message != c.s.journal.Held {
+			t.Errorf("after %q, %s: %v (%v), expected %s; %+v", before.State, c.s.state, got, err, c.want, after.Conditions)
+		}
+		awaited(t, c.s.state, after, c.waits)
+		before, now = after, metav1.NewTime(now.Add(time.Minute))
+	}
+	again := shows(before, is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), now)
+	if !equality.Semantic.DeepEqual(again, before) {
+		t.Errorf("nothing has happened, and something else is shown: %+v, was %+v", again, before)
+	}
+}
+
+// awaited wants the condition that `kubectl wait` is to find, and those before it.
+func awaited(t *testing.T, state string, is frontStatus, waits string) {
+	t.Helper()
+	for _, kind := range []string{"Planned", "Moved", "Finalized", "Aborted"} {
+		want := kind == waits || kind == "Planned" && waits != "" || kind == "Moved" && waits == "Finalized"
+		if meta.IsStatusConditionTrue(is.Conditions, kind) != want {
+			t.Errorf("%s: %s is not %t: %+v", state, kind, want, is.Conditions)
+		}
+	}
+}
+
+// What is the last that happens to a plan is shown, even if the API server was away just then:
+// nothing else would bring the plan back.
+func TestWhatCouldNotBeShownIsShownLater(t *testing.T) {
+	h, p := stage(t)
+	err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { j.Depart(p, plans.Return); j.Outcome = plans.Aborted; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var away error
+	written := 0
+	h.Live = interceptor.NewClient(h.Live.(client.WithWatch), interceptor.Funcs{
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			if away != nil {
+				return away
+			}
+			written++
+			return c.SubResource(sub).Apply(ctx, o, opts...)
+		},
+	})
+	look := func(when string, later time.Duration, writes int) {
+		t.Helper()
+		r, err := h.Reconcile(t.Context(), request())
+		d, missing := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+		if missing != nil {
+			t.Fatal(missing)
+		}
+		state, _, _ := unstructured.NestedString(d.Object.Object, "status", "state")
+		if err != nil || r.RequeueAfter != later || written != writes || (state == "Aborted") != (writes > 0) {
+			t.Errorf("%s: looked at again after %s (%v), %d written, %q shown; expected %s, %d", when, r.RequeueAfter, err, written, state, later, writes)
+		}
+	}
+	away = errors.New("connection refused")
+	look("while the API server is away", again, 0)
+	away = nil
+	look("afterwards", 0, 1)
+	look("when nothing has happened since", 0, 1)
+}

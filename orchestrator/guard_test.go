@@ -1,0 +1,159 @@
+package orchestrator
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/records"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Who deletes the object or the record of a plan under way ends nothing: both go when it has ended. What was never begun
+// goes at once, and is not begun any more.
+func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
+	q := plan(t)
+	other, seconds, renewed := "other", int32(15), metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
+	for name, c := range map[string]struct {
+		journal func(*plans.Journal)
+		more    []client.Object
+		kept    bool
+		begun   errand
+	}{
+		"under way":                       {func(j *plans.Journal) { j.Epoch = 1 }, nil, true, carry},
+		"held":                            {func(j *plans.Journal) { j.Epoch, j.Held = 1, "why" }, nil, true, nothing},
+		"moved":                           {ended(q, plans.Moved), nil, true, nothing},
+		"never begun":                     {func(*plans.Journal) {}, nil, false, nothing},
+		"about to be begun by another":    {func(*plans.Journal) {}, []client.Object{lease}, true, nothing},
+		"walked back":                     {ended(q, plans.Aborted), nil, false, nothing},
+		"finalized":                       {ended(q, plans.Finalized), nil, false, nothing},
+		"finalized, and names are kept":   {func(j *plans.Journal) { ended(q, plans.Finalized)(j); j.KeepNames = true }, nil, true, nothing},
+		"paused before the first ordinal": {func(j *plans.Journal) { j.Paused, j.Heard.Paused = true, true }, nil, false, nothing},
+	} {
+		h, p := stage(t, c.more...)
+		h.ending = true
+		store := records.NewStore(h.Live, h.Namespace, p.Name)
+		if err := h.guard(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Change(t.Context(), p, func(j *plans.Journal) error { c.journal(j); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if err := deleted(t, h, p); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, o := range h.records(p) {
+			err := h.Live.Get(t.Context(), client.ObjectKeyFromObject(o), o)
+			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) == c.kept {
+				t.Errorf("%s: %T is kept: %v, expected %t", name, o, err, c.kept)
+			}
+		}
+		if !c.kept {
+			continue
+		}
+		j, _, err := store.Journal(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if what, _ := wanted(p, j, said(j, d)); what != c.begun {
+			t.Errorf("%s: %q is to be done, expected %q", name, what, c.begun)
+		}
+		shown := shows(frontStatus{}, standing{name: p.Name, declared: d, plan: p, journal: j}, metav1.Now())
+		if j.Held == "" && !strings.Contains(shown.Message, "goes when plan web has ended") {
+			t.Errorf("%s: it says %q", name, shown.Message)
+		}
+	}
+}
+
+// deleted lets somebody delete object and record, and the process see it.
+func deleted(t *testing.T, h *Hub, p *plans.Plan) error {
+	t.Helper()
+	for _, o := range h.records(p) {
+		if err := h.Live.Delete(t.Context(), o); err != nil {
+			return err
+		}
+	}
+	if d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name); err != nil || d == nil {
+		return fmt.Errorf("it went without a look: %w", err)
+	}
+	for range 2 { // the first deletion brings it back
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A plan that was begun, and whose journal is lost, is not begun anew.
+func TestALostJournalIsNotMadeAgain(t *testing.T) {
+	h, p := stage(t)
+	if err := h.guard(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Live.Delete(t.Context(), journalOf(p)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Reconcile(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, lost := records.NewStore(h.Live, h.Namespace, p.Name).Journal(t.Context(), p)
+	status, _ := d.Object.Object["status"].(map[string]any)
+	if message, _ := status["message"].(string); lost == nil || !strings.Contains(message, "restore it from a backup, or `stsmigrate recover` it") {
+		t.Errorf("%v, %v", lost, status)
+	}
+}
+
+// The record of a plan that has ended goes as a whole when a person deletes the plan, and nothing goes of one that is
+// still needed.
+func TestTheJournalGoesWithAPlanThatHasEnded(t *testing.T) {
+	for outcome, gone := range map[plans.Outcome]bool{plans.Finalized: true, plans.Aborted: true, plans.Moved: false} {
+		h, p := stage(t)
+		store := records.NewStore(h.Live, h.Namespace, p.Name)
+		if err := store.Change(t.Context(), p, func(j *plans.Journal) error {
+			j.Epoch, j.Outcome = 1, outcome
+			j.Leg.Course = map[plans.Outcome]plans.Course{plans.Finalized: plans.Clean, plans.Aborted: plans.Return, plans.Moved: plans.Move}[outcome]
+			j.Leg.Lowest = j.Leg.End
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range h.records(p) {
+			if err := h.Live.Delete(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			t.Fatal(err)
+		}
+		o := journalOf(p)
+		if err := h.Live.Get(t.Context(), client.ObjectKeyFromObject(o), o); apierrors.IsNotFound(err) != gone {
+			t.Errorf("%s: the journal: %v, expected it to be gone: %t", outcome, err, gone)
+		}
+	}
+}
+
+// ended lets a plan have come to an end.
+func ended(p *plans.Plan, outcome plans.Outcome) func(*plans.Journal) {
+	return func(j *plans.Journal) {
+		if course := map[plans.Outcome]plans.Course{plans.Finalized: plans.Clean, plans.Aborted: plans.Return}[outcome]; course != "" {
+			j.Depart(p, course)
+		}
+		j.Epoch, j.Outcome = 1, outcome
+	}
+}

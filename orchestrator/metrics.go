@@ -1,0 +1,154 @@
+package orchestrator
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// gauges are the metrics of a hub.
+type gauges struct {
+	running, waiting, state, step, left, clusters *prometheus.GaugeVec
+	arrived, errors, panics                       *prometheus.CounterVec
+	downtime                                      *prometheus.HistogramVec
+
+	lock   sync.Mutex
+	states map[string]string // of the plans
+}
+
+// metric is one of them as people are told of it.
+type metric struct {
+	name   string
+	labels []string
+	help   string
+	as     any // where it is kept; its type is that of the metric
+}
+
+// list has all metrics, and is the only place where they are named: what is registered, the page
+// about them, the dashboard and the alerts are made from it or compared with it.
+func (g *gauges) list() []metric {
+	return []metric{
+		{"stsmigrate_plans_running", nil, "Plans that this process has under way.", &g.running},
+		{"stsmigrate_plans_waiting", nil, "Plans that this process has no room for (`--max-plans`), and that no other one has taken.", &g.waiting},
+		{"stsmigrate_plan_state", []string{"plan", "state"}, "1 for the state that a plan is in, as `stsmigrate get` shows it; `Unreadable` for one whose ConfigMaps cannot be read.", &g.state},
+		{"stsmigrate_plan_step", []string{"plan"}, "The last step of a detached plan that is known to be done. It stands still when nothing goes on.", &g.step},
+		{"stsmigrate_wave_left_timestamp_seconds", []string{"plan"}, "When the wave left that is on neither side; absent while none is.", &g.left},
+		{"stsmigrate_ordinals_arrived_total", []string{"side"}, "Ordinals that became available on a side.", &g.arrived},
+		{
+			"stsmigrate_downtime_seconds",
+			[]string{"span"},
+			"For how long a wave was on neither side: `terminate` (its pods end), `detach` (node and storage let go), `handOver` (claims and volumes), `attach` (scheduled and attached), `ready`.", &g.downtime,
+		},
+		{"stsmigrate_plan_errors_total", []string{"plan"}, "Errors that are tried again.", &g.errors},
+		{"stsmigrate_panics_total", nil, "Failures of the program itself over a plan, which is held. Nothing else is harmed.", &g.panics},
+		{"stsmigrate_clusters", []string{"secret"}, "1 for a Secret that holds clusters, 0 for one that is refused.", &g.clusters},
+	}
+}
+
+// kind is the type of a metric, as Prometheus calls it.
+func (m metric) kind() string {
+	switch m.as.(type) {
+	case **prometheus.CounterVec:
+		return "counter"
+	case **prometheus.HistogramVec:
+		return "histogram"
+	}
+	return "gauge"
+}
+
+// collector makes the metric.
+func (m metric) collector() prometheus.Collector {
+	o := prometheus.Opts{Name: m.name, Help: m.help}
+	switch as := m.as.(type) {
+	case **prometheus.CounterVec:
+		*as = prometheus.NewCounterVec(prometheus.CounterOpts(o), m.labels)
+		return *as
+	case **prometheus.HistogramVec:
+		*as = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: m.name, Help: m.help, Buckets: prometheus.ExponentialBuckets(0.05, 2, 14)}, m.labels)
+		return *as
+	case **prometheus.GaugeVec:
+		*as = prometheus.NewGaugeVec(prometheus.GaugeOpts(o), m.labels)
+		return *as
+	}
+	panic("no metric is kept there: " + m.name)
+}
+
+// newGauges makes the metrics and registers them.
+func newGauges(with prometheus.Registerer) (*gauges, error) {
+	g := &gauges{states: map[string]string{}}
+	var errs []error
+	for _, m := range g.list() {
+		errs = append(errs, with.Register(m.collector()))
+	}
+	g.panics.WithLabelValues().Add(0)  // from nothing to one is no increase
+	g.running.WithLabelValues().Set(0) // it is there from the beginning: without it there is no process
+	g.waiting.WithLabelValues().Set(0) // and without this it might have no room
+	return g, errors.Join(errs...)
+}
+
+// plan tells where a plan stands, as its journal has it. me is this process, and holder the one that
+// has the plan under way, if any: only that one knows whether a wave has arrived since the
+// journal was last written.
+func (g *gauges) plan(p *plans.Plan, j *plans.Journal, state, holder, me string) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	g.turned(p.Name, state)
+	if j.Detached {
+		g.step.WithLabelValues(p.Name).Set(float64(j.Done))
+	}
+	switch holder {
+	case me:
+	case "":
+		g.away(p.Name, j.Left())
+	default:
+		g.away(p.Name, time.Time{})
+	}
+}
+
+// turned tells the state of a plan. The lock is held.
+func (g *gauges) turned(plan, state string) {
+	if was, known := g.states[plan]; known && was != state {
+		g.state.DeleteLabelValues(plan, was)
+	}
+	g.states[plan] = state
+	g.state.WithLabelValues(plan, state).Set(1)
+}
+
+// turn tells the state of a plan, and leaves what else was told of it.
+func (g *gauges) turn(plan, state string) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	g.turned(plan, state)
+}
+
+// stateless takes the state of a plan back, which another process tells, and leaves what else was told of it.
+func (g *gauges) stateless(plan string) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	delete(g.states, plan)
+	g.state.DeletePartialMatch(prometheus.Labels{"plan": plan})
+}
+
+// away tells since when a wave has been on neither side; the zero time for none.
+func (g *gauges) away(plan string, since time.Time) {
+	if since.IsZero() {
+		g.left.DeleteLabelValues(plan)
+	} else {
+		g.left.WithLabelValues(plan).Set(float64(since.UnixMilli()) / 1000)
+	}
+}
+
+func (g *gauges) forget(plan string) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	delete(g.states, plan)
+	of := prometheus.Labels{"plan": plan}
+	g.state.DeletePartialMatch(of)
+	g.errors.DeletePartialMatch(of)
+	g.step.DeletePartialMatch(of)
+	g.left.DeletePartialMatch(of)
+}

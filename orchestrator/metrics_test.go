@@ -1,0 +1,60 @@
+package orchestrator
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// The journal lags behind the process that has a plan under way: only that one, or the journal when
+// nobody has it, says since when a wave has been on neither side.
+func TestTheMetricsOfAPlan(t *testing.T) {
+	r := prometheus.NewRegistry()
+	g, err := newGauges(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(what string, lines ...string) {
+		t.Helper()
+		want := ""
+		for _, line := range lines {
+			name, _, _ := strings.Cut(line, "{")
+			for _, m := range g.list() {
+				if m.name == name {
+					want += "# HELP " + name + " " + m.help + "\n# TYPE " + name + " " + m.kind() + "\n" + line + "\n"
+				}
+			}
+		}
+		if err := testutil.GatherAndCompare(r, strings.NewReader(want), "stsmigrate_plan_state", "stsmigrate_plan_step", "stsmigrate_wave_left_timestamp_seconds"); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	p := plan(t)
+	j := plans.NewJournal(p)
+	j.Done = 7
+	j.Enter(plans.Terminating, time.Unix(1000, 0))
+	j.Enter(plans.Detaching, time.Unix(1010, 0))
+	const state, left, step = `stsmigrate_plan_state{plan="web",state="Waiting"} 1`, `stsmigrate_wave_left_timestamp_seconds{plan="web"} 1000`, `stsmigrate_plan_step{plan="web"} 7`
+	g.plan(p, j, "Waiting", "", "me")
+	expect("a person's plan that nobody has", state, left)
+	j.Detached = true
+	g.plan(p, j, "Held", "", "me")
+	g.plan(p, j, "Waiting", "", "me")
+	expect("one that nobody has", state, step, left)
+	g.plan(p, j, "Waiting", "other", "me")
+	expect("another's", state, step)
+	g.away(p.Name, time.Unix(1000, 0))
+	g.plan(p, j, "Waiting", "me", "me")
+	expect("ours, with a wave away", state, step, left)
+	g.away(p.Name, time.Time{})
+	g.plan(p, j, "Waiting", "me", "me")
+	expect("ours, when it has arrived", state, step)
+	g.plan(p, j, "Waiting", "", "me")
+	g.forget(p.Name)
+	expect("one that is no more")
+}

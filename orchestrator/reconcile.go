@@ -1,0 +1,417 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/records"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Hub carries out the detached plans of a namespace.
+type Hub struct {
+	Setup
+
+	news chan event.GenericEvent
+
+	lock   sync.Mutex
+	ending bool
+	runs   map[string]*run
+	all    sync.WaitGroup
+	plans  map[string]known
+	tries  map[string]*tries
+	lost   map[string]bool   // plans that wait for a cluster
+	told   map[string]string // the last error of a plan
+	leases records.Sightings // of plans that others have
+	// waiting are plans for which there is no room.
+	waiting map[string]*waiter
+	drafts  map[string]*drafting
+	// checks are what plans wait for before they are checked for the first time.
+	checks *engine.Slots
+}
+
+// checking is how many plans are checked at once per cluster. What all checks of many plans take is
+// the same, but the first to be checked can move meanwhile; and what was checked of a plan when its
+// process dies has to be checked again.
+const checking = 4
+
+// Setup is what a Hub works with.
+type Setup struct {
+	// Live reads and writes plans without a cache; Cached reads what the watches of the
+	// namespace have brought.
+	Live      client.Client
+	Cached    client.Client
+	Namespace string
+	Fleet     *fleet.Fleet
+	// Version is that of the program.
+	Version string
+	// Holder names this process in the Leases, and Dead says of another whether it is certainly
+	// gone.
+	Holder string
+	Dead   func(holder string) bool
+	Now    func() time.Time
+	// Slots are what waves wait for before they begin.
+	Slots *engine.Slots
+	// StepTimeout is that of orchestrator.Options.
+	StepTimeout time.Duration
+	// MaxPlans is how many plans may be under way here at once; 0 for any number.
+	MaxPlans int
+	// ForgetAfter is for how long the record of an ended plan is kept; 0 for ever.
+	ForgetAfter time.Duration
+	Events      record.EventRecorder
+	gauges      *gauges
+	spans       tracer
+}
+
+// known is a plan that was read before. Plans never change.
+type known struct {
+	uid  types.UID
+	plan *plans.Plan
+}
+
+// tries are about when a plan may be begun by this process.
+type tries struct {
+	failures int
+	refusals engine.Refusals
+	after    time.Time
+}
+
+// New returns a hub that does nothing yet.
+func New(s Setup) *Hub {
+	return &Hub{
+		Setup: s, news: make(chan event.GenericEvent, 1024),
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: records.Sightings{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
+		checks: engine.NewSlots(checking),
+	}
+}
+
+// errand is what is to be done about a plan now.
+type errand string
+
+const (
+	nothing errand = ""
+	carry   errand = "carry"  // let it go on
+	keep    errand = "keep"   // keep its names answered, and let drains through
+	unname  errand = "unname" // take away the names that it has kept
+)
+
+// wanted says what journal and Declaration ask for. A plan of which nothing is to be moved now, and of
+// which not all is over, has its names kept, and lets drains of either side through.
+func wanted(p *plans.Plan, j *plans.Journal, d *plans.Declaration) (errand, engine.Asked) {
+	if !j.Detached {
+		return nothing, engine.Asked{}
+	}
+	asked := engine.Ask(p, j, d)
+	switch {
+	case asked.Work:
+		return carry, asked
+	case asked.RemoveNames:
+		return unname, asked
+	case len(p.Directories()) == 0 && !engine.OneSideOpen(p, j), j.Epoch == 0:
+	case j.Outcome == plans.Aborted, j.Outcome == plans.Finalized && !j.KeepNames:
+	default:
+		return keep, asked
+	}
+	return nothing, asked
+}
+
+// Reconcile brings what runs here for a plan to what its StatefulSetMigration and its journal ask for:
+//
+//  1. reads object, plan and journal from the cache: whoever goes on reads them live
+//  2. makes the plan if there is none, and the journal once the plan is approved
+//  3. records in the journal what is heard of the object
+//  4. ends a run that is not what is wanted; its end brings this back
+//  5. leaves the plan to another process that has its Lease, until that expires
+//  6. lets processes that have less to do be faster
+//  7. begins a run
+//  8. shows where the plan stands, and lets go of object and plan when they may be deleted
+func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+	result, err := h.pass(ctx, q.Name)
+	if isUnreadable(err) {
+		return h.unread(ctx, q.Name, err)
+	}
+	return result, err
+}
+
+func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, err error) {
+	defer plans.Caught(&err)
+	d, err := records.ReadDeclared(ctx, h.Cached, h.Namespace, name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	p, j, err := h.read(ctx, name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if p == nil {
+		h.forget(name)
+		return h.without(ctx, name, d)
+	}
+	h.isNews(recordOf(name), "")
+	h.undraft(name)
+	if j == nil {
+		return h.opened(ctx, p, d)
+	}
+	holder, err := records.NewStore(h.Cached, h.Namespace, p.Name).Holder(ctx, h.Now)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if j, err = h.hear(ctx, p, j, d); err != nil {
+		return reconcile.Result{}, err
+	}
+	spec := said(j, d)
+	state := records.State(p, j, holder)
+	h.gauges.plan(p, j, state, holder, h.Holder)
+	what, asked := wanted(p, j, spec)
+	result = h.settle(ctx, p, j, what, asked)
+	if result.RequeueAfter, err = h.crowded(ctx, p, j, result.RequeueAfter); err != nil {
+		return result, err
+	}
+	unshown := errors.Join(
+		h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked}),
+		h.letGo(ctx, p, j),
+	)
+	if h.isNews("front of "+p.Name, text(unshown)) && unshown != nil {
+		log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", unshown.Error())
+	}
+	if unshown != nil && result.RequeueAfter == 0 {
+		result.RequeueAfter = again // or what was its last state would never be shown
+	}
+	if result.RequeueAfter == 0 {
+		result.RequeueAfter, err = h.old(ctx, p, j)
+	}
+	return result, err
+}
+
+// old deletes the record of a plan that has ended long ago, or returns when to.
+func (h *Hub) old(ctx context.Context, p *plans.Plan, j *plans.Journal) (time.Duration, error) {
+	if left, ever := h.keptFor(j); !ever || left > 0 {
+		return left, nil
+	}
+	return 0, records.NewStore(h.Live, h.Namespace, p.Name).Forget(ctx, p, h.Holder, h.dead(ctx, p.Name), h.Now)
+}
+
+// keptFor returns for how long the record of a plan is to be kept yet, and whether it ever goes by itself.
+func (h *Hub) keptFor(j *plans.Journal) (time.Duration, bool) {
+	if h.ForgetAfter == 0 || !j.Ended() || j.KeepNames || j.EndedAt == nil {
+		return 0, false
+	}
+	return max(h.ForgetAfter-h.Now().Sub(j.EndedAt.Time), 0), true
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// again is when what could not be shown of a plan is shown anew.
+const again = 10 * time.Second
+
+// settle is what Reconcile does from the fourth step on.
+func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal, what errand, asked engine.Asked) reconcile.Result {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if r := h.runs[p.Name]; r != nil {
+		if r.hear(j); !r.suits(what, p, asked) {
+			r.end()
+		}
+		return reconcile.Result{}
+	}
+	if what == nothing || h.ending {
+		delete(h.tries, p.Name)
+		h.waitsNoMore(p.Name)
+		return reconcile.Result{}
+	}
+	if wait := h.leased(ctx, p.Name); wait > 0 {
+		delete(h.tries, p.Name)
+		h.waitsNoMore(p.Name)
+		return reconcile.Result{RequeueAfter: wait}
+	}
+	if wait := h.turn(p.Name); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}
+	}
+	if h.hasRoom(p.Name, urgencyOf(p, j, what)) {
+		h.begin(ctx, p, j, what, asked.Wish)
+	}
+	return reconcile.Result{}
+}
+
+// read gives plan and journal; nil for one that is not there, or not yet.
+func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journal, error) {
+	store := records.NewStore(h.Cached, h.Namespace, name)
+	uid, err := store.UID(ctx)
+	if errors.As(err, new(records.ErrNoPlan)) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	h.lock.Lock()
+	k := h.plans[name]
+	h.lock.Unlock()
+	if k.plan == nil || k.uid != uid {
+		if k.plan, err = store.Plan(ctx); err != nil {
+			return nil, nil, err
+		}
+		k.uid = uid
+		h.lock.Lock()
+		h.plans[name] = k
+		h.lock.Unlock()
+	}
+	j, _, err := store.Journal(ctx, k.plan)
+	if errors.As(err, new(records.ErrNoJournal)) || errors.As(err, new(plans.ErrOtherPlan)) {
+		return k.plan, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return k.plan, j, nil
+}
+
+// forget drops what is remembered of a plan that is no more.
+func (h *Hub) forget(name string) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if r := h.runs[name]; r != nil {
+		r.end()
+	}
+	delete(h.plans, name)
+	delete(h.tries, name)
+	delete(h.told, name)
+	delete(h.told, "front of "+name)
+	delete(h.told, recordOf(name))
+	delete(h.leases, records.LeaseName(name))
+	h.waitsNoMore(name)
+	h.gauges.forget(name)
+}
+
+// leased says for how long the Lease of a plan keeps this process away, 0 for not at all. The lock is held.
+func (h *Hub) leased(ctx context.Context, name string) time.Duration {
+	var l coordinationv1.Lease
+	if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: records.LeaseName(name)}, &l) != nil {
+		return 0 // there is none, or the write that takes it finds out
+	}
+	return records.LeaseLeft(&l, h.Holder, h.Dead, h.leases.Since(&l, h.Now), h.Now())
+}
+
+// dead returns whether the holder of the Lease of a plan is gone: certainly, or for as long as this process has watched.
+func (h *Hub) dead(ctx context.Context, name string) func(holder string) bool {
+	return func(holder string) bool {
+		if h.Dead(holder) {
+			return true
+		}
+		var l coordinationv1.Lease
+		if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: records.LeaseName(name)}, &l) != nil ||
+			l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != holder {
+			return false // who has it now has not been watched yet
+		}
+		h.lock.Lock()
+		defer h.lock.Unlock()
+		return h.leased(ctx, name) == 0
+	}
+}
+
+// each is what every plan that a process has under way costs it when a new one is
+// to be begun, and most is the most. With equal processes, whoever has the fewest is the fastest.
+const (
+	each = 20 * time.Millisecond
+	most = 2 * time.Second
+)
+
+// turn says how long to wait before a plan is begun here.
+func (h *Hub) turn(name string) time.Duration {
+	now, t := h.Now(), h.tries[name]
+	if t == nil {
+		pause := min(time.Duration(len(h.runs))*each, most)
+		t = &tries{after: now.Add(pause + rand.N(each))} //nolint:gosec // it spreads, and hides nothing
+		h.tries[name] = t
+	}
+	return t.after.Sub(now)
+}
+
+// failed lets a plan rest that could not be begun, or not be gone on with, for longer every
+// time.
+func (h *Hub) failed(name string) {
+	t := h.triesOf(name)
+	t.after = h.Now().Add(min(time.Second<<min(t.failures, 6), time.Minute))
+	t.failures++
+}
+
+// final says whether a person has to be asked about a plan that cannot be gone on with (L3).
+func (h *Hub) final(name string, why error) bool {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	return h.triesOf(name).refusals.Final(why, true, h.Now())
+}
+
+// triesOf gives the tries of a plan. The lock is held.
+func (h *Hub) triesOf(name string) *tries {
+	if h.tries[name] == nil {
+		h.tries[name] = &tries{}
+	}
+	return h.tries[name]
+}
+
+// plansOf gives the plan that an object of the namespace is about.
+func plansOf(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[plans.PlanLabel]
+	if o.GetObjectKind().GroupVersionKind().Kind == plans.DeclarationKind {
+		name = o.GetName() // who writes one gives it no label
+	}
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// isNews says whether an error of a plan is another one than the last: an outage is told once.
+func (h *Hub) isNews(plan, err string) bool {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	was := h.told[plan]
+	if err == "" {
+		delete(h.told, plan)
+	} else {
+		h.told[plan] = err
+	}
+	return was != err
+}
+
+// wake lets a plan be looked at.
+func (h *Hub) wake(name string) {
+	h.news <- event.GenericEvent{Object: &corev1.ConfigMap{ObjectMeta: named(h.Namespace, name)}}
+}
+
+// Learn takes over a Secret, and wakes the plans that wait for a cluster.
+func (h *Hub) Learn(s *corev1.Secret) error {
+	err := h.Fleet.Learn(s)
+	h.lock.Lock()
+	var waiting []string
+	for name := range h.lost {
+		waiting = append(waiting, name)
+		delete(h.tries, name)
+	}
+	clear(h.lost)
+	h.lock.Unlock()
+	for _, name := range waiting {
+		h.wake(name)
+	}
+	return err
+}

@@ -1,0 +1,514 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/runner"
+	"github.com/stsmigrate/stsmigrate/records"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func plan(t *testing.T) *plans.Plan {
+	t.Helper()
+	p := &plans.Plan{
+		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "web-abc", Count: 3, MaxUnavailable: 1, Window: 1,
+		Source:      plans.Ref{Cluster: "east-uid", Context: "east", Namespace: "shop", Name: "web"},
+		Destination: plans.Ref{Cluster: "west-uid", Context: "west", Namespace: "shop", Name: "web"},
+		Budget:      plans.Budget{Source: "web", Destination: "web"},
+	}
+	var err error
+	if p.Hash, err = plans.Fingerprinted(p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
+	p := plan(t)
+	named := *p
+	named.Names = plans.Names{Mode: plans.Bridge, Service: "web"}
+	back, on, end := func(d *plans.Declaration) { d.Course = plans.ToAbort }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", Resume: true} }, func(d *plans.Declaration) { d.Course = plans.ToFinalize }
+	gone := func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", RemoveNames: true} }
+	for name, c := range map[string]struct {
+		change  func(*plans.Journal)
+		declare func(*plans.Declaration)
+		want    errand
+		names   errand // with names to keep
+		course  plans.Course
+		fresh   bool
+	}{
+		"another's plan":                {func(j *plans.Journal) { j.Detached = false }, nil, nothing, nothing, "", false},
+		"a new one":                     {func(*plans.Journal) {}, nil, carry, carry, plans.Move, true},
+		"one that nobody has approved":  {func(*plans.Journal) {}, func(d *plans.Declaration) { d.ApprovedHash = "" }, nothing, nothing, "", false},
+		"one whose like was approved":   {func(*plans.Journal) {}, func(d *plans.Declaration) { d.ApprovedHash = "abc" }, nothing, nothing, "", false},
+		"one under way":                 {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, nil, carry, carry, plans.Move, false},
+		"one under way, of another":     {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, func(d *plans.Declaration) { d.ApprovedHash, d.Course = "abc", plans.ToAbort }, carry, carry, plans.Move, false},
+		"a held one":                    {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, nil, nothing, keep, "", false},
+		"a held one that is to go on":   {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, on, carry, carry, plans.Move, false},
+		"a held one that was asked":     {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Heard.Request = "1" }, on, nothing, keep, "", false},
+		"a held one that is to go back": {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, back, carry, carry, plans.Return, false},
+		"a paused one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nil, nothing, keep, "", false},
+		"a split one": {func(j *plans.Journal) {
+			j.Epoch, j.Leg.Lowest, j.Done, j.Begun, j.Outcome = 2, 2, 12, 12, plans.Split
+		}, nil, keep, keep, "", false}, // one side of it can be drained, and has to be the right one
+		"one that is held before it began": {func(j *plans.Journal) { j.Held = "a check fails" }, nil, nothing, nothing, "", false},
+		"such a one that is to go on":      {func(j *plans.Journal) { j.Held = "a check fails" }, on, carry, carry, plans.Move, true},
+		"such a one that is to go back":    {func(j *plans.Journal) { j.Held = "a check fails" }, back, carry, carry, plans.Return, false},
+		"one that has moved":               {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, nil, nothing, keep, "", false},
+		"one that is to be finalized":      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, end, carry, carry, plans.Clean, false},
+		"one that is to be some day":       {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, end, carry, carry, plans.Move, false},
+		"one that goes back for good":      {func(j *plans.Journal) { j.Epoch = 2; j.Depart(p, plans.Return) }, nil, carry, carry, plans.Return, false},
+		"a finalized one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized }, nil, nothing, nothing, "", false},
+		"a finalized one that keeps names": {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, nil, nothing, keep, "", false},
+		"one whose names are to go":        {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, gone, unname, unname, "", false},
+		"one whose names are gone":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.Heard.Request = "1" }, gone, nothing, nothing, "", false},
+		"one that was walked back":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, nil, nothing, nothing, "", false},
+		"a late wish":                      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, end, nothing, nothing, "", false},
+		"a request that means nothing": {
+			func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", NodeGone: "n"} },
+			nothing, keep, "", false,
+		},
+	} {
+		for _, p := range []*plans.Plan{p, &named} {
+			j := plans.NewJournal(p)
+			j.Detached, j.Heard.Course = true, plans.Move
+			c.change(j)
+			d := p.Declared()
+			if c.declare != nil {
+				c.declare(&d)
+			}
+			want := c.want
+			if len(p.Directories()) > 0 {
+				want = c.names
+			}
+			what, asked := wanted(p, j, &d)
+			if what != want || what == carry && (asked.Course != c.course || fresh(j, asked.Wish) != c.fresh) {
+				t.Errorf("%s (names %t): %q %+v, checked first: %t; expected %q %s, %t", name, len(p.Directories()) > 0, what, asked, fresh(j, asked.Wish), want, c.course, c.fresh)
+			}
+		}
+	}
+}
+
+// stage is a hub over an API server that has one plan.
+func stage(t *testing.T, more ...client.Object) (*Hub, *plans.Plan) {
+	t.Helper()
+	p := plan(t)
+	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(more...).WithStatusSubresource(records.NewDeclared("", "")).Build()
+	j := plans.NewJournal(p)
+	j.Detached, j.Heard.Course = true, plans.Move
+	if err := records.NewStore(c, "stsmigrate", p.Name).Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	declare(t, c, p, func(*plans.Declaration) {})
+	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	g, err := newGauges(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Setup{
+		gauges: g, Live: c, Cached: c, Namespace: "stsmigrate", Holder: "me", Dead: func(string) bool { return false },
+		Fleet: fleet.New(fleet.Setup{Home: &rest.Config{Host: "https://127.0.0.1:1"}, Own: "own", Limits: fleet.Limits{QPS: 100, Burst: 100}, Agent: "test"}),
+		Now:   func() time.Time { return clock }, StepTimeout: time.Minute, Events: record.NewFakeRecorder(100),
+	}), p
+}
+
+// declare changes what is declared of a plan.
+func declare(t *testing.T, c client.Client, p *plans.Plan, change func(*plans.Declaration)) {
+	t.Helper()
+	err := records.Declare(t.Context(), c, "stsmigrate", p, func(d *plans.Declaration) error { change(d); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func request() reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "stsmigrate", Name: "web"}}
+}
+
+// A plan that another process has under its Lease is left to it until that has been seen to expire, and then
+// begun, though later by a process that has much to do.
+func TestAPlanIsLeftToWhoHasItsLease(t *testing.T) {
+	other, seconds := "other", int32(15)
+	renewed := metav1.NewMicroTime(time.Date(2025, 12, 31, 23, 59, 55, 0, time.UTC))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
+	h, _ := stage(t, lease)
+	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != 15*time.Second || len(h.runs) > 0 {
+		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
+	}
+	if err := h.Live.Delete(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	for k := range 10 {
+		h.runs[string(rune('a'+k))] = &run{}
+	}
+	r, err := h.Reconcile(t.Context(), request())
+	if err != nil || r.RequeueAfter < 10*each || r.RequeueAfter > 11*each || len(h.runs) != 10 {
+		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
+	}
+}
+
+// A plan whose cluster is not known waits, says so, and is tried again when there is a Secret.
+func TestAPlanWaitsForItsClusters(t *testing.T) {
+	h, p := stage(t)
+	h.tries[p.Name] = &tries{} // its turn has come
+	if _, err := h.Reconcile(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	h.all.Wait()
+	j, _, err := records.NewStore(h.Live, "stsmigrate", "web").Journal(t.Context(), p)
+	if err != nil || j.Held != "" || j.Epoch != 0 {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	if want := `source: no cluster named "east" is known: put its kubeconfig into a Secret with the label stsmigrate.dev/cluster: east, under the key kubeconfig`; j.Waits != want {
+		t.Errorf("it waits because %s\nexpected %s", j.Waits, want)
+	}
+	<-h.news // the end of the run
+	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter <= 0 {
+		t.Errorf("it is tried again at once: %+v, %v", r, err)
+	}
+	if err := h.Learn(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "east", Labels: map[string]string{fleet.Label: "east"}}}); err == nil {
+		t.Error("an empty Secret holds a cluster")
+	}
+	select {
+	case e := <-h.news:
+		if got := plansOf(t.Context(), e.Object); len(got) != 1 || got[0] != request() {
+			t.Errorf("%v was woken", got)
+		}
+	default:
+		t.Error("nobody was woken by a Secret that may hold the cluster")
+	}
+}
+
+// A wish ends the run that is under way for another one; a process that ends begins nothing.
+func TestAWishEndsTheRunBeforeIt(t *testing.T) {
+	h, p := stage(t)
+	r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	h.runs[p.Name] = r
+	look := func() bool {
+		t.Helper()
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-r.stop:
+			return true
+		default:
+			return false
+		}
+	}
+	if look() {
+		t.Error("what is wanted was ended")
+	}
+	if len(r.asked) > 0 {
+		t.Error("it was told of a pause that nobody wants")
+	}
+	declare(t, h.Live, p, func(d *plans.Declaration) { d.Paused = true })
+	for range 2 { // the second time it has not listened yet
+		if look() || len(r.asked) != 1 {
+			t.Error("a pause ends no run: it is told of it, and knows where it can pause")
+		}
+	}
+	declare(t, h.Live, p, func(d *plans.Declaration) { d.Paused, d.Course = false, plans.ToAbort })
+	if !look() {
+		t.Error("the way there goes on though somebody wants the way back")
+	}
+	delete(h.runs, p.Name)
+	h.ending = true
+	h.tries[p.Name] = &tries{}
+	if look(); len(h.runs) > 0 {
+		t.Error("a process that ends has begun something")
+	}
+}
+
+// A plan that the API server does not let be taken over is left to a person after a minute (L3), and
+// not while the reason may pass by itself, or somebody else goes on with it.
+func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
+	volumes := schema.GroupResource{Resource: "persistentvolumes"}
+	refused := fmt.Errorf("taking plan web over: %w", apierrors.NewForbidden(volumes, "pv-0", errors.New("it would not be Retain")))
+	other, seconds, now := "other", int32(15), metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 50, 0, time.UTC))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &now}}
+	for name, c := range map[string]struct {
+		err         error
+		times       int
+		there       []client.Object
+		held, waits bool
+	}{
+		"at first":                {refused, 0, nil, false, true},
+		"for a minute":            {refused, 6, nil, true, false},
+		"another has it":          {refused, 6, []client.Object{lease}, false, false},
+		"the credentials are old": {apierrors.NewUnauthorized("expired"), 6, nil, false, true},
+		"nobody answers":          {apierrors.NewTimeoutError("no answer", 0), 6, nil, false, true},
+	} {
+		h, p := stage(t, c.there...)
+		for range c.times {
+			h.final(p.Name, c.err)
+		}
+		clock := h.Now().Add(time.Minute)
+		h.Now = func() time.Time { return clock }
+		r := &run{hub: h, plan: p, what: carry}
+		if err := r.stuck(t.Context(), c.err); (err == nil) == c.waits {
+			t.Errorf("%s: %v", name, err)
+		}
+		j, _, err := records.NewStore(h.Live, "stsmigrate", p.Name).Journal(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held, waits := j.Held == c.err.Error(), j.Waits == c.err.Error(); held != c.held || waits != c.waits {
+			t.Errorf("%s: held because %q, waits because %q", name, j.Held, j.Waits)
+		}
+	}
+}
+
+// What waits for its checks may have become another thing when its turn comes: it is looked at anew.
+func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
+	journal := func(change func(*plans.Journal)) func(*Hub, *plans.Plan) {
+		return func(h *Hub, p *plans.Plan) {
+			err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { change(j); return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, change := range map[string]func(*Hub, *plans.Plan){
+		"another process has begun it": journal(func(j *plans.Journal) { j.Epoch = 1 }),
+		"another process has held it":  journal(func(j *plans.Journal) { j.Held = "a check fails" }),
+		"somebody has paused it":       journal(func(j *plans.Journal) { j.Paused = true }),
+		"somebody wants it back": func(h *Hub, p *plans.Plan) {
+			declare(t, h.Live, p, func(d *plans.Declaration) { d.Course = plans.ToAbort })
+		},
+		"a command carries it out again": journal(func(j *plans.Journal) { j.Detached = false }),
+		"somebody deletes it": func(h *Hub, p *plans.Plan) {
+			if err := h.Live.Delete(t.Context(), records.NewDeclared("stsmigrate", p.Name)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		h, p := stage(t)
+		if err := h.guard(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}}
+		change(h, p)
+		if reason, err := r.ready(t.Context(), runner.Carriage{Store: r.store()}); !errors.Is(err, errOvertaken) || reason != "" {
+			t.Errorf("%s: %q, %v", name, reason, err)
+		}
+	}
+}
+
+// A mistake of the program over one plan holds that plan, wherever it shows, and ends nothing else.
+func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
+	for name, do := range map[string]func(h *Hub, p *plans.Plan, j *plans.Journal){
+		"in the run": func(h *Hub, p *plans.Plan, j *plans.Journal) {
+			h.Fleet = nil
+			h.begin(t.Context(), p, j, carry, plans.Wish{Course: plans.Move})
+		},
+		"beside it": func(h *Hub, p *plans.Plan, _ *plans.Journal) {
+			r := &run{hub: h, plan: p, what: carry, stop: make(chan struct{})}
+			r.complain(t.Context(), fmt.Errorf("names: %w", plans.Mishap{What: "nil pointer dereference", Where: "names.sync (line 7)"}))
+			select {
+			case <-r.stop:
+			default:
+				t.Error("the run goes on")
+			}
+			h.all.Go(func() {
+				if err := r.safely(t.Context()); err == nil {
+					t.Error("the plan is begun again at once")
+				}
+			})
+		},
+	} {
+		h, p := stage(t)
+		other := &run{hub: h, plan: p, stop: make(chan struct{})}
+		h.runs["other"] = other
+		j := plans.NewJournal(p)
+		h.lock.Lock()
+		do(h, p, j)
+		h.lock.Unlock()
+		h.all.Wait()
+		j, _, err := records.NewStore(h.Live, "stsmigrate", p.Name).Journal(t.Context(), p)
+		if err != nil || !strings.Contains(j.Held, "the program itself has failed over this plan") || !strings.Contains(j.Held, "nil pointer dereference, in ") {
+			t.Errorf("%s: held because %q, %v", name, j.Held, err)
+		}
+		var m dto.Metric
+		if err := h.gauges.panics.WithLabelValues().Write(&m); err != nil || m.Counter.GetValue() != 1 {
+			t.Errorf("%s: %v counted, %v", name, m.Counter.GetValue(), err)
+		}
+		select {
+		case <-other.stop:
+			t.Errorf("%s: the run of another plan was ended", name)
+		default:
+		}
+	}
+}
+
+// A plan that was deleted and made again is another one, though it has the name.
+func TestARunIsOfOnePlanAndNotOfItsName(t *testing.T) {
+	_, p := stage(t)
+	asked := engine.Asked{Work: true}
+	r := &run{plan: p, what: carry, wish: plans.Wish{Course: plans.Move}}
+	another, changed := *p, *p
+	another.ID, changed.Hash = "web-xyz", "another"
+	if same := *p; !r.suits(carry, &same, asked) || r.suits(carry, &another, asked) || r.suits(carry, &changed, asked) {
+		t.Error("the run of an earlier plan goes on for the new one, or its own is ended")
+	}
+}
+
+// A ConfigMap that has another plan in it harms nobody but itself.
+func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
+	h, p := stage(t)
+	r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}, stop: make(chan struct{})}
+	h.runs[p.Name] = r
+	var cm corev1.ConfigMap
+	if err := h.Live.Get(t.Context(), client.ObjectKey{Namespace: "stsmigrate", Name: "stsmigrate-web"}, &cm); err != nil {
+		t.Fatal(err)
+	}
+	foo := cm.DeepCopy()
+	foo.Name, foo.ResourceVersion, foo.Labels[plans.PlanLabel] = "stsmigrate-foo", "", "foo"
+	if err := h.Live.Create(t.Context(), foo); err != nil {
+		t.Fatal(err)
+	}
+	request := request()
+	request.Name = "foo"
+	if _, err := h.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-h.Events.(*record.FakeRecorder).Events; !strings.Contains(e, "stsmigrate-foo: it holds plan web") {
+		t.Errorf("it is told of as %s", e)
+	}
+	select {
+	case <-r.stop:
+		t.Error("the run of web was ended")
+	default:
+	}
+	if h.runs[p.Name] != r || len(h.runs) != 1 {
+		t.Errorf("%d runs", len(h.runs))
+	}
+}
+
+// The record of a plan that has ended goes some time later, unless it is still needed, or nobody wants that.
+func TestTheRecordOfAnEndedPlanGoesByItself(t *testing.T) {
+	ended := time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC) // an hour ago
+	for name, c := range map[string]struct {
+		after  time.Duration
+		change func(*plans.Journal)
+		left   time.Duration
+		gone   bool
+	}{
+		"it is old":            {time.Hour, func(*plans.Journal) {}, 0, true},
+		"it is not old yet":    {90 * time.Minute, func(*plans.Journal) {}, 30 * time.Minute, false},
+		"it is kept for ever":  {0, func(*plans.Journal) {}, 0, false},
+		"it has not ended":     {time.Hour, func(j *plans.Journal) { j.Outcome, j.Detached = "", false }, 0, false},
+		"nobody knows its age": {time.Hour, func(j *plans.Journal) { j.EndedAt = nil }, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, p := stage(t)
+			h.ForgetAfter = c.after
+			store := records.NewStore(h.Live, "stsmigrate", "web")
+			err := store.Change(t.Context(), p, func(j *plans.Journal) error {
+				j.Depart(p, plans.Clean)
+				j.Outcome, j.EndedAt = plans.Finalized, &metav1.Time{Time: ended}
+				c.change(j)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := h.Reconcile(t.Context(), request())
+			if err != nil || r.RequeueAfter != c.left {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if _, err := store.Plan(t.Context()); errors.As(err, new(records.ErrNoPlan)) != c.gone {
+				t.Errorf("the plan: %v", err)
+			}
+		})
+	}
+}
+
+// What a Secret held stays known while what it holds now is refused, which an event and a metric say.
+func TestASpoiltSecretIsToldAndTakesNothingAway(t *testing.T) {
+	h, _ := stage(t)
+	events := record.NewFakeRecorder(10)
+	h.Events = events
+	on := h.secrets()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "a", ResourceVersion: "1", Labels: map[string]string{fleet.Label: "east"}}, Data: map[string][]byte{"kubeconfig": []byte(`
+contexts: [{name: east, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://east.example"}}]
+users: [{name: u, user: {token: old}}]`)}}
+	on.Create(t.Context(), event.CreateEvent{Object: s}, nil)
+	first, err := h.Fleet.Find("east", "east-uid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := s.DeepCopy()
+	spoilt.ResourceVersion, spoilt.Data = "2", map[string][]byte{"kubeconfig": []byte("users: open-sesame")}
+	on.Update(t.Context(), event.UpdateEvent{ObjectOld: s, ObjectNew: spoilt}, nil)
+	select {
+	case e := <-events.Events:
+		if want := "Warning Refused Secret stsmigrate/a holds no cluster: it cannot be read as a kubeconfig; east is reached as before, until this process ends"; e != want {
+			t.Errorf("%s, expected %s", e, want)
+		}
+	default:
+		t.Error("there is no event")
+	}
+	if got := testutil.ToFloat64(h.gauges.clusters.WithLabelValues("a")); got != 0 {
+		t.Errorf("the metric is %v", got)
+	}
+	if c, err := h.Fleet.Find("east", "east-uid"); c != first {
+		t.Errorf("the cluster is not known any more: %v", err)
+	}
+	on.Delete(t.Context(), event.DeleteEvent{Object: spoilt}, nil)
+	select {
+	case <-first.Gone:
+	default:
+		t.Error("a Secret that is deleted keeps its cluster")
+	}
+}
+
+// What an API server says is told as one line that commands no terminal, in journal and event.
+func TestTextOfAnAPIServerIsToldAsALine(t *testing.T) {
+	h, p := stage(t)
+	events := record.NewFakeRecorder(10)
+	h.Events = events
+	r := &run{hub: h, plan: p}
+	if err := r.waits(t.Context(), errors.New("\x1b[2K\u202egnp\nnext: \a")); err == nil {
+		t.Error("it is no error any more")
+	}
+	j, _, err := records.NewStore(h.Live, "stsmigrate", "web").Journal(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j.Waits != "[2K gnp next:" {
+		t.Errorf("the journal says %q", j.Waits)
+	}
+	if e := <-events.Events; e != "Warning TryingAgain [2K gnp next:" {
+		t.Errorf("the event says %q", e)
+	}
+	r.tell("Warning", "Held", "\x1b[2K\nnext:")
+	if e := <-events.Events; e != "Warning Held [2K next:" {
+		t.Errorf("the event says %q", e)
+	}
+}

@@ -1,0 +1,220 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/records"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+)
+
+// Options say how a process works.
+type Options struct {
+	// Namespace has the plans and the Secrets of clusters.
+	Namespace string
+	// These addresses are host:port, or "0" for none. SecureMetrics asks who wants to see the
+	// metrics, and serves them by TLS, with the tls.crt and tls.key of MetricsCertDir or, without one, a certificate
+	// that is made at start.
+	MetricsAddress, HealthAddress, ProfileAddress string
+	SecureMetrics                                 bool
+	MetricsCertDir                                string
+	StepTimeout                                   time.Duration
+	Limits                                        fleet.Limits
+	// Waves is how many may be under way in a cluster at once; 0 for any number.
+	Waves int
+	// MaxPlans and ForgetAfter are those of Setup.
+	MaxPlans    int
+	ForgetAfter time.Duration
+	// Agent is how the process calls itself to API servers.
+	Agent string
+	// Version is that of the program.
+	Version string
+	// Loopback lets Secrets have clusters of this machine, for test beds.
+	Loopback bool
+	Now      func() time.Time
+	// Spans takes the traces of plans; nil for nobody.
+	Spans sdktrace.SpanExporter
+}
+
+// grace is how long a process that is asked to end waits for the writes that are under way.
+const grace = 20 * time.Second
+
+// Run carries out the plans of a namespace until ctx ends.
+func Run(ctx context.Context, config *rest.Config, o Options) error {
+	scheme := runtime.NewScheme()
+	if err := clientscheme.AddToScheme(scheme); err != nil {
+		return err
+	}
+	serving := server.Options{BindAddress: o.MetricsAddress}
+	if o.SecureMetrics {
+		serving.SecureServing, serving.FilterProvider, serving.CertDir = true, filters.WithAuthenticationAndAuthorization, o.MetricsCertDir
+	}
+	within := map[string]cache.Config{o.Namespace: {}}
+	patience := grace + 5*time.Second
+	m, err := manager.New(fleet.Careful(config), manager.Options{
+		Scheme: scheme, Metrics: serving, HealthProbeBindAddress: o.HealthAddress, PprofBindAddress: o.ProfileAddress, GracefulShutdownTimeout: &patience,
+		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // StatefulSetMigrations have no type of their own
+		Cache:  cache.Options{DefaultNamespaces: within, DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
+	})
+	if err != nil {
+		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	h, err := assemble(ctx, config, m, o)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(
+		h.watch(m), m.Add(manager.RunnableFunc(h.serve)), m.Add(manager.RunnableFunc(h.live)),
+		m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping), // nothing remote
+	); err != nil {
+		return err
+	}
+	defer h.spans.end(ctx)
+	return m.Start(ctx)
+}
+
+func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Options) (*Hub, error) {
+	live, err := client.New(config, client.Options{Scheme: m.GetScheme(), HTTPClient: m.GetHTTPClient()})
+	if err != nil {
+		return nil, err
+	}
+	c, err := typedcorev1.NewForConfigAndClient(config, m.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	if err := kindMissing(m.GetRESTMapper(), o.Namespace); err != nil {
+		return nil, err
+	}
+	own, err := clusters.ClusterUID(ctx, live) // BEFORE any Secret: none may stand for it
+	if err != nil {
+		return nil, err
+	}
+	g, err := newGauges(metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	spans, err := newTracer(ctx, o.Spans)
+	if err != nil {
+		return nil, err
+	}
+	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(correlation()))
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events(o.Namespace)})
+	return New(Setup{
+		Fleet:  fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
+		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: engine.NewSlots(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter,
+		Version: o.Version, Holder: clusters.Holder(), Dead: clusters.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
+		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
+	}), nil
+}
+
+// watch lets the plans be looked at when anything about them changes, and the fleet learn
+// of Secrets.
+func (h *Hub) watch(m manager.Manager) error {
+	c, err := controller.New("plan", m, controller.Options{Reconciler: h, MaxConcurrentReconciles: 4})
+	if err != nil {
+		return err
+	}
+	of := handler.EnqueueRequestsFromMapFunc(plansOf)
+	return errors.Join(
+		c.Watch(source.Kind[client.Object](m.GetCache(), &corev1.ConfigMap{}, of)),
+		c.Watch(source.Kind[client.Object](m.GetCache(), &coordinationv1.Lease{}, of)),
+		c.Watch(source.Kind[client.Object](m.GetCache(), records.NewDeclared("", ""), of)),
+		c.Watch(source.Channel(h.news, of)),
+		c.Watch(source.Kind[client.Object](m.GetCache(), &corev1.Secret{}, h.secrets())),
+	)
+}
+
+// secrets tells the fleet; no plan is woken by it unless it waits for a cluster.
+func (h *Hub) secrets() handler.EventHandler {
+	learn := func(o client.Object) {
+		s, ok := o.(*corev1.Secret)
+		if !ok {
+			return
+		}
+		known := 1.0
+		if err := h.Learn(s); err != nil {
+			log.Log.WithName("clusters").Info("refused", "reason", err.Error())
+			h.Events.Event(s, corev1.EventTypeWarning, refused, err.Error())
+			known = 0
+		}
+		if fleet.Holds(s) {
+			h.gauges.clusters.WithLabelValues(s.Name).Set(known)
+		} else {
+			h.gauges.clusters.DeleteLabelValues(s.Name)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) { learn(e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) {
+			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() {
+				learn(e.ObjectNew)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
+			h.Fleet.Forget(e.Object.GetName())
+			h.gauges.clusters.DeleteLabelValues(e.Object.GetName())
+		},
+	}
+}
+
+// serve waits until the process is asked to end, and then for the runs.
+func (h *Hub) serve(ctx context.Context) error {
+	<-ctx.Done()
+	h.lock.Lock()
+	h.ending = true
+	for _, r := range h.runs {
+		r.end()
+	}
+	h.lock.Unlock()
+	over := make(chan struct{})
+	go func() { h.all.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-time.After(grace): // what is under way is recorded: others go on with it
+	}
+	return nil
+}
+
+// live lets others see that this process is there, until it is asked to end: from then on it takes no plan.
+func (h *Hub) live(ctx context.Context) error {
+	records.NewHeartbeat(h.Live, h.Cached, h.Namespace, h.Holder, h.Version, h.Now).Keep(ctx, func(err error) {
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if h.isNews("sign of life", text) && err != nil {
+			log.Log.WithName("orchestrator").Info("it may be taken for dead", "error", text)
+		}
+	})
+	return nil
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

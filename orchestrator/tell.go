@@ -1,0 +1,106 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/runner"
+	"github.com/stsmigrate/stsmigrate/records"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// object is the ConfigMap of a plan, for events about it.
+func (h *Hub) object(p *plans.Plan) *corev1.ConfigMap {
+	o := &corev1.ConfigMap{ObjectMeta: named(h.Namespace, "stsmigrate-"+p.Name)}
+	o.APIVersion, o.Kind = "v1", "ConfigMap"
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	o.UID = h.plans[p.Name].uid
+	return o
+}
+
+// report tells of the progress of a run.
+func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, err error) {
+	l := log.Log.WithName("plan").WithValues("plan", r.plan.Name)
+	step := ""
+	if e != nil {
+		step = e.StepOf(p.Step)
+	}
+	if err == nil {
+		r.hub.gauges.away(r.plan.Name, p.Left)
+	}
+	switch {
+	case err != nil:
+		r.hub.gauges.errors.WithLabelValues(r.plan.Name).Inc()
+		if errors.As(err, new(plans.Mishap)) {
+			r.hub.gauges.panics.WithLabelValues().Inc()
+		}
+		if text := records.Brief(err.Error()); r.hub.isNews(r.plan.Name, text) {
+			l.Info("will try again", "step", step, "error", text)
+			r.hub.Events.Event(r.hub.object(r.plan), corev1.EventTypeWarning, tryingAgain, text)
+		}
+		return
+	case p.Kind == engine.Wrote:
+		l.Info("wrote", "step", step, "what", p.Reason)
+	case p.Overdue:
+		l.Info("overdue", "step", step, "for", p.Reason)
+		r.tell(corev1.EventTypeWarning, "Overdue", p.Reason)
+	case p.Kind == engine.Waiting:
+		l.V(1).Info("waiting", "step", step, "for", p.Reason)
+	case p.Kind == engine.Advanced && p.Step.Op == plans.Grow:
+		r.hub.gauges.arrived.WithLabelValues(string(p.Step.To())).Add(float64(p.Step.Ordinals.Replicas))
+		if p.Took != nil {
+			for span, took := range *p.Took {
+				r.hub.gauges.downtime.WithLabelValues(string(span)).Observe(took.Seconds())
+			}
+			r.hub.spans.tell(ctx, r.plan, waveSpans(r.plan, p.Step, *p.Took, r.hub.Now())...)
+		}
+		l.Info("available", "pods", r.plan.Pods(p.Step.Ordinals), "on", p.Step.To())
+		r.tell(corev1.EventTypeNormal, "OrdinalArrived", fmt.Sprintf("%s available on the %s (%s)", r.plan.Pods(p.Step.Ordinals), p.Step.To(), r.plan.On(p.Step.To())))
+	}
+	r.hub.isNews(r.plan.Name, "")
+}
+
+// ended tells how a run has ended.
+func (r *run) ended(ctx context.Context, how engine.Progress) {
+	switch {
+	case how.Overtaken: // who has it tells of it
+	case how.Kind == engine.Held:
+		r.tell(corev1.EventTypeWarning, "Held", how.Reason)
+	case how.Kind == engine.Paused:
+		r.tell(corev1.EventTypeNormal, "Paused", how.Reason)
+	case how.Kind == engine.Finished:
+		r.tell(corev1.EventTypeNormal, string(how.Outcome), fmt.Sprintf("plan %s: %s -> %s", r.plan.Name, r.plan.Source, r.plan.Destination))
+		if how.Outcome == plans.Moved || how.Outcome == plans.Aborted {
+			now := r.hub.Now()
+			r.hub.spans.tell(ctx, r.plan, planSpan(r.plan, how.Outcome, r.born(ctx, now), now))
+		}
+	}
+	log.Log.WithName("plan").Info("ended", "plan", r.plan.Name, "how", how.Kind, "outcome", how.Outcome, "reason", how.Reason)
+}
+
+// born says since when the plan has been there; now if that is not known.
+func (r *run) born(ctx context.Context, now time.Time) time.Time {
+	var cm corev1.ConfigMap
+	if r.hub.Cached.Get(ctx, client.ObjectKeyFromObject(r.hub.object(r.plan)), &cm) != nil || cm.CreationTimestamp.IsZero() {
+		return now
+	}
+	return cm.CreationTimestamp.Time
+}
+
+// tell tells it on the plan and on both sets.
+func (r *run) tell(kind, reason, message string) {
+	message = records.Brief(message)
+	r.hub.Events.Event(r.hub.object(r.plan), kind, reason, message)
+	if r.herald != nil {
+		r.herald.Tell(runner.News{Type: kind, Reason: reason, Message: fmt.Sprintf("%s (plan %s/%s)", message, r.hub.Namespace, r.plan.Name)})
+	}
+}

@@ -1,0 +1,28 @@
+package orchestrator
+
+import (
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/engine"
+
+	"k8s.io/client-go/tools/record"
+)
+
+// A plan that another process has taken over is not held, and nobody is called for it.
+func TestATakeoverCallsNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		how  engine.Progress
+		told int
+	}{
+		"taken over": {engine.Progress{Kind: engine.Held, Overtaken: true, Reason: "another process has it"}, 0},
+		"held":       {engine.Progress{Kind: engine.Held, Reason: "a claim is in the way"}, 1},
+	} {
+		h, p := stage(t)
+		events := record.NewFakeRecorder(10)
+		h.Events = events
+		(&run{hub: h, plan: p}).ended(t.Context(), c.how)
+		if len(events.Events) != c.told {
+			t.Errorf("%s: %d events, expected %d", name, len(events.Events), c.told)
+		}
+	}
+}

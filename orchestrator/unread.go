@@ -1,0 +1,83 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/records"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// unreadable is the state of a plan whose record cannot be read, in metrics and conditions.
+const unreadable = "Unreadable"
+
+// reread is when such a record is looked at again, though nobody has changed it.
+const reread = time.Minute
+
+func isUnreadable(err error) bool {
+	return errors.As(err, new(records.ErrUnreadable)) || errors.As(err, new(plans.Mishap))
+}
+
+// recordOf is under which name it is remembered that a record cannot be read.
+func recordOf(plan string) string { return "record of " + plan }
+
+// unread tells of a plan that this process cannot read, and leaves it alone: its run ends. What else is known of it, as
+// that ordinals are on neither side, stays said. Where another process carries the plan out, of a newer release perhaps,
+// there is nothing to tell.
+func (h *Hub) unread(ctx context.Context, name string, why error) (later reconcile.Result, err error) {
+	defer plans.Caught(&err)
+	later = reconcile.Result{RequeueAfter: reread}
+	h.lock.Lock()
+	if r := h.runs[name]; r != nil {
+		r.end()
+	}
+	delete(h.tries, name)
+	h.lock.Unlock()
+	holder, err := records.NewStore(h.Cached, h.Namespace, name).Holder(ctx, h.Now)
+	if err != nil {
+		return later, err
+	}
+	if holder != "" && holder != h.Holder {
+		h.gauges.stateless(name)
+		return later, nil
+	}
+	h.gauges.turn(name, unreadable)
+	if h.isNews(recordOf(name), why.Error()) {
+		if errors.As(why, new(plans.Mishap)) {
+			h.gauges.panics.WithLabelValues().Inc()
+		}
+		log.Log.WithName("plan").Error(why, "the plan cannot be read, and is left alone", "plan", name)
+		if err := h.tellUnread(ctx, name, why); err != nil {
+			return later, err
+		}
+	}
+	d, err := records.ReadDeclared(ctx, h.Cached, h.Namespace, name)
+	if err != nil {
+		return later, err
+	}
+	return later, h.show(ctx, standing{name: name, declared: d, state: unreadable, wrong: why})
+}
+
+// tellUnread makes an event on the ConfigMap that cannot be read.
+func (h *Hub) tellUnread(ctx context.Context, name string, why error) error {
+	at := client.ObjectKey{Namespace: h.Namespace, Name: "stsmigrate-" + name}
+	var e records.ErrUnreadable
+	if errors.As(why, &e) {
+		at = e.Name
+	}
+	var cm corev1.ConfigMap
+	if err := h.Cached.Get(ctx, at, &cm); err != nil {
+		return fmt.Errorf("reading ConfigMap %s: %w", at, err)
+	}
+	cm.APIVersion, cm.Kind = "v1", "ConfigMap"
+	h.Events.Event(&cm, corev1.EventTypeWarning, unreadable, why.Error())
+	return nil
+}

@@ -1,0 +1,162 @@
+package orchestrator
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/records"
+
+	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// series are the metrics about a plan.
+func series(t *testing.T, of *prometheus.Registry) (out []string) {
+	t.Helper()
+	all, err := of.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		for _, m := range f.Metric {
+			if l := m.Label; len(l) > 0 && l[0].GetName() == "plan" {
+				out = append(out, strings.TrimPrefix(f.GetName(), "stsmigrate_"))
+				if len(l) > 1 {
+					out[len(out)-1] += " " + l[1].GetValue()
+				}
+			}
+		}
+	}
+	return out
+}
+
+// showing looks at the conditions of the plan.
+func showing(t *testing.T, h *Hub, p *plans.Plan, want string) {
+	t.Helper()
+	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown frontStatus
+	status, _ := d.Object.Object["status"].(map[string]any)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &shown); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range shown.Conditions {
+		if slices.Contains([]string{"Ready", "Stalled", "Reconciling"}, c.Type) {
+			got = append(got, c.Type+"="+string(c.Status)+" "+c.Reason)
+		}
+	}
+	if strings.Join(got, ", ") != want {
+		t.Errorf("shown as %q (%+v), expected %q", got, shown, want)
+	}
+}
+
+// replaced edits the journal by hand, and gives it as it is then.
+func replaced(t *testing.T, h *Hub, from, to string) string {
+	t.Helper()
+	var cm corev1.ConfigMap
+	if err := h.Live.Get(t.Context(), client.ObjectKey{Namespace: h.Namespace, Name: "stsmigrate-web-journal"}, &cm); err != nil {
+		t.Fatal(err)
+	}
+	cm.Data["journal.json"] = strings.Replace(cm.Data["journal.json"], from, to, 1)
+	if err := h.Live.Update(t.Context(), &cm); err != nil {
+		t.Fatal(err)
+	}
+	return cm.Data["journal.json"]
+}
+
+// A journal that only a newer release understands is left to that. Here the plan stands still, and every alarm says so: what
+// is known of its ordinals stays said, and nobody has to look at it to find out.
+func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
+	h, p := stage(t)
+	known := prometheus.NewRegistry()
+	var err error
+	if h.gauges, err = newGauges(known); err != nil {
+		t.Fatal(err)
+	}
+	store := records.NewStore(h.Live, h.Namespace, p.Name)
+	now := h.Now()
+	if err := store.Change(t.Context(), p, func(j *plans.Journal) error {
+		j.Epoch, j.Held, j.Stopwatch = 1, "gate leader says no", &plans.Stopwatch{Span: plans.Terminating, Since: metav1.NewMicroTime(now)}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	look := func(want ...string) {
+		t.Helper()
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			t.Fatal(err)
+		}
+		if got := series(t, known); !slices.Equal(got, want) {
+			t.Errorf("metrics are %q, expected %q", got, want)
+		}
+	}
+	look("plan_state Held", "plan_step", "wave_left_timestamp_seconds")
+	showing(t, h, p, "Ready=False Held, Stalled=True Held")
+	replaced(t, h, "{", `{"requires":["pairs"],`)
+	events := h.Events.(*record.FakeRecorder).Events
+	for len(events) > 0 {
+		<-events
+	}
+	for range 2 {
+		look("plan_state Unreadable", "plan_step", "wave_left_timestamp_seconds")
+	}
+	showing(t, h, p, "Ready=False Unreadable, Stalled=True Unreadable")
+	if len(events) != 1 {
+		t.Fatalf("%d events, expected one", len(events))
+	}
+	if e := <-events; !strings.HasPrefix(e, "Warning Unreadable ConfigMap stsmigrate/stsmigrate-web-journal: a newer stsmigrate has written this Journal") {
+		t.Errorf("the event says %s", e)
+	}
+
+	other, seconds, renewed := "other", int32(15), metav1.NewMicroTime(now.Add(-time.Second))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
+	if err := h.Live.Create(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	look("plan_step", "wave_left_timestamp_seconds") // who carries it out tells its state
+	if err := h.Live.Delete(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+
+	replaced(t, h, `"requires":["pairs"]`, `"mood":"good"`) // the field of a newer release that nobody has to know of
+	look("plan_state Held", "plan_step", "wave_left_timestamp_seconds")
+	showing(t, h, p, "Ready=False Held, Stalled=True Held")
+	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Heard.Request = "7"; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if text := replaced(t, h, "", ""); !strings.Contains(text, `"mood":"good"`) || !strings.Contains(text, `"request":"7"`) {
+		t.Errorf("it is written back as %s", text)
+	}
+}
+
+// A pass that panics is about one plan, and the next pass is about another.
+func TestAPassThatPanicsTellsOfItsPlan(t *testing.T) {
+	h, p := stage(t)
+	h.Cached = interceptor.NewClient(h.Live.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		if _, ok := o.(*coordinationv1.Lease); ok {
+			panic("no such thing")
+		}
+		return c.Get(ctx, key, o, opts...)
+	}})
+	_, err := h.pass(t.Context(), p.Name)
+	if !isUnreadable(err) || !strings.Contains(err.Error(), "no such thing") {
+		t.Errorf("%v", err)
+	}
+	if len(h.runs) > 0 {
+		t.Error("it was begun all the same")
+	}
+}

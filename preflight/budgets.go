@@ -1,0 +1,166 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/pdb"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// budgetsOf reads the PodDisruptionBudgets of a side's namespace.
+func (w survey) budgetsOf(ctx context.Context, side plans.Side) ([]policyv1.PodDisruptionBudget, error) {
+	var list policyv1.PodDisruptionBudgetList
+	namespace := w.Plan.On(side).Namespace
+	if err := w.On[side].List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing the PodDisruptionBudgets of namespace %s: %w", namespace, err)
+	}
+	return list.Items, nil
+}
+
+// covered gives the pods that budgets of a side may be over: those that a set is to have there, and
+// those that one has; and the pods of others.
+func (w survey) covered(ctx context.Context, side plans.Side, to, has *appsv1.StatefulSet, ordinals plans.Slice) (pods []pdb.Pod, others []corev1.Pod, err error) {
+	all, err := w.EveryPod(ctx, side)
+	if apierrors.IsForbidden(err) {
+		err = nil // the check permissions says so; until then the template is what there is
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var own []corev1.Pod
+	for _, p := range all {
+		if has != nil && metav1.IsControlledBy(&p, has) {
+			own = append(own, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return pdb.Pods(to, ordinals, own), others, nil
+}
+
+// errClash is a Clash where one budget is asked for.
+type errClash struct{ pdb.Clash }
+
+func (e errClash) Error() string { return e.String() }
+
+// budgets reads the one PodDisruptionBudget over the pods of each side, if there is any, and what d is.
+// An errClash is what the check budget-alone finds.
+func (w survey) budgets(ctx context.Context, in *plans.Inputs, asked int32) error {
+	destined, err := in.Destined()
+	if err != nil {
+		return err
+	}
+	ordinals := plans.SliceOf(in.Set)
+	if in.SourceBudget, err = w.budget(ctx, plans.Source, in.Set, in.Set, ordinals); err != nil {
+		return err
+	}
+	if in.DestinationBudget, err = w.budget(ctx, plans.Destination, destined, in.Existing, ordinals); err != nil {
+		return err
+	}
+	in.MaxUnavailable, err = allowance(*in, asked)
+	return err
+}
+
+// budget finds the one PodDisruptionBudget over the pods of a side. The pods of the destination are
+// those that the plan makes there.
+func (w survey) budget(ctx context.Context, side plans.Side, to, has *appsv1.StatefulSet, ordinals plans.Slice) (*policyv1.PodDisruptionBudget, error) {
+	all, err := w.budgetsOf(ctx, side)
+	if err != nil {
+		return nil, err
+	}
+	pods, _, err := w.covered(ctx, side, to, has, ordinals)
+	if err != nil {
+		return nil, err
+	}
+	found, clash, err := pdb.Over(all, pods)
+	if clash != nil {
+		return nil, errClash{*clash}
+	}
+	return found, err
+}
+
+// budgetAlone wants one budget of each side to be over the pods of the set, over all of them and over no
+// others: its numbers are going to be those of the set's ordinals. Where the plan makes one, it wants
+// none, and its name free.
+func budgetAlone(ctx context.Context, i inspection) ([]Finding, error) {
+	var out []Finding
+	for _, side := range plans.Sides() {
+		found, err := i.budgetsAgainst(ctx, side)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+func (i inspection) budgetsAgainst(ctx context.Context, side plans.Side) ([]Finding, error) {
+	to, has := i.now.Set, i.now.Set
+	if side == plans.Destination {
+		var err error
+		if to, err = plans.Destined(i.now.Set, i.Plan); err != nil {
+			return nil, err
+		}
+		has = i.now.Existing
+	}
+	all, err := i.budgetsOf(ctx, side)
+	if err != nil {
+		return nil, err
+	}
+	pods, others, err := i.covered(ctx, side, to, has, i.Plan.Ordinals())
+	if err != nil {
+		return nil, err
+	}
+	b, clash, err := pdb.Over(all, pods)
+	if err != nil {
+		return nil, err
+	}
+	if clash != nil {
+		return []Finding{{Object: clash.Object, Saw: clash.Saw, Want: clash.Want, Remedy: clash.Remedy}}, nil
+	}
+	var out []Finding
+	if taken := i.nameTaken(side, all, b); taken != nil {
+		out = append(out, *taken)
+	}
+	if b == nil {
+		return out, nil
+	}
+	for _, p := range others {
+		if in, _, err := pdb.Selects(b, []pdb.Pod{{Name: p.Name, Labels: p.Labels}}); err != nil || len(in) > 0 {
+			return append(out, Finding{
+				Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + p.Name, Want: "only pods of " + i.Plan.On(side).Name,
+				Remedy: "narrow its selector, or give the other workload a budget of its own",
+			}), err
+		}
+	}
+	return out, nil
+}
+
+// nameTaken finds a budget in the place of one that the plan makes: it would be found when Tighten makes
+// it, after the sets and the volumes have been written.
+func (i inspection) nameTaken(side plans.Side, all []policyv1.PodDisruptionBudget, over *policyv1.PodDisruptionBudget) *Finding {
+	name, existed := i.Plan.BudgetOn(side)
+	if existed {
+		return nil
+	}
+	for k := range all {
+		b := &all[k]
+		if b.Name != name && (over == nil || b.Name != over.Name) || i.ours(b) {
+			continue
+		}
+		return &Finding{
+			Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name + " on the " + string(side), Saw: "it exists, and the plan does not know it",
+			Want:   "none over the pods of the set, and none named " + name + ", which the plan makes there",
+			Remedy: "delete it, or give it another name if it is about other pods; to have one kept that is over all pods of the set, make a new plan",
+		}
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// table is the catalogue as docs/checks.md has it.
+func table() string {
+	yes := map[bool]string{true: "yes"}
+	var b strings.Builder
+	b.WriteString("| group | check | wants | at worst | can be ignored | before every ordinal | remedy |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, c := range catalogue() {
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s |\n", c.group, c.name, c.about, c.worst, yes[c.ignorable], yes[c.wave], c.remedy)
+	}
+	return b.String()
+}
+
+func TestThePageOfTheChecksIsTheCatalogue(t *testing.T) {
+	page, err := os.ReadFile("../docs/checks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "\n"+table()) {
+		t.Errorf("docs/checks.md does not have this table:\n%s", table())
+	}
+}
+
+func TestTheCatalogueIsComplete(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range catalogue() {
+		if seen[c.name] || c.name == "" || c.group == "" || c.about == "" || c.remedy == "" || c.run == nil {
+			t.Errorf("check %q: named twice, or without group, words or function", c.name)
+		}
+		seen[c.name] = true
+		if c.worst == Warn && !c.ignorable {
+			t.Errorf("check %s only warns, and cannot be ignored", c.name)
+		}
+		if c.worst == Warn && c.wave {
+			t.Errorf("check %s only warns, and is asked again before every ordinal, where warnings are not given", c.name)
+		}
+	}
+}
+
+func TestOnlyChecksThatMayBeIgnoredAre(t *testing.T) {
+	for _, c := range []struct {
+		names []string
+		want  []string
+		say   string
+	}{
+		{},
+		{names: []string{"old-names", "nodes-fit", "old-names"}, want: []string{"nodes-fit", "old-names"}},
+		{names: []string{"nodes-fit", "claims-bound"}, say: "check claims-bound cannot be ignored"},
+		{names: []string{"node-fit"}, say: `no check "node-fit"; those that can be ignored: `},
+	} {
+		got, err := Ignorable(c.names)
+		if (err != nil) != (c.say != "") || err != nil && !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%v: %v, expected %q", c.names, err, c.say)
+		}
+		if diff := cmp.Diff(c.want, got); err == nil && diff != "" && len(got) > 0 {
+			t.Errorf("%v: %s", c.names, diff)
+		}
+	}
+}
+
+// A check that fails is a warning where the plan ignores it, if it may be ignored at all.
+func TestWhatAPlanIgnoresDoesNotBlockIt(t *testing.T) {
+	finds := func(l Level) func(context.Context, inspection) ([]Finding, error) {
+		return func(context.Context, inspection) ([]Finding, error) {
+			return []Finding{{Level: l, Object: "it", Saw: "a", Want: "b", Remedy: "c"}}, nil
+		}
+	}
+	checks := []check{
+		{name: "hard", run: finds("")},
+		{name: "soft", ignorable: true, run: finds(Fail)},
+		{name: "mild", ignorable: true, run: finds(Warn)},
+		{name: "fine", run: func(context.Context, inspection) ([]Finding, error) { return nil, nil }},
+	}
+	for _, c := range []struct {
+		ignored              []string
+		failed, warned, pass int
+	}{
+		{nil, 2, 1, 1},
+		{[]string{"soft"}, 1, 1, 1},
+		{[]string{"hard", "mild", "soft"}, 1, 0, 1},
+	} {
+		i := inspect(&plans.Plan{Ignored: c.ignored}, nil)
+		results, err := i.results(t.Context(), checks)
+		r := Report{Checks: results}
+		pass := 0
+		for _, one := range results {
+			if one.Level == Pass {
+				pass++
+			}
+		}
+		if err != nil || len(r.Failed()) != c.failed || len(r.Warned()) != c.warned || pass != c.pass {
+			t.Errorf("ignoring %v: failed %v, warned %v, passed %d (%v)", c.ignored, r.Failed(), r.Warned(), pass, err)
+		}
+	}
+	broken := errors.New("no answer")
+	_, err := inspect(&plans.Plan{}, nil).results(t.Context(), []check{{name: "lost", run: func(context.Context, inspection) ([]Finding, error) { return nil, errors.New(plans.Gate{}.Kind()) }}})
+	if !errors.As(err, new(plans.Mishap)) || !strings.Contains(err.Error(), "plans.Gate.Kind") {
+		t.Errorf("a check that panics is %v", err)
+	}
+	_, err = inspect(&plans.Plan{}, nil).results(t.Context(), []check{{name: "mute", run: func(context.Context, inspection) ([]Finding, error) { return nil, broken }}})
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "check mute") {
+		t.Errorf("a check that could not look gave %v", err)
+	}
+}
+
+func TestVersionsAreComparedWithEachOtherAndWithThePlans(t *testing.T) {
+	const from, to = plans.Source, plans.Destination
+	for _, c := range []struct {
+		name      string
+		now, then map[plans.Side]string
+		want      string // level: what was seen
+	}{
+		{"equal", map[plans.Side]string{from: "v1.36.3", to: "v1.36.3"}, nil, ""},
+		{"a patch apart, as vendors write it", map[plans.Side]string{from: "v1.36.3+k3s1", to: "v1.36.1-gke.7"}, nil, ""},
+		{"a newer destination", map[plans.Side]string{from: "v1.29.0", to: "v1.32.0"}, nil, ""},
+		{"a much newer destination", map[plans.Side]string{from: "v1.29.0", to: "v1.33.0"}, nil, "WARN: the source is Kubernetes v1.29.0, the destination v1.33.0"},
+		{"an older destination", map[plans.Side]string{from: "v1.32.0", to: "v1.31.0"}, nil, "WARN: the source is Kubernetes v1.32.0, the destination v1.31.0"},
+		{"a destination without ordinals", map[plans.Side]string{from: "v1.26.0", to: "v1.26.4"}, nil, "FAIL: it is Kubernetes v1.26.4, which does not keep a set's start ordinal"},
+		{"an old source", map[plans.Side]string{from: "v1.25.0", to: "v1.27.0"}, nil, ""},
+		{"a destination that was downgraded", map[plans.Side]string{from: "v1.30.0", to: "v1.30.0"}, map[plans.Side]string{from: "v1.30.0", to: "v1.31.0"}, "FAIL: it is Kubernetes v1.30.0, and was v1.31.0 when the plan was made"},
+		{"one that was upgraded", map[plans.Side]string{from: "v1.30.0", to: "v1.31.0"}, map[plans.Side]string{from: "v1.30.0", to: "v1.30.0"}, ""},
+		{"one that does not say", map[plans.Side]string{from: "v1.30.0"}, nil, "WARN: it does not say its version"},
+	} {
+		var got []string
+		for _, f := range versionFindings(&plans.Plan{Versions: c.then}, c.now) {
+			if f.Level == "" {
+				f.Level = Fail
+			}
+			got = append(got, string(f.Level)+": "+f.Saw)
+		}
+		if diff := cmp.Diff(c.want, strings.Join(got, "; ")); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+}
+
+func TestNamesOfTheOldNamespaceAreFound(t *testing.T) {
+	stale := staleName("web", "shop")
+	for text, want := range map[string]bool{
+		"web-0.web.shop.svc.cluster.local:2380": true,
+		"http://db.shop.svc":                    true,
+		"web.shop:80":                           true,
+		"peers=web-0.web.shop,web-1.web.shop":   true,
+		"a: 1\nhost: web.shop\nb: 2":            true,
+		"web.shop":                              true,
+		"web.shop-new.svc":                      false,
+		"db.shop-new.svc":                       false,
+		"web.shop.example.com":                  false,
+		"myweb.shop":                            false,
+		"shop":                                  false,
+		"web.mall.svc":                          false,
+	} {
+		if got := stale.MatchString(text); got != want {
+			t.Errorf("%q: %t, expected %t", text, got, want)
+		}
+	}
+	if staleName("", "shop").MatchString(".shop") {
+		t.Error("without a Service only full names count")
+	}
+}

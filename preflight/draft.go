@@ -1,0 +1,29 @@
+package preflight
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Draft makes the plan that is asked for between two sets. It reads, and writes nothing; whether the plan can be carried
+// out is for the checks to say.
+func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, name, id string, r plans.Request) (*plans.Plan, error) {
+	if r.MaxUnavailable < 0 {
+		return nil, fmt.Errorf("--max-unavailable %d: at least 1 is needed", r.MaxUnavailable)
+	}
+	in, err := Survey(ctx, on, source, destination, r.MaxUnavailable, r.Names, r.Destination.Patches)
+	if err != nil {
+		return nil, err
+	}
+	in.Name, in.ID, in.Window, in.Ignored = cmp.Or(name, source.Name), id, r.Window, r.Ignore
+	in.Empty, in.Storage, in.Gates = r.Empty, r.Storage, r.Gates
+	if in.Dependencies, err = Needs(ctx, on, in); err != nil {
+		return nil, err
+	}
+	return plans.Build(in)
+}

@@ -1,0 +1,189 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/pdb"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// survey reads what a plan is made from.
+type survey struct{ clusters.Pair }
+
+// Survey reads what a plan is made from. maxUnavailable is what the person asked
+// for, 0 for the budget of the source's PodDisruptionBudget; names is the mode that
+// was asked for, "" for Bridge wherever there is something to bridge. The patches say what pods the
+// destination gets.
+func Survey(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, maxUnavailable int32, names plans.NameMode, patches []plans.Patch) (plans.Inputs, error) {
+	in := plans.Inputs{Source: source, Destination: destination, Patches: patches}
+	w := survey{clusters.Pair{Plan: &plans.Plan{Source: source, Destination: destination}, On: on}}
+	var err error
+	if in.Set, err = w.Set(ctx, plans.Source); err != nil {
+		return in, err
+	}
+	if in.Set == nil {
+		return in, fmt.Errorf("%s does not exist: check name, --namespace and --context", source.Set())
+	}
+	if in.Existing, err = w.Set(ctx, plans.Destination); err != nil {
+		return in, err
+	}
+	if in.Names, err = w.naming(ctx, in.Set.Spec.ServiceName, names); err != nil {
+		return in, err
+	}
+	if in.Shared, err = w.sharedVolumes(ctx, in.Set); err != nil {
+		return in, err
+	}
+	if in.Versions, err = w.versions(ctx); err != nil {
+		return in, err
+	}
+	err = w.budgets(ctx, &in, maxUnavailable)
+	return in, err
+}
+
+// naming says how pods will be found. Only a headless Service gives pods names.
+func (w survey) naming(ctx context.Context, service string, asked plans.NameMode) (plans.Names, error) {
+	switch asked {
+	case plans.NoNames:
+		return plans.Names{Mode: plans.NoNames}, nil
+	case plans.MCS:
+		if w.Plan.OneCluster() || w.Plan.Source.Namespace != w.Plan.Destination.Namespace {
+			return plans.Names{}, fmt.Errorf("--names mcs: Multi-Cluster Services join Services of one namespace name in two clusters, and this move is from %s to %s", w.Plan.Source, w.Plan.Destination)
+		}
+	case "", plans.Bridge:
+	default:
+		return plans.Names{}, fmt.Errorf("--names %s: expected %s, %s or %s", asked, plans.Bridge, plans.MCS, plans.NoNames)
+	}
+	why := "the set names no governing Service"
+	if service != "" {
+		o, err := w.Dependency(ctx, plans.Source, plans.Dependency{Kind: "Service", Name: service})
+		if err != nil {
+			return plans.Names{}, err
+		}
+		s, ok := o.(*corev1.Service)
+		switch {
+		case !ok:
+			why = fmt.Sprintf("its governing Service %s does not exist", service)
+		case s.Spec.ClusterIP != corev1.ClusterIPNone:
+			why = fmt.Sprintf("its governing Service %s is not headless", service)
+		default:
+			return w.named(ctx, asked, service)
+		}
+	}
+	if asked != "" {
+		return plans.Names{}, fmt.Errorf("--names %s: %s has no names to keep: %s; give --names none", asked, w.Plan.Source, why)
+	}
+	return plans.Names{Mode: plans.NoNames}, nil
+}
+
+func (w survey) named(ctx context.Context, asked plans.NameMode, service string) (n plans.Names, err error) {
+	n = plans.Names{Mode: plans.Bridge, Service: service}
+	if asked != plans.MCS {
+		return n, nil
+	}
+	n.Mode = plans.MCS
+	if n.SourceID, err = w.clusterID(ctx, plans.Source); err == nil {
+		n.DestinationID, err = w.clusterID(ctx, plans.Destination)
+	}
+	return n, err
+}
+
+// clusterID is what a cluster calls itself (KEP-2149), or "" where it does not say so
+// to everybody. It is for the eyes only.
+func (w survey) clusterID(ctx context.Context, side plans.Side) (string, error) {
+	property := &unstructured.Unstructured{}
+	property.SetGroupVersionKind(schema.GroupVersionKind{Group: "about.k8s.io", Version: "v1alpha1", Kind: "ClusterProperty"})
+	err := w.On[side].Get(ctx, client.ObjectKey{Name: "cluster.clusterset.k8s.io"}, property)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || apierrors.IsForbidden(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the name of the %s's cluster: %w", side, err)
+	}
+	id, _, err := unstructured.NestedString(property.Object, "spec", "value")
+	return id, err
+}
+
+// allowance is d: the source's budget, or what was asked for if that is no
+// more, or 1.
+func allowance(in plans.Inputs, asked int32) (int32, error) {
+	if in.SourceBudget == nil {
+		return max(asked, 1), nil
+	}
+	replicas := plans.SliceOf(in.Set).Replicas
+	d, err := pdb.Budget(in.SourceBudget.Spec, replicas)
+	if err != nil {
+		return 0, fmt.Errorf("PodDisruptionBudget %s: %w", in.SourceBudget.Name, err)
+	}
+	switch {
+	case d < 1:
+		return 0, fmt.Errorf("PodDisruptionBudget %s of %s (%s) lets none of the %d pods be unavailable, and a move takes one at a time: raise it first", in.SourceBudget.Name, in.Source, pdb.Words(in.SourceBudget.Spec), replicas)
+	case asked > d:
+		return 0, fmt.Errorf("--max-unavailable %d is more than PodDisruptionBudget %s of %s allows (%s: %d of %d): raise the budget first, or ask for less", asked, in.SourceBudget.Name, in.Source, pdb.Words(in.SourceBudget.Spec), d, replicas)
+	case asked > 0:
+		return asked, nil
+	}
+	return d, nil
+}
+
+// unchanged refuses a plan whose world has moved on.
+func unchanged(_ context.Context, i inspection) ([]Finding, error) {
+	now, err := plans.Fingerprints(i.now.Set, i.now.Existing, i.now.SourceBudget)
+	if err != nil {
+		return nil, err
+	}
+	if changed := i.Plan.Seen.Changed(now); len(changed) > 0 {
+		return []Finding{{
+			Object: "plan " + i.Plan.Name, Saw: "changed since the plan was made: " + strings.Join(changed, ", "),
+			Want: "everything as it was", Remedy: "make a new plan with `stsmigrate plan`",
+		}}, nil
+	}
+	why, err := i.Plan.Misstated(i.now.Set)
+	if err != nil {
+		why = err.Error()
+	}
+	if why != "" {
+		return []Finding{{Object: "plan " + i.Plan.Name, Saw: why, Want: "what its patches change", Remedy: "make a new plan with `stsmigrate plan`, and do not trust who made this one"}}, nil
+	}
+	return nil, nil
+}
+
+func namespaceThere(ctx context.Context, i inspection) ([]Finding, error) {
+	var ns corev1.Namespace
+	name := i.Plan.Destination.Namespace
+	err := i.On[plans.Destination].Get(ctx, client.ObjectKey{Name: name}, &ns)
+	if apierrors.IsNotFound(err) {
+		return []Finding{{
+			Object: "namespace " + name, Saw: "it does not exist on the destination", Want: "it to exist",
+			Remedy: "create it, with the labels and quotas it shall have",
+		}}, nil
+	}
+	if err == nil && ns.DeletionTimestamp != nil {
+		return []Finding{{Object: "namespace " + name, Saw: "it is being deleted", Want: "it to stay", Remedy: "choose another --to-namespace"}}, nil
+	}
+	return nil, err
+}
+
+// unmarked refuses sets that another plan is working on.
+func unmarked(_ context.Context, i inspection) ([]Finding, error) {
+	var out []Finding
+	for side, set := range i.sets {
+		if s, ok := plans.Stamped(set); ok && !i.ours(set) {
+			out = append(out, Finding{
+				Object: i.name(side), Saw: "it is being moved by plan " + s.Plan, Want: "no plan to be at work on it",
+				Remedy: "finish that plan (`stsmigrate finalize`) or walk it back (`stsmigrate abort`)",
+			})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,30 @@
+package records
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// A journal can be saved whatever is wrong with a large set.
+func TestReasonsHaveALength(t *testing.T) {
+	p := planstest.Named(t, "abc")
+	home := fake.NewClientBuilder().Build()
+	store, j := NewStore(home, "mall", "web"), plans.NewJournal(planstest.Named(t, "abc"))
+	if err := store.Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("ä", 1<<20)
+	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Held, j.Waits, j.Overdue = long, long, long; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := store.Journal(t.Context(), p)
+	raw, _ := json.Marshal(got)
+	if err != nil || len(raw) > 5*Brevity || !strings.HasSuffix(got.Held, "(cut)") {
+		t.Errorf("%d bytes, %v", len(raw), err)
+	}
+}

@@ -1,0 +1,155 @@
+package records
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// DeclarationKind is the kind of object by which an orchestrator is asked for a migration.
+func DeclarationKind() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(plans.APIVersion, plans.DeclarationKind)
+}
+
+// Declared is a StatefulSetMigration as it was read.
+type Declared struct {
+	Object *unstructured.Unstructured
+	// Spec is nil if it cannot be read, and Wrong says why.
+	Spec  *plans.Declaration
+	Wrong error
+}
+
+// ErrNoKind says that a cluster has no StatefulSetMigrations.
+type ErrNoKind struct{ namespace string }
+
+func (e ErrNoKind) Error() string {
+	return fmt.Sprintf("the cluster of namespace %s has no kind StatefulSetMigration: install the orchestrator there (stsmigrate install orchestrator --apply)", e.namespace)
+}
+
+// NewDeclared returns the object of a plan, with nothing in it.
+func NewDeclared(namespace, plan string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(DeclarationKind())
+	o.SetNamespace(namespace)
+	o.SetName(plan)
+	return o
+}
+
+// ReadDeclared reads the StatefulSetMigration of a plan, nil if there is none.
+func ReadDeclared(ctx context.Context, home client.Reader, namespace, plan string) (*Declared, error) {
+	o := NewDeclared(namespace, plan)
+	err := home.Get(ctx, client.ObjectKeyFromObject(o), o)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, ErrNoKind{namespace}
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading StatefulSetMigration %s/%s: %w", namespace, plan, err)
+	}
+	return DeclaredIn(o), nil
+}
+
+// DeclaredIn reads what an object declares.
+func DeclaredIn(o *unstructured.Unstructured) *Declared {
+	d := &Declared{Object: o}
+	raw, err := json.Marshal(o.Object["spec"])
+	if err == nil {
+		d.Spec, err = plans.DecodeDeclaration(raw)
+	}
+	d.Wrong = err
+	return d
+}
+
+// Over reports whether the plan of it has ended.
+func (d *Declared) Over() bool {
+	state, _, _ := unstructured.NestedString(d.Object.Object, "status", "state")
+	return state == string(plans.Finalized) || state == string(plans.Aborted)
+}
+
+// Declare changes what is declared of a plan, or declares it first, as nothing but approved: the change may be about what
+// is wished. It is done again if somebody else was faster.
+func Declare(ctx context.Context, home client.Client, namespace string, p *plans.Plan, change func(*plans.Declaration) error) error {
+	for n := new(Attempts); ; {
+		err := declare(ctx, home, namespace, p, change)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) || !n.Again(ctx) {
+			return err
+		}
+	}
+}
+
+func declare(ctx context.Context, home client.Client, namespace string, p *plans.Plan, change func(*plans.Declaration) error) error {
+	have, err := ReadDeclared(ctx, home, namespace, p.Name)
+	if err != nil {
+		return err
+	}
+	d := p.Declared()
+	switch {
+	case have == nil:
+	case have.Wrong != nil:
+		return fmt.Errorf("StatefulSetMigration %s/%s: %w", namespace, p.Name, have.Wrong)
+	case have.Spec.ApprovedHash != "" && have.Spec.ApprovedHash != p.Hash && have.Over():
+		if err := writes.Delete(ctx, home, have.Object); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		return declare(ctx, home, namespace, p, change)
+	case have.Spec.ApprovedHash != "" && have.Spec.ApprovedHash != p.Hash:
+		return fmt.Errorf("StatefulSetMigration %s/%s approves a plan with the hash %s, and plan %s has %s: delete the one that nobody needs", namespace, p.Name, have.Spec.ApprovedHash, p.ID, p.Hash)
+	case p.Differs(have.Spec) != "":
+		return fmt.Errorf("StatefulSetMigration %s/%s is about another plan than %s: its spec.%s differs; make the plan of it, or delete it", namespace, p.Name, p.ID, p.Differs(have.Spec))
+	default:
+		d = *have.Spec
+		d.ApprovedHash = p.Hash
+	}
+	if err := change(&d); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	var spec map[string]any
+	if err := json.Unmarshal(raw, &spec); err != nil {
+		return err
+	}
+	if have == nil {
+		o := NewDeclared(namespace, p.Name)
+		o.SetLabels(map[string]string{plans.PlanLabel: p.Name})
+		o.Object["spec"] = spec
+		return home.Create(ctx, o)
+	}
+	next := have.Object.DeepCopy()
+	next.Object["spec"] = spec
+	return writes.Change(ctx, home, have.Object, next)
+}
+
+// Undeclare deletes the StatefulSetMigration and the record of a plan that has ended, but for its journal.
+func Undeclare(ctx context.Context, home client.Client, namespace string, p *plans.Plan) error {
+	store := NewStore(home, namespace, p.Name)
+	if why := store.Needed(ctx, p); why != nil {
+		return fmt.Errorf("the record of plan %s/%s, %w, must stay", namespace, p.Name, why)
+	}
+	d, err := ReadDeclared(ctx, home, namespace, p.Name)
+	if err == nil && d != nil {
+		uid := d.Object.GetUID()
+		err = client.IgnoreNotFound(home.Delete(ctx, d.Object, client.Preconditions{UID: &uid}))
+	}
+	if err != nil {
+		return err
+	}
+	return store.forget(ctx, false)
+}
+
+// Declared reads the StatefulSetMigration of the plan; nil means that there is none.
+func (s *Store) Declared(ctx context.Context) (*Declared, error) {
+	return ReadDeclared(ctx, s.home, s.name.Namespace, s.name.Name)
+}

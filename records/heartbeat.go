@@ -1,0 +1,143 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// An orchestrator renews a Lease of its own for as long as it lives, so that whoever hands a plan over knows that
+// somebody will take it. No plan has a Lease of such a name: there are no dots in theirs.
+const (
+	heartbeatPrefix = "stsmigrate.orchestrator."
+	// HeartbeatLabel is on the Leases with which orchestrators say that they live.
+	HeartbeatLabel = "stsmigrate.dev/orchestrator"
+	// madeBy and reads are the version of the program, and that of the plans that it reads.
+	madeBy = "stsmigrate.dev/version"
+	reads  = "stsmigrate.dev/reads"
+)
+
+const (
+	// beatEvery is how often a Lease is renewed.
+	beatEvery = LeaseSeconds * time.Second / 3
+	// longDead is after how long without a renewal that of a process that could not take it away itself is deleted.
+	longDead = 10 * time.Minute
+)
+
+// Heartbeat is the sign of life of one process. It is not safe for concurrent use.
+type Heartbeat struct {
+	home   client.Client
+	cached client.Reader
+	holder string
+	now    func() time.Time
+	lease  coordinationv1.Lease // as it is to be
+	have   *coordinationv1.Lease
+	others Sightings
+}
+
+// NewHeartbeat returns the sign of life of a process of this version, which nobody sees yet. home writes, and cached may
+// read what a watch has brought.
+func NewHeartbeat(home client.Client, cached client.Reader, namespace, holder, version string, now func() time.Time) *Heartbeat {
+	return &Heartbeat{home: home, cached: cached, holder: holder, now: now, others: Sightings{}, lease: coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: heartbeatName(holder),
+		Labels:      map[string]string{HeartbeatLabel: "", "app.kubernetes.io/managed-by": "stsmigrate"},
+		Annotations: map[string]string{madeBy: version, reads: plans.APIVersion},
+	}}}
+}
+
+// heartbeatName makes a name of an object of that of a process.
+func heartbeatName(holder string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(holder))
+	return heartbeatPrefix + "p" + name[max(0, len(name)-200):] // which may begin with anything
+}
+
+// Keep renews it until ctx ends, and then takes it away. complain is told of what fails, which is tried again.
+func (h *Heartbeat) Keep(ctx context.Context, complain func(error)) {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		if err := errors.Join(h.Beat(ctx), h.sweep(ctx)); ctx.Err() == nil {
+			complain(err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			h.end(context.WithoutCancel(ctx))
+			return
+		}
+	}
+}
+
+// Beat renews the Lease. It is ours alone, and is written whole.
+func (h *Heartbeat) Beat(ctx context.Context) error {
+	seconds, now := int32(LeaseSeconds), metav1.NewMicroTime(h.now())
+	next := h.lease.DeepCopy()
+	next.Spec.HolderIdentity, next.Spec.LeaseDurationSeconds, next.Spec.RenewTime = &h.holder, &seconds, &now
+	var err error
+	if h.have == nil {
+		err = h.home.Create(ctx, next)
+		if apierrors.IsAlreadyExists(err) { // of a process of this name that died
+			var old coordinationv1.Lease
+			if err = h.home.Get(ctx, client.ObjectKeyFromObject(next), &old); err == nil {
+				next.ResourceVersion = old.ResourceVersion
+				err = h.home.Update(ctx, next)
+			}
+		}
+	} else {
+		next.ResourceVersion = h.have.ResourceVersion
+		err = h.home.Update(ctx, next)
+	}
+	if err != nil {
+		h.have = nil
+		return fmt.Errorf("renewing Lease %s/%s: %w", h.lease.Namespace, h.lease.Name, err)
+	}
+	h.have = next
+	return nil
+}
+
+// sweep takes away what processes have left that were killed. That none has renewed it is seen by the clock of this one.
+func (h *Heartbeat) sweep(ctx context.Context) error {
+	var list coordinationv1.LeaseList
+	if err := h.cached.List(ctx, &list, client.InNamespace(h.lease.Namespace), client.HasLabels{HeartbeatLabel}); err != nil {
+		return fmt.Errorf("listing the Leases of orchestrators: %w", err)
+	}
+	there := map[string]bool{}
+	for i := range list.Items {
+		l := &list.Items[i]
+		there[l.Name] = true
+		if since := h.others.Since(l, h.now); l.Name == h.lease.Name || Elapsed(since, h.now()) < longDead {
+			continue
+		}
+		if err := client.IgnoreNotFound(writes.Delete(ctx, h.home, l)); err != nil && !apierrors.IsConflict(err) {
+			return fmt.Errorf("deleting Lease %s, which nobody renews: %w", l.Name, err)
+		}
+	}
+	maps.DeleteFunc(h.others, func(name string, _ sighting) bool { return !there[name] })
+	return nil
+}
+
+// end takes it away. Whoever fails to is found out by others.
+func (h *Heartbeat) end(ctx context.Context) {
+	if h.have == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, beatEvery)
+	defer cancel()
+	_ = writes.Delete(ctx, h.home, h.have)
+}

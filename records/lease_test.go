@@ -1,0 +1,230 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+func TestALeaseKeepsASecondProcessAwayWhileTheFirstLives(t *testing.T) {
+	synctest.Test(t, keepsAway) // an old Lease is watched
+}
+
+func keepsAway(t *testing.T) {
+	t.Helper()
+	c := fake.NewClientBuilder().Build()
+	store := NewStore(c, "shop", "web")
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) func() time.Time { return func() time.Time { return noon.Add(d) } }
+	alive, gone := func(string) bool { return false }, func(string) bool { return true }
+
+	first, err := store.Acquire(t.Context(), "a/1", alive, at(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held ErrHeld
+	if _, err := store.Acquire(t.Context(), "b/2", alive, at(14*time.Second)); !errors.As(err, &held) || held.Holder != "a/1" {
+		t.Errorf("a second process got %v, expected to be told of a/1", err)
+	}
+	if _, err := store.Acquire(t.Context(), "b/2", gone, at(time.Second)); err != nil {
+		t.Errorf("a holder that is certainly dead keeps others away: %v", err)
+	}
+	if err := first.Release(t.Context(), true); err != nil {
+		t.Errorf("releasing a lost Lease: %v", err)
+	}
+	third, err := store.Acquire(t.Context(), "c/3", alive, at(17*time.Second))
+	if err != nil {
+		t.Fatalf("an expired Lease keeps others away: %v", err)
+	}
+	if err := third.Release(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	fourth, err := store.Acquire(t.Context(), "d/4", alive, at(18*time.Second))
+	if err != nil {
+		t.Fatalf("a released Lease keeps others away: %v", err)
+	}
+	if err := fourth.Release(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	var lease coordinationv1.Lease
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "stsmigrate-web"}, &lease); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the Lease of an ended plan is still there: %v", err)
+	}
+}
+
+// Who slept for longer than a Lease lasts cannot know whether it is still his; who finds another in it, or
+// none, knows that it is not.
+func TestALeaseIsLost(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	alive, gone := func(string) bool { return false }, func(string) bool { return true }
+	for _, c := range []struct {
+		name      string
+		meanwhile func(*testing.T, *Store)
+		slept     time.Duration
+		current   bool // before it is renewed
+		kept      bool
+	}{
+		{"it is renewed in time", nil, 5 * time.Second, true, true},
+		{"nobody wanted it", nil, time.Hour, false, true},
+		{"another has it", func(t *testing.T, s *Store) {
+			t.Helper()
+			if _, err := s.Acquire(t.Context(), "b/2", gone, func() time.Time { return noon.Add(time.Hour) }); err != nil {
+				t.Fatal(err)
+			}
+		}, time.Hour, false, false},
+		{"it is gone", func(t *testing.T, s *Store) {
+			t.Helper()
+			if err := s.home.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-web"}}); err != nil {
+				t.Fatal(err)
+			}
+		}, time.Hour, false, false},
+	} {
+		store := NewStore(fake.NewClientBuilder().Build(), "shop", "web")
+		now := noon
+		l, err := store.Acquire(t.Context(), "a/1", alive, func() time.Time { return now })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.meanwhile != nil {
+			c.meanwhile(t, store)
+		}
+		now = noon.Add(c.slept)
+		if got := l.Current() == nil; got != c.current {
+			t.Errorf("%s: current %t, expected %t", c.name, got, c.current)
+		}
+		if got := l.renew(t.Context()); got != c.kept {
+			t.Errorf("%s: kept %t, expected %t", c.name, got, c.kept)
+		}
+		if err := l.Mine(t.Context()); (err == nil) != c.kept || err != nil && !errors.As(err, new(ErrNotHeld)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got := l.Current() == nil; got != c.kept {
+			t.Errorf("%s: current %t after its renewal, expected %t", c.name, got, c.kept)
+		}
+	}
+}
+
+// Who only keeps names writes the Lease every twenty seconds, and has it for a minute: not before others know of that, and
+// not for a second longer than they let it.
+func TestALeaseForNamesLastsLonger(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	alive := func(string) bool { return false }
+	written := true
+	home := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if !written {
+				return apierrors.NewServiceUnavailable("the API server is away")
+			}
+			return c.Update(ctx, o, opts...)
+		},
+	})
+	store, now := NewStore(home, "shop", "web"), noon
+	l, err := store.Acquire(t.Context(), "a/1", alive, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Stretch()
+	for _, c := range []struct {
+		written bool
+		slept   time.Duration
+		current bool
+	}{
+		{false, 14 * time.Second, true},
+		{false, 15 * time.Second, false}, // nobody knows yet
+		{true, 59 * time.Second, true},
+		{false, 59 * time.Second, true},
+		{false, 60 * time.Second, false},
+		{true, 60 * time.Second, false},
+	} {
+		written = c.written
+		if !l.renew(t.Context()) {
+			t.Fatal("it is lost")
+		}
+		began := l.renewed
+		now = began.Add(c.slept)
+		if got := l.Current() == nil; got != c.current {
+			t.Errorf("%s after a renewal that succeeds %t: current %t, expected %t", c.slept, c.written, got, c.current)
+		}
+		var have coordinationv1.Lease
+		if err := home.Get(t.Context(), l.key, &have); err != nil {
+			t.Fatal(err)
+		}
+		if kept := LeaseLeft(&have, "b/2", alive, began, now) > 0; kept != c.current {
+			t.Errorf("%s after a renewal that succeeds %t: others are kept away %t, and it is current %t", c.slept, c.written, kept, c.current)
+		}
+		now = began
+	}
+	if l.every() != 20*time.Second {
+		t.Errorf("it is renewed every %s", l.every())
+	}
+}
+
+// What a holder's clock says decides nothing: a dead holder keeps nobody away for longer than its Lease lasts, and one
+// that lives keeps its Lease.
+func TestALeaseIsJudgedByWhatIsSeenOfIt(t *testing.T) {
+	for _, c := range []struct {
+		ahead time.Duration
+		lives bool
+	}{{time.Hour, false}, {time.Hour, true}, {-20 * time.Second, false}, {-20 * time.Second, true}, {-time.Hour, true}, {200 * 365 * 24 * time.Hour, false}} {
+		ahead, lives := c.ahead, c.lives
+		synctest.Test(t, func(t *testing.T) {
+			store := NewStore(fake.NewClientBuilder().Build(), "shop", "web")
+			alive := func(string) bool { return false }
+			first, err := store.Acquire(t.Context(), "a/1", alive, func() time.Time { return bubbled().Add(ahead) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			if lives {
+				go first.Keep(ctx)
+			}
+			began := bubbled()
+			_, err = store.Acquire(t.Context(), "b/2", alive, bubbled)
+			if errors.As(err, new(ErrHeld)) != lives || time.Since(began) > 16*time.Second {
+				t.Errorf("the holder is %s ahead and lives: %t; %v after %s", ahead, lives, err, time.Since(began))
+			}
+			cancel()
+			var l coordinationv1.Lease
+			if err := store.home.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "stsmigrate-web"}, &l); err != nil {
+				t.Fatal(err)
+			}
+			renewed := metav1.NewMicroTime(bubbled().Add(ahead))
+			l.Spec.RenewTime = &renewed
+			seen := bubbled()
+			for _, c := range []struct{ passed, want time.Duration }{{0, 15 * time.Second}, {10 * time.Second, 5 * time.Second}, {20 * time.Second, 0}} {
+				if got := LeaseLeft(&l, "c/3", alive, seen, seen.Add(c.passed)); got != c.want {
+					t.Errorf("%s later it keeps others away for %s, expected %s", c.passed, got, c.want)
+				}
+			}
+		})
+	}
+}
+
+// bubbled is the clock of a synctest bubble.
+func bubbled() time.Time { return time.Now() } //nolint:forbidigo // it is the test's own
+
+// A renewal that comes after the Lease was given back does not take it again.
+func TestALeaseThatWasGivenBackIsNotRenewed(t *testing.T) {
+	store := NewStore(fake.NewClientBuilder().Build(), "shop", "web")
+	l, err := store.Acquire(t.Context(), "a/1", func(string) bool { return false }, planstest.Noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Release(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	l.renew(t.Context())
+	if who, err := store.Holder(t.Context(), planstest.Noon); who != "" || err != nil {
+		t.Errorf("%q has it, %v", who, err)
+	}
+}

@@ -1,0 +1,97 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Unreadable is the state of a plan that is there and that this program cannot read.
+const Unreadable = "Unreadable"
+
+// Listed is one plan of a list, in the namespace that keeps it: the one that its set goes to, or that of the
+// orchestrator.
+type Listed struct {
+	Name        string     `json:"name"`
+	Namespace   string     `json:"namespace"`
+	State       string     `json:"state"`
+	Source      *plans.Ref `json:"source,omitempty"`
+	Destination *plans.Ref `json:"destination,omitempty"`
+	// Reason says why a plan is Unreadable.
+	Reason string `json:"reason,omitempty"`
+}
+
+// List gives the plans of a namespace, or of all with "". One that cannot be read is Unreadable, and hides no other.
+func List(ctx context.Context, home client.Client, namespace string, now func() time.Time) ([]Listed, error) {
+	var maps corev1.ConfigMapList
+	if err := home.List(ctx, &maps, client.InNamespace(namespace), client.HasLabels{plans.PlanLabel}); err != nil {
+		return nil, fmt.Errorf("listing plans: %w", err)
+	}
+	out := []Listed{}
+	for i := range maps.Items {
+		if cm := &maps.Items[i]; holdsPlan(cm) {
+			out = append(out, describe(ctx, home, cm, now))
+		}
+	}
+	return out, nil
+}
+
+// holdsPlan reports whether a ConfigMap is that of a plan: by its name too, since what it holds may be lost.
+func holdsPlan(cm *corev1.ConfigMap) bool {
+	_, has := cm.Data[planKey]
+	return has || cm.Name == RecordName(cm.Labels[plans.PlanLabel])
+}
+
+// describe reads one plan, and its journal where the plan is.
+func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now func() time.Time) Listed {
+	out := Listed{Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable}
+	p, err := planIn(cm)
+	if err != nil {
+		out.Reason = err.Error()
+		return out
+	}
+	out.Source, out.Destination = &p.Source, &p.Destination
+	store := NewStore(home, cm.Namespace, out.Name)
+	holder, err := store.Holder(ctx, now) // BEFORE the journal, which says last how it has ended
+	if err != nil {
+		out.Reason = err.Error()
+		return out
+	}
+	j, _, err := store.Journal(ctx, p)
+	if err != nil {
+		out.Reason = err.Error()
+		return out
+	}
+	out.State = State(p, j, holder)
+	return out
+}
+
+// State is the state of a plan in a word or two. holder is who works on it now,
+// or "".
+func State(p *plans.Plan, j *plans.Journal, holder string) string {
+	switch {
+	case j.Outcome != "":
+		return string(j.Outcome)
+	case j.Held != "":
+		return "Held"
+	case j.AtRest(p):
+		return "Paused"
+	case j.Epoch == 0:
+		return "Planned"
+	case holder == "" && j.Detached:
+		return "Waiting" // for a process that has it next
+	case holder == "":
+		return "Stopped"
+	case j.Leg.Course == plans.Return:
+		return "Returning"
+	case j.Leg.Course == plans.Clean:
+		return "Finalizing"
+	}
+	return "Moving"
+}

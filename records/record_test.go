@@ -1,0 +1,148 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// What is in the place of a plan or of its journal, and is neither, is left alone, and nothing is stored
+// beside it.
+func TestAPlanIsNotStoredOverWhatIsNotItsOwn(t *testing.T) {
+	p := planstest.Named(t, "abc")
+	for _, name := range []string{"stsmigrate-web", "stsmigrate-web-journal"} {
+		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: name}, Data: map[string]string{"who": "somebody"}}
+		home := fake.NewClientBuilder().WithObjects(other).Build()
+		if err := NewStore(home, "mall", "web").Create(t.Context(), p, plans.NewJournal(p)); err == nil || !strings.Contains(err.Error(), "mall/"+name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var all corev1.ConfigMapList
+		if err := home.List(t.Context(), &all); err != nil || len(all.Items) != 1 || all.Items[0].Data["who"] != "somebody" {
+			t.Errorf("%s: there is %v, %v", name, all.Items, err)
+		}
+	}
+}
+
+// Without its label a plan is found by nobody, and a person may have put it there.
+func TestAPlanWithoutItsLabelIsNotTakenForStored(t *testing.T) {
+	home, p := fake.NewClientBuilder().Build(), planstest.Named(t, "abc")
+	store := NewStore(home, "mall", "web")
+	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+		t.Fatal(err)
+	}
+	var cm corev1.ConfigMap
+	if err := home.Get(t.Context(), store.planMap(), &cm); err != nil {
+		t.Fatal(err)
+	}
+	cm.Labels = nil
+	if err := home.Update(t.Context(), &cm); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err == nil || !strings.Contains(err.Error(), "mall/stsmigrate-web is there without") {
+		t.Error(err)
+	}
+}
+
+// A death in the middle of making room does not keep the name for ever.
+func TestRoomIsMadeInSpiteOfADeath(t *testing.T) {
+	dead := errors.New("dead")
+	for at := range 2 {
+		deletions := 0
+		dies := true
+		home := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if deletions++; dies && deletions > at {
+				return dead
+			}
+			return c.Delete(ctx, o, opts...)
+		}}).Build()
+		store, old, next := NewStore(home, "mall", "web"), planstest.Named(t, "abc"), planstest.Named(t, "xyz")
+		if err := store.Create(t.Context(), old, plans.NewJournal(old)); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Change(t.Context(), old, func(j *plans.Journal) error { j.Depart(old, plans.Return); j.Outcome = plans.Aborted; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Create(t.Context(), next, plans.NewJournal(next)); !errors.Is(err, dead) {
+			t.Fatal(err)
+		}
+		dies = false
+		if err := store.Create(t.Context(), next, plans.NewJournal(next)); err != nil {
+			t.Errorf("after a death at deletion %d: %v", at, err)
+		}
+		if j, _, err := store.Journal(t.Context(), next); err != nil || j.Plan != next.ID {
+			t.Errorf("the journal is %+v, %v", j, err)
+		}
+	}
+}
+
+// A plan that could be another tomorrow, or that is kept in the place of another one, is no plan.
+func TestAPlanIsReadFromItsOwnPlaceAndNeverChanges(t *testing.T) {
+	for want, change := range map[string]func(*corev1.ConfigMap){
+		"ConfigMap mall/stsmigrate-web: it is not immutable":      func(cm *corev1.ConfigMap) { cm.Immutable = nil },
+		"ConfigMap mall/stsmigrate-web: it is not immutable, and": func(cm *corev1.ConfigMap) { *cm.Immutable = false },
+		"ConfigMap mall/stsmigrate-foo: it holds plan web, which": func(cm *corev1.ConfigMap) { cm.Name = "stsmigrate-foo" },
+		"ConfigMap mall/stsmigrate-web: the plan was edited after": func(cm *corev1.ConfigMap) {
+			cm.Data[planKey] = strings.Replace(cm.Data[planKey], "window: 1", "window: 3", 1)
+		},
+	} {
+		home := fake.NewClientBuilder().Build()
+		p := planstest.Named(t, "abc")
+		if err := NewStore(home, "mall", "web").Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+			t.Fatal(err)
+		}
+		var cm corev1.ConfigMap
+		if err := home.Get(t.Context(), NewStore(home, "mall", "web").planMap(), &cm); err != nil {
+			t.Fatal(err)
+		}
+		if err := home.Delete(t.Context(), &cm); err != nil {
+			t.Fatal(err)
+		}
+		cm.ResourceVersion = ""
+		change(&cm)
+		if err := home.Create(t.Context(), &cm); err != nil {
+			t.Fatal(err)
+		}
+		_, err := NewStore(home, "mall", strings.TrimPrefix(cm.Name, "stsmigrate-")).Plan(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+		if got, err := List(t.Context(), home, "", planstest.Noon); err != nil || len(got) != 1 || got[0].State != Unreadable || !strings.Contains(got[0].Reason, want) {
+			t.Errorf("listed: %+v, %v, expected %q", got, err, want)
+		}
+	}
+}
+
+// A plan that was deleted and made again with its ID and another content is not what the journal is about; one that was
+// restored as it was is.
+func TestAJournalIsOfOneContentOfItsPlan(t *testing.T) {
+	home := fake.NewClientBuilder().Build()
+	store, p := NewStore(home, "mall", "web"), planstest.Named(t, "abc")
+	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := store.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.Journal(t.Context(), again); err != nil {
+		t.Errorf("the same plan again: %v", err)
+	}
+	again.Ignored, again.Hash = []string{"writers"}, ""
+	if again.Hash, err = plans.Fingerprinted(again); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.Journal(t.Context(), again); err == nil || !strings.Contains(err.Error(), "the same ID and another content") {
+		t.Errorf("another plan with its ID: %v", err)
+	}
+}

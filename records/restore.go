@@ -1,0 +1,62 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Lost reports why the record of a plan is not one to be recovered, or nil: its journal is not there, and the plan is this
+// very one, or not there either.
+func (s *Store) Lost(ctx context.Context, p *plans.Plan) error {
+	var cm corev1.ConfigMap
+	err := s.home.Get(ctx, s.journalMap(), &cm)
+	if err == nil {
+		return fmt.Errorf("the journal of plan %s is there, ConfigMap %s: nothing is recovered while it is; if it cannot be read, keep a copy, delete it, and say this again", p.Name, s.journalMap())
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading ConfigMap %s: %w", s.journalMap(), err)
+	}
+	have, err := s.Plan(ctx)
+	switch {
+	case errors.As(err, new(ErrNoPlan)):
+		return nil
+	case err != nil:
+		return err
+	case have.ID != p.ID || have.Hash != p.Hash:
+		return fmt.Errorf("ConfigMap %s holds another plan named %s (ID %s, hash %s; the one to be recovered has ID %s, hash %s): give the file of the plan that was under way", s.planMap(), p.Name, have.ID, have.Hash, p.ID, p.Hash)
+	}
+	return nil
+}
+
+// Restore stores a recovered record: the plan first, so that a death between the two leaves what Restore begins with. It
+// never replaces a journal.
+func (s *Store) Restore(ctx context.Context, p *plans.Plan, j *plans.Journal) error {
+	if err := s.Lost(ctx, p); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	if _, err := plans.DecodeJournal(raw, p); err != nil {
+		return err
+	}
+	if err := s.putPlan(ctx, p); err != nil {
+		return err
+	}
+	if err := s.Lost(ctx, p); err != nil { // what is there of that name is this plan
+		return err
+	}
+	err = s.home.Create(ctx, &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap()), Data: map[string]string{journalKey: string(raw)}})
+	if err != nil {
+		return fmt.Errorf("storing the journal of plan %s: %w", s.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package records
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
+	store, p := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planstest.Named(t, "abc")
+	if _, err := store.Plan(t.Context()); !errors.As(err, new(ErrNoPlan)) {
+		t.Errorf("an absent plan is %v", err)
+	}
+	for range 2 { // again, as after a death in the middle
+		if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Create(t.Context(), planstest.Named(t, "xyz"), plans.NewJournal(planstest.Named(t, "xyz"))); err == nil || !strings.Contains(err.Error(), "another plan named web") {
+		t.Errorf("another plan of the same name: %v", err)
+	}
+	j, seen, err := store.Journal(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Begun = 1
+	if _, err := store.Save(t.Context(), j, seen); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Save(t.Context(), j, seen); !apierrors.IsConflict(err) {
+		t.Errorf("a journal that has moved was overwritten: %v", err)
+	}
+}
+
+func TestOnlyAnEndedPlanMakesRoomForAnotherOfItsName(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*plans.Plan, *plans.Journal)
+		refuse string
+	}{
+		{"under way", func(_ *plans.Plan, j *plans.Journal) { j.Begun = 1 }, "which has not ended"},
+		{"moved, and not finalized", func(_ *plans.Plan, j *plans.Journal) { j.Outcome = plans.Moved }, "which has not ended"},
+		{"names kept", func(p *plans.Plan, j *plans.Journal) {
+			j.Depart(p, plans.Clean)
+			j.Outcome, j.KeepNames = plans.Finalized, true
+		}, "names --remove"},
+		{"finalized", func(p *plans.Plan, j *plans.Journal) { j.Depart(p, plans.Clean); j.Outcome = plans.Finalized }, ""},
+		{"walked back", func(p *plans.Plan, j *plans.Journal) {
+			j.Depart(p, plans.Return)
+			j.Outcome, j.KeepNames = plans.Aborted, false
+		}, ""},
+	} {
+		store, old, next := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planstest.Named(t, "abc"), planstest.Named(t, "xyz")
+		if err := store.Create(t.Context(), old, plans.NewJournal(old)); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Change(t.Context(), old, func(j *plans.Journal) error {
+			c.change(old, j)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		err := store.Create(t.Context(), next, plans.NewJournal(next))
+		if c.refuse != "" {
+			if err == nil || !strings.Contains(err.Error(), c.refuse) {
+				t.Errorf("%s: %v, expected a refusal that says %q", c.name, err, c.refuse)
+			}
+			if have, err := store.Plan(t.Context()); err != nil || have.ID != old.ID {
+				t.Errorf("%s: the record is %v, %v", c.name, have, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		have, err := store.Plan(t.Context())
+		if err != nil || have.ID != next.ID {
+			t.Errorf("%s: the record is %v, %v", c.name, have, err)
+		}
+		if j, _, err := store.Journal(t.Context(), next); err != nil || j.Outcome != "" || j.Begun != 0 {
+			t.Errorf("%s: the new plan's journal is %+v, %v", c.name, j, err)
+		}
+	}
+}
+
+func TestAStoredPlanIsImmutable(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	store := NewStore(c, "mall", "web")
+	if err := store.Create(t.Context(), planstest.Named(t, "abc"), plans.NewJournal(planstest.Named(t, "abc"))); err != nil {
+		t.Fatal(err)
+	}
+	var cm corev1.ConfigMap
+	if err := c.Get(t.Context(), store.planMap(), &cm); err != nil || cm.Immutable == nil || !*cm.Immutable {
+		t.Errorf("immutable is %v, %v", cm.Immutable, err)
+	}
+}
+
+func TestTheWriterOfAFieldIsNamed(t *testing.T) {
+	fields := func(s string) *metav1.FieldsV1 { return metav1.NewFieldsV1(s) }
+	set := &appsv1.StatefulSet{}
+	set.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "helm", Operation: "Update", FieldsV1: fields(`{"f:spec":{"f:template":{}}}`)},
+		{Manager: "autoscaler", Operation: "Update", Subresource: "scale", FieldsV1: fields(`{"f:spec":{"f:replicas":{}}}`)},
+	}
+	if got := plans.Writer(set, "spec", "replicas"); got != "autoscaler (Update of scale)" {
+		t.Errorf("got %q", got)
+	}
+	if got := plans.Writer(&appsv1.StatefulSet{}, "spec", "replicas"); got != "somebody" {
+		t.Errorf("without managedFields: %q", got)
+	}
+}
+
+// The record of a plan goes when nobody needs it any more, and with it the Lease.
+func TestOnlyARecordThatNobodyNeedsIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*plans.Plan, *plans.Journal)
+		held   bool
+		want   string
+	}{
+		"it has ended": {func(p *plans.Plan, j *plans.Journal) { j.Depart(p, plans.Clean); j.Outcome = plans.Finalized }, false, ""},
+		"it has not":   {func(*plans.Plan, *plans.Journal) {}, false, "which has not ended, must stay"},
+		"its names are kept": {func(p *plans.Plan, j *plans.Journal) {
+			j.Depart(p, plans.Clean)
+			j.Outcome, j.KeepNames = plans.Finalized, true
+		}, false, "whose names are kept"},
+		"another process works on it": {func(p *plans.Plan, j *plans.Journal) { j.Depart(p, plans.Clean); j.Outcome = plans.Finalized }, true, "is being carried out by a/1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home, alive := fake.NewClientBuilder().Build(), func(string) bool { return false }
+			store, p := NewStore(home, "mall", "web"), planstest.Named(t, "abc")
+			j := plans.NewJournal(p)
+			c.change(p, j)
+			if err := store.Create(t.Context(), p, j); err != nil {
+				t.Fatal(err)
+			}
+			if c.held {
+				if _, err := store.Acquire(t.Context(), "a/1", alive, planstest.Noon); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := store.Forget(t.Context(), p, "b/2", alive, planstest.Noon)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, expected %q", err, c.want)
+			}
+			var left corev1.ConfigMapList
+			if err := home.List(t.Context(), &left); err != nil || len(left.Items) == 0 != (c.want == "") {
+				t.Errorf("%d ConfigMaps are left: %v", len(left.Items), err)
+			}
+			if holder, err := store.Holder(t.Context(), planstest.Noon); err != nil || (holder != "") != c.held {
+				t.Errorf("the Lease is %q's: %v", holder, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,172 @@
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// History is what a set's pods have been made from, as its ControllerRevisions keep it
+// (KEP-961, RV-1): for either kind of sets what `kubectl rollout` has for its own only.
+type History struct {
+	on  client.Client
+	ref plans.Ref
+	set *appsv1.StatefulSet
+	// Revisions are sorted from the oldest to the newest.
+	Revisions []Revision
+}
+
+// Revision is one pod template that a set has had.
+type Revision struct {
+	Number int64
+	// Name is that of the ControllerRevision, which pods carry as a label.
+	Name string
+	// Pods is how many are of it.
+	Pods int
+	// Cause is what a person noted in the annotation kubernetes.io/change-cause.
+	Cause    string
+	template corev1.PodTemplateSpec
+	// whole is the template as it is kept, with fields that this program does not know.
+	whole map[string]any
+}
+
+const changeCause = "kubernetes.io/change-cause"
+
+// ReadHistory reads the history of a set.
+func ReadHistory(ctx context.Context, on client.Client, ref plans.Ref) (*History, error) {
+	set, err := clusters.ReadSet(ctx, clusters.InWordsOf(on, ref), ref)
+	if err != nil {
+		return nil, err
+	}
+	if set == nil {
+		return nil, fmt.Errorf("%s does not exist", ref.Set())
+	}
+	var kept appsv1.ControllerRevisionList
+	if err := on.List(ctx, &kept, client.InNamespace(ref.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the ControllerRevisions of namespace %s: %w", ref.Namespace, err)
+	}
+	var pods corev1.PodList
+	if err := on.List(ctx, &pods, client.InNamespace(ref.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the pods of namespace %s: %w", ref.Namespace, err)
+	}
+	h := &History{on: on, ref: ref, set: set}
+	for _, k := range kept.Items {
+		if !metav1.IsControlledBy(&k, set) {
+			continue
+		}
+		r := Revision{Number: k.Revision, Name: k.Name, Cause: k.Annotations[changeCause]}
+		if r.template, r.whole, err = templateOf(&k); err != nil {
+			return nil, fmt.Errorf("ControllerRevision %s/%s holds no pod template: %w", k.Namespace, k.Name, err)
+		}
+		for _, pod := range pods.Items {
+			if metav1.IsControlledBy(&pod, set) && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == k.Name {
+				r.Pods++
+			}
+		}
+		h.Revisions = append(h.Revisions, r)
+	}
+	slices.SortFunc(h.Revisions, func(a, b Revision) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Name, b.Name)) })
+	return h, nil
+}
+
+// templateOf is the pod template that a revision keeps: a strategic merge patch that replaces that of the set.
+func templateOf(r *appsv1.ControllerRevision) (known corev1.PodTemplateSpec, whole map[string]any, err error) {
+	var doc struct {
+		Spec struct {
+			Template map[string]any `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(r.Data.Raw, &doc); err != nil {
+		return known, nil, err
+	}
+	whole = doc.Spec.Template
+	delete(whole, "$patch")
+	return known, whole, runtime.DefaultUnstructuredConverter.FromUnstructured(whole, &known)
+}
+
+// Find gives a revision by its number; 0 is the one before the set's own.
+func (h *History) Find(number int64) (Revision, error) {
+	var known []string
+	for k := len(h.Revisions) - 1; k >= 0; k-- {
+		r := h.Revisions[k]
+		if r.Number == number || number == 0 && r.Name != h.set.Status.UpdateRevision {
+			return r, nil
+		}
+		known = append(known, fmt.Sprint(r.Number))
+	}
+	if number == 0 {
+		return Revision{}, fmt.Errorf("%s has had no other pod template", h.ref.Set())
+	}
+	return Revision{}, fmt.Errorf("%s has no revision %d: expected one of %s", h.ref.Set(), number, strings.Join(known, ", "))
+}
+
+// Undo gives the set the pod template of a revision, unless it has changed since it was
+// read; dry says that nothing is to be stored. An update to it begins, or, where the
+// pods are of it already, ends.
+func (h *History) Undo(ctx context.Context, r Revision, dry bool) error {
+	if s, marked := plans.Stamped(h.set); marked {
+		return fmt.Errorf("%s is being moved by plan %s, and a move keeps its pod template: finish that first", h.ref.Set(), s.Plan)
+	}
+	was, err := h.asItIs(ctx)
+	if err != nil {
+		return err
+	}
+	next := was.DeepCopy()
+	if err := unstructured.SetNestedMap(next.Object, r.whole, "spec", "template"); err != nil {
+		return fmt.Errorf("%s: %w", h.ref.Set(), err)
+	}
+	notes := map[string]string{}
+	maps.Copy(notes, next.GetAnnotations())
+	delete(notes, changeCause)
+	if r.Cause != "" {
+		notes[changeCause] = r.Cause
+	}
+	next.SetAnnotations(notes)
+	var opts []client.PatchOption
+	if dry {
+		opts = append(opts, client.DryRunAll)
+	}
+	err = writes.Change(ctx, h.on, was, next, opts...)
+	switch {
+	case apierrors.IsConflict(err):
+		return changedMeanwhile(h.ref)
+	case err != nil:
+		return fmt.Errorf("%s: %w", h.ref.Set(), err)
+	}
+	return nil
+}
+
+// asItIs reads the set in the words of its own kind, whole, and in the version that h has.
+func (h *History) asItIs(ctx context.Context) (*unstructured.Unstructured, error) {
+	u, err := entire(ctx, h.on, h.ref)
+	if err != nil {
+		return nil, err
+	}
+	if u == nil || u.GetUID() != h.set.UID || u.GetResourceVersion() != h.set.ResourceVersion {
+		return nil, changedMeanwhile(h.ref)
+	}
+	return u, nil
+}
+
+// Is says whether the set has the template of a revision already.
+func (h *History) Is(r Revision) bool {
+	return r.Name == h.set.Status.UpdateRevision && h.set.Status.ObservedGeneration == h.set.Generation || equality.Semantic.DeepEqual(r.template, h.set.Spec.Template)
+}

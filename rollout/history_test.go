@@ -1,0 +1,63 @@
+package rollout
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+)
+
+// A template is brought back as its revision has it, with the fields of a newer Kubernetes.
+func TestAnUndoBringsBackFieldsThatAreNotKnown(t *testing.T) {
+	yes := true
+	for kind, ref := range map[string]plans.Ref{
+		"StatefulSet": {Namespace: "shop", Name: "web"}, "StatefulSetSlice": {Namespace: "shop", Name: "web", Kind: plans.SliceKind},
+	} {
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}}
+		set.Spec.Template.Labels = map[string]string{"app": "web", "later": "yes"}
+		var there client.Object = set
+		if ref.IsSlice() {
+			there = v1alpha1.FromNative(set)
+		}
+		revision := &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "web", UID: "u", Controller: &yes}}},
+			Revision:   1,
+			Data: runtime.RawExtension{Raw: []byte(
+				`{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","futureContainer":1}],"futurePod":"precious"}}}}`)},
+		}
+		var sent string
+		on := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(there, revision).WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(_ context.Context, _ client.WithWatch, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+				raw, err := patch.Data(o)
+				sent = o.GetObjectKind().GroupVersionKind().Kind + string(raw)
+				return err
+			},
+		}).Build()
+		h, err := ReadHistory(t.Context(), on, ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Undo(t.Context(), h.Revisions[0], false); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{kind + "{", `"futurePod":"precious"`, `"futureContainer":1`, `"later":null`, `"resourceVersion":"999"`} {
+			if !strings.Contains(sent, want) {
+				t.Errorf("%s: %s was sent, expected %s in it", kind, sent, want)
+			}
+		}
+		if strings.Contains(sent, "$patch") {
+			t.Errorf("%s: a directive was sent: %s", kind, sent)
+		}
+	}
+}

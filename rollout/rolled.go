@@ -1,0 +1,208 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/sets"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+)
+
+// Rolled is how far the update of a set is.
+type Rolled struct {
+	// Done says that nothing is waited for, and Summary what there is then.
+	Done    bool
+	Summary string
+	// Stuck says why it will not go on by itself, or nothing.
+	Stuck string
+	// Waits is what is waited for: a sentence about the set, and then one for each pod.
+	Waits []string
+	// Notes are what else there is to know of the set.
+	Notes []string
+}
+
+// rolling is a set whose update is looked at.
+type rolling struct {
+	plans.Ref
+	set    *appsv1.StatefulSet
+	paused bool
+	// conditions are those of a slice: a StatefulSet has none.
+	conditions []metav1.Condition
+	pods       map[string]*corev1.Pod
+}
+
+// Watch rings whenever the set, or a pod of its namespace, has changed, until ctx ends.
+func (r Rollout) Watch(ctx context.Context, w *clusters.Wake, on *clusters.Watches) {
+	w.Follow(ctx, on, plans.Source, r.Set.Namespace, clusters.Kinds{"Pod": {Version: "v1", Resource: "pods"}, "StatefulSet": clusters.ResourceOf(r.Set)})
+}
+
+// Look reads how far the update of the set is.
+func (r Rollout) Look(ctx context.Context) (Rolled, error) {
+	seen, err := r.see(ctx)
+	if err != nil {
+		return Rolled{}, err
+	}
+	return seen.judge(), nil
+}
+
+func (r Rollout) see(ctx context.Context) (*rolling, error) {
+	seen := &rolling{Ref: r.Set, pods: map[string]*corev1.Pod{}}
+	var err error
+	if r.Set.IsSlice() {
+		var slice v1alpha1.StatefulSetSlice
+		found, err := clusters.FoundSet(&slice, r.Set, r.On.Get(ctx, client.ObjectKey{Namespace: r.Set.Namespace, Name: r.Set.Name}, &slice))
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			seen.set, seen.paused, seen.conditions = slice.Native(), slice.Spec.Paused, slice.Status.Conditions
+		}
+	} else if seen.set, err = clusters.ReadSet(ctx, r.On, r.Set); err != nil {
+		return nil, err
+	}
+	if seen.set == nil {
+		return nil, fmt.Errorf("%s does not exist: check name, --namespace and --context", r.Set.Set())
+	}
+	if was, held := seen.set.Annotations[pausedFrom]; held && !r.Set.IsSlice() {
+		seen.paused = true
+		seen.aim(was)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(seen.set.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("%s: its selector: %w", r.Set.Set(), err)
+	}
+	var pods corev1.PodList
+	if err := r.On.List(ctx, &pods, client.InNamespace(r.Set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("listing the pods of namespace %s: %w", r.Set.Namespace, err)
+	}
+	for _, pod := range pods.Items {
+		if metav1.IsControlledBy(&pod, seen.set) {
+			seen.pods[pod.Name] = &pod
+		}
+	}
+	return seen, nil
+}
+
+// aim gives a StatefulSet that is paused the partition that it goes on with.
+func (r *rolling) aim(was string) {
+	ru := r.set.Spec.UpdateStrategy.RollingUpdate
+	if ru == nil || ru.Partition == nil || int64(*ru.Partition) != protectsAll {
+		return
+	}
+	ru.Partition = nil
+	if partition, err := strconv.ParseInt(was, 10, 32); err == nil {
+		next := int32(partition)
+		ru.Partition = &next
+	}
+}
+
+func (r *rolling) judge() Rolled {
+	out := Rolled{Notes: r.notes()}
+	if r.set.DeletionTimestamp != nil {
+		out.Stuck = r.Set() + " is being deleted"
+		return out
+	}
+	stalled := meta.FindStatusCondition(r.conditions, "Stalled")
+	if stalled != nil && stalled.Status != metav1.ConditionTrue {
+		stalled = nil
+	}
+	if r.set.Status.ObservedGeneration < r.set.Generation || r.set.Status.UpdateRevision == "" {
+		out.Waits = []string{fmt.Sprintf("%s: its controller has not seen generation %d yet", r.Set(), r.set.Generation)}
+		if stalled != nil {
+			out.Waits[0] += "; it said of an earlier one: " + stalled.Message
+		}
+		return out
+	}
+	if stalled != nil {
+		out.Stuck = r.Set() + ": " + stalled.Message
+		return out
+	}
+	waits, outdated, updated := r.podsWaitedFor()
+	n := int(r.set.Status.AvailableReplicas)
+	all := int(plans.SliceOf(r.set).Replicas)
+	if len(outdated) > 0 && r.set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		out.Stuck = fmt.Sprintf("%s has the update strategy OnDelete, and replaces no pod by itself: delete those that are not of revision %s: %s", r.Set(), r.set.Status.UpdateRevision, strings.Join(outdated, " "))
+		return out
+	}
+	if len(waits) == 0 && n >= all {
+		out.Done, out.Summary = true, fmt.Sprintf("%s is rolled out: %d of %d pods are of revision %s, and all are available", r.Set(), updated, all, r.set.Status.UpdateRevision)
+		return out
+	}
+	first := fmt.Sprintf("%s: %d of %d pods are of revision %s, %d of %d are available", r.Set(), updated, all, r.set.Status.UpdateRevision, n, all)
+	if r.paused {
+		first += "; it is paused, and replaces no pod until it goes on: stsmigrate rollout resume " + r.Typed()
+	}
+	out.Waits = append([]string{first}, waits...)
+	return out
+}
+
+// podsWaitedFor says of each pod what is to become of it, those that only wait for their turn last; which pods are to be
+// replaced; and how many of the range are of the latest revision.
+func (r *rolling) podsWaitedFor() (waits, outdated []string, updated int) {
+	var turns, outside []string
+	replicas := plans.SliceOf(r.set)
+	for o := range replicas.All() {
+		name := fmt.Sprintf("%s-%d", r.Name, o)
+		pod, there := r.pods[name]
+		delete(r.pods, name)
+		revision := ""
+		if there {
+			revision = pod.Labels[appsv1.ControllerRevisionHashLabelKey]
+		}
+		if revision == r.set.Status.UpdateRevision {
+			updated++
+		}
+		old := there && pod.DeletionTimestamp == nil && revision != r.set.Status.UpdateRevision && r.staged(o, replicas.Start)
+		if old {
+			outdated = append(outdated, name)
+		}
+		switch why := sets.Ready(pod); {
+		case !there:
+			waits = append(waits, "pod "+name+" is to be made")
+		case old && why != "":
+			waits = append(waits, fmt.Sprintf("pod %s %s; it is of revision %s and is to be replaced", name, why, revision))
+		case why != "":
+			waits = append(waits, "pod "+name+" "+why)
+		case old:
+			turns = append(turns, fmt.Sprintf("pod %s is of revision %s and is to be replaced", name, revision))
+		}
+	}
+	for name := range r.pods {
+		outside = append(outside, "pod "+name+" is outside the range and still there")
+	}
+	slices.Sort(outside)
+	slices.Reverse(turns) // the highest ordinal goes first
+	return slices.Concat(waits, outside, turns), outdated, updated
+}
+
+// staged says whether an ordinal is on the side of the partition that is updated. The partition of a StatefulSet is an
+// offset, that of a slice an ordinal.
+func (r *rolling) staged(ordinal, start int32) bool {
+	ru := r.set.Spec.UpdateStrategy.RollingUpdate
+	if ru == nil || ru.Partition == nil {
+		return true
+	}
+	if !r.IsSlice() {
+		ordinal -= start
+	}
+	return ordinal >= *ru.Partition
+}
+
+func (r *rolling) notes() (out []string) {
+	if s, marked := plans.Stamped(r.set); marked {
+		out = append(out, fmt.Sprintf("%s is being moved by plan %s: this is about what is here of it, %s", r.Set(), s.Plan, plans.SliceOf(r.set)))
+	}
+	return out
+}

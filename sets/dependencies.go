@@ -1,0 +1,152 @@
+package sets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// replica makes the object that the destination gets: what a person wrote, and
+// nothing of what the source's control plane added.
+func replica(o client.Object, namespace string) client.Object {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: o.GetName(), Labels: o.GetLabels(), Annotations: map[string]string{}}
+	for k, v := range o.GetAnnotations() {
+		// The last-applied annotation would carry a Secret's values in the clear.
+		if k != "kubectl.kubernetes.io/last-applied-configuration" && k != plans.StampAnnotation {
+			meta.Annotations[k] = v
+		}
+	}
+	switch o := o.(type) {
+	case *corev1.ConfigMap:
+		return &corev1.ConfigMap{ObjectMeta: meta, Data: o.Data, BinaryData: o.BinaryData, Immutable: o.Immutable}
+	case *corev1.Secret:
+		return &corev1.Secret{ObjectMeta: meta, Data: o.Data, Type: o.Type, Immutable: o.Immutable}
+	case *corev1.ServiceAccount:
+		return &corev1.ServiceAccount{ObjectMeta: meta, ImagePullSecrets: o.ImagePullSecrets, AutomountServiceAccountToken: o.AutomountServiceAccountToken}
+	case *corev1.Service:
+		return &corev1.Service{ObjectMeta: meta, Spec: service(o.Spec)}
+	}
+	return nil
+}
+
+// service keeps what a person decides about a Service. Addresses and node ports
+// belong to the cluster that gave them.
+func service(s corev1.ServiceSpec) corev1.ServiceSpec {
+	out := *s.DeepCopy()
+	if out.ClusterIP != corev1.ClusterIPNone {
+		out.ClusterIP = ""
+	}
+	out.ClusterIPs, out.IPFamilies, out.IPFamilyPolicy = nil, nil, nil
+	out.LoadBalancerIP, out.HealthCheckNodePort = "", 0
+	for i := range out.Ports {
+		out.Ports[i].NodePort = 0
+	}
+	return out
+}
+
+// Same says whether two dependencies mean the same to a pod.
+func Same(a, b client.Object) bool {
+	switch a := a.(type) {
+	case *corev1.ConfigMap:
+		b, ok := b.(*corev1.ConfigMap)
+		return ok && equality.Semantic.DeepEqual(a.Data, b.Data) && equality.Semantic.DeepEqual(a.BinaryData, b.BinaryData)
+	case *corev1.Secret:
+		b, ok := b.(*corev1.Secret)
+		return ok && a.Type == b.Type && equality.Semantic.DeepEqual(a.Data, b.Data)
+	case *corev1.ServiceAccount:
+		b, ok := b.(*corev1.ServiceAccount)
+		return ok && equality.Semantic.DeepEqual(a.ImagePullSecrets, b.ImagePullSecrets) &&
+			equality.Semantic.DeepEqual(a.AutomountServiceAccountToken, b.AutomountServiceAccountToken)
+	case *corev1.Service:
+		b, ok := b.(*corev1.Service)
+		return ok && equality.Semantic.DeepEqual(service(a.Spec), service(b.Spec))
+	}
+	return false
+}
+
+// copies hands out the writes that bring the dependencies to the destination.
+func (w World) copies(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	for _, d := range w.Plan.Dependencies {
+		if d.Required != "" {
+			continue // its own maker is to make it there
+		}
+		from, err := w.Dependency(ctx, plans.Source, d)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if from == nil {
+			continue // named but absent: the pods run without it, there as here
+		}
+		have, err := w.Dependency(ctx, plans.Destination, d)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if have == nil {
+			next := replica(from, w.Plan.Destination.Namespace)
+			if account, ok := next.(*corev1.ServiceAccount); ok {
+				account.Secrets = w.mountable(from)
+			}
+			m.Stamp.Put(next)
+			return plans.Write(fmt.Sprintf("destination: create %s", d), plans.Undo{},
+				func(ctx context.Context) error {
+					return writes.Copy(ctx, w.On[plans.Source], from, w.On[plans.Destination], next)
+				}), nil
+		}
+		if !m.Stamp.Mine(have) && !Same(from, have) {
+			return plans.Stop(fmt.Sprintf("%s in namespace %s differs from that of the source; make them equal", d, w.Plan.Destination.Namespace)), nil
+		}
+	}
+	return plans.Done(), nil
+}
+
+// mountable gives the Secrets that an account lists and that come along: pods of
+// some accounts may mount no others. A token that it lists stays where it is valid.
+func (w World) mountable(account client.Object) (out []corev1.ObjectReference) {
+	for _, s := range account.(*corev1.ServiceAccount).Secrets { //nolint:forcetypeassert // copies asks only for these
+		if slices.ContainsFunc(w.Plan.Dependencies, func(d plans.Dependency) bool { return d.Kind == "Secret" && d.Name == s.Name }) {
+			out = append(out, corev1.ObjectReference{Name: s.Name})
+		}
+	}
+	return out
+}
+
+// Uncopy takes our marks off the copies, or takes the copies back when the
+// plan was walked back. What we did not make is not touched.
+func (w World) Uncopy(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	for _, d := range slices.Backward(w.Plan.Dependencies) {
+		have, err := w.Dependency(ctx, plans.Destination, d)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if have == nil || !m.Stamp.Mine(have) || have.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if why := m.Stamp.Barred(have); why != "" {
+			return plans.Stop(fmt.Sprintf("%s %s", d, why)), nil
+		}
+		if m.To() == plans.Source {
+			return w.remove(plans.Destination, have, d.String(), "which the migration copied"), nil
+		}
+		next, _ := have.DeepCopyObject().(client.Object)
+		plans.Unmark(next)
+		return plans.Write(fmt.Sprintf("destination: take our mark off %s", d), plans.Undo{},
+			func(ctx context.Context) error { return writes.Change(ctx, w.On[plans.Destination], have, next) }), nil
+	}
+	return plans.Done(), nil
+}
+
+// remove hands out the deletion of exactly the object that was seen.
+func (w World) remove(side plans.Side, o client.Object, name, why string) plans.Sight {
+	return plans.Write(fmt.Sprintf("%s: delete %s, %s", side, name, why), plans.Undo{},
+		func(ctx context.Context) error {
+			return writes.Delete(ctx, w.On[side], o, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		})
+}

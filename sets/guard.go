@@ -1,0 +1,164 @@
+package sets
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// guarded reads a set that this plan may write, or says why it may not. What a person has vouched for is taken back
+// into the plan first.
+func (w World) guarded(ctx context.Context, m plans.Moment, side plans.Side) (*appsv1.StatefulSet, *plans.Sight, error) {
+	set, err := w.Set(ctx, side)
+	if err != nil {
+		return nil, nil, err
+	}
+	var s plans.Sight
+	name := w.Plan.On(side).Set()
+	switch {
+	case set != nil && m.Stamp.Barred(set) != "":
+		s = plans.Stop(fmt.Sprintf("%s %s", name, m.Stamp.Barred(set)))
+	case set != nil && set.DeletionTimestamp != nil:
+		s = plans.Stop(fmt.Sprintf("%s is being deleted by somebody else; when it is gone, make it again as it was, and say --readopt", name))
+	case set != nil && m.Stamp.Mine(set) && (side == plans.Destination || set.UID == m.Saved.Source(w.Plan)):
+		return set, nil, nil
+	case m.Readopt:
+		s, err = w.readopt(ctx, m, side, set)
+	case set == nil:
+		s = plans.Stop(fmt.Sprintf("%s does not exist; its pods and volumes are not touched; make it again as it was, with the ordinals %s, and say --readopt", name, w.expects(m, side)))
+	case side == plans.Source && set.UID != m.Saved.Source(w.Plan):
+		s = plans.Stop(fmt.Sprintf("%s was deleted and made again (UID %s, expected %s); if it is what it was, say --readopt", name, set.UID, m.Saved.Source(w.Plan)))
+	default:
+		s = plans.Stop(fmt.Sprintf("%s no longer carries the mark of this plan: it was made again, or somebody replaced its annotations; if it is what it was, say --readopt", name))
+	}
+	return nil, &s, err
+}
+
+// expects is the range that a set has to have, as far as the journal knows it, when a step begins. Of a wave that was
+// turned round it does not know; then it is the one without the ordinals, which starts nothing.
+func (w World) expects(m plans.Moment, side plans.Side) plans.Slice {
+	switch {
+	case !m.Whole():
+		left := m.Turned || m.Op != plans.Shrink || m.Began && m.InFlight()
+		return w.Plan.Slice(side, m.Ordinals, side == m.From && !left)
+	case side == m.To():
+		return w.Plan.Ordinals()
+	}
+	return plans.Slice{Start: w.Plan.End()}
+}
+
+// readopt takes a set back into the plan that lost its mark, or was made again: it has to be what it was, and to have
+// the ordinals that it had. A destination that is not there is made again from the source.
+func (w World) readopt(ctx context.Context, m plans.Moment, side plans.Side, set *appsv1.StatefulSet) (plans.Sight, error) {
+	name, slice := w.Plan.On(side).Set(), w.expects(m, side)
+	other, err := w.Set(ctx, side.Other())
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if set == nil {
+		return w.remake(m, side, other, slice), nil
+	}
+	have := plans.SliceOf(set)
+	if (m.Turned || m.Op == plans.Grow && m.Began && side == m.To()) && have == w.Plan.Slice(side, m.Ordinals, true) {
+		slice = have // the write of the step may have been made
+	}
+	if have != slice && have.Replicas+slice.Replicas > 0 {
+		return plans.Stop(fmt.Sprintf("%s has the ordinals %s (start %d), expected %s (start %d): it cannot be taken back into the plan like that; set them back", name, have, have.Start, slice, slice.Start)), nil
+	}
+	if why, err := w.another(m, side, set, other); err != nil || why != "" {
+		return plans.Stop(fmt.Sprintf("%s is not what it was: %s; make it as it was", name, why)), err
+	}
+	next := set.DeepCopy()
+	next.Spec.PersistentVolumeClaimRetentionPolicy = retain()
+	earlier(m.Stamp).Put(next)
+	plans.MarkSet(next, w.Plan, side, m.Course(), m.Saved)
+	var undo plans.Undo
+	if side == plans.Source {
+		undo.Saved.SourceUID = set.UID
+	}
+	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: taken back into the plan, as a person has vouched for it (UID %s)", side, set.Name, set.UID),
+		undo, func(ctx context.Context) error { return writes.Change(ctx, w.On[side], set, next) }), nil
+}
+
+// remake hands out the write that makes a set again, from the other one. Only the destination's can be: the source's spec
+// is kept nowhere but in the source.
+func (w World) remake(m plans.Moment, side plans.Side, other *appsv1.StatefulSet, slice plans.Slice) plans.Sight {
+	if side == plans.Source || other == nil {
+		return plans.Stop(fmt.Sprintf("%s does not exist; make it again as it was, with the ordinals %s", w.Plan.On(side).Set(), slice))
+	}
+	next, err := Twin(other, w.Plan)
+	if err != nil {
+		return plans.Stop(err.Error())
+	}
+	next.Spec.Replicas, next.Spec.Ordinals.Start = &slice.Replicas, slice.Start
+	earlier(m.Stamp).Put(next)
+	plans.MarkSet(next, w.Plan, side, m.Course(), m.Saved)
+	return plans.Write(fmt.Sprintf("%s: create StatefulSet %s again, with the ordinals %s", side, next.Name, slice), plans.Undo{},
+		func(ctx context.Context) error {
+			return writes.Copy(ctx, w.On[plans.Source], other, w.On[side], next)
+		})
+}
+
+// earlier is a stamp of the step before: that of the step itself would say that its own write has been made (written).
+func earlier(s plans.Stamp) plans.Stamp {
+	s.Seq--
+	return s
+}
+
+// another says in what a set differs from the one that the plan knows. A source that only lost its mark is the same.
+func (w World) another(m plans.Moment, side plans.Side, set, other *appsv1.StatefulSet) (string, error) {
+	if side == plans.Source {
+		if set.UID == m.Saved.Source(w.Plan) {
+			return "", nil
+		}
+		same, err := w.Plan.Seen.SameSource(set, w.Plan, m.Saved)
+		if err != nil || same {
+			return "", err
+		}
+		return "its spec is another than when the plan was made", nil
+	}
+	if other == nil {
+		return "", nil // nothing to compare with
+	}
+	want, err := Twin(other, w.Plan)
+	if err != nil {
+		return "", err
+	}
+	if fields := Differing(set, want); len(fields) > 0 {
+		return "spec." + strings.Join(fields, ", spec.") + " differs from the source's", nil
+	}
+	return "", nil
+}
+
+// Differing names the fields of two sets that decide what their pods are.
+func Differing(a, b *appsv1.StatefulSet) []string {
+	var out []string
+	add := func(field string, a, b any) {
+		if !equality.Semantic.DeepEqual(a, b) {
+			out = append(out, field)
+		}
+	}
+	add("selector", a.Spec.Selector, b.Spec.Selector)
+	add("serviceName", a.Spec.ServiceName, b.Spec.ServiceName)
+	add("podManagementPolicy", a.Spec.PodManagementPolicy, b.Spec.PodManagementPolicy)
+	add("template", a.Spec.Template, b.Spec.Template)
+	add("minReadySeconds", a.Spec.MinReadySeconds, b.Spec.MinReadySeconds)
+	add("volumeClaimTemplates", templates(a), templates(b))
+	return out
+}
+
+func templates(set *appsv1.StatefulSet) map[string]corev1.PersistentVolumeClaimSpec {
+	out := map[string]corev1.PersistentVolumeClaimSpec{}
+	for _, t := range set.Spec.VolumeClaimTemplates {
+		out[t.Name] = t.Spec
+	}
+	return out
+}

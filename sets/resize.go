@@ -1,0 +1,368 @@
+package sets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/stsmigrate/stsmigrate/dns"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/pdb"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// Shrink takes the wave out of the range of the side that has it. BEFORE
+// that, everything that a later step of the wave will demand is looked at on both sides (S17), what is
+// taken down leaves no more unavailable than may be (S2), and what will be needed to prove the pods gone is journaled.
+func (w World) Shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	set, stop, err := w.guarded(ctx, m, m.From)
+	if err != nil || stop != nil {
+		return orEmpty(stop), err
+	}
+	switch plans.SliceOf(set) {
+	case w.Plan.Slice(m.From, m.Ordinals, false):
+		if !m.Turned && (!m.Began || !m.InFlight()) {
+			return w.strange(m.From, set, m.Ordinals), nil
+		}
+		if set.Status.ObservedGeneration < set.Generation {
+			return plans.Wait(Unsettled(w.Plan, m.From, set)), nil
+		}
+		return plans.Done(), nil
+	case w.Plan.Slice(m.From, m.Ordinals, true):
+		if written(m, set) {
+			// Done, and undone by somebody else. Vacate says so, also after a takeover.
+			return plans.Done(), nil
+		}
+		return w.depart(ctx, m, set)
+	default:
+		return w.strange(m.From, set, m.Ordinals), nil
+	}
+}
+
+// depart hands out the write that takes the wave down, if it may go and could come up on the other side.
+func (w World) depart(ctx context.Context, m plans.Moment, from *appsv1.StatefulSet) (plans.Sight, error) {
+	to, stop, err := w.guarded(ctx, m, m.To())
+	if err != nil || stop != nil {
+		return orEmpty(stop), err
+	}
+	if plans.SliceOf(to) != w.Plan.Slice(m.To(), m.Ordinals, false) {
+		return w.strange(m.To(), to, m.Ordinals), nil // what is missing there would be down as well (S7)
+	}
+	for side, set := range map[plans.Side]*appsv1.StatefulSet{m.From: from, m.To(): to} {
+		if retentionOf(set) != *retain() {
+			return plans.Stop(fmt.Sprintf("%s no longer keeps its claims (persistentVolumeClaimRetentionPolicy, written by %s): the claims of its pods would be deleted with them; set whenScaled and whenDeleted back to Retain",
+				w.Plan.On(side).Set(), plans.Writer(set, "spec", "persistentVolumeClaimRetentionPolicy"))), nil
+		}
+	}
+	down, why, err := w.mayGo(ctx, m, from, to)
+	if err != nil || why != "" {
+		return plans.Wait(why), err
+	}
+	m.Down = down
+	if s, err := pdb.Within(w.Plan, w.On)(ctx, m); err != nil || s.Standing != plans.After {
+		return s, err
+	}
+	s, err := storage.Departing(w.Plan, w.On)(ctx, m)
+	if err != nil || s.Standing != plans.After {
+		return s, err
+	}
+	return w.letGo(ctx, m, from, s.Undo.Flight)
+}
+
+// letGo notes the pods of the wave beside its volumes, and hands out the write.
+func (w World) letGo(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet, flight *plans.Flight) (plans.Sight, error) {
+	all, err := w.EveryPod(ctx, m.From)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	if why := w.shared(all, m); why != "" {
+		return plans.Wait(why), nil
+	}
+	for o := range m.Ordinals.All() {
+		if there, err := w.Pod(ctx, m.To(), o); err != nil || there != nil {
+			return plans.Stop(fmt.Sprintf("pod %s of %s is in the way: the ordinal could not come up there; delete it", w.Plan.Pod(o), w.Plan.On(m.To()))), err
+		}
+		for i := range all {
+			if all[i].Name != w.Plan.Pod(o) {
+				continue
+			}
+			pod, why, err := w.leaves(ctx, m, &all[i])
+			if err != nil || why != "" {
+				return plans.Wait(why), err
+			}
+			pod.Ordinal = o
+			flight.Pods = append(flight.Pods, pod)
+		}
+	}
+	return w.resize(m, m.From, set, false, plans.Undo{Flight: flight}), nil
+}
+
+// leaves notes a pod of the wave and its node. A pod that serves is not taken down while its node could not
+// tell of its end; one that is down already has nothing to lose.
+func (w World) leaves(ctx context.Context, m plans.Moment, pod *corev1.Pod) (plans.Pod, string, error) {
+	out := plans.Pod{UID: pod.UID, Node: pod.Spec.NodeName}
+	if out.Node == "" {
+		return out, "", nil
+	}
+	var node corev1.Node
+	if err := w.On[m.From].Get(ctx, client.ObjectKey{Name: out.Node}, &node); client.IgnoreNotFound(err) != nil {
+		return out, "", fmt.Errorf("reading node %s: %w", out.Node, err)
+	}
+	out.NodeUID = node.UID
+	if Ready(pod) == "" && !storage.NodeReady(&node) {
+		return out, fmt.Sprintf("node %s, where %s of %s runs, is gone or not Ready; nothing is taken down until it is, or until the pod has gone elsewhere", out.Node, pod.Name, w.Plan.On(m.From)), nil
+	}
+	return out, "", nil
+}
+
+// shared gives the reason why the claims of the wave could not be released: a
+// pod that is not the set's mounts one. It is better waited for with the ordinals
+// up than with them down.
+func (w World) shared(all []corev1.Pod, m plans.Moment) string {
+	for o := range m.Ordinals.All() {
+		others := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.Name == w.Plan.Pod(o) })
+		for _, c := range w.Plan.Moved() {
+			claim := w.Plan.ClaimName(c.Template, o)
+			if users := storage.Users(others, claim); users != "" {
+				return fmt.Sprintf("claim %s of %s is also mounted by pod %s; nothing is taken down until that pod is gone: wait for it or delete it", claim, w.Plan.On(m.From), users)
+			}
+		}
+	}
+	return ""
+}
+
+// Grow puts the wave into the range of the side that takes over. BEFORE that,
+// the other side's range is without it and its pods are gone, both read live (S1).
+func (w World) Grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	if s, err := w.starting(ctx, m); err != nil || s.Standing == plans.During {
+		return s, err
+	}
+	set, stop, err := w.guarded(ctx, m, m.To())
+	if err != nil || stop != nil {
+		return orEmpty(stop), err
+	}
+	switch plans.SliceOf(set) {
+	case w.Plan.Slice(m.To(), m.Ordinals, false):
+		if written(m, set) {
+			return w.strange(m.To(), set, m.Ordinals), nil
+		}
+		return w.take(ctx, m, set)
+	case w.Plan.Slice(m.To(), m.Ordinals, true):
+		if !m.Began && !m.Turned {
+			return w.strange(m.To(), set, m.Ordinals), nil
+		}
+		return w.arrived(ctx, m, set)
+	default:
+		return w.strange(m.To(), set, m.Ordinals), nil
+	}
+}
+
+// take hands out the write that takes the wave in, if it has left the other side for good and finds its volumes here.
+func (w World) take(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet) (plans.Sight, error) {
+	if why, err := w.otherHas(ctx, m); err != nil || why != "" {
+		return plans.Stop(why), err
+	}
+	if why, err := w.empty(ctx, m); err != nil || why != "" {
+		return plans.Stop(why), err
+	}
+	if s, err := storage.Detached(ctx, w.Plan, w.On, m); err != nil || s.Standing != plans.After {
+		return s.In(plans.HandingOver).Idly(), err
+	}
+	return w.resize(m, m.To(), set, true, plans.Undo{}), nil
+}
+
+// starting waits for pods that are on their way up. Where one is not, the set has to be
+// asked what is the matter.
+func (w World) starting(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	if !m.Began {
+		return plans.Done(), nil
+	}
+	for o := range m.Ordinals.All() {
+		pod, err := w.Pod(ctx, m.To(), o)
+		if err != nil || pod == nil || pod.DeletionTimestamp != nil {
+			return plans.Done(), err
+		}
+		owner := metav1.GetControllerOf(pod)
+		if owner == nil || owner.Name != w.Plan.On(m.To()).Name {
+			return plans.Done(), nil
+		}
+		if Ready(pod) != "" {
+			span := plans.Attaching
+			if pod.Status.Phase == corev1.PodRunning {
+				span = plans.Starting
+			}
+			return w.comes(m, o, pod).In(span), nil
+		}
+	}
+	return plans.Done(), nil
+}
+
+// comes waits for a pod. One that is there is up to its scheduler, its node and its application.
+func (w World) comes(m plans.Moment, ordinal int32, pod *corev1.Pod) plans.Sight {
+	s := plans.Wait(fmt.Sprintf("pod %s of %s %s", w.Plan.Pod(ordinal), w.Plan.On(m.To()), Ready(pod)))
+	s.Idle = pod != nil
+	return s
+}
+
+// otherHas gives the reason why an ordinal is still, or again, on the side it
+// has left.
+func (w World) otherHas(ctx context.Context, m plans.Moment) (string, error) {
+	other, err := w.Set(ctx, m.From)
+	if err != nil {
+		return "", err
+	}
+	if why := w.again(m.From, other, m.Ordinals); why != "" {
+		return why, nil
+	}
+	for o := range m.Ordinals.All() {
+		pod, err := w.Pod(ctx, m.From, o)
+		if err != nil {
+			return "", err
+		}
+		if pod != nil {
+			return fmt.Sprintf("pod %s of %s exists again; delete it", pod.Name, w.Plan.On(m.From)), nil
+		}
+	}
+	return "", nil
+}
+
+// empty gives the reason why a pod would not find its data: the set's controller
+// makes a claim that is missing, and it is given a new and empty volume (S5).
+func (w World) empty(ctx context.Context, m plans.Moment) (string, error) {
+	for o := range m.Ordinals.All() {
+		vols, why, err := storage.Volumes(ctx, w.Plan, w.On, m.To(), o)
+		if err != nil || why != "" {
+			return why, err
+		}
+		if !m.InFlight() {
+			continue
+		}
+		for i, v := range m.Flight.Of(o) {
+			if i >= len(vols) || vols[i].Name != v.Name || !storage.SameDisk(vols[i].Handle, v.Handle) {
+				return fmt.Sprintf("claim %s of %s is not bound to volume %s", w.Plan.ClaimName(v.Template, o), w.Plan.On(m.To()), v.Name), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// written says whether the step that is looked at has already written the set, in
+// this very epoch. A range as it was before that step is then somebody else's
+// doing (S12).
+func written(m plans.Moment, set *appsv1.StatefulSet) bool {
+	have, ok := plans.Stamped(set)
+	return ok && have == m.Stamp
+}
+
+// again reports an ordinal of a wave in the range that it was taken out of, or "".
+func (w World) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) string {
+	if set == nil {
+		return ""
+	}
+	for o := range wave.All() {
+		if plans.SliceOf(set).Has(o) {
+			return fmt.Sprintf("%s has ordinal %d in its range again (%s, written by %s); take it out", w.Plan.On(side).Set(), o, plans.SliceOf(set), plans.Writer(set, "spec", "replicas"))
+		}
+	}
+	return ""
+}
+
+// Outside keeps a step away from ordinals that the side which let go of them has
+// in its range again: their pods and claims are not ours to touch then (S6). A
+// step that touches nothing is let be, unless it is Vacate and opens the gate, or waits for a pod
+// that nobody deletes.
+func (w World) Outside(look plans.Look) plans.Look {
+	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+		s, err := look(ctx, m)
+		lets := s.Standing == plans.During || s.Standing == plans.After
+		if m.Op == plans.Vacate {
+			lets = s.Standing == plans.During && s.Idle
+		}
+		if err != nil || lets {
+			return s, err
+		}
+		set, err := w.Set(ctx, m.From)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if why := w.again(m.From, set, m.Ordinals); why != "" {
+			return plans.Stop(why), nil
+		}
+		return s, nil
+	}
+}
+
+// arrived waits until the pods are available where they have arrived.
+func (w World) arrived(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet) (plans.Sight, error) {
+	pods := map[int32]*corev1.Pod{}
+	for o := range m.Ordinals.All() {
+		pod, err := w.Pod(ctx, m.To(), o)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if pod != nil && !metav1.IsControlledBy(pod, set) {
+			return plans.Stop(fmt.Sprintf("pod %s of %s does not belong to the set; delete it", pod.Name, w.Plan.On(m.To()))), nil
+		}
+		if Ready(pod) != "" {
+			return w.comes(m, o, pod), nil
+		}
+		pods[o] = pod
+	}
+	if set.Spec.MinReadySeconds > 0 {
+		tally, err := count(ctx, w.Pair, m.To(), set, m.Ordinals)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if set.Status.ObservedGeneration < set.Generation || tally.early > 0 {
+			return plans.Wait(fmt.Sprintf("%s of %s is Ready, waiting until it is available (minReadySeconds %d)", w.Plan.Pods(m.Ordinals), w.Plan.On(m.To()), set.Spec.MinReadySeconds)).Idly(), nil
+		}
+	}
+	for o := range m.Ordinals.All() {
+		if why, err := dns.Missing(ctx, w.Plan, w.On, m.To(), pods[o], o); err != nil || why != "" {
+			return plans.Wait(why), err
+		}
+	}
+	return plans.Done(), nil
+}
+
+// resize hands out the write that gives a side its range with or without the
+// wave: start and replicas in ONE request (S7).
+func (w World) resize(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, has bool, undo plans.Undo) plans.Sight {
+	slice := w.Plan.Slice(side, m.Ordinals, has)
+	next := set.DeepCopy()
+	next.Spec.Replicas = &slice.Replicas
+	if slice.Start != 0 || next.Spec.Ordinals != nil {
+		next.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: slice.Start}
+	}
+	m.Stamp.Put(next)
+	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: %s -> %s", side, set.Name, plans.SliceOf(set), slice),
+		undo, func(ctx context.Context) error { return writes.Change(ctx, w.On[side], set, next) })
+}
+
+// strange reports a range that neither we nor the plan can explain (S12).
+func (w World) strange(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) plans.Sight {
+	have, with, without := plans.SliceOf(set), w.Plan.Slice(side, wave, true), w.Plan.Slice(side, wave, false)
+	expected := with.String() + " or " + without.String()
+	switch have {
+	case with:
+		expected = without.String()
+	case without:
+		expected = with.String()
+	}
+	return plans.Stop(fmt.Sprintf("%s has the ordinals %s (start %d), expected %s; replicas were last written by %s; stop that writer and set them back",
+		w.Plan.On(side).Set(), have, have.Start, expected, plans.Writer(set, "spec", "replicas")))
+}
+
+func orEmpty(s *plans.Sight) plans.Sight {
+	if s == nil {
+		return plans.Sight{}
+	}
+	return *s
+}

@@ -1,0 +1,42 @@
+package sets
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// UnmarkRevisions takes our mark off the revisions of the sets that stay (S15): the controller of a set copies the annotations that
+// the set has onto each revision that it makes. It comes AFTER the mark is off the set, or a new one could get it.
+func (w World) UnmarkRevisions(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	for _, side := range []plans.Side{m.From, m.To()} {
+		set, err := w.Set(ctx, side)
+		if err != nil {
+			return plans.Sight{}, err
+		}
+		if set == nil {
+			continue // they go with it
+		}
+		var all appsv1.ControllerRevisionList
+		if err := w.On[side].List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
+			return plans.Sight{}, fmt.Errorf("listing the revisions of %s: %w", w.Plan.On(side), err)
+		}
+		for i := range all.Items {
+			r := &all.Items[i]
+			if !metav1.IsControlledBy(r, set) || !m.Stamp.Mine(r) {
+				continue
+			}
+			next := r.DeepCopy()
+			plans.Unmark(next)
+			return plans.Write(fmt.Sprintf("%s: take our mark off ControllerRevision %s", side, r.Name), plans.Undo{},
+				func(ctx context.Context) error { return writes.Change(ctx, w.On[side], r, next) }), nil
+		}
+	}
+	return plans.Done(), nil
+}

@@ -1,0 +1,63 @@
+package sets
+
+import (
+	"fmt"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// World reads the sets and pods of one plan.
+type World struct {
+	clusters.Pair
+	// Tighten looks at the budgets of a wave. Only an engine has it.
+	Tighten plans.Look
+}
+
+// Ready gives the reason why a pod is not ready to serve, or "".
+func Ready(pod *corev1.Pod) string {
+	switch {
+	case pod == nil:
+		return "does not exist yet"
+	case pod.DeletionTimestamp != nil:
+		return "is terminating"
+	case pod.Spec.NodeName == "":
+		return "is not scheduled" + because(pod, corev1.PodScheduled)
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return ""
+		}
+	}
+	return fmt.Sprintf("is %s and not Ready%s", pod.Status.Phase, because(pod, corev1.PodReady))
+}
+
+func because(pod *corev1.Pod, t corev1.PodConditionType) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == t && c.Message != "" {
+			return ": " + c.Message
+		}
+	}
+	return ""
+}
+
+// Unsettled gives the reason why a set is in the middle of something else (S13).
+func Unsettled(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet) string {
+	switch {
+	case set.Status.ObservedGeneration < set.Generation:
+		return fmt.Sprintf("%s: waiting for its controller to see generation %d", p.On(side).Set(), set.Generation)
+	case plans.SliceOf(set).Replicas > 0 && set.Status.CurrentRevision != set.Status.UpdateRevision && !replaced(set):
+		return fmt.Sprintf("%s is in the middle of a rolling update (%s -> %s); let it finish", p.On(side).Set(), set.Status.CurrentRevision, set.Status.UpdateRevision)
+	}
+	return ""
+}
+
+// replaced says whether every pod of a set with OnDelete has the latest revision. Kubernetes never moves
+// the current revision of such a set, but counts the pods by their label.
+func replaced(set *appsv1.StatefulSet) bool {
+	return set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType && set.Status.UpdatedReplicas >= plans.SliceOf(set).Replicas
+}

@@ -1,0 +1,115 @@
+package sets
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// tally counts the ordinals of a side by whether they serve.
+type tally struct {
+	// serving is how many of the wave are Ready, and down says of each other ordinal that is not available why.
+	serving int32
+	down    []string
+	// early is how many pods are Ready and not available yet (minReadySeconds). Which they are is the set
+	// controller's word, by number only, since no clock of ours is compared with a node's: so they are taken for others
+	// than those of the wave.
+	early int32
+}
+
+func count(ctx context.Context, w clusters.Pair, side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) (tally, error) {
+	pods, err := w.Pods(ctx, side, set)
+	if err != nil {
+		return tally{}, err
+	}
+	var t tally
+	slice, up := plans.SliceOf(set), int32(0)
+	for o := range slice.All() {
+		why := Ready(pods[w.Plan.Pod(o)])
+		if why == "" {
+			up++
+		}
+		switch {
+		case wave.Has(o) && why == "":
+			t.serving++
+		case !wave.Has(o) && why != "":
+			t.down = append(t.down, fmt.Sprintf("pod %s of %s %s", w.Plan.Pod(o), w.Plan.On(side), why))
+		}
+	}
+	if set.Spec.MinReadySeconds > 0 {
+		t.early = max(up-set.Status.AvailableReplicas, 0)
+	}
+	for range t.early {
+		t.down = append(t.down, fmt.Sprintf("%s has %d available pods of %d that are Ready (minReadySeconds %d)", w.Plan.On(side), set.Status.AvailableReplicas, up, set.Spec.MinReadySeconds))
+	}
+	return t, nil
+}
+
+// mayGo gives the reason why the wave must not be taken down now, or "" (S2), and how many ordinals beside it are down.
+//
+// On the way there every other ordinal has to be available. On the way back they are counted: a side that is
+// broken is what one walks back from. What is down already costs nothing, so a wave of such ordinals may always go.
+func (w World) mayGo(ctx context.Context, m plans.Moment, from, to *appsv1.StatefulSet) (others int32, why string, err error) {
+	here, err := count(ctx, w.Pair, m.From, from, m.Ordinals)
+	if err != nil {
+		return 0, "", err
+	}
+	there, err := count(ctx, w.Pair, m.To(), to, m.Ordinals)
+	if err != nil {
+		return 0, "", err
+	}
+	back := m.From == plans.Destination
+	if why := Unsettled(w.Plan, m.From, from); why != "" && (!back || here.serving > 0 || from.Status.ObservedGeneration < from.Generation) {
+		return 0, why, nil
+	}
+	if why := Unsettled(w.Plan, m.To(), to); why != "" {
+		return 0, why, nil
+	}
+	down := append(here.down, there.down...)
+	others = int32(len(down)) //nolint:gosec // pods of one set
+	switch {
+	case others == 0:
+		return 0, "", nil
+	case !back:
+		return others, down[0] + "; nothing is taken down until it is available", nil
+	case here.serving == 0, others+m.Ordinals.Replicas <= m.Allowed:
+		return others, "", nil
+	}
+	return others, fmt.Sprintf("%s; with %s %d ordinals would be unavailable, and at most %d may be: nothing is taken down until it is available, or until a person allows more with --max-unavailable %d",
+		down[0], w.Plan.Pods(m.Ordinals), others+m.Ordinals.Replicas, m.Allowed, others+m.Ordinals.Replicas), nil
+}
+
+// Unavailable gives the reason why some ordinal of a side is not available, or "".
+func Unavailable(ctx context.Context, w clusters.Pair, side plans.Side, set *appsv1.StatefulSet) (string, error) {
+	t, err := count(ctx, w, side, set, plans.Slice{})
+	if err != nil || len(t.down) == 0 {
+		return "", err
+	}
+	return t.down[0] + "; nothing is taken down until it is available", nil
+}
+
+// Steadily lets the budgets be tightened only when the wave may go: Shrink asks the same, and budgets that
+// allow nothing must not wait for it. What is down already they leave out.
+func (w World) Steadily(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	from, err := w.Set(ctx, m.From)
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	to, err := w.Set(ctx, m.To())
+	if err != nil {
+		return plans.Sight{}, err
+	}
+	here := from != nil && plans.SliceOf(from) == w.Plan.Slice(m.From, m.Ordinals, true)
+	if here && to != nil && plans.SliceOf(to) == w.Plan.Slice(m.To(), m.Ordinals, false) { // else the next look says what is the matter
+		var why string
+		if m.Down, why, err = w.mayGo(ctx, m, from, to); err != nil || why != "" {
+			return plans.Wait(why), err
+		}
+	}
+	return w.Tighten(ctx, m)
+}

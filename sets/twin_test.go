@@ -1,0 +1,39 @@
+package sets
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// What a person reads of a plan is what it does, or the step that makes the destination's set does nothing.
+func TestAStepRefusesAPlanThatSaysOtherThanItsPatchesDo(t *testing.T) {
+	n := int32(3)
+	set := planstest.Varied()
+	set.Spec.Replicas = &n
+	for name, c := range map[string]struct {
+		change func(*plans.Plan)
+		want   string // empty for an honest plan
+	}{
+		"an honest plan": {func(*plans.Plan) {}, ""},
+		"another patch": {func(p *plans.Plan) {
+			p.Patches = []plans.Patch{{Patch: "spec: {template: {spec: {serviceAccountName: admin}}}"}}
+		}, "and they change spec.template.spec.serviceAccountName = admin"},
+		"one more":            {func(p *plans.Plan) { p.Patches = append(p.Patches, plans.Patch{Patch: "metadata: {labels: {z: z}}"}) }, "metadata.labels.z = z"},
+		"nothing said":        {func(p *plans.Plan) { p.Changes = nil }, "it says that its patches change nothing, and they change metadata.labels"},
+		"nothing done":        {func(p *plans.Plan) { p.Patches = nil }, "and they change nothing"},
+		"a patch that is not": {func(p *plans.Plan) { p.Patches = []plans.Patch{{Patch: "spec: {replicas: 9}"}} }, "it changes spec.replicas"},
+	} {
+		p := planstest.Eventful(t)
+		c.change(p)
+		sight, err := World{Pair: clusters.Pair{Plan: p}}.twinned(plans.Moment{}, set, plans.Undo{})
+		if err != nil || (sight.Standing == plans.Foreign) != (c.want != "") || !strings.Contains(sight.Reason, c.want) {
+			t.Errorf("%s: the step sees %s %q, %v; expected %q", name, sight.Standing, sight.Reason, err, c.want)
+		}
+	}
+}
