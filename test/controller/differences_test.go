@@ -32,6 +32,10 @@ type seen struct {
 	podless bool
 	// stuck says that a claim was deleted and stays.
 	stuck bool
+	// pending says, of a claim, that its pod waits for a node.
+	pending bool
+	// outrun says that the built-in controller told of a write that met a newer object.
+	outrun bool
 }
 
 // differences are all that are meant and that the scripts can meet.
@@ -45,8 +49,8 @@ func differences() []difference {
 		{rule: "CP-6", about: `^event SuccessfulUpdate `},
 		{rule: "SY-4", about: `^event FailedCreate .* pvc \S+ is being deleted\]?$`},
 		{rule: "ST-8", about: `^event Failed\w+ .*the object has been modified`, when: func(s seen) bool { return s.ours == "" }},
-		{rule: "ID-10", about: `^event FailedUpdate .*pod updates may not change fields`, when: func(s seen) bool { return s.ours == "" }},
-		{rule: "CL-10", about: `^event PodNameConflict `, when: func(s seen) bool { return s.builtIn == "" }},
+		{rule: "ST-8", about: `^event SuccessfulCreate Create Pod `, when: func(s seen) bool { return s.builtIn == "" && s.outrun }},
+		{rule: "CP-10", about: `^claim `, when: func(s seen) bool { return s.builtIn == "" && s.pending }},
 		{rule: "MU-8", about: `^(did$|status |pod |revision )`, from: 37, parts: true, when: func(s seen) bool {
 			return s.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement && s.set.Spec.MinReadySeconds == neverAvailable
 		}},

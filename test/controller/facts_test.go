@@ -122,24 +122,44 @@ func owners(refs []metav1.OwnerReference) string {
 }
 
 // told are the forms of the events on the set. Which pods they name, and how many there are, is left out: what is
-// told of too often is dropped or summed up by the client library.
-func (s *side) told(ctx context.Context) (facts, error) {
-	var events corev1.EventList
-	if err := s.List(ctx, &events, client.InNamespace(s.namespace)); err != nil {
-		return nil, err
+// told of too often is summed up by the client library. Each version of an event counts, as a sum keeps its last form
+// only. A side that told as much of a type as the library lets through may have told more, and silenced is that type.
+type told struct {
+	forms facts
+	times map[string]int
+}
+
+// mostTold is how many events of a type the client library sends about an object before it drops what follows.
+const mostTold = 25
+
+func (t *told) hear(e *corev1.Event) {
+	if e.InvolvedObject.Kind != "StatefulSet" {
+		return
 	}
-	out := facts{}
-	for _, e := range events.Items {
-		if e.InvolvedObject.Kind != "StatefulSet" {
-			continue
+	form := strings.TrimPrefix(e.Message, "(combined from similar events): ")
+	form = regexp.MustCompile(`web-\d+`).ReplaceAllString(form, "web-N")
+	form = regexp.MustCompile(`pods=\d+`).ReplaceAllString(form, "pods=N")
+	form = strings.ReplaceAll(form, e.Namespace, "NAMESPACE")
+	t.forms[fmt.Sprintf("event %s %s", e.Reason, form)] = e.Source.Component + " " + e.Type
+	t.times[e.Type]++
+}
+
+// told returns what both sides told, but for the types of which one of them may have dropped some.
+func (tw *twins) told() (builtIn, ours facts) {
+	var out [2]facts
+	silenced := map[string]bool{}
+	for k, s := range tw.sides {
+		s.lock.Lock()
+		out[k] = maps.Clone(s.told.forms)
+		for of, n := range s.told.times {
+			silenced[of] = silenced[of] || n >= mostTold
 		}
-		form := strings.TrimPrefix(e.Message, "(combined from similar events): ")
-		form = regexp.MustCompile(`web-\d+`).ReplaceAllString(form, "web-N")
-		form = regexp.MustCompile(`pods=\d+`).ReplaceAllString(form, "pods=N")
-		form = strings.ReplaceAll(form, s.namespace, "NAMESPACE")
-		out[fmt.Sprintf("event %s %s", e.Reason, form)] = e.Source.Component + " " + e.Type
+		s.lock.Unlock()
 	}
-	return out, nil
+	for _, f := range out {
+		maps.DeleteFunc(f, func(_, by string) bool { return silenced[by[strings.LastIndexByte(by, ' ')+1:]] })
+	}
+	return out[0], out[1]
 }
 
 // apart are the facts in which two sides differ, in order.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +51,7 @@ func (s *side) unrest(ctx context.Context) string {
 	if err != nil {
 		return s.name + ": " + err.Error()
 	}
-	why := cmp.Or(moving(pods), s.missing(ctx, set, pods), s.leaving(ctx, set, pods), updating(set, pods), s.collecting(ctx, pods), s.truncating(ctx, set, pods), untold(set, pods))
+	why := cmp.Or(moving(pods), s.missing(ctx, set, pods), s.leaving(ctx, set, pods), s.updating(ctx, set, pods), s.collecting(ctx, pods), s.truncating(ctx, set, pods), untold(set, pods))
 	if why == "" {
 		return ""
 	}
@@ -106,9 +107,7 @@ func (s *side) missing(ctx context.Context, set *appsv1.StatefulSet, pods []core
 		k := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name })
 		switch {
 		case k < 0 && s.waiting(ctx, set, name):
-			if set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement {
-				return ""
-			}
+			return "" // of several that come at once, too, a failure keeps the others
 		case k < 0:
 			return fmt.Sprintf("pod %s is missing", name)
 		case pods[k].Status.Phase == corev1.PodFailed || pods[k].Status.Phase == corev1.PodSucceeded:
@@ -129,17 +128,25 @@ func (s *side) waiting(ctx context.Context, set *appsv1.StatefulSet, pod string)
 	})
 }
 
+// stuck reports whether a pod of the range cannot come, since its former claim stays (3335-08).
+func (s *side) stuck(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) bool {
+	for o := range plans.SliceOf(set).All() {
+		name := fmt.Sprintf("web-%d", o)
+		if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == name }) && s.waiting(ctx, set, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // leaving names a pod outside the range that nothing keeps from going.
 func (s *side) leaving(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) string {
 	start := int32(0)
 	if o := set.Spec.Ordinals; o != nil {
 		start = o.Start
 	}
-	held := set.Annotations[refused] != "" || set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement &&
+	held := set.Annotations[refused] != "" || s.stuck(ctx, set, pods) || set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement &&
 		(set.Spec.MinReadySeconds == neverAvailable || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isReady(&p) }))
-	for o := start; o < start+*set.Spec.Replicas; o++ {
-		held = held || s.waiting(ctx, set, fmt.Sprintf("web-%d", o)) // 3335-08
-	}
 	for _, p := range pods {
 		ordinal, err := strconv.ParseInt(strings.TrimPrefix(p.Name, "web-"), 10, 32)
 		if out := int32(ordinal) < start || int32(ordinal) >= start+*set.Spec.Replicas; err == nil && out && !held {
@@ -151,8 +158,8 @@ func (s *side) leaving(ctx context.Context, set *appsv1.StatefulSet, pods []core
 
 // updating names a pod that is to be replaced while nothing keeps it from being: a controller that is
 // slow to go on is not at rest.
-func updating(set *appsv1.StatefulSet, pods []corev1.Pod) string {
-	if set.Annotations[refused] != "" || set.Spec.MinReadySeconds == neverAvailable || set.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isReady(&p) }) {
+func (s *side) updating(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) string {
+	if set.Annotations[refused] != "" || set.Spec.MinReadySeconds == neverAvailable || set.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isReady(&p) }) || s.stuck(ctx, set, pods) {
 		return ""
 	}
 	from := 0

@@ -23,12 +23,13 @@ type side struct {
 
 	lock  sync.Mutex
 	trace []string
+	told  told
 	news  chan struct{}
 }
 
 func newSide(t *testing.T, c *cluster.Cluster, namespace string) *side {
 	t.Helper()
-	return &side{WithWatch: connect(t, c), name: c.Name, namespace: namespace, news: make(chan struct{}, 1)}
+	return &side{WithWatch: connect(t, c), name: c.Name, namespace: namespace, told: told{facts{}, map[string]int{}}, news: make(chan struct{}, 1)}
 }
 
 // twins are the same set under both controllers.
@@ -50,7 +51,7 @@ func newTwins(t *testing.T, namespace string) *twins {
 		if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 			t.Fatal(err)
 		}
-		s.listen(t, &corev1.PodList{}, &appsv1.StatefulSetList{}, &corev1.PersistentVolumeClaimList{}, &appsv1.ControllerRevisionList{})
+		s.listen(t, &corev1.PodList{}, &appsv1.StatefulSetList{}, &corev1.PersistentVolumeClaimList{}, &appsv1.ControllerRevisionList{}, &corev1.EventList{})
 	}
 	return tw
 }
@@ -77,8 +78,13 @@ func (s *side) listen(t *testing.T, lists ...client.ObjectList) {
 		go func() {
 			going := map[string]bool{}
 			for e := range w.ResultChan() {
-				if pod, ok := e.Object.(*corev1.Pod); ok {
-					s.heard(e.Type, pod, going)
+				switch o := e.Object.(type) {
+				case *corev1.Pod:
+					s.heard(e.Type, o, going)
+				case *corev1.Event:
+					s.lock.Lock()
+					s.told.hear(o)
+					s.lock.Unlock()
 				}
 				select {
 				case s.news <- struct{}{}:
