@@ -5,10 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/writes"
 )

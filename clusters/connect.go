@@ -31,6 +31,7 @@ func Connect(config *rest.Config) (client.Client, error) {
 	return Connection{pagesInTurn(c), d, unverified(config)}, nil
 }
 
+// Connection is the live client of one cluster, and what else is known of that cluster.
 type Connection struct {
 	client.Client
 	discovery.ServerVersionInterfaceWithContext

@@ -36,6 +36,7 @@ type Glance struct {
 	Volumes map[string]bool
 }
 
+// Clear forgets all that was read: the next look reads anew.
 func (g *Glance) Clear() {
 	g.Objects, g.Lists, g.paged, g.Cached = map[Thing]client.Object{}, map[Thing]client.ObjectList{}, map[Thing]string{}, false
 }
@@ -139,6 +140,7 @@ type Change struct {
 // Urgency says when something has to be looked at again.
 type Urgency int
 
+// The urgencies, from the least on.
 const (
 	Never Urgency = iota
 	Soon          // there may be news: in a list, many others are about as many others

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stsmigrate/stsmigrate/plans"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // Clusters holds one live client per side. With both sides in one cluster they

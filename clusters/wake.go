@@ -40,6 +40,7 @@ func NewWake() *Wake { return &Wake{bell: make(chan struct{}, 1)} }
 // during a look are not lost and many of them wake once.
 func (w *Wake) Bell() <-chan struct{} { return w.bell }
 
+// Notify adds a change and wakes whoever waits.
 func (w *Wake) Notify(t Thing, c Change) {
 	w.mu.Lock()
 	switch {
@@ -153,6 +154,7 @@ func clusterWide() Kinds {
 	}
 }
 
+// Follow lets what happens to objects of these kinds wake until ctx ends.
 func (w *Wake) Follow(ctx context.Context, on *Watches, cluster plans.Side, namespace string, what Kinds) {
 	if on == nil {
 		return // who only looks goes without

@@ -1,4 +1,4 @@
-// Package names lets every pod of a set be found under its old and its new name
+// Package dns lets every pod of a set be found under its old and its new name
 // while the set is on two sides (plan mode bridge), or has the clusters' own
 // Multi-Cluster Services do it (plan mode mcs: Export).
 //

@@ -7,16 +7,15 @@ import (
 	"maps"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/gates"
-	"github.com/stsmigrate/stsmigrate/records"
-	"github.com/stsmigrate/stsmigrate/sets"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
+	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/storage"
 	"github.com/stsmigrate/stsmigrate/writes"
 )

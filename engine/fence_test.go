@@ -3,8 +3,9 @@ package engine
 import (
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 // A process that takes a plan over knows the volumes that it has to fence by their disk.

@@ -4,9 +4,8 @@ import (
 	"context"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
-	"github.com/stsmigrate/stsmigrate/sets"
-
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 

@@ -5,12 +5,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -74,7 +73,7 @@ func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
 					wake.Notify(clusters.Thing{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: c.pod}, news)
 				}
 			})
-			for began := time.Now(); time.Since(began) < 70*time.Second && !r.expired; {
+			for began := time.Now(); time.Since(began) < 70*time.Second && !r.expired; { //nolint:forbidigo // the clock of the bubble
 				if err := r.wait(t.Context(), 0); err != nil {
 					t.Fatal(err)
 				}

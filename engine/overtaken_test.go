@@ -3,14 +3,12 @@ package engine
 import (
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-	"github.com/stsmigrate/stsmigrate/records"
-
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
-
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // A process whose plan another one has taken over stops, and says that it is not the plan that is held.

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-	"github.com/stsmigrate/stsmigrate/records"
-
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // Options of a Run.

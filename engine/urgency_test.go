@@ -7,14 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -70,7 +69,7 @@ func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 			}
 		}()
 		looks := 0
-		for began := time.Now(); time.Since(began) < 10*time.Second; looks++ {
+		for began := time.Now(); time.Since(began) < 10*time.Second; looks++ { //nolint:forbidigo // the clock of the bubble
 			if err := r.wait(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +95,7 @@ func TestAListFromACacheIsLookedAtAgainSoon(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		r := run{Engine: &Engine{glance: g, plan: &plans.Plan{}}, Options: Options{Wake: clusters.NewWake()}, deadline: time.NewTimer(time.Hour)}
-		began := time.Now()
+		began := time.Now() //nolint:forbidigo // the clock of the bubble
 		if err := r.wait(t.Context(), 0); err != nil || time.Since(began) > calm {
 			t.Errorf("waited %s: %v", time.Since(began), err)
 		}

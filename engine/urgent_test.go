@@ -4,10 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

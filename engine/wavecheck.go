@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/records"
-
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // waveCheck is the CheckWave of the wave under way. It is asked when Tighten begins, beside

@@ -4,11 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/records"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // undeclared is a hub whose namespace has an object, as Git would bring it, and no plan.

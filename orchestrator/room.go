@@ -6,11 +6,10 @@ import (
 	"math"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/records"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // What a process takes, and what a plan under way adds to it, as the largest storm has measured it

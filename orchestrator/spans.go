@@ -5,11 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/engine"
-
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

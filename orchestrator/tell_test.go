@@ -3,9 +3,9 @@ package orchestrator
 import (
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/engine"
-
 	"k8s.io/client-go/tools/record"
+
+	"github.com/stsmigrate/stsmigrate/engine"
 )
 
 // A plan that another process has taken over is not held, and nobody is called for it.

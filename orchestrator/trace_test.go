@@ -11,13 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/engine"
-
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -3,14 +3,13 @@ package preflight
 import (
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
-
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 func TestTheSecretToDeleteAVolumeWithMustBeThereToo(t *testing.T) {

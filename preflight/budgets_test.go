@@ -4,10 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
-
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 func TestABudgetThatAllowsNothingIsRefused(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/stsmigrate/stsmigrate/sets"
-
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -21,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/sets"
 )
 
 // prop is an object that the pods name and that belongs to whoever runs the cluster. It

@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
-
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

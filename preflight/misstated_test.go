@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
-
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 // What a person reads of a plan is what it does, or the checks refuse it.

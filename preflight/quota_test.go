@@ -3,10 +3,10 @@ package preflight
 import (
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
-
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 // parsed reads a value from its short YAML.

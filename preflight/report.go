@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stsmigrate/stsmigrate/records"
-
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // Level says how a check came out.

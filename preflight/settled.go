@@ -8,14 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/sets"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/sets"
 )
 
 // settling is how long a pod that has come up may take to show that it does not stay up.

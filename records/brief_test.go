@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // A journal can be saved whatever is wrong with a large set.

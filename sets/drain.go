@@ -7,12 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

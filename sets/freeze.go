@@ -12,6 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
+// Retention is what becomes of the claims of a set.
 type Retention = appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 
 func retain() *Retention {

@@ -3,11 +3,10 @@ package sets
 import (
 	"fmt"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

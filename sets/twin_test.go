@@ -5,10 +5,8 @@ import (
 	"testing"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
-
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
-
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 // What a person reads of a plan is what it does, or the step that makes the destination's set does nothing.

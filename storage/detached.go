@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/adoption"
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/stsmigrate/stsmigrate/adoption"
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stsmigrate/stsmigrate/preflight"
-
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight"
 )
 
 func (a *app) checkCommand() *cobra.Command {

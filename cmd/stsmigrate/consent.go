@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/preflight"
-
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight"
 )
 
 // consentLasts is for how long a namespace agrees where nobody says otherwise: long enough for a large set with a

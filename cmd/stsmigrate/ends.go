@@ -7,9 +7,8 @@ import (
 	"strings"
 
 	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/preflight"
-
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight"
 )
 
 // conclude says how a run ended and what comes next.

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/engine"
-
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/records"
-
-	"github.com/spf13/cobra"
 )
 
 func (a *app) forgetCommand() *cobra.Command {

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stsmigrate/stsmigrate/records"
-
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 func (a *app) getCommand() *cobra.Command {

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"text/tabwriter"
 
-	"github.com/stsmigrate/stsmigrate/rollout"
-
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/rollout"
 )
 
 func (a *app) historyCommand() *cobra.Command {

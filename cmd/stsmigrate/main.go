@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/records"
-
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // The exit codes. They are part of the interface and never change their meaning.

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stsmigrate/stsmigrate/engine"
-
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

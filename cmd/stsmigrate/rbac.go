@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/stsmigrate/stsmigrate/preflight"
-
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight"
 )
 
 // sideFlags name a plan in a file and one of its sides.

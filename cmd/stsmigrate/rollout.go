@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/rollout"
-
-	"github.com/spf13/cobra"
 )
 
 func (a *app) rolloutCommand() *cobra.Command {

@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stsmigrate/stsmigrate/preflight"
-
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight"
 )
 
 // routeFlags say how far a run shall go.

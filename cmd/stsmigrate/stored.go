@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/engine"
-
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

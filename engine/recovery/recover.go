@@ -7,9 +7,8 @@ import (
 	"slices"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
-	"github.com/stsmigrate/stsmigrate/sets"
-
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 

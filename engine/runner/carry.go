@@ -8,16 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/gates"
+	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight"
 	"github.com/stsmigrate/stsmigrate/records"
-
-	"k8s.io/client-go/rest"
-
-	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // Carriage is what one process needs to carry a plan out: a command that a person waits

@@ -11,13 +11,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
 )
 
 const (

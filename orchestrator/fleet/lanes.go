@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	"golang.org/x/time/rate"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
 )
 
 // lanes lets the requests to a cluster through at a rate: first those that are urgent, since an

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
 )
 
 var _ flowcontrol.RateLimiter = &lanes{}

@@ -9,11 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/plans"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 const (

@@ -6,13 +6,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
 )
 
 // said keeps the warnings of an API server.

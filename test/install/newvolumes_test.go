@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/preflight"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 

@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/preflight"
-	"github.com/stsmigrate/stsmigrate/records"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/deploy"
+	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 func TestPausesBetweenOrdinalsAndResumes(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/preflight"
-
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight"
 )
 
 func TestWhatTheDestinationDoesNotAllowIsRefused(t *testing.T) {

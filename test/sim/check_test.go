@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/engine"
-
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

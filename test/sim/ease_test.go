@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stsmigrate/stsmigrate/engine"
-
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/engine"
-
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

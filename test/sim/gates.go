@@ -7,13 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/gates"
-
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/stsmigrate/stsmigrate/gates"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/engine"
-
 	batchv1 "k8s.io/api/batch/v1"
 
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

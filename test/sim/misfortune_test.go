@@ -7,11 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/engine"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/engine/runner"
-	"github.com/stsmigrate/stsmigrate/records"
-
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // Who keeps names and slept for longer than its Lease lasts finds out that another process has the plan,

@@ -5,10 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/engine"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

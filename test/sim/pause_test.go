@@ -4,9 +4,8 @@ import (
 	"testing"
 
 	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/records"
-
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // change writes into the journal as a person's command does.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/engine"
-
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/engine"
-
 	policyv1 "k8s.io/api/policy/v1"
 
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -28,6 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
 )
 
 type key struct{ kind, namespace, name string }

@@ -7,8 +7,6 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 
-	"github.com/stsmigrate/stsmigrate/records"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // lie is what an API server answers that is none: the secret of somebody else, whom it asked or to

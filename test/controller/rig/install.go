@@ -14,8 +14,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +25,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	kind "github.com/stsmigrate/stsmigrate/slicecontroller/manifests"
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
