@@ -32,13 +32,19 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
-		{"cmd/stsmigrate", "adoption rollout engine engine/recovery engine/runner preflight records clusters dns pdb plans deploy orchestrator/fleet cmd/internal/program"},
-		{"orchestrator", "orchestrator/fleet engine engine/runner preflight records clusters dns plans writes"},
-		{"engine/runner", "engine preflight records sets dns gates clusters plans"},
+		{"cmd/stsmigrate", "adoption rollout engine engine/recovery engine/runner preflight preflight/access preflight/check preflight/volumes records clusters dns pdb plans deploy orchestrator/fleet cmd/internal/program"},
+		{"orchestrator", "orchestrator/fleet engine engine/runner preflight preflight/check records clusters dns plans writes"},
+		{"engine/runner", "engine preflight preflight/access preflight/check records sets dns gates clusters plans"},
 		{"orchestrator/fleet", "dns clusters"},
 		{"engine/recovery", "sets storage pdb gates clusters plans"},
 		{"engine", "records sets storage pdb dns gates clusters plans writes"},
-		{"preflight", "records sets storage pdb dns gates clusters plans writes"},
+		{"preflight", "preflight/pods preflight/volumes preflight/owners preflight/access preflight/check records sets storage pdb dns gates clusters plans writes"},
+		{"preflight/pods", "preflight/volumes preflight/owners preflight/access preflight/check sets storage dns clusters plans writes"},
+		{"preflight/volumes", "preflight/owners preflight/access preflight/check storage clusters plans writes"},
+		{"preflight/owners", "preflight/check clusters plans"},
+		{"preflight/access", "preflight/check storage pdb dns gates clusters plans writes"},
+		{"preflight/checktest", "preflight/check storage clusters plans plans/planstest"},
+		{"preflight/check", "sets storage records clusters plans"},
 		{"adoption", "sets clusters plans writes"},
 		{"rollout", "sets clusters plans writes slicecontroller/v1alpha1"},
 		{"sets", "storage pdb dns clusters plans writes"},
@@ -109,7 +115,7 @@ func TestPackagesDoWithoutWhatIsNotTheirs(t *testing.T) {
 			if strings.HasPrefix(imported, "github.com/spf13") && !strings.HasPrefix(name, "cmd/") && !strings.HasPrefix(name, "test/") {
 				t.Errorf("package %s imports %s: only commands have flags", name, imported)
 			}
-			if imported == module+"/plans/planstest" {
+			if (imported == module+"/plans/planstest" || imported == module+"/preflight/checktest") && name != "preflight/checktest" {
 				t.Errorf("package %s imports %s: it is for tests", name, imported)
 			}
 		}

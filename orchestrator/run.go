@@ -19,6 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -347,7 +348,7 @@ func (r *run) ready(ctx context.Context, c runner.Carriage) (string, error) {
 	if len(failed) == 0 {
 		return "", nil
 	}
-	return "a check before the first write fails, and nothing was written: " + preflight.Words(failed), nil
+	return "a check before the first write fails, and nothing was written: " + check.Words(failed), nil
 }
 
 // waits records why nothing goes on for now.

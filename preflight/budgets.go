@@ -13,6 +13,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
 // budgetsOf reads the PodDisruptionBudgets of a side's namespace.
@@ -87,13 +88,13 @@ func (w survey) budget(ctx context.Context, side plans.Side, to, has *appsv1.Sta
 	return found, err
 }
 
-// budgetAlone wants one budget of each side to be over the pods of the set, over all of them and over no
+// BudgetAlone wants one budget of each side to be over the pods of the set, over all of them and over no
 // others: its numbers are going to be those of the set's ordinals. Where the plan makes one, it wants
 // none, and its name free.
-func budgetAlone(ctx context.Context, i inspection) ([]Finding, error) {
-	var out []Finding
+func BudgetAlone(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	var out []check.Finding
 	for _, side := range plans.Sides() {
-		found, err := i.budgetsAgainst(ctx, side)
+		found, err := budgetsAgainst(ctx, i, side)
 		if err != nil {
 			return nil, err
 		}
@@ -102,20 +103,20 @@ func budgetAlone(ctx context.Context, i inspection) ([]Finding, error) {
 	return out, nil
 }
 
-func (i inspection) budgetsAgainst(ctx context.Context, side plans.Side) ([]Finding, error) {
-	to, has := i.now.Set, i.now.Set
+func budgetsAgainst(ctx context.Context, i check.Inspection, side plans.Side) ([]check.Finding, error) {
+	to, has := i.Now.Set, i.Now.Set
 	if side == plans.Destination {
 		var err error
-		if to, err = plans.Destined(i.now.Set, i.Plan); err != nil {
+		if to, err = plans.Destined(i.Now.Set, i.Plan); err != nil {
 			return nil, err
 		}
-		has = i.now.Existing
+		has = i.Now.Existing
 	}
-	all, err := i.budgetsOf(ctx, side)
+	all, err := (survey{i.Pair}).budgetsOf(ctx, side)
 	if err != nil {
 		return nil, err
 	}
-	pods, others, err := i.covered(ctx, side, to, has, i.Plan.Ordinals())
+	pods, others, err := (survey{i.Pair}).covered(ctx, side, to, has, i.Plan.Ordinals())
 	if err != nil {
 		return nil, err
 	}
@@ -124,10 +125,10 @@ func (i inspection) budgetsAgainst(ctx context.Context, side plans.Side) ([]Find
 		return nil, err
 	}
 	if clash != nil {
-		return []Finding{{Object: clash.Object, Saw: clash.Saw, Want: clash.Want, Remedy: clash.Remedy}}, nil
+		return []check.Finding{{Object: clash.Object, Saw: clash.Saw, Want: clash.Want, Remedy: clash.Remedy}}, nil
 	}
-	var out []Finding
-	if taken := i.nameTaken(side, all, b); taken != nil {
+	var out []check.Finding
+	if taken := nameTaken(i, side, all, b); taken != nil {
 		out = append(out, *taken)
 	}
 	if b == nil {
@@ -135,7 +136,7 @@ func (i inspection) budgetsAgainst(ctx context.Context, side plans.Side) ([]Find
 	}
 	for _, p := range others {
 		if in, _, err := pdb.Selects(b, []pdb.Pod{{Name: p.Name, Labels: p.Labels}}); err != nil || len(in) > 0 {
-			return append(out, Finding{
+			return append(out, check.Finding{
 				Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + p.Name, Want: "only pods of " + i.Plan.On(side).Name,
 				Remedy: "narrow its selector, or give the other workload a budget of its own",
 			}), err
@@ -146,17 +147,17 @@ func (i inspection) budgetsAgainst(ctx context.Context, side plans.Side) ([]Find
 
 // nameTaken finds a budget in the place of one that the plan makes: it would be found when Tighten makes
 // it, after the sets and the volumes have been written.
-func (i inspection) nameTaken(side plans.Side, all []policyv1.PodDisruptionBudget, over *policyv1.PodDisruptionBudget) *Finding {
+func nameTaken(i check.Inspection, side plans.Side, all []policyv1.PodDisruptionBudget, over *policyv1.PodDisruptionBudget) *check.Finding {
 	name, existed := i.Plan.BudgetOn(side)
 	if existed {
 		return nil
 	}
 	for k := range all {
 		b := &all[k]
-		if b.Name != name && (over == nil || b.Name != over.Name) || i.ours(b) {
+		if b.Name != name && (over == nil || b.Name != over.Name) || i.Ours(b) {
 			continue
 		}
-		return &Finding{
+		return &check.Finding{
 			Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name + " on the " + string(side), Saw: "it exists, and the plan does not know it",
 			Want:   "none over the pods of the set, and none named " + name + ", which the plan makes there",
 			Remedy: "delete it, or give it another name if it is about other pods; to have one kept that is over all pods of the set, make a new plan",

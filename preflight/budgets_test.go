@@ -16,6 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
 func TestABudgetThatAllowsNothingIsRefused(t *testing.T) {
@@ -121,13 +122,13 @@ func TestBudgetsAreAskedForAgainBeforeEveryWave(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithObjects(pg("shop")...).WithObjects(c.budgets...).Build()
-			i := inspect(p, clusters.Clusters{plans.Source: api, plans.Destination: api})
-			i.taken, i.midway = true, true
+			i := check.Inspect(p, clusters.Clusters{plans.Source: api, plans.Destination: api})
+			i.Taken, i.Midway = true, true
 			var err error
-			if i.now.Set, err = i.Set(t.Context(), plans.Source); err != nil {
+			if i.Now.Set, err = i.Set(t.Context(), plans.Source); err != nil {
 				t.Fatal(err)
 			}
-			found, err := budgetAlone(t.Context(), i)
+			found, err := BudgetAlone(t.Context(), i)
 			var got []string
 			for _, f := range found {
 				got = append(got, f.Object+": "+f.Saw)

@@ -5,17 +5,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/stsmigrate/stsmigrate/preflight/access"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/preflight/owners"
+	"github.com/stsmigrate/stsmigrate/preflight/pods"
+	"github.com/stsmigrate/stsmigrate/preflight/volumes"
 )
 
-// check is one entry of the catalogue. It never writes, except for requests that the
+// row is one entry of the catalogue. It never writes, except for requests that the
 // API server only tries out (dry run).
-type check struct {
+type row struct {
 	group, name string
 	// about is what the check wants; remedy what to do in general. A finding is more
 	// exact than either.
 	about, remedy string
 	// worst is the worst level that a finding of it has.
-	worst Level
+	worst check.Level
 	// ignorable says that a person may go on in spite of it: a check that only warns,
 	// or one of what would make a pod wait and could not harm it.
 	ignorable bool
@@ -24,146 +30,146 @@ type check struct {
 	wave bool
 	// back says that it is asked before every wave of the way back, too.
 	back bool
-	run  func(context.Context, inspection) ([]Finding, error)
+	run  func(context.Context, check.Inspection) ([]check.Finding, error)
 }
 
 // catalogue is every check, in the order of the report.
-func catalogue() []check { return slices.Concat(accessChecks(), lookingChecks()) }
+func catalogue() []row { return slices.Concat(accessChecks(), lookingChecks()) }
 
 // lookingChecks are those that need the rights which accessChecks ask for.
-func lookingChecks() []check {
+func lookingChecks() []row {
 	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), afterwardsChecks(), budgetChecks(), networkChecks(), dependencyChecks(), capacityChecks())
 }
 
-func accessChecks() []check {
-	return grouped("Access", []check{
+func accessChecks() []row {
+	return grouped("Access", []row{
 		{
-			name: "permissions", worst: Fail, wave: true, back: true, run: permissions,
+			name: "permissions", worst: check.Fail, wave: true, back: true, run: access.Permissions,
 			about:  "you may do on both sides what the move, its way back and its end need",
 			remedy: "ask for a Role with the verbs it names",
 		},
 		{
-			name: "connection", worst: Warn, ignorable: true, run: connectionVerified,
+			name: "connection", worst: check.Warn, ignorable: true, run: access.Connection,
 			about:  "the API servers are spoken to over TLS, and prove who they are",
 			remedy: "put the cluster's certificate authority into the kubeconfig",
 		},
 	})
 }
 
-func grouped(group string, checks []check) []check {
+func grouped(group string, checks []row) []row {
 	for i := range checks {
 		checks[i].group = group
 	}
 	return checks
 }
 
-func consentChecks() []check {
-	return grouped("Access", []check{{
-		name: "consent", worst: Fail, wave: true, back: true, run: consented,
+func consentChecks() []row {
+	return grouped("Access", []row{{
+		name: "consent", worst: check.Fail, wave: true, back: true, run: access.Consent,
 		about:  "every namespace that is written to agrees, where an orchestrator carries the plan out (`apply --detach`)",
 		remedy: "`stsmigrate consent` prints the ConfigMap for whoever is responsible for the namespace",
 	}})
 }
 
-func versionChecks() []check {
-	return grouped("Versions", []check{
+func versionChecks() []row {
+	return grouped("Versions", []row{
 		{
-			name: "api-version", worst: Fail, wave: true, run: apiVersion,
+			name: "api-version", worst: check.Fail, wave: true, run: ApiVersion,
 			about:  "the API servers are new enough, not far apart, and not older than when the plan was made",
 			remedy: "upgrade the destination cluster",
 		},
 		{
-			name: "ordinals-kept", worst: Fail, wave: true, run: ordinalsKept,
+			name: "ordinals-kept", worst: check.Fail, wave: true, run: OrdinalsKept,
 			about:  "the destination keeps spec.ordinals (tried with a dry run)",
 			remedy: "upgrade the destination cluster",
 		},
 	})
 }
 
-func setChecks() []check {
-	return grouped("Set", []check{
+func setChecks() []row {
+	return grouped("Set", []row{
 		{
-			name: "plan-current", worst: Fail, run: unchanged,
+			name: "plan-current", worst: check.Fail, run: PlanCurrent,
 			about:  "sets and budget are as they were when the plan was made, and its patches change what it says",
 			remedy: "make a new plan",
 		},
 		{
-			name: "name-free", worst: Fail, run: nameFree,
+			name: "name-free", worst: check.Fail, run: NameFree,
 			about:  "no other plan of this name is under way",
 			remedy: "finish that plan, or give this one another --name",
 		},
 		{
-			name: "not-migrating", worst: Fail, run: unmarked,
+			name: "not-migrating", worst: check.Fail, run: NotMigrating,
 			about:  "no other plan is at work on the sets",
 			remedy: "finish that plan, or walk it back",
 		},
 		{
-			name: "source-settled", worst: Fail, run: sourceSettled,
+			name: "source-settled", worst: check.Fail, run: SourceSettled,
 			about:  "every ordinal of the source is available, with one revision and no partition",
 			remedy: "repair the pod, or let the update finish",
 		},
 		{
-			name: "selector", worst: Fail, run: selectsOwn,
+			name: "selector", worst: check.Fail, run: pods.Selector,
 			about:  "the set's selector selects no pods but its own, on either side",
 			remedy: "move or relabel the other workload's pods",
 		},
 		{
-			name: "destination-compatible", worst: Fail, wave: true, run: compatible,
+			name: "destination-compatible", worst: check.Fail, wave: true, run: DestinationCompatible,
 			about:  "a destination set that is there has the source's selector, template and claims",
 			remedy: "make them equal, or delete the destination set",
 		},
 		{
-			name: "destination-free", worst: Fail, wave: true, run: destinationFree,
+			name: "destination-free", worst: check.Fail, wave: true, run: DestinationFree,
 			about:  "the names of pods and claims are free on the destination",
 			remedy: "delete what is in the way, if its data is not needed",
 		},
 	})
 }
 
-func storageChecks() []check {
-	return grouped("Storage", []check{
+func storageChecks() []row {
+	return grouped("Storage", []row{
 		{
-			name: "claims-bound", worst: Fail, run: claimsBound,
+			name: "claims-bound", worst: check.Fail, run: ClaimsBound,
 			about:  "every claim and its volume name each other",
 			remedy: "repair the storage of this ordinal",
 		},
 		{
-			name: "claims-unshared", worst: Fail, run: claimsUnshared,
+			name: "claims-unshared", worst: check.Fail, run: ClaimsUnshared,
 			about:  "no other pod mounts a claim of the set, and no snapshot, replication or clone keeps one",
 			remedy: "wait for that pod, or delete it",
 		},
 		{
-			name: "claims-left", worst: Fail, run: claimsLeft,
+			name: "claims-left", worst: check.Fail, run: volumes.ClaimsLeft,
 			about:  "no claim of an ordinal that is gone would be deleted with the source set",
 			remedy: "take the owner reference off the claim",
 		},
 		{
-			name: "volumes-settled", worst: Fail, wave: true, run: volumesSettled,
+			name: "volumes-settled", worst: check.Fail, wave: true, run: volumes.Settled,
 			about:  "no volume is being expanded or changed, and each claim agrees with its volume",
 			remedy: "wait for the change to finish, or repair the binding",
 		},
 		{
-			name: "volume-usable", worst: Fail, wave: true, run: volumesUsable,
+			name: "volume-usable", worst: check.Fail, wave: true, run: volumes.VolumeUsable,
 			about:  "each volume means the same disk on the destination, and no other volume object means it",
 			remedy: "install the driver, the class or the Secret there; data on volumes of one cluster has to be copied",
 		},
 		{
-			name: "csi-driver", worst: Fail, ignorable: true, run: driversKnown,
+			name: "csi-driver", worst: check.Fail, ignorable: true, run: volumes.CsiDriver,
 			about:  "the volume handles of the CSI driver are known to mean the same disk in both clusters",
 			remedy: "have an administrator annotate the CSIDriver of the destination, or --ignore csi-driver",
 		},
 		{
-			name: "volumes-accepted", worst: Fail, wave: true, back: true, run: volumesAccepted,
+			name: "volumes-accepted", worst: check.Fail, wave: true, back: true, run: volumes.Accepted,
 			about:  "the clusters let the very volumes be made and handed over (tried with dry runs)",
 			remedy: "`stsmigrate consent --cluster` prints what the cluster has to agree to",
 		},
 		{
-			name: "snapshots", worst: Warn, ignorable: true, run: snapshotted,
+			name: "snapshots", worst: check.Warn, ignorable: true, run: volumes.Snapshots,
 			about:  "every claim has a VolumeSnapshot of the last 24 hours, where the source cluster makes such",
 			remedy: "make snapshots, or see that there is another backup",
 		},
 		{
-			name: "shared-volumes", worst: Fail, run: sharedUsable,
+			name: "shared-volumes", worst: check.Fail, run: volumes.SharedVolumes,
 			about:  "claims that the pod template names can be mounted on both sides at once, or are there on the destination",
 			remedy: "make the claim on the destination by hand",
 		},
@@ -171,130 +177,130 @@ func storageChecks() []check {
 }
 
 // afterwardsChecks are about the time after the move: what becomes of the volumes there.
-func afterwardsChecks() []check {
-	return grouped("Storage", []check{
+func afterwardsChecks() []row {
+	return grouped("Storage", []row{
 		{
-			name: "disk-owner", worst: Fail, ignorable: true, run: disksOutlive,
+			name: "disk-owner", worst: check.Fail, ignorable: true, run: volumes.DiskOwner,
 			about:  "the disks do not go when the old cluster is deleted",
 			remedy: "keep the old cluster until they are its own no longer",
 		},
 		{
-			name: "never-attached", worst: Warn, ignorable: true, run: neverAttached,
+			name: "never-attached", worst: check.Warn, ignorable: true, run: volumes.NeverAttached,
 			about:  "between clusters, the driver attaches disks that are for one node at a time",
 			remedy: "read what the driver does to a disk that is mounted in two clusters",
 		},
 		{
-			name: "namespace-kept", worst: Warn, ignorable: true, run: namespaceKept,
+			name: "namespace-kept", worst: check.Warn, ignorable: true, run: volumes.NamespaceKept,
 			about:  "within one cluster, neither the volumes nor their backups need the old namespace",
 			remedy: "keep the namespace, or make anew what would go with it",
 		},
 		{
-			name: "file-owners", worst: Warn, ignorable: true, run: sameIDs,
+			name: "file-owners", worst: check.Warn, ignorable: true, run: volumes.FileOwners,
 			about:  "on OpenShift, the namespaces give pods the same user, groups and SELinux label",
 			remedy: "annotate the destination's namespace as the source's is, before any pod runs there",
 		},
 	})
 }
 
-func budgetChecks() []check {
-	return grouped("Budget", []check{
+func budgetChecks() []row {
+	return grouped("Budget", []row{
 		{
-			name: "budget-alone", worst: Fail, wave: true, run: budgetAlone,
+			name: "budget-alone", worst: check.Fail, wave: true, run: BudgetAlone,
 			about:  "at most one PodDisruptionBudget of each side is over pods of the set, over all of them and no others; the name of one that the plan makes is free",
 			remedy: "narrow its selector, or delete it for the time of the move",
 		},
 		{
-			name: "ready-for-a-while", worst: Warn, ignorable: true, run: rested,
-			about:  "every pod has been Ready for " + minutes(settling),
+			name: "ready-for-a-while", worst: check.Warn, ignorable: true, run: pods.ReadyForAWhile,
+			about:  "every pod has been Ready for " + pods.Minutes(pods.Settling),
 			remedy: "wait, if the application needs time to settle",
 		},
 		{
-			name: "drains", worst: Warn, ignorable: true, run: draining,
+			name: "drains", worst: check.Warn, ignorable: true, run: pods.Drains,
 			about:  "no node is being drained",
 			remedy: "let the drain finish, or uncordon the node",
 		},
 		{
-			name: "gates", worst: Warn, ignorable: true, run: gatesAsked,
+			name: "gates", worst: check.Warn, ignorable: true, run: pods.Gates,
 			about:  "a replicated database is asked before an ordinal goes and after it has come",
 			remedy: "let gates ask it (docs/gates.md)",
 		},
 	})
 }
 
-func networkChecks() []check {
-	return grouped("Network", []check{
+func networkChecks() []row {
+	return grouped("Network", []row{
 		{
-			name: "names", worst: Fail, run: namesThere,
+			name: "names", worst: check.Fail, run: Names,
 			about:  "what keeps the pods' names answered can be made on both sides",
 			remedy: "make room for it, or make the plan with --names none",
 		},
 		{
-			name: "service", worst: Warn, ignorable: true, run: serviceNames,
+			name: "service", worst: check.Warn, ignorable: true, run: pods.Service,
 			about:  "the governing Service is headless and publishes not-ready pods alike on both sides",
 			remedy: "make the two Services equal",
 		},
 		{
-			name: "old-names", worst: Warn, ignorable: true, run: oldNames,
+			name: "old-names", worst: check.Warn, ignorable: true, run: pods.OldNames,
 			about:  "neither the pod template nor its ConfigMaps name the old namespace",
 			remedy: "change the names after the move, or finalize with --keep-names",
 		},
 	})
 }
 
-func dependencyChecks() []check {
-	return grouped("Dependencies", []check{
+func dependencyChecks() []row {
+	return grouped("Dependencies", []row{
 		{
-			name: "namespace", worst: Fail, run: namespaceThere,
+			name: "namespace", worst: check.Fail, run: pods.Namespace,
 			about:  "the destination's namespace exists and stays",
 			remedy: "create it",
 		},
 		{
-			name: "dependencies", worst: Fail, run: dependenciesThere,
+			name: "dependencies", worst: check.Fail, run: pods.Dependencies,
 			about:  "what the pods name is absent on the destination, or equal; what something makes is there",
 			remedy: "make them equal, or delete that of the destination; have its maker make it there",
 		},
 		{
-			name: "rbac", worst: Warn, ignorable: true, run: bindingsThere,
+			name: "rbac", worst: check.Warn, ignorable: true, run: pods.Rbac,
 			about:  "the roles bound to the service account are bound on the destination too",
 			remedy: "bind them there; they do not come along",
 		},
 		{
-			name: "classes", worst: Fail, run: classesThere,
+			name: "classes", worst: check.Fail, run: pods.Classes,
 			about:  "the priority, runtime, storage and device classes and the drivers that the pods name exist on the destination",
 			remedy: "create them there, or patch the pods",
 		},
 		{
-			name: "images", worst: Warn, ignorable: true, run: imagesReachable,
+			name: "images", worst: check.Warn, ignorable: true, run: pods.Images,
 			about:  "the destination has the images, or pull secrets for their registries",
 			remedy: "make sure that its nodes can pull them",
 		},
 		{
-			name: "pod-accepted", worst: Fail, wave: true, run: podAccepted,
+			name: "pod-accepted", worst: check.Fail, wave: true, run: pods.PodAccepted,
 			about:  "the destination lets the very pod in: quota, LimitRange, Pod Security (tried with a dry run)",
 			remedy: "make room, or change the namespace's limits or the pods",
 		},
 		{
-			name: "claims-accepted", worst: Fail, wave: true, run: claimsAccepted,
+			name: "claims-accepted", worst: check.Fail, wave: true, run: pods.ClaimsAccepted,
 			about:  "the destination lets the very claims in (tried with a dry run)",
 			remedy: "make room, or change the namespace's limits",
 		},
 		{
-			name: "quota", worst: Fail, wave: true, run: quotaSuffices,
+			name: "quota", worst: check.Fail, wave: true, run: pods.Quota,
 			about:  "the quotas of the destination have room for all ordinals",
 			remedy: "raise the quota",
 		},
 		{
-			name: "admission", worst: Fail, wave: true, run: admitted,
+			name: "admission", worst: check.Fail, wave: true, run: Admission,
 			about:  "webhooks and policies of the destination accept the set unchanged (tried with a dry run)",
 			remedy: "remove what they object to",
 		},
 	})
 }
 
-func capacityChecks() []check {
-	return grouped("Capacity", []check{
+func capacityChecks() []row {
+	return grouped("Capacity", []row{
 		{
-			name: "nodes-fit", worst: Fail, ignorable: true, wave: true, run: nodesFit,
+			name: "nodes-fit", worst: check.Fail, ignorable: true, wave: true, run: pods.NodesFit,
 			about:  "the destination has nodes for the pods: requests, taints, node affinity, and where the volumes are",
 			remedy: "add nodes or free some, or --ignore nodes-fit where nodes come on demand",
 		},
@@ -324,4 +330,56 @@ func Ignorable(names []string) ([]string, error) {
 	out := slices.Clone(names)
 	slices.Sort(out)
 	return slices.Compact(out), nil
+}
+
+// ownershipChecks are about everybody else who writes what a move writes: they would
+// write it back, and a pod would run on two sides (S1).
+func ownershipChecks() []row {
+	return grouped("Ownership", []row{
+		{
+			name: "owner", worst: check.Fail, wave: true, run: owners.Owner,
+			about:  "no operator owns a set",
+			remedy: "pause the operator for this set, or use its own way to move",
+		},
+		{
+			name: "autoscaler", worst: check.Fail, wave: true, run: owners.Autoscaler,
+			about:  "no HorizontalPodAutoscaler scales the set, on either side",
+			remedy: "save it and delete it for the time of the move",
+		},
+		{
+			name: "keda", worst: check.Fail, wave: true, run: owners.Keda,
+			about:  "no ScaledObject of KEDA scales the set, or it is paused",
+			remedy: "pause it: annotation autoscaling.keda.sh/paused",
+		},
+		{
+			name: "vertical-autoscaler", worst: check.Warn, ignorable: true, run: owners.VerticalAutoscaler,
+			about:  "no VerticalPodAutoscaler evicts pods of the set",
+			remedy: "set its updateMode to Off for the time of the move",
+		},
+		{
+			name: "argocd", worst: check.Fail, wave: true, run: owners.Argocd,
+			about:  "no Application of Argo CD syncs sets or budgets by itself, or it leaves alone what moves",
+			remedy: "turn automated sync off, or ignoreDifferences with RespectIgnoreDifferences=true",
+		},
+		{
+			name: "flux", worst: check.Fail, wave: true, run: owners.Flux,
+			about:  "no Kustomization or HelmRelease of Flux applies sets or budgets, or it is suspended",
+			remedy: "flux suspend, or annotation kustomize.toolkit.fluxcd.io/reconcile: disabled",
+		},
+		{
+			name: "writers-unseen", worst: check.Fail, ignorable: true, wave: true, run: owners.WritersUnseen,
+			about:  "what marks sets and budgets as its own can be looked at",
+			remedy: "see to it that it is stopped, then --ignore writers-unseen",
+		},
+		{
+			name: "helm", worst: check.Warn, ignorable: true, run: owners.Helm,
+			about:  "no Helm release has the set",
+			remedy: "no helm upgrade or rollback of it meanwhile",
+		},
+		{
+			name: "field-managers", worst: check.Fail, ignorable: true, run: owners.FieldManagers,
+			about:  "replicas and ordinals were last written by people, or by what the checks above know",
+			remedy: "stop what writes them",
+		},
+	})
 }

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
 // table is the catalogue as docs/checks.md has it.
@@ -41,10 +44,10 @@ func TestTheCatalogueIsComplete(t *testing.T) {
 			t.Errorf("check %q: named twice, or without group, words or function", c.name)
 		}
 		seen[c.name] = true
-		if c.worst == Warn && !c.ignorable {
+		if c.worst == check.Warn && !c.ignorable {
 			t.Errorf("check %s only warns, and cannot be ignored", c.name)
 		}
-		if c.worst == Warn && c.wave {
+		if c.worst == check.Warn && c.wave {
 			t.Errorf("check %s only warns, and is asked again before every ordinal, where warnings are not given", c.name)
 		}
 	}
@@ -73,16 +76,16 @@ func TestOnlyChecksThatMayBeIgnoredAre(t *testing.T) {
 
 // A check that fails is a warning where the plan ignores it, if it may be ignored at all.
 func TestWhatAPlanIgnoresDoesNotBlockIt(t *testing.T) {
-	finds := func(l Level) func(context.Context, inspection) ([]Finding, error) {
-		return func(context.Context, inspection) ([]Finding, error) {
-			return []Finding{{Level: l, Object: "it", Saw: "a", Want: "b", Remedy: "c"}}, nil
+	finds := func(l check.Level) func(context.Context, check.Inspection) ([]check.Finding, error) {
+		return func(context.Context, check.Inspection) ([]check.Finding, error) {
+			return []check.Finding{{Level: l, Object: "it", Saw: "a", Want: "b", Remedy: "c"}}, nil
 		}
 	}
-	checks := []check{
+	checks := []row{
 		{name: "hard", run: finds("")},
-		{name: "soft", ignorable: true, run: finds(Fail)},
-		{name: "mild", ignorable: true, run: finds(Warn)},
-		{name: "fine", run: func(context.Context, inspection) ([]Finding, error) { return nil, nil }},
+		{name: "soft", ignorable: true, run: finds(check.Fail)},
+		{name: "mild", ignorable: true, run: finds(check.Warn)},
+		{name: "fine", run: func(context.Context, check.Inspection) ([]check.Finding, error) { return nil, nil }},
 	}
 	for _, c := range []struct {
 		ignored              []string
@@ -92,12 +95,12 @@ func TestWhatAPlanIgnoresDoesNotBlockIt(t *testing.T) {
 		{[]string{"soft"}, 1, 1, 1},
 		{[]string{"hard", "mild", "soft"}, 1, 0, 1},
 	} {
-		i := inspect(&plans.Plan{Ignored: c.ignored}, nil)
-		results, err := i.results(t.Context(), checks)
+		i := check.Inspect(&plans.Plan{Ignored: c.ignored}, nil)
+		results, err := results(t.Context(), i, checks)
 		r := Report{Checks: results}
 		pass := 0
 		for _, one := range results {
-			if one.Level == Pass {
+			if one.Level == check.Pass {
 				pass++
 			}
 		}
@@ -106,11 +109,13 @@ func TestWhatAPlanIgnoresDoesNotBlockIt(t *testing.T) {
 		}
 	}
 	broken := errors.New("no answer")
-	_, err := inspect(&plans.Plan{}, nil).results(t.Context(), []check{{name: "lost", run: func(context.Context, inspection) ([]Finding, error) { return nil, errors.New(plans.Gate{}.Kind()) }}})
+	_, err := results(t.Context(), check.Inspect(&plans.Plan{}, nil), []row{{name: "lost", run: func(context.Context, check.Inspection) ([]check.Finding, error) {
+		return nil, errors.New(plans.Gate{}.Kind())
+	}}})
 	if !errors.As(err, new(plans.Mishap)) || !strings.Contains(err.Error(), "plans.Gate.Kind") {
 		t.Errorf("a check that panics is %v", err)
 	}
-	_, err = inspect(&plans.Plan{}, nil).results(t.Context(), []check{{name: "mute", run: func(context.Context, inspection) ([]Finding, error) { return nil, broken }}})
+	_, err = results(t.Context(), check.Inspect(&plans.Plan{}, nil), []row{{name: "mute", run: func(context.Context, check.Inspection) ([]check.Finding, error) { return nil, broken }}})
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "check mute") {
 		t.Errorf("a check that could not look gave %v", err)
 	}
@@ -137,7 +142,7 @@ func TestVersionsAreComparedWithEachOtherAndWithThePlans(t *testing.T) {
 		var got []string
 		for _, f := range versionFindings(&plans.Plan{Versions: c.then}, c.now) {
 			if f.Level == "" {
-				f.Level = Fail
+				f.Level = check.Fail
 			}
 			got = append(got, string(f.Level)+": "+f.Saw)
 		}
@@ -147,27 +152,14 @@ func TestVersionsAreComparedWithEachOtherAndWithThePlans(t *testing.T) {
 	}
 }
 
-func TestNamesOfTheOldNamespaceAreFound(t *testing.T) {
-	stale := staleName("web", "shop")
-	for text, want := range map[string]bool{
-		"web-0.web.shop.svc.cluster.local:2380": true,
-		"http://db.shop.svc":                    true,
-		"web.shop:80":                           true,
-		"peers=web-0.web.shop,web-1.web.shop":   true,
-		"a: 1\nhost: web.shop\nb: 2":            true,
-		"web.shop":                              true,
-		"web.shop-new.svc":                      false,
-		"db.shop-new.svc":                       false,
-		"web.shop.example.com":                  false,
-		"myweb.shop":                            false,
-		"shop":                                  false,
-		"web.mall.svc":                          false,
-	} {
-		if got := stale.MatchString(text); got != want {
-			t.Errorf("%q: %t, expected %t", text, got, want)
+// Whoever reads of a check finds its function by the same name.
+func TestTheFunctionOfACheckIsNamedForItsID(t *testing.T) {
+	for _, c := range catalogue() {
+		full := runtime.FuncForPC(reflect.ValueOf(c.run).Pointer()).Name()
+		words := strings.Split(full[strings.LastIndexByte(full, '/')+1:], ".") // the package, and the function
+		want := strings.ReplaceAll(c.name, "-", "")
+		if !strings.EqualFold(words[1], want) && !strings.EqualFold(words[0]+words[1], want) {
+			t.Errorf("check %s is made by %s", c.name, full)
 		}
-	}
-	if staleName("", "shop").MatchString(".shop") {
-		t.Error("without a Service only full names count")
 	}
 }

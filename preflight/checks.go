@@ -16,18 +16,20 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/preflight/volumes"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// sourceSettled wants every ordinal available, one revision and no partition: a
+// SourceSettled wants every ordinal available, one revision and no partition: a
 // move starts from a set that is at rest (S2, S13).
-func sourceSettled(ctx context.Context, i inspection) ([]Finding, error) {
-	set := i.now.Set
-	var out []Finding
+func SourceSettled(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	set := i.Now.Set
+	var out []check.Finding
 	add := func(saw, want, remedy string) {
-		out = append(out, Finding{Object: i.name(plans.Source), Saw: saw, Want: want, Remedy: remedy})
+		out = append(out, check.Finding{Object: i.Name(plans.Source), Saw: saw, Want: want, Remedy: remedy})
 	}
 	if why := sets.Unsettled(i.Plan, plans.Source, set); why != "" {
 		add(why, "one revision", "wait for the rolling update, or finish it")
@@ -48,9 +50,9 @@ func sourceSettled(ctx context.Context, i inspection) ([]Finding, error) {
 	return out, nil
 }
 
-// nameFree wants no plan of the same name that has not ended.
-func nameFree(ctx context.Context, i inspection) ([]Finding, error) {
-	if i.orchestrated != nil {
+// NameFree wants no plan of the same name that has not ended.
+func NameFree(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	if i.Orchestrated != nil {
 		return nil, nil // it is kept where the orchestrator runs, and storing it has found out
 	}
 	store := records.NewStore(i.On[plans.Destination], i.Plan.Destination.Namespace, i.Plan.Name)
@@ -62,7 +64,7 @@ func nameFree(ctx context.Context, i inspection) ([]Finding, error) {
 		return nil, err
 	}
 	if why := store.Needed(ctx, have); why != nil {
-		return []Finding{{
+		return []check.Finding{{
 			Object: fmt.Sprintf("plan %s of namespace %s on the destination", i.Plan.Name, i.Plan.Destination.Namespace), Saw: fmt.Sprintf("it is another one (%s), %v", have.ID, why),
 			Want: "a name that no such plan has", Remedy: "finish it, or give this one another --name",
 		}}, nil
@@ -70,13 +72,13 @@ func nameFree(ctx context.Context, i inspection) ([]Finding, error) {
 	return nil, nil
 }
 
-// namesThere wants what the bridge of the names stands on: the governing Service,
+// Names wants what the bridge of the names stands on: the governing Service,
 // headless as the plan saw it, and for names that the other cluster does not know a
 // namespace to make a Service in, and no Service of somebody else's.
-func namesThere(ctx context.Context, i inspection) ([]Finding, error) {
-	var out []Finding
-	if names := i.Plan.Names; names.Service != "" && i.now.Names.Service != names.Service {
-		out = append(out, Finding{
+func Names(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	var out []check.Finding
+	if names := i.Plan.Names; names.Service != "" && i.Now.Names.Service != names.Service {
+		out = append(out, check.Finding{
 			Object: fmt.Sprintf("Service %s/%s", i.Plan.Source.Namespace, names.Service), Saw: "it is gone, or no longer headless",
 			Want: "the headless Service that gives the pods their names", Remedy: "bring it back, or make a new plan with --names none",
 		})
@@ -84,7 +86,7 @@ func namesThere(ctx context.Context, i inspection) ([]Finding, error) {
 	for _, side := range i.Plan.Exports() {
 		err := i.On[side].List(ctx, &mcsv1alpha1.ServiceExportList{}, client.InNamespace(i.Plan.On(side).Namespace))
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			out = append(out, Finding{
+			out = append(out, check.Finding{
 				Object: "the cluster of the " + string(side), Saw: "it does not know ServiceExports (multicluster.x-k8s.io/v1alpha1)",
 				Want: "Multi-Cluster Services", Remedy: "install an implementation of them, or make a new plan with --names bridge or none",
 			})
@@ -93,7 +95,7 @@ func namesThere(ctx context.Context, i inspection) ([]Finding, error) {
 		}
 	}
 	for _, d := range i.Plan.Directories() {
-		kept, err := i.kept(ctx, d)
+		kept, err := kept(ctx, i, d)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +103,7 @@ func namesThere(ctx context.Context, i inspection) ([]Finding, error) {
 		if d.Lists != "" {
 			continue
 		}
-		found, err := i.standIn(ctx, d)
+		found, err := standIn(ctx, i, d)
 		if err != nil {
 			return nil, err
 		}
@@ -112,14 +114,14 @@ func namesThere(ctx context.Context, i inspection) ([]Finding, error) {
 
 // kept wants no names that an earlier plan left behind: nobody keeps them right any
 // more once the pods move again, and they would answer beside ours.
-func (i inspection) kept(ctx context.Context, d plans.Directory) ([]Finding, error) {
+func kept(ctx context.Context, i check.Inspection, d plans.Directory) ([]check.Finding, error) {
 	var all discoveryv1.EndpointSliceList
 	err := i.On[d.On].List(ctx, &all, client.InNamespace(d.Namespace), client.MatchingLabels{
 		discoveryv1.LabelServiceName: i.Plan.Names.Service, discoveryv1.LabelManagedBy: dns.ManagedBy,
 	})
 	for _, s := range all.Items {
 		if plan := s.Labels[dns.PlanLabel]; plan != i.Plan.ID {
-			return []Finding{{
+			return []check.Finding{{
 				Object: fmt.Sprintf("EndpointSlice %s/%s on the %s", d.Namespace, s.Name, d.On), Saw: "it keeps the names of plan " + plan,
 				Want: "no names that an earlier plan has left", Remedy: "take them away with `stsmigrate names PLAN --remove`; `stsmigrate get -A` lists the plans",
 			}}, nil
@@ -129,11 +131,11 @@ func (i inspection) kept(ctx context.Context, d plans.Directory) ([]Finding, err
 }
 
 // standIn wants room for a Service that stands in for one of the other cluster.
-func (i inspection) standIn(ctx context.Context, d plans.Directory) ([]Finding, error) {
+func standIn(ctx context.Context, i check.Inspection, d plans.Directory) ([]check.Finding, error) {
 	var namespace corev1.Namespace
 	err := i.On[d.On].Get(ctx, client.ObjectKey{Name: d.Namespace}, &namespace)
 	if apierrors.IsNotFound(err) {
-		return []Finding{{
+		return []check.Finding{{
 			Object: fmt.Sprintf("namespace %s on the %s", d.Namespace, d.On), Saw: "it does not exist",
 			Want:   fmt.Sprintf("a namespace in which %s can be looked up", i.Plan.Host(i.Plan.Start, d.Namespace)),
 			Remedy: "create it, move to a namespace of the same name, or make a new plan with --names none",
@@ -147,45 +149,45 @@ func (i inspection) standIn(ctx context.Context, d plans.Directory) ([]Finding, 
 	if apierrors.IsNotFound(err) || err == nil && s.Labels[dns.PlanLabel] == i.Plan.ID {
 		return nil, nil
 	}
-	return []Finding{{
+	return []check.Finding{{
 		Object: fmt.Sprintf("Service %s/%s on the %s", d.Namespace, i.Plan.Names.Service, d.On), Saw: "it exists",
 		Want: "no Service there, so that the names of the other cluster can be answered", Remedy: "delete it, or make a new plan with --names none",
 	}}, err
 }
 
-// claimsBound wants each claim of the range bound both ways and owned by nobody
+// ClaimsBound wants each claim of the range bound both ways and owned by nobody
 // but the set.
-func claimsBound(ctx context.Context, i inspection) ([]Finding, error) {
-	var out []Finding
-	for o := range i.ordinals.All() {
-		b, err := i.volumes(ctx, o)
+func ClaimsBound(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	var out []check.Finding
+	for o := range i.Ordinals.All() {
+		b, err := i.Volumes(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		if b.why != "" {
-			out = append(out, Finding{Object: "pod " + i.Plan.Pod(o), Saw: b.why, Want: "claims and volumes that name each other", Remedy: "repair the storage of this ordinal first"})
+		if b.Why != "" {
+			out = append(out, check.Finding{Object: "pod " + i.Plan.Pod(o), Saw: b.Why, Want: "claims and volumes that name each other", Remedy: "repair the storage of this ordinal first"})
 		}
 	}
 	return out, nil
 }
 
-// claimsUnshared refuses claims that other pods mount, or that a finalizer keeps: they would keep the
+// ClaimsUnshared refuses claims that other pods mount, or that a finalizer keeps: they would keep the
 // claim from going, with an ordinal down.
-func claimsUnshared(ctx context.Context, i inspection) ([]Finding, error) {
+func ClaimsUnshared(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var pods corev1.PodList
 	if err := i.On[plans.Source].List(ctx, &pods, client.InNamespace(i.Plan.Source.Namespace)); err != nil {
 		return nil, err
 	}
-	out, err := i.claimsKept(ctx)
+	out, err := volumes.ClaimsKept(ctx, i)
 	if err != nil {
 		return nil, err
 	}
 	for k := range pods.Items {
 		p := &pods.Items[k]
-		for o := range i.ordinals.All() {
+		for o := range i.Ordinals.All() {
 			for _, c := range i.Plan.Moved() {
 				if claim := i.Plan.ClaimName(c.Template, o); p.Name != i.Plan.Pod(o) && storage.Mounts(p, claim) {
-					out = append(out, Finding{
+					out = append(out, check.Finding{
 						Object: "claim " + claim, Saw: "pod " + p.Name + " mounts it too", Want: "no pod but " + i.Plan.Pod(o),
 						Remedy: "wait for that pod or delete it (finished pods count as well)",
 					})
@@ -196,39 +198,39 @@ func claimsUnshared(ctx context.Context, i inspection) ([]Finding, error) {
 	return out, nil
 }
 
-// destinationFree refuses pods and claims that are in the way. A destination set
+// DestinationFree refuses pods and claims that are in the way. A destination set
 // with ordinals of its own is one.
-func destinationFree(ctx context.Context, i inspection) ([]Finding, error) {
-	var out []Finding
-	if s := i.now.Existing; s != nil && !i.midway && plans.SliceOf(s).Replicas != 0 {
-		out = append(out, Finding{
-			Object: i.name(plans.Destination), Saw: "it has the ordinals " + plans.SliceOf(s).String(), Want: "no ordinals (replicas 0)",
+func DestinationFree(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	var out []check.Finding
+	if s := i.Now.Existing; s != nil && !i.Midway && plans.SliceOf(s).Replicas != 0 {
+		out = append(out, check.Finding{
+			Object: i.Name(plans.Destination), Saw: "it has the ordinals " + plans.SliceOf(s).String(), Want: "no ordinals (replicas 0)",
 			Remedy: "scale it to 0, or choose another destination",
 		})
 	}
 	ns := i.Plan.Destination.Namespace
-	template, err := i.arriving()
+	template, err := i.Arriving()
 	if err != nil {
 		return nil, err
 	}
 	made := slices.Sorted(maps.Keys(sets.Ephemeral(template.Spec)))
-	for o := range i.ordinals.All() {
+	for o := range i.Ordinals.All() {
 		pod, err := i.Pod(ctx, plans.Destination, o)
 		if err != nil {
 			return nil, err
 		}
 		if pod != nil {
-			out = append(out, Finding{Object: "pod " + ns + "/" + pod.Name, Saw: "it exists on the destination", Want: "the name to be free", Remedy: "delete the pod"})
+			out = append(out, check.Finding{Object: "pod " + ns + "/" + pod.Name, Saw: "it exists on the destination", Want: "the name to be free", Remedy: "delete the pod"})
 		}
 		for _, c := range i.Plan.Claims {
-			found, err := i.claimFree(ctx, i.Plan.ClaimName(c.Template, o), "the set would use it instead of the source's volume")
+			found, err := claimFree(ctx, i, i.Plan.ClaimName(c.Template, o), "the set would use it instead of the source's volume")
 			if err != nil {
 				return nil, err
 			}
 			out = append(out, found...)
 		}
 		for _, name := range made {
-			found, err := i.claimFree(ctx, i.Plan.Pod(o)+"-"+name, "the pod would wait for it: it is not the one that is made with the pod")
+			found, err := claimFree(ctx, i, i.Plan.Pod(o)+"-"+name, "the pod would wait for it: it is not the one that is made with the pod")
 			if err != nil {
 				return nil, err
 			}
@@ -239,39 +241,39 @@ func destinationFree(ctx context.Context, i inspection) ([]Finding, error) {
 }
 
 // claimFree refuses a claim of a name that is needed on the destination.
-func (i inspection) claimFree(ctx context.Context, name, why string) ([]Finding, error) {
+func claimFree(ctx context.Context, i check.Inspection, name, why string) ([]check.Finding, error) {
 	ns := i.Plan.Destination.Namespace
 	err := i.On[plans.Destination].Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, &corev1.PersistentVolumeClaim{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return unseen(err, "claim "+ns+"/"+name, "persistentvolumeclaims")
+		return check.Unseen(err, "claim "+ns+"/"+name, "persistentvolumeclaims")
 	}
-	return []Finding{{
+	return []check.Finding{{
 		Object: "claim " + ns + "/" + name, Saw: "it exists on the destination", Want: "the name to be free",
 		Remedy: "delete the claim if its data is not needed; " + why,
 	}}, nil
 }
 
-// compatible compares a destination set that is there with what the same API
+// DestinationCompatible compares a destination set that is there with what the same API
 // server makes of a copy of the source's, so that defaults do not count.
-func compatible(ctx context.Context, i inspection) ([]Finding, error) {
-	have := i.now.Existing
+func DestinationCompatible(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	have := i.Now.Existing
 	if have == nil {
 		return nil, nil
 	}
-	want, err := i.tryOut(ctx)
+	want, err := tryOut(ctx, i)
 	if err != nil {
 		return nil, nil //nolint:nilerr // the check admission reports it
 	}
 	remedy := "make them equal, or delete the destination set and let the plan create it"
-	if i.midway {
+	if i.Midway {
 		remedy = "find out which of the two was changed, and change it back"
 	}
-	var out []Finding
+	var out []check.Finding
 	for _, field := range sets.Differing(have, want) {
-		out = append(out, Finding{Object: i.name(plans.Destination), Saw: "spec." + field + " differs from the source's", Want: "equal", Remedy: remedy})
+		out = append(out, check.Finding{Object: i.Name(plans.Destination), Saw: "spec." + field + " differs from the source's", Want: "equal", Remedy: remedy})
 	}
 	return out, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/pods"
 )
 
 // Draft makes the plan that is asked for between two sets. It reads, and writes nothing; whether the plan can be carried
@@ -21,7 +22,7 @@ func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.
 	}
 	in.Name, in.ID, in.Window, in.Ignored = cmp.Or(name, source.Name), id, r.Window, r.Ignore
 	in.Empty, in.Storage, in.Gates = r.Empty, r.Storage, r.Gates
-	if in.Dependencies, err = Needs(ctx, on, in); err != nil {
+	if in.Dependencies, err = pods.Needs(ctx, on, in); err != nil {
 		return nil, err
 	}
 	return plans.Build(in)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
 // What a person reads of a plan is what it does, or the checks refuse it.
@@ -33,9 +34,9 @@ func TestAPlanThatSaysOtherThanItsPatchesDoIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Seen = seen
-		i := inspect(p, nil)
-		i.now.Set = set
-		found, err := unchanged(t.Context(), i)
+		i := check.Inspect(p, nil)
+		i.Now.Set = set
+		found, err := PlanCurrent(t.Context(), i)
 		if err != nil || (len(found) > 0) != (c.want != "") || len(found) > 0 && !strings.Contains(found[0].Saw, c.want) {
 			t.Errorf("%s: the check finds %+v, %v; expected %q", name, found, err, c.want)
 		}

@@ -5,20 +5,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // The words of many findings have a length.
 func TestTheWordsOfManyFindingsHaveALength(t *testing.T) {
-	var found []Finding
+	var found []check.Finding
 	for o := range 1000 {
-		found = append(found, Finding{Check: "claims-bound", Object: fmt.Sprintf("claim data-web-%d", o), Saw: strings.Repeat("x", 200)})
+		found = append(found, check.Finding{Check: "claims-bound", Object: fmt.Sprintf("claim data-web-%d", o), Saw: strings.Repeat("x", 200)})
 	}
-	words := Words(found)
+	words := check.Words(found)
 	if len(words) > 2*records.Brevity || !strings.HasPrefix(words, "claims-bound: claim data-web-0") || !strings.Contains(words, "more: `check` lists them") {
 		t.Errorf("%d bytes: %s", len(words), words)
 	}
-	if few := Words(found[:3]); strings.Contains(few, "more") || !strings.Contains(few, "data-web-2") {
+	if few := check.Words(found[:3]); strings.Contains(few, "more") || !strings.Contains(few, "data-web-2") {
 		t.Errorf("%s", few)
 	}
 }

@@ -3,7 +3,6 @@ package preflight
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // survey reads what a plan is made from.
@@ -40,7 +40,7 @@ func Survey(ctx context.Context, on clusters.Clusters, source, destination plans
 	if in.Names, err = w.naming(ctx, in.Set.Spec.ServiceName, names); err != nil {
 		return in, err
 	}
-	if in.Shared, err = w.sharedVolumes(ctx, in.Set); err != nil {
+	if in.Shared, err = storage.Shared(ctx, w.Pair, in.Set); err != nil {
 		return in, err
 	}
 	if in.Versions, err = w.versions(ctx); err != nil {
@@ -133,56 +133,4 @@ func allowance(in plans.Inputs, asked int32) (int32, error) {
 		return asked, nil
 	}
 	return d, nil
-}
-
-// unchanged refuses a plan whose world has moved on.
-func unchanged(_ context.Context, i inspection) ([]Finding, error) {
-	now, err := plans.Fingerprints(i.now.Set, i.now.Existing, i.now.SourceBudget)
-	if err != nil {
-		return nil, err
-	}
-	if changed := i.Plan.Seen.Changed(now); len(changed) > 0 {
-		return []Finding{{
-			Object: "plan " + i.Plan.Name, Saw: "changed since the plan was made: " + strings.Join(changed, ", "),
-			Want: "everything as it was", Remedy: "make a new plan with `stsmigrate plan`",
-		}}, nil
-	}
-	why, err := i.Plan.Misstated(i.now.Set)
-	if err != nil {
-		why = err.Error()
-	}
-	if why != "" {
-		return []Finding{{Object: "plan " + i.Plan.Name, Saw: why, Want: "what its patches change", Remedy: "make a new plan with `stsmigrate plan`, and do not trust who made this one"}}, nil
-	}
-	return nil, nil
-}
-
-func namespaceThere(ctx context.Context, i inspection) ([]Finding, error) {
-	var ns corev1.Namespace
-	name := i.Plan.Destination.Namespace
-	err := i.On[plans.Destination].Get(ctx, client.ObjectKey{Name: name}, &ns)
-	if apierrors.IsNotFound(err) {
-		return []Finding{{
-			Object: "namespace " + name, Saw: "it does not exist on the destination", Want: "it to exist",
-			Remedy: "create it, with the labels and quotas it shall have",
-		}}, nil
-	}
-	if err == nil && ns.DeletionTimestamp != nil {
-		return []Finding{{Object: "namespace " + name, Saw: "it is being deleted", Want: "it to stay", Remedy: "choose another --to-namespace"}}, nil
-	}
-	return nil, err
-}
-
-// unmarked refuses sets that another plan is working on.
-func unmarked(_ context.Context, i inspection) ([]Finding, error) {
-	var out []Finding
-	for side, set := range i.sets {
-		if s, ok := plans.Stamped(set); ok && !i.ours(set) {
-			out = append(out, Finding{
-				Object: i.name(side), Saw: "it is being moved by plan " + s.Plan, Want: "no plan to be at work on it",
-				Remedy: "finish that plan (`stsmigrate finalize`) or walk it back (`stsmigrate abort`)",
-			})
-		}
-	}
-	return out, nil
 }

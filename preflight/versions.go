@@ -11,25 +11,11 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
-
-// connectionVerified warns where tokens and Secrets would go to whoever answers.
-func connectionVerified(_ context.Context, i inspection) ([]Finding, error) {
-	var out []Finding
-	for _, side := range plans.Sides() {
-		if c, ok := i.On[side].(clusters.Connection); ok && c.Doubt != "" {
-			out = append(out, Finding{
-				Level: Warn, Object: "API server of the " + string(side) + " (" + i.Plan.On(side).Context + ")", Saw: c.Doubt, Want: "TLS and a certificate that is verified",
-				Remedy: "put the cluster's certificate authority into the kubeconfig: credentials and Secrets would go to whoever answers",
-			})
-		}
-	}
-	return out, nil
-}
 
 // versions asks both API servers which version they are of. One that does not say it to
 // everybody is left out.
@@ -60,13 +46,13 @@ const (
 	apart = 3
 )
 
-// apiVersion wants API servers that mean the same by a StatefulSet. The versions are
+// ApiVersion wants API servers that mean the same by a StatefulSet. The versions are
 // words; ordinals-kept and admission try out what they promise.
-func apiVersion(ctx context.Context, i inspection) ([]Finding, error) {
-	now := i.now.Versions
-	if i.midway {
+func ApiVersion(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	now := i.Now.Versions
+	if i.Midway {
 		var err error
-		if now, err = i.versions(ctx); err != nil {
+		if now, err = (survey{i.Pair}).versions(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -75,25 +61,25 @@ func apiVersion(ctx context.Context, i inspection) ([]Finding, error) {
 
 // versionFindings compares what the API servers say with what they need, with one
 // another, and with what they said when the plan was made.
-func versionFindings(p *plans.Plan, now map[plans.Side]string) []Finding {
-	var out []Finding
+func versionFindings(p *plans.Plan, now map[plans.Side]string) []check.Finding {
+	var out []check.Finding
 	minor := map[plans.Side]uint{}
 	for _, side := range plans.Sides() {
 		object := "API server of the " + string(side) + " (" + p.On(side).Context + ")"
 		v, err := version.ParseGeneric(now[side])
 		if err != nil {
-			out = append(out, Finding{Level: Warn, Object: object, Saw: "it does not say its version", Want: "Kubernetes 1.27 or newer", Remedy: "look it up: `kubectl version`"})
+			out = append(out, check.Finding{Level: check.Warn, Object: object, Saw: "it does not say its version", Want: "Kubernetes 1.27 or newer", Remedy: "look it up: `kubectl version`"})
 			continue
 		}
 		minor[side] = v.Minor()
 		if side == plans.Destination && v.Minor() < oldest {
-			out = append(out, Finding{
+			out = append(out, check.Finding{
 				Object: object, Saw: "it is Kubernetes " + now[side] + ", which does not keep a set's start ordinal",
 				Want: "Kubernetes 1.27 or newer", Remedy: "upgrade the destination cluster",
 			})
 		}
 		if was, err := version.ParseGeneric(p.Versions[side]); err == nil && v.Minor() < was.Minor() {
-			out = append(out, Finding{
+			out = append(out, check.Finding{
 				Object: object, Saw: "it is Kubernetes " + now[side] + ", and was " + p.Versions[side] + " when the plan was made",
 				Want: "no downgrade during a move", Remedy: "upgrade it again; with no ordinal under way yet, a new plan will do",
 			})
@@ -104,8 +90,8 @@ func versionFindings(p *plans.Plan, now map[plans.Side]string) []Finding {
 	}
 	from, to := minor[plans.Source], minor[plans.Destination]
 	if to < from || to > from+apart {
-		out = append(out, Finding{
-			Level: Warn, Object: "API servers of both sides", Saw: fmt.Sprintf("the source is Kubernetes %s, the destination %s", now[plans.Source], now[plans.Destination]),
+		out = append(out, check.Finding{
+			Level: check.Warn, Object: "API servers of both sides", Saw: fmt.Sprintf("the source is Kubernetes %s, the destination %s", now[plans.Source], now[plans.Destination]),
 			Want: fmt.Sprintf("a destination that is as new as the source, or up to %d minor versions newer", apart), Remedy: "find out what the pods need that the destination does not have, or does otherwise",
 		})
 	}
@@ -115,24 +101,24 @@ func versionFindings(p *plans.Plan, now map[plans.Side]string) []Finding {
 // tryOut sends the destination set as a dry run and reads back what the API
 // server made of it. The name differs from the real one so that a set that is
 // there already does not answer in its place.
-func (i inspection) tryOut(ctx context.Context) (*appsv1.StatefulSet, error) {
-	t, err := i.trial(ctx)
+func tryOut(ctx context.Context, i check.Inspection) (*appsv1.StatefulSet, error) {
+	t, err := tryBoth(ctx, i)
 	if err == nil {
 		err = t.refusal
 	}
 	return t.twin, err
 }
 
-func (i inspection) trial(ctx context.Context) (trial, error) {
-	return i.notes.trials.get(struct{}{}, func() (trial, error) {
-		twin, err := sets.Twin(i.now.Set, i.Plan)
+func tryBoth(ctx context.Context, i check.Inspection) (trial, error) {
+	return check.Once(i, trialKey{}, func() (trial, error) {
+		twin, err := sets.Twin(i.Now.Set, i.Plan)
 		if err != nil {
 			return trial{}, err
 		}
 		twin.Name += "-dry-run"
 		sent := twin.DeepCopy()
-		err = writes.Copy(ctx, i.On[plans.Source], i.now.Set, i.On[plans.Destination], twin, client.DryRunAll)
-		if apierrors.IsNotFound(err) || refused(err) {
+		err = writes.Copy(ctx, i.On[plans.Source], i.Now.Set, i.On[plans.Destination], twin, client.DryRunAll)
+		if apierrors.IsNotFound(err) || check.Refused(err) {
 			return trial{sent, twin, err}, nil
 		}
 		return trial{sent, twin, nil}, err
@@ -146,24 +132,18 @@ type trial struct {
 	refusal error
 }
 
-// refused says whether an API server answered that it does not want the object, which
-// is a finding, and no error.
-func refused(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
-}
-
-// ordinalsKept proves that the destination knows spec.ordinals: an API server
+// OrdinalsKept proves that the destination knows spec.ordinals: an API server
 // that drops the field would make pods with ordinals that run elsewhere.
-func ordinalsKept(ctx context.Context, i inspection) ([]Finding, error) {
-	back, err := i.tryOut(ctx)
-	if apierrors.IsNotFound(err) || refused(err) {
+func OrdinalsKept(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	back, err := tryOut(ctx, i)
+	if apierrors.IsNotFound(err) || check.Refused(err) {
 		return nil, nil // namespace and admission say so
 	}
 	if err != nil {
 		return nil, err
 	}
 	if got := plans.SliceOf(back).Start; got != i.Plan.End() {
-		return []Finding{{
+		return []check.Finding{{
 			Object: "API server of " + i.Plan.Destination.String(), Saw: fmt.Sprintf("a trial set with ordinals.start %d came back with %d", i.Plan.End(), got),
 			Want: "the field to be kept (Kubernetes 1.27 or newer)", Remedy: "upgrade the destination cluster",
 		}}, nil
@@ -171,23 +151,23 @@ func ordinalsKept(ctx context.Context, i inspection) ([]Finding, error) {
 	return nil, nil
 }
 
-// admitted wants what admits objects to the destination (webhooks, policies, quotas) to
+// Admission wants what admits objects to the destination (webhooks, policies, quotas) to
 // accept a copy of the source's set, and to leave it as it is.
-func admitted(ctx context.Context, i inspection) ([]Finding, error) {
-	back, err := i.tryOut(ctx)
+func Admission(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	back, err := tryOut(ctx, i)
 	object := "API server of " + i.Plan.Destination.String()
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil // no namespace; that check says so
-	case refused(err):
-		return []Finding{{
+	case check.Refused(err):
+		return []check.Finding{{
 			Object: object, Saw: "it refuses the set: " + strings.Join(strings.Fields(err.Error()), " "), Want: "it to accept a copy of the source's set",
 			Remedy: "remove what it objects to, or choose another destination",
 		}}, nil
 	case err != nil:
 		return nil, err
 	}
-	t, err := i.trial(ctx)
+	t, err := tryBoth(ctx, i)
 	if err != nil {
 		return nil, err
 	}
@@ -195,8 +175,11 @@ func admitted(ctx context.Context, i inspection) ([]Finding, error) {
 	if len(changed) == 0 {
 		return nil, nil
 	}
-	return []Finding{{
-		Level: Warn, Object: object, Saw: "a copy of the source's set comes back with another spec." + strings.Join(changed, ", spec."), Want: "the set to be accepted unchanged",
+	return []check.Finding{{
+		Level: check.Warn, Object: object, Saw: "a copy of the source's set comes back with another spec." + strings.Join(changed, ", spec."), Want: "the set to be accepted unchanged",
 		Remedy: "look at the destination's mutating webhooks and policies, and at fields that its version does not know or fills in",
 	}}, nil
 }
+
+// trialKey is a key of what is read once.
+type trialKey struct{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -74,7 +75,7 @@ func (a *app) report(ctx context.Context, f planFlags, args []string) (*prefligh
 // one, how many there are, and what to do about those that do not pass.
 func checkTable(r *preflight.Report) string {
 	var b strings.Builder
-	count := map[preflight.Level]int{}
+	count := map[check.Level]int{}
 	ignored := 0
 	for _, c := range r.Checks {
 		if len(c.Findings) == 0 {
@@ -87,13 +88,13 @@ func checkTable(r *preflight.Report) string {
 			}
 			fmt.Fprintf(&b, "%s  %-22s  %s: %s%s\n", f.Level, c.Name, f.Object, oneLine(f.Saw), note)
 		}
-		if c.Level == preflight.Warn && c.Findings[0].Ignored {
+		if c.Level == check.Warn && c.Findings[0].Ignored {
 			ignored++
 		} else {
 			count[c.Level]++
 		}
 	}
-	fmt.Fprintf(&b, "\n%d checks: %d passed, %d to know about, %d ignored, %d failed", len(r.Checks)+r.NotRun, count[preflight.Pass], count[preflight.Warn], ignored, count[preflight.Fail])
+	fmt.Fprintf(&b, "\n%d checks: %d passed, %d to know about, %d ignored, %d failed", len(r.Checks)+r.NotRun, count[check.Pass], count[check.Warn], ignored, count[check.Fail])
 	if r.NotRun > 0 {
 		fmt.Fprintf(&b, "; %d not run: without the right to look they would only stumble", r.NotRun)
 	}
@@ -117,7 +118,7 @@ func (a *app) judge(r *preflight.Report) error {
 }
 
 // findings gives a line for each, with what is there to be typed indented below it.
-func findings(all []preflight.Finding) string {
+func findings(all []check.Finding) string {
 	var b strings.Builder
 	for _, f := range all {
 		fmt.Fprintf(&b, "  %s %s\n", f.Level, oneLine(f.String()))
@@ -129,7 +130,7 @@ func findings(all []preflight.Finding) string {
 }
 
 // orchestrated is the clock of a plan that an orchestrator carries out, and nil of one that this process does.
-func (a *app) orchestrated(j *plans.Journal) preflight.Orchestrated {
+func (a *app) orchestrated(j *plans.Journal) check.Orchestrated {
 	if j == nil || !j.Detached {
 		return nil
 	}

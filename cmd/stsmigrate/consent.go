@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
 
 // consentLasts is for how long a namespace agrees where nobody says otherwise: long enough for a large set with a
@@ -59,7 +59,7 @@ nothing else may be made. It is for the administrator of the cluster, who knows 
 // consents are the ConfigMaps of the namespaces on one side, with what they agree to already.
 func consents(ctx context.Context, r *reached, side plans.Side, until time.Time) ([]client.Object, error) {
 	var out []client.Object
-	for _, n := range preflight.Parties(r.plan) {
+	for _, n := range access.Parties(r.plan) {
 		if n.Side != side {
 			continue
 		}
@@ -84,15 +84,15 @@ func clusterConsent(ctx context.Context, r *reached, side plans.Side) ([]client.
 	if err != nil {
 		return nil, err
 	}
-	volumes, err := preflight.NewVolumes(ctx, r.plan, r.on, side, namesOf(disks))
+	volumes, err := access.NewVolumes(ctx, r.plan, r.on, side, namesOf(disks))
 	if err != nil || len(volumes) == 0 {
 		return nil, err
 	}
-	have, err := preflight.AgreedVolumes(ctx, r.on[side], side)
+	have, err := access.AgreedVolumes(ctx, r.on[side], side)
 	if err != nil { // what cannot be read cannot be kept either, and other plans may go by it
 		return nil, err
 	}
-	next, err := preflight.AgreeVolumes(r.plan, volumes, have)
+	next, err := access.AgreeVolumes(r.plan, volumes, have)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (a *app) revoke(ctx context.Context, name, side string) error {
 			errs = append(errs, fmt.Errorf("nothing was taken away on the %s: %w", s, t.lost[s]))
 			continue
 		}
-		gone, err := preflight.Revoke(ctx, t.plan, s, t.on)
+		gone, err := access.Revoke(ctx, t.plan, s, t.on)
 		for _, what := range gone {
 			fmt.Fprintf(a.Out, "taken away on the %s: %s\n", s, what)
 		}

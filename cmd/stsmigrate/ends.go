@@ -8,7 +8,8 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/preflight/volumes"
 )
 
 // conclude says how a run ended and what comes next.
@@ -59,10 +60,10 @@ func (a *app) farewell(ctx context.Context, t *target, j *plans.Journal) {
 	if t.plan.OneCluster() {
 		old = "namespace " + t.plan.Source.Namespace
 	}
-	var found []preflight.Finding
+	var found []check.Finding
 	err := t.connected()
 	if err == nil {
-		found, err = preflight.Farewell(ctx, t.plan, t.on)
+		found, err = volumes.Farewell(ctx, t.plan, t.on)
 	}
 	if err != nil {
 		fmt.Fprintf(a.ErrOut, "What has to be seen to before the old %s is deleted could not be looked up: %s\n", old, oneLine(err.Error()))

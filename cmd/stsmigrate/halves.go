@@ -11,7 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -38,7 +38,7 @@ func (r *reach) either(ctx context.Context, p *plans.Plan) (*reached, error) {
 
 // disks reads which volumes a side's account has to do with. Those of the destination are the source's until they have
 // moved.
-func (r *reached) disks(ctx context.Context, side plans.Side) ([]preflight.Disk, error) {
+func (r *reached) disks(ctx context.Context, side plans.Side) ([]access.Disk, error) {
 	if !r.plan.HasVolumes() {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func (r *reached) disks(ctx context.Context, side plans.Side) ([]preflight.Disk,
 	if err := r.lost[plans.Source]; err != nil && side == plans.Destination && (j == nil || !j.Vouched.SourceGone) {
 		return nil, fmt.Errorf("which volumes the destination gets is known in the source's cluster: %w", err)
 	}
-	disks, err := preflight.Disks(ctx, r.plan, r.on, j)
+	disks, err := access.Disks(ctx, r.plan, r.on, j)
 	if apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("which volumes of plan %s have moved cannot be seen, and Roles without their names would take rights away: %w; ask for the right to list PersistentVolumes, or somebody who has it", r.plan.Name, err)
 	}
@@ -77,7 +77,7 @@ func (r *reached) journal(ctx context.Context) (*plans.Journal, error) {
 	return j, err
 }
 
-func namesOf(disks []preflight.Disk) []string {
+func namesOf(disks []access.Disk) []string {
 	var out []string
 	for _, d := range disks {
 		out = append(out, d.Name)
@@ -86,7 +86,7 @@ func namesOf(disks []preflight.Disk) []string {
 }
 
 // remarks are comments beside what is printed.
-type remarks struct{ disks []preflight.Disk }
+type remarks struct{ disks []access.Disk }
 
 // in puts them into an object as YAML, rule by rule: what a volume stands for, and what no Role can limit.
 func (r remarks) in(text string) string {

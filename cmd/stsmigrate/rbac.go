@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
 
 // sideFlags name a plan in a file and one of its sides.
@@ -49,7 +49,7 @@ source. For one side alone:
 			who := types.NamespacedName{Namespace: namespace, Name: name}
 			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reached, side plans.Side) ([]client.Object, remarks, error) {
 				disks, err := r.disks(ctx, side)
-				return preflight.Roles(r.plan, side, who, namesOf(disks)), remarks{disks}, err
+				return access.Roles(r.plan, side, who, namesOf(disks)), remarks{disks}, err
 			})
 		},
 	}

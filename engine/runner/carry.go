@@ -16,6 +16,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/gates"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -83,7 +85,7 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p engine.Progress
 	e.Now, e.Slot = c.Now, c.Slots.Of(c.Plan)
 	e.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) (string, error) {
 		found, err := preflight.CheckWave(ctx, c.Plan, c.On, j, wave, c.orchestrated())
-		return preflight.Words(found), err
+		return check.Words(found), err
 	}
 	e.Gates.Prober = gates.Through(c.Configs, c.Now)
 	if err := e.Undertake(clusters.Urgent(ctx), wish, c.Still); err != nil { // a wave may be under way
@@ -113,7 +115,7 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p engine.Progress
 func (c Carriage) barred(ctx context.Context) (string, error) {
 	err := c.agreed(ctx)
 	switch {
-	case errors.As(err, new(preflight.ErrNotAgreed)):
+	case errors.As(err, new(access.ErrNotAgreed)):
 		return err.Error(), nil
 	case err != nil || c.Ready == nil:
 		return "", err
@@ -121,7 +123,7 @@ func (c Carriage) barred(ctx context.Context) (string, error) {
 	return c.Ready(ctx)
 }
 
-func (c Carriage) orchestrated() preflight.Orchestrated {
+func (c Carriage) orchestrated() check.Orchestrated {
 	if !c.Orchestrated {
 		return nil
 	}
@@ -231,12 +233,12 @@ func (c Carriage) agreed(ctx context.Context) error {
 	if !c.Orchestrated {
 		return nil
 	}
-	found, err := preflight.Agreed(ctx, c.Plan, c.On, c.Now())
+	found, err := access.Agreed(ctx, c.Plan, c.On, c.Now())
 	if err != nil {
 		return err
 	}
-	if found = slices.DeleteFunc(found, func(f preflight.Finding) bool { return f.Level == preflight.Warn }); len(found) > 0 {
-		return preflight.ErrNotAgreed{Findings: found}
+	if found = slices.DeleteFunc(found, func(f check.Finding) bool { return f.Level == check.Warn }); len(found) > 0 {
+		return access.ErrNotAgreed{Findings: found}
 	}
 	return nil
 }

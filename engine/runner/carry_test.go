@@ -19,7 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
-	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -31,7 +31,7 @@ func TestNamesAreKeptUnderALongLease(t *testing.T) {
 			clock := time.Now //nolint:forbidigo // that of the bubble
 			p := planstest.Named(t, "abc")
 			on := clusters.Clusters{}
-			for _, n := range preflight.Parties(p) {
+			for _, n := range access.Parties(p) {
 				on[n.Side] = fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(n.Agree(p, clock().Add(time.Hour), nil)).Build()
 			}
 			home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
@@ -122,7 +122,7 @@ func TestNothingIsWrittenWithoutConsent(t *testing.T) {
 				if j, _, err := carriage.Store.Journal(t.Context(), carriage.Plan); err != nil || j.Held != got.Reason {
 					t.Errorf("%+v, %v", j, err)
 				}
-				if err := carriage.Keep(t.Context(), false); !errors.As(err, new(preflight.ErrNotAgreed)) || *writes > 0 {
+				if err := carriage.Keep(t.Context(), false); !errors.As(err, new(access.ErrNotAgreed)) || *writes > 0 {
 					t.Errorf("keeping the names: %v; %d writes", err, *writes)
 				}
 			})

@@ -14,7 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
-	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
@@ -51,7 +51,7 @@ func FuzzPlan(f *testing.F) {
 // agreedTo wants what a namespace is given to agree with to agree.
 func agreedTo(t *testing.T, p *plans.Plan) {
 	t.Helper()
-	for _, n := range preflight.Parties(p) {
+	for _, n := range access.Parties(p) {
 		if _, why := n.Agrees(p, n.Agree(p, planstest.Noon().Add(time.Hour), nil), planstest.Noon()); why != "" {
 			t.Errorf("consent of namespace %s on the %s: %s", n.Namespace, n.Side, why)
 		}
@@ -71,12 +71,12 @@ func handled(t *testing.T, p *plans.Plan) {
 		plans.Dependencies(d)
 	}
 	for _, side := range plans.Sides() {
-		for _, r := range preflight.Rights(p, side) {
+		for _, r := range access.Rights(p, side) {
 			if len(r.Names) > 500_000 {
 				t.Errorf("%d names of %s", len(r.Names), r.Resource)
 			}
 		}
-		preflight.Roles(p, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, []string{"pv"})
+		access.Roles(p, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, []string{"pv"})
 	}
 	agreedTo(t, p)
 	for _, s := range p.Shared {

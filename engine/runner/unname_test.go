@@ -22,7 +22,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
-	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -178,7 +178,7 @@ func TestNamesStayWhereTheyMustNotGo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, func(err error) bool { return errors.As(err, new(records.ErrHeld)) }},
-		"a namespace does not agree": {func(c *Carriage) { c.Orchestrated = true }, func(err error) bool { return errors.As(err, new(preflight.ErrNotAgreed)) }},
+		"a namespace does not agree": {func(c *Carriage) { c.Orchestrated = true }, func(err error) bool { return errors.As(err, new(access.ErrNotAgreed)) }},
 		"nobody asks any more": {func(c *Carriage) { c.Still = func(context.Context, *plans.Journal) error { return overtaken } }, func(err error) bool {
 			return errors.Is(err, overtaken)
 		}},

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
@@ -38,7 +38,7 @@ func files() *corev1.PersistentVolume {
 func agreeing(t *testing.T, volumes ...*corev1.PersistentVolume) {
 	t.Helper()
 	owner, cm := as(t, ""), &corev1.ConfigMap{}
-	if err := owner.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: preflight.VolumesMap}, cm); err != nil {
+	if err := owner.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: access.VolumesMap}, cm); err != nil {
 		t.Fatal(err)
 	}
 	cm.Data = map[string]string{}

@@ -19,6 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
@@ -55,7 +56,7 @@ func TestCheckListsWhatEveryCheckFinds(t *testing.T) {
 			t.Errorf("nothing fails, but:\n%s%s", all.stdout, all.stderr)
 		}
 		for name, c := range s.checked(done) {
-			if c.Group == "" || c.About == "" || c.Level == "" || (c.Level == preflight.Pass) != (len(c.Findings) == 0) {
+			if c.Group == "" || c.About == "" || c.Level == "" || (c.Level == check.Pass) != (len(c.Findings) == 0) {
 				t.Errorf("check %s: %+v", name, c)
 			}
 		}
@@ -66,7 +67,7 @@ func TestCheckListsWhatEveryCheckFinds(t *testing.T) {
 			t.Errorf("the source is not the first:\n%s", text)
 		}
 		found := s.checked(blocked)["autoscaler"]
-		if found.Level != preflight.Fail || len(found.Findings) != 2 || found.Findings[1].Want != "no autoscaler" || !strings.HasPrefix(found.Findings[1].Remedy, "save it and delete it") {
+		if found.Level != check.Fail || len(found.Findings) != 2 || found.Findings[1].Want != "no autoscaler" || !strings.HasPrefix(found.Findings[1].Remedy, "save it and delete it") {
 			t.Errorf("autoscaler: %+v", found)
 		}
 		run(t, s.checkArgs("--ignore", "autoscaler")...).expect(t, failed, "error: --ignore: check autoscaler cannot be ignored", "nodes-fit")
@@ -95,7 +96,7 @@ func TestWhatIsIgnoredIsKeptInThePlan(t *testing.T) {
 		run(t, s.planArgs("--ignore", "nodes-fit,old-names", "--ignore", "ready-for-a-while")...).expect(t, done, "ignored      what these checks find: nodes-fit, old-names, ready-for-a-while")
 		run(t, s.checkArgs("--ignore", "nodes-fit")...).expect(t, done, "WARN  nodes-fit", "(ignored)", "1 ignored, 0 failed")
 		c := s.checked(done, "--ignore", "nodes-fit")["nodes-fit"]
-		if c.Level != preflight.Warn || len(c.Findings) != 1 || !c.Findings[0].Ignored {
+		if c.Level != check.Warn || len(c.Findings) != 1 || !c.Findings[0].Ignored {
 			t.Errorf("nodes-fit: %+v", c)
 		}
 		again := append([]string{"check", s.planFile}, s.applyArgs()[3:]...)
@@ -112,21 +113,21 @@ func TestChecksLookAtWhatAMoveWouldStumbleOver(t *testing.T) {
 		t := s.t
 		for _, c := range []struct {
 			name, check string
-			level       preflight.Level
+			level       check.Level
 			prepare     func() (mend func())
 			says        []string
 		}{
-			{"a quota that refuses the set", "admission", preflight.Fail, func() func() {
+			{"a quota that refuses the set", "admission", check.Fail, func() func() {
 				return s.put(s.destination, &corev1.ResourceQuota{ObjectMeta: s.destination.named("none"), Spec: corev1.ResourceQuotaSpec{
 					Hard: corev1.ResourceList{"count/statefulsets.apps": resource.MustParse("0")},
 				}})
 			}, []string{"it refuses the set", "quota"}},
-			{"somebody else's pod with the set's labels", "selector", preflight.Fail, func() func() {
+			{"somebody else's pod with the set's labels", "selector", check.Fail, func() func() {
 				pod := strayPod(s.destination, "none")
 				pod.Labels = map[string]string{"app": "web"}
 				return s.put(s.destination, pod)
 			}, []string{"pod " + s.destination.namespace + "/stray on the destination", "app=web"}},
-			{"a Service that hides pods that are not ready", "service", preflight.Warn, func() func() {
+			{"a Service that hides pods that are not ready", "service", check.Warn, func() func() {
 				s.change(s.source, &corev1.Service{}, "web", `{"spec":{"publishNotReadyAddresses":true}}`)
 				mend := s.put(s.destination, &corev1.Service{ObjectMeta: s.destination.named("web"), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Port: 80}}}})
 				return func() {
@@ -138,7 +139,7 @@ func TestChecksLookAtWhatAMoveWouldStumbleOver(t *testing.T) {
 			mend := c.prepare()
 			s.finds(c.name, c.check, c.level, c.says...)
 			mend()
-			if got := s.checked(done)[c.check]; got.Level != preflight.Pass {
+			if got := s.checked(done)[c.check]; got.Level != check.Pass {
 				t.Errorf("without %s: %+v", c.name, got)
 			}
 		}
@@ -153,13 +154,13 @@ func (s *scene) snapped(t *testing.T) {
 	t.Helper()
 	kind := schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshot"}
 	s.learns(s.source, kind)
-	s.finds("a cluster that takes snapshots, without any", "snapshots", preflight.Warn, " claims have no VolumeSnapshot younger than 24 hours that is ready: data-web-0")
+	s.finds("a cluster that takes snapshots, without any", "snapshots", check.Warn, " claims have no VolumeSnapshot younger than 24 hours that is ready: data-web-0")
 	for _, claim := range []string{"data-web-0", "logs-web-0"} {
 		snapshot := custom(s.source, kind, claim, map[string]any{"source": map[string]any{"persistentVolumeClaimName": claim}})
 		snapshot.Object["status"] = map[string]any{"readyToUse": true, "creationTime": time.Now().UTC().Format(time.RFC3339)}
 		defer s.put(s.source, snapshot)()
 	}
-	if got := s.checked(done)["snapshots"]; got.Level != preflight.Pass {
+	if got := s.checked(done)["snapshots"]; got.Level != check.Pass {
 		t.Errorf("with snapshots: %+v", got)
 	}
 }
@@ -192,12 +193,12 @@ func (s *scene) old(t *testing.T) {
 	s.change(s.source, &corev1.ConfigMap{}, "web", `{"data":{"peers":"a: 1\nhost: `+name+`\n"}}`)
 	s.change(s.source, &corev1.Secret{}, "web", `{"stringData":{"dsn":"postgres://`+name+`"}}`)
 	if s.mode == reimport { // the namespace stays
-		if got := s.checked(done)["old-names"]; got.Level != preflight.Pass {
+		if got := s.checked(done)["old-names"]; got.Level != check.Pass {
 			t.Errorf("old-names: %+v", got)
 		}
 		return
 	}
-	s.finds("an old name", "old-names", preflight.Warn, "ConfigMap "+s.source.namespace+"/web: key peers", "finalize with --keep-names")
+	s.finds("an old name", "old-names", check.Warn, "ConfigMap "+s.source.namespace+"/web: key peers", "finalize with --keep-names")
 	text := run(t, s.checkArgs()...).expect(t, done).stdout
 	for _, secret := range []string{"dsn", "postgres", "canary", "Secret"} {
 		if strings.Contains(text, secret) {
@@ -207,10 +208,10 @@ func (s *scene) old(t *testing.T) {
 }
 
 // finds runs the checks and expects that one of them finds what these words are about.
-func (s *scene) finds(what, check string, level preflight.Level, says ...string) {
+func (s *scene) finds(what, id string, level check.Level, says ...string) {
 	s.t.Helper()
 	code := done
-	if level == preflight.Fail {
+	if level == check.Fail {
 		code = blocked
 	}
 	r := run(s.t, s.checkArgs("-o", "json")...)
@@ -219,7 +220,7 @@ func (s *scene) finds(what, check string, level preflight.Level, says ...string)
 		s.t.Fatalf("%v:\n%s%s", err, r.stdout, r.stderr)
 	}
 	for _, c := range report.Checks {
-		if c.Name != check {
+		if c.Name != id {
 			continue
 		}
 		text := ""
@@ -227,14 +228,14 @@ func (s *scene) finds(what, check string, level preflight.Level, says ...string)
 			text += strings.Join([]string{f.Object, f.Saw, f.Want, f.Remedy}, "\n") + "\n"
 		}
 		if c.Level != level || !hasAll(text, says) {
-			s.t.Errorf("%s: check %s is %s and says\n%swant %s and %q", what, check, c.Level, text, level, says)
+			s.t.Errorf("%s: check %s is %s and says\n%swant %s and %q", what, id, c.Level, text, level, says)
 		}
-		if r.code != code && check != "service" { // the check dependencies blocks there
+		if r.code != code && id != "service" { // the check dependencies blocks there
 			s.t.Errorf("%s: exit code %d, want %d", what, r.code, code)
 		}
 		return
 	}
-	s.t.Errorf("%s: there is no check %s", what, check)
+	s.t.Errorf("%s: there is no check %s", what, id)
 }
 
 // counted is a client that counts its requests.
@@ -279,7 +280,7 @@ func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := func() []preflight.Finding {
+		again := func() []check.Finding {
 			t.Helper()
 			found, err := preflight.CheckWave(t.Context(), plan, on, j, plans.Slice{Start: 1, Replicas: 1}, nil)
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
 
 func TestWhatTheDestinationDoesNotAllowIsRefused(t *testing.T) {
@@ -146,7 +146,7 @@ func TestRightsThatOnlyTheReportsNeedAreNotRequired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.permit(slices.Concat(preflight.Rights(p, plans.Source), preflight.Rights(p, plans.Destination), preflight.ForRecords()))
+	s.permit(slices.Concat(access.Rights(p, plans.Source), access.Rights(p, plans.Destination), access.ForRecords()))
 	stranger := s.stranger()
 	run(t, with(s.planArgs(), "--kubeconfig", stranger)...).expect(t, done,
 		"WARN pod-accepted", "you may not create pods there", "WARN quota", "you may not look at resourcequotas", "WARN rbac", "you may not look at rolebindings")
@@ -155,7 +155,7 @@ func TestRightsThatOnlyTheReportsNeedAreNotRequired(t *testing.T) {
 }
 
 // permit gives the account of the source's set these rights.
-func (s *scene) permit(rights []preflight.Right) {
+func (s *scene) permit(rights []access.Right) {
 	s.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.source.namespace + "-mover"}}
 	for _, r := range rights {

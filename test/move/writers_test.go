@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
 // The kinds by which others who write a set are known. Their controllers do not run
@@ -68,7 +69,7 @@ func custom(on *end, kind schema.GroupVersionKind, name string, spec map[string]
 // writer is somebody else who writes a set.
 type writer struct {
 	name, check string
-	level       preflight.Level
+	level       check.Level
 	// appears makes what tells of it on one side, and gives back how to remove it.
 	appears func(*scene, *end) (gone func())
 	// says has %c for the context of the side and %n for its namespace.
@@ -112,42 +113,42 @@ func writers() []writer {
 	}
 	flux := []string{"Kustomization %n/apps applies it", "flux --context %c -n %n suspend kustomization apps", "kubectl --context %c -n %n annotate statefulset web kustomize.toolkit.fluxcd.io/reconcile=disabled"}
 	return []writer{
-		{name: "KEDA", check: "keda", level: preflight.Fail, appears: func(s *scene, on *end) func() {
+		{name: "KEDA", check: "keda", level: check.Fail, appears: func(s *scene, on *end) func() {
 			return s.put(on, custom(on, scaledObject, "web-scaler", target("scaleTargetRef")))
 		}, says: []string{"ScaledObject web-scaler of KEDA", "kubectl --context %c -n %n annotate scaledobject web-scaler --overwrite autoscaling.keda.sh/paused=true"}, quiet: func(s *scene, on *end) {
 			s.changeCustom(on, scaledObject, "web-scaler", `{"metadata":{"annotations":{"autoscaling.keda.sh/paused":"true"}}}`)
 		}},
-		{name: "a VerticalPodAutoscaler", check: "vertical-autoscaler", level: preflight.Warn, appears: func(s *scene, on *end) func() {
+		{name: "a VerticalPodAutoscaler", check: "vertical-autoscaler", level: check.Warn, appears: func(s *scene, on *end) func() {
 			return s.put(on, custom(on, vertical, "web", target("targetRef")))
 		}, says: []string{"evicts its pods (updateMode Auto)", `kubectl --context %c -n %n patch verticalpodautoscaler web --type merge -p '{"spec":{"updatePolicy":{"updateMode":"Off"}}}'`}, quiet: func(s *scene, on *end) {
 			s.changeCustom(on, vertical, "web", `{"spec":{"updatePolicy":{"updateMode":"Off"}}}`)
 		}},
-		{name: "Argo CD, until its sync is off", check: "argocd", level: preflight.Fail, appears: tracked, says: argo, quiet: func(s *scene, on *end) {
+		{name: "Argo CD, until its sync is off", check: "argocd", level: check.Fail, appears: tracked, says: argo, quiet: func(s *scene, on *end) {
 			s.changeCustom(on, application, "shop", `{"spec":{"syncPolicy":{"automated":null}}}`)
 		}},
-		{name: "Argo CD, until it ignores what moves", check: "argocd", level: preflight.Fail, appears: tracked, says: argo, quiet: func(s *scene, on *end) {
+		{name: "Argo CD, until it ignores what moves", check: "argocd", level: check.Fail, appears: tracked, says: argo, quiet: func(s *scene, on *end) {
 			s.changeCustom(on, application, "shop", `{"spec":{"syncPolicy":{"syncOptions":["RespectIgnoreDifferences=true"]},"ignoreDifferences":[{"group":"apps","kind":"StatefulSet","jsonPointers":["/spec/replicas","/spec/ordinals","/spec/persistentVolumeClaimRetentionPolicy"]}]}}`)
 		}},
-		{name: "Flux, until it is suspended", check: "flux", level: preflight.Fail, appears: kustomized, says: flux, quiet: func(s *scene, on *end) {
+		{name: "Flux, until it is suspended", check: "flux", level: check.Fail, appears: kustomized, says: flux, quiet: func(s *scene, on *end) {
 			s.changeCustom(on, kustomization, "apps", `{"spec":{"suspend":true}}`)
 		}},
-		{name: "Flux, until it leaves the set alone", check: "flux", level: preflight.Fail, appears: kustomized, says: flux, quiet: func(s *scene, on *end) {
+		{name: "Flux, until it leaves the set alone", check: "flux", level: check.Fail, appears: kustomized, says: flux, quiet: func(s *scene, on *end) {
 			s.change(on, &appsv1.StatefulSet{}, "web", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":"disabled"}}}`)
 		}},
-		{name: "a HelmRelease", check: "flux", level: preflight.Fail, appears: func(s *scene, on *end) func() {
+		{name: "a HelmRelease", check: "flux", level: check.Fail, appears: func(s *scene, on *end) func() {
 			return both(s.put(on, custom(on, helmRelease, "db", map[string]any{})),
 				patched(s, on, `{"metadata":{"labels":{"helm.toolkit.fluxcd.io/name":"db","helm.toolkit.fluxcd.io/namespace":"`+on.namespace+`"}}}`,
 					`{"metadata":{"labels":{"helm.toolkit.fluxcd.io/name":null,"helm.toolkit.fluxcd.io/namespace":null}}}`))
 		}, says: []string{"HelmRelease %n/db applies it", "flux --context %c -n %n suspend helmrelease db"}, quiet: func(s *scene, on *end) {
 			s.changeCustom(on, helmRelease, "db", `{"spec":{"suspend":true}}`)
 		}},
-		{name: "a mark of what is not there", check: "writers-unseen", level: preflight.Fail, appears: func(s *scene, on *end) func() {
+		{name: "a mark of what is not there", check: "writers-unseen", level: check.Fail, appears: func(s *scene, on *end) func() {
 			return patched(s, on, `{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"gone","kustomize.toolkit.fluxcd.io/namespace":"flux-system"}}}`,
 				`{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":null,"kustomize.toolkit.fluxcd.io/namespace":null},"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":null}}}`)
 		}, says: []string{"there is no such Kustomization", "--ignore writers-unseen", "flux --context %c -n flux-system suspend kustomization gone"}, quiet: func(s *scene, on *end) {
 			s.change(on, &appsv1.StatefulSet{}, "web", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":"disabled"}}}`)
 		}},
-		{name: "Helm", check: "helm", level: preflight.Warn, appears: func(s *scene, on *end) func() {
+		{name: "Helm", check: "helm", level: check.Warn, appears: func(s *scene, on *end) func() {
 			return patched(s, on, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"},"annotations":{"meta.helm.sh/release-name":"db","meta.helm.sh/release-namespace":"`+on.namespace+`"}}}`,
 				`{"metadata":{"labels":{"app.kubernetes.io/managed-by":null},"annotations":{"meta.helm.sh/release-name":null,"meta.helm.sh/release-namespace":null}}}`)
 		}, says: []string{"Helm release %n/db has it", "helm upgrade db -n %n"}},
@@ -187,7 +188,7 @@ func (s *scene) appears(w writer, on *end) {
 		says = append(says, fill.Replace(words))
 	}
 	code := blocked
-	if w.level == preflight.Warn {
+	if w.level == check.Warn {
 		code = done
 	}
 	before := s.versions()
@@ -197,7 +198,7 @@ func (s *scene) appears(w writer, on *end) {
 		return
 	}
 	w.quiet(s, on)
-	if got := s.checked(done)[w.check]; got.Level != preflight.Pass {
+	if got := s.checked(done)[w.check]; got.Level != check.Pass {
 		s.t.Errorf("it is quiet, but: %+v", got)
 	}
 }
@@ -212,7 +213,7 @@ func (s *scene) operated() {
 	if err := s.source.Patch(s.t.Context(), set, client.Apply, client.FieldOwner("db-operator"), client.ForceOwnership); err != nil { //nolint:staticcheck // as an operator does it
 		s.t.Fatal(err)
 	}
-	s.finds("an operator that writes", "field-managers", preflight.Fail, "db-operator declares, by server-side apply, spec.replicas", "--ignore field-managers")
+	s.finds("an operator that writes", "field-managers", check.Fail, "db-operator declares, by server-side apply, spec.replicas", "--ignore field-managers")
 	s.checked(done, "--ignore", "field-managers")
 }
 
@@ -226,7 +227,7 @@ func (s *scene) syncedBudget() {
 	}))
 	defer mend()
 	s.change(s.source, &policyv1.PodDisruptionBudget{}, "web", `{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":"shop-`+ns+`:policy/PodDisruptionBudget:`+ns+`/web"}}}`)
-	s.finds("an Application that syncs the budget", "argocd", preflight.Fail, "PodDisruptionBudget "+ns+"/web in east", "jsonPointers: [/spec/minAvailable, /spec/maxUnavailable]}")
+	s.finds("an Application that syncs the budget", "argocd", check.Fail, "PodDisruptionBudget "+ns+"/web in east", "jsonPointers: [/spec/minAvailable, /spec/maxUnavailable]}")
 }
 
 // A person with the rights that a move needs, and no more, is told what could not be
@@ -259,9 +260,9 @@ func (s *scene) mover() (paths []string) {
 		if n == 0 || who != s.source {
 			s.create(who, &corev1.ServiceAccount{ObjectMeta: who.named("mover")})
 		}
-		rights := preflight.Rights(p, plans.Sides()[n])
+		rights := access.Rights(p, plans.Sides()[n])
 		if n == 1 {
-			rights = append(rights, preflight.ForRecords()...)
+			rights = append(rights, access.ForRecords()...)
 		}
 		for k, r := range rights {
 			s.grant(on, who, fmt.Sprintf("%s-mover-%d-%d", who.namespace, n, k), r)
@@ -271,7 +272,7 @@ func (s *scene) mover() (paths []string) {
 	return paths
 }
 
-func (s *scene) grant(on, who *end, name string, r preflight.Right) {
+func (s *scene) grant(on, who *end, name string, r access.Right) {
 	s.t.Helper()
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: r.Verbs}}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: who.namespace, Name: "mover"}}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
 
 // rights are what an account with exactly the Roles that `rbac` prints may do in a cluster, by namespace, "" for all.
@@ -28,7 +28,7 @@ func (w *world) grant() {
 	for side, s := range w.on {
 		on[side] = s
 	}
-	disks, err := preflight.Disks(context.TODO(), w.plan, on, nil)
+	disks, err := access.Disks(context.TODO(), w.plan, on, nil)
 	must(err)
 	var volumes []string
 	for _, d := range disks {
@@ -42,7 +42,7 @@ func (w *world) grant() {
 			have = rights{}
 			w.rights[s.name] = have
 		}
-		for _, o := range preflight.Roles(w.plan, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, volumes) {
+		for _, o := range access.Roles(w.plan, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, volumes) {
 			switch o := o.(type) {
 			case *rbacv1.ClusterRole:
 				have[""] = append(have[""], o.Rules...)
@@ -51,7 +51,7 @@ func (w *world) grant() {
 			}
 		}
 		if side == plans.Destination {
-			for _, r := range preflight.ForRecords() {
+			for _, r := range access.ForRecords() {
 				have[green] = append(have[green], rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: r.Verbs})
 			}
 		}
@@ -84,10 +84,10 @@ func (w *world) agree(on clusters.Clusters, names []string) {
 	agreed := map[string]*corev1.ConfigMap{} // worlds that go on from one share what they had
 	maps.Copy(agreed, w.agreed)
 	for side, s := range w.on {
-		volumes, err := preflight.NewVolumes(context.TODO(), w.plan, on, side, names)
+		volumes, err := access.NewVolumes(context.TODO(), w.plan, on, side, names)
 		must(err)
 		if len(volumes) > 0 || agreed[s.name] == nil {
-			agreed[s.name], err = preflight.AgreeVolumes(w.plan, volumes, agreed[s.name])
+			agreed[s.name], err = access.AgreeVolumes(w.plan, volumes, agreed[s.name])
 			must(err)
 		}
 	}

@@ -1,0 +1,123 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// VolumesMap is the ConfigMap in kube-system with which a cluster agrees to the volumes that an orchestrator may make
+// in it: a key for each, and what storage.Facts says of it. Who may write there is the cluster's administrator; an
+// orchestrator may write ConfigMaps in its own namespace. The admission policy of new volumes goes by it.
+const VolumesMap = "stsmigrate-volumes"
+
+// NewVolumesPolicy is the policy that goes by it, and the binding of it.
+const NewVolumesPolicy = "stsmigrate-new-volumes"
+
+// largestMap is how much a ConfigMap holds.
+const largestMap = 1 << 20
+
+// NewVolumes are what a side's cluster agrees to for a plan, by the names of its volumes: those that the plan makes there,
+// and those that are there already, as they would be made again. Within one cluster a volume keeps
+// its object, so that only the second ones of shared volumes are left.
+func NewVolumes(ctx context.Context, p *plans.Plan, on clusters.Clusters, side plans.Side, names []string) (map[string]string, error) {
+	if p.OneCluster() {
+		names = nil
+		for _, s := range p.Shared {
+			if side == plans.Destination {
+				names = append(names, p.SecondVolume(s))
+			}
+		}
+	}
+	ours := claimSet(p)
+	out := map[string]string{}
+	for _, name := range names {
+		pv, _, why, err := storage.Made(ctx, p, on, side, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case why != "":
+			return nil, fmt.Errorf("volume %s cannot be made on the %s: %s", name, side, why)
+		case pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Namespace != p.On(side).Namespace || !ours[pv.Spec.ClaimRef.Name]:
+			continue // what has its name is not of this plan, or it has gone
+		}
+		facts, err := storage.Facts(p.ID, pv)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = strings.Join(facts, "\n") + "\n"
+	}
+	return out, nil
+}
+
+// AgreeVolumes returns the ConfigMap by which a cluster agrees to the volumes of one plan (NewVolumes), beside those of
+// others that it agrees to already (have, nil for none). What it agreed to of this plan before goes.
+func AgreeVolumes(p *plans.Plan, volumes map[string]string, have *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: VolumesMap}}
+	if have != nil {
+		next, _ = WithdrawVolumes(p, have)
+	}
+	next.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
+	if next.Data == nil {
+		next.Data = map[string]string{}
+	}
+	size := 0
+	for name, facts := range volumes {
+		next.Data[name] = facts
+	}
+	for name, facts := range next.Data {
+		size += len(name) + len(facts)
+	}
+	if size > largestMap {
+		return nil, fmt.Errorf("the %d volumes that the cluster agrees to would take %d bytes, and a ConfigMap holds %d: take those of plans that have ended away (stsmigrate revoke), or move the set in parts", len(next.Data), size, largestMap)
+	}
+	return next, nil
+}
+
+// WithdrawVolumes returns the ConfigMap without what it agrees to of a plan, and whether that is less than before.
+func WithdrawVolumes(p *plans.Plan, have *corev1.ConfigMap) (next *corev1.ConfigMap, less bool) {
+	next = have.DeepCopy()
+	for name, facts := range have.Data {
+		if first, _, _ := strings.Cut(facts, "\n"); first == "plan "+p.ID {
+			delete(next.Data, name)
+			less = true
+		}
+	}
+	return next, less
+}
+
+// AgreedVolumes reads the ConfigMap of a side's cluster; nil where there is none.
+func AgreedVolumes(ctx context.Context, on client.Client, side plans.Side) (*corev1.ConfigMap, error) {
+	var cm corev1.ConfigMap
+	err := on.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: VolumesMap}, &cm)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading ConfigMap %s/%s on the %s: %w", metav1.NamespaceSystem, VolumesMap, side, err)
+	}
+	return &cm, nil
+}
+
+// withdrawVolumes takes the volumes of a plan off what a side's cluster agrees to.
+func withdrawVolumes(ctx context.Context, p *plans.Plan, on client.Client, side plans.Side) (less bool, err error) {
+	have, err := AgreedVolumes(ctx, on, side)
+	if err != nil || have == nil {
+		return false, err
+	}
+	next, less := WithdrawVolumes(p, have)
+	if !less {
+		return false, nil
+	}
+	return true, writes.Change(ctx, on, have, next)
+}

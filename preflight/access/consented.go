@@ -1,0 +1,94 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+)
+
+// Consent is the check of it. A person acts by own rights, so it asks for nothing there.
+func Consent(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	if i.Orchestrated == nil {
+		return nil, nil
+	}
+	return Agreed(ctx, i.Plan, i.On, i.Orchestrated())
+}
+
+// Agreed wants every namespace that a plan writes to to agree to that very plan now. It is asked on every course,
+// before a process takes the plan over, and again before each ordinal, so that consent can be withdrawn. That a plan
+// says of itself that nobody has to agree counts for nothing: whoever can write it is whom the namespaces
+// are guarded against.
+func Agreed(ctx context.Context, p *plans.Plan, on clusters.Clusters, now time.Time) ([]check.Finding, error) {
+	var out []check.Finding
+	for _, n := range Parties(p) {
+		if _, gone := on[n.Side].(clusters.Gone); gone {
+			continue // there is nothing that could be written to
+		}
+		f, err := n.asked(ctx, p, on, now)
+		if err != nil {
+			return nil, err
+		}
+		if f != nil {
+			out = append(out, *f)
+		}
+	}
+	return out, nil
+}
+
+func (n Party) asked(ctx context.Context, p *plans.Plan, on clusters.Clusters, now time.Time) (*check.Finding, error) {
+	cm, err := n.Consent(ctx, on)
+	f := check.Finding{
+		Check:  "consent",
+		Object: fmt.Sprintf("ConfigMap %s/%s on the %s (%s)", n.Namespace, ConsentMap, n.Side, p.On(n.Side).Context),
+		Want:   fmt.Sprintf("the namespace to agree that an orchestrator carries out plan %s: %s %s: %s", p.ID, n.own, strings.ReplaceAll(n.key, "-", " "), n.other),
+		Remedy: fmt.Sprintf("`stsmigrate consent --plan FILE --side %s` prints the ConfigMap: whoever is responsible for namespace %s reads the plan and applies it", n.Side, n.Namespace),
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		f.Saw = "it must not be looked at"
+	case err != nil:
+		return nil, err
+	case cm == nil:
+		f.Saw = "there is none"
+	default:
+		by, why := n.Agrees(p, cm, now)
+		switch {
+		case why != "":
+			f.Saw = why
+		case by.wide():
+			f.Level, f.Saw = check.Warn, fmt.Sprintf("the line %q under %s agrees to more than this plan", by, n.key)
+		default:
+			return nil, nil
+		}
+	}
+	return &f, nil
+}
+
+// ErrNotAgreed says that a namespace which a plan writes to does not agree to it.
+type ErrNotAgreed struct{ Findings []check.Finding }
+
+func (e ErrNotAgreed) Error() string {
+	return "nothing is written without consent: " + check.Words(e.Findings)
+}
+
+// Consent reads the ConfigMap of a namespace; nil where there is none.
+func (n Party) Consent(ctx context.Context, on clusters.Clusters) (*corev1.ConfigMap, error) {
+	var cm corev1.ConfigMap
+	err := on[n.Side].Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: ConsentMap}, &cm)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading ConfigMap %s/%s on the %s: %w", n.Namespace, ConsentMap, n.Side, err)
+	}
+	return &cm, nil
+}

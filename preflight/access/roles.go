@@ -1,0 +1,91 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Roles makes the Roles that an account needs on one side for one plan, and their bindings.
+// What is named is limited to these names; listing, watching and creating cannot be. volumes
+// are those of the set (VolumeNames).
+func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes []string) []client.Object {
+	rights := slices.Concat(Rights(p, side), ForConsent(p, side), []Right{ForEvents()})
+	rules := map[string][]rbacv1.PolicyRule{} // by namespace, "" for all
+	var where []string
+	for _, r := range rights {
+		if r.Resource == "persistentvolumes" {
+			r.Names = volumes
+		}
+		in := ""
+		if !r.ClusterWide {
+			in = r.in(p, side)
+		}
+		if _, known := rules[in]; !known {
+			where = append(where, in)
+		}
+		rules[in] = append(rules[in], r.rules()...)
+	}
+	var out []client.Object
+	for _, in := range where {
+		name := RolesName(p, side)
+		labels := map[string]string{plans.PlanLabel: p.Name, "app.kubernetes.io/managed-by": "stsmigrate"}
+		meta := metav1.ObjectMeta{Name: name, Namespace: in, Labels: labels}
+		subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
+		typed := func(kind string) metav1.TypeMeta {
+			return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+		}
+		if in == "" {
+			out = append(out, &rbacv1.ClusterRole{TypeMeta: typed("ClusterRole"), ObjectMeta: meta, Rules: rules[in]},
+				&rbacv1.ClusterRoleBinding{TypeMeta: typed("ClusterRoleBinding"), ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}})
+			continue
+		}
+		out = append(out, &rbacv1.Role{TypeMeta: typed("Role"), ObjectMeta: meta, Rules: rules[in]},
+			&rbacv1.RoleBinding{TypeMeta: typed("RoleBinding"), ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
+	}
+	return out
+}
+
+// RolesName is that of all Roles and bindings of one plan on one side. It has the plan's ID: two namespaces may keep plans
+// of one name, and their ClusterRoles would be one.
+func RolesName(p *plans.Plan, side plans.Side) string {
+	return fmt.Sprintf("stsmigrate-%s-%s", p.ID, side)
+}
+
+// nameless reports whether RBAC cannot limit a verb to names: the first two are about all objects, and what is created
+// has no name yet when the right is looked up, unless it is of an object that is there (pods/exec).
+func (r Right) nameless(verb string) bool {
+	return verb == "list" || verb == "watch" || verb == "create" && !strings.Contains(r.Resource, "/")
+}
+
+// rules are the right as RBAC has it. Who may list may read each anyway.
+func (r Right) rules() []rbacv1.PolicyRule {
+	rule := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}}
+	if len(r.Names) == 0 {
+		rule.Verbs = r.Verbs
+		return []rbacv1.PolicyRule{rule}
+	}
+	all, named := rule, rule
+	named.ResourceNames = r.Names
+	for _, verb := range r.Verbs {
+		if r.nameless(verb) || verb == "get" && slices.Contains(r.Verbs, "list") {
+			all.Verbs = append(all.Verbs, verb)
+		} else {
+			named.Verbs = append(named.Verbs, verb)
+		}
+	}
+	var out []rbacv1.PolicyRule
+	for _, rule := range []rbacv1.PolicyRule{all, named} {
+		if len(rule.Verbs) > 0 {
+			out = append(out, rule)
+		}
+	}
+	return out
+}

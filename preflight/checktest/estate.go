@@ -1,0 +1,181 @@
+// Package checktest has two clusters with a set and its volumes, in which the tests of checks look for findings.
+package checktest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// Estate is a set with one volume for each of its ordinals, and what else the clusters have.
+type Estate struct {
+	// Volumes are the sources of the volumes, as PersistentVolumes in short YAML.
+	Volumes []string
+	// Claim is the spec of the claims, besides their volume.
+	Claim string
+	// Shared is the claim that the pod template names, if it has a volume too.
+	Shared  string
+	Spec    string // of the pods
+	Patch   string
+	Storage plans.Storage
+	One     bool // cluster
+	Here    []client.Object
+	There   []client.Object
+	// Forbids is a kind of list that nobody may have, such as "*v1.ServiceList".
+	Forbids string
+}
+
+// Inspected makes the plan and what the checks look at.
+func (e Estate) Inspected(t *testing.T) check.Inspection {
+	t.Helper()
+	replicas := int32(max(len(e.Volumes), 1)) //nolint:gosec // as many as the test lists
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}
+	if e.Spec != "" {
+		set.Spec.Template.Spec = planstest.Parsed[corev1.PodSpec](t, e.Spec)
+	}
+	if len(e.Volumes) > 0 {
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	}
+	in := plans.Inputs{
+		Name: "web", ID: "abc", MaxUnavailable: 1, Set: set, Storage: e.Storage,
+		Source:      plans.Ref{Cluster: "one", Context: "east", Namespace: "shop", Name: "web"},
+		Destination: plans.Ref{Cluster: "two", Context: "west", Namespace: "mall", Name: "web"},
+	}
+	if e.One {
+		in.Destination.Cluster, in.Destination.Context = "one", "east"
+	}
+	if e.Patch != "" {
+		in.Patches = []plans.Patch{{Patch: e.Patch}}
+	}
+	here := slices.Clone(e.Here)
+	for n, text := range e.Volumes {
+		here = append(here, e.Bound(t, fmt.Sprintf("data-web-%d", n), fmt.Sprintf("pv-%d", n), text)...)
+	}
+	if e.Shared != "" {
+		here = append(here, e.Bound(t, "media", "pv-media", e.Shared)...)
+	}
+	on := clusters.Clusters{plans.Source: e.cluster(here), plans.Destination: e.cluster(e.There)}
+	if e.One {
+		on[plans.Destination] = on[plans.Source]
+	}
+	var err error
+	if in.Shared, err = storage.Shared(t.Context(), clusters.Pair{Plan: &plans.Plan{Source: in.Source, Destination: in.Destination}, On: on}, set); err != nil {
+		t.Fatal(err)
+	}
+	p, err := plans.Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := check.Inspect(p, on)
+	i.Now = in
+	return i
+}
+
+// Bound is a claim and the volume it is bound to.
+func (e Estate) Bound(t *testing.T, name, volume, text string) []client.Object {
+	t.Helper()
+	pv, c := planstest.Parsed[corev1.PersistentVolume](t, text), corev1.PersistentVolumeClaim{}
+	if e.Claim != "" {
+		c.Spec = planstest.Parsed[corev1.PersistentVolumeClaimSpec](t, e.Claim)
+	}
+	c.Namespace, c.Name, c.UID, c.Spec.VolumeName, c.Status.Phase = "shop", name, types.UID("uid-of-"+name), volume, corev1.ClaimBound
+	pv.Name, pv.Spec.ClaimRef = volume, &corev1.ObjectReference{Namespace: "shop", Name: name, UID: c.UID}
+	return []client.Object{&c, &pv}
+}
+
+func (e Estate) cluster(objects []client.Object) client.Client {
+	no := apierrors.NewForbidden(schema.GroupResource{Resource: e.Forbids}, "", nil)
+	onNode := func(o client.Object) []string {
+		p, _ := o.(*corev1.Pod)
+		return []string{p.Spec.NodeName}
+	}
+	return fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithIndex(&corev1.Pod{}, "spec.nodeName", onNode).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if fmt.Sprintf("%T", list) == e.Forbids {
+				return no
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}).Build()
+}
+
+// Finds runs a check, and compares what it finds, a line for each finding: all words between
+// the dots must be in it, FAIL or WARN first.
+func (e Estate) Finds(t *testing.T, run func(context.Context, check.Inspection) ([]check.Finding, error), want ...string) {
+	t.Helper()
+	found, err := run(t.Context(), e.Inspected(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ExpectFindings(t, found, want...)
+}
+
+// ExpectFindings compares findings with the words that are to be in them, a line for each finding.
+func ExpectFindings(t *testing.T, found []check.Finding, want ...string) {
+	t.Helper()
+	var lines []string
+	for _, f := range found {
+		level := f.Level
+		if level == "" {
+			level = check.Fail
+		}
+		lines = append(lines, string(level)+" "+f.String()+" "+f.Remedy)
+	}
+	if len(lines) != len(want) {
+		t.Errorf("%d findings, expected %d:\n%s", len(lines), len(want), strings.Join(lines, "\n"))
+		return
+	}
+	for k, words := range want {
+		for _, word := range strings.Split(words, "...") {
+			if !strings.Contains(lines[k], word) {
+				t.Errorf("%q is not in: %s", word, lines[k])
+			}
+		}
+	}
+}
+
+// CustomObject is an object of any kind from its YAML.
+func CustomObject(t *testing.T, text string) client.Object {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// InstalledDriver is a CSI driver of this name.
+func InstalledDriver(name string) client.Object {
+	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// ConsentPlan is a plan between two clusters that others have to agree to.
+func ConsentPlan() *plans.Plan {
+	return &plans.Plan{
+		Name: "web", ID: "web-1a2b", Hash: "f00d",
+		Source:      plans.Ref{Cluster: "uid-0", Context: "east", Namespace: "shop", Name: "web"},
+		Destination: plans.Ref{Cluster: "uid-1", Context: "west", Namespace: "mall", Name: "web"},
+		Names:       plans.Names{Mode: plans.Bridge, Service: "web-headless"},
+	}
+}

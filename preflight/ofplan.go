@@ -1,0 +1,45 @@
+package preflight
+
+import (
+	"context"
+	"strings"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+)
+
+// PlanCurrent refuses a plan whose world has moved on.
+func PlanCurrent(_ context.Context, i check.Inspection) ([]check.Finding, error) {
+	now, err := plans.Fingerprints(i.Now.Set, i.Now.Existing, i.Now.SourceBudget)
+	if err != nil {
+		return nil, err
+	}
+	if changed := i.Plan.Seen.Changed(now); len(changed) > 0 {
+		return []check.Finding{{
+			Object: "plan " + i.Plan.Name, Saw: "changed since the plan was made: " + strings.Join(changed, ", "),
+			Want: "everything as it was", Remedy: "make a new plan with `stsmigrate plan`",
+		}}, nil
+	}
+	why, err := i.Plan.Misstated(i.Now.Set)
+	if err != nil {
+		why = err.Error()
+	}
+	if why != "" {
+		return []check.Finding{{Object: "plan " + i.Plan.Name, Saw: why, Want: "what its patches change", Remedy: "make a new plan with `stsmigrate plan`, and do not trust who made this one"}}, nil
+	}
+	return nil, nil
+}
+
+// NotMigrating refuses sets that another plan is working on.
+func NotMigrating(_ context.Context, i check.Inspection) ([]check.Finding, error) {
+	var out []check.Finding
+	for side, set := range i.Sets {
+		if s, ok := plans.Stamped(set); ok && !i.Ours(set) {
+			out = append(out, check.Finding{
+				Object: i.Name(side), Saw: "it is being moved by plan " + s.Plan, Want: "no plan to be at work on it",
+				Remedy: "finish that plan (`stsmigrate finalize`) or walk it back (`stsmigrate abort`)",
+			})
+		}
+	}
+	return out, nil
+}

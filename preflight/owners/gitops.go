@@ -1,0 +1,355 @@
+package owners
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+)
+
+// guarded is an object that a move writes: a set, or the user's budget over its pods.
+type guarded struct {
+	side        plans.Side
+	group, kind string
+	object      client.Object
+	name        string
+	// fields are what the move writes, as JSON pointers.
+	fields []string
+	// twin says that the plan made it after the source's: its labels and annotations
+	// are copies, and only its field managers tell who writes it.
+	twin bool
+}
+
+// guardedObjects lists what a move writes and others may write too.
+func guardedObjects(i check.Inspection) []guarded {
+	var out []guarded
+	for side, set := range i.Sets {
+		out = append(out, guarded{
+			side: side, group: clusters.ResourceOf(i.Plan.On(side)).Group, kind: i.Plan.On(side).SetKind(), object: set, name: i.Name(side),
+			fields: []string{"/spec/replicas", "/spec/ordinals", "/spec/persistentVolumeClaimRetentionPolicy"},
+			twin:   side == plans.Destination && !i.Plan.Existed(),
+		})
+	}
+	for _, side := range plans.Sides() {
+		b := map[plans.Side]*policyv1.PodDisruptionBudget{plans.Source: i.Now.SourceBudget, plans.Destination: i.Now.DestinationBudget}[side]
+		if b == nil {
+			continue
+		}
+		at := plans.Ref{Context: i.Plan.On(side).Context, Namespace: b.Namespace, Name: b.Name}
+		out = append(out, guarded{
+			side: side, group: "policy", kind: "PodDisruptionBudget", object: b, name: "PodDisruptionBudget " + at.String(),
+			fields: []string{"/spec/minAvailable", "/spec/maxUnavailable"},
+		})
+	}
+	return out
+}
+
+// Mark says that a GitOps tool applies an object, and from which object of its own.
+type Mark struct {
+	By schema.GroupKind
+	// Name is "" where only the field managers tell; namespace "" where the mark does
+	// not say it.
+	namespace, Name string
+	// sign is what tells.
+	sign string
+}
+
+const (
+	fluxKustomize = "kustomize.toolkit.fluxcd.io"
+	fluxHelm      = "helm.toolkit.fluxcd.io"
+	tracking      = "argocd.argoproj.io/tracking-id"
+)
+
+// Application is the kind that Argo CD keeps objects by.
+func Application() schema.GroupKind {
+	return schema.GroupKind{Group: "argoproj.io", Kind: "Application"}
+}
+
+// marks reads what GitOps tools write on what they apply. The tracking annotation of Argo
+// CD counts only if it names this very object, as for Argo CD itself; the label
+// app.kubernetes.io/instance, which Helm and people use as well, only beside its field
+// manager.
+func (g guarded) marks() []Mark {
+	var out []Mark
+	labels, notes := g.object.GetLabels(), g.object.GetAnnotations()
+	if m, ok := g.tracked(notes[tracking]); ok && !g.twin {
+		out = append(out, m)
+	} else if manager := g.applied("argocd-controller", "argocd-application-controller"); manager != "" {
+		out = append(out, Mark{By: Application(), Name: labels["app.kubernetes.io/instance"], sign: "field manager " + manager})
+	}
+	for _, tool := range []struct{ group, kind, manager string }{{fluxKustomize, "Kustomization", "kustomize-controller"}, {fluxHelm, "HelmRelease", "helm-controller"}} {
+		m := Mark{By: schema.GroupKind{Group: tool.group, Kind: tool.kind}, sign: "label " + tool.group + "/name"}
+		m.namespace, m.Name = labels[tool.group+"/namespace"], labels[tool.group+"/name"]
+		manager := g.applied(tool.manager)
+		if g.twin || m.Name == "" {
+			if manager == "" {
+				continue
+			}
+			m.sign = "field manager " + manager
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// tracked reads a tracking ID: APPLICATION:GROUP/KIND:NAMESPACE/NAME, where the
+// application may be NAMESPACE_NAME.
+func (g guarded) tracked(id string) (Mark, bool) {
+	part := strings.Split(id, ":")
+	if len(part) != 3 || part[1] != g.group+"/"+g.kind || part[2] != g.object.GetNamespace()+"/"+g.object.GetName() {
+		return Mark{}, false
+	}
+	m := Mark{By: Application(), Name: part[0], sign: "annotation " + tracking}
+	if namespace, name, ok := strings.Cut(part[0], "_"); ok {
+		m.namespace, m.Name = namespace, name
+	}
+	return m, m.Name != ""
+}
+
+// applied gives the first of these managers that has written the object's spec.
+func (g guarded) applied(managers ...string) string {
+	for _, e := range g.object.GetManagedFields() {
+		if slices.Contains(managers, e.Manager) && e.FieldsV1 != nil && plans.Owns(e.FieldsV1.GetRawBytes(), []string{"spec"}) {
+			return e.Manager
+		}
+	}
+	return ""
+}
+
+// applier is a mark on a guarded object, and the object of the tool that it names.
+type applier struct {
+	guarded
+	Mark
+	tool *unstructured.Unstructured // nil for one that could not be looked at
+	at   plans.Side                 // whose cluster it is in
+	// unseen says why there is no tool.
+	unseen string
+}
+
+// appliers looks for everything that the marks name: first in the cluster of the marked
+// object, then in the other one, since one installation may serve both.
+func appliers(ctx context.Context, i check.Inspection) ([]applier, error) {
+	return check.Once(i, appliersKey{}, func() ([]applier, error) {
+		var out []applier
+		for _, g := range guardedObjects(i) {
+			for _, m := range g.marks() {
+				found, err := find(ctx, i, g, m)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, found...)
+			}
+		}
+		return out, nil
+	})
+}
+
+// find gives what a mark may mean: without a namespace, objects of several.
+func find(ctx context.Context, i check.Inspection, g guarded, m Mark) ([]applier, error) {
+	a := applier{guarded: g, Mark: m, at: g.side, unseen: "nothing says which " + m.By.Kind + " it is"}
+	if m.Name == "" {
+		return []applier{a}, nil
+	}
+	where := []plans.Side{g.side, g.side.Other()}
+	if i.Plan.OneCluster() {
+		where = where[:1]
+	}
+	for n, side := range where {
+		tools, unseen, err := Tools(ctx, i, side, m)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s %s on the %s: %w", m.By.Kind, m.Name, side, err)
+		}
+		var out []applier
+		for k := range tools {
+			out = append(out, applier{guarded: g, Mark: m, at: side, tool: &tools[k]})
+		}
+		if len(out) > 0 {
+			return out, nil
+		}
+		if n == 0 {
+			a.unseen = unseen
+		}
+	}
+	return []applier{a}, nil
+}
+
+// Tools reads what a mark names in one cluster, or says why it cannot.
+func Tools(ctx context.Context, i check.Inspection, side plans.Side, m Mark) ([]unstructured.Unstructured, string, error) {
+	mapping, err := i.On[side].RESTMapper().RESTMapping(m.By)
+	if meta.IsNoMatchError(err) {
+		return nil, "its cluster does not know " + m.By.String(), nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	var list unstructured.UnstructuredList
+	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(m.By.Kind + "List"))
+	err = i.On[side].List(ctx, &list, client.InNamespace(m.namespace), client.MatchingFields{"metadata.name": m.Name})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, "you may not look at " + m.By.Kind + "s", nil
+	case apierrors.IsNotFound(err) || err == nil && len(list.Items) == 0:
+		return nil, "there is no such " + m.By.Kind, nil
+	}
+	return list.Items, "", err
+}
+
+// active collects the findings about the tools of one group that could be looked at.
+func active(ctx context.Context, i check.Inspection, group func(schema.GroupKind) bool, judge func(applier) (why, remedy string)) ([]check.Finding, error) {
+	all, err := appliers(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	var out []check.Finding
+	for _, a := range all {
+		if a.tool == nil || !group(a.By) {
+			continue
+		}
+		if why, remedy := judge(a); why != "" {
+			out = append(out, check.Finding{
+				Object: a.guarded.name, Saw: fmt.Sprintf("%s %s/%s %s (%s)", a.By.Kind, a.tool.GetNamespace(), a.tool.GetName(), why, a.sign),
+				Want: "nobody who sets back what the move writes", Remedy: remedy,
+			})
+		}
+	}
+	return out, nil
+}
+
+// Argocd refuses objects that an Application would set back: one that syncs by itself,
+// unless it leaves alone every field that the move writes. ignoreDifferences alone only
+// hides a difference; RespectIgnoreDifferences=true keeps a sync from undoing it.
+func Argocd(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	return active(ctx, i, func(by schema.GroupKind) bool { return by == Application() }, func(a applier) (string, string) {
+		return busy(a.tool.Object, a.tool.GetAnnotations(), a.guarded), quietenArgo(i, a)
+	})
+}
+
+// busy gives the reason why an Application would set an object back, or "".
+func busy(app map[string]any, notes map[string]string, g guarded) string {
+	automated, syncs, _ := unstructured.NestedMap(app, "spec", "syncPolicy", "automated")
+	if enabled, said := automated["enabled"].(bool); !syncs || said && !enabled || notes["argocd.argoproj.io/skip-reconcile"] == "true" {
+		return ""
+	}
+	options, _, _ := unstructured.NestedStringSlice(app, "spec", "syncPolicy", "syncOptions")
+	respects := slices.Contains(options, "RespectIgnoreDifferences=true")
+	left := ignoring(app, g)
+	switch {
+	case respects && left:
+		return ""
+	case left:
+		return "syncs it by itself: its ignoreDifferences do not bind a sync without RespectIgnoreDifferences=true"
+	}
+	return "syncs it by itself"
+}
+
+// ignoring says whether an Application ignores every field of the object that the move
+// writes.
+func ignoring(app map[string]any, g guarded) bool {
+	entries, _, _ := unstructured.NestedSlice(app, "spec", "ignoreDifferences")
+	var ignored []string
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		text := func(key string) string { s, _ := entry[key].(string); return s }
+		means := func(key, value string) bool { s := text(key); return s == value || s == "*" }
+		if !means("group", g.group) || !means("kind", g.kind) || text("name") != "" && text("name") != g.object.GetName() || text("namespace") != "" && text("namespace") != g.object.GetNamespace() {
+			continue
+		}
+		pointers, _, _ := unstructured.NestedStringSlice(entry, "jsonPointers")
+		ignored = append(ignored, pointers...)
+	}
+	return !slices.ContainsFunc(g.fields, func(field string) bool {
+		return !slices.ContainsFunc(ignored, func(p string) bool { return p == field || strings.HasPrefix(field, p+"/") })
+	})
+}
+
+func quietenArgo(i check.Inspection, a applier) string {
+	what, flags := a.tool.GetName(), contextFlag(i, a.at)+" -n "+a.tool.GetNamespace()
+	out := lines("turn its automated sync off, with one of",
+		fmt.Sprintf(`kubectl%s patch application %s --type merge -p '{"spec":{"syncPolicy":{"automated":null}}}'`, flags, what),
+		"argocd app set "+a.tool.GetNamespace()+"/"+what+" --sync-policy none",
+		"or let it leave alone what moves; it takes both parts, in the spec of the Application:")
+	out += "\n  ignoreDifferences:"
+	for _, g := range guardedObjects(i) {
+		out += fmt.Sprintf("\n  - {group: %s, kind: %s, namespace: %s, name: %s, jsonPointers: [%s]}", g.group, g.kind, g.object.GetNamespace(), g.object.GetName(), strings.Join(g.fields, ", "))
+	}
+	out += "\n  syncPolicy:\n    syncOptions: [RespectIgnoreDifferences=true]"
+	for _, o := range a.tool.GetOwnerReferences() {
+		if o.Kind == "ApplicationSet" {
+			out += fmt.Sprintf("\nApplicationSet %s makes this Application and would change it back: change its template.", o.Name)
+		}
+	}
+	return out
+}
+
+// Flux refuses objects that a Kustomization or a HelmRelease of Flux would set back:
+// one that is not suspended, unless the object itself is taken out of it.
+func Flux(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	return active(ctx, i, func(by schema.GroupKind) bool { return by != Application() }, func(a applier) (string, string) {
+		if suspended, _, _ := unstructured.NestedBool(a.tool.Object, "spec", "suspend"); suspended || a.left() {
+			return "", ""
+		}
+		return "applies it", quietenFlux(i, a)
+	})
+}
+
+// left says whether an object is taken out of the Kustomization that applies it. A
+// HelmRelease knows no such thing.
+func (a applier) left() bool {
+	const key = fluxKustomize + "/reconcile"
+	return a.By.Group == fluxKustomize && (a.object.GetAnnotations()[key] == "disabled" || a.object.GetLabels()[key] == "disabled")
+}
+
+func quietenFlux(i check.Inspection, a applier) string {
+	kind := map[string]string{fluxKustomize: "kustomization", fluxHelm: "helmrelease"}[a.By.Group]
+	command := func(verb string) string {
+		return fmt.Sprintf("flux%s -n %s %s %s %s", contextFlag(i, a.at), a.tool.GetNamespace(), verb, kind, a.tool.GetName())
+	}
+	out := lines("suspend it for the time of the move (`flux resume` ends that)", command("suspend"))
+	if a.By.Group == fluxKustomize {
+		out += fmt.Sprintf("\nor take only this object out of it\n%s annotate %s %s %s/reconcile=disabled", kubectl(i, a.side), strings.ToLower(a.kind), a.object.GetName(), fluxKustomize)
+	}
+	return out
+}
+
+// WritersUnseen refuses marks of tools that could not be looked at: they may run in a third
+// cluster, be somebody else's to see, or be gone and have left the mark behind. A person
+// who knows may ignore it.
+func WritersUnseen(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	all, err := appliers(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	var out []check.Finding
+	for _, a := range all {
+		if a.tool != nil || a.left() {
+			continue
+		}
+		a.tool = &unstructured.Unstructured{}
+		a.tool.SetName(cmp.Or(a.Mark.Name, "NAME"))
+		a.tool.SetNamespace(cmp.Or(a.namespace, map[bool]string{true: "argocd", false: "NAMESPACE"}[a.By == Application()]))
+		remedy := quietenFlux
+		if a.By == Application() {
+			remedy = quietenArgo
+		}
+		out = append(out, check.Finding{
+			Object: a.guarded.name, Saw: fmt.Sprintf("%s says that %s %s applies it, and %s", a.sign, a.By.Kind, a.Mark.Name, a.unseen),
+			Want: "to see that it does not set back what the move writes", Remedy: "if it is gone, or once it is stopped where it runs, --ignore writers-unseen; to stop it: " + remedy(i, a),
+		})
+	}
+	return out, nil
+}
+
+// appliersKey is a key of what is read once.
+type appliersKey struct{}

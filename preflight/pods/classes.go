@@ -1,0 +1,197 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/sets"
+)
+
+// prop is an object that the pods name and that belongs to whoever runs the cluster. It
+// is not copied.
+type prop struct {
+	kind, name, resource string
+	object               func() client.Object
+	namespaced           bool
+	// differs says in what two of the name are not the same, or "".
+	differs func(here, there client.Object) string
+	// shows says what has to be known to make it.
+	shows func(client.Object) string
+}
+
+// Classes wants every such object on the destination.
+func Classes(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	template, err := i.Arriving()
+	if err != nil {
+		return nil, err
+	}
+	var out []check.Finding
+	for _, p := range props(template.Spec) {
+		found, err := proper(ctx, i, p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	found, err := defaultClass(ctx, i, template.Spec)
+	return append(out, found...), err
+}
+
+func proper(ctx context.Context, i check.Inspection, p prop) ([]check.Finding, error) {
+	called := p.kind + " " + p.name
+	there, err := propertyOn(ctx, i, plans.Destination, p)
+	if err != nil {
+		return check.Unseen(err, called+" on the destination", p.resource)
+	}
+	here, err := propertyOn(ctx, i, plans.Source, p)
+	if err != nil {
+		if there != nil {
+			return check.Unseen(err, called+" on the source", p.resource)
+		}
+		here = nil // all the worse
+	}
+	switch {
+	case there == nil:
+		saw := "it does not exist on the destination"
+		if here != nil && p.shows != nil {
+			saw += " (on the source: " + p.shows(here) + ")"
+		}
+		return []check.Finding{{
+			Object: called, Saw: saw, Want: "it to exist, as the pods name it",
+			Remedy: "it is not copied: create it there, or name another with --patch",
+		}}, nil
+	case here != nil && !i.Plan.OneCluster() && p.differs != nil:
+		if saw := p.differs(here, there); saw != "" {
+			return []check.Finding{{
+				Level: check.Warn, Object: called, Saw: saw, Want: "the same on both sides",
+				Remedy: "see that the pods get what they need there, or name another with --patch",
+			}}, nil
+		}
+	}
+	return nil, nil
+}
+
+// propertyOn reads one on a side; nil means that there is none, or that the API is not served.
+func propertyOn(ctx context.Context, i check.Inspection, side plans.Side, p prop) (client.Object, error) {
+	o, key := p.object(), client.ObjectKey{Name: p.name}
+	if p.namespaced {
+		key.Namespace = i.Plan.On(side).Namespace
+	}
+	err := i.On[side].Get(ctx, key, o)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	return o, err
+}
+
+func props(spec corev1.PodSpec) []prop {
+	var out []prop
+	if name := spec.PriorityClassName; name != "" {
+		out = append(out, prop{kind: "PriorityClass", name: name, resource: "priorityclasses", object: func() client.Object { return &schedulingv1.PriorityClass{} }, differs: priorities, shows: priority})
+	}
+	if name := spec.RuntimeClassName; name != nil {
+		out = append(out, prop{kind: "RuntimeClass", name: *name, resource: "runtimeclasses", object: func() client.Object { return &nodev1.RuntimeClass{} }, differs: handlers, shows: handler})
+	}
+	for _, v := range spec.Volumes {
+		out = append(out, propsOf(v.VolumeSource)...)
+	}
+	for _, c := range spec.ResourceClaims {
+		if name := c.ResourceClaimTemplateName; name != nil {
+			out = append(out, prop{kind: "ResourceClaimTemplate", name: *name, resource: "resourceclaimtemplates", namespaced: true, object: func() client.Object { return &resourcev1.ResourceClaimTemplate{} }})
+		}
+		if name := c.ResourceClaimName; name != nil {
+			out = append(out, prop{kind: "ResourceClaim", name: *name, resource: "resourceclaims", namespaced: true, object: func() client.Object { return &resourcev1.ResourceClaim{} }})
+		}
+	}
+	return out
+}
+
+// propsOf are those of one volume that is made for a pod, or that a driver puts into it.
+func propsOf(v corev1.VolumeSource) []prop {
+	var out []prop
+	if v.Projected != nil {
+		for _, s := range v.Projected.Sources {
+			if b := s.ClusterTrustBundle; b != nil && b.Name != nil && (b.Optional == nil || !*b.Optional) {
+				out = append(out, prop{kind: "ClusterTrustBundle", name: *b.Name, resource: "clustertrustbundles", object: func() client.Object { return &certificatesv1beta1.ClusterTrustBundle{} }})
+			}
+		}
+	}
+	if e := v.Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
+		if name := e.VolumeClaimTemplate.Spec.StorageClassName; name != nil && *name != "" {
+			out = append(out, prop{kind: "StorageClass", name: *name, resource: "storageclasses", object: func() client.Object { return &storagev1.StorageClass{} }})
+		}
+	}
+	if v.CSI != nil {
+		// Without this object a kubelet takes the driver for one of lasting volumes only.
+		out = append(out, prop{kind: "CSIDriver", name: v.CSI.Driver, resource: "csidrivers", object: func() client.Object { return &storagev1.CSIDriver{} }})
+		if name := v.CSI.VolumeAttributes["secretProviderClass"]; name != "" {
+			out = append(out, prop{kind: "SecretProviderClass", name: name, resource: "secretproviderclasses", namespaced: true, object: func() client.Object {
+				o := &unstructured.Unstructured{}
+				o.SetGroupVersionKind(schema.GroupVersionKind{Group: "secrets-store.csi.x-k8s.io", Version: "v1", Kind: "SecretProviderClass"})
+				return o
+			}})
+		}
+	}
+	return out
+}
+
+// defaultClass wants a default StorageClass on the destination where a volume that is made with
+// each pod names none.
+func defaultClass(ctx context.Context, i check.Inspection, spec corev1.PodSpec) ([]check.Finding, error) {
+	for _, name := range slices.Sorted(maps.Keys(sets.Ephemeral(spec))) {
+		if sets.Ephemeral(spec)[name].Spec.StorageClassName != nil {
+			continue
+		}
+		var all storagev1.StorageClassList
+		if err := i.On[plans.Destination].List(ctx, &all); err != nil {
+			return check.Unseen(err, "the default StorageClass of the destination", "storageclasses")
+		}
+		if !slices.ContainsFunc(all.Items, func(c storagev1.StorageClass) bool {
+			return c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true"
+		}) {
+			return []check.Finding{{
+				Object: "ephemeral volume " + name, Saw: "it names no StorageClass, and the destination has no default one", Want: "a class by which it is made there with each pod",
+				Remedy: "name one with --patch, or make one the default there",
+			}}, nil
+		}
+	}
+	return nil, nil
+}
+
+func priority(o client.Object) string {
+	return fmt.Sprintf("value %d", o.(*schedulingv1.PriorityClass).Value) //nolint:forcetypeassert // of the prop's own kind
+}
+
+func priorities(here, there client.Object) string {
+	if a, b := priority(here), priority(there); a != b {
+		return fmt.Sprintf("it has %s on the source and %s on the destination: other pods would be preempted for these, or these for others", a, b)
+	}
+	return ""
+}
+
+func handler(o client.Object) string {
+	return "handler " + o.(*nodev1.RuntimeClass).Handler //nolint:forcetypeassert // of the prop's own kind
+}
+
+func handlers(here, there client.Object) string {
+	if a, b := handler(here), handler(there); a != b {
+		return fmt.Sprintf("it has %s on the source and %s on the destination", a, b)
+	}
+	return ""
+}

@@ -1,0 +1,79 @@
+package pods
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/preflight/checktest"
+	"github.com/stsmigrate/stsmigrate/sets"
+)
+
+const (
+	scratch       = "{containers: [{name: web}], volumes: [{name: scratch, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: fast, resources: {requests: {storage: 5Gi}}}}}}]}"
+	scratchOfNone = "{containers: [{name: web}], volumes: [{name: scratch, ephemeral: {volumeClaimTemplate: {spec: {resources: {requests: {storage: 5Gi}}}}}}]}"
+	inline        = "{containers: [{name: web}], volumes: [{name: keys, csi: {driver: secrets-store.csi.k8s.io, volumeAttributes: {secretProviderClass: vault}}}]}"
+)
+
+func classNamed(name string, notes map[string]string) client.Object {
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: notes}}
+}
+
+func TestClassesOfEphemeralVolumesAreMappedAndMustBeThere(t *testing.T) {
+	renamed := plans.Storage{Classes: map[string]string{"fast": "fast-west"}}
+	i := checktest.Estate{Spec: scratch, Storage: renamed, Volumes: []string{"spec: {nfs: {server: files, path: /a}}"}}.Inspected(t)
+	twin, err := sets.Twin(i.Now.Set, i.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := *twin.Spec.Template.Spec.Volumes[0].Ephemeral.VolumeClaimTemplate.Spec.StorageClassName; got != "fast-west" {
+		t.Errorf("the destination's pods ask for class %s", got)
+	}
+	if got := *i.Now.Set.Spec.Template.Spec.Volumes[0].Ephemeral.VolumeClaimTemplate.Spec.StorageClassName; got != "fast" {
+		t.Errorf("the source's own set was changed: class %s", got)
+	}
+	theirs := map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
+	for name, c := range map[string]struct {
+		checktest.Estate
+		want []string
+	}{
+		"of the same name":           {checktest.Estate{Spec: scratch, There: []client.Object{classNamed("fast", nil)}}, nil},
+		"of another name":            {checktest.Estate{Spec: scratch, Storage: renamed, There: []client.Object{classNamed("fast-west", nil)}}, nil},
+		"not there":                  {checktest.Estate{Spec: scratch, Here: []client.Object{classNamed("fast", nil)}}, []string{"FAIL ...StorageClass fast: it does not exist on the destination"}},
+		"not there under its name":   {checktest.Estate{Spec: scratch, Storage: renamed, There: []client.Object{classNamed("fast", nil)}}, []string{"FAIL ...StorageClass fast-west: it does not exist"}},
+		"the default":                {checktest.Estate{Spec: scratchOfNone, There: []client.Object{classNamed("any", theirs)}}, nil},
+		"the default of nobody":      {checktest.Estate{Spec: scratchOfNone, There: []client.Object{classNamed("any", nil)}}, []string{"FAIL ...ephemeral volume scratch: it names no StorageClass, and the destination has no default one"}},
+		"the default nobody may see": {checktest.Estate{Spec: scratchOfNone, Forbids: "*v1.StorageClassList"}, []string{"WARN ...you may not look at storageclasses"}},
+	} {
+		t.Run(name, func(t *testing.T) { c.Finds(t, Classes, c.want...) })
+	}
+}
+
+func TestDriversOfInlineVolumesMustBeThere(t *testing.T) {
+	vault := checktest.CustomObject(t, "{apiVersion: secrets-store.csi.x-k8s.io/v1, kind: SecretProviderClass, metadata: {namespace: mall, name: vault}}")
+	checktest.Estate{Spec: inline, There: []client.Object{checktest.InstalledDriver("secrets-store.csi.k8s.io"), vault}}.Finds(t, Classes)
+	checktest.Estate{Spec: inline}.Finds(t, Classes,
+		"FAIL ...CSIDriver secrets-store.csi.k8s.io: it does not exist on the destination", "FAIL ...SecretProviderClass vault: it does not exist on the destination")
+}
+
+func TestTheClaimsOfEphemeralVolumesCountForTheQuota(t *testing.T) {
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "q"}}
+	quota.Spec.Hard = corev1.ResourceList{"requests.storage": resource.MustParse("9Gi"), "fast-west.storageclass.storage.k8s.io/requests.storage": resource.MustParse("10Gi")}
+	const nfs = "spec: {nfs: {server: files, path: /a}}"
+	i := checktest.Estate{Spec: scratch, Volumes: []string{nfs, nfs}, Storage: plans.Storage{Classes: map[string]string{"fast": "fast-west"}}, There: []client.Object{quota}}.Inspected(t)
+	if _, err := check.Once(i, access.Place{Side: plans.Destination, Namespace: "mall"}, func() (access.Listing, error) { return access.Listing{Complete: true}, nil }); err != nil { // no pod may be tried
+		t.Fatal(err)
+	}
+	found, err := Quota(t.Context(), i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checktest.ExpectFindings(t, found, "FAIL ...requests.storage: 9Gi of 9Gi are left, and the 2 ordinals that are to come need 10Gi")
+}

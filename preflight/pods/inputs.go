@@ -1,0 +1,87 @@
+package pods
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/preflight/owners"
+)
+
+// Needs lists what the pods of the destination need of its namespace: what the patched
+// set names, and the Secrets that its service account brings along. What something on
+// the source makes is required there, not copied. It reads, and leaves out what it may
+// not read: the checks ask for these rights.
+func Needs(ctx context.Context, on clusters.Clusters, in plans.Inputs) ([]plans.Dependency, error) {
+	set, err := in.Destined()
+	if err != nil {
+		return nil, err
+	}
+	w := clusters.Pair{Plan: &plans.Plan{Source: in.Source, Destination: in.Destination}, On: on}
+	own, need := plans.Dependencies(in.Set), plans.Dependencies(set)
+	brought, err := brought(ctx, w, set.Spec.Template.Spec.ServiceAccountName)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range brought {
+		if !listed(need, d) {
+			need = append(need, d)
+		}
+	}
+	for k, d := range need {
+		o, err := w.Dependency(ctx, plans.Source, d)
+		switch {
+		case apierrors.IsForbidden(err):
+		case err != nil:
+			return nil, err
+		case o == nil && !listed(own, d):
+			need[k].Required = "named by a patch, and not there on the source"
+		case o != nil && owners.Maker(o) != "":
+			need[k].Required = "made by " + owners.Maker(o)
+		}
+	}
+	return plans.SortDependencies(need), nil
+}
+
+func listed(list []plans.Dependency, d plans.Dependency) bool {
+	return slices.ContainsFunc(list, func(o plans.Dependency) bool { return o.Kind == d.Kind && o.Name == d.Name })
+}
+
+// brought lists the Secrets of a service account: those its pods pull with and those
+// they may mount. Tokens and what the platform makes for each account are not among them.
+func brought(ctx context.Context, w clusters.Pair, account string) (out []plans.Dependency, err error) {
+	if account == "" || account == "default" {
+		return nil, nil // every namespace has its own, which no copy replaces
+	}
+	o, err := w.Dependency(ctx, plans.Source, plans.Dependency{Kind: "ServiceAccount", Name: account})
+	a, ok := o.(*corev1.ServiceAccount)
+	if !ok {
+		return nil, check.IgnoreForbidden(err)
+	}
+	var refs []string
+	for _, r := range a.ImagePullSecrets {
+		refs = append(refs, r.Name)
+	}
+	for _, r := range a.Secrets {
+		refs = append(refs, r.Name)
+	}
+	for _, name := range refs {
+		d := plans.Dependency{Kind: "Secret", Name: name}
+		o, err := w.Dependency(ctx, plans.Source, d)
+		if check.IgnoreForbidden(err) != nil {
+			return nil, err
+		}
+		if err == nil && (o == nil || o.GetAnnotations()[corev1.ServiceAccountNameKey] != "") {
+			continue
+		}
+		if !listed(out, d) {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,250 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/preflight/volumes"
+	"github.com/stsmigrate/stsmigrate/sets"
+	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// PodAccepted sends the first pod of the destination as a dry run. LimitRanges, Pod
+// Security, webhooks and policies see it as they will see the real ones. The move itself
+// never writes a pod, so without the right to this is left out.
+func PodAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	object := "a pod of the set on the destination"
+	may, err := mayTry(ctx, i, "pods")
+	if err != nil {
+		return nil, err
+	}
+	if !may {
+		return []check.Finding{{
+			Level: check.Warn, Object: object, Saw: "you may not create pods there, so that none could be tried (dry run)",
+			Want: "to know that LimitRange, Pod Security and webhooks let it in", Remedy: "ask for the right, or have somebody try: kubectl create --dry-run=server",
+		}}, nil
+	}
+	t, err := tryPod(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	if f, refused, err := refusal(object, t.refusal); refused || err != nil {
+		return f, err
+	}
+	var out []check.Finding
+	for _, w := range t.warnings {
+		out = append(out, check.Finding{
+			Level: check.Warn, Object: object, Saw: "it is let in with a warning: " + w, Want: "no warning",
+			Remedy: "see whether the pods should be changed with --patch",
+		})
+	}
+	return out, nil
+}
+
+// refusal turns the answer to a dry run into a finding.
+func refusal(object string, err error) (f []check.Finding, refused bool, _ error) {
+	switch {
+	case err == nil:
+		return nil, false, nil
+	case apierrors.IsNotFound(err):
+		return nil, true, nil // no namespace; that check says so
+	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
+		return []check.Finding{{
+			Level: check.Warn, Object: object, Saw: "it could not be tried: " + err.Error(), Want: "to know that it is let in",
+			Remedy: "ask whoever runs that webhook whether it lets the pods in",
+		}}, true, nil
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsInternalError(err):
+		return []check.Finding{{
+			Object: object, Saw: "the API server refuses it (dry run): " + err.Error(), Want: "it to be let in",
+			Remedy: "change what the namespace demands (its labels, LimitRange, ResourceQuota, policies), or the pods with --patch",
+		}}, true, nil
+	}
+	return nil, true, err
+}
+
+func mayTry(ctx context.Context, i check.Inspection, resource string) (bool, error) {
+	return access.Allowed(ctx, i, plans.Destination, access.Right{Resource: resource}, "create")
+}
+
+// podTrial is the first pod as the destination's API server would have it, defaults and
+// all, or why there would be none.
+type podTrial struct {
+	pod      *corev1.Pod
+	warnings []string
+	refusal  error
+}
+
+func tryPod(ctx context.Context, i check.Inspection) (podTrial, error) {
+	return check.Once(i, podTrialKey{}, func() (podTrial, error) { return trialPod(ctx, i) })
+}
+
+func trialPod(ctx context.Context, i check.Inspection) (podTrial, error) {
+	set, err := sets.Twin(i.Now.Set, i.Plan)
+	if err != nil {
+		return podTrial{}, err
+	}
+	pod := podOf(set, i.Plan.Start)
+	// What is yet to be copied, or what another check reports as missing, must not hide
+	// what else the API server has to say.
+	if d := (plans.Dependency{Kind: "ServiceAccount", Name: pod.Spec.ServiceAccountName}); d.Name != "" {
+		o, err := i.Dependency(ctx, plans.Destination, d)
+		if err != nil {
+			return podTrial{}, err
+		}
+		if o == nil {
+			pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount = "", ""
+		}
+	}
+	for _, p := range props(pod.Spec) {
+		if o, err := propertyOn(ctx, i, plans.Destination, p); o != nil || err != nil {
+			continue
+		}
+		switch p.kind {
+		case "PriorityClass":
+			pod.Spec.PriorityClassName = ""
+		case "RuntimeClass":
+			pod.Spec.RuntimeClassName = nil
+		}
+	}
+	pod.Name += "-dry-run"
+	ctx, heard := clusters.Hearing(ctx)
+	err = i.On[plans.Destination].Create(ctx, pod, client.DryRunAll)
+	return podTrial{pod, *heard, err}, nil
+}
+
+// podOf makes a pod as the StatefulSet controller does (rules ID-1 to ID-8), without an owner: the
+// set may not be there yet.
+func podOf(set *appsv1.StatefulSet, ordinal int32) *corev1.Pod {
+	t := set.Spec.Template.DeepCopy()
+	name := fmt.Sprintf("%s-%d", set.Name, ordinal)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers},
+		Spec:       t.Spec,
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[appsv1.StatefulSetPodNameLabel] = name
+	pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(int(ordinal))
+	pod.Spec.Hostname, pod.Spec.Subdomain = name, set.Spec.ServiceName
+	for _, c := range set.Spec.VolumeClaimTemplates {
+		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == c.Name })
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: c.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name + "-" + name},
+		}})
+	}
+	return pod
+}
+
+// claims gives the claims of the ordinals that the inspection is about as the move will make them on the
+// destination. One that is absent on the source is left out; another check says so.
+func claims(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolumeClaim, error) {
+	if len(i.Plan.Claims) == 0 {
+		return nil, nil
+	}
+	list, err := moving(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	var out []*corev1.PersistentVolumeClaim
+	for k := range list {
+		next, err := successor(i, &list[k])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, next)
+	}
+	return out, nil
+}
+
+// moving reads these claims on the source: between two waves one by one, and without those that all
+// ordinals share, which are there.
+func moving(ctx context.Context, i check.Inspection) (out []corev1.PersistentVolumeClaim, err error) {
+	names := map[string]bool{}
+	for o := range i.Ordinals.All() {
+		for _, t := range i.Plan.Claims {
+			names[i.Plan.ClaimName(t.Template, o)] = true
+		}
+	}
+	if i.Midway {
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			var claim corev1.PersistentVolumeClaim
+			key := client.ObjectKey{Namespace: i.Plan.Source.Namespace, Name: name}
+			if err := i.On[plans.Source].Get(ctx, key, &claim); err == nil {
+				out = append(out, claim)
+			} else if !apierrors.IsNotFound(err) {
+				return nil, fmt.Errorf("reading claim %s on the source: %w", key, err)
+			}
+		}
+		return out, nil
+	}
+	for _, s := range i.Plan.Shared {
+		names[s.Claim] = true
+	}
+	all, err := volumes.Leaving(ctx, i)
+	return slices.DeleteFunc(slices.Clone(all), func(c corev1.PersistentVolumeClaim) bool { return !names[c.Name] }), err
+}
+
+// successor is the claim of the destination for one of the source. That of an ordinal that
+// starts empty will be made from the set's template, and is as good as this one.
+func successor(i check.Inspection, have *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+	manifest, err := storage.Manifest(have)
+	if err != nil {
+		return nil, err
+	}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: have.Spec.VolumeName, Annotations: map[string]string{plans.ClaimAnnotation: manifest}}}
+	pv.Spec.StorageClassName = i.Plan.Storage.Class(class(have))
+	return storage.ClaimFrom(pv, i.Plan.Destination.Namespace)
+}
+
+// ClaimsAccepted sends claims of the destination as a dry run: the first of each size
+// and class.
+func ClaimsAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	claims, err := claims(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	var out []check.Finding
+	tried := map[string]bool{}
+	for _, c := range claims {
+		kind := fmt.Sprint(c.Spec.Resources.Requests.Storage(), c.Spec.AccessModes, class(c))
+		if tried[kind] {
+			continue
+		}
+		tried[kind] = true
+		object := fmt.Sprintf("claim %s/%s", c.Namespace, c.Name)
+		have := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: i.Plan.Source.Namespace, Name: c.Name}}
+		c.Name += "-dry-run"
+		found, _, err := refusal(object, writes.Copy(ctx, i.On[plans.Source], have, i.On[plans.Destination], c, client.DryRunAll))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+func class(c *corev1.PersistentVolumeClaim) string {
+	if c.Spec.StorageClassName == nil {
+		return ""
+	}
+	return *c.Spec.StorageClassName
+}
+
+// podTrialKey is a key of what is read once.
+type podTrialKey struct{}

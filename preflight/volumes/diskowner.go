@@ -1,0 +1,261 @@
+package volumes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/preflight/owners"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// Backend is what both clusters must share for the volumes of a driver to be the same disks
+// in both.
+type Backend struct {
+	Driver string `json:"driver"`
+	Share  string `json:"share"`
+}
+
+// Backends lists the drivers of the volumes that go to another cluster.
+func Backends(ctx context.Context, i check.Inspection) ([]Backend, error) {
+	if i.Plan.OneCluster() || !i.Plan.HasVolumes() {
+		return nil, nil
+	}
+	volumes, err := departing(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	share := map[string]string{}
+	for _, pv := range volumes {
+		switch s := pv.Spec.PersistentVolumeSource; {
+		case s.NFS != nil:
+			share["nfs"] = "the file server"
+		case s.CSI != nil && storage.Known(s.CSI).Share != "":
+			share[s.CSI.Driver] = storage.Known(s.CSI).Share
+		case s.CSI != nil:
+			share[s.CSI.Driver] = "what its documentation says: it is not known here"
+		}
+	}
+	var out []Backend
+	for _, driver := range slices.Sorted(maps.Keys(share)) {
+		out = append(out, Backend{driver, share[driver]})
+	}
+	return out, nil
+}
+
+// departing are the volumes of the source that the plan is about, as far as they are there.
+func departing(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolume, error) {
+	here, err := ShelfOn(ctx, i, plans.Source)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := wanted(ctx, i)
+	var out []*corev1.PersistentVolume
+	for _, v := range wanted {
+		if pv := here.ByName[v.Name]; pv != nil {
+			out = append(out, pv)
+		}
+	}
+	return out, err
+}
+
+// arrived are the volumes of the claims that the destination has got.
+func arrived(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolume, error) {
+	ours := map[string]bool{}
+	for _, name := range movedClaims(i.Plan) {
+		ours[name] = true
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := i.On[plans.Destination].List(ctx, &claims, client.InNamespace(i.Plan.Destination.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the claims of %s: %w", i.Plan.Destination, err)
+	}
+	names := map[string]bool{}
+	for _, c := range claims.Items {
+		names[c.Spec.VolumeName] = ours[c.Name]
+	}
+	var out []*corev1.PersistentVolume
+	err := clusters.Each(ctx, i.On[plans.Destination], func() client.ObjectList { return &corev1.PersistentVolumeList{} }, func(pv *corev1.PersistentVolume) {
+		if names[pv.Name] {
+			out = append(out, pv.DeepCopy())
+		}
+	})
+	return out, err
+}
+
+// movedClaims names the claims that the plan hands over.
+func movedClaims(p *plans.Plan) []string {
+	var out []string
+	for o := range p.Ordinals().All() {
+		for _, c := range p.Moved() {
+			out = append(out, p.ClaimName(c.Template, o))
+		}
+	}
+	for _, s := range p.Shared {
+		out = append(out, s.Claim)
+	}
+	return out
+}
+
+// DiskOwner wants disks that stay when the old cluster is deleted: to the cloud they
+// belong to whatever made them, and no reclaim policy of a volume object is asked then.
+func DiskOwner(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	if i.Plan.OneCluster() || !i.Plan.HasVolumes() {
+		return nil, nil
+	}
+	volumes, err := departing(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	return diskOwners(ctx, i, volumes)
+}
+
+func diskOwners(ctx context.Context, i check.Inspection, volumes []*corev1.PersistentVolume) ([]check.Finding, error) {
+	byDriver := map[string][]*corev1.PersistentVolume{}
+	azure := false
+	for _, pv := range volumes {
+		if s := pv.Spec.CSI; s != nil && storage.Known(s).Owner != "" {
+			byDriver[s.Driver] = append(byDriver[s.Driver], pv)
+			azure = azure || resourceGroup(s.VolumeHandle) != ""
+		}
+	}
+	groups := map[string]bool{}
+	var err error
+	if azure {
+		if groups, err = nodeGroups(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	var out []check.Finding
+	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
+		doomed, others := map[string][]*corev1.PersistentVolume{}, []*corev1.PersistentVolume{}
+		for _, pv := range byDriver[driver] {
+			if group := resourceGroup(pv.Spec.CSI.VolumeHandle); groups[group] {
+				doomed[group] = append(doomed[group], pv)
+			} else {
+				others = append(others, pv)
+			}
+		}
+		for _, group := range slices.Sorted(maps.Keys(doomed)) {
+			out = append(out, goesWith(group, doomed[group]))
+		}
+		if len(others) > 0 {
+			out = append(out, mayGo(others))
+		}
+	}
+	return out, nil
+}
+
+const oldClusterPage = "docs/storage/before-the-old-cluster-goes.md"
+
+func goesWith(group string, volumes []*corev1.PersistentVolume) check.Finding {
+	return check.Finding{
+		Object: several(volumes), Saw: fmt.Sprintf("Azure keeps them in resource group %s, where the nodes of the source are: it goes with that cluster, and everything in it, whatever the reclaim policy says", group),
+		Want: "disks that stay when the old cluster is deleted",
+		Remedy: "--ignore disk-owner, and keep the old cluster until each disk lies in another group; a disk that was moved has another handle, and needs a volume object made anew (" + oldClusterPage + ")\n" +
+			"az resource move --destination-group GROUP --ids " + volumes[0].Spec.CSI.VolumeHandle + "   # of " + volumes[0].Name + ", while nothing has it attached",
+	}
+}
+
+func mayGo(volumes []*corev1.PersistentVolume) check.Finding {
+	known := storage.Known(volumes[0].Spec.CSI)
+	f := check.Finding{
+		Level: check.Warn, Object: several(volumes), Saw: fmt.Sprintf("the disks of driver %s may be taken for the old cluster's by %s", volumes[0].Spec.CSI.Driver, known.Owner),
+		Want: "disks that stay when the old cluster is deleted", Remedy: "see to it before the old cluster is deleted (" + oldClusterPage + ")",
+	}
+	if known.Look != "" {
+		f.Remedy += "\n" + known.Look
+	}
+	return f
+}
+
+// several names the first few of many volumes.
+func several(volumes []*corev1.PersistentVolume) string {
+	var names []string
+	for _, pv := range volumes {
+		names = append(names, pv.Name)
+	}
+	slices.Sort(names)
+	return "volumes " + check.Few(slices.Compact(names))
+}
+
+// nodeGroups are the resource groups in which the source has nodes, and the destination has
+// none. Where nodes may not be listed nothing is known of them.
+func nodeGroups(ctx context.Context, i check.Inspection) (map[string]bool, error) {
+	out := map[string]bool{}
+	for _, side := range plans.Sides() {
+		err := clusters.Each(ctx, i.On[side], func() client.ObjectList { return &corev1.NodeList{} }, func(n *corev1.Node) {
+			if group := resourceGroup(n.Spec.ProviderID); group != "" {
+				out[group] = side == plans.Source
+			}
+		})
+		if check.IgnoreForbidden(err) != nil {
+			return nil, fmt.Errorf("listing the nodes of the %s: %w", side, err)
+		}
+	}
+	return out, nil
+}
+
+// resourceGroup is where Azure keeps what a provider's id, or a volume's handle, names: that of
+// a disk is a path, that of a share begins with the group. Azure does not mind the case.
+func resourceGroup(id string) string {
+	parts := strings.Split(strings.ToLower(id), "/")
+	if n := slices.Index(parts, "resourcegroups"); n >= 0 && n+1 < len(parts) {
+		return parts[n+1]
+	}
+	group, _, share := strings.Cut(strings.ToLower(id), "#")
+	if !share {
+		return ""
+	}
+	return group
+}
+
+// pruned warns, within one cluster, of the label by which Argo CD may take what was made on the
+// destination for its own: all of it carries the labels of the source's.
+func pruned(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	set, err := i.Set(ctx, plans.Destination)
+	if err != nil || set == nil || !i.Plan.OneCluster() {
+		return nil, err
+	}
+	const label = "app.kubernetes.io/instance"
+	apps, _, err := owners.Tools(ctx, i, plans.Destination, owners.Mark{By: owners.Application(), Name: set.Labels[label]})
+	if err != nil || len(apps) == 0 || set.Labels[label] == "" {
+		return nil, err
+	}
+	return []check.Finding{{
+		Check: "argocd", Level: check.Warn, Object: i.Name(plans.Destination), Saw: fmt.Sprintf("it and what was copied with it have the label %s=%s, as the source had", label, set.Labels[label]),
+		Want:   "an Application that does not take them for leftovers",
+		Remedy: fmt.Sprintf("where Argo CD tracks by label (its default before 3.0), put the new namespace into Application %s before its automated sync is turned on again, or take the label off: it would prune them", set.Labels[label]),
+	}}, nil
+}
+
+// Farewell lists what has to be seen to before the source's cluster, or in one cluster its
+// namespace, is deleted: what the checks say of the volumes, asked anew of those that the
+// destination has, and what a GitOps tool might make of the copies.
+func Farewell(ctx context.Context, p *plans.Plan, on clusters.Clusters) ([]check.Finding, error) {
+	i := check.Inspect(p, on)
+	labelled, err := pruned(ctx, i)
+	if err != nil || !p.HasVolumes() {
+		return labelled, err
+	}
+	volumes, err := arrived(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	name, ask := "disk-owner", diskOwners
+	if p.OneCluster() {
+		name, ask = "namespace-kept", bequest
+	}
+	out, err := ask(ctx, i, volumes)
+	for k := range out {
+		out[k].Check, out[k].Level = name, check.Warn
+	}
+	return append(out, labelled...), err
+}

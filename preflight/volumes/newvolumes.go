@@ -1,0 +1,192 @@
+package volumes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
+)
+
+// Accepted sends what the steps will do to volumes as a dry run: those that are held are changed, and those that a
+// side lacks are made. What policies of the clusters refuse would otherwise be met with an ordinal on
+// neither side (S17).
+func Accepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	var out []check.Finding
+	found := func(f []check.Finding, err error) error {
+		out = append(out, f...)
+		return err
+	}
+	names, err := volumesAsked(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	if !i.Midway {
+		if err := found(limited(ctx, i, names)); err != nil {
+			return nil, err
+		}
+	}
+	for _, side := range plans.Sides() {
+		if i.Plan.OneCluster() && side == plans.Source {
+			continue // it is the same cluster
+		}
+		if err := found(eachAccepted(ctx, i, side, names)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// eachAccepted tries volumes side by side, and gives what was found in their order.
+func eachAccepted(ctx context.Context, i check.Inspection, side plans.Side, names []string) ([]check.Finding, error) {
+	found := make([][]check.Finding, len(names))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(check.AtOnce)
+	for k, name := range names {
+		g.Go(func() (err error) {
+			defer plans.Caught(&err)
+			found[k], err = volumeAccepted(ctx, i, side, name)
+			return err
+		})
+	}
+	err := g.Wait()
+	return slices.Concat(found...), err
+}
+
+// volumesAsked are the names of the volumes that the check is about: those of the ordinals and, before the first write, the
+// second ones of what all pods share.
+func volumesAsked(ctx context.Context, i check.Inspection) ([]string, error) {
+	var out []string
+	for o := range i.Ordinals.All() {
+		b, err := i.Volumes(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range b.Volumes {
+			out = append(out, v.Name)
+		}
+	}
+	if !i.Midway {
+		for _, s := range i.Plan.Shared {
+			out = append(out, i.Plan.SecondVolume(s))
+		}
+	}
+	return out, nil
+}
+
+func volumeAccepted(ctx context.Context, i check.Inspection, side plans.Side, name string) ([]check.Finding, error) {
+	if _, gone := i.On[side].(clusters.Gone); gone {
+		return nil, nil
+	}
+	pv, there, why, err := storage.Made(ctx, i.Plan, i.On, side, name)
+	if err != nil || pv == nil || why != "" {
+		return nil, err // other checks and the looks say so
+	}
+	f := check.Finding{Object: fmt.Sprintf("volume %s on the %s (%s)", name, side, i.Plan.On(side).Context)}
+	switch {
+	case !there:
+		f.Want = fmt.Sprintf("to be let make it, for claim %s/%s", pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
+		f.Remedy = fmt.Sprintf("`stsmigrate consent --cluster --plan FILE --side %s` prints the ConfigMap, if the policies of stsmigrate ask for it: whoever is responsible for the cluster looks at the disks and applies it", side)
+		err = i.On[side].Create(ctx, pv.DeepCopy(), client.DryRunAll)
+	case i.Midway && plans.Stamp{Plan: i.Plan.ID}.Mine(pv):
+		f.Want = "to be let change what this plan has put on it"
+		f.Remedy = "let whoever is responsible for the cluster name who carries plans out: values policies.accounts (orchestrators) and policies.movers (persons) of `stsmigrate install policies`"
+		err = touch(ctx, i, side, pv)
+	default:
+		return nil, nil
+	}
+	switch {
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return nil, nil // somebody was faster: the looks see what is true
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		f.Saw = "the API server refuses it (dry run): " + err.Error()
+		return []check.Finding{f}, nil
+	}
+	return nil, fmt.Errorf("trying volume %s on the %s: %w", name, side, err)
+}
+
+// touch stamps a held volume anew, as every step does that changes it.
+func touch(ctx context.Context, i check.Inspection, side plans.Side, pv *corev1.PersistentVolume) error {
+	next := pv.DeepCopy()
+	stamp, _ := plans.Stamped(pv)
+	stamp.Seq++
+	stamp.Put(next)
+	return writes.Change(ctx, i.On[side], pv, next, client.DryRunAll)
+}
+
+// limited says, where an orchestrator is to make volumes in a cluster, what limits it to those that the cluster has agreed
+// to. Who may not see it is told nothing: the dry runs of the orchestrator itself decide.
+func limited(ctx context.Context, i check.Inspection, names []string) ([]check.Finding, error) {
+	if i.Orchestrated == nil || i.Plan.OneCluster() || len(i.Plan.Moved())+len(i.Plan.Shared) == 0 {
+		return nil, nil
+	}
+	on := i.On[plans.Destination]
+	f := check.Finding{Object: fmt.Sprintf("ValidatingAdmissionPolicyBinding %s on the destination (%s)", access.NewVolumesPolicy, i.Plan.Destination.Context)}
+	var binding admissionv1.ValidatingAdmissionPolicyBinding
+	switch err := on.Get(ctx, client.ObjectKey{Name: access.NewVolumesPolicy}, &binding); {
+	case apierrors.IsNotFound(err):
+		f.Level, f.Saw, f.Want = check.Warn, "there is none", "the cluster to say which disks an orchestrator may make volumes of; without it, it may make them of any, for any namespace"
+		f.Remedy = "stsmigrate install --context " + i.Plan.Destination.Context + " policies --apply, and then stsmigrate consent --cluster"
+		return []check.Finding{f}, nil
+	case apierrors.IsForbidden(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading ValidatingAdmissionPolicyBinding %s on the destination: %w", access.NewVolumesPolicy, err)
+	}
+	return unagreed(ctx, i, names)
+}
+
+// unagreed names the volumes that the destination's cluster has not agreed to, as far as that may be read.
+func unagreed(ctx context.Context, i check.Inspection, names []string) ([]check.Finding, error) {
+	have, err := access.AgreedVolumes(ctx, i.On[plans.Destination], plans.Destination)
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if have == nil {
+		have = &corev1.ConfigMap{}
+	}
+	f := check.Finding{
+		Object: fmt.Sprintf("ConfigMap kube-system/%s on the destination (%s)", access.VolumesMap, i.Plan.Destination.Context),
+		Want:   "the cluster to agree to the disks that plan " + i.Plan.ID + " makes volumes of there",
+		Remedy: "`stsmigrate consent --cluster --plan FILE --side destination` prints the ConfigMap: whoever is responsible for the cluster looks at the disks and applies it",
+	}
+	wanted, err := access.NewVolumes(ctx, i.Plan, i.On, plans.Destination, names)
+	if err != nil {
+		f.Saw, f.Remedy = err.Error(), "move its data by another mode (--mode)"
+		return []check.Finding{f}, nil //nolint:nilerr // it is what the check finds
+	}
+	var missing []string
+	for name, facts := range wanted {
+		if factsIn(have.Data[name]) != factsIn(facts) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	slices.Sort(missing)
+	f.Saw = fmt.Sprintf("it does not agree to volume %s as the plan makes it", check.Few(missing))
+	return []check.Finding{f}, nil
+}
+
+// factsIn are the lines of a text in order, none twice: the policy compares them so.
+func factsIn(text string) string {
+	all := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return line == "" })
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), "\n")
+}

@@ -1,0 +1,153 @@
+package volumes
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/access"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/preflight/checktest"
+)
+
+const onADisk = "{spec: {csi: {driver: disk.example.com, volumeHandle: vol-0, nodePublishSecretRef: {namespace: rook, name: node}}}}"
+
+// refusing lets policies of one side refuse what a plan does to volumes, and writes down what was sent.
+func refusing(t *testing.T, i check.Inspection, side plans.Side, sent *[]string) {
+	t.Helper()
+	policy := func(verb string, o client.Object, dryRun []string) error {
+		*sent = append(*sent, verb+" "+o.GetName())
+		if len(dryRun) == 0 {
+			t.Errorf("%s of %s is no dry run", verb, o.GetName())
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumes"}, o.GetName(), nil)
+	}
+	whole, ok := i.On[side].(client.WithWatch)
+	if !ok {
+		t.Fatalf("%T", i.On[side])
+	}
+	i.On[side] = interceptor.NewClient(whole, interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return policy("create", o, (&client.CreateOptions{}).ApplyOptions(opts).DryRun)
+		},
+		Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, opts ...client.PatchOption) error {
+			return policy("patch", o, (&client.PatchOptions{}).ApplyOptions(opts).DryRun)
+		},
+	})
+}
+
+// made is the destination's object of a volume that this plan holds.
+func made(plan string) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-0", Annotations: map[string]string{plans.StampAnnotation: plan + "/1/7"}}}
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "vol-0"}
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "mall", Name: "data-web-0", UID: "uid-of-data-web-0"}
+	return pv
+}
+
+func TestWhatPoliciesHaveAgainstAVolumeIsFoundWhileNothingIsInFlight(t *testing.T) {
+	for name, c := range map[string]struct {
+		estate  checktest.Estate
+		refuses plans.Side
+		midway  bool
+		from    plans.Side
+		want    []string
+		sent    string
+	}{
+		"one that is made": {
+			estate: checktest.Estate{Volumes: []string{onADisk}}, refuses: plans.Destination, sent: "create pv-0",
+			want: []string{"FAIL ...volume pv-0 on the destination (west)...for claim mall/data-web-0...consent --cluster --plan FILE --side destination"},
+		},
+		"one that is there and not ours is looked at by others": {
+			estate: checktest.Estate{Volumes: []string{onADisk}, There: []client.Object{made("other")}}, refuses: plans.Destination, midway: true,
+		},
+		"one that is held is changed": {
+			estate: checktest.Estate{Volumes: []string{onADisk}, There: []client.Object{made("web-abc")}}, refuses: plans.Destination, midway: true, sent: "patch pv-0",
+			want: []string{"FAIL ...volume pv-0 on the destination (west)...policies.accounts"},
+		},
+		"on the way back too": {
+			estate: checktest.Estate{There: []client.Object{made("web-abc"), &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "data-web-0", UID: "uid-of-data-web-0"},
+				Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-0"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+			}}, Volumes: nil},
+			refuses: plans.Source, midway: true, from: plans.Destination, sent: "create pv-0",
+			want: []string{"FAIL ...volume pv-0 on the source (east)...for claim shop/data-web-0...--side source"},
+		},
+		"within one cluster nothing is made": {estate: checktest.Estate{Volumes: []string{onADisk}, One: true}, refuses: plans.Destination},
+		"but the second object of what all share": {
+			estate: checktest.Estate{Shared: "{spec: {nfs: {server: files, path: /a}}}", One: true, Spec: "{volumes: [{name: media, persistentVolumeClaim: {claimName: media}}], containers: [{name: web}]}"}, refuses: plans.Destination, sent: "create pv-media-mall",
+			want: []string{"FAIL ...volume pv-media-mall on the destination...for claim mall/media"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := c.estate
+			if c.from == plans.Destination { // its volumes are there, and it has claims all the same
+				e.Volumes = []string{onADisk}
+			}
+			i := e.Inspected(t)
+			if c.from == plans.Destination {
+				for _, o := range []client.Object{&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-0"}}, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-web-0"}}} {
+					if err := i.On[plans.Source].Delete(t.Context(), o); err != nil {
+						t.Fatal(err)
+					}
+				}
+				i.From = c.from
+			}
+			i.Midway = c.midway
+			var sent []string
+			refusing(t, i, c.refuses, &sent)
+			found, err := Accepted(t.Context(), i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checktest.ExpectFindings(t, found, c.want...)
+			if strings.Join(sent, ", ") != c.sent {
+				t.Errorf("sent: %q, expected %q", sent, c.sent)
+			}
+		})
+	}
+}
+
+func TestAnOrchestratorIsToldWhatLimitsItInACluster(t *testing.T) {
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: access.NewVolumesPolicy}}
+	agreed := func(facts string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: access.VolumesMap}, Data: map[string]string{"pv-0": facts}}
+	}
+	const all = "plan web-abc\nclaim mall/data-web-0\ncsi disk.example.com vol-0\nsecret rook/node\n"
+	for name, c := range map[string]struct {
+		there  []client.Object
+		person bool
+		one    bool
+		want   []string
+	}{
+		"nothing does":                  {want: []string{"WARN ...ValidatingAdmissionPolicyBinding stsmigrate-new-volumes on the destination (west)...there is none...install --context west policies --apply"}},
+		"a person goes by own rights":   {person: true},
+		"within one cluster":            {one: true},
+		"the cluster agrees to nothing": {there: []client.Object{binding}, want: []string{"FAIL ...kube-system/stsmigrate-volumes on the destination...does not agree to volume pv-0...consent --cluster"}},
+		"it agrees to another disk":     {there: []client.Object{binding, agreed(strings.Replace(all, "vol-0", "vol-1", 1))}, want: []string{"FAIL ...does not agree to volume pv-0"}},
+		"to a Secret less":              {there: []client.Object{binding, agreed(strings.Replace(all, "secret rook/node\n", "", 1))}, want: []string{"FAIL ...does not agree to volume pv-0"}},
+		"it agrees, in whatever order":  {there: []client.Object{binding, agreed("secret rook/node\nplan web-abc\n\nclaim mall/data-web-0\ncsi disk.example.com vol-0")}},
+		"it agrees as a command prints": {there: []client.Object{binding, agreed(all)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := checktest.Estate{Volumes: []string{onADisk}, There: c.there, One: c.one}.Inspected(t)
+			if !c.person {
+				i.Orchestrated = func() time.Time { return time.Time{} }
+			}
+			found, err := Accepted(t.Context(), i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checktest.ExpectFindings(t, found, c.want...)
+		})
+	}
+}
