@@ -3,6 +3,7 @@ package controller_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -157,13 +158,11 @@ func stuck(f facts) bool {
 
 // outrun reports whether a controller told of a write that met a newer object. What it had done before that it tells
 // not of, then.
-func outrun(f facts) bool {
-	for about := range f {
-		if strings.HasPrefix(about, "event Failed") && strings.Contains(about, "the object has been modified") {
-			return true
-		}
-	}
-	return false
+func outrun(f facts) bool { return slices.ContainsFunc(slices.Collect(maps.Keys(f)), outrunning) }
+
+// outrunning reports whether what is told is that a write met a newer object.
+func outrunning(about string) bool {
+	return strings.HasPrefix(about, "event Failed") && strings.Contains(about, "the object has been modified")
 }
 
 // phaseOfPod is the phase of the pod of the claim that a fact is about, or "" if there is none.

@@ -157,7 +157,9 @@ func (tw *twins) told() (builtIn, ours facts) {
 		s.lock.Unlock()
 	}
 	for _, f := range out {
-		maps.DeleteFunc(f, func(_, by string) bool { return silenced[by[strings.LastIndexByte(by, ' ')+1:]] })
+		maps.DeleteFunc(f, func(about, by string) bool {
+			return silenced[by[strings.LastIndexByte(by, ' ')+1:]] && !outrunning(about)
+		})
 	}
 	return out[0], out[1]
 }
