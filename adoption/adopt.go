@@ -58,18 +58,18 @@ func (a Adoption) read(ctx context.Context, set plans.Ref) (*appsv1.StatefulSet,
 }
 
 // Look reads where the adoption is and hands out its next write. After means that it is over.
-func (a Adoption) Look(ctx context.Context) (plans.Sight, error) {
+func (a Adoption) Look(ctx context.Context) (plans.Observation, error) {
 	before, kept, err := a.past(ctx)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	old, err := a.read(ctx, a.Set)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	next, err := a.read(ctx, a.becomes())
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	switch {
 	case before == nil:
@@ -104,10 +104,10 @@ func (a Adoption) past(ctx context.Context) (*past, *corev1.ConfigMap, error) {
 }
 
 // begin wants a set at rest, and keeps what it is before anything is changed.
-func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (plans.Sight, error) {
+func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (plans.Observation, error) {
 	switch {
 	case old == nil && next == nil:
-		return plans.Sight{}, fmt.Errorf("%s does not exist: check name, --namespace and --context", a.Set.Set())
+		return plans.Observation{}, fmt.Errorf("%s does not exist: check name, --namespace and --context", a.Set.Set())
 	case old == nil:
 		return plans.Done(), nil
 	case next != nil:
@@ -121,14 +121,14 @@ func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (pla
 	}
 	whole, err := writes.Read(ctx, a.as(a.Set), old)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if fields := whole.Unknown(); len(fields) > 0 {
 		return plans.Stop(fmt.Sprintf("%s has fields that this release does not know (%s), and as %s it would lose them: use a newer release", a.Set.Set(), strings.Join(fields, ", "), a.becomes().Set())), nil
 	}
 	pods, err := a.pods(ctx)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	p := past{Kind: a.Set.Kind, Set: old, Pods: map[string]types.UID{}}
 	for _, pod := range pods {
@@ -138,7 +138,7 @@ func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (pla
 	}
 	raw, err := json.Marshal(p)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.Set.Namespace, Name: a.record()}, Data: map[string]string{"set": string(raw)}}
 	return plans.Write("keep what it is in ConfigMap "+c.Name, plans.Undo{}, func(ctx context.Context) error { return a.On.Create(ctx, c) }), nil
@@ -161,7 +161,7 @@ func restless(s *appsv1.StatefulSet) string {
 
 // leave deletes the set that was kept, if it still is what was kept: the new one is made
 // from that, and would undo, with its pods, what was changed since.
-func (a Adoption) leave(p *past, kept *corev1.ConfigMap, old *appsv1.StatefulSet) plans.Sight {
+func (a Adoption) leave(p *past, kept *corev1.ConfigMap, old *appsv1.StatefulSet) plans.Observation {
 	switch {
 	case old.UID != p.Set.UID:
 		return plans.Stop(fmt.Sprintf("%s was made anew by somebody else; what was is in ConfigMap %s/%s: compare, then delete that ConfigMap", a.Set.Set(), a.Set.Namespace, a.record()))
@@ -173,7 +173,7 @@ func (a Adoption) leave(p *past, kept *corev1.ConfigMap, old *appsv1.StatefulSet
 
 // turnBack deletes the set that was made for an adoption that is to be undone before its
 // end: what was kept is what is made again, so that nobody may have changed it.
-func (a Adoption) turnBack(p *past, made *appsv1.StatefulSet) plans.Sight {
+func (a Adoption) turnBack(p *past, made *appsv1.StatefulSet) plans.Observation {
 	if made.Annotations[adopted] == string(p.Set.UID) && made.Generation == 1 {
 		return a.letGo(made)
 	}
@@ -182,14 +182,14 @@ func (a Adoption) turnBack(p *past, made *appsv1.StatefulSet) plans.Sight {
 }
 
 // letGo deletes a set as it was read. Its pods, claims and revisions stay and have no owner.
-func (a Adoption) letGo(old *appsv1.StatefulSet) plans.Sight {
+func (a Adoption) letGo(old *appsv1.StatefulSet) plans.Observation {
 	return plans.Write("delete "+a.Set.Set()+" without its pods", plans.Undo{}, func(ctx context.Context) error {
 		return writes.Delete(ctx, a.as(a.Set), old, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	})
 }
 
 // drop deletes what was kept.
-func (a Adoption) drop(kept *corev1.ConfigMap, why string) plans.Sight {
+func (a Adoption) drop(kept *corev1.ConfigMap, why string) plans.Observation {
 	return plans.Write("delete ConfigMap "+kept.Name+why, plans.Undo{}, func(ctx context.Context) error {
 		return writes.Delete(ctx, a.On, kept)
 	})
@@ -197,7 +197,7 @@ func (a Adoption) drop(kept *corev1.ConfigMap, why string) plans.Sight {
 
 // make makes the new set. It replaces no pods (OnDelete) until it is seen that it takes
 // them for its own revision.
-func (a Adoption) make(p *past) plans.Sight {
+func (a Adoption) make(p *past) plans.Observation {
 	next := &appsv1.StatefulSet{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: plans.NativeKind},
 		ObjectMeta: metav1.ObjectMeta{
@@ -214,11 +214,11 @@ func (a Adoption) make(p *past) plans.Sight {
 }
 
 // taken waits until the new set has the very pods, and then lets it be as the old one was.
-func (a Adoption) taken(ctx context.Context, p *past, kept *corev1.ConfigMap, next *appsv1.StatefulSet) (plans.Sight, error) {
+func (a Adoption) taken(ctx context.Context, p *past, kept *corev1.ConfigMap, next *appsv1.StatefulSet) (plans.Observation, error) {
 	whose, marked := next.Annotations[adopted]
 	pods, err := a.pods(ctx)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	why := a.missing(p, next, pods)
 	// The mark is taken off at the end, when the set has its pods.

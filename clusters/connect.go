@@ -28,7 +28,7 @@ func Connect(config *rest.Config) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Connection{pagesInTurn(c), d, unverified(config)}, nil
+	return Connection{withPages(c), d, unverified(config)}, nil
 }
 
 // Connection is the live client of one cluster, and what else is known of that cluster.

@@ -11,21 +11,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pagesAtOnce is how many pages a connection reads at the same time: the checks of two hundred
+// maxConcurrentPages is how many pages a connection reads at the same time: the checks of two hundred
 // plans, side by side, would otherwise have as many in memory.
-const pagesAtOnce = 4
+const maxConcurrentPages = 4
 
-// turns lets the pages of one connection wait for one another. Lists of a namespace do not wait,
+// pagingClient lets the pages of one connection wait for one another. Lists of a namespace do not wait,
 // nor does what a wave under way needs: who has a turn may have to wait for the wave.
-type turns struct {
+type pagingClient struct {
 	client.Client
 	taken chan struct{}
 }
 
-func pagesInTurn(c client.Client) client.Client { return turns{c, make(chan struct{}, pagesAtOnce)} }
+func withPages(c client.Client) client.Client { return pagingClient{c, make(chan struct{}, maxConcurrentPages)} }
 
 // List implements client.Reader.
-func (t turns) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (t pagingClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	asked := (&client.ListOptions{}).ApplyOptions(opts)
 	switch {
 	case asked.Limit == 0:
@@ -45,7 +45,7 @@ func (t turns) List(ctx context.Context, list client.ObjectList, opts ...client.
 // whole reads a list that is wanted as a whole, a page at a time: no answer is longer than it has to
 // be. What may come from the API server's cache comes in one, whatever is asked for; where that is too
 // long it is read live.
-func (t turns) whole(ctx context.Context, list client.ObjectList, asked *client.ListOptions) error {
+func (t pagingClient) whole(ctx context.Context, list client.ObjectList, asked *client.ListOptions) error {
 	if asked.Raw != nil && asked.Raw.ResourceVersion == "0" {
 		err := t.Client.List(ctx, list, asked)
 		if !errors.As(err, new(ErrTooLong)) {

@@ -26,7 +26,7 @@ type crowd struct {
 func (c *crowd) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	n := c.in.Add(1)
 	c.most.Store(max(c.most.Load(), n))
-	if n == pagesAtOnce {
+	if n == maxConcurrentPages {
 		c.once.Do(func() { close(c.full) })
 	}
 	<-c.leave
@@ -36,7 +36,7 @@ func (c *crowd) List(context.Context, client.ObjectList, ...client.ListOption) e
 
 func TestPagesTakeTurns(t *testing.T) {
 	inside := &crowd{full: make(chan struct{}), leave: make(chan struct{})}
-	on := pagesInTurn(inside)
+	on := withPages(inside)
 	done := make(chan error)
 	for range 20 {
 		go func() { done <- on.List(t.Context(), &corev1.PodList{}, client.Limit(500)) }()
@@ -48,7 +48,7 @@ func TestPagesTakeTurns(t *testing.T) {
 		t.Errorf("who does not wait any longer gets %v", err)
 	}
 	count := &counted{}
-	free := turns{count, on.(turns).taken}
+	free := pagingClient{count, on.(pagingClient).taken}
 	if err := errors.Join(free.List(t.Context(), &corev1.PodList{}), free.List(Urgent(t.Context()), &corev1.PodList{}, client.Limit(500))); err != nil || count.n != 2 {
 		t.Errorf("what does not wait was sent %d times, expected twice: %v", count.n, err)
 	}
@@ -58,8 +58,8 @@ func TestPagesTakeTurns(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if most := inside.most.Load(); most != pagesAtOnce {
-		t.Errorf("%d lists at once, expected %d", most, pagesAtOnce)
+	if most := inside.most.Load(); most != maxConcurrentPages {
+		t.Errorf("%d lists at once, expected %d", most, maxConcurrentPages)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestAWholeListIsReadInPages(t *testing.T) {
 		"many that come as they are": {larder{have: 900, most: 1000}, cached, 1},
 	} {
 		var pods corev1.PodList
-		if err := pagesInTurn(&c.larder).List(t.Context(), &pods, c.opts); err != nil {
+		if err := withPages(&c.larder).List(t.Context(), &pods, c.opts); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		for k, pod := range pods.Items {

@@ -111,8 +111,8 @@ func usual(set string, n int) *corev1.Pod {
 	return p
 }
 
-// crowd is a namespace with many sets, each with a plan that bridges its names, and starts a Keeper for each.
-func crowd(tb testing.TB, sets, pods int) (*api, []*Keeper) {
+// crowd is a namespace with many sets, each with a plan that bridges its names, and starts a Syncer for each.
+func crowd(tb testing.TB, sets, pods int) (*api, []*Syncer) {
 	tb.Helper()
 	a := newAPI(tb)
 	var all []*plans.Plan
@@ -130,9 +130,9 @@ func crowd(tb testing.TB, sets, pods int) (*api, []*Keeper) {
 		}
 		all = append(all, p)
 	}
-	var keepers []*Keeper
+	var keepers []*Syncer
 	for _, p := range all {
-		keepers = append(keepers, Keep(tb.Context(), p, map[plans.Side]*Cluster{plans.Source: a.shared, plans.Destination: a.shared},
+		keepers = append(keepers, Start(tb.Context(), p, map[plans.Side]*Cluster{plans.Source: a.shared, plans.Destination: a.shared},
 			func(context.Context, bool) error { return nil }, func(err error) { tb.Error(err) }))
 	}
 	for range keepers { // each has seen all that there is
@@ -155,7 +155,7 @@ func TestThePlansOfANamespaceShareTheirWatches(t *testing.T) {
 	}
 }
 
-// BenchmarkFiftyPlansOfANamespace says what fifty Keepers cost: how many watches are open, and what is on the heap because of
+// BenchmarkFiftyPlansOfANamespace says what fifty Syncers cost: how many watches are open, and what is on the heap because of
 // them, the other end of their connections included.
 func BenchmarkFiftyPlansOfANamespace(b *testing.B) {
 	heap := func() uint64 {

@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Cluster is one cluster as Keepers see it. All that follow the same kind in the same namespace share one watch and
+// Cluster is one cluster as Syncers see it. All that follow the same kind in the same namespace share one watch and
 // what it has brought, which ends with the last of them: many plans cost no more than the namespaces that they are about.
 type Cluster struct {
 	client kubernetes.Interface
 	lock   sync.Mutex
-	open   map[place]*shelf
+	open   map[place]*objectCache
 }
 
 // place is what one watch is about.
@@ -34,7 +34,7 @@ const (
 	ofSlices   = "endpointslices"
 )
 
-// NewCluster returns what Keepers share. Nothing is watched yet.
+// NewCluster returns what Syncers share. Nothing is watched yet.
 func NewCluster(config *rest.Config) (*Cluster, error) {
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -44,7 +44,7 @@ func NewCluster(config *rest.Config) (*Cluster, error) {
 }
 
 func clusterOf(c kubernetes.Interface) *Cluster {
-	return &Cluster{client: c, open: map[place]*shelf{}}
+	return &Cluster{client: c, open: map[place]*objectCache{}}
 }
 
 // follow returns those objects of a place that are somebody's (whose), and rings with every change of them until ctx
@@ -67,7 +67,7 @@ func (c *Cluster) follow(ctx context.Context, at place, who string, ring func())
 	return v
 }
 
-func (c *Cluster) leave(at place, s *shelf, me *reader) {
+func (c *Cluster) leave(at place, s *objectCache, me *reader) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if s.leave(me) {

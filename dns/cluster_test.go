@@ -59,10 +59,10 @@ func newScene(t *testing.T, objects ...runtime.Object) *scene {
 	return s
 }
 
-// keep starts a Keeper, and lets it do what it can do.
-func (s *scene) keep(p *plans.Plan) *Keeper {
+// keep starts a Syncer, and lets it do what it can do.
+func (s *scene) keep(p *plans.Plan) *Syncer {
 	s.t.Helper()
-	k := Keep(s.t.Context(), p, map[plans.Side]*Cluster{plans.Source: s.Cluster, plans.Destination: s.Cluster},
+	k := Start(s.t.Context(), p, map[plans.Side]*Cluster{plans.Source: s.Cluster, plans.Destination: s.Cluster},
 		func(context.Context, bool) error { return nil }, func(err error) { s.t.Error(err) })
 	synctest.Wait()
 	return k
@@ -162,7 +162,7 @@ func TestNothingIsWrittenBeforeAllHasCome(t *testing.T) {
 	}
 }
 
-// A Keeper that joins others while their API server is away waits for it: what they know may be old. And what happened
+// A Syncer that joins others while their API server is away waits for it: what they know may be old. And what happened
 // meanwhile reaches all of them.
 func TestWhoJoinsWhileNobodyIsHeardWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestASideThatIsGoneHasNoNames(t *testing.T) {
 		p := bridge()
 		p.Source.Cluster = "2"
 		s := newScene(t, append(street(), answer(p, "10.0.0.1"))...)
-		Keep(t.Context(), p, map[plans.Side]*Cluster{plans.Destination: s.Cluster}, func(context.Context, bool) error { return nil }, func(err error) { t.Error(err) })
+		Start(t.Context(), p, map[plans.Side]*Cluster{plans.Destination: s.Cluster}, func(context.Context, bool) error { return nil }, func(err error) { t.Error(err) })
 		synctest.Wait()
 		if wrote := s.writes(); !slices.Equal(wrote, []string{"delete " + ofSlices}) {
 			t.Errorf("%v, expected its pods to be answered no more", wrote)
@@ -299,7 +299,7 @@ func TestASideThatIsGoneHasNoNames(t *testing.T) {
 	})
 }
 
-// What a Keeper sends when it changes a slice is all of it, and of the rest nothing is kept.
+// What a Syncer sends when it changes a slice is all of it, and of the rest nothing is kept.
 func TestWhatIsKeptOfAnObject(t *testing.T) {
 	p := usual("web", 0)
 	kept, _ := slim(p)

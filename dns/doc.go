@@ -5,7 +5,7 @@
 // A headless Service lists the pods of its own namespace only. For the pods of the
 // other side, EndpointSlices of our own stand beside those of the control plane, in
 // the same Service: a DNS server answers from both. They are derived from the pods
-// and nothing else, so nothing about them is in the journal. A Keeper is the only
+// and nothing else, so nothing about them is in the journal. A Syncer is the only
 // writer while a process carries the plan; Remove takes them away once it has
 // stopped.
 package dns

@@ -19,11 +19,11 @@ import (
 // it has. An export that is there already is left as it is. It is done with at once
 // unless the plan's mode is MCS.
 func Export(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
-	return func(ctx context.Context, _ plans.Moment) (plans.Sight, error) {
+	return func(ctx context.Context, _ plans.StepContext) (plans.Observation, error) {
 		for _, side := range p.Exports() {
 			e, err := export(ctx, p, on, side)
 			if err != nil {
-				return plans.Sight{}, err
+				return plans.Observation{}, err
 			}
 			if e == nil {
 				return plans.Write(fmt.Sprintf("%s: export Service %s", side, p.Names.Service), plans.Undo{}, func(ctx context.Context) error {
@@ -62,11 +62,11 @@ func unexported(e *mcsv1alpha1.ServiceExport) string {
 
 // unexport takes back what Export has made. After a Clean the export of the
 // destination stays, as the destination's own: clients may know the pods by it.
-func unexport(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.Moment) (plans.Sight, error) {
+func unexport(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext) (plans.Observation, error) {
 	for _, side := range p.Exports() {
 		e, err := export(ctx, p, on, side)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if e == nil || e.Labels[PlanLabel] != p.ID || e.DeletionTimestamp != nil {
 			continue

@@ -60,10 +60,10 @@ func listed(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directo
 
 // Remove returns the look that takes the exports, slices and stand-in Services of a
 // plan away, one after the other, unless a person wants them kept after a Clean. BEFORE
-// its first write, stop has ended the Keeper of this process, which would make them
+// its first write, stop has ended the Syncer of this process, which would make them
 // again.
 func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.Look {
-	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		if m.KeepNames && m.To() == plans.Destination {
 			return plans.Done(), nil
 		}
@@ -74,7 +74,7 @@ func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.L
 		for _, d := range p.Directories() {
 			var all discoveryv1.EndpointSliceList
 			if err := on[d.On].List(ctx, &all, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector(p)}); err != nil {
-				return plans.Sight{}, fmt.Errorf("listing EndpointSlices of namespace %s on the %s: %w", d.Namespace, d.On, err)
+				return plans.Observation{}, fmt.Errorf("listing EndpointSlices of namespace %s on the %s: %w", d.Namespace, d.On, err)
 			}
 			for i := range all.Items {
 				return remove(on[d.On], d.Namespace, "EndpointSlice", &all.Items[i], d.On), nil
@@ -85,7 +85,7 @@ func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.L
 			var s corev1.Service
 			err := on[d.On].Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: p.Names.Service}, &s)
 			if err != nil && !apierrors.IsNotFound(err) {
-				return plans.Sight{}, fmt.Errorf("reading Service %s/%s on the %s: %w", d.Namespace, p.Names.Service, d.On, err)
+				return plans.Observation{}, fmt.Errorf("reading Service %s/%s on the %s: %w", d.Namespace, p.Names.Service, d.On, err)
 			}
 			if err == nil && s.Labels[PlanLabel] == p.ID && s.DeletionTimestamp == nil {
 				return remove(on[d.On], d.Namespace, "Service", &s, d.On), nil
@@ -95,7 +95,7 @@ func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.L
 	}
 }
 
-func remove(c client.Client, namespace, kind string, o client.Object, side plans.Side) plans.Sight {
+func remove(c client.Client, namespace, kind string, o client.Object, side plans.Side) plans.Observation {
 	return plans.Write(fmt.Sprintf("%s: delete %s %s/%s, which bridged the names", side, kind, namespace, o.GetName()), plans.Undo{},
 		func(ctx context.Context) error { return writes.Delete(ctx, c, o) })
 }

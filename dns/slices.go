@@ -23,8 +23,8 @@ const ManagedBy = "names.stsmigrate.dev"
 // PlanLabel carries the ID of the plan that a slice or a Service was made for.
 const PlanLabel = "stsmigrate.dev/plan-id"
 
-// perSlice is how many ordinals one slice holds, as the control plane's own.
-const perSlice = 100
+// maxEndpointsPerSlice is how many ordinals one slice holds, as the control plane's own.
+const maxEndpointsPerSlice = 100
 
 func marks(p *plans.Plan) map[string]string {
 	return map[string]string{
@@ -37,14 +37,14 @@ func marks(p *plans.Plan) map[string]string {
 
 // sliceName is the name of the slice that lists an ordinal.
 func sliceName(p *plans.Plan, t discoveryv1.AddressType, ordinal int32) string {
-	return fmt.Sprintf("stsmigrate-%s-%s-%d", p.ID, strings.ToLower(string(t)), (ordinal-p.Start)/perSlice)
+	return fmt.Sprintf("stsmigrate-%s-%s-%d", p.ID, strings.ToLower(string(t)), (ordinal-p.Start)/maxEndpointsPerSlice)
 }
 
 // SliceNames are the names of all slices that a plan may need in a directory.
 func SliceNames(p *plans.Plan) []string {
 	var out []string
 	for _, t := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
-		for o := p.Start; o < p.End(); o += perSlice {
+		for o := p.Start; o < p.End(); o += maxEndpointsPerSlice {
 			out = append(out, sliceName(p, t, o))
 		}
 	}

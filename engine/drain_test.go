@@ -144,14 +144,14 @@ func TestAPlanAtRestLetsTheSidesBeDrainedInTurn(t *testing.T) {
 		if !ok {
 			t.Fatal("the fake client cannot watch")
 		}
-		wake := clusters.NewWake()
+		wake := clusters.NewChangeSignal()
 		rings := interceptor.NewClient(api, interceptor.Funcs{
 			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-				defer wake.Notify(clusters.Thing{Cluster: plans.Source, Kind: clusters.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()}, clusters.Change{Version: "?"})
+				defer wake.Notify(clusters.ObjectKey{Cluster: plans.Source, Kind: clusters.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()}, clusters.Change{Version: "?"})
 				return c.Update(ctx, o, opts...)
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				defer wake.Notify(clusters.Thing{Cluster: plans.Source, Kind: clusters.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()}, clusters.Change{Version: "?"})
+				defer wake.Notify(clusters.ObjectKey{Cluster: plans.Source, Kind: clusters.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()}, clusters.Change{Version: "?"})
 				return c.Patch(ctx, o, p, opts...)
 			},
 		})
@@ -162,11 +162,11 @@ func TestAPlanAtRestLetsTheSidesBeDrainedInTurn(t *testing.T) {
 			close(done)
 		}()
 		for _, want := range []plans.Side{plans.Source, plans.Destination, plans.Source} {
-			<-time.After(courtesy - breath)
+			<-time.After(drainIdleTimeout - minRecheck)
 			if got, err := pdb.Holder(t.Context(), e.plan, e.on, relax); err != nil || got != want {
 				t.Errorf("%q has the unit, %v, expected the %s", got, err, want)
 			}
-			<-time.After(3 * breath)
+			<-time.After(3 * minRecheck)
 		}
 		cancel()
 		<-done
@@ -185,11 +185,11 @@ func TestTheNextOrdinalWaitsForEitherSideInTurn(t *testing.T) {
 		api := atRest(t, e, relax)
 		one, two := intstr.FromInt32(1), intstr.FromInt32(2)
 		var told []string
-		began, wake := time.Now(), clusters.NewWake() //nolint:forbidigo // the clock of the bubble
+		began, wake := time.Now(), clusters.NewChangeSignal() //nolint:forbidigo // the clock of the bubble
 		r := &run{Engine: e, deadline: time.NewTimer(time.Hour), Options: Options{Wake: wake, Report: func(p Progress, _ error) {
 			told = append(told, p.Reason)
 			for _, ns := range []string{"shop", "mall"} { // its own writes are news
-				wake.Notify(clusters.Thing{Cluster: plans.Source, Kind: "PodDisruptionBudget", Namespace: ns, Name: "web-stsmigrate"}, clusters.Change{Version: "?"})
+				wake.Notify(clusters.ObjectKey{Cluster: plans.Source, Kind: "PodDisruptionBudget", Namespace: ns, Name: "web-stsmigrate"}, clusters.Change{Version: "?"})
 			}
 		}}}
 		r.yield(t.Context(), relax)
@@ -201,7 +201,7 @@ func TestTheNextOrdinalWaitsForEitherSideInTurn(t *testing.T) {
 			}
 		}
 		turns := strings.Count(strings.Join(told, "\n"), "are let through, and after them those of")
-		if waited < 2*courtesy || waited > 2*courtesy+6*breath || turns != 2 || *here.Spec.MinAvailable != two || *there.Spec.MaxUnavailable != one {
+		if waited < 2*drainIdleTimeout || waited > 2*drainIdleTimeout+6*minRecheck || turns != 2 || *here.Spec.MinAvailable != two || *there.Spec.MaxUnavailable != one {
 			t.Errorf("it waited %s, for %d sides (%v, %v):\n%s", waited, turns, here.Spec, there.Spec, strings.Join(told, "\n"))
 		}
 	})
@@ -225,7 +225,7 @@ func TestTheNextOrdinalWaitsForPodsOnNodesThatAreDrained(t *testing.T) {
 		t.Run(fmt.Sprintf("d = %d, %s", c.d, c.name), func(t *testing.T) {
 			e, relax := atWork(t, c.d, c.on)
 			e.way.from, e.way.leave = plans.Source, plans.Slice{Start: 1, Replicas: 1}
-			if _, err := e.way.needs(sets.World{Pair: clusters.Pair{Plan: e.plan, On: e.on}})(t.Context()); err != nil {
+			if _, err := e.way.needs(sets.Steps{Pair: clusters.Pair{Plan: e.plan, On: e.on}})(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			why := e.letThrough(relax)

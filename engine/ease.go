@@ -38,7 +38,7 @@ func (e *Engine) open(ctx context.Context, step plans.Step) (waits string, err e
 	j := e.journal
 	j.Done, e.passed = step.Seq-1, 0
 	e.waveCheck = waveCheck{} // it may be long until the wave goes
-	e.Slot.Leave()
+	e.Permit.Release()
 	if err := e.save(ctx); err != nil {
 		return "", writes.IgnoreAnswers(err)
 	}

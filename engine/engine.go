@@ -49,7 +49,7 @@ type Progress struct {
 	Again time.Duration
 	// Left is since when a wave has been on neither side; the zero time while none is.
 	Left time.Time
-	// Queued, with Waiting, says that the wave has not begun, and waits for its Slot.
+	// Queued, with Waiting, says that the wave has not begun, and waits for its Permit.
 	Queued bool
 	// Overdue, with Waiting, says that a wave in flight has waited for longer than it may without being
 	// told of; it is looked at all the same.
@@ -81,17 +81,17 @@ type Engine struct {
 	Gates *gates.Keeper
 	// Word is what a person vouches for as this process takes the plan over.
 	Word plans.Word
-	// Slot is what a wave waits for before it begins. Whoever carries the plan out leaves it at the end.
-	Slot *Slot
+	// Permit is what a wave waits for before it begins. Whoever carries the plan out leaves it at the end.
+	Permit *Permit
 
 	plan  *plans.Plan
 	store *records.Store
 	on    clusters.Clusters
 	looks map[plans.Op]plans.Look
 	epoch int64
-	// glance is what the looks read through: what the last one has read.
-	glance *clusters.Glance
-	world  sets.World
+	// reads is what the looks read through: what the last one has read.
+	reads *clusters.ReadCache
+	world  sets.Steps
 	// journal is the journal as it was last read or written, at the given version,
 	// and nil when it has to be read again: after a long wait, and whenever somebody
 	// else may have written it. It is never trusted for a write: the write is
@@ -104,7 +104,7 @@ type Engine struct {
 	// find it out again.
 	passed int
 	notes  []note // since the journal was last written
-	way    *way
+	way    *drainWay
 	// answered is the answer to the last write that was none of the looks' business.
 	answered error
 	waveCheck
@@ -113,9 +113,9 @@ type Engine struct {
 // New returns the engine of a stored plan. It writes nothing; TakeOver comes
 // before the first Advance.
 func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
-	seen := &clusters.Glance{}
-	through := seen.Glancing(p, on)
-	w := sets.World{Pair: clusters.Pair{Plan: p, On: through}}
+	seen := &clusters.ReadCache{}
+	through := seen.Clients(p, on)
+	w := sets.Steps{Pair: clusters.Pair{Plan: p, On: through}}
 	asks := gates.New(p, through)
 	looks := map[plans.Op]plans.Look{
 		plans.Freeze:  sets.InTurn(w.Freeze, dns.Export(p, through)),
@@ -134,7 +134,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.Outside(looks[op])
 	}
-	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, glance: seen, world: w, way: way}
+	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, reads: seen, world: w, way: way}
 	// Last of all: the names, the Jobs of gates, the budgets, the copies or their marks, the sets' own
 	// retention policy and mark, and what the controllers copied of that.
 	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)
@@ -175,43 +175,43 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	switch {
 	case !more:
 		return e.finish(ctx)
-	case !e.slotted(step):
-		return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: queued, Queued: true})
+	case !e.permitted(step):
+		return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: waitsForPermit, Queued: true})
 	}
-	sight, err := e.see(ctx, step, began)
+	observed, err := e.see(ctx, step, began)
 	if err != nil {
 		return Progress{Step: step}, err
 	}
-	e.clock(step, sight)
-	switch sight.Standing {
+	e.clock(step, observed)
+	switch observed.Standing {
 	case plans.After:
-		return Progress{Kind: Advanced, Step: step, Reason: sight.Reason, Took: e.pass(step, sight)}, nil
+		return Progress{Kind: Advanced, Step: step, Reason: observed.Reason, Took: e.pass(step, observed)}, nil
 	case plans.During:
-		return e.learn(ctx, step, sight)
+		return e.learn(ctx, step, observed)
 	case plans.Foreign:
-		return e.hold(ctx, step, sight.Reason)
+		return e.hold(ctx, step, observed.Reason)
 	case plans.Before:
 	}
-	return e.write(ctx, began, step, sight)
+	return e.write(ctx, began, step, observed)
 }
 
 // see says how a step stands, and first of all whether it may begin.
-func (e *Engine) see(ctx context.Context, step plans.Step, began bool) (plans.Sight, error) {
-	sight, err := e.barred(ctx, step, began)
-	if err == nil && sight.Standing == plans.After {
-		sight, err = e.look(ctx, e.moment(e.journal, step, began))
+func (e *Engine) see(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
+	observed, err := e.barred(ctx, step, began)
+	if err == nil && observed.Standing == plans.After {
+		observed, err = e.look(ctx, e.moment(e.journal, step, began))
 	}
-	e.seated(step, sight, err)
-	return sight, err
+	e.retainPermit(step, observed, err)
+	return observed, err
 }
 
 // look looks at a step with fresh eyes.
-func (e *Engine) look(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-	e.glance.Clear()
-	e.glance.Volumes = map[string]bool{}
+func (e *Engine) look(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	e.reads.Clear()
+	e.reads.Volumes = map[string]bool{}
 	if m.InFlight() {
 		for _, v := range m.Flight.Volumes {
-			e.glance.Volumes[v.Name] = true
+			e.reads.Volumes[v.Name] = true
 		}
 	}
 	return e.looks[m.Op](ctx, m)
@@ -219,12 +219,12 @@ func (e *Engine) look(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 
 // pass notes that a step is finished, and what is worth telling of it: nothing rests on
 // that.
-func (e *Engine) pass(step plans.Step, sight plans.Sight) (took *Took) {
-	if sight.Undo.Flight != nil {
-		e.note(step, func(j *plans.Journal) { j.Flight = sight.Undo.Flight })
+func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) {
+	if observed.Undo.Flight != nil {
+		e.note(step, func(j *plans.Journal) { j.Flight = observed.Undo.Flight })
 	}
 	if step.Op == plans.Relax {
-		e.Slot.Leave()
+		e.Permit.Release()
 	}
 	e.passed = step.Seq
 	if e.journal.Overdue != "" {
@@ -252,16 +252,16 @@ func (e *Engine) pass(step plans.Step, sight plans.Sight) (took *Took) {
 // are in the journal. The journal must be as it was read, also AFTER the look: a
 // later process may have taken its stamps off again, and what this one saw then
 // would carry no sign of it (S9). A Save finds that out by its version.
-func (e *Engine) write(ctx context.Context, began bool, step plans.Step, sight plans.Sight) (Progress, error) {
+func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observed plans.Observation) (Progress, error) {
 	eased := step.Op == plans.Tighten && (e.journal.Resting || e.Now != nil && e.journal.Tight == nil)
-	if began && e.journal.Recorded(sight.Undo) && !eased {
+	if began && e.journal.Recorded(observed.Undo) && !eased {
 		if same, err := e.unmoved(ctx); err != nil {
 			return Progress{Step: step}, err
 		} else if !same {
 			return movedOn(step), nil
 		}
 	} else {
-		e.journal.Begin(e.plan, step, sight.Undo)
+		e.journal.Begin(e.plan, step, observed.Undo)
 		if e.Now != nil && (step.Op == plans.Tighten || step.Op == plans.Shrink) {
 			e.journal.Tightened(e.Now())
 		}
@@ -269,16 +269,16 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, sight p
 			return Progress{Step: step}, writes.IgnoreAnswers(err)
 		}
 	}
-	e.answered = sight.Write(ctx)
-	return Progress{Kind: Wrote, Step: step, Reason: sight.Reason}, writes.IgnoreAnswers(e.answered)
+	e.answered = observed.Write(ctx)
+	return Progress{Kind: Wrote, Step: step, Reason: observed.Reason}, writes.IgnoreAnswers(e.answered)
 }
 
-// moved is why a pass that somebody else has overtaken came to nothing.
-const moved = "the journal has moved; looking again"
+// journalMoved is why a pass that somebody else has overtaken came to nothing.
+const journalMoved = "the journal has moved; looking again"
 
-func movedOn(step plans.Step) Progress { return Progress{Kind: Wrote, Step: step, Reason: moved} }
+func movedOn(step plans.Step) Progress { return Progress{Kind: Wrote, Step: step, Reason: journalMoved} }
 
-func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.Moment {
+func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.StepContext {
 	return j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})
 }
 
@@ -322,7 +322,7 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 		return Progress{Kind: Finished, Outcome: outcome, Downtime: e.journal.Downtime}, nil
 	}
 	if e.journal.Leg.Course == plans.Move {
-		e.glance.Clear()
+		e.reads.Clear()
 		if why, err := e.world.InPlace(ctx, e.journal.Leg.Lowest); err != nil {
 			return Progress{}, err
 		} else if why != "" {

@@ -22,10 +22,10 @@ type sent struct {
 }
 
 const (
-	// instant is how often the same write is sent without a pause: somebody may have been faster (409).
-	instant = 2
-	// futile is how often it is sent before a person is asked (L1, L3).
-	futile = 10
+	// promptResends is how often the same write is sent without a pause: somebody may have been faster (409).
+	promptResends = 2
+	// maxResends is how often it is sent before a person is asked (L1, L3).
+	maxResends = 10
 )
 
 // wrote makes pauses between writes that change nothing, and asks a person after a few.
@@ -38,15 +38,15 @@ func (r *run) wrote(ctx context.Context, p Progress) (Progress, error) {
 	}
 	r.sent.times[p.Reason]++
 	n := r.sent.times[p.Reason]
-	if n <= instant {
+	if n <= promptResends {
 		return p, nil
 	}
 	why := r.ineffective()
-	if n >= futile && p.Kind == Wrote && p.Reason != moved {
+	if n >= maxResends && p.Kind == Wrote && p.Reason != journalMoved {
 		return r.Hold(ctx, p.Step, fmt.Sprintf("%s: this was sent %d times and changes nothing: %v; stop what stands against it, then `resume`, or `abort`", p.Reason, n, why))
 	}
 	r.Report(p, fmt.Errorf("%s: sent again and again, it changes nothing: %w", cmp.Or(p.Reason, "writing the journal"), why))
-	pause := time.NewTimer(min(100*time.Millisecond<<min(n-instant-1, 10), 10*time.Second))
+	pause := time.NewTimer(min(100*time.Millisecond<<min(n-promptResends-1, 10), 10*time.Second))
 	defer pause.Stop()
 	select {
 	case <-pause.C:
@@ -71,7 +71,7 @@ func (r *run) ineffective() error {
 // others names who else has written the objects of this plan that the last look was about.
 func (r *run) others() string {
 	var out []string
-	for t, o := range r.glance.Objects {
+	for t, o := range r.reads.Objects {
 		if o == nil {
 			continue
 		}

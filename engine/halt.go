@@ -41,7 +41,7 @@ func (e *Engine) away(ctx context.Context, step plans.Step) (bool, error) {
 	if !e.journal.Turned(step) {
 		return false, nil
 	}
-	w := sets.World{Pair: clusters.Pair{Plan: e.plan, On: e.on}}
+	w := sets.Steps{Pair: clusters.Pair{Plan: e.plan, On: e.on}}
 	var has []plans.Slice
 	for _, side := range plans.Sides() {
 		set, err := w.Set(ctx, side)

@@ -24,14 +24,14 @@ func (e *Engine) note(step plans.Step, put func(*plans.Journal)) {
 }
 
 // clock keeps the stopwatch of the wave under way.
-func (e *Engine) clock(step plans.Step, sight plans.Sight) {
+func (e *Engine) clock(step plans.Step, observed plans.Observation) {
 	if e.Now == nil {
 		return
 	}
-	span := sight.Span
+	span := observed.Span
 	switch step.Op {
 	case plans.Shrink:
-		if sight.Standing == plans.Before { // the write begins it: no note, as it may not come to that
+		if observed.Standing == plans.Before { // the write begins it: no note, as it may not come to that
 			e.journal.Enter(plans.Terminating, e.Now())
 		}
 		return
@@ -109,10 +109,10 @@ func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
 
 // learn waits for what a look waits for, and keeps what it has proven and will not be able to prove again. Before a wait for a node or a
 // disk, which may outlive the node, that is written down; while a pod ends, the next write carries it.
-func (e *Engine) learn(ctx context.Context, step plans.Step, sight plans.Sight) (Progress, error) {
-	if proven := sight.Undo.Flight; proven != nil && !e.journal.Recorded(sight.Undo) {
+func (e *Engine) learn(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, error) {
+	if proven := observed.Undo.Flight; proven != nil && !e.journal.Recorded(observed.Undo) {
 		e.note(step, func(j *plans.Journal) { j.Flight = proven })
-		if sight.Span == plans.Detaching {
+		if observed.Span == plans.Detaching {
 			switch err := e.save(ctx); {
 			case err == nil:
 			case writes.IgnoreAnswers(err) == nil:
@@ -122,5 +122,5 @@ func (e *Engine) learn(ctx context.Context, step plans.Step, sight plans.Sight) 
 			}
 		}
 	}
-	return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: sight.Reason, Again: sight.Again})
+	return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: observed.Reason, Again: observed.Again})
 }

@@ -18,8 +18,8 @@ import (
 // another step or reason, and when a pod of the wave has come or gone. It does not run while nobody
 // answers, and starts anew when somebody does: the controllers of a cluster come back with its API server.
 
-// kubeletsTurn is what a pod may take, beside its grace period, to be gone.
-const kubeletsTurn = 5 * time.Minute
+// kubeletMargin is what a pod may take, beside its grace period, to be gone.
+const kubeletMargin = 5 * time.Minute
 
 // restart starts the clock of the step that was last reported.
 func (r *run) restart() {
@@ -34,13 +34,13 @@ func (r *run) restart() {
 // timeout is how long the step may wait. Pods that are told to end have the time that they ask for.
 func (r *run) timeout() time.Duration {
 	if op := r.last.Step.Op; op == plans.Shrink || op == plans.Vacate {
-		return max(r.StepTimeout, longestGrace(r.glance.Objects)+kubeletsTurn)
+		return max(r.StepTimeout, longestGrace(r.reads.Objects)+kubeletMargin)
 	}
 	return r.StepTimeout
 }
 
 // longestGrace is the longest time that one of the pods among these objects may take to end.
-func longestGrace(seen map[clusters.Thing]client.Object) time.Duration {
+func longestGrace(seen map[clusters.ObjectKey]client.Object) time.Duration {
 	var longest int64
 	for _, o := range seen {
 		var asked []*int64
@@ -118,7 +118,7 @@ func inFlight(j *plans.Journal, step plans.Step) bool {
 
 // ease opens the budgets, and tries that a few times: whoever cannot has come to an end all the same.
 func (r *run) ease(ctx context.Context) {
-	for range patience {
+	for range maxPermanentFailures {
 		if r.eases(ctx) {
 			return
 		}

@@ -25,18 +25,18 @@ func TestAPodHasTheTimeToEndThatItAsksFor(t *testing.T) {
 		seen []client.Object
 		want time.Duration
 	}{
-		{plans.Vacate, []client.Object{pod, set}, time.Hour + kubeletsTurn},
-		{plans.Vacate, []client.Object{deleted}, time.Hour + kubeletsTurn},
-		{plans.Shrink, []client.Object{set}, time.Hour/2 + kubeletsTurn},
+		{plans.Vacate, []client.Object{pod, set}, time.Hour + kubeletMargin},
+		{plans.Vacate, []client.Object{deleted}, time.Hour + kubeletMargin},
+		{plans.Shrink, []client.Object{set}, time.Hour/2 + kubeletMargin},
 		{plans.Vacate, []client.Object{&corev1.Pod{}, nil}, 10 * time.Minute},
 		{plans.Grow, []client.Object{pod}, 10 * time.Minute},
 	} {
-		g := &clusters.Glance{}
+		g := &clusters.ReadCache{}
 		g.Clear()
 		for k, o := range c.seen {
-			g.Objects[clusters.Thing{Name: string(rune('a' + k))}] = o
+			g.Objects[clusters.ObjectKey{Name: string(rune('a' + k))}] = o
 		}
-		r := run{Engine: &Engine{glance: g}, Options: Options{StepTimeout: 10 * time.Minute}, last: Progress{Step: plans.Step{Op: c.op}}}
+		r := run{Engine: &Engine{reads: g}, Options: Options{StepTimeout: 10 * time.Minute}, last: Progress{Step: plans.Step{Op: c.op}}}
 		if got := r.timeout(); got != c.want {
 			t.Errorf("%s of %v: %s, expected %s", c.op, c.seen, got, c.want)
 		}
@@ -59,18 +59,18 @@ func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
 		{"one of another wave goes", "web-0", []clusters.Change{{Gone: true, Turned: true}}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			wake := clusters.NewWake()
-			g := &clusters.Glance{}
+			wake := clusters.NewChangeSignal()
+			g := &clusters.ReadCache{}
 			g.Clear()
 			r := run{
-				Engine:   &Engine{glance: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}, Destination: plans.Ref{Name: "web"}}},
+				Engine:   &Engine{reads: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}, Destination: plans.Ref{Name: "web"}}},
 				Options:  Options{StepTimeout: time.Minute, Wake: wake},
 				deadline: time.NewTimer(time.Minute),
 				last:     Progress{Step: plans.Step{Op: plans.Grow, Ordinals: plans.Slice{Start: 1, Replicas: 2}}},
 			}
 			time.AfterFunc(50*time.Second, func() {
 				for _, news := range c.news {
-					wake.Notify(clusters.Thing{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: c.pod}, news)
+					wake.Notify(clusters.ObjectKey{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: c.pod}, news)
 				}
 			})
 			for began := time.Now(); time.Since(began) < 70*time.Second && !r.expired; { //nolint:forbidigo // the clock of the bubble

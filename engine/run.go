@@ -16,7 +16,7 @@ import (
 // Options of a Run.
 type Options struct {
 	// Wake rings when the world has changed.
-	Wake *clusters.Wake
+	Wake *clusters.ChangeSignal
 	// Stop, when closed, ends the run after the write that is under way.
 	Stop <-chan struct{}
 	// Asked has a value when somebody else has written the journal, to pause the plan for example.
@@ -24,7 +24,7 @@ type Options struct {
 	Asked <-chan struct{}
 	// StepTimeout is how long one step may wait without any progress before the plan is held, or, with
 	// ordinals in flight, before the wait is told as overdue. It is not for steps that ask gates, which have
-	// timeouts of their own, nor for waves that wait for a Slot. The clock of a step starts again with
+	// timeouts of their own, nor for waves that wait for a Permit. The clock of a step starts again with
 	// every process.
 	StepTimeout time.Duration
 	// Renewed says that credentials are renewed while the plan is carried out: an API
@@ -39,14 +39,14 @@ type Options struct {
 var ErrStopped = errors.New("stopped")
 
 const (
-	// relook is how long a wait lasts without a wake-up. It is the net under a
+	// watchlessRecheck is how long a wait lasts without a wake-up. It is the net under a
 	// watch that died silently, not the way changes are found.
-	relook = 30 * time.Second
-	// tight is how long a wave that has not left may wait under tightened budgets.
-	tight = 5 * time.Second
-	// calm is how long a wait lasts at least that is about a whole list: others change what is in it all the
+	watchlessRecheck = 30 * time.Second
+	// maxTightWait is how long a wave that has not left may wait under tightened budgets.
+	maxTightWait = 5 * time.Second
+	// minListWait is how long a wait lasts at least that is about a whole list: others change what is in it all the
 	// time, and to look at it costs as much as it is long.
-	calm = time.Second
+	minListWait = time.Second
 )
 
 // Run advances the plan until it is Finished, Paused or Held, or until Stop. It
@@ -54,7 +54,7 @@ const (
 func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 	r := run{Engine: e, Options: o, deadline: time.NewTimer(o.StepTimeout), tight: true}
 	defer r.deadline.Stop()
-	defer e.Slot.Leave()
+	defer e.Permit.Release()
 	e.Gates.Stop = o.Stop
 	for {
 		select {
@@ -84,7 +84,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 
 // next does what is due after one pass.
 func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
-	r.refusals, r.backoff = Refusals{}, nil
+	r.refusals, r.backoff = PermanentErrors{}, nil
 	r.report(p)
 	switch p.Kind {
 	case Waiting:
@@ -123,7 +123,7 @@ type run struct {
 	// tight says that the budgets may be tight for a wave that has not left, in spite of an attempt to
 	// open them, or from a process before this one.
 	tight    bool
-	refusals Refusals
+	refusals PermanentErrors
 	backoff  *wait.Backoff
 	sent     sent
 }
@@ -149,7 +149,7 @@ func (r *run) report(p Progress) {
 // looked at again (0 for no such time), or when the step has waited too long.
 func (r *run) wait(ctx context.Context, at time.Duration) error {
 	var lull <-chan time.Time
-	again, loosen := time.NewTimer(r.limit(at)), time.NewTimer(tight)
+	again, loosen := time.NewTimer(r.limit(at)), time.NewTimer(maxTightWait)
 	defer again.Stop()
 	defer loosen.Stop()
 	for {
@@ -159,16 +159,16 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 				continue
 			}
 			r.eases(ctx) // nothing has left, or it does nothing
-		case <-r.Wake.Bell():
+		case <-r.Wake.C():
 			urgency := r.hears()
 			if urgency == clusters.Soon && lull == nil {
-				lull = time.After(calm)
+				lull = time.After(minListWait)
 			}
 			if urgency != clusters.Now {
 				continue
 			}
 		case <-lull:
-		case <-r.Slot.Free():
+		case <-r.Permit.Free():
 		case <-r.Asked:
 			r.journal = nil
 		case <-again.C:
@@ -185,12 +185,12 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 
 // limit is how long a wait lasts that nothing ends.
 func (r *run) limit(at time.Duration) time.Duration {
-	limit := relook
+	limit := watchlessRecheck
 	if at > 0 {
-		limit = min(at, relook)
+		limit = min(at, watchlessRecheck)
 	}
-	if r.glance.Cached {
-		limit = min(limit, calm) // what has been told may have been older than what was read
+	if r.reads.Cached {
+		limit = min(limit, minListWait) // what has been told may have been older than what was read
 	}
 	return limit
 }
@@ -207,11 +207,11 @@ func (r *run) hears() clusters.Urgency {
 	if r.turnover(news) {
 		r.restart()
 	}
-	return r.glance.News(news, r.ofSet)
+	return r.reads.News(news, r.ofSet)
 }
 
 // ofSet says whether something is a pod of the set.
-func (r *run) ofSet(t clusters.Thing) bool {
+func (r *run) ofSet(t clusters.ObjectKey) bool {
 	return t.Kind == "Pod" && strings.HasPrefix(t.Name, r.plan.Source.Name+"-")
 }
 
@@ -230,7 +230,7 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 	if r.Now != nil {
 		now = r.Now()
 	}
-	if r.refusals.Final(err, r.Renewed, now) {
+	if r.refusals.GiveUp(err, r.Renewed, now) {
 		held, holdErr := r.Hold(ctx, p.Step, err.Error())
 		if holdErr == nil {
 			return held, nil

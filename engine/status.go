@@ -125,7 +125,7 @@ func (e *Engine) waitsFor(ctx context.Context, j *plans.Journal, step plans.Step
 	case s.Standing != plans.Before:
 		return s.Reason
 	case j.Detached && holder != "" && begins(j, step):
-		return queued
+		return waitsForPermit
 	}
 	return ""
 }

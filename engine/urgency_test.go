@@ -25,10 +25,10 @@ func TestNewsOfOthersIsNotUrgent(t *testing.T) {
 		return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: volume}}}
 	}
 	c := fake.NewClientBuilder().WithObjects(attachment("a", &mine), attachment("b", &foreign)).Build()
-	g := &clusters.Glance{}
+	g := &clusters.ReadCache{}
 	g.Clear()
 	g.Volumes = map[string]bool{mine: true}
-	on := g.Glancing(&plans.Plan{}, clusters.Clusters{plans.Source: c})[plans.Source]
+	on := g.Clients(&plans.Plan{}, clusters.Clusters{plans.Source: c})[plans.Source]
 	if err := on.List(t.Context(), &corev1.PodList{}, client.InNamespace("shop")); err != nil {
 		t.Fatal(err)
 	}
@@ -38,15 +38,15 @@ func TestNewsOfOthersIsNotUrgent(t *testing.T) {
 	if g.Cached {
 		t.Error("what was read live counts as read from a cache")
 	}
-	r := run{Engine: &Engine{glance: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}}
-	for of, want := range map[clusters.Thing]clusters.Urgency{
+	r := run{Engine: &Engine{reads: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}}
+	for of, want := range map[clusters.ObjectKey]clusters.Urgency{
 		{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: "web-0"}:      clusters.Now,
 		{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: "batch-7"}:    clusters.Soon,
 		{Cluster: plans.Source, Kind: "Pod", Namespace: "mall", Name: "web-0"}:      clusters.Never,
 		{Cluster: plans.Source, Kind: "VolumeAttachment", Namespace: "", Name: "a"}: clusters.Now,
 		{Cluster: plans.Source, Kind: "VolumeAttachment", Namespace: "", Name: "b"}: clusters.Soon,
 	} {
-		if got := g.News(clusters.Changes{Of: map[clusters.Thing]clusters.Change{of: {Gone: true}}}, r.ofSet); got != want {
+		if got := g.News(clusters.Changes{Of: map[clusters.ObjectKey]clusters.Change{of: {Gone: true}}}, r.ofSet); got != want {
 			t.Errorf("%v: %d, expected %d", of, got, want)
 		}
 	}
@@ -55,16 +55,16 @@ func TestNewsOfOthersIsNotUrgent(t *testing.T) {
 // Pods of others that change ten times a second make for a look a second.
 func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, wake := &clusters.Glance{}, clusters.NewWake()
+		g, wake := &clusters.ReadCache{}, clusters.NewChangeSignal()
 		g.Clear()
-		g.Lists[clusters.Thing{Cluster: plans.Source, Kind: "Pod", Namespace: "shop"}] = &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
-		r := run{Engine: &Engine{glance: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}, Options: Options{Wake: wake, StepTimeout: time.Hour}, deadline: time.NewTimer(time.Hour)}
+		g.Lists[clusters.ObjectKey{Cluster: plans.Source, Kind: "Pod", Namespace: "shop"}] = &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+		r := run{Engine: &Engine{reads: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}, Options: Options{Wake: wake, StepTimeout: time.Hour}, deadline: time.NewTimer(time.Hour)}
 		ctx, cancel := context.WithCancel(t.Context())
 		quiet := make(chan struct{})
 		go func() {
 			defer close(quiet)
 			for n := 2; ctx.Err() == nil; n++ {
-				wake.Notify(clusters.Thing{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: "batch"}, clusters.Change{Version: fmt.Sprint(n)})
+				wake.Notify(clusters.ObjectKey{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: "batch"}, clusters.Change{Version: fmt.Sprint(n)})
 				<-time.After(100 * time.Millisecond)
 			}
 		}()
@@ -84,19 +84,19 @@ func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 
 // What came out of an API server's cache may be older than what has been told: nothing may come after it.
 func TestAListFromACacheIsLookedAtAgainSoon(t *testing.T) {
-	g := &clusters.Glance{}
+	g := &clusters.ReadCache{}
 	g.Clear()
-	on := g.Glancing(&plans.Plan{}, clusters.Clusters{plans.Source: fake.NewClientBuilder().Build()})[plans.Source]
+	on := g.Clients(&plans.Plan{}, clusters.Clusters{plans.Source: fake.NewClientBuilder().Build()})[plans.Source]
 	if err := on.List(t.Context(), &corev1.PodList{}, client.InNamespace("shop"), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}); err != nil {
 		t.Fatal(err)
 	}
-	if !g.Outdated(clusters.Changes{Of: map[clusters.Thing]clusters.Change{{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: "x"}: {Gone: true}}}) {
+	if !g.Outdated(clusters.Changes{Of: map[clusters.ObjectKey]clusters.Change{{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: "x"}: {Gone: true}}}) {
 		t.Error("a pod goes that may have been in it, and it is no news")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		r := run{Engine: &Engine{glance: g, plan: &plans.Plan{}}, Options: Options{Wake: clusters.NewWake()}, deadline: time.NewTimer(time.Hour)}
+		r := run{Engine: &Engine{reads: g, plan: &plans.Plan{}}, Options: Options{Wake: clusters.NewChangeSignal()}, deadline: time.NewTimer(time.Hour)}
 		began := time.Now() //nolint:forbidigo // the clock of the bubble
-		if err := r.wait(t.Context(), 0); err != nil || time.Since(began) > calm {
+		if err := r.wait(t.Context(), 0); err != nil || time.Since(began) > minListWait {
 			t.Errorf("waited %s: %v", time.Since(began), err)
 		}
 	})

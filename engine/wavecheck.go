@@ -20,8 +20,8 @@ type waveCheck struct {
 	since  time.Time
 }
 
-// fresh is for how long an answer is good.
-const fresh = 5 * time.Second
+// checkValidity is for how long an answer is good.
+const checkValidity = 5 * time.Second
 
 type checked struct {
 	why string // "" when nothing bars it
@@ -29,7 +29,7 @@ type checked struct {
 }
 
 // barred stops a wave that must not go.
-func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans.Sight, error) {
+func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
 	switch {
 	case e.CheckWave == nil || began:
 	case step.Op == plans.Tighten && (e.answer == nil || e.wave != step.Ordinals):
@@ -42,7 +42,7 @@ func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans
 
 // stale says whether something is too old; without a clock it is.
 func (e *Engine) stale(since time.Time) bool {
-	return e.Now == nil || records.Elapsed(since, e.Now()) > fresh
+	return e.Now == nil || records.Elapsed(since, e.Now()) > checkValidity
 }
 
 func (e *Engine) askChecks(ctx context.Context, wave plans.Slice) {
@@ -63,7 +63,7 @@ func (e *Engine) askChecks(ctx context.Context, wave plans.Slice) {
 
 // hearChecks waits for the answer, and asks again BEFORE that if it was asked for too long ago. What is asked
 // here is new, however long the answer takes.
-func (e *Engine) hearChecks(ctx context.Context, step plans.Step) (plans.Sight, error) {
+func (e *Engine) hearChecks(ctx context.Context, step plans.Step) (plans.Observation, error) {
 	if e.answer == nil || e.wave != step.Ordinals || e.stale(e.asked) {
 		e.askChecks(ctx, step.Ordinals)
 	}
@@ -71,11 +71,11 @@ func (e *Engine) hearChecks(ctx context.Context, step plans.Step) (plans.Sight, 
 	select {
 	case c = <-e.answer:
 	case <-ctx.Done():
-		return plans.Sight{}, ctx.Err()
+		return plans.Observation{}, ctx.Err()
 	}
 	e.answer = nil
 	if c.err != nil {
-		return plans.Sight{}, c.err
+		return plans.Observation{}, c.err
 	}
 	if c.why == "" {
 		if e.clean = step.Seq; e.Now != nil {

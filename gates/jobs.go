@@ -20,9 +20,9 @@ import (
 // Label on a Job is the name of its gate.
 const Label = "stsmigrate.dev/gate"
 
-// grace is how much longer than its own deadline a Job may take to be given up by
+// jobDeadlineGrace is how much longer than its own deadline a Job may take to be given up by
 // its controller.
-const grace = time.Minute
+const jobDeadlineGrace = time.Minute
 
 // Jobs lists the Jobs of this plan on a side, read live.
 func Jobs(ctx context.Context, p *plans.Plan, c client.Client, side plans.Side) ([]batchv1.Job, error) {
@@ -37,18 +37,18 @@ func Jobs(ctx context.Context, p *plans.Plan, c client.Client, side plans.Side) 
 }
 
 // Clear is the look that takes every Job of the plan away (S15). It is part of Thaw.
-func (k *Keeper) Clear(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (k *Keeper) Clear(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	k.recall(m)
 	return k.sweep(ctx, m, nil)
 }
 
 // sweep notes the turns whose Jobs are complete, and deletes the Jobs of the plan that
 // no turn needs any more: those, and what a walk that was turned round has left.
-func (k *Keeper) sweep(ctx context.Context, m plans.Moment, turns []turn) (plans.Sight, error) {
+func (k *Keeper) sweep(ctx context.Context, m plans.StepContext, turns []turn) (plans.Observation, error) {
 	for _, side := range plans.Sides() {
 		jobs, err := Jobs(ctx, k.plan, k.on[side], side)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		for _, j := range jobs {
 			i := slices.IndexFunc(turns, func(t turn) bool {
@@ -62,7 +62,7 @@ func (k *Keeper) sweep(ctx context.Context, m plans.Moment, turns []turn) (plans
 			}
 			job, err := k.read(ctx, side, j.Name) // the one that the deletion is conditional on, and that a wait is for
 			if err != nil {
-				return plans.Sight{}, err
+				return plans.Observation{}, err
 			}
 			if job != nil {
 				return k.remove(m, side, job, "which is not needed any more"), nil
@@ -86,7 +86,7 @@ func (k *Keeper) read(ctx context.Context, side plans.Side, name string) (*batch
 }
 
 // remove deletes a Job and its pods. What it says of its gate is journaled BEFORE.
-func (k *Keeper) remove(m plans.Moment, side plans.Side, job *batchv1.Job, why string) plans.Sight {
+func (k *Keeper) remove(m plans.StepContext, side plans.Side, job *batchv1.Job, why string) plans.Observation {
 	where := k.plan.On(side)
 	if barred := m.Stamp.Barred(job); barred != "" {
 		return plans.Stop(fmt.Sprintf("Job %s of %s %s", job.Name, where, barred))
@@ -101,12 +101,12 @@ func (k *Keeper) remove(m plans.Moment, side plans.Side, job *batchv1.Job, why s
 
 // job brings one Job to its end. It is made suspended and let go with a conditional
 // write: a process that has been replaced may still make it, but not start it (S9).
-func (k *Keeper) job(ctx context.Context, m plans.Moment, t turn) (plans.Sight, error) {
+func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Observation, error) {
 	side := m.GateSide()
 	name, where := k.plan.JobName(t.Gate, m.Step, t.ordinal), k.plan.On(side)
 	job, err := k.read(ctx, side, name)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	a := k.turnOf(t)
 	switch {
@@ -137,10 +137,10 @@ func (k *Keeper) job(ctx context.Context, m plans.Moment, t turn) (plans.Sight, 
 		return plans.Write(fmt.Sprintf("%s: start Job %s", side, name), plans.Undo{},
 			func(ctx context.Context) error { return writes.Change(ctx, k.on[side], job, next) }), nil
 	}
-	left := a.since.Add(t.Timeout.Duration + grace).Sub(k.Prober.Now())
+	left := a.since.Add(t.Timeout.Duration + jobDeadlineGrace).Sub(k.Prober.Now())
 	state := fmt.Sprintf("Job %s of %s has %d active and %d failed pod(s)", name, where, job.Status.Active, job.Status.Failed)
 	if left <= 0 {
-		return k.held(t, state, fmt.Sprintf("waited %s", t.Timeout.Duration+grace)), nil
+		return k.held(t, state, fmt.Sprintf("waited %s", t.Timeout.Duration+jobDeadlineGrace)), nil
 	}
 	s := plans.Wait(fmt.Sprintf("gate %s of %s: %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), state, t.Timeout.Duration))
 	s.Again = left
@@ -149,7 +149,7 @@ func (k *Keeper) job(ctx context.Context, m plans.Moment, t turn) (plans.Sight, 
 
 // build is the Job of a turn. The variables come first in the environment, so that
 // Kubernetes itself fills them in, in commands and in the variables after them.
-func (k *Keeper) build(m plans.Moment, t turn) *batchv1.Job {
+func (k *Keeper) build(m plans.StepContext, t turn) *batchv1.Job {
 	side := m.GateSide()
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{

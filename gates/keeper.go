@@ -58,11 +58,11 @@ func New(p *plans.Plan, on map[plans.Side]client.Client) *Keeper {
 // Look is the look of Quiesce and Verify. It is After when every gate of the step
 // has passed for every ordinal of the wave and no Job is left, and Foreign when one
 // has not passed in time.
-func (k *Keeper) Look(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (k *Keeper) Look(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	k.recall(m)
 	turns, err := k.turns(ctx, m)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if s, err := k.sweep(ctx, m, turns); err != nil || s.Standing != plans.After {
 		return s, err
@@ -70,7 +70,7 @@ func (k *Keeper) Look(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	i := slices.IndexFunc(turns, func(t turn) bool { return !k.has(t) })
 	switch {
 	case i < 0:
-		return plans.Sight{Standing: plans.After, Reason: k.story(m, len(turns))}, nil
+		return plans.Observation{Standing: plans.After, Reason: k.story(m, len(turns))}, nil
 	case k.Prober == nil:
 		return plans.Wait(fmt.Sprintf("%s: not all gates (%s) have passed yet", k.plan.Pods(m.Ordinals), turns[i].When)), nil
 	case turns[i].IsJob():
@@ -81,7 +81,7 @@ func (k *Keeper) Look(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 
 // recall forgets what is known of another step. The journal knows the gates of this
 // one whose Jobs may be gone.
-func (k *Keeper) recall(m plans.Moment) {
+func (k *Keeper) recall(m plans.StepContext) {
 	if k.seq != m.Seq {
 		k.seq, k.passed, k.asked = m.Seq, nil, map[string]*asking{}
 	}
@@ -111,7 +111,7 @@ func (k *Keeper) undo() plans.Undo {
 }
 
 // story says how a step came to its end.
-func (k *Keeper) story(m plans.Moment, turns int) string {
+func (k *Keeper) story(m plans.StepContext, turns int) string {
 	switch {
 	case len(k.plan.GatesAt(m.Op)) == 0:
 		return ""
@@ -124,7 +124,7 @@ func (k *Keeper) story(m plans.Moment, turns int) string {
 }
 
 // turns are those of the step, in the order in which they are due.
-func (k *Keeper) turns(ctx context.Context, m plans.Moment) ([]turn, error) {
+func (k *Keeper) turns(ctx context.Context, m plans.StepContext) ([]turn, error) {
 	gates := k.plan.GatesAt(m.Op)
 	if m.SkipGates || len(gates) == 0 {
 		return nil, nil
@@ -147,7 +147,7 @@ func (k *Keeper) turns(ctx context.Context, m plans.Moment) ([]turn, error) {
 // idle says of an ordinal of a plan that was turned round that there is nothing to ask:
 // it never left the side that gets it back, or never served on the one that gives
 // it. An abort must not need the gate that it is the way out of.
-func (k *Keeper) idle(ctx context.Context, m plans.Moment, o int32) (bool, error) {
+func (k *Keeper) idle(ctx context.Context, m plans.StepContext, o int32) (bool, error) {
 	if !m.Turned {
 		return false, nil
 	}
@@ -188,10 +188,10 @@ func (k *Keeper) turnOf(t turn) *asking {
 }
 
 // ask asks a pod: at once, and again after each interval, until the time is up.
-func (k *Keeper) ask(ctx context.Context, t turn) (plans.Sight, error) {
+func (k *Keeper) ask(ctx context.Context, t turn) (plans.Observation, error) {
 	q, where, missing, err := k.question(ctx, t)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	a, now := k.turnOf(t), k.Prober.Now()
 	left := a.since.Add(t.Timeout.Duration).Sub(now)
@@ -214,15 +214,15 @@ func (k *Keeper) ask(ctx context.Context, t turn) (plans.Sight, error) {
 	return plans.Write(what, plans.Undo{}, func(ctx context.Context) error { return k.put(ctx, t, q, max(left, time.Second)) }), nil
 }
 
-// patience is how long one request may take. A command may take as long as its gate
+// requestTimeout is how long one request may take. A command may take as long as its gate
 // may.
-const patience = 10 * time.Second
+const requestTimeout = 10 * time.Second
 
 // put asks once and remembers the answer. A question that was broken off, because
 // the process shall end, has no answer and does not count.
 func (k *Keeper) put(ctx context.Context, t turn, q Question, limit time.Duration) error {
 	if q.Get != nil {
-		limit = min(limit, patience)
+		limit = min(limit, requestTimeout)
 	}
 	outer, stop := context.WithCancel(ctx)
 	defer stop()
@@ -287,18 +287,18 @@ func (t turn) wanted() string {
 	return out
 }
 
-func (k *Keeper) wait(t turn, a *asking, again time.Duration) plans.Sight {
+func (k *Keeper) wait(t turn, a *asking, again time.Duration) plans.Observation {
 	s := plans.Wait(fmt.Sprintf("gate %s of %s: %s; expected %s; asked every %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), a.seen, t.wanted(), t.Interval.Duration, t.Timeout.Duration))
 	s.Again = max(again, time.Millisecond)
 	return s
 }
 
 // late is the hold of a turn whose time is up.
-func (k *Keeper) late(t turn, a *asking, where string) plans.Sight {
+func (k *Keeper) late(t turn, a *asking, where string) plans.Observation {
 	return k.held(t, fmt.Sprintf("%s%s: %s", t.Kind(), where, a.seen), fmt.Sprintf("asked %d time(s) in %s", a.times, t.Timeout.Duration))
 }
 
-func (k *Keeper) held(t turn, saw, tried string) plans.Sight {
+func (k *Keeper) held(t turn, saw, tried string) plans.Observation {
 	ways := "`abort` walks back, `resume --skip-gates` goes on without it"
 	if t.step.From == plans.Destination {
 		ways = "`abort --skip-gates` walks back without gates"

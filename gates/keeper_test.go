@@ -46,7 +46,7 @@ type bench struct {
 	*Keeper
 	mouth  *mouth
 	client client.Client
-	m      plans.Moment
+	m      plans.StepContext
 }
 
 func pod(namespace, name string, ready corev1.ConditionStatus) *corev1.Pod {
@@ -73,7 +73,7 @@ func bare(t *testing.T, g plans.Gate, objects ...client.Object) *bench {
 	b := &bench{Keeper: New(p, map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}), mouth: &mouth{clock: time.Unix(0, 0)}, client: c}
 	b.Prober = b.mouth
 	op := map[plans.When]plans.Op{plans.BeforeShrink: plans.Quiesce, plans.AfterGrow: plans.Verify}[g.When]
-	b.m = plans.Moment{
+	b.m = plans.StepContext{
 		Step:  plans.Step{Seq: 7, Op: op, Ordinals: plans.Slice{Start: 2, Replicas: 1}, From: plans.Source},
 		Stamp: plans.Stamp{Plan: p.ID, Epoch: 1, Seq: 7},
 	}
@@ -81,7 +81,7 @@ func bare(t *testing.T, g plans.Gate, objects ...client.Object) *bench {
 }
 
 // look looks, demands a standing, and does what is due.
-func (b *bench) look(t *testing.T, want plans.Standing, words ...string) plans.Sight {
+func (b *bench) look(t *testing.T, want plans.Standing, words ...string) plans.Observation {
 	t.Helper()
 	s, err := b.Look(t.Context(), b.m)
 	if err != nil || s.Standing != want {
@@ -324,7 +324,7 @@ func TestAJobThatNobodyEndsIsHeld(t *testing.T) {
 	b.look(t, plans.Before)
 	b.look(t, plans.Before)
 	b.look(t, plans.During)
-	b.mouth.clock = b.mouth.clock.Add(90*time.Second + grace)
+	b.mouth.clock = b.mouth.clock.Add(90*time.Second + jobDeadlineGrace)
 	b.look(t, plans.Foreign, "0 active and 0 failed pod(s); expected it to be complete (waited 2m30s)")
 }
 

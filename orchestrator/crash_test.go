@@ -53,7 +53,7 @@ func mortal(c client.Client, at int, after bool) (mortal client.Client, written 
 }
 
 // life is what a process does about a plan until nothing is left to be taken over: all of it but the moves.
-func life(t *testing.T, h *Hub, p *plans.Plan) error {
+func life(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 	t.Helper()
 	h.ending = true // what runs besides is not asked here
 	for range 2 {   // the journal that it makes brings it back
@@ -70,7 +70,7 @@ func life(t *testing.T, h *Hub, p *plans.Plan) error {
 	if err != nil {
 		return err
 	}
-	if what, asked := wanted(p, j, said(j, d)); what == carry {
+	if what, asked := actionFor(p, j, said(j, d)); what == carry {
 		if err := h.guard(t.Context(), p); err != nil {
 			return err
 		}

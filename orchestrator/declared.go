@@ -26,7 +26,7 @@ func said(j *plans.Journal, d *records.Declared) *plans.Declaration {
 // hear records a pause, and the refusal of a request, in the journal: neither needs a process that takes the plan over.
 // The object is read AFTER the journal that is replaced, so that of two processes the one that knows the older
 // object is the one that fails.
-func (h *Hub) hear(ctx context.Context, p *plans.Plan, j *plans.Journal, d *records.Declared) (*plans.Journal, error) {
+func (h *Orchestrator) hear(ctx context.Context, p *plans.Plan, j *plans.Journal, d *records.Declared) (*plans.Journal, error) {
 	news := func(j *plans.Journal, d *records.Declared) bool {
 		s := said(j, d)
 		if !j.Detached || s == nil || s.ApprovedHash != p.Hash {
@@ -58,13 +58,13 @@ func (h *Hub) hear(ctx context.Context, p *plans.Plan, j *plans.Journal, d *reco
 	return out, err
 }
 
-// still says why the journal, as it is now, is none any more to do the errand for.
+// still says why the journal, as it is now, is none any more to act for.
 func (r *run) still(ctx context.Context, j *plans.Journal) error {
 	d, err := records.ReadDeclared(ctx, r.hub.Live, r.hub.Namespace, r.plan.Name)
 	if err != nil {
 		return err
 	}
-	if what, asked := wanted(r.plan, j, said(j, d)); what != r.what || !asked.Wish.Is(r.wish) {
+	if what, asked := actionFor(r.plan, j, said(j, d)); what != r.what || !asked.Wish.Is(r.wish) {
 		return errOvertaken
 	}
 	if j.Epoch > 0 {
@@ -78,7 +78,7 @@ func (r *run) still(ctx context.Context, j *plans.Journal) error {
 }
 
 // opened makes the journal of a plan that is approved, and of which nothing has been done.
-func (h *Hub) opened(ctx context.Context, p *plans.Plan, d *records.Declared) (reconcile.Result, error) {
+func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Declared) (reconcile.Result, error) {
 	at := standing{name: p.Name, declared: d, plan: p, state: planReady}
 	spec := said(nil, d)
 	if spec == nil || spec.ApprovedHash != p.Hash {
@@ -97,7 +97,7 @@ func (h *Hub) opened(ctx context.Context, p *plans.Plan, d *records.Declared) (r
 	j.Heard = plans.Heard{Course: plans.Move, Paused: spec.Paused}
 	if err := records.NewStore(h.Live, h.Namespace, p.Name).Create(ctx, p, j); err != nil {
 		at.wrong = err
-		return reconcile.Result{RequeueAfter: again}, h.show(ctx, at)
+		return reconcile.Result{RequeueAfter: mirrorRetryInterval}, h.show(ctx, at)
 	}
 	return reconcile.Result{}, nil // its journal brings it back
 }

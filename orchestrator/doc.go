@@ -1,4 +1,4 @@
-// Package hub carries out the plans of a namespace for as long as the process lives: many at
+// Package orchestrator carries out the plans of a namespace for as long as the process lives: many at
 // once, each in a goroutine of its own and under a Lease of its own, so that several replicas
 // share them and take over from one another, and a slow or dead cluster stalls only its
 // own plans.

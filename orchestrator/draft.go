@@ -22,11 +22,11 @@ import (
 // planning is the state of an object without a plan.
 const planning = "Planning"
 
-// anew is when a plan that could not be made is tried again, and patience for how long clusters may take to say what it is
+// draftRetryInterval is when a plan that could not be made is tried again, and patience for how long clusters may take to say what it is
 // made of.
 const (
-	anew     = time.Minute
-	patience = 2 * time.Minute
+	draftRetryInterval     = time.Minute
+	draftTimeout = 2 * time.Minute
 )
 
 // drafting is a plan that is being made, of the object as it was at a generation, or why it could not be made.
@@ -38,7 +38,7 @@ type drafting struct {
 }
 
 // without is what is done about a plan that is not there: it is made, for people to look at.
-func (h *Hub) without(ctx context.Context, name string, d *records.Declared) (reconcile.Result, error) {
+func (h *Orchestrator) without(ctx context.Context, name string, d *records.Declared) (reconcile.Result, error) {
 	if err := records.NewStore(h.Live, h.Namespace, name).Bury(ctx); err != nil || d == nil {
 		h.undraft(name)
 		return reconcile.Result{}, err
@@ -62,14 +62,14 @@ func (h *Hub) without(ctx context.Context, name string, d *records.Declared) (re
 
 // drafted has a plan made, and says why it could not be, and when to ask again. A cluster that does not answer keeps nobody
 // else waiting.
-func (h *Hub) drafted(ctx context.Context, name string, d *records.Declared) (time.Duration, error) {
+func (h *Orchestrator) drafted(ctx context.Context, name string, d *records.Declared) (time.Duration, error) {
 	of := fmt.Sprintf("%s/%d", d.Object.GetUID(), d.Object.GetGeneration())
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	t := h.drafts[name]
 	left := time.Duration(0)
 	if t != nil && t.of == of {
-		left = t.at.Add(anew).Sub(h.Now())
+		left = t.at.Add(draftRetryInterval).Sub(h.Now())
 	}
 	switch {
 	case h.ending || t != nil && t.busy:
@@ -80,7 +80,7 @@ func (h *Hub) drafted(ctx context.Context, name string, d *records.Declared) (ti
 	t = &drafting{of: of, busy: true}
 	h.drafts[name] = t
 	h.all.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), draftTimeout)
 		defer cancel()
 		err := func() (err error) {
 			defer plans.Caught(&err)
@@ -98,7 +98,7 @@ func (h *Hub) drafted(ctx context.Context, name string, d *records.Declared) (ti
 }
 
 // draft makes a plan with the rights of the orchestrator, and stores it.
-func (h *Hub) draft(ctx context.Context, name string, d *plans.Declaration) error {
+func (h *Orchestrator) draft(ctx context.Context, name string, d *plans.Declaration) error {
 	refs, on := map[plans.Side]plans.Ref{}, clusters.Clusters{}
 	target := d.Destination.Place
 	target.Context, target.Namespace = cmp.Or(target.Context, d.Source.Context), cmp.Or(target.Namespace, d.Source.Namespace)
@@ -145,7 +145,7 @@ func (h *Hub) draft(ctx context.Context, name string, d *plans.Declaration) erro
 }
 
 // cluster finds a cluster by its name, its own one by what it calls that.
-func (h *Hub) cluster(name string) (*fleet.Cluster, error) {
+func (h *Orchestrator) cluster(name string) (*fleet.Cluster, error) {
 	if name == fleet.Home {
 		return h.Fleet.Find(name, h.Fleet.Own)
 	}
@@ -153,7 +153,7 @@ func (h *Hub) cluster(name string) (*fleet.Cluster, error) {
 }
 
 // undraft forgets how a plan was made that is there.
-func (h *Hub) undraft(name string) {
+func (h *Orchestrator) undraft(name string) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	delete(h.drafts, name)

@@ -10,8 +10,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// undeclared is a hub whose namespace has an object, as Git would bring it, and no plan.
-func undeclared(t *testing.T, change func(*plans.Declaration)) (*Hub, *plans.Plan) {
+// undeclared is an Orchestrator whose namespace has an object, as Git would bring it, and no plan.
+func undeclared(t *testing.T, change func(*plans.Declaration)) (*Orchestrator, *plans.Plan) {
 	t.Helper()
 	h, p := stage(t)
 	if err := h.Live.Delete(t.Context(), journalOf(p)); err != nil {
@@ -27,7 +27,7 @@ func undeclared(t *testing.T, change func(*plans.Declaration)) (*Hub, *plans.Pla
 }
 
 // told is what the status says.
-func told(t *testing.T, h *Hub, field string) string {
+func told(t *testing.T, h *Orchestrator, field string) string {
 	t.Helper()
 	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, "web")
 	if err != nil {
@@ -59,7 +59,7 @@ func TestAPlanIsMadeOfWhatApprovesNone(t *testing.T) {
 		if (len(h.news) > 0) != c.tried {
 			t.Errorf("%s: %d woken", name, len(h.news))
 		}
-		if r, err = h.Reconcile(t.Context(), request()); err != nil || (r.RequeueAfter == anew) != c.tried {
+		if r, err = h.Reconcile(t.Context(), request()); err != nil || (r.RequeueAfter == draftRetryInterval) != c.tried {
 			t.Errorf("%s: tried again after %s, %v", name, r.RequeueAfter, err)
 		}
 		if state, message := told(t, h, "state"), told(t, h, "message"); state != planning || !strings.Contains(message, c.says) {

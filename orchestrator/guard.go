@@ -18,7 +18,7 @@ import (
 const finalizer = "stsmigrate.dev/under-way"
 
 // records are the two objects that must not go from under a plan.
-func (h *Hub) records(p *plans.Plan) []client.Object {
+func (h *Orchestrator) records(p *plans.Plan) []client.Object {
 	return []client.Object{
 		&corev1.ConfigMap{ObjectMeta: named(h.Namespace, records.RecordName(p.Name))},
 		records.NewDeclared(h.Namespace, p.Name),
@@ -27,7 +27,7 @@ func (h *Hub) records(p *plans.Plan) []client.Object {
 
 // guard keeps both from being deleted. It comes BEFORE a plan is taken over; whoever takes over one that was never begun
 // sees for himself that it is so (guarded).
-func (h *Hub) guard(ctx context.Context, p *plans.Plan) error {
+func (h *Orchestrator) guard(ctx context.Context, p *plans.Plan) error {
 	for _, o := range h.records(p) {
 		err := h.alter(ctx, o, func(o client.Object) bool {
 			return o.GetDeletionTimestamp() == nil && controllerutil.AddFinalizer(o, finalizer)
@@ -40,7 +40,7 @@ func (h *Hub) guard(ctx context.Context, p *plans.Plan) error {
 }
 
 // guarded reports whether both are there to stay.
-func (h *Hub) guarded(ctx context.Context, p *plans.Plan) (bool, error) {
+func (h *Orchestrator) guarded(ctx context.Context, p *plans.Plan) (bool, error) {
 	for _, o := range h.records(p) {
 		err := h.Live.Get(ctx, client.ObjectKeyFromObject(o), o)
 		if err != nil || o.GetDeletionTimestamp() != nil || !controllerutil.ContainsFinalizer(o, finalizer) {
@@ -51,7 +51,7 @@ func (h *Hub) guarded(ctx context.Context, p *plans.Plan) (bool, error) {
 }
 
 // letGo lets both be deleted when the plan has ended, or when somebody deletes one and nothing was ever begun.
-func (h *Hub) letGo(ctx context.Context, p *plans.Plan, j *plans.Journal) error {
+func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *plans.Journal) error {
 	over := j.Ended() && !j.KeepNames
 	for _, o := range h.records(p) {
 		if err := h.Cached.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
@@ -77,7 +77,7 @@ func (h *Hub) letGo(ctx context.Context, p *plans.Plan, j *plans.Journal) error 
 
 // unbegun reports whether an object is being deleted and nobody has begun its plan, or is about to. The Lease is read
 // AFTER the deletion was seen, and the journal after the Lease: who has it later sees the deletion.
-func (h *Hub) unbegun(ctx context.Context, p *plans.Plan, o client.Object) (bool, error) {
+func (h *Orchestrator) unbegun(ctx context.Context, p *plans.Plan, o client.Object) (bool, error) {
 	if o.GetDeletionTimestamp() == nil {
 		return false, nil
 	}
@@ -91,7 +91,7 @@ func (h *Hub) unbegun(ctx context.Context, p *plans.Plan, o client.Object) (bool
 }
 
 // alter changes an object as it is now, if it is there. Who loses to others again and again comes back later.
-func (h *Hub) alter(ctx context.Context, o client.Object, change func(client.Object) bool) error {
+func (h *Orchestrator) alter(ctx context.Context, o client.Object, change func(client.Object) bool) error {
 	return client.IgnoreNotFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := h.Live.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err

@@ -25,7 +25,7 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 		journal func(*plans.Journal)
 		more    []client.Object
 		kept    bool
-		begun   errand
+		begun   action
 	}{
 		"under way":                       {func(j *plans.Journal) { j.Epoch = 1 }, nil, true, carry},
 		"held":                            {func(j *plans.Journal) { j.Epoch, j.Held = 1, "why" }, nil, true, nothing},
@@ -66,7 +66,7 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if what, _ := wanted(p, j, said(j, d)); what != c.begun {
+		if what, _ := actionFor(p, j, said(j, d)); what != c.begun {
 			t.Errorf("%s: %q is to be done, expected %q", name, what, c.begun)
 		}
 		shown := shows(frontStatus{}, standing{name: p.Name, declared: d, plan: p, journal: j}, metav1.Now())
@@ -77,7 +77,7 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 }
 
 // deleted lets somebody delete object and record, and the process see it.
-func deleted(t *testing.T, h *Hub, p *plans.Plan) error {
+func deleted(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 	t.Helper()
 	for _, o := range h.records(p) {
 		if err := h.Live.Delete(t.Context(), o); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// gauges are the metrics of a hub.
+// gauges are the metrics of an Orchestrator.
 type gauges struct {
 	running, waiting, state, step, left, clusters *prometheus.GaugeVec
 	arrived, errors, panics                       *prometheus.CounterVec

@@ -22,8 +22,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// Hub carries out the detached plans of a namespace.
-type Hub struct {
+// Orchestrator carries out the detached plans of a namespace.
+type Orchestrator struct {
 	Setup
 
 	news chan event.GenericEvent
@@ -36,20 +36,20 @@ type Hub struct {
 	tries  map[string]*tries
 	lost   map[string]bool   // plans that wait for a cluster
 	told   map[string]string // the last error of a plan
-	leases records.Sightings // of plans that others have
+	leases records.LeaseSightings // of plans that others have
 	// waiting are plans for which there is no room.
 	waiting map[string]*waiter
 	drafts  map[string]*drafting
 	// checks are what plans wait for before they are checked for the first time.
-	checks *engine.Slots
+	checks *engine.WaveLimiter
 }
 
-// checking is how many plans are checked at once per cluster. What all checks of many plans take is
+// maxConcurrentChecks is how many plans are checked at once per cluster. What all checks of many plans take is
 // the same, but the first to be checked can move meanwhile; and what was checked of a plan when its
 // process dies has to be checked again.
-const checking = 4
+const maxConcurrentChecks = 4
 
-// Setup is what a Hub works with.
+// Setup is what an Orchestrator works with.
 type Setup struct {
 	// Live reads and writes plans without a cache; Cached reads what the watches of the
 	// namespace have brought.
@@ -64,8 +64,8 @@ type Setup struct {
 	Holder string
 	Dead   func(holder string) bool
 	Now    func() time.Time
-	// Slots are what waves wait for before they begin.
-	Slots *engine.Slots
+	// Waves are what waves wait for before they begin.
+	Slots *engine.WaveLimiter
 	// StepTimeout is that of orchestrator.Options.
 	StepTimeout time.Duration
 	// MaxPlans is how many plans may be under way here at once; 0 for any number.
@@ -86,32 +86,32 @@ type known struct {
 // tries are about when a plan may be begun by this process.
 type tries struct {
 	failures int
-	refusals engine.Refusals
+	refusals engine.PermanentErrors
 	after    time.Time
 }
 
-// New returns a hub that does nothing yet.
-func New(s Setup) *Hub {
-	return &Hub{
+// New returns an Orchestrator that does nothing yet.
+func New(s Setup) *Orchestrator {
+	return &Orchestrator{
 		Setup: s, news: make(chan event.GenericEvent, 1024),
-		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: records.Sightings{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
-		checks: engine.NewSlots(checking),
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: records.LeaseSightings{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
+		checks: engine.NewWaveLimiter(maxConcurrentChecks),
 	}
 }
 
-// errand is what is to be done about a plan now.
-type errand string
+// action is what is to be done about a plan now.
+type action string
 
 const (
-	nothing errand = ""
-	carry   errand = "carry"  // let it go on
-	keep    errand = "keep"   // keep its names answered, and let drains through
-	unname  errand = "unname" // take away the names that it has kept
+	nothing action = ""
+	carry   action = "carry"  // let it go on
+	keep    action = "keep"   // keep its names answered, and let drains through
+	unname  action = "unname" // take away the names that it has kept
 )
 
-// wanted says what journal and Declaration ask for. A plan of which nothing is to be moved now, and of
+// actionFor says what journal and Declaration ask for. A plan of which nothing is to be moved now, and of
 // which not all is over, has its names kept, and lets drains of either side through.
-func wanted(p *plans.Plan, j *plans.Journal, d *plans.Declaration) (errand, engine.Asked) {
+func actionFor(p *plans.Plan, j *plans.Journal, d *plans.Declaration) (action, engine.Asked) {
 	if !j.Detached {
 		return nothing, engine.Asked{}
 	}
@@ -139,7 +139,7 @@ func wanted(p *plans.Plan, j *plans.Journal, d *plans.Declaration) (errand, engi
 //  6. lets processes that have less to do be faster
 //  7. begins a run
 //  8. shows where the plan stands, and lets go of object and plan when they may be deleted
-func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+func (h *Orchestrator) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
 	result, err := h.pass(ctx, q.Name)
 	if isUnreadable(err) {
 		return h.unread(ctx, q.Name, err)
@@ -147,7 +147,7 @@ func (h *Hub) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Res
 	return result, err
 }
 
-func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, err error) {
+func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.Result, err error) {
 	defer plans.Caught(&err)
 	d, err := records.ReadDeclared(ctx, h.Cached, h.Namespace, name)
 	if err != nil {
@@ -176,7 +176,7 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 	spec := said(j, d)
 	state := records.State(p, j, holder)
 	h.gauges.plan(p, j, state, holder, h.Holder)
-	what, asked := wanted(p, j, spec)
+	what, asked := actionFor(p, j, spec)
 	result = h.settle(ctx, p, j, what, asked)
 	if result.RequeueAfter, err = h.crowded(ctx, p, j, result.RequeueAfter); err != nil {
 		return result, err
@@ -189,7 +189,7 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 		log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", unshown.Error())
 	}
 	if unshown != nil && result.RequeueAfter == 0 {
-		result.RequeueAfter = again // or what was its last state would never be shown
+		result.RequeueAfter = mirrorRetryInterval // or what was its last state would never be shown
 	}
 	if result.RequeueAfter == 0 {
 		result.RequeueAfter, err = h.old(ctx, p, j)
@@ -198,7 +198,7 @@ func (h *Hub) pass(ctx context.Context, name string) (result reconcile.Result, e
 }
 
 // old deletes the record of a plan that has ended long ago, or returns when to.
-func (h *Hub) old(ctx context.Context, p *plans.Plan, j *plans.Journal) (time.Duration, error) {
+func (h *Orchestrator) old(ctx context.Context, p *plans.Plan, j *plans.Journal) (time.Duration, error) {
 	if left, ever := h.keptFor(j); !ever || left > 0 {
 		return left, nil
 	}
@@ -206,7 +206,7 @@ func (h *Hub) old(ctx context.Context, p *plans.Plan, j *plans.Journal) (time.Du
 }
 
 // keptFor returns for how long the record of a plan is to be kept yet, and whether it ever goes by itself.
-func (h *Hub) keptFor(j *plans.Journal) (time.Duration, bool) {
+func (h *Orchestrator) keptFor(j *plans.Journal) (time.Duration, bool) {
 	if h.ForgetAfter == 0 || !j.Ended() || j.KeepNames || j.EndedAt == nil {
 		return 0, false
 	}
@@ -220,11 +220,11 @@ func text(err error) string {
 	return err.Error()
 }
 
-// again is when what could not be shown of a plan is shown anew.
-const again = 10 * time.Second
+// mirrorRetryInterval is when what could not be shown of a plan is shown anew.
+const mirrorRetryInterval = 10 * time.Second
 
 // settle is what Reconcile does from the fourth step on.
-func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal, what errand, asked engine.Asked) reconcile.Result {
+func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *plans.Journal, what action, asked engine.Asked) reconcile.Result {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if r := h.runs[p.Name]; r != nil {
@@ -253,7 +253,7 @@ func (h *Hub) settle(ctx context.Context, p *plans.Plan, j *plans.Journal, what 
 }
 
 // read gives plan and journal; nil for one that is not there, or not yet.
-func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journal, error) {
+func (h *Orchestrator) read(ctx context.Context, name string) (*plans.Plan, *plans.Journal, error) {
 	store := records.NewStore(h.Cached, h.Namespace, name)
 	uid, err := store.UID(ctx)
 	if errors.As(err, new(records.ErrNoPlan)) {
@@ -285,7 +285,7 @@ func (h *Hub) read(ctx context.Context, name string) (*plans.Plan, *plans.Journa
 }
 
 // forget drops what is remembered of a plan that is no more.
-func (h *Hub) forget(name string) {
+func (h *Orchestrator) forget(name string) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if r := h.runs[name]; r != nil {
@@ -302,7 +302,7 @@ func (h *Hub) forget(name string) {
 }
 
 // leased says for how long the Lease of a plan keeps this process away, 0 for not at all. The lock is held.
-func (h *Hub) leased(ctx context.Context, name string) time.Duration {
+func (h *Orchestrator) leased(ctx context.Context, name string) time.Duration {
 	var l coordinationv1.Lease
 	if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: records.LeaseName(name)}, &l) != nil {
 		return 0 // there is none, or the write that takes it finds out
@@ -311,7 +311,7 @@ func (h *Hub) leased(ctx context.Context, name string) time.Duration {
 }
 
 // dead returns whether the holder of the Lease of a plan is gone: certainly, or for as long as this process has watched.
-func (h *Hub) dead(ctx context.Context, name string) func(holder string) bool {
+func (h *Orchestrator) dead(ctx context.Context, name string) func(holder string) bool {
 	return func(holder string) bool {
 		if h.Dead(holder) {
 			return true
@@ -327,19 +327,19 @@ func (h *Hub) dead(ctx context.Context, name string) func(holder string) bool {
 	}
 }
 
-// each is what every plan that a process has under way costs it when a new one is
+// startDelayPerPlan is what every plan that a process has under way costs it when a new one is
 // to be begun, and most is the most. With equal processes, whoever has the fewest is the fastest.
 const (
-	each = 20 * time.Millisecond
-	most = 2 * time.Second
+	startDelayPerPlan = 20 * time.Millisecond
+	maxStartDelay = 2 * time.Second
 )
 
 // turn says how long to wait before a plan is begun here.
-func (h *Hub) turn(name string) time.Duration {
+func (h *Orchestrator) turn(name string) time.Duration {
 	now, t := h.Now(), h.tries[name]
 	if t == nil {
-		pause := min(time.Duration(len(h.runs))*each, most)
-		t = &tries{after: now.Add(pause + rand.N(each))} //nolint:gosec // it spreads, and hides nothing
+		pause := min(time.Duration(len(h.runs))*startDelayPerPlan, maxStartDelay)
+		t = &tries{after: now.Add(pause + rand.N(startDelayPerPlan))} //nolint:gosec // it spreads, and hides nothing
 		h.tries[name] = t
 	}
 	return t.after.Sub(now)
@@ -347,21 +347,21 @@ func (h *Hub) turn(name string) time.Duration {
 
 // failed lets a plan rest that could not be begun, or not be gone on with, for longer every
 // time.
-func (h *Hub) failed(name string) {
+func (h *Orchestrator) failed(name string) {
 	t := h.triesOf(name)
 	t.after = h.Now().Add(min(time.Second<<min(t.failures, 6), time.Minute))
 	t.failures++
 }
 
 // final says whether a person has to be asked about a plan that cannot be gone on with (L3).
-func (h *Hub) final(name string, why error) bool {
+func (h *Orchestrator) final(name string, why error) bool {
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	return h.triesOf(name).refusals.Final(why, true, h.Now())
+	return h.triesOf(name).refusals.GiveUp(why, true, h.Now())
 }
 
 // triesOf gives the tries of a plan. The lock is held.
-func (h *Hub) triesOf(name string) *tries {
+func (h *Orchestrator) triesOf(name string) *tries {
 	if h.tries[name] == nil {
 		h.tries[name] = &tries{}
 	}
@@ -381,7 +381,7 @@ func plansOf(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // isNews says whether an error of a plan is another one than the last: an outage is told once.
-func (h *Hub) isNews(plan, err string) bool {
+func (h *Orchestrator) isNews(plan, err string) bool {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	was := h.told[plan]
@@ -394,12 +394,12 @@ func (h *Hub) isNews(plan, err string) bool {
 }
 
 // wake lets a plan be looked at.
-func (h *Hub) wake(name string) {
+func (h *Orchestrator) wake(name string) {
 	h.news <- event.GenericEvent{Object: &corev1.ConfigMap{ObjectMeta: named(h.Namespace, name)}}
 }
 
 // Learn takes over a Secret, and wakes the plans that wait for a cluster.
-func (h *Hub) Learn(s *corev1.Secret) error {
+func (h *Orchestrator) Learn(s *corev1.Secret) error {
 	err := h.Fleet.Learn(s)
 	h.lock.Lock()
 	var waiting []string

@@ -55,8 +55,8 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*plans.Journal)
 		declare func(*plans.Declaration)
-		want    errand
-		names   errand // with names to keep
+		want    action
+		names   action // with names to keep
 		course  plans.Course
 		fresh   bool
 	}{
@@ -104,7 +104,7 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 			if len(p.Directories()) > 0 {
 				want = c.names
 			}
-			what, asked := wanted(p, j, &d)
+			what, asked := actionFor(p, j, &d)
 			if what != want || what == carry && (asked.Course != c.course || fresh(j, asked.Wish) != c.fresh) {
 				t.Errorf("%s (names %t): %q %+v, checked first: %t; expected %q %s, %t", name, len(p.Directories()) > 0, what, asked, fresh(j, asked.Wish), want, c.course, c.fresh)
 			}
@@ -112,8 +112,8 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 	}
 }
 
-// stage is a hub over an API server that has one plan.
-func stage(t *testing.T, more ...client.Object) (*Hub, *plans.Plan) {
+// stage is an Orchestrator over an API server that has one plan.
+func stage(t *testing.T, more ...client.Object) (*Orchestrator, *plans.Plan) {
 	t.Helper()
 	p := plan(t)
 	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(more...).WithStatusSubresource(records.NewDeclared("", "")).Build()
@@ -165,7 +165,7 @@ func TestAPlanIsLeftToWhoHasItsLease(t *testing.T) {
 		h.runs[string(rune('a'+k))] = &run{}
 	}
 	r, err := h.Reconcile(t.Context(), request())
-	if err != nil || r.RequeueAfter < 10*each || r.RequeueAfter > 11*each || len(h.runs) != 10 {
+	if err != nil || r.RequeueAfter < 10*startDelayPerPlan || r.RequeueAfter > 11*startDelayPerPlan || len(h.runs) != 10 {
 		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
 	}
 }
@@ -284,23 +284,23 @@ func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 
 // What waits for its checks may have become another thing when its turn comes: it is looked at anew.
 func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
-	journal := func(change func(*plans.Journal)) func(*Hub, *plans.Plan) {
-		return func(h *Hub, p *plans.Plan) {
+	journal := func(change func(*plans.Journal)) func(*Orchestrator, *plans.Plan) {
+		return func(h *Orchestrator, p *plans.Plan) {
 			err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { change(j); return nil })
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	for name, change := range map[string]func(*Hub, *plans.Plan){
+	for name, change := range map[string]func(*Orchestrator, *plans.Plan){
 		"another process has begun it": journal(func(j *plans.Journal) { j.Epoch = 1 }),
 		"another process has held it":  journal(func(j *plans.Journal) { j.Held = "a check fails" }),
 		"somebody has paused it":       journal(func(j *plans.Journal) { j.Paused = true }),
-		"somebody wants it back": func(h *Hub, p *plans.Plan) {
+		"somebody wants it back": func(h *Orchestrator, p *plans.Plan) {
 			declare(t, h.Live, p, func(d *plans.Declaration) { d.Course = plans.ToAbort })
 		},
 		"a command carries it out again": journal(func(j *plans.Journal) { j.Detached = false }),
-		"somebody deletes it": func(h *Hub, p *plans.Plan) {
+		"somebody deletes it": func(h *Orchestrator, p *plans.Plan) {
 			if err := h.Live.Delete(t.Context(), records.NewDeclared("stsmigrate", p.Name)); err != nil {
 				t.Fatal(err)
 			}
@@ -312,7 +312,7 @@ func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 		}
 		r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}}
 		change(h, p)
-		if reason, err := r.ready(t.Context(), runner.Carriage{Store: r.store()}); !errors.Is(err, errOvertaken) || reason != "" {
+		if reason, err := r.ready(t.Context(), runner.Runner{Store: r.store()}); !errors.Is(err, errOvertaken) || reason != "" {
 			t.Errorf("%s: %q, %v", name, reason, err)
 		}
 	}
@@ -320,12 +320,12 @@ func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 
 // A mistake of the program over one plan holds that plan, wherever it shows, and ends nothing else.
 func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
-	for name, do := range map[string]func(h *Hub, p *plans.Plan, j *plans.Journal){
-		"in the run": func(h *Hub, p *plans.Plan, j *plans.Journal) {
+	for name, do := range map[string]func(h *Orchestrator, p *plans.Plan, j *plans.Journal){
+		"in the run": func(h *Orchestrator, p *plans.Plan, j *plans.Journal) {
 			h.Fleet = nil
 			h.begin(t.Context(), p, j, carry, plans.Wish{Course: plans.Move})
 		},
-		"beside it": func(h *Hub, p *plans.Plan, _ *plans.Journal) {
+		"beside it": func(h *Orchestrator, p *plans.Plan, _ *plans.Journal) {
 			r := &run{hub: h, plan: p, what: carry, stop: make(chan struct{})}
 			r.complain(t.Context(), fmt.Errorf("names: %w", plans.Mishap{What: "nil pointer dereference", Where: "names.sync (line 7)"}))
 			select {

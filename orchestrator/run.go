@@ -25,9 +25,9 @@ import (
 
 // run is a plan under way in this process.
 type run struct {
-	hub  *Hub
+	hub  *Orchestrator
 	plan *plans.Plan
-	what errand
+	what action
 	wish plans.Wish
 	// gone says that a person has vouched for the end of the source's cluster.
 	gone bool
@@ -42,7 +42,7 @@ type run struct {
 	// broken is a panic in what the run has other goroutines do.
 	broken atomic.Pointer[plans.Mishap]
 	// herald tells the two sets, as soon as their clusters are known.
-	herald *runner.Herald
+	herald *runner.EventWriter
 }
 
 // end lets it stop after the write that is under way.
@@ -62,7 +62,7 @@ func (r *run) hear(j *plans.Journal) {
 
 // suits says whether the run is what is wanted now. One that carries the plan ends by itself
 // when it is paused, held or over; a wish that it has not taken over yet begins a new one.
-func (r *run) suits(what errand, p *plans.Plan, asked engine.Asked) bool {
+func (r *run) suits(what action, p *plans.Plan, asked engine.Asked) bool {
 	if r.plan.ID != p.ID || r.plan.Hash != p.Hash {
 		return false // that of an earlier plan of this name
 	}
@@ -81,7 +81,7 @@ func (r *run) suits(what errand, p *plans.Plan, asked engine.Asked) bool {
 func fresh(j *plans.Journal, wish plans.Wish) bool { return j.Epoch == 0 && wish.Course == plans.Move }
 
 // begin starts a run. The lock is held.
-func (h *Hub) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what errand, wish plans.Wish) {
+func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what action, wish plans.Wish) {
 	r := &run{hub: h, plan: p, what: what, wish: wish, gone: wish.Word.SourceGone || j.Vouched.SourceGone, fresh: fresh(j, wish), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	h.gauges.running.WithLabelValues().Inc()
@@ -104,7 +104,7 @@ func (h *Hub) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what e
 	})
 }
 
-// safely does the errand, and holds the plan if the program itself fails over it. The error lets the plan rest
+// safely acts, and holds the plan if the program itself fails over it. The error lets the plan rest
 // before anything else is begun for it: its names would be kept by the same program.
 func (r *run) safely(ctx context.Context) error {
 	err := func() (err error) {
@@ -137,7 +137,7 @@ func (r *run) complain(ctx context.Context, err error) {
 	r.report(ctx, nil, engine.Progress{}, err)
 }
 
-// do does the errand. What it cannot reach stalls only this plan.
+// do acts. What it cannot reach stalls only this plan.
 func (r *run) do(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -149,32 +149,32 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return r.waits(ctx, err)
 	}
-	c := r.carriage(ctx, ends)
+	c := r.process(ctx, ends)
 	if r.what == keep {
 		return c.Keep(ctx, false)
 	}
 	if r.what == unname {
 		return r.unname(ctx, c)
 	}
-	r.herald = runner.NewHerald(ctx, r.plan, c.On, r.hub.Now, func(err error) {
+	r.herald = runner.NewEventWriter(ctx, r.plan, c.On, r.hub.Now, func(err error) {
 		log.Log.WithName("plan").Info("events", "plan", r.plan.Name, "error", err.Error())
 	})
 	defer r.herald.Close()
 	if r.fresh {
 		turn := r.hub.checks.Of(r.plan)
-		defer turn.Leave()
+		defer turn.Release()
 		if !turn.Wait(r.stop) { // BEFORE the Lease: another process may be free sooner
 			return engine.ErrStopped
 		}
 		c.Ready = func(ctx context.Context) (string, error) {
-			defer turn.Leave()
+			defer turn.Release()
 			return r.ready(ctx, c)
 		}
 	}
 	if err := r.hub.guard(ctx, r.plan); err != nil {
 		return r.waits(ctx, err)
 	}
-	p, _, err := c.Carry(ctx, r.wish)
+	p, _, err := c.Run(ctx, r.wish)
 	switch {
 	case errors.As(err, new(plans.Mishap)):
 		return err
@@ -190,7 +190,7 @@ func (r *run) do(ctx context.Context) error {
 }
 
 // unname takes the names away that the plan has kept.
-func (r *run) unname(ctx context.Context, c runner.Carriage) error {
+func (r *run) unname(ctx context.Context, c runner.Runner) error {
 	err := c.RemoveNames(ctx, r.wish, func(what string) {
 		log.Log.WithName("plan").Info(what, "plan", r.plan.Name)
 	})
@@ -305,11 +305,11 @@ func (r *run) answers(ctx context.Context, ref plans.Ref) bool {
 	return err == nil && uid == ref.Cluster
 }
 
-func (r *run) carriage(ctx context.Context, ends map[plans.Side]*fleet.End) runner.Carriage {
+func (r *run) process(ctx context.Context, ends map[plans.Side]*fleet.End) runner.Runner {
 	h := r.hub
-	c := runner.Carriage{
+	c := runner.Runner{
 		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*clusters.Watches{}, Names: map[plans.Side]*dns.Cluster{},
-		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Slots: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true, Still: r.still,
+		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Waves: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true, Still: r.still,
 		Report:   func(e *engine.Engine, p engine.Progress, err error) { r.report(ctx, e, p, err) },
 		Complain: func(err error) { r.complain(ctx, err) },
 	}
@@ -329,7 +329,7 @@ var errOvertaken = errors.New("the plan is not what it was")
 
 // ready runs every check as the identity that will write, before the first write, and says what
 // fails.
-func (r *run) ready(ctx context.Context, c runner.Carriage) (string, error) {
+func (r *run) ready(ctx context.Context, c runner.Runner) (string, error) {
 	j, _, err := c.Store.Journal(ctx, r.plan)
 	if err != nil {
 		return "", err

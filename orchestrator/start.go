@@ -63,8 +63,8 @@ type Options struct {
 	Spans sdktrace.SpanExporter
 }
 
-// grace is how long a process that is asked to end waits for the writes that are under way.
-const grace = 20 * time.Second
+// shutdownTimeout is how long a process that is asked to end waits for the writes that are under way.
+const shutdownTimeout = 20 * time.Second
 
 // Run carries out the plans of a namespace until ctx ends.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
@@ -77,7 +77,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		serving.SecureServing, serving.FilterProvider, serving.CertDir = true, filters.WithAuthenticationAndAuthorization, o.MetricsCertDir
 	}
 	within := map[string]cache.Config{o.Namespace: {}}
-	patience := grace + 5*time.Second
+	patience := shutdownTimeout + 5*time.Second
 	m, err := manager.New(fleet.Careful(config), manager.Options{
 		Scheme: scheme, Metrics: serving, HealthProbeBindAddress: o.HealthAddress, PprofBindAddress: o.ProfileAddress, GracefulShutdownTimeout: &patience,
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // StatefulSetMigrations have no type of their own
@@ -100,7 +100,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return m.Start(ctx)
 }
 
-func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Options) (*Hub, error) {
+func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Options) (*Orchestrator, error) {
 	live, err := client.New(config, client.Options{Scheme: m.GetScheme(), HTTPClient: m.GetHTTPClient()})
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events(o.Namespace)})
 	return New(Setup{
 		Fleet:  fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
-		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: engine.NewSlots(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter,
+		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: engine.NewWaveLimiter(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter,
 		Version: o.Version, Holder: clusters.Holder(), Dead: clusters.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil
@@ -136,7 +136,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 
 // watch lets the plans be looked at when anything about them changes, and the fleet learn
 // of Secrets.
-func (h *Hub) watch(m manager.Manager) error {
+func (h *Orchestrator) watch(m manager.Manager) error {
 	c, err := controller.New("plan", m, controller.Options{Reconciler: h, MaxConcurrentReconciles: 4})
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (h *Hub) watch(m manager.Manager) error {
 }
 
 // secrets tells the fleet; no plan is woken by it unless it waits for a cluster.
-func (h *Hub) secrets() handler.EventHandler {
+func (h *Orchestrator) secrets() handler.EventHandler {
 	learn := func(o client.Object) {
 		s, ok := o.(*corev1.Secret)
 		if !ok {
@@ -185,7 +185,7 @@ func (h *Hub) secrets() handler.EventHandler {
 }
 
 // serve waits until the process is asked to end, and then for the runs.
-func (h *Hub) serve(ctx context.Context) error {
+func (h *Orchestrator) serve(ctx context.Context) error {
 	<-ctx.Done()
 	h.lock.Lock()
 	h.ending = true
@@ -197,13 +197,13 @@ func (h *Hub) serve(ctx context.Context) error {
 	go func() { h.all.Wait(); close(over) }()
 	select {
 	case <-over:
-	case <-time.After(grace): // what is under way is recorded: others go on with it
+	case <-time.After(shutdownTimeout): // what is under way is recorded: others go on with it
 	}
 	return nil
 }
 
 // live lets others see that this process is there, until it is asked to end: from then on it takes no plan.
-func (h *Hub) live(ctx context.Context) error {
+func (h *Orchestrator) live(ctx context.Context) error {
 	records.NewHeartbeat(h.Live, h.Cached, h.Namespace, h.Holder, h.Version, h.Now).Keep(ctx, func(err error) {
 		text := ""
 		if err != nil {

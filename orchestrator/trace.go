@@ -13,8 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// farewell is how long a process that ends waits for its last spans to be taken.
-const farewell = 3 * time.Second
+// traceFlushTimeout is how long a process that ends waits for its last spans to be taken.
+const traceFlushTimeout = 3 * time.Second
 
 // tracer sends spans away; one without a provider sends none. Nothing waits for it: what is not
 // taken in time is dropped.
@@ -52,7 +52,7 @@ func (t tracer) end(ctx context.Context) {
 	if t.provider == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceFlushTimeout)
 	defer cancel()
 	_ = t.provider.Shutdown(ctx) // who does not answer now is not waited for
 }

@@ -145,11 +145,11 @@ func TestNothingWaitsForSpans(t *testing.T) {
 	for range 2000 {    // six spans each: more than any queue holds
 		r.hub.spans.tell(t.Context(), r.plan, waveSpans(r.plan, arrival(1, plans.Source).Step, engine.Took{}, begun)...)
 	}
-	if took := time.Since(begun); took > farewell {
+	if took := time.Since(begun); took > traceFlushTimeout {
 		t.Errorf("a plan waits for %s", took)
 	}
 	r.hub.spans.end(t.Context())
-	if took := time.Since(begun); took > 3*farewell {
+	if took := time.Since(begun); took > 3*traceFlushTimeout {
 		t.Errorf("the process ends after %s", took)
 	}
 }

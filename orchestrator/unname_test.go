@@ -53,12 +53,12 @@ func TestNamesGoByTheOrchestrator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, asked := wanted(p, j, said(j, d))
+		_, asked := actionFor(p, j, said(j, d))
 		r := &run{hub: h, plan: p, what: unname, wish: asked.Wish}
 		ask(c.asks)
 		named := *p
 		named.Names = plans.Names{Mode: plans.Bridge, Service: "web"}
-		err = r.unname(t.Context(), runner.Carriage{
+		err = r.unname(t.Context(), runner.Runner{
 			Plan: &named, Store: store, On: answering(c.answers), Holder: h.Holder, Dead: h.Dead, Now: h.Now, Still: r.still,
 		})
 		j, _, read := store.Journal(t.Context(), p)

@@ -18,8 +18,8 @@ import (
 // unreadable is the state of a plan whose record cannot be read, in metrics and conditions.
 const unreadable = "Unreadable"
 
-// reread is when such a record is looked at again, though nobody has changed it.
-const reread = time.Minute
+// unreadableRecheck is when such a record is looked at again, though nobody has changed it.
+const unreadableRecheck = time.Minute
 
 func isUnreadable(err error) bool {
 	return errors.As(err, new(records.ErrUnreadable)) || errors.As(err, new(plans.Mishap))
@@ -31,9 +31,9 @@ func recordOf(plan string) string { return "record of " + plan }
 // unread tells of a plan that this process cannot read, and leaves it alone: its run ends. What else is known of it, as
 // that ordinals are on neither side, stays said. Where another process carries the plan out, of a newer release perhaps,
 // there is nothing to tell.
-func (h *Hub) unread(ctx context.Context, name string, why error) (later reconcile.Result, err error) {
+func (h *Orchestrator) unread(ctx context.Context, name string, why error) (later reconcile.Result, err error) {
 	defer plans.Caught(&err)
-	later = reconcile.Result{RequeueAfter: reread}
+	later = reconcile.Result{RequeueAfter: unreadableRecheck}
 	h.lock.Lock()
 	if r := h.runs[name]; r != nil {
 		r.end()
@@ -66,7 +66,7 @@ func (h *Hub) unread(ctx context.Context, name string, why error) (later reconci
 }
 
 // tellUnread makes an event on the ConfigMap that cannot be read.
-func (h *Hub) tellUnread(ctx context.Context, name string, why error) error {
+func (h *Orchestrator) tellUnread(ctx context.Context, name string, why error) error {
 	at := client.ObjectKey{Namespace: h.Namespace, Name: "stsmigrate-" + name}
 	var e records.ErrUnreadable
 	if errors.As(why, &e) {

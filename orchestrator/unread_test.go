@@ -41,7 +41,7 @@ func series(t *testing.T, of *prometheus.Registry) (out []string) {
 }
 
 // showing looks at the conditions of the plan.
-func showing(t *testing.T, h *Hub, p *plans.Plan, want string) {
+func showing(t *testing.T, h *Orchestrator, p *plans.Plan, want string) {
 	t.Helper()
 	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
 	if err != nil {
@@ -64,7 +64,7 @@ func showing(t *testing.T, h *Hub, p *plans.Plan, want string) {
 }
 
 // replaced edits the journal by hand, and gives it as it is then.
-func replaced(t *testing.T, h *Hub, from, to string) string {
+func replaced(t *testing.T, h *Orchestrator, from, to string) string {
 	t.Helper()
 	var cm corev1.ConfigMap
 	if err := h.Live.Get(t.Context(), client.ObjectKey{Namespace: h.Namespace, Name: "stsmigrate-web-journal"}, &cm); err != nil {

@@ -38,7 +38,7 @@ func Restore(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 // tighten takes the units of the ordinals that are about to be down out of both
 // budgets. After: the disruption controller has seen it, and no eviction that
 // it granted earlier is still to come (it may take two minutes to arrive).
-func (k keeper) tighten(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (k keeper) tighten(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if m.Turned {
 		if why, err := k.leaving(ctx, m); err != nil || why != "" {
 			return plans.Wait(why), err
@@ -63,7 +63,7 @@ func (k keeper) tighten(ctx context.Context, m plans.Moment) (plans.Sight, error
 // bounded by its replicas yet: the plan was turned round while its set had let go
 // of the pod and not deleted it. Such a pod counts as healthy, and maxUnavailable
 // would allow one eviction too many.
-func (k keeper) leaving(ctx context.Context, m plans.Moment) (string, error) {
+func (k keeper) leaving(ctx context.Context, m plans.StepContext) (string, error) {
 	ref := k.plan.On(m.To())
 	var set appsv1.StatefulSet
 	there, err := k.get(ctx, m.To(), ref.Name, &set)
@@ -93,17 +93,17 @@ func (k keeper) get(ctx context.Context, side plans.Side, name string, into clie
 }
 
 // relax divides the whole budget over the new split.
-func (k keeper) relax(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (k keeper) relax(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	s, _, err := k.bring(ctx, m, goal{allowance: k.plan.MaxUnavailable, needs: k.needs, settled: true})
 	return s, err
 }
 
 // bring brings both budgets to a goal. Those that fall are written first, and seen by the
 // controller BEFORE one that rises is written (S3).
-func (k keeper) bring(ctx context.Context, m plans.Moment, g goal) (plans.Sight, map[plans.Side]*policyv1.PodDisruptionBudget, error) {
+func (k keeper) bring(ctx context.Context, m plans.StepContext, g goal) (plans.Observation, map[plans.Side]*policyv1.PodDisruptionBudget, error) {
 	found, err := k.both(ctx)
 	if err != nil {
-		return plans.Sight{}, nil, err
+		return plans.Observation{}, nil, err
 	}
 	for _, side := range plans.Sides() {
 		if why := k.foreign(m, side, found[side]); why != "" {
@@ -112,9 +112,9 @@ func (k keeper) bring(ctx context.Context, m plans.Moment, g goal) (plans.Sight,
 	}
 	wants, err := k.wanted(ctx, m, g, found)
 	if err != nil {
-		return plans.Sight{}, nil, err
+		return plans.Observation{}, nil, err
 	}
-	var waits *plans.Sight
+	var waits *plans.Observation
 	for _, rise := range []bool{false, true} {
 		if waits != nil {
 			return *waits, nil, nil // lowered, not yet seen by the controller
@@ -123,7 +123,7 @@ func (k keeper) bring(ctx context.Context, m plans.Moment, g goal) (plans.Sight,
 			s, err := k.due(ctx, m, side, found, wants, rise)
 			switch {
 			case err != nil:
-				return plans.Sight{}, nil, err
+				return plans.Observation{}, nil, err
 			case s.Standing == plans.During:
 				waits = &s
 			case s.Standing != plans.After:
@@ -138,7 +138,7 @@ func (k keeper) bring(ctx context.Context, m plans.Moment, g goal) (plans.Sight,
 }
 
 // due gives what one budget is due for: a write, if it is to rise or to fall now, or a wait.
-func (k keeper) due(ctx context.Context, m plans.Moment, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, wants map[plans.Side]want, rise bool) (plans.Sight, error) {
+func (k keeper) due(ctx context.Context, m plans.StepContext, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, wants map[plans.Side]want, rise bool) (plans.Observation, error) {
 	b, w := found[side], wants[side]
 	if b != nil && matches(b.Spec, w) {
 		if b.Status.ObservedGeneration < b.Generation {
@@ -159,7 +159,7 @@ func (k keeper) due(ctx context.Context, m plans.Moment, side plans.Side, found 
 }
 
 // foreign gives the reason why a budget is not the one the plan knows.
-func (k keeper) foreign(m plans.Moment, side plans.Side, b *policyv1.PodDisruptionBudget) string {
+func (k keeper) foreign(m plans.StepContext, side plans.Side, b *policyv1.PodDisruptionBudget) string {
 	name, existed := k.plan.BudgetOn(side)
 	_, saved := m.Saved.Budgets[side]
 	switch {
@@ -222,7 +222,7 @@ func (k keeper) read(ctx context.Context, side plans.Side) (*policyv1.PodDisrupt
 
 // write hands out the one write that brings a budget to a spec. The user's
 // specs of both sides are saved with the first of them.
-func (k keeper) write(m plans.Moment, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, spec policyv1.PodDisruptionBudgetSpec) plans.Sight {
+func (k keeper) write(m plans.StepContext, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, spec policyv1.PodDisruptionBudgetSpec) plans.Observation {
 	var undo plans.Undo
 	undo.Saved.Budgets = map[plans.Side]policyv1.PodDisruptionBudgetSpec{}
 	for s, b := range found {
@@ -247,14 +247,14 @@ func (k keeper) write(m plans.Moment, side plans.Side, found map[plans.Side]*pol
 }
 
 // sign stamps a budget and notes on it what it was made to ask for.
-func sign(m plans.Moment, b *policyv1.PodDisruptionBudget) {
+func sign(m plans.StepContext, b *policyv1.PodDisruptionBudget) {
 	m.Stamp.Put(b)
 	b.Annotations[plans.BudgetAnnotation] = Words(b.Spec)
 }
 
 // create makes a budget where there is none: on the destination like the user's
 // on the source, else over the pods of the set.
-func (k keeper) create(ctx context.Context, m plans.Moment, side plans.Side, spec policyv1.PodDisruptionBudgetSpec) error {
+func (k keeper) create(ctx context.Context, m plans.StepContext, side plans.Side, spec policyv1.PodDisruptionBudgetSpec) error {
 	name, _ := k.plan.BudgetOn(side)
 	ref := k.plan.On(side)
 	next := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: name}}
@@ -306,11 +306,11 @@ func Words(s policyv1.PodDisruptionBudgetSpec) string {
 // restore gives both budgets their numbers back: a user's, its own; one of ours on a
 // destination that keeps the ordinals, those of the source; any other of ours goes.
 // Nothing else of a spec was ours to change, so what somebody changed stays (S12).
-func (k keeper) restore(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (k keeper) restore(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, side := range []plans.Side{m.From, m.To()} {
 		b, err := k.read(ctx, side)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if b == nil {
 			continue
@@ -362,7 +362,7 @@ func othersEdits(now, before policyv1.PodDisruptionBudgetSpec) string {
 	return fmt.Sprintf("; somebody changed %s since the move began, and that is left as it is", strings.Join(fields, " and "))
 }
 
-func (k keeper) remove(side plans.Side, b *policyv1.PodDisruptionBudget) plans.Sight {
+func (k keeper) remove(side plans.Side, b *policyv1.PodDisruptionBudget) plans.Observation {
 	return plans.Write(fmt.Sprintf("%s: delete PodDisruptionBudget %s, which the migration made", side, b.Name), plans.Undo{},
 		func(ctx context.Context) error { return writes.Delete(ctx, k.on[side], b) })
 }

@@ -57,8 +57,8 @@ func evicting(b *policyv1.PodDisruptionBudget) {
 	b.Status.DisruptedPods = map[string]metav1.Time{"web-1": {}}
 }
 
-func moment(op plans.Op) plans.Moment {
-	return plans.Moment{
+func moment(op plans.Op) plans.StepContext {
+	return plans.StepContext{
 		Step:  plans.Step{Seq: 20, Op: op, Ordinals: plans.Slice{Start: 4, Replicas: 1}, From: plans.Source},
 		Stamp: plans.Stamp{Plan: "web-abc", Epoch: 1, Seq: 20},
 	}

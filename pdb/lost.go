@@ -11,7 +11,7 @@ import (
 
 // lost looks at a budget without our mark at the end. Either it has been given back, or is somebody's own; or the mark was
 // taken off, and the numbers that the plan gave it would stay for good (S15): then it gives the reason to stop.
-func (k keeper) lost(m plans.Moment, side plans.Side, b *policyv1.PodDisruptionBudget) string {
+func (k keeper) lost(m plans.StepContext, side plans.Side, b *policyv1.PodDisruptionBudget) string {
 	was, saved := m.Saved.Budgets[side]
 	if !saved && side == plans.Destination && side == m.To() {
 		was, saved = m.Saved.Budgets[plans.Source]

@@ -36,7 +36,7 @@ type want struct {
 }
 
 // wanted gives what the budgets shall be.
-func (k keeper) wanted(ctx context.Context, m plans.Moment, g goal, found map[plans.Side]*policyv1.PodDisruptionBudget) (map[plans.Side]want, error) {
+func (k keeper) wanted(ctx context.Context, m plans.StepContext, g goal, found map[plans.Side]*policyv1.PodDisruptionBudget) (map[plans.Side]want, error) {
 	if g.settled {
 		for _, side := range plans.Sides() {
 			if w := k.wants(m, g, side); k.holds(m, g, found, w) {
@@ -55,7 +55,7 @@ func (k keeper) wanted(ctx context.Context, m plans.Moment, g goal, found map[pl
 }
 
 // holds says whether there is one unit only, and the budgets are as wanted.
-func (k keeper) holds(m plans.Moment, g goal, found map[plans.Side]*policyv1.PodDisruptionBudget, w map[plans.Side]want) bool {
+func (k keeper) holds(m plans.StepContext, g goal, found map[plans.Side]*policyv1.PodDisruptionBudget, w map[plans.Side]want) bool {
 	for _, side := range plans.Sides() {
 		if b := found[side]; b == nil || !matches(b.Spec, w[side]) {
 			return false
@@ -65,13 +65,13 @@ func (k keeper) holds(m plans.Moment, g goal, found map[plans.Side]*policyv1.Pod
 }
 
 // contested says whether both sides have ordinals, and one unit is all that there is for them.
-func (k keeper) contested(m plans.Moment, g goal) bool {
+func (k keeper) contested(m plans.StepContext, g goal) bool {
 	has := k.has(m, g)
 	return g.allowance == 1 && has[plans.Source] > 0 && has[plans.Destination] > 0
 }
 
 // has counts the ordinals of both sides. Those in flight belong to neither.
-func (k keeper) has(m plans.Moment, g goal) map[plans.Side]int32 {
+func (k keeper) has(m plans.StepContext, g goal) map[plans.Side]int32 {
 	flying := g.allowance < k.plan.MaxUnavailable
 	return map[plans.Side]int32{
 		m.From: k.plan.Slice(m.From, m.Ordinals, g.before && !flying).Replicas,
@@ -80,7 +80,7 @@ func (k keeper) has(m plans.Moment, g goal) map[plans.Side]int32 {
 }
 
 // wants gives what the budgets shall be if that side needs the last unit.
-func (k keeper) wants(m plans.Moment, g goal, needy plans.Side) map[plans.Side]want {
+func (k keeper) wants(m plans.StepContext, g goal, needy plans.Side) map[plans.Side]want {
 	has, share := k.has(m, g), map[plans.Side]int32{}
 	share[plans.Source], share[plans.Destination] = Split(g.allowance, has[plans.Source], has[plans.Destination])
 	if needy != "" && k.contested(m, g) {
@@ -122,7 +122,7 @@ func (k keeper) pending(side plans.Side, b *policyv1.PodDisruptionBudget) string
 // Contested says whether the budget is one unit and both sides have ordinals, where a wave has
 // arrived, or has not left: then the one side can be drained, or the other.
 func Contested(p *plans.Plan, s plans.Step) bool {
-	return s.Moves() && keeper{plan: p}.contested(plans.Moment{Step: s}, resting(p, s, nil))
+	return s.Moves() && keeper{plan: p}.contested(plans.StepContext{Step: s}, resting(p, s, nil))
 }
 
 // HandOver returns the look that brings the last unit of the budget to the side that needs
@@ -130,7 +130,7 @@ func Contested(p *plans.Plan, s plans.Step) bool {
 // that has not left.
 func HandOver(p *plans.Plan, on map[plans.Side]client.Client, needs Needs) plans.Look {
 	k := keeper{plan: p, on: on}
-	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		if m.Turned {
 			if why, err := k.leaving(ctx, m); err != nil || why != "" {
 				return plans.Wait(why), err
@@ -148,7 +148,7 @@ func resting(p *plans.Plan, s plans.Step, needs Needs) goal {
 // Holder gives the side that has the last unit of the budget, or "" if neither has. The step is
 // that of HandOver.
 func Holder(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, s plans.Step) (plans.Side, error) {
-	k, m, g := keeper{plan: p, on: on}, plans.Moment{Step: s}, resting(p, s, nil)
+	k, m, g := keeper{plan: p, on: on}, plans.StepContext{Step: s}, resting(p, s, nil)
 	found, err := k.both(ctx)
 	if err != nil {
 		return "", err

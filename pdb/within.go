@@ -14,12 +14,12 @@ import (
 // long since, and something else may have gone down.
 func Within(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	k := keeper{plan: p, on: on}
-	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		var left int32
 		for _, side := range plans.Sides() {
 			b, err := k.read(ctx, side)
 			if err != nil {
-				return plans.Sight{}, err
+				return plans.Observation{}, err
 			}
 			if why := k.foreign(m, side, b); why != "" {
 				return plans.Stop(why), nil

@@ -132,7 +132,7 @@ func walked(p *Plan) []*Journal {
 	turned.Depart(p, Return)
 	turned.Vouched.MaxUnavailable = 3
 	held := NewJournal(p)
-	held.Held, held.Paused, held.SkipGates = "a reason", true, everyStep
+	held.Held, held.Paused, held.SkipGates = "a reason", true, allSteps
 	held.Heard = Heard{Course: Return, Paused: true, Request: "7", Refused: "a reason"}
 	moved := NewJournal(p)
 	moved.Done = p.length(moved.Leg)

@@ -254,7 +254,7 @@ func (j *Journal) Skip(p *Plan) error {
 		return fmt.Errorf("--skip-gates: plan %s asks no gates", p.Name)
 	}
 	if j.Leg.Course == Return {
-		j.SkipGates = everyStep
+		j.SkipGates = allSteps
 		return nil
 	}
 	for seq := j.Done + 1; ; seq++ {
@@ -269,8 +269,8 @@ func (j *Journal) Skip(p *Plan) error {
 	}
 }
 
-// everyStep is more than any Seq.
-const everyStep = 1<<31 - 1
+// allSteps is more than any Seq.
+const allSteps = 1<<31 - 1
 
 // Skipped says in words which gates are not asked, or were not, or "".
 func (j *Journal) Skipped(p *Plan) string {

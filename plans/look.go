@@ -25,9 +25,9 @@ func (s Standing) String() string {
 	return [...]string{"Before", "During", "After", "Foreign"}[s]
 }
 
-// Moment is what a look is told: the step, whether its intent is durable, the
+// StepContext is what a look is told: the step, whether its intent is durable, the
 // stamp its writes carry, and what the journal remembers.
-type Moment struct {
+type StepContext struct {
 	Step
 	Began  bool
 	Turned bool
@@ -50,7 +50,7 @@ type Moment struct {
 }
 
 // InFlight says whether the journal knows the pods and volumes of this wave.
-func (m Moment) InFlight() bool { return m.Flight != nil && m.Flight.Ordinals == m.Ordinals }
+func (m StepContext) InFlight() bool { return m.Flight != nil && m.Flight.Ordinals == m.Ordinals }
 
 // Undo holds the old values that a write would destroy. They are journaled
 // BEFORE the write is sent (S10).
@@ -60,8 +60,8 @@ type Undo struct {
 	Passed *Passed
 }
 
-// Sight is what a look saw.
-type Sight struct {
+// Observation is what a look saw.
+type Observation struct {
 	Standing Standing
 	// Reason is one sentence for a person: with During what is waited for, with
 	// Foreign what is wrong and what to do, with Before what the write does.
@@ -86,35 +86,35 @@ type Sight struct {
 	Idle bool
 }
 
-// In gives the sight as being within a span.
-func (s Sight) In(span Span) Sight {
+// In gives the observed as being within a span.
+func (s Observation) In(span Span) Observation {
 	s.Span = span
 	return s
 }
 
-// Idly gives the sight as not being a wait for controllers.
-func (s Sight) Idly() Sight {
+// Idly gives the observed as not being a wait for controllers.
+func (s Observation) Idly() Observation {
 	s.Idle = true
 	return s
 }
 
 // Look reads the world for one step. It never writes; an error means that it
 // could not see.
-type Look func(context.Context, Moment) (Sight, error)
+type Look func(context.Context, StepContext) (Observation, error)
 
-// Done is the sight of a finished step.
-func Done() Sight { return Sight{Standing: After} }
+// Done is the observed of a finished step.
+func Done() Observation { return Observation{Standing: After} }
 
-// Wait is the sight of a step on its way.
-func Wait(reason string) Sight { return Sight{Standing: During, Reason: reason} }
+// Wait is the observed of a step on its way.
+func Wait(reason string) Observation { return Observation{Standing: During, Reason: reason} }
 
-// Stop is the sight of a world that somebody else has changed.
-func Stop(reason string) Sight { return Sight{Standing: Foreign, Reason: reason} }
+// Stop is the observed of a world that somebody else has changed.
+func Stop(reason string) Observation { return Observation{Standing: Foreign, Reason: reason} }
 
-// Together is the sight of a step in parts that do not touch one another: foreign
+// Together is the observed of a step in parts that do not touch one another: foreign
 // if one part is, else Before with every write that is due, else what is waited for.
-func Together(parts []Sight) Sight {
-	var due, waits []Sight
+func Together(parts []Observation) Observation {
+	var due, waits []Observation
 	for _, s := range parts {
 		switch s.Standing {
 		case Foreign:
@@ -140,7 +140,7 @@ func Together(parts []Sight) Sight {
 // inOneGo sends the writes one after the other, up to the first that fails: what
 // they wait for in the cluster then happens at the same time. None of them may need
 // an Undo of its own.
-func inOneGo(due []Sight) Sight {
+func inOneGo(due []Observation) Observation {
 	var reasons []string
 	for _, s := range due {
 		reasons = append(reasons, s.Reason)
@@ -155,7 +155,7 @@ func inOneGo(due []Sight) Sight {
 	})
 }
 
-// Write is the sight of a step whose next write is due.
-func Write(what string, undo Undo, write func(context.Context) error) Sight {
-	return Sight{Standing: Before, Reason: what, Undo: undo, Write: write}
+// Write is the observed of a step whose next write is due.
+func Write(what string, undo Undo, write func(context.Context) error) Observation {
+	return Observation{Standing: Before, Reason: what, Undo: undo, Write: write}
 }

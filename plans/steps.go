@@ -214,7 +214,7 @@ func (o Op) Arrives() bool {
 // write, so the journal need only say that they may have begun.
 func (o Op) Batch() int {
 	if o == Hold || o == Settle {
-		return batch
+		return maxAnnounced
 	}
 	return 1
 }

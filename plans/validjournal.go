@@ -9,8 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// batch is how far Begun may be ahead of Done: what Begin announces at once.
-const batch = 64
+// maxAnnounced is how far Begun may be ahead of Done: what Begin announces at once.
+const maxAnnounced = 64
 
 // validate gives the reason why a journal cannot be that of a plan. Whoever goes on by it goes over its steps, and
 // writes what it has saved.
@@ -35,7 +35,7 @@ func (l Leg) refuse(p *Plan) error {
 		return fmt.Errorf("leg.course is %q, expected %s, %s or %s", l.Course, Move, Return, Clean)
 	}
 	switch {
-	case l.First < 1 || l.First > everyStep/2:
+	case l.First < 1 || l.First > allSteps/2:
 		return fmt.Errorf("leg.first is %d, expected the number of a step", l.First)
 	case l.Lowest < p.Start || l.Lowest < lowest || l.Lowest > l.End || l.End > end || l.Course != Move && l.End != end:
 		return fmt.Errorf("its leg is a %s of the ordinals from %d to %d, expected those of the plan, %s", l.Course, l.Lowest, l.End-1, p.Ordinals())
@@ -53,8 +53,8 @@ func (j *Journal) refuseSteps(p *Plan) error {
 		return fmt.Errorf("epoch is %d, expected 0 or more", j.Epoch)
 	case j.Done < before || j.Done > last || j.Begun < before || j.Begun > last:
 		return fmt.Errorf("done is %d and begun is %d, expected %d to %d, the steps of its leg", j.Done, j.Begun, before, last)
-	case j.Begun-j.Done > batch:
-		return fmt.Errorf("begun is %d and done is %d, expected no more than %d between them", j.Begun, j.Done, batch)
+	case j.Begun-j.Done > maxAnnounced:
+		return fmt.Errorf("begun is %d and done is %d, expected no more than %d between them", j.Begun, j.Done, maxAnnounced)
 	case j.Begun > j.Done && !j.together(p):
 		return fmt.Errorf("begun is %d and done is %d, expected that all between them are the steps of one wave, or of one kind", j.Begun, j.Done)
 	case j.Passed != nil && (j.Passed.Seq < 1 || j.Passed.Seq > last || len(j.Passed.Gates) > len(p.Gates)*int(p.Window)):
@@ -76,7 +76,7 @@ func (j *Journal) together(p *Plan) bool {
 
 func (j *Journal) refuseRoute(p *Plan) error {
 	switch {
-	case j.SkipGates < 0 || j.SkipGates > everyStep:
+	case j.SkipGates < 0 || j.SkipGates > allSteps:
 		return fmt.Errorf("skipGates is %d, expected the number of a step", j.SkipGates)
 	case j.PauseAt != 0 && (j.PauseAt < p.Start || j.PauseAt > p.End()):
 		return fmt.Errorf("pauseAt is %d, expected an ordinal of the plan, %s", j.PauseAt, p.Ordinals())

@@ -103,8 +103,8 @@ func (j *Journal) allows(p *Plan) int32 {
 }
 
 // At returns what a look at a step is told. stamp is that of the process that looks.
-func (j *Journal) At(p *Plan, s Step, began bool, stamp Stamp) Moment {
-	m := Moment{
+func (j *Journal) At(p *Plan, s Step, began bool, stamp Stamp) StepContext {
+	m := StepContext{
 		Step: s, Began: began, Turned: j.Turned(s), Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
 		SkipGates: s.Seq <= j.SkipGates, Stamp: stamp,
 		Allowed: j.allows(p), Readopt: j.Vouched.Readopt,

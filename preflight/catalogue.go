@@ -211,7 +211,7 @@ func budgetChecks() []row {
 		},
 		{
 			name: "ready-for-a-while", worst: check.Warn, ignorable: true, run: pods.ReadyForAWhile,
-			about:  "every pod has been Ready for " + pods.Minutes(pods.Settling),
+			about:  "every pod has been Ready for " + pods.Minutes(pods.SettleTime),
 			remedy: "wait, if the application needs time to settle",
 		},
 		{

@@ -79,7 +79,7 @@ func CheckWave(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plan
 func results(ctx context.Context, i check.Inspection, checks []row) ([]Result, error) {
 	out := make([]Result, len(checks))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(check.AtOnce)
+	g.SetLimit(check.MaxConcurrentRequests)
 	for k, c := range checks {
 		g.Go(func() (err error) {
 			defer plans.Caught(&err)

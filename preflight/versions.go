@@ -39,11 +39,11 @@ func (w survey) versions(ctx context.Context) (map[plans.Side]string, error) {
 }
 
 const (
-	// oldest is the first version that keeps spec.ordinals without being told to.
-	oldest = 27
-	// apart is how many minor versions two clusters may be apart: as far as the parts
+	// minDestinationMinor is the first version that keeps spec.ordinals without being told to.
+	minDestinationMinor = 27
+	// maxMinorSkew is how many minor versions two clusters may be apart: as far as the parts
 	// of one cluster may.
-	apart = 3
+	maxMinorSkew = 3
 )
 
 // ApiVersion wants API servers that mean the same by a StatefulSet. The versions are
@@ -72,7 +72,7 @@ func versionFindings(p *plans.Plan, now map[plans.Side]string) []check.Finding {
 			continue
 		}
 		minor[side] = v.Minor()
-		if side == plans.Destination && v.Minor() < oldest {
+		if side == plans.Destination && v.Minor() < minDestinationMinor {
 			out = append(out, check.Finding{
 				Object: object, Saw: "it is Kubernetes " + now[side] + ", which does not keep a set's start ordinal",
 				Want: "Kubernetes 1.27 or newer", Remedy: "upgrade the destination cluster",
@@ -89,10 +89,10 @@ func versionFindings(p *plans.Plan, now map[plans.Side]string) []check.Finding {
 		return out
 	}
 	from, to := minor[plans.Source], minor[plans.Destination]
-	if to < from || to > from+apart {
+	if to < from || to > from+maxMinorSkew {
 		out = append(out, check.Finding{
 			Level: check.Warn, Object: "API servers of both sides", Saw: fmt.Sprintf("the source is Kubernetes %s, the destination %s", now[plans.Source], now[plans.Destination]),
-			Want: fmt.Sprintf("a destination that is as new as the source, or up to %d minor versions newer", apart), Remedy: "find out what the pods need that the destination does not have, or does otherwise",
+			Want: fmt.Sprintf("a destination that is as new as the source, or up to %d minor versions newer", maxMinorSkew), Remedy: "find out what the pods need that the destination does not have, or does otherwise",
 		})
 	}
 	return out
@@ -111,7 +111,7 @@ func tryOut(ctx context.Context, i check.Inspection) (*appsv1.StatefulSet, error
 
 func tryBoth(ctx context.Context, i check.Inspection) (trial, error) {
 	return check.Once(i, trialKey{}, func() (trial, error) {
-		twin, err := sets.Twin(i.Now.Set, i.Plan)
+		twin, err := sets.DestinationSet(i.Now.Set, i.Plan)
 		if err != nil {
 			return trial{}, err
 		}

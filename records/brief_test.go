@@ -25,7 +25,7 @@ func TestReasonsHaveALength(t *testing.T) {
 	}
 	got, _, err := store.Journal(t.Context(), p)
 	raw, _ := json.Marshal(got)
-	if err != nil || len(raw) > 5*Brevity || !strings.HasSuffix(got.Held, "(cut)") {
+	if err != nil || len(raw) > 5*MaxReasonBytes || !strings.HasSuffix(got.Held, "(cut)") {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
 }

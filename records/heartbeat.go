@@ -29,10 +29,10 @@ const (
 )
 
 const (
-	// beatEvery is how often a Lease is renewed.
-	beatEvery = LeaseSeconds * time.Second / 3
-	// longDead is after how long without a renewal that of a process that could not take it away itself is deleted.
-	longDead = 10 * time.Minute
+	// heartbeatInterval is how often a Lease is renewed.
+	heartbeatInterval = LeaseSeconds * time.Second / 3
+	// heartbeatExpiry is after how long without a renewal that of a process that could not take it away itself is deleted.
+	heartbeatExpiry = 10 * time.Minute
 )
 
 // Heartbeat is the sign of life of one process. It is not safe for concurrent use.
@@ -43,13 +43,13 @@ type Heartbeat struct {
 	now    func() time.Time
 	lease  coordinationv1.Lease // as it is to be
 	have   *coordinationv1.Lease
-	others Sightings
+	others LeaseSightings
 }
 
 // NewHeartbeat returns the sign of life of a process of this version, which nobody sees yet. home writes, and cached may
 // read what a watch has brought.
 func NewHeartbeat(home client.Client, cached client.Reader, namespace, holder, version string, now func() time.Time) *Heartbeat {
-	return &Heartbeat{home: home, cached: cached, holder: holder, now: now, others: Sightings{}, lease: coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+	return &Heartbeat{home: home, cached: cached, holder: holder, now: now, others: LeaseSightings{}, lease: coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: heartbeatName(holder),
 		Labels:      map[string]string{HeartbeatLabel: "", "app.kubernetes.io/managed-by": "stsmigrate"},
 		Annotations: map[string]string{madeBy: version, reads: plans.APIVersion},
@@ -69,7 +69,7 @@ func heartbeatName(holder string) string {
 
 // Keep renews it until ctx ends, and then takes it away. complain is told of what fails, which is tried again.
 func (h *Heartbeat) Keep(ctx context.Context, complain func(error)) {
-	tick := time.NewTicker(beatEvery)
+	tick := time.NewTicker(heartbeatInterval)
 	defer tick.Stop()
 	for {
 		if err := errors.Join(h.Beat(ctx), h.sweep(ctx)); ctx.Err() == nil {
@@ -121,14 +121,14 @@ func (h *Heartbeat) sweep(ctx context.Context) error {
 	for i := range list.Items {
 		l := &list.Items[i]
 		there[l.Name] = true
-		if since := h.others.Since(l, h.now); l.Name == h.lease.Name || Elapsed(since, h.now()) < longDead {
+		if since := h.others.Since(l, h.now); l.Name == h.lease.Name || Elapsed(since, h.now()) < heartbeatExpiry {
 			continue
 		}
 		if err := client.IgnoreNotFound(writes.Delete(ctx, h.home, l)); err != nil && !apierrors.IsConflict(err) {
 			return fmt.Errorf("deleting Lease %s, which nobody renews: %w", l.Name, err)
 		}
 	}
-	maps.DeleteFunc(h.others, func(name string, _ sighting) bool { return !there[name] })
+	maps.DeleteFunc(h.others, func(name string, _ leaseSighting) bool { return !there[name] })
 	return nil
 }
 
@@ -137,7 +137,7 @@ func (h *Heartbeat) end(ctx context.Context) {
 	if h.have == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, beatEvery)
+	ctx, cancel := context.WithTimeout(ctx, heartbeatInterval)
 	defer cancel()
 	_ = writes.Delete(ctx, h.home, h.have)
 }

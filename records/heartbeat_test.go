@@ -84,7 +84,7 @@ func TestTheLeaseOfAKilledOrchestratorGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, at := range []time.Duration{0, longDead - time.Second, longDead} {
+	for _, at := range []time.Duration{0, heartbeatExpiry - time.Second, heartbeatExpiry} {
 		if list := leasesIn(t, c); len(list) != 3 {
 			t.Fatalf("before %s: %d are left", at, len(list))
 		}

@@ -116,26 +116,26 @@ func (s *Store) leaseMeta(ctx context.Context) metav1.ObjectMeta {
 	return meta
 }
 
-// skew is by how much the clocks of two processes may differ without being told of.
-const skew = time.Second
+// clockSkew is by how much the clocks of two processes may differ without being told of.
+const clockSkew = time.Second
 
 // LeaseName is the name of a plan's Lease.
 func LeaseName(plan string) string {
 	return (&Store{name: types.NamespacedName{Name: plan}}).planMap().Name
 }
 
-// Sightings are when Leases were first seen as they are, by their names.
-type Sightings map[string]sighting
+// LeaseSightings are when Leases were first seen as they are, by their names.
+type LeaseSightings map[string]leaseSighting
 
-type sighting struct {
+type leaseSighting struct {
 	version string
 	at      time.Time
 }
 
 // Since returns when a Lease was first seen as it is, which is now for one that was not seen before.
-func (s Sightings) Since(l *coordinationv1.Lease, now func() time.Time) time.Time {
+func (s LeaseSightings) Since(l *coordinationv1.Lease, now func() time.Time) time.Time {
 	if s[l.Name].version != l.ResourceVersion {
-		s[l.Name] = sighting{l.ResourceVersion, now()}
+		s[l.Name] = leaseSighting{l.ResourceVersion, now()}
 	}
 	return s[l.Name].at
 }
@@ -158,7 +158,7 @@ func (l *Lease) others(have *coordinationv1.Lease) bool {
 // fresh reports whether a Lease looks as if it was renewed lately. Clocks may differ, so nothing is taken away by it.
 func (l *Lease) fresh(have *coordinationv1.Lease) bool {
 	age := l.now().Sub(have.Spec.RenewTime.Time)
-	return age > -skew && age < lasts(have)
+	return age > -clockSkew && age < lasts(have)
 }
 
 // lasts is how long a Lease that is no longer renewed keeps others away: as its holder says, within reason.

@@ -43,7 +43,7 @@ type rolling struct {
 }
 
 // Watch rings whenever the set, or a pod of its namespace, has changed, until ctx ends.
-func (r Rollout) Watch(ctx context.Context, w *clusters.Wake, on *clusters.Watches) {
+func (r Rollout) Watch(ctx context.Context, w *clusters.ChangeSignal, on *clusters.Watches) {
 	w.Follow(ctx, on, plans.Source, r.Set.Namespace, clusters.Kinds{"Pod": {Version: "v1", Resource: "pods"}, "StatefulSet": clusters.ResourceOf(r.Set)})
 }
 

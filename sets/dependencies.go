@@ -73,21 +73,21 @@ func Same(a, b client.Object) bool {
 }
 
 // copies hands out the writes that bring the dependencies to the destination.
-func (w World) copies(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) copies(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, d := range w.Plan.Dependencies {
 		if d.Required != "" {
 			continue // its own maker is to make it there
 		}
 		from, err := w.Dependency(ctx, plans.Source, d)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if from == nil {
 			continue // named but absent: the pods run without it, there as here
 		}
 		have, err := w.Dependency(ctx, plans.Destination, d)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if have == nil {
 			next := replica(from, w.Plan.Destination.Namespace)
@@ -109,7 +109,7 @@ func (w World) copies(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 
 // mountable gives the Secrets that an account lists and that come along: pods of
 // some accounts may mount no others. A token that it lists stays where it is valid.
-func (w World) mountable(account client.Object) (out []corev1.ObjectReference) {
+func (w Steps) mountable(account client.Object) (out []corev1.ObjectReference) {
 	for _, s := range account.(*corev1.ServiceAccount).Secrets { //nolint:forcetypeassert // copies asks only for these
 		if slices.ContainsFunc(w.Plan.Dependencies, func(d plans.Dependency) bool { return d.Kind == "Secret" && d.Name == s.Name }) {
 			out = append(out, corev1.ObjectReference{Name: s.Name})
@@ -120,11 +120,11 @@ func (w World) mountable(account client.Object) (out []corev1.ObjectReference) {
 
 // Uncopy takes our marks off the copies, or takes the copies back when the
 // plan was walked back. What we did not make is not touched.
-func (w World) Uncopy(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, d := range slices.Backward(w.Plan.Dependencies) {
 		have, err := w.Dependency(ctx, plans.Destination, d)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if have == nil || !m.Stamp.Mine(have) || have.GetDeletionTimestamp() != nil {
 			continue
@@ -144,7 +144,7 @@ func (w World) Uncopy(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 }
 
 // remove hands out the deletion of exactly the object that was seen.
-func (w World) remove(side plans.Side, o client.Object, name, why string) plans.Sight {
+func (w Steps) remove(side plans.Side, o client.Object, name, why string) plans.Observation {
 	return plans.Write(fmt.Sprintf("%s: delete %s, %s", side, name, why), plans.Undo{},
 		func(ctx context.Context) error {
 			return writes.Delete(ctx, w.On[side], o, client.PropagationPolicy(metav1.DeletePropagationBackground))

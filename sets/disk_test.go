@@ -28,7 +28,7 @@ func TestAnOrdinalFindsItsDiskUnderTheOtherNameOfItsDriver(t *testing.T) {
 		made := func(o ...client.Object) client.Client {
 			return fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(o...).Build()
 		}
-		w := World{Pair: clusters.Pair{
+		w := Steps{Pair: clusters.Pair{
 			Plan: &plans.Plan{
 				Source: plans.Ref{Cluster: "one", Namespace: "shop", Name: "web"}, Destination: plans.Ref{Cluster: "two", Namespace: "mall", Name: "web"},
 				Count: 1, Claims: []plans.ClaimMove{{Template: "data", Mode: plans.Reimport}},
@@ -39,7 +39,7 @@ func TestAnOrdinalFindsItsDiskUnderTheOtherNameOfItsDriver(t *testing.T) {
 		if err != nil || why != "" {
 			t.Fatal(why, err)
 		}
-		m := plans.Moment{Step: plans.Step{Ordinals: plans.Slice{Replicas: 1}, From: plans.Source}, Flight: &plans.Flight{Ordinals: plans.Slice{Replicas: 1}, From: plans.Source, Volumes: vols}}
+		m := plans.StepContext{Step: plans.Step{Ordinals: plans.Slice{Replicas: 1}, From: plans.Source}, Flight: &plans.Flight{Ordinals: plans.Slice{Replicas: 1}, From: plans.Source, Volumes: vols}}
 		if why, err := w.empty(t.Context(), m); err != nil || (why == "") != found {
 			t.Errorf("%s: %q, %v", text, why, err)
 		}

@@ -66,7 +66,7 @@ type Need struct {
 type Needs map[plans.Side]Need
 
 // Needs reads what both sides need. Who may not see nodes sees no drain.
-func (w World) Needs(ctx context.Context) (Needs, error) {
+func (w Steps) Needs(ctx context.Context) (Needs, error) {
 	out, nodes := Needs{}, map[string]bool{}
 	for _, side := range plans.Sides() {
 		if side == plans.Source || !w.Plan.OneCluster() {

@@ -40,14 +40,14 @@ func retentionOf(set *appsv1.StatefulSet) Retention {
 // touched: claims survive scaling and deletion (KEP-1847 policies to Retain), the
 // dependencies are there, and the destination set stands ready with no
 // ordinals, its start at the end of the source's range.
-func (w World) Freeze(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) Freeze(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	source, err := w.Set(ctx, plans.Source)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	destination, err := w.Set(ctx, plans.Destination)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if source == nil || source.UID != w.Plan.Seen.SourceUID {
 		return plans.Stop(fmt.Sprintf("%s is gone, or another than the plan was made for; make a new plan", w.Plan.Source.Set())), nil
@@ -72,8 +72,8 @@ func (w World) Freeze(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 }
 
 // twinned makes the destination's set, if it is what the plan says of it.
-func (w World) twinned(m plans.Moment, source *appsv1.StatefulSet, undo plans.Undo) (plans.Sight, error) {
-	next, err := Twin(source, w.Plan)
+func (w Steps) twinned(m plans.StepContext, source *appsv1.StatefulSet, undo plans.Undo) (plans.Observation, error) {
+	next, err := DestinationSet(source, w.Plan)
 	if err != nil {
 		return plans.Stop(err.Error() + "; make a new plan"), nil //nolint:nilerr // trying again would not mend it
 	}
@@ -100,7 +100,7 @@ func saved(source, destination *appsv1.StatefulSet, p *plans.Plan) plans.Undo {
 
 // freezeSet marks one set, sets its retention policy to Retain and its range to
 // what the plan starts from, in one write.
-func (w World) freezeSet(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, slice plans.Slice, undo plans.Undo) plans.Sight {
+func (w Steps) freezeSet(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, slice plans.Slice, undo plans.Undo) plans.Observation {
 	if why := m.Stamp.Barred(set); why != "" {
 		return plans.Stop(fmt.Sprintf("%s %s", w.Plan.On(side).Set(), why))
 	}
@@ -125,9 +125,9 @@ func (w World) freezeSet(m plans.Moment, side plans.Side, set *appsv1.StatefulSe
 		undo, func(ctx context.Context) error { return writes.Change(ctx, w.On[side], set, next) })
 }
 
-// Twin is the destination set: the source's spec with the plan's patches and no
+// DestinationSet is the destination set: the source's spec with the plan's patches and no
 // ordinals yet. It fails only where the patches do not fit the set.
-func Twin(source *appsv1.StatefulSet, p *plans.Plan) (*appsv1.StatefulSet, error) {
+func DestinationSet(source *appsv1.StatefulSet, p *plans.Plan) (*appsv1.StatefulSet, error) {
 	next, err := plans.Destined(source, p)
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func Twin(source *appsv1.StatefulSet, p *plans.Plan) (*appsv1.StatefulSet, error
 // Retire deletes the set that has lost its ordinals, once nothing depends on it:
 // no ordinals, no pods, and no claim that the garbage collector would take with
 // it (claims of ordinals that were scaled away long ago among them).
-func (w World) Retire(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) Retire(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	side := m.From
 	if side == plans.Destination && w.Plan.Existed() {
 		return plans.Done(), nil // it was there before; Thaw restores it
@@ -179,7 +179,7 @@ func (w World) Retire(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 	}
 	pods, err := w.Pods(ctx, side, set)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	for name := range pods {
 		return plans.Wait(fmt.Sprintf("pod %s of %s still exists", name, w.Plan.On(side))), nil
@@ -192,10 +192,10 @@ func (w World) Retire(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 
 // ownFeet says whether the side that keeps the ordinals has all of them in its range, and, after a move, available.
 // There is no way back from what follows, so it is asked once more.
-func (w World) ownFeet(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) ownFeet(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	kept, err := w.Set(ctx, m.To())
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if why := w.misplaced(m.To(), kept, w.Plan.Ordinals()); why != "" {
 		return plans.Stop(why + "; nothing of the other side is deleted before that"), nil
@@ -211,7 +211,7 @@ func (w World) ownFeet(ctx context.Context, m plans.Moment) (plans.Sight, error)
 }
 
 // misplaced says in what the range of a set is not the one that the plan gives it, or "".
-func (w World) misplaced(side plans.Side, set *appsv1.StatefulSet, want plans.Slice) string {
+func (w Steps) misplaced(side plans.Side, set *appsv1.StatefulSet, want plans.Slice) string {
 	name := w.Plan.On(side).Set()
 	if set == nil {
 		if want.Replicas == 0 {
@@ -227,7 +227,7 @@ func (w World) misplaced(side plans.Side, set *appsv1.StatefulSet, want plans.Sl
 }
 
 // InPlace looks at both ranges at the end of a Move: what moved is on the destination and nowhere else (S1, S12).
-func (w World) InPlace(ctx context.Context, lowest int32) (string, error) {
+func (w Steps) InPlace(ctx context.Context, lowest int32) (string, error) {
 	for side, want := range map[plans.Side]plans.Slice{
 		plans.Source:      {Start: w.Plan.Start, Replicas: lowest - w.Plan.Start},
 		plans.Destination: {Start: lowest, Replicas: w.Plan.End() - lowest},
@@ -243,7 +243,7 @@ func (w World) InPlace(ctx context.Context, lowest int32) (string, error) {
 	return "", nil
 }
 
-func (w World) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
+func (w Steps) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
 	var claims corev1.PersistentVolumeClaimList
 	if err := w.On[side].List(ctx, &claims, client.InNamespace(set.Namespace)); err != nil {
 		return "", fmt.Errorf("listing the claims of namespace %s: %w", set.Namespace, err)
@@ -261,7 +261,7 @@ func (w World) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.Stat
 // InTurn is the look of a step in several parts, each begun when the one before it is
 // finished.
 func InTurn(looks ...plans.Look) plans.Look {
-	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		for _, look := range looks {
 			if s, err := look(ctx, m); err != nil || s.Standing != plans.After {
 				return s, err
@@ -272,7 +272,7 @@ func InTurn(looks ...plans.Look) plans.Look {
 }
 
 // ThawLoser restores a destination set that was there before the plan.
-func (w World) ThawLoser(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) ThawLoser(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	set, err := w.Set(ctx, m.From)
 	if err != nil || set == nil || set.DeletionTimestamp != nil {
 		return plans.Done(), err
@@ -299,7 +299,7 @@ func (w World) ThawLoser(ctx context.Context, m plans.Moment) (plans.Sight, erro
 
 // ThawWinner gives the set that keeps the ordinals its retention policy back, once both ranges are seen to be as they
 // have to be for good. A destination set that we made gets the source's policy.
-func (w World) ThawWinner(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) ThawWinner(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	set, err := w.Set(ctx, m.To())
 	if err != nil || set == nil {
 		return plans.Done(), err
@@ -313,7 +313,7 @@ func (w World) ThawWinner(ctx context.Context, m plans.Moment) (plans.Sight, err
 	}
 	lost, err := w.Set(ctx, m.From)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	for _, why := range []string{w.misplaced(m.To(), set, w.Plan.Ordinals()), w.misplaced(m.From, lost, plans.Slice{})} {
 		if why != "" {
@@ -325,7 +325,7 @@ func (w World) ThawWinner(ctx context.Context, m plans.Moment) (plans.Sight, err
 
 // unthawed looks at a set without our mark: either it has been thawed, or somebody took the mark off, and what we made
 // of the set would stay (S15).
-func (w World) unthawed(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, policyOf plans.Side) plans.Sight {
+func (w Steps) unthawed(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, policyOf plans.Side) plans.Observation {
 	was, saved := m.Saved.Retention[policyOf]
 	if have := retentionOf(set); !saved || have == was || have != *retain() {
 		return plans.Done()
@@ -335,7 +335,7 @@ func (w World) unthawed(m plans.Moment, side plans.Side, set *appsv1.StatefulSet
 }
 
 // thawSet takes our mark off a set, and gives it its policy back unless somebody has set another one since.
-func (w World) thawSet(m plans.Moment, side plans.Side, set, next *appsv1.StatefulSet, policyOf plans.Side) plans.Sight {
+func (w Steps) thawSet(m plans.StepContext, side plans.Side, set, next *appsv1.StatefulSet, policyOf plans.Side) plans.Observation {
 	if why := m.Stamp.Barred(set); why != "" {
 		return plans.Stop(fmt.Sprintf("%s %s", w.Plan.On(side).Set(), why))
 	}

@@ -15,12 +15,12 @@ import (
 
 // guarded reads a set that this plan may write, or says why it may not. What a person has vouched for is taken back
 // into the plan first.
-func (w World) guarded(ctx context.Context, m plans.Moment, side plans.Side) (*appsv1.StatefulSet, *plans.Sight, error) {
+func (w Steps) guarded(ctx context.Context, m plans.StepContext, side plans.Side) (*appsv1.StatefulSet, *plans.Observation, error) {
 	set, err := w.Set(ctx, side)
 	if err != nil {
 		return nil, nil, err
 	}
-	var s plans.Sight
+	var s plans.Observation
 	name := w.Plan.On(side).Set()
 	switch {
 	case set != nil && m.Stamp.Barred(set) != "":
@@ -43,7 +43,7 @@ func (w World) guarded(ctx context.Context, m plans.Moment, side plans.Side) (*a
 
 // expects is the range that a set has to have, as far as the journal knows it, when a step begins. Of a wave that was
 // turned round it does not know; then it is the one without the ordinals, which starts nothing.
-func (w World) expects(m plans.Moment, side plans.Side) plans.Slice {
+func (w Steps) expects(m plans.StepContext, side plans.Side) plans.Slice {
 	switch {
 	case !m.Whole():
 		left := m.Turned || m.Op != plans.Shrink || m.Began && m.InFlight()
@@ -56,11 +56,11 @@ func (w World) expects(m plans.Moment, side plans.Side) plans.Slice {
 
 // readopt takes a set back into the plan that lost its mark, or was made again: it has to be what it was, and to have
 // the ordinals that it had. A destination that is not there is made again from the source.
-func (w World) readopt(ctx context.Context, m plans.Moment, side plans.Side, set *appsv1.StatefulSet) (plans.Sight, error) {
+func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) (plans.Observation, error) {
 	name, slice := w.Plan.On(side).Set(), w.expects(m, side)
 	other, err := w.Set(ctx, side.Other())
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if set == nil {
 		return w.remake(m, side, other, slice), nil
@@ -89,11 +89,11 @@ func (w World) readopt(ctx context.Context, m plans.Moment, side plans.Side, set
 
 // remake hands out the write that makes a set again, from the other one. Only the destination's can be: the source's spec
 // is kept nowhere but in the source.
-func (w World) remake(m plans.Moment, side plans.Side, other *appsv1.StatefulSet, slice plans.Slice) plans.Sight {
+func (w Steps) remake(m plans.StepContext, side plans.Side, other *appsv1.StatefulSet, slice plans.Slice) plans.Observation {
 	if side == plans.Source || other == nil {
 		return plans.Stop(fmt.Sprintf("%s does not exist; make it again as it was, with the ordinals %s", w.Plan.On(side).Set(), slice))
 	}
-	next, err := Twin(other, w.Plan)
+	next, err := DestinationSet(other, w.Plan)
 	if err != nil {
 		return plans.Stop(err.Error())
 	}
@@ -113,7 +113,7 @@ func earlier(s plans.Stamp) plans.Stamp {
 }
 
 // another says in what a set differs from the one that the plan knows. A source that only lost its mark is the same.
-func (w World) another(m plans.Moment, side plans.Side, set, other *appsv1.StatefulSet) (string, error) {
+func (w Steps) another(m plans.StepContext, side plans.Side, set, other *appsv1.StatefulSet) (string, error) {
 	if side == plans.Source {
 		if set.UID == m.Saved.Source(w.Plan) {
 			return "", nil
@@ -127,7 +127,7 @@ func (w World) another(m plans.Moment, side plans.Side, set, other *appsv1.State
 	if other == nil {
 		return "", nil // nothing to compare with
 	}
-	want, err := Twin(other, w.Plan)
+	want, err := DestinationSet(other, w.Plan)
 	if err != nil {
 		return "", err
 	}

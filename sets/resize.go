@@ -20,7 +20,7 @@ import (
 // Shrink takes the wave out of the range of the side that has it. BEFORE
 // that, everything that a later step of the wave will demand is looked at on both sides (S17), what is
 // taken down leaves no more unavailable than may be (S2), and what will be needed to prove the pods gone is journaled.
-func (w World) Shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	set, stop, err := w.guarded(ctx, m, m.From)
 	if err != nil || stop != nil {
 		return orEmpty(stop), err
@@ -46,7 +46,7 @@ func (w World) Shrink(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 }
 
 // depart hands out the write that takes the wave down, if it may go and could come up on the other side.
-func (w World) depart(ctx context.Context, m plans.Moment, from *appsv1.StatefulSet) (plans.Sight, error) {
+func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.StatefulSet) (plans.Observation, error) {
 	to, stop, err := w.guarded(ctx, m, m.To())
 	if err != nil || stop != nil {
 		return orEmpty(stop), err
@@ -76,10 +76,10 @@ func (w World) depart(ctx context.Context, m plans.Moment, from *appsv1.Stateful
 }
 
 // letGo notes the pods of the wave beside its volumes, and hands out the write.
-func (w World) letGo(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet, flight *plans.Flight) (plans.Sight, error) {
+func (w Steps) letGo(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, flight *plans.Flight) (plans.Observation, error) {
 	all, err := w.EveryPod(ctx, m.From)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if why := w.shared(all, m); why != "" {
 		return plans.Wait(why), nil
@@ -105,7 +105,7 @@ func (w World) letGo(ctx context.Context, m plans.Moment, set *appsv1.StatefulSe
 
 // leaves notes a pod of the wave and its node. A pod that serves is not taken down while its node could not
 // tell of its end; one that is down already has nothing to lose.
-func (w World) leaves(ctx context.Context, m plans.Moment, pod *corev1.Pod) (plans.Pod, string, error) {
+func (w Steps) leaves(ctx context.Context, m plans.StepContext, pod *corev1.Pod) (plans.Pod, string, error) {
 	out := plans.Pod{UID: pod.UID, Node: pod.Spec.NodeName}
 	if out.Node == "" {
 		return out, "", nil
@@ -124,7 +124,7 @@ func (w World) leaves(ctx context.Context, m plans.Moment, pod *corev1.Pod) (pla
 // shared gives the reason why the claims of the wave could not be released: a
 // pod that is not the set's mounts one. It is better waited for with the ordinals
 // up than with them down.
-func (w World) shared(all []corev1.Pod, m plans.Moment) string {
+func (w Steps) shared(all []corev1.Pod, m plans.StepContext) string {
 	for o := range m.Ordinals.All() {
 		others := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.Name == w.Plan.Pod(o) })
 		for _, c := range w.Plan.Moved() {
@@ -139,7 +139,7 @@ func (w World) shared(all []corev1.Pod, m plans.Moment) string {
 
 // Grow puts the wave into the range of the side that takes over. BEFORE that,
 // the other side's range is without it and its pods are gone, both read live (S1).
-func (w World) Grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) Grow(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if s, err := w.starting(ctx, m); err != nil || s.Standing == plans.During {
 		return s, err
 	}
@@ -164,7 +164,7 @@ func (w World) Grow(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 }
 
 // take hands out the write that takes the wave in, if it has left the other side for good and finds its volumes here.
-func (w World) take(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet) (plans.Sight, error) {
+func (w Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet) (plans.Observation, error) {
 	if why, err := w.otherHas(ctx, m); err != nil || why != "" {
 		return plans.Stop(why), err
 	}
@@ -179,7 +179,7 @@ func (w World) take(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet
 
 // starting waits for pods that are on their way up. Where one is not, the set has to be
 // asked what is the matter.
-func (w World) starting(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) starting(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if !m.Began {
 		return plans.Done(), nil
 	}
@@ -204,7 +204,7 @@ func (w World) starting(ctx context.Context, m plans.Moment) (plans.Sight, error
 }
 
 // comes waits for a pod. One that is there is up to its scheduler, its node and its application.
-func (w World) comes(m plans.Moment, ordinal int32, pod *corev1.Pod) plans.Sight {
+func (w Steps) comes(m plans.StepContext, ordinal int32, pod *corev1.Pod) plans.Observation {
 	s := plans.Wait(fmt.Sprintf("pod %s of %s %s", w.Plan.Pod(ordinal), w.Plan.On(m.To()), Ready(pod)))
 	s.Idle = pod != nil
 	return s
@@ -212,7 +212,7 @@ func (w World) comes(m plans.Moment, ordinal int32, pod *corev1.Pod) plans.Sight
 
 // otherHas gives the reason why an ordinal is still, or again, on the side it
 // has left.
-func (w World) otherHas(ctx context.Context, m plans.Moment) (string, error) {
+func (w Steps) otherHas(ctx context.Context, m plans.StepContext) (string, error) {
 	other, err := w.Set(ctx, m.From)
 	if err != nil {
 		return "", err
@@ -234,7 +234,7 @@ func (w World) otherHas(ctx context.Context, m plans.Moment) (string, error) {
 
 // empty gives the reason why a pod would not find its data: the set's controller
 // makes a claim that is missing, and it is given a new and empty volume (S5).
-func (w World) empty(ctx context.Context, m plans.Moment) (string, error) {
+func (w Steps) empty(ctx context.Context, m plans.StepContext) (string, error) {
 	for o := range m.Ordinals.All() {
 		vols, why, err := storage.Volumes(ctx, w.Plan, w.On, m.To(), o)
 		if err != nil || why != "" {
@@ -255,13 +255,13 @@ func (w World) empty(ctx context.Context, m plans.Moment) (string, error) {
 // written says whether the step that is looked at has already written the set, in
 // this very epoch. A range as it was before that step is then somebody else's
 // doing (S12).
-func written(m plans.Moment, set *appsv1.StatefulSet) bool {
+func written(m plans.StepContext, set *appsv1.StatefulSet) bool {
 	have, ok := plans.Stamped(set)
 	return ok && have == m.Stamp
 }
 
 // again reports an ordinal of a wave in the range that it was taken out of, or "".
-func (w World) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) string {
+func (w Steps) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) string {
 	if set == nil {
 		return ""
 	}
@@ -277,8 +277,8 @@ func (w World) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice)
 // in its range again: their pods and claims are not ours to touch then (S6). A
 // step that touches nothing is let be, unless it is Vacate and opens the gate, or waits for a pod
 // that nobody deletes.
-func (w World) Outside(look plans.Look) plans.Look {
-	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) Outside(look plans.Look) plans.Look {
+	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		s, err := look(ctx, m)
 		lets := s.Standing == plans.During || s.Standing == plans.After
 		if m.Op == plans.Vacate {
@@ -289,7 +289,7 @@ func (w World) Outside(look plans.Look) plans.Look {
 		}
 		set, err := w.Set(ctx, m.From)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if why := w.again(m.From, set, m.Ordinals); why != "" {
 			return plans.Stop(why), nil
@@ -299,12 +299,12 @@ func (w World) Outside(look plans.Look) plans.Look {
 }
 
 // arrived waits until the pods are available where they have arrived.
-func (w World) arrived(ctx context.Context, m plans.Moment, set *appsv1.StatefulSet) (plans.Sight, error) {
+func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet) (plans.Observation, error) {
 	pods := map[int32]*corev1.Pod{}
 	for o := range m.Ordinals.All() {
 		pod, err := w.Pod(ctx, m.To(), o)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if pod != nil && !metav1.IsControlledBy(pod, set) {
 			return plans.Stop(fmt.Sprintf("pod %s of %s does not belong to the set; delete it", pod.Name, w.Plan.On(m.To()))), nil
@@ -317,7 +317,7 @@ func (w World) arrived(ctx context.Context, m plans.Moment, set *appsv1.Stateful
 	if set.Spec.MinReadySeconds > 0 {
 		tally, err := count(ctx, w.Pair, m.To(), set, m.Ordinals)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if set.Status.ObservedGeneration < set.Generation || tally.early > 0 {
 			return plans.Wait(fmt.Sprintf("%s of %s is Ready, waiting until it is available (minReadySeconds %d)", w.Plan.Pods(m.Ordinals), w.Plan.On(m.To()), set.Spec.MinReadySeconds)).Idly(), nil
@@ -333,7 +333,7 @@ func (w World) arrived(ctx context.Context, m plans.Moment, set *appsv1.Stateful
 
 // resize hands out the write that gives a side its range with or without the
 // wave: start and replicas in ONE request (S7).
-func (w World) resize(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, has bool, undo plans.Undo) plans.Sight {
+func (w Steps) resize(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, has bool, undo plans.Undo) plans.Observation {
 	slice := w.Plan.Slice(side, m.Ordinals, has)
 	next := set.DeepCopy()
 	next.Spec.Replicas = &slice.Replicas
@@ -346,7 +346,7 @@ func (w World) resize(m plans.Moment, side plans.Side, set *appsv1.StatefulSet, 
 }
 
 // strange reports a range that neither we nor the plan can explain (S12).
-func (w World) strange(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) plans.Sight {
+func (w Steps) strange(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) plans.Observation {
 	have, with, without := plans.SliceOf(set), w.Plan.Slice(side, wave, true), w.Plan.Slice(side, wave, false)
 	expected := with.String() + " or " + without.String()
 	switch have {
@@ -359,9 +359,9 @@ func (w World) strange(side plans.Side, set *appsv1.StatefulSet, wave plans.Slic
 		w.Plan.On(side).Set(), have, have.Start, expected, plans.Writer(set, "spec", "replicas")))
 }
 
-func orEmpty(s *plans.Sight) plans.Sight {
+func orEmpty(s *plans.Observation) plans.Observation {
 	if s == nil {
-		return plans.Sight{}
+		return plans.Observation{}
 	}
 	return *s
 }

@@ -17,8 +17,8 @@ func TestAnOrdinalStaysUpWhileAnotherPodMountsItsClaim(t *testing.T) {
 		p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
 		return p
 	}
-	w := World{Pair: clusters.Pair{Plan: &plans.Plan{Source: plans.Ref{Namespace: "shop", Name: "web"}, Claims: []plans.ClaimMove{{Template: "data"}}}}}
-	m := plans.Moment{Step: plans.Step{Op: plans.Shrink, Ordinals: plans.Slice{Start: 4, Replicas: 1}, From: plans.Source}}
+	w := Steps{Pair: clusters.Pair{Plan: &plans.Plan{Source: plans.Ref{Namespace: "shop", Name: "web"}, Claims: []plans.ClaimMove{{Template: "data"}}}}}
+	m := plans.StepContext{Step: plans.Step{Op: plans.Shrink, Ordinals: plans.Slice{Start: 4, Replicas: 1}, From: plans.Source}}
 	own := mounting("web-4", "data-web-4")
 	for _, c := range []struct {
 		pods []corev1.Pod

@@ -14,18 +14,18 @@ import (
 
 // UnmarkRevisions takes our mark off the revisions of the sets that stay (S15): the controller of a set copies the annotations that
 // the set has onto each revision that it makes. It comes AFTER the mark is off the set, or a new one could get it.
-func (w World) UnmarkRevisions(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) UnmarkRevisions(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, side := range []plans.Side{m.From, m.To()} {
 		set, err := w.Set(ctx, side)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if set == nil {
 			continue // they go with it
 		}
 		var all appsv1.ControllerRevisionList
 		if err := w.On[side].List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
-			return plans.Sight{}, fmt.Errorf("listing the revisions of %s: %w", w.Plan.On(side), err)
+			return plans.Observation{}, fmt.Errorf("listing the revisions of %s: %w", w.Plan.On(side), err)
 		}
 		for i := range all.Items {
 			r := &all.Items[i]

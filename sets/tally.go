@@ -53,7 +53,7 @@ func count(ctx context.Context, w clusters.Pair, side plans.Side, set *appsv1.St
 //
 // On the way there every other ordinal has to be available. On the way back they are counted: a side that is
 // broken is what one walks back from. What is down already costs nothing, so a wave of such ordinals may always go.
-func (w World) mayGo(ctx context.Context, m plans.Moment, from, to *appsv1.StatefulSet) (others int32, why string, err error) {
+func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.StatefulSet) (others int32, why string, err error) {
 	here, err := count(ctx, w.Pair, m.From, from, m.Ordinals)
 	if err != nil {
 		return 0, "", err
@@ -94,14 +94,14 @@ func Unavailable(ctx context.Context, w clusters.Pair, side plans.Side, set *app
 
 // Steadily lets the budgets be tightened only when the wave may go: Shrink asks the same, and budgets that
 // allow nothing must not wait for it. What is down already they leave out.
-func (w World) Steadily(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	from, err := w.Set(ctx, m.From)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	to, err := w.Set(ctx, m.To())
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	here := from != nil && plans.SliceOf(from) == w.Plan.Slice(m.From, m.Ordinals, true)
 	if here && to != nil && plans.SliceOf(to) == w.Plan.Slice(m.To(), m.Ordinals, false) { // else the next look says what is the matter

@@ -29,9 +29,9 @@ func TestAStepRefusesAPlanThatSaysOtherThanItsPatchesDo(t *testing.T) {
 	} {
 		p := planstest.Eventful(t)
 		c.change(p)
-		sight, err := World{Pair: clusters.Pair{Plan: p}}.twinned(plans.Moment{}, set, plans.Undo{})
-		if err != nil || (sight.Standing == plans.Foreign) != (c.want != "") || !strings.Contains(sight.Reason, c.want) {
-			t.Errorf("%s: the step sees %s %q, %v; expected %q", name, sight.Standing, sight.Reason, err, c.want)
+		observed, err := Steps{Pair: clusters.Pair{Plan: p}}.twinned(plans.StepContext{}, set, plans.Undo{})
+		if err != nil || (observed.Standing == plans.Foreign) != (c.want != "") || !strings.Contains(observed.Reason, c.want) {
+			t.Errorf("%s: the step sees %s %q, %v; expected %q", name, observed.Standing, observed.Reason, err, c.want)
 		}
 	}
 }

@@ -38,9 +38,9 @@ func (e effects) Read(ctx context.Context, o core.Object) error {
 	return e.live.Get(ctx, client.ObjectKeyFromObject(o), o)
 }
 
-// enough is how many templates of a set are remembered: its own and that of its newest
+// maxRememberedTemplates is how many templates of a set are remembered: its own and that of its newest
 // revision are asked about again and again.
-const enough = 8
+const maxRememberedTemplates = 8
 
 // Default implements core.Reads: it lets the API server try to make a PodTemplate, which
 // it fills in as it would the template of a set. The last answers for a set are kept.
@@ -59,7 +59,7 @@ func (e effects) Default(ctx context.Context, t corev1.PodTemplateSpec) (corev1.
 	if err := e.client.Create(ctx, tried, client.DryRunAll); err != nil {
 		return t, fmt.Errorf("trying the template out: %w", err)
 	}
-	if len(m.filled) >= enough {
+	if len(m.filled) >= maxRememberedTemplates {
 		clear(m.filled)
 	}
 	filled := core.Untried(tried, t)
@@ -195,15 +195,15 @@ func (e effects) patch(ctx context.Context, o core.Object, metadata map[string]a
 	return nil
 }
 
-// conflicts is how often a status is written again when the set has changed meanwhile
+// maxStatusRetries is how often a status is written again when the set has changed meanwhile
 // (ST-8).
-const conflicts = 5
+const maxStatusRetries = 5
 
 // WriteStatus implements core.Effects.
 func (e effects) WriteStatus(ctx context.Context, status core.Status) error {
 	next, _ := e.object.DeepCopyObject().(client.Object)
 	var err error
-	for range conflicts {
+	for range maxStatusRetries {
 		e.kind.tell(next, status)
 		if err = e.client.Status().Update(ctx, next); !apierrors.IsConflict(err) {
 			break

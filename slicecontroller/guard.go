@@ -20,9 +20,9 @@ import (
 // canaryLabel marks StatefulSets that nobody is to take care of.
 const canaryLabel = "apps.stsmigrate.dev/canary"
 
-// heed is how long the guard waits for somebody else to take care of its canary. A
+// canaryTimeout is how long the guard waits for somebody else to take care of its canary. A
 // controller that is idle needs some milliseconds.
-const heed = time.Second
+const canaryTimeout = time.Second
 
 // ErrAnother says that another controller takes care of StatefulSets in this cluster.
 var ErrAnother = errors.New("another controller takes care of StatefulSets in this cluster")
@@ -81,7 +81,7 @@ func (c *canary) first(ctx context.Context) error {
 		return fmt.Errorf("watching StatefulSet %s/%s: %w", c.namespace, set.Name, err)
 	}
 	defer seen.Stop()
-	enough := time.NewTimer(heed)
+	enough := time.NewTimer(canaryTimeout)
 	defer enough.Stop()
 	for {
 		select {
@@ -117,7 +117,7 @@ func (c *canary) look(ctx context.Context, o client.Object, gone bool) error {
 
 // end takes the canary away. What fails is left to the next sweep.
 func (c *canary) end(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), heed)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), canaryTimeout)
 	defer cancel()
 	c.lock.Lock()
 	defer c.lock.Unlock()

@@ -176,7 +176,7 @@ func TestWhatTheWatchNeverShowsIsAskedFor(t *testing.T) {
 	if g.pass(t); g.skips() != 1 {
 		t.Errorf("%v skips", g.skips())
 	}
-	g.clock = g.clock.Add(late)
+	g.clock = g.clock.Add(uncachedWriteTimeout)
 	g.pass(t)
 	_, left := g.ledger.wait(types.NamespacedName{Namespace: "shop", Name: "web"}, "set", g.clock)
 	for _, e := range left {

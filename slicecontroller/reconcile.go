@@ -80,9 +80,9 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	delete(r.memories, key)
 }
 
-// late is how long a write may be missing from the cache before the API server is asked
+// uncachedWriteTimeout is how long a write may be missing from the cache before the API server is asked
 // what has become of it.
-const late = 5 * time.Second
+const uncachedWriteTimeout = 5 * time.Second
 
 // Reconcile does for a set what can be done now:
 //
@@ -108,7 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	if r.behind(ctx, q.NamespacedName, o.GetUID()) {
-		return reconcile.Result{RequeueAfter: late}, nil // woken before, by what it waits for
+		return reconcile.Result{RequeueAfter: uncachedWriteTimeout}, nil // woken before, by what it waits for
 	}
 	now := r.now()
 	set, do := r.kind.read(o), effects{r, q.NamespacedName, o}
@@ -142,8 +142,8 @@ func (r *Reconciler) after(ctx context.Context, q reconcile.Request, outcome cor
 			r.queue.AddAfter(q, again) // beside an error a Result counts for nothing
 		}
 		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.kind.gvk.Kind, q.NamespacedName, failed)
-	case err != nil && (again == 0 || again > late):
-		again = late
+	case err != nil && (again == 0 || again > uncachedWriteTimeout):
+		again = uncachedWriteTimeout
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }
@@ -166,7 +166,7 @@ func besides(err, expected error) error {
 // behind says whether the cache lacks a write of ours to the set. What is missing for long
 // may have been followed by a deletion that no watch has shown: the API server knows.
 func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName, uid types.UID) bool {
-	open, overdue := r.ledger.wait(key, uid, r.now().Add(-late))
+	open, overdue := r.ledger.wait(key, uid, r.now().Add(-uncachedWriteTimeout))
 	if !open {
 		return false
 	}

@@ -61,10 +61,10 @@ func TestAPassThatFailsForgetsNothing(t *testing.T) {
 		"a pod is due":                {nil, 6 * time.Second, 6 * time.Second, nil, false},
 		"a pod is due, and something": {full, 6 * time.Second, 0, []time.Duration{6 * time.Second}, true},
 		"something has failed":        {full, 0, 0, nil, true},
-		"the cache is behind":         {behind, 0, late, nil, false},
+		"the cache is behind":         {behind, 0, uncachedWriteTimeout, nil, false},
 		"behind, and a pod is due":    {behind, time.Second, time.Second, nil, false},
 		"behind, and something":       {errors.Join(errors.Join(behind, full), behind), 0, 0, nil, true},
-		"behind twice":                {errors.Join(errors.Join(behind, nil), behind), 0, late, nil, false},
+		"behind twice":                {errors.Join(errors.Join(behind, nil), behind), 0, uncachedWriteTimeout, nil, false},
 	} {
 		q := &delays{queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())}
 		g.queue = q

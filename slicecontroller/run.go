@@ -72,8 +72,8 @@ type Options struct {
 
 // The back-off of a set whose pass has failed.
 const (
-	soonest = 5 * time.Millisecond
-	latest  = 5 * time.Minute
+	minBackoff = 5 * time.Millisecond
+	maxBackoff  = 5 * time.Minute
 )
 
 // Run takes care of the StatefulSetSlices of a cluster until ctx ends. Their kind must
@@ -226,7 +226,7 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 	}
 	c, err := controller.NewUnmanaged("statefulset", controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: o.Workers, Logger: m.GetLogger(),
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](soonest, latest),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
 	})
 	if err != nil {
 		return nil, err

@@ -43,8 +43,8 @@ func strange(unknown []string) string {
 	return "this release of the slice controller does not know " + strings.Join(unknown, ", ") + "; run the one that it was written for, or take that off"
 }
 
-// longest is how much of an API server's answer a condition repeats.
-const longest = 1024
+// maxQuotedBytes is how much of an API server's answer a condition repeats.
+const maxQuotedBytes = 1024
 
 // fillIn lets a set have its pod template as the API server would store it, if it does not do that for the kind (RV-13). Where
 // that cannot be had, the set gets the last one that could, and the reason. An error is worth trying again soon.
@@ -85,8 +85,8 @@ func invalid(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBa
 // refusal says in the words of the API server why it does not fill a template in.
 func refusal(err error) *core.Fault {
 	said := err.Error()
-	if len(said) > longest {
-		said = strings.ToValidUTF8(said[:longest], "") + "..."
+	if len(said) > maxQuotedBytes {
+		said = strings.ToValidUTF8(said[:maxQuotedBytes], "") + "..."
 	}
 	f := &core.Fault{Reason: "InvalidTemplate", Message: "no pod is replaced: " + said}
 	if !invalid(err) {

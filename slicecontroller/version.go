@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// oldest is the minor version of the first Kubernetes whose rules are known, and newest that of the last one, which is
+	// minMinor is the minor version of the first Kubernetes whose rules are known, and newest that of the last one, which is
 	// that of the API packages, and so of the fields that are known.
-	oldest, newest = 34, 37
-	// evenParallel is that of the first Kubernetes with maxUnavailable by default, with Parallel updates that do not wait for
+	minMinor, maxMinor = 34, 37
+	// maxUnavailableMinor is that of the first Kubernetes with maxUnavailable by default, with Parallel updates that do not wait for
 	// broken pods (MU-1, MU-8), and with an end of updates under OnDelete (RV-9). Between 1.34 and 1.36 no rule changed.
-	evenParallel = 37
+	maxUnavailableMinor = 37
 )
 
 // ruled returns the minor version of the Kubernetes whose rules StatefulSets are taken care of by: the one that is asked for
@@ -45,24 +45,24 @@ func ruled(config *rest.Config, emulated string) (int, error) {
 func parsed(emulated string) (int, error) {
 	m := regexp.MustCompile(`^1\.(\d{1,4})$`).FindStringSubmatch(emulated)
 	if m != nil {
-		if minor, err := strconv.Atoi(m[1]); err == nil && minor >= oldest && minor <= newest {
+		if minor, err := strconv.Atoi(m[1]); err == nil && minor >= minMinor && minor <= maxMinor {
 			return minor, nil
 		}
 	}
-	return 0, fmt.Errorf("--emulated-version is %q: expected 1.%d to 1.%d", emulated, oldest, newest)
+	return 0, fmt.Errorf("--emulated-version is %q: expected 1.%d to 1.%d", emulated, minMinor, maxMinor)
 }
 
 func known(v *version.Info) (int, error) {
 	minor, err := strconv.Atoi(strings.TrimRight(v.Minor, "+")) // as some providers write it
-	anyway := fmt.Sprintf("--emulated-version=1.%d goes on all the same, by the rules of that version", newest)
+	anyway := fmt.Sprintf("--emulated-version=1.%d goes on all the same, by the rules of that version", maxMinor)
 	switch {
 	case err != nil || v.Major != "1":
-		return 0, fmt.Errorf("the API server is of version %q (major %q, minor %q): expected 1.%d or an earlier one; %s", v.GitVersion, v.Major, v.Minor, newest, anyway)
-	case minor > newest:
+		return 0, fmt.Errorf("the API server is of version %q (major %q, minor %q): expected 1.%d or an earlier one; %s", v.GitVersion, v.Major, v.Minor, maxMinor, anyway)
+	case minor > maxMinor:
 		return 0, fmt.Errorf("the API server is of Kubernetes 1.%d, and this release knows the fields of pods up to 1.%d: it would make pods without those that are newer. "+
-			"Run a later release, or leave StatefulSets to the built-in controller; %s", minor, newest, anyway)
+			"Run a later release, or leave StatefulSets to the built-in controller; %s", minor, maxMinor, anyway)
 	}
-	return max(minor, oldest), nil
+	return max(minor, minMinor), nil
 }
 
 // followed are the traits of the built-in controller of a minor version, so that a cluster keeps the rules that it had when
@@ -70,8 +70,8 @@ func known(v *version.Info) (int, error) {
 func followed(minor int, o Options) core.Traits {
 	t := o.Gates
 	t.OffsetPartition, t.AdoptOutside, t.CompleteEmpty = true, true, true
-	t.CurrentStays = minor < evenParallel
-	t.OneAtATime = minor < evenParallel
+	t.CurrentStays = minor < maxUnavailableMinor
+	t.OneAtATime = minor < maxUnavailableMinor
 	if o.MaxUnavailable != nil {
 		t.OneAtATime = !*o.MaxUnavailable
 	}

@@ -17,10 +17,10 @@ import (
 func TestANewerKubernetesIsRefused(t *testing.T) {
 	for _, c := range []struct{ major, minor, says string }{
 		{"1", "25", ""},
-		{"1", strconv.Itoa(newest), ""},
-		{"1", strconv.Itoa(newest) + "+", ""},
-		{"1", strconv.Itoa(newest + 1), "the API server is of Kubernetes 1.38, and this release knows the fields of pods up to 1.37"},
-		{"1", strconv.Itoa(newest+1) + "+", "Kubernetes 1.38"},
+		{"1", strconv.Itoa(maxMinor), ""},
+		{"1", strconv.Itoa(maxMinor) + "+", ""},
+		{"1", strconv.Itoa(maxMinor + 1), "the API server is of Kubernetes 1.38, and this release knows the fields of pods up to 1.37"},
+		{"1", strconv.Itoa(maxMinor+1) + "+", "Kubernetes 1.38"},
 		{"2", "0", "expected 1.37 or an earlier one"},
 		{"1", "", "expected 1.37 or an earlier one"},
 	} {
@@ -38,8 +38,8 @@ func TestTheNewestKubernetesIsThatOfTheAPIPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := regexp.MustCompile(`k8s\.io/api v0\.(\d+)\.`).FindSubmatch(module)
-	if len(found) != 2 || string(found[1]) != strconv.Itoa(newest) {
-		t.Errorf("go.mod has %q, and newest is %d", found, newest)
+	if len(found) != 2 || string(found[1]) != strconv.Itoa(maxMinor) {
+		t.Errorf("go.mod has %q, and newest is %d", found, maxMinor)
 	}
 }
 

@@ -50,7 +50,7 @@ func Changed(saved, now string) (string, error) {
 // know what has become of the disk and of its claim on the other side: an expansion is the
 // disk's, and a claim for less than the disk would forget it. A side that was only about to
 // take the ordinal knows nothing new.
-func (v mover) learn(ctx context.Context, m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Sight, error) {
+func (v mover) learn(ctx context.Context, m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	if v.plan.OneCluster() || m.Turned {
 		return plans.Done(), nil
 	}

@@ -39,10 +39,10 @@ func grown(c *corev1.PersistentVolumeClaim) {
 	c.Labels, c.Spec.Resources.Requests, c.Spec.VolumeAttributesClassName = map[string]string{"team": "b"}, sized("40Gi"), &class
 }
 
-func back(m *plans.Moment) { m.From = plans.Destination }
+func back(m *plans.StepContext) { m.From = plans.Destination }
 
 // carry lets a look make its writes, until it has nothing to write.
-func carry(t *testing.T, p *plans.Plan, on map[plans.Side]client.Client, m plans.Moment, most int) plans.Sight {
+func carry(t *testing.T, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext, most int) plans.Observation {
 	t.Helper()
 	for n := 0; ; n++ {
 		s, err := Looks(p, on)[m.Op](t.Context(), m)
@@ -86,7 +86,7 @@ func TestWhatWasChangedOnTheDestinationComesBackWithTheOrdinal(t *testing.T) {
 			pv.Status.Phase, pv.Spec.Capacity = corev1.VolumeBound, sized(size)
 		}
 	}
-	moment := func(op plans.Op) plans.Moment {
+	moment := func(op plans.Op) plans.StepContext {
 		m := at(op, back)
 		m.Flight.Volumes[0].Claim = "new"
 		return m
@@ -124,7 +124,7 @@ func TestNothingIsLearntFromASideOnWhichNothingRan(t *testing.T) {
 		plans.Source:      fake.NewClientBuilder().WithObjects(volume("shop", "", fresh)).Build(),
 		plans.Destination: fake.NewClientBuilder().WithObjects(volume("mall", "", stale)).Build(),
 	}
-	s := carry(t, apart(), on, at(plans.Reserve, back, func(m *plans.Moment) { m.Turned = true }), 2)
+	s := carry(t, apart(), on, at(plans.Reserve, back, func(m *plans.StepContext) { m.Turned = true }), 2)
 	if s.Standing != plans.After || theVolume(t, on[plans.Source]).Spec.Capacity.Storage().String() != "40Gi" {
 		t.Errorf("%s (%s), size %s", s.Standing, s.Reason, theVolume(t, on[plans.Source]).Spec.Capacity.Storage())
 	}

@@ -12,18 +12,18 @@ import (
 
 // take makes the claim of the side that takes over, by its fixed name and with
 // the volume named in it, and waits until both name each other.
-func (v mover) take(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
+func (v mover) take(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	to := m.To()
 	claim, err := v.claimOf(ctx, to, vol)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if claim != nil && m.Stamp.Mine(claim) && pending(claim) {
 		return v.unbound(claim, to), nil // the binder writes the volume first; the claim tells when it is done
 	}
 	pv, err := v.volumeOf(ctx, to, vol.Name)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(why), nil
@@ -38,7 +38,7 @@ func (v mover) take(ctx context.Context, m plans.Moment, vol plans.Volume) (plan
 }
 
 // makeClaim makes the claim that a volume is promised to.
-func (v mover) makeClaim(m plans.Moment, vol plans.Volume, name string, pv *corev1.PersistentVolume) (plans.Sight, error) {
+func (v mover) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	to := m.To()
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(why), nil
@@ -52,7 +52,7 @@ func (v mover) makeClaim(m plans.Moment, vol plans.Volume, name string, pv *core
 	}
 	whole, err := savedClaim(pv)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("%s: create claim %s for volume %s", to, next.Name, pv.Name),
@@ -60,7 +60,7 @@ func (v mover) makeClaim(m plans.Moment, vol plans.Volume, name string, pv *core
 }
 
 // inspect tells our claim, or the one that was never deleted, from a stranger's.
-func (v mover) inspect(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) plans.Sight {
+func (v mover) inspect(m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) plans.Observation {
 	to := v.plan.On(m.To())
 	together := pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
 	switch {
@@ -81,9 +81,9 @@ func (v mover) inspect(m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *
 // pending says whether a claim was made so lately that the binder may not have
 // come to it. Later, its volume may tell why it does not.
 func pending(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Status.Phase == corev1.ClaimPending && claim.DeletionTimestamp == nil && time.Since(claim.CreationTimestamp.Time) < soon
+	return claim.Status.Phase == corev1.ClaimPending && claim.DeletionTimestamp == nil && time.Since(claim.CreationTimestamp.Time) < bindingGrace
 }
 
-func (v mover) unbound(claim *corev1.PersistentVolumeClaim, side plans.Side) plans.Sight {
+func (v mover) unbound(claim *corev1.PersistentVolumeClaim, side plans.Side) plans.Observation {
 	return plans.Wait(fmt.Sprintf("claim %s of %s is %s; waiting for it to be bound to volume %s", claim.Name, v.plan.On(side), claim.Status.Phase, claim.Spec.VolumeName))
 }

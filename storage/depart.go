@@ -21,7 +21,7 @@ const PVCProtection = "kubernetes.io/pvc-protection"
 // volumes in a Flight. What it may write, it writes because a person has vouched for it (Word).
 func Departing(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	v := mover{plan: p, on: on}
-	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		flight := &plans.Flight{Ordinals: m.Ordinals, From: m.From}
 		for o := range m.Ordinals.All() {
 			for _, c := range p.Moved() {
@@ -39,7 +39,7 @@ func Departing(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 }
 
 // departing looks at one volume.
-func (v mover) departing(ctx context.Context, m plans.Moment, template string, ordinal int32) (vol plans.Volume, s plans.Sight, err error) {
+func (v mover) departing(ctx context.Context, m plans.StepContext, template string, ordinal int32) (vol plans.Volume, s plans.Observation, err error) {
 	claim, pv, why, err := v.bound(ctx, m.From, template, ordinal)
 	if err != nil || why != "" {
 		return vol, plans.Stop(why), err
@@ -72,7 +72,7 @@ func KeptBy(claim *corev1.PersistentVolumeClaim) string {
 }
 
 // ours wants a volume that is held by this plan, with the user's policy kept on it.
-func (v mover) ours(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol plans.Volume) plans.Sight {
+func (v mover) ours(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol plans.Volume) plans.Observation {
 	why := v.unsafe(pv, vol)
 	switch {
 	case m.Stamp.Barred(pv) != "":
@@ -92,14 +92,14 @@ func (v mover) ours(ctx context.Context, m plans.Moment, claim *corev1.Persisten
 }
 
 // marked reports whether a volume carries all that is kept on it: whose it is, its policy, and the claim of the source.
-func (v mover) marked(m plans.Moment, pv *corev1.PersistentVolume) bool {
+func (v mover) marked(m plans.StepContext, pv *corev1.PersistentVolume) bool {
 	_, saved := pv.Annotations[plans.PolicyAnnotation]
 	_, err := ClaimFrom(pv, v.plan.On(m.To()).Namespace)
 	return saved && err == nil && m.Stamp.Mine(pv)
 }
 
 // inTheWay looks at what has the name of the claim on the other side.
-func (v mover) inTheWay(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
+func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	there, err := v.claimOf(ctx, m.To(), vol)
 	switch {
 	case err != nil || there == nil:
@@ -113,14 +113,14 @@ func (v mover) inTheWay(ctx context.Context, m plans.Moment, vol plans.Volume) (
 }
 
 // otherObject looks at the volume object of the other cluster, which has to be as this plan left it, or absent.
-func (v mover) otherObject(ctx context.Context, m plans.Moment, vol plans.Volume, own *corev1.PersistentVolume) (plans.Sight, error) {
+func (v mover) otherObject(ctx context.Context, m plans.StepContext, vol plans.Volume, own *corev1.PersistentVolume) (plans.Observation, error) {
 	if v.plan.OneCluster() {
 		return plans.Done(), nil
 	}
 	to := m.To()
 	pv, err := v.volumeOf(ctx, to, vol.Name)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if pv == nil {
 		if to == plans.Destination || v.plan.Storage.None() || own.Annotations[plans.VolumeAnnotation] != "" {
@@ -145,7 +145,7 @@ func (v mover) otherObject(ctx context.Context, m plans.Moment, vol plans.Volume
 }
 
 // remark puts the marks of a volume back, the claim among them, as the object of the other cluster has it.
-func (v mover) remark(m plans.Moment, pv, own *corev1.PersistentVolume) plans.Sight {
+func (v mover) remark(m plans.StepContext, pv, own *corev1.PersistentVolume) plans.Observation {
 	next := pv.DeepCopy()
 	m.Stamp.Put(next)
 	if _, saved := next.Annotations[plans.PolicyAnnotation]; !saved {

@@ -18,11 +18,11 @@ import (
 // has proven it; but a wait, or the death of a process, may lie between, and a pod of somebody else may
 // have mounted a claim meanwhile. In one cluster the control plane itself keeps a volume from two nodes, by
 // its name; in two clusters nobody does, so it is asked again before the other side can have them (S1).
-func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.Moment) (plans.Sight, error) {
+func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext) (plans.Observation, error) {
 	return mover{plan: p, on: on}.detachedAgain(ctx, m)
 }
 
-func (v mover) detachedAgain(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (v mover) detachedAgain(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if v.plan.OneCluster() || !m.InFlight() {
 		return plans.Done(), nil
 	}
@@ -31,7 +31,7 @@ func (v mover) detachedAgain(ctx context.Context, m plans.Moment) (plans.Sight, 
 
 // free lets a look write only while the volumes are detached on the side that let go of them.
 func (v mover) free(look plans.Look) plans.Look {
-	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		s, err := look(ctx, m)
 		if err != nil || s.Standing != plans.Before {
 			return s, err
@@ -44,7 +44,7 @@ func (v mover) free(look plans.Look) plans.Look {
 }
 
 // clusters names a side of each cluster, the one that lets go first.
-func (v mover) clusters(m plans.Moment) []plans.Side {
+func (v mover) clusters(m plans.StepContext) []plans.Side {
 	if v.plan.OneCluster() {
 		return []plans.Side{m.From}
 	}
@@ -53,7 +53,7 @@ func (v mover) clusters(m plans.Moment) []plans.Side {
 
 // detached waits until the clusters of these sides have no VolumeAttachment for the volumes, but for
 // nodes that a person has vouched for.
-func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plans.Side) (plans.Sight, error) {
+func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plans.Side) (plans.Observation, error) {
 	if len(flight.Volumes) == 0 {
 		return plans.Done(), nil
 	}
@@ -67,7 +67,7 @@ func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plan
 			}
 		})
 		if err != nil {
-			return plans.Sight{}, fmt.Errorf("listing VolumeAttachments on the %s: %w", side, err)
+			return plans.Observation{}, fmt.Errorf("listing VolumeAttachments on the %s: %w", side, err)
 		}
 		for _, a := range still {
 			off, err := v.off(ctx, side, flight, a)
@@ -117,7 +117,7 @@ func (v mover) off(ctx context.Context, side plans.Side, flight *plans.Flight, a
 
 // freed says what shows that the volumes of an ordinal are free. A driver that never attaches leaves nothing that
 // could be looked at: then the end of the pod is all there is.
-func (v mover) freed(ctx context.Context, m plans.Moment, volumes []plans.Volume) (string, error) {
+func (v mover) freed(ctx context.Context, m plans.StepContext, volumes []plans.Volume) (string, error) {
 	if len(volumes) == 0 {
 		return "", nil
 	}

@@ -46,8 +46,8 @@ func onEBS(pv *corev1.PersistentVolume) {
 	pv.Annotations[provisionedBy] = "ebs.csi.aws.com"
 }
 
-func flying(handle string, change ...func(*plans.Moment)) func(*plans.Moment) {
-	return func(m *plans.Moment) {
+func flying(handle string, change ...func(*plans.StepContext)) func(*plans.StepContext) {
+	return func(m *plans.StepContext) {
 		m.Flight.Volumes[0].Handle = handle
 		for _, f := range change {
 			f(m)

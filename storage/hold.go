@@ -13,11 +13,11 @@ import (
 // hold makes the volumes of an ordinal safe BEFORE anything moves (S4): reclaim
 // policy Retain, with the old policy and the manifest of the claim saved on the
 // volume in the same write.
-func (v mover) hold(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (v mover) hold(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, c := range v.plan.Moved() {
 		claim, pv, reason, err := v.bound(ctx, m.From, c.Template, m.Ordinals.Start)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if reason != "" {
 			return plans.Stop(reason), nil
@@ -36,8 +36,8 @@ func (v mover) hold(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 // owned stops or waits while a claim has an owner: the garbage collector would
 // take the claim, and with it the binding, when the owner goes. The StatefulSet
 // controller takes its own reference off once the retention policy is Retain.
-func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Sight {
-	var found *plans.Sight
+func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Observation {
+	var found *plans.Observation
 	for _, o := range claim.OwnerReferences {
 		if (!plans.IsSet(o.Kind) || o.Name != p.Source.Name) && o.Kind != "Pod" {
 			s := plans.Stop(fmt.Sprintf("claim %s is owned by %s %s, expected no owner: it would be deleted together with it; remove the owner reference", claim.Name, o.Kind, o.Name))
@@ -50,13 +50,13 @@ func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Sight {
 }
 
 // retain hands out the write that holds a volume, unless it is held already.
-func (v mover) retain(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (plans.Sight, error) {
+func (v mover) retain(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	if why := m.Stamp.Barred(pv); why != "" {
 		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
 	}
 	manifest, err := wholeManifest(ctx, v.on[m.From], claim)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if was := pv.Annotations[plans.ClaimAnnotation]; m.From == plans.Destination && (was != "" || !m.Readopt) { // its claim was made from that one
 		if manifest, err = Changed(was, manifest); err != nil {

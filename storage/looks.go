@@ -36,13 +36,13 @@ func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Lo
 }
 
 // one is the part of a look that concerns one volume of the wave.
-type one func(context.Context, plans.Moment, plans.Volume) (plans.Sight, error)
+type one func(context.Context, plans.StepContext, plans.Volume) (plans.Observation, error)
 
 // perVolume looks at every volume of the wave and hands the writes out that are due
 // for them, so that binder, protection and provisioner work on all of them at the
 // same time. Nothing is written while one of them is foreign.
 func (v mover) perVolume(look one) plans.Look {
-	return func(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		if len(v.plan.Moved()) == 0 {
 			return plans.Done(), nil
 		}
@@ -52,18 +52,18 @@ func (v mover) perVolume(look one) plans.Look {
 		if !m.InFlight() {
 			return plans.Stop(unknown(m)), nil
 		}
-		parts := make([]plans.Sight, len(m.Flight.Volumes))
+		parts := make([]plans.Observation, len(m.Flight.Volumes))
 		for i, vol := range m.Flight.Volumes {
 			var err error
 			if parts[i], err = look(ctx, m, vol); err != nil {
-				return plans.Sight{}, err
+				return plans.Observation{}, err
 			}
 		}
 		return plans.Together(parts), nil
 	}
 }
 
-func unknown(m plans.Moment) string {
+func unknown(m plans.StepContext) string {
 	return fmt.Sprintf("the journal does not know the pod and the volumes of ordinals %s; was it edited?", m.Ordinals)
 }
 

@@ -88,8 +88,8 @@ func attachment() *storagev1.VolumeAttachment {
 }
 
 // at is the moment of a step of ordinal 4 on its way from source to destination.
-func at(op plans.Op, change ...func(*plans.Moment)) plans.Moment {
-	m := plans.Moment{
+func at(op plans.Op, change ...func(*plans.StepContext)) plans.StepContext {
+	m := plans.StepContext{
 		Step: plans.Step{Seq: 20, Op: op, Ordinals: plans.Slice{Start: 4, Replicas: 1}, From: plans.Source}, Began: true,
 		Stamp: plans.Stamp{Plan: "web-abc", Epoch: 1, Seq: 20},
 		Flight: &plans.Flight{
@@ -103,11 +103,11 @@ func at(op plans.Op, change ...func(*plans.Moment)) plans.Moment {
 	return m
 }
 
-func notBegun(m *plans.Moment) { m.Began = false }
+func notBegun(m *plans.StepContext) { m.Began = false }
 
 type row struct {
 	name   string
-	moment plans.Moment
+	moment plans.StepContext
 	world  []client.Object
 	want   plans.Standing
 	reason string
@@ -192,7 +192,7 @@ func TestVacate(t *testing.T) {
 		{name: "waits while the node uses the volume", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue, "kubernetes.io/csi/"+disk)}, want: plans.During, reason: "in use"},
 		{name: "waits for the attachment", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), attachment()}, want: plans.During, reason: "VolumeAttachment va-1"},
 		{name: "is done when all is proven", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue)}, want: plans.After},
-		{name: "stops when the journal does not know the pod", moment: at(plans.Vacate, func(m *plans.Moment) { m.Flight = nil }), want: plans.Foreign, reason: "does not know"},
+		{name: "stops when the journal does not know the pod", moment: at(plans.Vacate, func(m *plans.StepContext) { m.Flight = nil }), want: plans.Foreign, reason: "does not know"},
 	})
 }
 

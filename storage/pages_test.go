@@ -160,7 +160,7 @@ func (p *page) walk(c plans.Course) {
 			}
 			flight = &plans.Flight{Ordinals: step.Ordinals, From: plans.Source, Volumes: vols}
 		}
-		m := plans.Moment{Step: step, Began: true, Flight: flight, Stamp: plans.Stamp{Plan: p.plan.ID, Epoch: 1, Seq: step.Seq}}
+		m := plans.StepContext{Step: step, Began: true, Flight: flight, Stamp: plans.Stamp{Plan: p.plan.ID, Epoch: 1, Seq: step.Seq}}
 		for n := 0; ; n++ {
 			s, err := look(p.t.Context(), m)
 			if err != nil || s.Standing == plans.Foreign || n > 20 {

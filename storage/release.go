@@ -15,17 +15,17 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// soon is how long the binding of a claim, or the deletion of one that nobody
+// bindingGrace is how long the binding of a claim, or the deletion of one that nobody
 // mounts, takes at most. Before that, nobody needs to know what it waits for. A
 // clock that is wrong makes for a read too many or a reason too late, no more.
-const soon = 10 * time.Second
+const bindingGrace = 10 * time.Second
 
 // release deletes the claim of the side that lets go. BEFORE that, its manifest
 // is on the volume and the volume is Retain, both read live in this very look.
-func (v mover) release(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
+func (v mover) release(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	claim, err := v.claimOf(ctx, m.From, vol)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if claim == nil {
 		return v.released(ctx, m, vol)
@@ -52,7 +52,7 @@ func (v mover) release(ctx context.Context, m plans.Moment, vol plans.Volume) (p
 
 // released accepts an absent claim only if we may have deleted it, and once the
 // volume has noticed.
-func (v mover) released(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
+func (v mover) released(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	if m.Turned {
 		return plans.Done(), nil
 	}
@@ -62,7 +62,7 @@ func (v mover) released(ctx context.Context, m plans.Moment, vol plans.Volume) (
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(why), nil
@@ -92,7 +92,7 @@ func (v mover) unsafe(pv *corev1.PersistentVolume, vol plans.Volume) string {
 
 // letGo hands out the two writes of a release: the manifest, if the claim has
 // changed since it was saved, then the deletion.
-func (v mover) letGo(ctx context.Context, m plans.Moment, vol plans.Volume, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
+func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
 		return plans.Wait(fmt.Sprintf("claim %s of %s is still mounted by pod %s; wait for it or delete it", claim.Name, v.plan.On(m.From), users)), err
 	}
@@ -101,7 +101,7 @@ func (v mover) letGo(ctx context.Context, m plans.Moment, vol plans.Volume, clai
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(why), nil
@@ -120,13 +120,13 @@ func (v mover) letGo(ctx context.Context, m plans.Moment, vol plans.Volume, clai
 
 // terminating waits for our deletion, which a pod that mounts the claim keeps
 // back.
-func (v mover) terminating(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
-	if time.Since(claim.DeletionTimestamp.Time) < soon {
+func (v mover) terminating(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
+	if time.Since(claim.DeletionTimestamp.Time) < bindingGrace {
 		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.plan.On(m.From), strings.Join(claim.Finalizers, ", "))), nil
 	}
 	users, err := v.users(ctx, m.From, claim)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if users == "" {
 		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.plan.On(m.From), strings.Join(claim.Finalizers, ", "))), nil

@@ -15,11 +15,11 @@ import (
 // another claim take the volume (S5). In one cluster claimRef goes from the old
 // claim to the new one in a single write; in another cluster the volume is made
 // with it.
-func (v mover) reserve(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
+func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	to := m.To()
 	pv, err := v.volumeOf(ctx, to, vol.Name)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if pv == nil && !v.plan.OneCluster() {
 		return v.reimport(ctx, m, vol)
@@ -49,10 +49,10 @@ func (v mover) reserve(ctx context.Context, m plans.Moment, vol plans.Volume) (p
 // reserved accepts a claimRef that the claim of this side can use: without a
 // UID, or with that of the claim that is there. A UID of a claim that is gone
 // would leave the volume Released for ever, so it is taken out.
-func (v mover) reserved(ctx context.Context, m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Sight, error) {
+func (v mover) reserved(ctx context.Context, m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	claim, err := v.claimOf(ctx, m.To(), vol)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if claim != nil && claim.DeletionTimestamp != nil {
 		// Our own deletion, on its way when the plan was turned round: the claim
@@ -66,10 +66,10 @@ func (v mover) reserved(ctx context.Context, m plans.Moment, vol plans.Volume, p
 }
 
 // swap re-points the volume once the old claim is gone, read live.
-func (v mover) swap(ctx context.Context, m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Sight, error) {
+func (v mover) swap(ctx context.Context, m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	claim, err := v.claimOf(ctx, m.From, vol)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if claim != nil {
 		return plans.Stop(fmt.Sprintf("claim %s of %s exists again while its volume %s is handed over; delete the claim", claim.Name, v.plan.On(m.From), pv.Name)), nil
@@ -77,7 +77,7 @@ func (v mover) swap(ctx context.Context, m plans.Moment, vol plans.Volume, pv *c
 	return v.point(m, vol, pv), nil
 }
 
-func (v mover) point(m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) plans.Sight {
+func (v mover) point(m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) plans.Observation {
 	next := pv.DeepCopy()
 	ref := RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), "")
 	next.Spec.ClaimRef = &ref
@@ -87,7 +87,7 @@ func (v mover) point(m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolu
 }
 
 // sign stamps a volume that is handed over, with the proof that it was free.
-func sign(m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) {
+func sign(m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) {
 	m.Stamp.Put(pv)
 	if m.InFlight() {
 		if proof := m.Flight.Pod(vol.Ordinal).Proof; proof != "" {
@@ -98,10 +98,10 @@ func sign(m plans.Moment, vol plans.Volume, pv *corev1.PersistentVolume) {
 
 // reimport makes the volume object of the other cluster from the one that is
 // held in the first.
-func (v mover) reimport(ctx context.Context, m plans.Moment, vol plans.Volume) (plans.Sight, error) {
+func (v mover) reimport(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	held, err := v.volumeOf(ctx, m.From, vol.Name)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if why := v.unsafe(held, vol); why != "" {
 		return plans.Stop(why), nil

@@ -14,11 +14,11 @@ import (
 // settle gives the volumes of an ordinal back to the side that ends up with
 // them (m.To): first the leftover object of the other cluster goes, while it is
 // Retain; then our marks; the user's own reclaim policy comes back LAST (S15).
-func (v mover) settle(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (v mover) settle(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, c := range v.plan.Moved() {
 		claim, err := v.claimNamed(ctx, m.To(), v.plan.ClaimName(c.Template, m.Ordinals.Start))
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if claim == nil || claim.Spec.VolumeName == "" {
 			continue // never held: there is no volume to give back
@@ -26,7 +26,7 @@ func (v mover) settle(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 		if claim.DeletionTimestamp != nil {
 			return plans.Stop(fmt.Sprintf("claim %s of %s is being deleted by somebody else; its volume %s stays at Retain, or the data would go with the claim", claim.Name, v.plan.On(m.To()), claim.Spec.VolumeName)), nil
 		}
-		for _, look := range []func(context.Context, plans.Moment, *corev1.PersistentVolumeClaim) (plans.Sight, error){
+		for _, look := range []func(context.Context, plans.StepContext, *corev1.PersistentVolumeClaim) (plans.Observation, error){
 			v.late, v.forget, v.unmarkClaim, v.restore,
 		} {
 			s, err := look(ctx, m, claim)
@@ -41,7 +41,7 @@ func (v mover) settle(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 // late deletes a claim of ours on the destination that came after the plan was
 // turned round: a creation that was under way then cannot be called back. No pod
 // of ours ever used it.
-func (v mover) late(ctx context.Context, m plans.Moment, kept *corev1.PersistentVolumeClaim) (plans.Sight, error) {
+func (v mover) late(ctx context.Context, m plans.StepContext, kept *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if m.From == plans.Source {
 		return plans.Done(), nil
 	}
@@ -54,27 +54,27 @@ func (v mover) late(ctx context.Context, m plans.Moment, kept *corev1.Persistent
 
 // forget deletes the volume object of the side that let go. It must be Retain
 // at that moment, read live: with Delete the disk itself would be destroyed.
-func (v mover) forget(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
+func (v mover) forget(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if v.plan.OneCluster() {
 		return plans.Done(), nil // it is one and the same object
 	}
 	old, err := v.volumeOf(ctx, m.From, claim.Spec.VolumeName)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if old == nil || !m.Stamp.Mine(old) {
 		return plans.Done(), nil
 	}
 	kept, err := v.volumeOf(ctx, m.To(), claim.Spec.VolumeName)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	return v.dropVolume(ctx, m, old, kept, claim.Name)
 }
 
 // dropVolume deletes a volume object that is Retain, while another one for the same
 // disk is kept.
-func (v mover) dropVolume(ctx context.Context, m plans.Moment, old, kept *corev1.PersistentVolume, claim string) (plans.Sight, error) {
+func (v mover) dropVolume(ctx context.Context, m plans.StepContext, old, kept *corev1.PersistentVolume, claim string) (plans.Observation, error) {
 	if kept == nil || !sameDisk(kept, old) {
 		return plans.Stop(fmt.Sprintf("volume %s means another disk on each side; nothing is deleted", old.Name)), nil
 	}
@@ -103,7 +103,7 @@ func sameDisk(a, b *corev1.PersistentVolume) bool {
 
 // unmarkClaim takes our mark off a claim, while the marks of its volume still have to be there: if they are not, nobody but
 // the user knows the volume's policy, and that is said.
-func (v mover) unmarkClaim(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
+func (v mover) unmarkClaim(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if !m.Stamp.Mine(claim) {
 		return plans.Done(), nil
 	}
@@ -112,7 +112,7 @@ func (v mover) unmarkClaim(ctx context.Context, m plans.Moment, claim *corev1.Pe
 	}
 	pv, err := v.volumeOf(ctx, m.To(), claim.Spec.VolumeName)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	left := ""
 	if pv != nil && !m.Stamp.Mine(pv) {
@@ -126,10 +126,10 @@ func (v mover) unmarkClaim(ctx context.Context, m plans.Moment, claim *corev1.Pe
 
 // restore puts the user's reclaim policy back and takes our marks off, in one
 // write.
-func (v mover) restore(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
+func (v mover) restore(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	pv, err := v.volumeOf(ctx, m.To(), claim.Spec.VolumeName)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if pv == nil || !m.Stamp.Mine(pv) {
 		return plans.Done(), nil

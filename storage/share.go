@@ -14,15 +14,15 @@ import (
 // names and all ordinals mount. It is done once, before the first ordinal moves,
 // since the pods of both sides need it at the same time: the disk then has two
 // volume objects, both Retain, until unshare takes one of them away.
-func (v mover) share(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-	return v.eachShared(func(s plans.SharedVolume) (plans.Sight, error) {
+func (v mover) share(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	return v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
 		held, err := v.volumeOf(ctx, plans.Source, s.Volume)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		claim, err := v.claimNamed(ctx, plans.Source, s.Claim)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if held == nil || claim == nil || held.Spec.ClaimRef == nil || held.Spec.ClaimRef.UID != claim.UID {
 			return plans.Stop(fmt.Sprintf("claim %s of %s and volume %s do not name each other; repair the binding first", s.Claim, v.plan.Source, s.Volume)), nil
@@ -30,19 +30,19 @@ func (v mover) share(ctx context.Context, m plans.Moment) (plans.Sight, error) {
 		if handle, _ := Handle(held); !Means(held, s.Handle) {
 			return plans.Stop(fmt.Sprintf("volume %s has handle %s, expected %s", held.Name, handle, s.Handle)), nil
 		}
-		if sight, err := v.retain(ctx, m, claim, held); err != nil || sight.Standing != plans.After {
-			return sight, err
+		if observed, err := v.retain(ctx, m, claim, held); err != nil || observed.Standing != plans.After {
+			return observed, err
 		}
 		return v.second(ctx, m, s, held)
 	})
 }
 
 // second makes the volume and the claim of the destination, in this order (S5).
-func (v mover) second(ctx context.Context, m plans.Moment, s plans.SharedVolume, held *corev1.PersistentVolume) (plans.Sight, error) {
+func (v mover) second(ctx context.Context, m plans.StepContext, s plans.SharedVolume, held *corev1.PersistentVolume) (plans.Observation, error) {
 	name := v.plan.SecondVolume(s)
 	pv, err := v.volumeOf(ctx, plans.Destination, name)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if pv == nil {
 		next, err := v.twice(s, held)
@@ -60,7 +60,7 @@ func (v mover) second(ctx context.Context, m plans.Moment, s plans.SharedVolume,
 	}
 	claim, err := v.claimNamed(ctx, plans.Destination, s.Claim)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	if claim == nil {
 		return v.makeClaim(m, plans.Volume{Name: name, Handle: s.Handle}, s.Claim, pv)
@@ -85,35 +85,35 @@ func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*core
 // unshare leaves the shared volumes to the side that ends up with the ordinals:
 // the other side's claim goes, then its volume object while that is Retain, and the
 // user's policy comes back LAST (S15).
-func (v mover) unshare(ctx context.Context, m plans.Moment) (plans.Sight, error) {
-	return v.eachShared(func(s plans.SharedVolume) (plans.Sight, error) {
+func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	return v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
 		name := map[plans.Side]string{plans.Source: s.Volume, plans.Destination: v.plan.SecondVolume(s)}
 		lost, err := v.volumeOf(ctx, m.From, name[m.From])
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		kept, err := v.claimNamed(ctx, m.To(), s.Claim)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
-		if sight, err := v.giveUp(ctx, m, s, lost, name[m.To()]); err != nil || sight.Standing != plans.After {
-			return sight, err
+		if observed, err := v.giveUp(ctx, m, s, lost, name[m.To()]); err != nil || observed.Standing != plans.After {
+			return observed, err
 		}
 		if kept == nil {
 			return plans.Stop(fmt.Sprintf("claim %s of %s is gone; its volume %s stays at Retain", s.Claim, v.plan.On(m.To()), name[m.To()])), nil
 		}
-		if sight, err := v.unmarkClaim(ctx, m, kept); err != nil || sight.Standing != plans.After {
-			return sight, err
+		if observed, err := v.unmarkClaim(ctx, m, kept); err != nil || observed.Standing != plans.After {
+			return observed, err
 		}
 		return v.restore(ctx, m, kept)
 	})
 }
 
 // giveUp deletes the claim and then the volume object of the side that lets go.
-func (v mover) giveUp(ctx context.Context, m plans.Moment, s plans.SharedVolume, lost *corev1.PersistentVolume, keptName string) (plans.Sight, error) {
+func (v mover) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVolume, lost *corev1.PersistentVolume, keptName string) (plans.Observation, error) {
 	claim, err := v.claimNamed(ctx, m.From, s.Claim)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	ours := lost != nil && m.Stamp.Mine(lost)
 	if claim != nil && (m.Stamp.Mine(claim) || ours && lost.Spec.ClaimRef != nil && lost.Spec.ClaimRef.UID == claim.UID) {
@@ -124,13 +124,13 @@ func (v mover) giveUp(ctx context.Context, m plans.Moment, s plans.SharedVolume,
 	}
 	kept, err := v.volumeOf(ctx, m.To(), keptName)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	return v.dropVolume(ctx, m, lost, kept, s.Claim)
 }
 
 // dropClaim deletes a claim that nobody mounts.
-func (v mover) dropClaim(ctx context.Context, m plans.Moment, claim *corev1.PersistentVolumeClaim) (plans.Sight, error) {
+func (v mover) dropClaim(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if claim.DeletionTimestamp != nil {
 		return v.terminating(ctx, m, claim)
 	}
@@ -141,10 +141,10 @@ func (v mover) dropClaim(ctx context.Context, m plans.Moment, claim *corev1.Pers
 		func(ctx context.Context) error { return writes.Delete(ctx, v.on[m.From], claim) }), nil
 }
 
-func (v mover) eachShared(look func(plans.SharedVolume) (plans.Sight, error)) (plans.Sight, error) {
+func (v mover) eachShared(look func(plans.SharedVolume) (plans.Observation, error)) (plans.Observation, error) {
 	for _, s := range v.plan.Shared {
-		if sight, err := look(s); err != nil || sight.Standing != plans.After {
-			return sight, err
+		if observed, err := look(s); err != nil || observed.Standing != plans.After {
+			return observed, err
 		}
 	}
 	return plans.Done(), nil

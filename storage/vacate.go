@@ -17,7 +17,7 @@ import (
 // wave, in this order, that the pod object is gone, that its containers have stopped, that
 // the kubelet no longer uses the volumes, and that no node has them attached any more. It
 // never writes; what it has proven goes into the journal, at once if it has to wait on.
-func (v mover) vacate(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (v mover) vacate(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if m.Turned {
 		return v.neverRan(ctx, m)
 	}
@@ -36,11 +36,11 @@ func (v mover) vacate(ctx context.Context, m plans.Moment) (plans.Sight, error) 
 
 // neverRan is the gate of a wave that was turned round before it arrived on this side. It is
 // not taken on trust: somebody may have set the range back after pods had come.
-func (v mover) neverRan(ctx context.Context, m plans.Moment) (plans.Sight, error) {
+func (v mover) neverRan(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for o := range m.Ordinals.All() {
 		pod, err := v.podOf(ctx, m.From, o)
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		if pod != nil {
 			return v.leaving(m, pod).In(plans.Terminating), nil
@@ -51,7 +51,7 @@ func (v mover) neverRan(ctx context.Context, m plans.Moment) (plans.Sight, error
 }
 
 // left waits until pods and volumes have left the side, and notes in the flight what is known so far.
-func (v mover) left(ctx context.Context, m plans.Moment, flight *plans.Flight) (plans.Sight, error) {
+func (v mover) left(ctx context.Context, m plans.StepContext, flight *plans.Flight) (plans.Observation, error) {
 	for o := range m.Ordinals.All() {
 		if s, err := v.gone(ctx, m, flight, o); err != nil || s.Standing != plans.After {
 			return s.In(plans.Terminating), err
@@ -66,15 +66,15 @@ func (v mover) left(ctx context.Context, m plans.Moment, flight *plans.Flight) (
 	return s.In(plans.Detaching).Idly(), err
 }
 
-// proven is the sight of a wave that has left, with the proofs to be kept.
-func (v mover) proven(ctx context.Context, m plans.Moment, flight plans.Flight) (plans.Sight, error) {
+// proven is the observed of a wave that has left, with the proofs to be kept.
+func (v mover) proven(ctx context.Context, m plans.StepContext, flight plans.Flight) (plans.Observation, error) {
 	done := plans.Done()
 	done.Undo.Flight = &flight
 	var proofs []string
 	for i, pod := range flight.Pods {
 		free, err := v.freed(ctx, m, flight.Of(pod.Ordinal))
 		if err != nil {
-			return plans.Sight{}, err
+			return plans.Observation{}, err
 		}
 		flight.Pods[i].Proof = fmt.Sprintf("pod %s (UID %s) is gone, %s%s", v.plan.Pod(pod.Ordinal), pod.UID, pod.Stopped, free)
 		proofs = append(proofs, flight.Pods[i].Proof)
@@ -86,7 +86,7 @@ func (v mover) proven(ctx context.Context, m plans.Moment, flight plans.Flight) 
 // gone waits until the pod object of an ordinal is gone. A pod that the set's own controller made
 // again, by what it knew before it saw the new range, goes like the first one: then it is that one
 // whose end has to be proven.
-func (v mover) gone(ctx context.Context, m plans.Moment, flight *plans.Flight, ordinal int32) (plans.Sight, error) {
+func (v mover) gone(ctx context.Context, m plans.StepContext, flight *plans.Flight, ordinal int32) (plans.Observation, error) {
 	pod, err := v.podOf(ctx, m.From, ordinal)
 	if err != nil || pod == nil {
 		return plans.Done(), err
@@ -115,7 +115,7 @@ func (mover) noted(pod *corev1.Pod, known plans.Pod) plans.Pod {
 }
 
 // leaving waits for a pod that is there.
-func (v mover) leaving(m plans.Moment, pod *corev1.Pod) plans.Sight {
+func (v mover) leaving(m plans.StepContext, pod *corev1.Pod) plans.Observation {
 	if pod.DeletionTimestamp == nil {
 		return plans.Wait(fmt.Sprintf("pod %s of %s is to be deleted by the controller of its set", pod.Name, v.plan.On(m.From)))
 	}
@@ -138,7 +138,7 @@ func ended(pod *corev1.Pod) bool {
 
 // stopped believes "the pod is gone" only from a node that is there and Ready, or that somebody
 // who knows has declared dead: a pod object that was deleted by force says nothing about its containers.
-func (v mover) stopped(ctx context.Context, m plans.Moment, flight *plans.Flight, pod *plans.Pod) (plans.Sight, error) {
+func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.Flight, pod *plans.Pod) (plans.Observation, error) {
 	name := v.plan.Pod(pod.Ordinal)
 	switch {
 	case pod.Stopped != "":
@@ -149,7 +149,7 @@ func (v mover) stopped(ctx context.Context, m plans.Moment, flight *plans.Flight
 	}
 	node, err := v.nodeOf(ctx, m.From, pod.Node)
 	if err != nil {
-		return plans.Sight{}, err
+		return plans.Observation{}, err
 	}
 	vouched := slices.Contains(flight.NodesGone, pod.Node)
 	switch {
@@ -195,7 +195,7 @@ func outOfService(node *corev1.Node) bool {
 
 // unused waits until the kubelet no longer reports the volumes in use. Only CSI
 // volumes have a name here that can be told from their handle.
-func unused(node *corev1.Node, volumes []plans.Volume) plans.Sight {
+func unused(node *corev1.Node, volumes []plans.Volume) plans.Observation {
 	for _, vol := range volumes {
 		for _, used := range node.Status.VolumesInUse {
 			if name, ok := strings.CutPrefix(string(used), "kubernetes.io/csi/"); ok && (SameDisk(name, vol.Handle) || strings.HasSuffix(name, "/"+vol.Handle)) {

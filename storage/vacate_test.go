@@ -12,8 +12,8 @@ import (
 )
 
 // pods gives the flight another pod.
-func pods(p plans.Pod, gone ...string) func(*plans.Moment) {
-	return func(m *plans.Moment) {
+func pods(p plans.Pod, gone ...string) func(*plans.StepContext) {
+	return func(m *plans.StepContext) {
 		next := *m.Flight
 		p.Ordinal, p.UID = 4, "pod-uid"
 		next.Pods, next.NodesGone = []plans.Pod{p}, gone

@@ -41,7 +41,7 @@ from before the first write until the end; the same command goes on after an int
 // adopt carries an adoption out. A death anywhere leaves something that the next look
 // knows.
 func (a *app) adopt(ctx context.Context, at *end, what adoption.Adoption) error {
-	wake := clusters.NewWake()
+	wake := clusters.NewChangeSignal()
 	wake.WatchSets(ctx, at.watches, at.namespace)
 	last := ""
 	for {
@@ -70,9 +70,9 @@ func (a *app) adopt(ctx context.Context, at *end, what adoption.Adoption) error 
 	}
 }
 
-func (a *app) waitForAdoption(ctx context.Context, wake *clusters.Wake, s plans.Sight) error {
+func (a *app) waitForAdoption(ctx context.Context, wake *clusters.ChangeSignal, s plans.Observation) error {
 	select {
-	case <-wake.Bell():
+	case <-wake.C():
 		return nil
 	case <-a.stop:
 		return exitCode{code: exitInterrupted, message: "interrupted; the same command goes on"}
@@ -82,7 +82,7 @@ func (a *app) waitForAdoption(ctx context.Context, wake *clusters.Wake, s plans.
 }
 
 // writeAdoption asks once, and writes.
-func (a *app) writeAdoption(ctx context.Context, at *end, what adoption.Adoption, s plans.Sight) error {
+func (a *app) writeAdoption(ctx context.Context, at *end, what adoption.Adoption, s plans.Observation) error {
 	if err := a.confirm(fmt.Sprintf("Let %s/%s change hands? Its pods stay.", at.namespace, what.Set.Name)); err != nil {
 		return err
 	}

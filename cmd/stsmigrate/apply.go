@@ -173,9 +173,9 @@ func (a *app) confirm(question string) error {
 	return nil
 }
 
-// carriage is this process, about to carry the plan out.
-func (a *app) carriage(t *target, timeout time.Duration) runner.Carriage {
-	return runner.Carriage{
+// process is this process, about to carry the plan out.
+func (a *app) process(t *target, timeout time.Duration) runner.Runner {
+	return runner.Runner{
 		Plan: t.plan, Store: t.store, On: t.on, Configs: t.configs, Watches: t.watches, Names: t.names,
 		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Stop: a.stop, StepTimeout: timeout,
 		Report: a.tell, Complain: a.complain,
@@ -195,7 +195,7 @@ func (a *app) carry(ctx context.Context, t *target, j *plans.Journal, course pla
 		fmt.Fprint(a.Out, granted(t, course, a.word.SourceGone || j.Vouched.SourceGone)+record(t, j))
 		return nil
 	}
-	p, j, err := a.carriage(t, timeout).Carry(ctx, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word})
+	p, j, err := a.process(t, timeout).Run(ctx, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word})
 	if err := a.conclude(t, course, p, err); err != nil || p.Outcome != plans.Finalized {
 		return err
 	}

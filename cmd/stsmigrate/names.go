@@ -79,7 +79,7 @@ func (a *app) removeNames(ctx context.Context, t *target) error {
 	if j.Detached {
 		return a.askToRemoveNames(ctx, t)
 	}
-	return a.carriage(t, 0).RemoveNames(ctx, plans.Wish{RemoveNames: true}, func(what string) { fmt.Fprintln(a.Out, what) })
+	return a.process(t, 0).RemoveNames(ctx, plans.Wish{RemoveNames: true}, func(what string) { fmt.Fprintln(a.Out, what) })
 }
 
 // askToRemoveNames declares it: the journal is the orchestrator's, and so is the Lease under which names are kept.
@@ -114,5 +114,5 @@ func (a *app) keepNames(ctx context.Context, t *target) error {
 		fmt.Fprint(a.Out, "Nodes of either side can be drained until Ctrl-C: the one pod that may be unavailable is one of the side that is drained.\n")
 	}
 	// Whoever carries the plan does it too, and takes the names away at its end.
-	return a.carriage(t, 0).Keep(ctx, j.Ended())
+	return a.process(t, 0).Keep(ctx, j.Ended())
 }

@@ -123,7 +123,7 @@ func (a *app) watchRollout(ctx context.Context, r rollout.Rollout, at *end, watc
 		defer timer.Stop()
 		late = timer.C
 	}
-	wake := clusters.NewWake()
+	wake := clusters.NewChangeSignal()
 	if watch {
 		r.Watch(ctx, wake, at.watches)
 	}
@@ -145,7 +145,7 @@ func (a *app) watchRollout(ctx context.Context, r rollout.Rollout, at *end, watc
 			return nil
 		}
 		select {
-		case <-wake.Bell():
+		case <-wake.C():
 		case <-late:
 			return fmt.Errorf("the update of %s has not come to its end within %s: %s", r.Set.Set(), timeout, now.Waits[min(1, len(now.Waits)-1)])
 		case <-ctx.Done():

@@ -90,7 +90,7 @@ func stateCode(v *engine.View) error {
 func (a *app) watch(ctx context.Context, t *target) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wake := clusters.NewWake()
+	wake := clusters.NewChangeSignal()
 	wake.Watch(ctx, t.plan, t.watches)
 	wake.WatchRecords(ctx, t.home.watches, t.home.namespace)
 	last := ""
@@ -109,7 +109,7 @@ func (a *app) watch(ctx context.Context, t *target) error {
 			return stateCode(v)
 		}
 		select {
-		case <-wake.Bell():
+		case <-wake.C():
 		case <-a.stop:
 			return exitCode{code: exitInterrupted}
 		case <-ctx.Done():

@@ -34,7 +34,7 @@ type marks struct {
 }
 
 // findMarks reads everything that may carry a mark of the plan.
-func findMarks(ctx context.Context, w sets.World) (*marks, error) {
+func findMarks(ctx context.Context, w sets.Steps) (*marks, error) {
 	m := &marks{plan: w.Plan, sets: map[plans.Side]*appsv1.StatefulSet{}, budgets: map[plans.Side]*policyv1.PodDisruptionBudget{}}
 	for _, side := range plans.Sides() {
 		if err := m.side(ctx, w, side); err != nil {
@@ -60,7 +60,7 @@ func findMarks(ctx context.Context, w sets.World) (*marks, error) {
 }
 
 // side reads the set of a side, its budget, and what they leave there.
-func (m *marks) side(ctx context.Context, w sets.World, side plans.Side) error {
+func (m *marks) side(ctx context.Context, w sets.Steps, side plans.Side) error {
 	set, err := w.Set(ctx, side)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (m *marks) side(ctx context.Context, w sets.World, side plans.Side) error {
 }
 
 // copies sees what was copied to the destination.
-func (m *marks) copies(ctx context.Context, w sets.World) error {
+func (m *marks) copies(ctx context.Context, w sets.Steps) error {
 	for _, d := range w.Plan.Dependencies {
 		o, err := w.Dependency(ctx, plans.Destination, d)
 		if err != nil && !apierrors.IsForbidden(err) { // a Secret may be; its stamp is no higher than the others'
@@ -101,7 +101,7 @@ func (m *marks) copies(ctx context.Context, w sets.World) error {
 }
 
 // revisions sees what the controller of a set has copied of its marks, which is what is taken off last.
-func (m *marks) revisions(ctx context.Context, w sets.World, side plans.Side) error {
+func (m *marks) revisions(ctx context.Context, w sets.Steps, side plans.Side) error {
 	set := m.sets[side]
 	if set == nil {
 		return nil

@@ -25,7 +25,7 @@ func (b rebuilding) landed() bool { return b.source.End() == b.destination.Start
 // way sets the leg, and how far it has come. The first wave of the leg is the one that is in flight, or the last one that
 // has arrived: whatever its predecessors did is proven by the ranges.
 func (b rebuilding) way(j *plans.Journal, course plans.Course) error {
-	p, first := b.plan, b.last.Seq+leap
+	p, first := b.plan, b.last.Seq+epochMargin
 	j.Leg = plans.Leg{Course: course, First: first, Lowest: p.Start, End: p.End()}
 	j.Done, j.Begun = first-1, first-1
 	if u := b.said.Until; u != nil && (course != plans.Move || *u < p.Start || *u > b.destination.Start) {

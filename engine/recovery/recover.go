@@ -42,14 +42,14 @@ type Recovered struct {
 	Found   []string
 }
 
-// leap is by how much the epoch and the steps of a recovered journal are above those on the objects: a process may have
+// epochMargin is by how much the epoch and the steps of a recovered journal are above those on the objects: a process may have
 // journaled some that it has not put on any object yet (S9).
-const leap = 100
+const epochMargin = 100
 
 // Look reads the marks, and gives the journal that they prove. It fails, with what has to be said or mended first, where
 // they do not prove enough.
 func (r Recovery) Look(ctx context.Context) (*Recovered, error) {
-	w := sets.World{Pair: clusters.Pair{Plan: r.Plan, On: r.On}}
+	w := sets.Steps{Pair: clusters.Pair{Plan: r.Plan, On: r.On}}
 	m, err := findMarks(ctx, w)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (r Recovery) Look(ctx context.Context) (*Recovered, error) {
 	}
 	b := rebuilding{marks: m, said: r.Said, source: source, destination: destination}
 	j := plans.NewJournal(r.Plan)
-	j.Epoch, j.KeepNames = m.last.Epoch+leap, r.Said.KeepNames
+	j.Epoch, j.KeepNames = m.last.Epoch+epochMargin, r.Said.KeepNames
 	j.Held = fmt.Sprintf("recovered from marks by %s; look at it, then resume or abort", r.Said.Who)
 	if j.Saved, err = b.saved(); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 
 // RemoveNames takes away the names that a finalized plan has kept, and tells of each object that goes. It holds the Lease
 // meanwhile, as a Keeper would make them again. A death on the way leaves the journal as it was, so that it is done again.
-func (c Carriage) RemoveNames(ctx context.Context, wish plans.Wish, tell func(string)) error {
+func (c Runner) RemoveNames(ctx context.Context, wish plans.Wish, tell func(string)) error {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (c Carriage) RemoveNames(ctx context.Context, wish plans.Wish, tell func(st
 }
 
 // mayUnname says why the journal is none any more whose names are to go.
-func (c Carriage) mayUnname(ctx context.Context, j *plans.Journal) error {
+func (c Runner) mayUnname(ctx context.Context, j *plans.Journal) error {
 	if err := engine.KeepsNames(c.Plan, j); err != nil || c.Still == nil {
 		return err
 	}
@@ -57,10 +57,10 @@ func (c Carriage) mayUnname(ctx context.Context, j *plans.Journal) error {
 }
 
 // unname deletes one object after the other, while nobody else can have the Lease.
-func (c Carriage) unname(ctx context.Context, lease *records.Lease, tell func(string)) error {
+func (c Runner) unname(ctx context.Context, lease *records.Lease, tell func(string)) error {
 	look := dns.Remove(c.Plan, c.On, func() {})
 	for n := new(records.Attempts); ; {
-		s, err := look(ctx, plans.Moment{})
+		s, err := look(ctx, plans.StepContext{})
 		if err != nil || s.Standing == plans.After {
 			return err
 		}

@@ -60,7 +60,7 @@ func TestNamesGoWhenSomebodyAsks(t *testing.T) {
 
 // bridged is a plan between clusters that was finalized and has kept its names: on the destination there are a slice and
 // a Service of them, and those of others.
-func bridged(t *testing.T, funcs interceptor.Funcs) (Carriage, client.Client) {
+func bridged(t *testing.T, funcs interceptor.Funcs) (Runner, client.Client) {
 	t.Helper()
 	p := planstest.Named(t, "abc")
 	p.Source.Cluster, p.Names, p.Hash = "two", plans.Names{Mode: plans.Bridge, Service: "web"}, ""
@@ -86,7 +86,7 @@ func bridged(t *testing.T, funcs interceptor.Funcs) (Carriage, client.Client) {
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: mark(p.ID)}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web"}},
 	).Build()
-	return Carriage{
+	return Runner{
 		Plan: p, Store: store, On: on, Holder: "me", Dead: func(string) bool { return false }, Now: planstest.Noon, Complain: func(error) {},
 	}, on[plans.Destination]
 }
@@ -109,7 +109,7 @@ func left(t *testing.T, at client.Client) (out []string) {
 	return out
 }
 
-func (c Carriage) recorded(t *testing.T) *plans.Journal {
+func (c Runner) recorded(t *testing.T) *plans.Journal {
 	t.Helper()
 	j, _, err := c.Store.Journal(t.Context(), c.Plan)
 	if err != nil {
@@ -137,26 +137,26 @@ func TestKeptNamesAreTakenAway(t *testing.T) {
 			return errors.Join(c.Delete(ctx, o, opts...), refused)
 		}}, refused},
 	} {
-		carriage, at := bridged(t, c.funcs)
+		process, at := bridged(t, c.funcs)
 		heard := plans.Heard{Course: plans.Clean, Request: "7"}
-		err := carriage.RemoveNames(t.Context(), plans.Wish{RemoveNames: true, Heard: &heard}, func(string) {})
+		err := process.RemoveNames(t.Context(), plans.Wish{RemoveNames: true, Heard: &heard}, func(string) {})
 		if c.err != nil { // done again, as after a death
-			if j := carriage.recorded(t); !errors.Is(err, c.err) || !j.KeepNames || j.Heard == heard {
+			if j := process.recorded(t); !errors.Is(err, c.err) || !j.KeepNames || j.Heard == heard {
 				t.Errorf("%s: %v; %+v", name, err, j)
 			}
 			for range 2 {
-				err = carriage.RemoveNames(t.Context(), plans.Wish{RemoveNames: true, Heard: &heard}, func(string) {})
+				err = process.RemoveNames(t.Context(), plans.Wish{RemoveNames: true, Heard: &heard}, func(string) {})
 			}
 		}
-		if j := carriage.recorded(t); err != nil || j.KeepNames || j.Heard != heard || j.Waits != "" || j.Outcome != plans.Finalized {
+		if j := process.recorded(t); err != nil || j.KeepNames || j.Heard != heard || j.Waits != "" || j.Outcome != plans.Finalized {
 			t.Errorf("%s: %v; %+v", name, err, j)
 		}
-		onlyOfOthers(t, name, carriage, at)
+		onlyOfOthers(t, name, process, at)
 	}
 }
 
 // onlyOfOthers wants nothing of the names to be there any more, and the Lease to be free.
-func onlyOfOthers(t *testing.T, name string, c Carriage, at client.Client) {
+func onlyOfOthers(t *testing.T, name string, c Runner, at client.Client) {
 	t.Helper()
 	if there := left(t, at); !slices.Equal(there, []string{"mall", "theirs"}) {
 		t.Errorf("%s: there are %v, expected what others have", name, there)
@@ -170,32 +170,32 @@ func onlyOfOthers(t *testing.T, name string, c Carriage, at client.Client) {
 func TestNamesStayWhereTheyMustNotGo(t *testing.T) {
 	overtaken := errors.New("it is not asked for any more")
 	for name, c := range map[string]struct {
-		change func(*Carriage)
+		change func(*Runner)
 		is     func(error) bool
 	}{
-		"another process keeps them": {func(c *Carriage) {
+		"another process keeps them": {func(c *Runner) {
 			if _, err := c.Store.Acquire(t.Context(), "another", c.Dead, c.Now); err != nil {
 				t.Fatal(err)
 			}
 		}, func(err error) bool { return errors.As(err, new(records.ErrHeld)) }},
-		"a namespace does not agree": {func(c *Carriage) { c.Orchestrated = true }, func(err error) bool { return errors.As(err, new(access.ErrNotAgreed)) }},
-		"nobody asks any more": {func(c *Carriage) { c.Still = func(context.Context, *plans.Journal) error { return overtaken } }, func(err error) bool {
+		"a namespace does not agree": {func(c *Runner) { c.Orchestrated = true }, func(err error) bool { return errors.As(err, new(access.ErrNotAgreed)) }},
+		"nobody asks any more": {func(c *Runner) { c.Still = func(context.Context, *plans.Journal) error { return overtaken } }, func(err error) bool {
 			return errors.Is(err, overtaken)
 		}},
-		"the process ends": {func(c *Carriage) {
+		"the process ends": {func(c *Runner) {
 			stop := make(chan struct{})
 			close(stop)
 			c.Stop = stop
 		}, func(err error) bool { return errors.Is(err, engine.ErrStopped) }},
-		"the Lease is lost on the way": {func(c *Carriage) {
+		"the Lease is lost on the way": {func(c *Runner) {
 			began := planstest.Noon()
 			c.Now = func() time.Time { began = began.Add(records.LeaseSeconds * time.Second); return began }
 		}, func(err error) bool { return errors.As(err, new(records.ErrNotHeld)) }},
 	} {
-		carriage, at := bridged(t, interceptor.Funcs{})
-		c.change(&carriage)
-		err := carriage.RemoveNames(t.Context(), plans.Wish{RemoveNames: true, Heard: &plans.Heard{Course: plans.Clean, Request: "7"}}, func(string) {})
-		if j := carriage.recorded(t); !c.is(err) || !j.KeepNames || j.Heard.Request != "" {
+		process, at := bridged(t, interceptor.Funcs{})
+		c.change(&process)
+		err := process.RemoveNames(t.Context(), plans.Wish{RemoveNames: true, Heard: &plans.Heard{Course: plans.Clean, Request: "7"}}, func(string) {})
+		if j := process.recorded(t); !c.is(err) || !j.KeepNames || j.Heard.Request != "" {
 			t.Errorf("%s: %v; %+v", name, err, j)
 		}
 		if there := left(t, at); len(there) != 4 {

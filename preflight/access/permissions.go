@@ -204,7 +204,7 @@ func Permissions(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 		}
 		denied := make([][]string, len(rights))
 		g, ctx := errgroup.WithContext(ctx)
-		g.SetLimit(check.AtOnce)
+		g.SetLimit(check.MaxConcurrentRequests)
 		for k, r := range rights {
 			g.Go(func() (err error) {
 				defer plans.Caught(&err)

@@ -49,7 +49,7 @@ func Words(found []Finding) string {
 	var said []string
 	size := 0
 	for k, f := range found {
-		if size += len(f.String()); k > 0 && size > records.Brevity {
+		if size += len(f.String()); k > 0 && size > records.MaxReasonBytes {
 			return fmt.Sprintf("%s; and %d more: `check` lists them", strings.Join(said, "; "), len(found)-k)
 		}
 		said = append(said, records.Brief(f.String()))

@@ -94,7 +94,7 @@ func (i Inspection) Ours(o client.Object) bool {
 
 // Arriving is the pod template as the destination is to have it.
 func (i Inspection) Arriving() (corev1.PodTemplateSpec, error) {
-	set, err := sets.Twin(i.Now.Set, i.Plan)
+	set, err := sets.DestinationSet(i.Now.Set, i.Plan)
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
@@ -125,6 +125,6 @@ func (i Inspection) Volumes(ctx context.Context, ordinal int32) (bindings, error
 // bindingsOf is a key of what is read once.
 type bindingsOf int32
 
-// AtOnce is how many requests the checks send side by side, so that a distant API server
+// MaxConcurrentRequests is how many requests the checks send side by side, so that a distant API server
 // does not make them long.
-const AtOnce = 8
+const MaxConcurrentRequests = 8

@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Maker says what makes a Secret or a ConfigMap, in words that go on after "made by", or ""
+// GeneratedBy says what makes a Secret or a ConfigMap, in words that go on after "made by", or ""
 // for one that a person made. A copy of what is made would be overwritten or, worse, never
 // renewed: the maker has to be at work on the destination too.
-func Maker(o client.Object) string {
+func GeneratedBy(o client.Object) string {
 	switch o := o.(type) {
 	case *corev1.Secret:
 		if o.Type == "helm.sh/release.v1" {
@@ -23,11 +23,11 @@ func Maker(o client.Object) string {
 		return "" // an operator's Service or account is of use as it is
 	}
 	for _, r := range o.GetOwnerReferences() {
-		if of, known := makers()[r.Kind]; known {
+		if of, known := generators()[r.Kind]; known {
 			return fmt.Sprintf("%s %s of %s", r.Kind, r.Name, of)
 		}
 	}
-	for _, m := range traces() {
+	for _, m := range ownershipMarkers() {
 		if value, ok := m.on(o); ok {
 			return m.maker(value)
 		}
@@ -38,9 +38,9 @@ func Maker(o client.Object) string {
 	return ""
 }
 
-// makers are the kinds whose objects end up as a Secret or a ConfigMap, and whose
+// generators are the kinds whose objects end up as a Secret or a ConfigMap, and whose
 // they are. Not all of them put themselves down as the controller.
-func makers() map[string]string {
+func generators() map[string]string {
 	return map[string]string{
 		"Certificate":    "cert-manager",
 		"ExternalSecret": "External Secrets",
@@ -49,8 +49,8 @@ func makers() map[string]string {
 	}
 }
 
-// trace is a label or an annotation that a maker puts on what it makes.
-type trace struct {
+// ownershipMarker is a label or an annotation that a maker puts on what it makes.
+type ownershipMarker struct {
 	of   string   // whose trace it is
 	kind string   // the kind that makes an object; named by the value, or as the object is
 	keys []string // any of them will do
@@ -58,8 +58,8 @@ type trace struct {
 	named bool
 }
 
-func traces() []trace {
-	return []trace{
+func ownershipMarkers() []ownershipMarker {
+	return []ownershipMarker{
 		{of: "cert-manager", kind: "Certificate", keys: []string{"cert-manager.io/certificate-name"}, named: true},
 		{of: "External Secrets", kind: "ExternalSecret", keys: []string{
 			"reconcile.external-secrets.io/managed", "reconcile.external-secrets.io/created-by", "reconcile.external-secrets.io/data-hash",
@@ -71,7 +71,7 @@ func traces() []trace {
 }
 
 // on finds the trace, with the name of the maker that it gives.
-func (m trace) on(o client.Object) (value string, ok bool) {
+func (m ownershipMarker) on(o client.Object) (value string, ok bool) {
 	for _, notes := range []map[string]string{o.GetAnnotations(), o.GetLabels()} {
 		for k, v := range notes {
 			if slices.Contains(m.keys, k) && v != "false" {
@@ -85,6 +85,6 @@ func (m trace) on(o client.Object) (value string, ok bool) {
 	return "", false
 }
 
-func (m trace) maker(name string) string {
+func (m ownershipMarker) maker(name string) string {
 	return fmt.Sprintf("%s %s of %s", m.kind, name, m.of)
 }

@@ -51,7 +51,7 @@ func TestWhatSomethingMakesIsRecognised(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Maker(tt.object); got != tt.want {
+			if got := GeneratedBy(tt.object); got != tt.want {
 				t.Errorf("made by %q, expected %q", got, tt.want)
 			}
 		})

@@ -19,8 +19,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// guarded is an object that a move writes: a set, or the user's budget over its pods.
-type guarded struct {
+// guardedObject is an object that a move writes: a set, or the user's budget over its pods.
+type guardedObject struct {
 	side        plans.Side
 	group, kind string
 	object      client.Object
@@ -33,10 +33,10 @@ type guarded struct {
 }
 
 // guardedObjects lists what a move writes and others may write too.
-func guardedObjects(i check.Inspection) []guarded {
-	var out []guarded
+func guardedObjects(i check.Inspection) []guardedObject {
+	var out []guardedObject
 	for side, set := range i.Sets {
-		out = append(out, guarded{
+		out = append(out, guardedObject{
 			side: side, group: clusters.ResourceOf(i.Plan.On(side)).Group, kind: i.Plan.On(side).SetKind(), object: set, name: i.Name(side),
 			fields: []string{"/spec/replicas", "/spec/ordinals", "/spec/persistentVolumeClaimRetentionPolicy"},
 			twin:   side == plans.Destination && !i.Plan.Existed(),
@@ -48,7 +48,7 @@ func guardedObjects(i check.Inspection) []guarded {
 			continue
 		}
 		at := plans.Ref{Context: i.Plan.On(side).Context, Namespace: b.Namespace, Name: b.Name}
-		out = append(out, guarded{
+		out = append(out, guardedObject{
 			side: side, group: "policy", kind: "PodDisruptionBudget", object: b, name: "PodDisruptionBudget " + at.String(),
 			fields: []string{"/spec/minAvailable", "/spec/maxUnavailable"},
 		})
@@ -81,7 +81,7 @@ func Application() schema.GroupKind {
 // CD counts only if it names this very object, as for Argo CD itself; the label
 // app.kubernetes.io/instance, which Helm and people use as well, only beside its field
 // manager.
-func (g guarded) marks() []Mark {
+func (g guardedObject) marks() []Mark {
 	var out []Mark
 	labels, notes := g.object.GetLabels(), g.object.GetAnnotations()
 	if m, ok := g.tracked(notes[tracking]); ok && !g.twin {
@@ -106,7 +106,7 @@ func (g guarded) marks() []Mark {
 
 // tracked reads a tracking ID: APPLICATION:GROUP/KIND:NAMESPACE/NAME, where the
 // application may be NAMESPACE_NAME.
-func (g guarded) tracked(id string) (Mark, bool) {
+func (g guardedObject) tracked(id string) (Mark, bool) {
 	part := strings.Split(id, ":")
 	if len(part) != 3 || part[1] != g.group+"/"+g.kind || part[2] != g.object.GetNamespace()+"/"+g.object.GetName() {
 		return Mark{}, false
@@ -119,7 +119,7 @@ func (g guarded) tracked(id string) (Mark, bool) {
 }
 
 // applied gives the first of these managers that has written the object's spec.
-func (g guarded) applied(managers ...string) string {
+func (g guardedObject) applied(managers ...string) string {
 	for _, e := range g.object.GetManagedFields() {
 		if slices.Contains(managers, e.Manager) && e.FieldsV1 != nil && plans.Owns(e.FieldsV1.GetRawBytes(), []string{"spec"}) {
 			return e.Manager
@@ -130,7 +130,7 @@ func (g guarded) applied(managers ...string) string {
 
 // applier is a mark on a guarded object, and the object of the tool that it names.
 type applier struct {
-	guarded
+	guardedObject
 	Mark
 	tool *unstructured.Unstructured // nil for one that could not be looked at
 	at   plans.Side                 // whose cluster it is in
@@ -157,8 +157,8 @@ func appliers(ctx context.Context, i check.Inspection) ([]applier, error) {
 }
 
 // find gives what a mark may mean: without a namespace, objects of several.
-func find(ctx context.Context, i check.Inspection, g guarded, m Mark) ([]applier, error) {
-	a := applier{guarded: g, Mark: m, at: g.side, unseen: "nothing says which " + m.By.Kind + " it is"}
+func find(ctx context.Context, i check.Inspection, g guardedObject, m Mark) ([]applier, error) {
+	a := applier{guardedObject: g, Mark: m, at: g.side, unseen: "nothing says which " + m.By.Kind + " it is"}
 	if m.Name == "" {
 		return []applier{a}, nil
 	}
@@ -173,7 +173,7 @@ func find(ctx context.Context, i check.Inspection, g guarded, m Mark) ([]applier
 		}
 		var out []applier
 		for k := range tools {
-			out = append(out, applier{guarded: g, Mark: m, at: side, tool: &tools[k]})
+			out = append(out, applier{guardedObject: g, Mark: m, at: side, tool: &tools[k]})
 		}
 		if len(out) > 0 {
 			return out, nil
@@ -219,7 +219,7 @@ func active(ctx context.Context, i check.Inspection, group func(schema.GroupKind
 		}
 		if why, remedy := judge(a); why != "" {
 			out = append(out, check.Finding{
-				Object: a.guarded.name, Saw: fmt.Sprintf("%s %s/%s %s (%s)", a.By.Kind, a.tool.GetNamespace(), a.tool.GetName(), why, a.sign),
+				Object: a.guardedObject.name, Saw: fmt.Sprintf("%s %s/%s %s (%s)", a.By.Kind, a.tool.GetNamespace(), a.tool.GetName(), why, a.sign),
 				Want: "nobody who sets back what the move writes", Remedy: remedy,
 			})
 		}
@@ -232,12 +232,12 @@ func active(ctx context.Context, i check.Inspection, group func(schema.GroupKind
 // hides a difference; RespectIgnoreDifferences=true keeps a sync from undoing it.
 func Argocd(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return active(ctx, i, func(by schema.GroupKind) bool { return by == Application() }, func(a applier) (string, string) {
-		return busy(a.tool.Object, a.tool.GetAnnotations(), a.guarded), quietenArgo(i, a)
+		return busy(a.tool.Object, a.tool.GetAnnotations(), a.guardedObject), quietenArgo(i, a)
 	})
 }
 
 // busy gives the reason why an Application would set an object back, or "".
-func busy(app map[string]any, notes map[string]string, g guarded) string {
+func busy(app map[string]any, notes map[string]string, g guardedObject) string {
 	automated, syncs, _ := unstructured.NestedMap(app, "spec", "syncPolicy", "automated")
 	if enabled, said := automated["enabled"].(bool); !syncs || said && !enabled || notes["argocd.argoproj.io/skip-reconcile"] == "true" {
 		return ""
@@ -256,7 +256,7 @@ func busy(app map[string]any, notes map[string]string, g guarded) string {
 
 // ignoring says whether an Application ignores every field of the object that the move
 // writes.
-func ignoring(app map[string]any, g guarded) bool {
+func ignoring(app map[string]any, g guardedObject) bool {
 	entries, _, _ := unstructured.NestedSlice(app, "spec", "ignoreDifferences")
 	var ignored []string
 	for _, e := range entries {
@@ -344,7 +344,7 @@ func WritersUnseen(ctx context.Context, i check.Inspection) ([]check.Finding, er
 			remedy = quietenArgo
 		}
 		out = append(out, check.Finding{
-			Object: a.guarded.name, Saw: fmt.Sprintf("%s says that %s %s applies it, and %s", a.sign, a.By.Kind, a.Mark.Name, a.unseen),
+			Object: a.guardedObject.name, Saw: fmt.Sprintf("%s says that %s %s applies it, and %s", a.sign, a.By.Kind, a.Mark.Name, a.unseen),
 			Want: "to see that it does not set back what the move writes", Remedy: "if it is gone, or once it is stopped where it runs, --ignore writers-unseen; to stop it: " + remedy(i, a),
 		})
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// recent is how long ago a write counts as a sign that its writer is at work.
-const recent = time.Hour
+// recentWrite is how long ago a write counts as a sign that its writer is at work.
+const recentWrite = time.Hour
 
 // FieldManagers looks at who, by managedFields, has written replicas, ordinals or the
 // retention policy of the sets. The rule:
@@ -85,7 +85,7 @@ func managers(entries []metav1.ManagedFieldsEntry, made metav1.Time, since func(
 		if len(m.fields) == 0 {
 			continue
 		}
-		m.busy = m.declares || e.Time != nil && e.Time.After(made.Time) && since(e.Time.Time) < recent
+		m.busy = m.declares || e.Time != nil && e.Time.After(made.Time) && since(e.Time.Time) < recentWrite
 		out = append(out, m)
 	}
 	return out

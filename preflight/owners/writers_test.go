@@ -17,21 +17,21 @@ func entry(manager, fields string, at time.Time) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Time: &t, FieldsV1: metav1.NewFieldsV1(fields)}
 }
 
-func marked(labels, annotations map[string]string, entries ...metav1.ManagedFieldsEntry) guarded {
+func marked(labels, annotations map[string]string, entries ...metav1.ManagedFieldsEntry) guardedObject {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: labels, Annotations: annotations, ManagedFields: entries}}
-	return guarded{side: plans.Source, group: "apps", kind: "StatefulSet", object: set, fields: []string{"/spec/replicas", "/spec/ordinals"}}
+	return guardedObject{side: plans.Source, group: "apps", kind: "StatefulSet", object: set, fields: []string{"/spec/replicas", "/spec/ordinals"}}
 }
 
 func TestMarksOfGitOpsToolsAreRead(t *testing.T) {
 	applied := func(manager string) metav1.ManagedFieldsEntry {
 		return entry(manager, `{"f:spec":{"f:replicas":{}}}`, time.Unix(0, 0))
 	}
-	twin := func(g guarded) guarded { g.twin = true; return g }
+	twin := func(g guardedObject) guardedObject { g.twin = true; return g }
 	id := func(id string) map[string]string { return map[string]string{tracking: id} }
 	flux := map[string]string{fluxKustomize + "/name": "apps", fluxKustomize + "/namespace": "flux-system"}
 	for _, c := range []struct {
 		name string
-		guarded
+		guardedObject
 		want string // kind namespace/name (sign), …
 	}{
 		{"nothing", marked(nil, nil), ""},

@@ -41,7 +41,7 @@ func NodesFit(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 		return nil, err
 	}
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	r := room{pod: pod, nodes: nodes, used: map[string]corev1.ResourceList{}, running: func(node string) (corev1.ResourceList, error) { return running(ctx, i, node) }}
+	r := freeCapacity{pod: pod, nodes: nodes, used: map[string]corev1.ResourceList{}, running: func(node string) (corev1.ResourceList, error) { return running(ctx, i, node) }}
 	var out []check.Finding
 	for _, o := range slices.Backward(slices.Collect(i.Ordinals.All())) {
 		where, err := reach(ctx, i, o)
@@ -108,7 +108,7 @@ func reach(ctx context.Context, i check.Inspection, ordinal int32) ([]*corev1.No
 	if len(i.Plan.Claims) == 0 {
 		return nil, nil
 	}
-	s, err := volumes.ShelfOn(ctx, i, plans.Source)
+	s, err := volumes.VolumesOn(ctx, i, plans.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -157,10 +157,10 @@ func zones(pv *corev1.PersistentVolume) []*corev1.NodeSelector {
 	return out
 }
 
-// room is the nodes of a cluster as pods of one template are put on them. What runs on a
+// freeCapacity is the nodes of a cluster as pods of one template are put on them. What runs on a
 // node is asked only when the pod might go there, so that a cluster with room costs few
 // requests.
-type room struct {
+type freeCapacity struct {
 	pod     *corev1.Pod
 	nodes   []corev1.Node
 	used    map[string]corev1.ResourceList // by node; absent: not asked yet
@@ -169,7 +169,7 @@ type room struct {
 
 // take puts one more pod on the first node that can take it, and says why there is none,
 // as the scheduler would.
-func (r *room) take(volumes []*corev1.NodeSelector) (string, error) {
+func (r *freeCapacity) take(volumes []*corev1.NodeSelector) (string, error) {
 	whys := map[string]int{}
 	for k := range r.nodes {
 		node := &r.nodes[k]
@@ -197,7 +197,7 @@ func (r *room) take(volumes []*corev1.NodeSelector) (string, error) {
 }
 
 // barred gives the reason why a node would not take the pod even if it were empty.
-func (r *room) barred(node *corev1.Node, volumes []*corev1.NodeSelector) string {
+func (r *freeCapacity) barred(node *corev1.Node, volumes []*corev1.NodeSelector) string {
 	taints := node.Spec.Taints
 	if node.Spec.Unschedulable { // the taint of that name follows a moment later
 		taints = append(slices.Clone(taints), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
@@ -218,14 +218,14 @@ func (r *room) barred(node *corev1.Node, volumes []*corev1.NodeSelector) string 
 	return ""
 }
 
-func (r *room) tolerates(taint *corev1.Taint) bool {
+func (r *freeCapacity) tolerates(taint *corev1.Taint) bool {
 	return slices.ContainsFunc(r.pod.Spec.Tolerations, func(t corev1.Toleration) bool {
 		return t.ToleratesTaint(klog.Background(), taint, false)
 	})
 }
 
 // full gives the reason why there is no room for the pod on a node.
-func (r *room) full(node *corev1.Node) (string, error) {
+func (r *freeCapacity) full(node *corev1.Node) (string, error) {
 	used, asked := r.used[node.Name]
 	if !asked {
 		var err error

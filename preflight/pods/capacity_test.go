@@ -90,7 +90,7 @@ func TestPodsArePutWhereTheyFit(t *testing.T) {
 			c.pod(&pod)
 		}
 		asked := map[string]int{}
-		r := room{pod: &pod, nodes: c.nodes, used: map[string]corev1.ResourceList{}, running: func(n string) (corev1.ResourceList, error) {
+		r := freeCapacity{pod: &pod, nodes: c.nodes, used: map[string]corev1.ResourceList{}, running: func(n string) (corev1.ResourceList, error) {
 			asked[n]++
 			used := corev1.ResourceList{}
 			for _, p := range c.running[n] {
@@ -113,7 +113,7 @@ func TestPodsArePutWhereTheyFit(t *testing.T) {
 			}
 		}
 	}
-	if _, err := (&room{pod: &done, nodes: []corev1.Node{node("a", "x", "5")}, running: func(string) (corev1.ResourceList, error) {
+	if _, err := (&freeCapacity{pod: &done, nodes: []corev1.Node{node("a", "x", "5")}, running: func(string) (corev1.ResourceList, error) {
 		return nil, fmt.Errorf("no answer")
 	}}).take(nil); err == nil {
 		t.Error("a node that could not be asked counts as one with room")
@@ -143,7 +143,7 @@ func TestANodeIsInTheZoneThatAVolumeIsLabelledWith(t *testing.T) {
 	} {
 		pod := withCPU("1")
 		n := node("n", "", "4", func(n *corev1.Node) { n.Labels = c.node })
-		r := room{pod: &pod, nodes: []corev1.Node{n}}
+		r := freeCapacity{pod: &pod, nodes: []corev1.Node{n}}
 		why := r.barred(&n, zones(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Labels: c.volume}}))
 		if (why == "") != c.fits {
 			t.Errorf("%s: %q", name, why)

@@ -23,9 +23,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/sets"
 )
 
-// prop is an object that the pods name and that belongs to whoever runs the cluster. It
+// clusterObject is an object that the pods name and that belongs to whoever runs the cluster. It
 // is not copied.
-type prop struct {
+type clusterObject struct {
 	kind, name, resource string
 	object               func() client.Object
 	namespaced           bool
@@ -42,7 +42,7 @@ func Classes(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		return nil, err
 	}
 	var out []check.Finding
-	for _, p := range props(template.Spec) {
+	for _, p := range clusterObjectsOf(template.Spec) {
 		found, err := proper(ctx, i, p)
 		if err != nil {
 			return nil, err
@@ -53,7 +53,7 @@ func Classes(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return append(out, found...), err
 }
 
-func proper(ctx context.Context, i check.Inspection, p prop) ([]check.Finding, error) {
+func proper(ctx context.Context, i check.Inspection, p clusterObject) ([]check.Finding, error) {
 	called := p.kind + " " + p.name
 	there, err := propertyOn(ctx, i, plans.Destination, p)
 	if err != nil {
@@ -88,7 +88,7 @@ func proper(ctx context.Context, i check.Inspection, p prop) ([]check.Finding, e
 }
 
 // propertyOn reads one on a side; nil means that there is none, or that the API is not served.
-func propertyOn(ctx context.Context, i check.Inspection, side plans.Side, p prop) (client.Object, error) {
+func propertyOn(ctx context.Context, i check.Inspection, side plans.Side, p clusterObject) (client.Object, error) {
 	o, key := p.object(), client.ObjectKey{Name: p.name}
 	if p.namespaced {
 		key.Namespace = i.Plan.On(side).Namespace
@@ -100,48 +100,48 @@ func propertyOn(ctx context.Context, i check.Inspection, side plans.Side, p prop
 	return o, err
 }
 
-func props(spec corev1.PodSpec) []prop {
-	var out []prop
+func clusterObjectsOf(spec corev1.PodSpec) []clusterObject {
+	var out []clusterObject
 	if name := spec.PriorityClassName; name != "" {
-		out = append(out, prop{kind: "PriorityClass", name: name, resource: "priorityclasses", object: func() client.Object { return &schedulingv1.PriorityClass{} }, differs: priorities, shows: priority})
+		out = append(out, clusterObject{kind: "PriorityClass", name: name, resource: "priorityclasses", object: func() client.Object { return &schedulingv1.PriorityClass{} }, differs: priorities, shows: priority})
 	}
 	if name := spec.RuntimeClassName; name != nil {
-		out = append(out, prop{kind: "RuntimeClass", name: *name, resource: "runtimeclasses", object: func() client.Object { return &nodev1.RuntimeClass{} }, differs: handlers, shows: handler})
+		out = append(out, clusterObject{kind: "RuntimeClass", name: *name, resource: "runtimeclasses", object: func() client.Object { return &nodev1.RuntimeClass{} }, differs: handlers, shows: handler})
 	}
 	for _, v := range spec.Volumes {
-		out = append(out, propsOf(v.VolumeSource)...)
+		out = append(out, clusterObjectsOfVolume(v.VolumeSource)...)
 	}
 	for _, c := range spec.ResourceClaims {
 		if name := c.ResourceClaimTemplateName; name != nil {
-			out = append(out, prop{kind: "ResourceClaimTemplate", name: *name, resource: "resourceclaimtemplates", namespaced: true, object: func() client.Object { return &resourcev1.ResourceClaimTemplate{} }})
+			out = append(out, clusterObject{kind: "ResourceClaimTemplate", name: *name, resource: "resourceclaimtemplates", namespaced: true, object: func() client.Object { return &resourcev1.ResourceClaimTemplate{} }})
 		}
 		if name := c.ResourceClaimName; name != nil {
-			out = append(out, prop{kind: "ResourceClaim", name: *name, resource: "resourceclaims", namespaced: true, object: func() client.Object { return &resourcev1.ResourceClaim{} }})
+			out = append(out, clusterObject{kind: "ResourceClaim", name: *name, resource: "resourceclaims", namespaced: true, object: func() client.Object { return &resourcev1.ResourceClaim{} }})
 		}
 	}
 	return out
 }
 
-// propsOf are those of one volume that is made for a pod, or that a driver puts into it.
-func propsOf(v corev1.VolumeSource) []prop {
-	var out []prop
+// clusterObjectsOfVolume are those of one volume that is made for a pod, or that a driver puts into it.
+func clusterObjectsOfVolume(v corev1.VolumeSource) []clusterObject {
+	var out []clusterObject
 	if v.Projected != nil {
 		for _, s := range v.Projected.Sources {
 			if b := s.ClusterTrustBundle; b != nil && b.Name != nil && (b.Optional == nil || !*b.Optional) {
-				out = append(out, prop{kind: "ClusterTrustBundle", name: *b.Name, resource: "clustertrustbundles", object: func() client.Object { return &certificatesv1beta1.ClusterTrustBundle{} }})
+				out = append(out, clusterObject{kind: "ClusterTrustBundle", name: *b.Name, resource: "clustertrustbundles", object: func() client.Object { return &certificatesv1beta1.ClusterTrustBundle{} }})
 			}
 		}
 	}
 	if e := v.Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
 		if name := e.VolumeClaimTemplate.Spec.StorageClassName; name != nil && *name != "" {
-			out = append(out, prop{kind: "StorageClass", name: *name, resource: "storageclasses", object: func() client.Object { return &storagev1.StorageClass{} }})
+			out = append(out, clusterObject{kind: "StorageClass", name: *name, resource: "storageclasses", object: func() client.Object { return &storagev1.StorageClass{} }})
 		}
 	}
 	if v.CSI != nil {
 		// Without this object a kubelet takes the driver for one of lasting volumes only.
-		out = append(out, prop{kind: "CSIDriver", name: v.CSI.Driver, resource: "csidrivers", object: func() client.Object { return &storagev1.CSIDriver{} }})
+		out = append(out, clusterObject{kind: "CSIDriver", name: v.CSI.Driver, resource: "csidrivers", object: func() client.Object { return &storagev1.CSIDriver{} }})
 		if name := v.CSI.VolumeAttributes["secretProviderClass"]; name != "" {
-			out = append(out, prop{kind: "SecretProviderClass", name: name, resource: "secretproviderclasses", namespaced: true, object: func() client.Object {
+			out = append(out, clusterObject{kind: "SecretProviderClass", name: name, resource: "secretproviderclasses", namespaced: true, object: func() client.Object {
 				o := &unstructured.Unstructured{}
 				o.SetGroupVersionKind(schema.GroupVersionKind{Group: "secrets-store.csi.x-k8s.io", Version: "v1", Kind: "SecretProviderClass"})
 				return o

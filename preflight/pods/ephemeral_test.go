@@ -29,7 +29,7 @@ func classNamed(name string, notes map[string]string) client.Object {
 func TestClassesOfEphemeralVolumesAreMappedAndMustBeThere(t *testing.T) {
 	renamed := plans.Storage{Classes: map[string]string{"fast": "fast-west"}}
 	i := checktest.Estate{Spec: scratch, Storage: renamed, Volumes: []string{"spec: {nfs: {server: files, path: /a}}"}}.Inspected(t)
-	twin, err := sets.Twin(i.Now.Set, i.Plan)
+	twin, err := sets.DestinationSet(i.Now.Set, i.Plan)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,16 +106,16 @@ func located(ref string) (registry, rest string) {
 	return registry, rest
 }
 
-// shelves are the images that each node lists; hidden says that nobody may look.
-type shelves struct {
+// nodeImages are the images that each node lists; hidden says that nobody may look.
+type nodeImages struct {
 	byNode []map[string]bool
 	hidden bool
 }
 
-func cached(ctx context.Context, i check.Inspection) (s shelves) {
+func cached(ctx context.Context, i check.Inspection) (s nodeImages) {
 	nodes, err := nodes(ctx, i)
 	if err != nil {
-		return shelves{hidden: true} // this is a report; what the move needs of the nodes it asks for itself
+		return nodeImages{hidden: true} // this is a report; what the move needs of the nodes it asks for itself
 	}
 	for _, n := range nodes {
 		have := map[string]bool{}
@@ -133,7 +133,7 @@ func cached(ctx context.Context, i check.Inspection) (s shelves) {
 // have says which nodes list all of the images; everywhere says that all do and none of
 // the images is pulled regardless. A node lists fifty images at most, so that one that is
 // not listed may be there.
-func (s shelves) have(list images) (words string, everywhere bool) {
+func (s nodeImages) have(list images) (words string, everywhere bool) {
 	if s.hidden {
 		return "its nodes could not be looked at", false
 	}

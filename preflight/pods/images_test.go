@@ -68,16 +68,16 @@ func TestNodesThatHaveTheImagesNeedNoRegistry(t *testing.T) {
 	full, empty := map[string]bool{"docker.io/library/web:latest": true}, map[string]bool{}
 	web := images{{"web", corev1.PullIfNotPresent}}
 	tests := map[string]struct {
-		nodes      shelves
+		nodes      nodeImages
 		list       images
 		words      string
 		everywhere bool
 	}{
-		"all":            {shelves{byNode: []map[string]bool{full, full}}, web, "2 of 2 nodes list them already", true},
-		"some":           {shelves{byNode: []map[string]bool{full, empty}}, web, "1 of 2 nodes list them already", false},
-		"pulled anyway":  {shelves{byNode: []map[string]bool{full}}, images{{"web", corev1.PullAlways}}, "1 of 1 nodes list them already", false},
-		"no nodes":       {shelves{}, web, "0 of 0 nodes list them already", false},
-		"nobody may see": {shelves{hidden: true}, web, "its nodes could not be looked at", false},
+		"all":            {nodeImages{byNode: []map[string]bool{full, full}}, web, "2 of 2 nodes list them already", true},
+		"some":           {nodeImages{byNode: []map[string]bool{full, empty}}, web, "1 of 2 nodes list them already", false},
+		"pulled anyway":  {nodeImages{byNode: []map[string]bool{full}}, images{{"web", corev1.PullAlways}}, "1 of 1 nodes list them already", false},
+		"no nodes":       {nodeImages{}, web, "0 of 0 nodes list them already", false},
+		"nobody may see": {nodeImages{hidden: true}, web, "its nodes could not be looked at", false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

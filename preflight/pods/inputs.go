@@ -41,8 +41,8 @@ func Needs(ctx context.Context, on clusters.Clusters, in plans.Inputs) ([]plans.
 			return nil, err
 		case o == nil && !listed(own, d):
 			need[k].Required = "named by a patch, and not there on the source"
-		case o != nil && owners.Maker(o) != "":
-			need[k].Required = "made by " + owners.Maker(o)
+		case o != nil && owners.GeneratedBy(o) != "":
+			need[k].Required = "made by " + owners.GeneratedBy(o)
 		}
 	}
 	return plans.SortDependencies(need), nil

@@ -56,8 +56,8 @@ func judged(i check.Inspection, d plans.Dependency, from, to client.Object) (f c
 	case s != nil && s.Type == corev1.SecretTypeServiceAccountToken:
 		f.Object, f.Saw, f.Want = d.String(), "it is a service account token of the source cluster", "a Secret that means something elsewhere"
 		f.Remedy = "use a projected token in the pod template"
-	case from != nil && owners.Maker(from) != "":
-		f.Object, f.Saw, f.Want = d.String(), "it is made by "+owners.Maker(from)+" now, and the plan would copy it", "it as it was when the plan was made"
+	case from != nil && owners.GeneratedBy(from) != "":
+		f.Object, f.Saw, f.Want = d.String(), "it is made by "+owners.GeneratedBy(from)+" now, and the plan would copy it", "it as it was when the plan was made"
 		f.Remedy = "make a new plan with `stsmigrate plan`"
 	case from != nil && to != nil && !sets.Same(from, to):
 		f.Saw, f.Want = "its content differs from the source's", "equal, or absent"

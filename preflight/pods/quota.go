@@ -88,12 +88,12 @@ func coming(ctx context.Context, i check.Inspection) (*corev1.Pod, error) {
 		return nil, err
 	}
 	if may {
-		tried, err := tryPod(ctx, i)
+		tried, err := dryRunPod(ctx, i)
 		if err != nil || tried.refusal == nil { // else that check says why
 			return tried.pod, err
 		}
 	}
-	set, err := sets.Twin(i.Now.Set, i.Plan)
+	set, err := sets.DestinationSet(i.Now.Set, i.Plan)
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/sets"
 )
 
-// Settling is how long a pod that has come up may take to show that it does not stay up.
-const Settling = 5 * time.Minute
+// SettleTime is how long a pod that has come up may take to show that it does not stay up.
+const SettleTime = 5 * time.Minute
 
 // ReadyForAWhile warns of pods that have become Ready lately. A node's clock is compared with
 // ours here, which is good enough for a warning and for nothing else.
@@ -33,7 +33,7 @@ func ReadyForAWhile(ctx context.Context, i check.Inspection) ([]check.Finding, e
 		return nil, nil
 	}
 	return []check.Finding{{
-		Level: check.Warn, Object: i.Name(plans.Source), Saw: "Ready only lately: " + strings.Join(young, ", "), Want: fmt.Sprintf("every pod Ready for %s", Minutes(Settling)),
+		Level: check.Warn, Object: i.Name(plans.Source), Saw: "Ready only lately: " + strings.Join(young, ", "), Want: fmt.Sprintf("every pod Ready for %s", Minutes(SettleTime)),
 		Remedy: "wait, if the application needs time to settle; see why they restarted if you did not expect it",
 	}}, nil
 }
@@ -43,7 +43,7 @@ func lately(pods map[string]*corev1.Pod, since func(time.Time) time.Duration) []
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(pods)) {
 		for _, c := range pods[name].Status.Conditions {
-			if d := since(c.LastTransitionTime.Time); c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && d < Settling {
+			if d := since(c.LastTransitionTime.Time); c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && d < SettleTime {
 				out = append(out, fmt.Sprintf("%s (%s)", name, d.Round(time.Second)))
 			}
 		}

@@ -39,7 +39,7 @@ func PodAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 			Want: "to know that LimitRange, Pod Security and webhooks let it in", Remedy: "ask for the right, or have somebody try: kubectl create --dry-run=server",
 		}}, nil
 	}
-	t, err := tryPod(ctx, i)
+	t, err := dryRunPod(ctx, i)
 	if err != nil {
 		return nil, err
 	}
@@ -81,22 +81,22 @@ func mayTry(ctx context.Context, i check.Inspection, resource string) (bool, err
 	return access.Allowed(ctx, i, plans.Destination, access.Right{Resource: resource}, "create")
 }
 
-// podTrial is the first pod as the destination's API server would have it, defaults and
+// podDryRun is the first pod as the destination's API server would have it, defaults and
 // all, or why there would be none.
-type podTrial struct {
+type podDryRun struct {
 	pod      *corev1.Pod
 	warnings []string
 	refusal  error
 }
 
-func tryPod(ctx context.Context, i check.Inspection) (podTrial, error) {
-	return check.Once(i, podTrialKey{}, func() (podTrial, error) { return trialPod(ctx, i) })
+func dryRunPod(ctx context.Context, i check.Inspection) (podDryRun, error) {
+	return check.Once(i, podTrialKey{}, func() (podDryRun, error) { return sendDryRunPod(ctx, i) })
 }
 
-func trialPod(ctx context.Context, i check.Inspection) (podTrial, error) {
-	set, err := sets.Twin(i.Now.Set, i.Plan)
+func sendDryRunPod(ctx context.Context, i check.Inspection) (podDryRun, error) {
+	set, err := sets.DestinationSet(i.Now.Set, i.Plan)
 	if err != nil {
-		return podTrial{}, err
+		return podDryRun{}, err
 	}
 	pod := podOf(set, i.Plan.Start)
 	// What is yet to be copied, or what another check reports as missing, must not hide
@@ -104,13 +104,13 @@ func trialPod(ctx context.Context, i check.Inspection) (podTrial, error) {
 	if d := (plans.Dependency{Kind: "ServiceAccount", Name: pod.Spec.ServiceAccountName}); d.Name != "" {
 		o, err := i.Dependency(ctx, plans.Destination, d)
 		if err != nil {
-			return podTrial{}, err
+			return podDryRun{}, err
 		}
 		if o == nil {
 			pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount = "", ""
 		}
 	}
-	for _, p := range props(pod.Spec) {
+	for _, p := range clusterObjectsOf(pod.Spec) {
 		if o, err := propertyOn(ctx, i, plans.Destination, p); o != nil || err != nil {
 			continue
 		}
@@ -124,7 +124,7 @@ func trialPod(ctx context.Context, i check.Inspection) (podTrial, error) {
 	pod.Name += "-dry-run"
 	ctx, heard := clusters.Hearing(ctx)
 	err = i.On[plans.Destination].Create(ctx, pod, client.DryRunAll)
-	return podTrial{pod, *heard, err}, nil
+	return podDryRun{pod, *heard, err}, nil
 }
 
 // podOf makes a pod as the StatefulSet controller does (rules ID-1 to ID-8), without an owner: the

@@ -61,7 +61,7 @@ func Leaving(ctx context.Context, i check.Inspection) ([]corev1.PersistentVolume
 // The binder asks only for the same volume mode where both name each other, as ours always do;
 // whatever else differs was asked for and not finished, or is worth knowing.
 func Settled(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
-	shelf, err := ShelfOn(ctx, i, plans.Source)
+	shelf, err := VolumesOn(ctx, i, plans.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +113,8 @@ func unfinished(c *corev1.PersistentVolumeClaim) []check.Finding {
 	return out
 }
 
-// spare is what is left for our own marks among the annotations of a volume.
-const spare = 2 << 10
+// annotationReserve is what is left for our own marks among the annotations of a volume.
+const annotationReserve = 2 << 10
 
 // tooLarge reports a claim whose manifest the annotations of its volume could not hold: it would be refused
 // when the volume is held, or, if it has grown since, with the ordinal down.
@@ -123,7 +123,7 @@ func tooLarge(c *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) []ch
 	if err != nil {
 		return []check.Finding{{Saw: err.Error(), Want: "a claim that can be written down", Remedy: "report this"}}
 	}
-	size := len(plans.ClaimAnnotation) + len(manifest) + spare
+	size := len(plans.ClaimAnnotation) + len(manifest) + annotationReserve
 	for k, v := range pv.Annotations {
 		if k != plans.ClaimAnnotation {
 			size += len(k) + len(v)

@@ -53,7 +53,7 @@ func Accepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 func eachAccepted(ctx context.Context, i check.Inspection, side plans.Side, names []string) ([]check.Finding, error) {
 	found := make([][]check.Finding, len(names))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(check.AtOnce)
+	g.SetLimit(check.MaxConcurrentRequests)
 	for k, name := range names {
 		g.Go(func() (err error) {
 			defer plans.Caught(&err)

@@ -17,8 +17,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// stale is the age at which a snapshot no longer counts as one of before the move.
-const stale = 24 * time.Hour
+// maxSnapshotAge is the age at which a snapshot no longer counts as one of before the move.
+const maxSnapshotAge = 24 * time.Hour
 
 // Snapshots warns of claims without a recent VolumeSnapshot, where the source cluster
 // has such. The move copies nothing and deletes no data; a second copy is for everything
@@ -46,7 +46,7 @@ func Snapshots(ctx context.Context, i check.Inspection) ([]check.Finding, error)
 		return nil, nil
 	}
 	return []check.Finding{{
-		Level: check.Warn, Object: i.Name(plans.Source), Saw: fmt.Sprintf("%d of %d claims have no VolumeSnapshot younger than %d hours that is ready: %s", len(without), all, int(stale.Hours()), strings.Join(without, ", ")),
+		Level: check.Warn, Object: i.Name(plans.Source), Saw: fmt.Sprintf("%d of %d claims have no VolumeSnapshot younger than %d hours that is ready: %s", len(without), all, int(maxSnapshotAge.Hours()), strings.Join(without, ", ")),
 		Want: "a second copy of the data from before the move", Remedy: "make snapshots, or see that there is another backup",
 	}}, nil
 }
@@ -71,7 +71,7 @@ func recentlySnapped(snapshots []unstructured.Unstructured, since func(time.Time
 		if taken.UnmarshalQueryParameter(at) != nil || taken.IsZero() {
 			continue
 		}
-		out[claim] = out[claim] || ready && since(taken.Time) < stale
+		out[claim] = out[claim] || ready && since(taken.Time) < maxSnapshotAge
 	}
 	return out
 }

@@ -21,13 +21,13 @@ func VolumeUsable(ctx context.Context, i check.Inspection) ([]check.Finding, err
 	if len(i.Plan.Moved()) == 0 {
 		return nil, nil
 	}
-	here, err := ShelfOn(ctx, i, plans.Source)
+	here, err := VolumesOn(ctx, i, plans.Source)
 	if err != nil {
 		return nil, err
 	}
 	there := here
 	if !i.Plan.OneCluster() {
-		if there, err = ShelfOn(ctx, i, plans.Destination); err != nil {
+		if there, err = VolumesOn(ctx, i, plans.Destination); err != nil {
 			return nil, err
 		}
 	}
@@ -62,22 +62,22 @@ func VolumeUsable(ctx context.Context, i check.Inspection) ([]check.Finding, err
 	return out, nil
 }
 
-// shelf is what one cluster has of the plan's volumes: those of their names, and the names of
+// volumeIndex is what one cluster has of the plan's volumes: those of their names, and the names of
 // all that mean one of their disks.
-type shelf struct {
+type volumeIndex struct {
 	ByName   map[string]*corev1.PersistentVolume
 	byHandle map[string][]string // by the plan's handle of a disk
 }
 
-// ShelfOn looks through the volumes of a cluster: all of them before the first write, since any
+// VolumesOn looks through the volumes of a cluster: all of them before the first write, since any
 // may mean one of our disks, and later only those of the ordinals that are asked about.
-func ShelfOn(ctx context.Context, i check.Inspection, side plans.Side) (shelf, error) {
-	return check.Once(i, shelfOf(side), func() (shelf, error) {
+func VolumesOn(ctx context.Context, i check.Inspection, side plans.Side) (volumeIndex, error) {
+	return check.Once(i, shelfOf(side), func() (volumeIndex, error) {
 		wanted, err := wanted(ctx, i)
 		if err != nil {
-			return shelf{}, err
+			return volumeIndex{}, err
 		}
-		s := shelf{ByName: map[string]*corev1.PersistentVolume{}, byHandle: map[string][]string{}}
+		s := volumeIndex{ByName: map[string]*corev1.PersistentVolume{}, byHandle: map[string][]string{}}
 		handles := map[string]string{}
 		for _, v := range wanted {
 			s.ByName[v.Name], handles[storage.Canonical(v.Handle)] = nil, v.Handle
@@ -91,7 +91,7 @@ func ShelfOn(ctx context.Context, i check.Inspection, side plans.Side) (shelf, e
 			}
 		}
 		if err := onShelf(ctx, i, side, wanted, take); err != nil {
-			return shelf{}, fmt.Errorf("reading volumes on the %s: %w", side, err)
+			return volumeIndex{}, fmt.Errorf("reading volumes on the %s: %w", side, err)
 		}
 		return s, nil
 	})
@@ -146,7 +146,7 @@ func onShelf(ctx context.Context, i check.Inspection, side plans.Side, wanted []
 }
 
 // usable looks at one volume.
-func usable(ctx context.Context, i check.Inspection, v plans.Volume, here, there shelf, seen map[string]bool) ([]check.Finding, error) {
+func usable(ctx context.Context, i check.Inspection, v plans.Volume, here, there volumeIndex, seen map[string]bool) ([]check.Finding, error) {
 	pv := here.ByName[v.Name]
 	if pv == nil {
 		return nil, nil // gone since; the claims' check will say so next time

@@ -116,7 +116,7 @@ func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
 		{"a pod that is not ready", "0 1? 2", nil, nil, kstatus.InProgressStatus},
 		{"an update that goes on", "0o 1o 2", is(partition(0)), nil, kstatus.InProgressStatus},
 		{"an enforced update that goes on", "0o 1o 2", is(enforced), nil, kstatus.InProgressStatus},
-		{"3541-45 one that has halted", "0o 1o 2?", is(enforced), func(s *stage) { s.now = s.now.Add(2 * hopeless) }, kstatus.FailedStatus},
+		{"3541-45 one that has halted", "0o 1o 2?", is(enforced), func(s *stage) { s.now = s.now.Add(2 * stuckAfter) }, kstatus.FailedStatus},
 		{"a name that somebody else has", "0 1 2", nil, func(s *stage) { s.pods["web-2"].OwnerReferences[0].UID = "other" }, kstatus.FailedStatus},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestAnEnforcedUpdateIsToldOnce(t *testing.T) {
 	delete(s.pods, "web-2")
 	s.expect("+2")
 	s.is("web-2", "?")
-	if s.expect(""); events("EnforcedRollingUpdateStarted")+events("EnforcedRollingUpdateHalted") != 0 || s.outcome.Halted || s.outcome.Again.Sub(s.now) != hopeless {
+	if s.expect(""); events("EnforcedRollingUpdateStarted")+events("EnforcedRollingUpdateHalted") != 0 || s.outcome.Halted || s.outcome.Again.Sub(s.now) != stuckAfter {
 		t.Errorf("a pod that starts: told %q, looked at again at %s", s.told, s.outcome.Again)
 	}
 	s.pods["web-2"].Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
@@ -164,12 +164,12 @@ func TestAnEnforcedUpdateIsToldOnce(t *testing.T) {
 
 func TestAnUpdateHaltsWhenItsHighestOrdinalTakesTooLong(t *testing.T) {
 	late := play(t, "0o 1o 2?", enforced, conditioned)
-	late.now = late.now.Add(hopeless + time.Minute)
+	late.now = late.now.Add(stuckAfter + time.Minute)
 	if late.sync(); !late.outcome.Halted {
-		t.Errorf("ER-17: after %s it has not halted: %q", hopeless, late.condition(UpdateStrategy))
+		t.Errorf("ER-17: after %s it has not halted: %q", stuckAfter, late.condition(UpdateStrategy))
 	}
 	done := play(t, "0 1 2?", enforced, conditioned)
-	done.now = done.now.Add(hopeless + time.Minute)
+	done.now = done.now.Add(stuckAfter + time.Minute)
 	if done.sync(); done.outcome.Halted {
 		t.Error("ER-17: with nothing left to replace it has halted")
 	}

@@ -35,12 +35,12 @@ func brief(err error) string {
 		return all[0].Error()
 	}
 	more := fmt.Sprintf(", and %d more", len(all)-1)
-	return cut(all[0].Error(), longest-len(more)) + more
+	return cut(all[0].Error(), maxMessageBytes-len(more)) + more
 }
 
-// longest is how many bytes the message of a condition has at most: the API server refuses a status
+// maxMessageBytes is how many bytes the message of a condition has at most: the API server refuses a status
 // with one that is longer than 32 KiB.
-const longest = 1024
+const maxMessageBytes = 1024
 
 // cut gives no more of a text than so many bytes, and whole letters.
 func cut(text string, most int) string {

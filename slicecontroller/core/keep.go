@@ -85,7 +85,7 @@ func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) (change
 
 // ownClaim brings the owner of one claim up to date. A claim that somebody else has changed meanwhile is looked at anew (ST-8).
 func (p *pass) ownClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, r replica, condemned bool) (changed bool, err error) {
-	for range tries {
+	for range maxIdentityRepairs {
 		next, conflict := p.set.reowned(c, r.Pod, condemned)
 		if conflict && (next != nil || r.Status.Phase == corev1.PodPending) {
 			p.do.Tell(Event{

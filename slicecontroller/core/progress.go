@@ -21,16 +21,16 @@ const (
 	goneBack = "RolledBack"
 )
 
-// hopeless is how long a set may come no nearer to its spec, if it does not say so itself. A new
+// stuckAfter is how long a set may come no nearer to its spec, if it does not say so itself. A new
 // pod may take as long to become available before an enforced update counts as halted (ER-17).
-const hopeless = 10 * time.Minute
+const stuckAfter = 10 * time.Minute
 
 // deadline is how long the set may come no nearer to its spec.
 func (s *Set) deadline() time.Duration {
 	if s.Deadline > 0 {
 		return s.Deadline
 	}
-	return hopeless
+	return stuckAfter
 }
 
 // clock notes when the set last came nearer to its spec, or began to differ from it. It is kept in

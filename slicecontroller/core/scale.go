@@ -163,13 +163,13 @@ func (p *pass) repair(ctx context.Context, r replica) error {
 	return err
 }
 
-// tries is how often a pod is changed again that somebody else has changed meanwhile (ID-4).
-const tries = 5
+// maxIdentityRepairs is how often a pod is changed again that somebody else has changed meanwhile (ID-4).
+const maxIdentityRepairs = 5
 
 // identify repairs the labels of a pod that say which one it is.
 func (p *pass) identify(ctx context.Context, r replica) (changed bool, err error) {
 	pod := r.Pod
-	for range tries {
+	for range maxIdentityRepairs {
 		next := identified(pod, r.ordinal)
 		if next == nil {
 			return false, nil

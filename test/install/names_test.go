@@ -58,7 +58,7 @@ func TestAPersonAsksForKeptNamesToBeTakenAway(t *testing.T) {
 		t.Fatalf("%+v, %+v", asked, journal())
 	}
 	on := clusters.Clusters{plans.Source: as(t, account), plans.Destination: as(t, account)}
-	err = runner.Carriage{Plan: p, Store: store, On: on, Holder: "test", Dead: func(string) bool { return true }, Now: time.Now}.RemoveNames(t.Context(), asked.Wish, func(string) {})
+	err = runner.Runner{Plan: p, Store: store, On: on, Holder: "test", Dead: func(string) bool { return true }, Now: time.Now}.RemoveNames(t.Context(), asked.Wish, func(string) {})
 	if j := journal(); err != nil || j.KeepNames || j.Heard.Request != d.Spec.Ask.ID {
 		t.Errorf("%v; %+v", err, j)
 	}

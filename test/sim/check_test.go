@@ -14,20 +14,20 @@ import (
 // What was checked before a wave is checked again if the wave has waited since, for a pod, under
 // tightened budgets or for its turn: consent may be withdrawn while a pod is mended.
 func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
-	for name, waits := range map[string]func(*testing.T, *world, *process, *engine.Engine, *engine.Slot) (end func()){
-		"for a pod, before Tighten": func(_ *testing.T, w *world, _ *process, _ *engine.Engine, _ *engine.Slot) func() {
+	for name, waits := range map[string]func(*testing.T, *world, *process, *engine.Engine, *engine.Permit) (end func()){
+		"for a pod, before Tighten": func(_ *testing.T, w *world, _ *process, _ *engine.Engine, _ *engine.Permit) func() {
 			return w.sick(plans.Source, 0)
 		},
-		"for a pod, before Shrink": func(t *testing.T, w *world, r *process, e *engine.Engine, _ *engine.Slot) func() {
+		"for a pod, before Shrink": func(t *testing.T, w *world, r *process, e *engine.Engine, _ *engine.Permit) func() {
 			t.Helper()
 			w.until(t, r, e, plans.Tighten)
 			return w.sick(plans.Source, 0)
 		},
-		"for its turn": func(_ *testing.T, _ *world, _ *process, _ *engine.Engine, other *engine.Slot) func() {
-			other.Take()
-			return other.Leave
+		"for its turn": func(_ *testing.T, _ *world, _ *process, _ *engine.Engine, other *engine.Permit) func() {
+			other.Acquire()
+			return other.Release
 		},
-		"for nothing": func(*testing.T, *world, *process, *engine.Engine, *engine.Slot) func() { return func() {} },
+		"for nothing": func(*testing.T, *world, *process, *engine.Engine, *engine.Permit) func() { return func() {} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -40,8 +40,8 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 					return bad, nil
 				}
 				e.Now = time.Now
-				slots := engine.NewSlots(1)
-				e.Slot = slots.Of(w.plan)
+				slots := engine.NewWaveLimiter(1)
+				e.Permit = slots.Of(w.plan)
 				w.until(t, r, e, plans.Relax)
 				w.rest()
 				asked = 0

@@ -103,11 +103,11 @@ func TestAWaveThatCannotBeginDoesNotAskAllTheTime(t *testing.T) {
 			}
 			return false
 		}
-		e.Slot = engine.NewSlots(1).Of(w.plan)
+		e.Permit = engine.NewWaveLimiter(1).Of(w.plan)
 		stop := make(chan struct{})
 		over := make(chan error, 1)
 		go func() {
-			_, err := e.Run(t.Context(), engine.Options{Wake: clusters.NewWake(), Stop: stop, StepTimeout: stepTimeout, Report: func(engine.Progress, error) {}})
+			_, err := e.Run(t.Context(), engine.Options{Wake: clusters.NewChangeSignal(), Stop: stop, StepTimeout: stepTimeout, Report: func(engine.Progress, error) {}})
 			over <- err
 		}()
 		<-time.After(time.Minute)

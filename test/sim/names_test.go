@@ -21,7 +21,7 @@ func TestNamesAreKeptForNoLongerThanTheLease(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := records.NewStore(w.on[plans.Destination], green, planName)
 			stop := make(chan struct{})
-			c := runner.Carriage{
+			c := runner.Runner{
 				Plan: w.plan, Store: store, Holder: "laptop/1", Dead: alive, Now: time.Now, Stop: stop,
 				Complain: func(err error) { t.Log(err) },
 			}

@@ -51,7 +51,7 @@ func (w *world) clock() time.Time { return time.Unix(1e9+int64(len(w.acts)), 0) 
 // noted moves a set, by that clock, and gives what the journal has of it in the end.
 func noted(t *testing.T, w *world, by disturbance) (out notes) {
 	t.Helper()
-	slots := engine.NewSlots(1)
+	slots := engine.NewWaveLimiter(1)
 	rival := slots.Of(w.plan)
 	r, e := w.begin(t, plans.Move)
 	r.at = func(int) fault {
@@ -60,7 +60,7 @@ func noted(t *testing.T, w *world, by disturbance) (out notes) {
 		}
 		return ""
 	}
-	e.Slot, e.Now = slots.Of(w.plan), w.clock
+	e.Permit, e.Now = slots.Of(w.plan), w.clock
 	rounds := 0
 	for p := (engine.Progress{}); p.Kind != engine.Finished; rounds++ {
 		var err error
@@ -70,11 +70,11 @@ func noted(t *testing.T, w *world, by disturbance) (out notes) {
 		w.rest()
 		if p.Kind == engine.Advanced && p.Step.Op == plans.Relax {
 			out.waves++
-			rival.Keep(plans.Source)
+			rival.Retain(plans.Source)
 		}
 		if p.Queued {
 			between(t, w)
-			rival.Leave()
+			rival.Release()
 		}
 		if by == otherWriters {
 			w.change(t, func(j *plans.Journal) error { j.Waits += "."; return nil })

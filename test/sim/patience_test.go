@@ -19,7 +19,7 @@ const stepTimeout = 10 * time.Minute
 type running struct {
 	w    *world
 	e    *engine.Engine
-	wake *clusters.Wake
+	wake *clusters.ChangeSignal
 	stop chan struct{}
 	down atomic.Bool // no cluster answers
 	over chan ended
@@ -35,7 +35,7 @@ type ended struct {
 // carried lets a process go on by the clock of the test.
 func carried(t *testing.T, w *world, r *process, e *engine.Engine) *running {
 	t.Helper()
-	p := &running{w: w, e: e, wake: clusters.NewWake(), stop: make(chan struct{}), over: make(chan ended, 1)}
+	p := &running{w: w, e: e, wake: clusters.NewChangeSignal(), stop: make(chan struct{}), over: make(chan ended, 1)}
 	r.away = func(*store) bool { return p.down.Load() }
 	e.Now = time.Now
 	go func() {

@@ -19,13 +19,13 @@ func TestAWaveWaitsForItsSlot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(sc)
 			w.evictions = 20
-			slots := engine.NewSlots(1)
+			slots := engine.NewWaveLimiter(1)
 			rival.slot = slots.Of(w.plan)
-			rival.slot.Take()
+			rival.slot.Acquire()
 			for _, course := range []plans.Course{plans.Move, plans.Return} {
 				rival.waited = 0
 				r, e := w.begin(t, course)
-				e.Slot, e.Now = slots.Of(w.plan), func() time.Time { return time.Unix(1e9, 0) }
+				e.Permit, e.Now = slots.Of(w.plan), func() time.Time { return time.Unix(1e9, 0) }
 				rounds := 0
 				for p := (engine.Progress{}); p.Kind != engine.Finished; rounds++ {
 					var err error
@@ -35,8 +35,8 @@ func TestAWaveWaitsForItsSlot(t *testing.T) {
 					w.others(r, p.Kind)
 					rival.sees(t, w, p)
 				}
-				if rival.waited < 3 || !rival.slot.Take() {
-					t.Fatalf("waited %d times; the slot is free at the end: %t", rival.waited, rival.slot.Take())
+				if rival.waited < 3 || !rival.slot.Acquire() {
+					t.Fatalf("waited %d times; the slot is free at the end: %t", rival.waited, rival.slot.Acquire())
 				}
 				unbroken(t, w)
 			}
@@ -49,7 +49,7 @@ func TestAWaveWaitsForItsSlot(t *testing.T) {
 
 // rival is who wants the same slot. It has it first.
 type rival struct {
-	slot            *engine.Slot
+	slot            *engine.Permit
 	waited, blocked int // how often the plan waited for the slot, and for other pods
 }
 
@@ -61,20 +61,20 @@ func (v *rival) sees(t *testing.T, w *world, p engine.Progress) {
 		t.Fatalf("it waits with a wave under way: %+v", p)
 	case p.Queued:
 		if v.waited++; v.waited == 3 {
-			v.slot.Leave()
+			v.slot.Release()
 		}
 	case p.Kind == engine.Waiting && p.Step.Op == plans.Tighten && !under:
-		if v.blocked++; !v.slot.Take() {
+		if v.blocked++; !v.slot.Acquire() {
 			t.Fatalf("a wave that cannot begin keeps its slot: %+v", p)
 		}
-		v.slot.Leave()
+		v.slot.Release()
 	case under && v.waited == 0:
 		t.Fatalf("a wave has begun while another has the slot: %+v", p)
 	case under && p.Step.Op != plans.Relax:
-		if v.slot.Take() {
+		if v.slot.Acquire() {
 			t.Fatalf("its slot is free: %+v", p)
 		}
-		v.slot.Leave()
+		v.slot.Release()
 	}
 }
 
@@ -88,10 +88,10 @@ func (w *world) underWay(s plans.Step) bool {
 func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(threeOrdinals(modes()[0]))
-		slots := engine.NewSlots(1)
+		slots := engine.NewWaveLimiter(1)
 		other := slots.Of(w.plan)
 		q := &queueing{w: w, slots: slots, asked: make(chan struct{}, 1)}
-		other.Keep(plans.Source)
+		other.Retain(plans.Source)
 		over := q.run(t)
 		for range 60 { // ten minutes
 			<-time.After(10 * time.Second)
@@ -113,7 +113,7 @@ func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 		if !q.last.Queued {
 			t.Fatalf("%+v", q.last)
 		}
-		other.Leave()
+		other.Release()
 		if synctest.Wait(); q.last.Queued {
 			t.Fatalf("there is room, and it is still %+v", q.last)
 		}
@@ -131,7 +131,7 @@ func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 // queueing is a process that waits for a slot.
 type queueing struct {
 	w     *world
-	slots *engine.Slots
+	slots *engine.WaveLimiter
 	asked chan struct{}
 	last  engine.Progress
 	since time.Time // when it began to wait
@@ -140,11 +140,11 @@ type queueing struct {
 func (q *queueing) run(t *testing.T) <-chan engine.Progress {
 	t.Helper()
 	_, e := q.w.begin(t, plans.Move)
-	e.Slot, e.Now = q.slots.Of(q.w.plan), time.Now
+	e.Permit, e.Now = q.slots.Of(q.w.plan), time.Now
 	over := make(chan engine.Progress)
 	go func() {
 		p, err := e.Run(t.Context(), engine.Options{
-			Wake: clusters.NewWake(), Asked: q.asked, StepTimeout: 2 * time.Minute,
+			Wake: clusters.NewChangeSignal(), Asked: q.asked, StepTimeout: 2 * time.Minute,
 			Report: func(p engine.Progress, err error) {
 				if q.last = p; err != nil {
 					t.Error(err)

@@ -15,8 +15,8 @@ import (
 // What a process takes, and what a plan under way adds to it, as the largest storm has measured it
 // (docs/results/storm.md), rounded up.
 const (
-	itself  = 64 << 20
-	perPlan = 3 << 19
+	processBytes  = 64 << 20
+	planBytes = 3 << 19
 )
 
 // PlansWithin returns how many plans fit into the memory that the program may take; 0 for any number, where nothing
@@ -25,7 +25,7 @@ func PlansWithin(limit int64) int {
 	if limit == math.MaxInt64 {
 		return 0
 	}
-	return int(max((limit-itself)/perPlan, 1))
+	return int(max((limit-processBytes)/planBytes, 1))
 }
 
 // urgency is the order in which plans get the room that there is.
@@ -38,7 +38,7 @@ const (
 	unbegun
 )
 
-func urgencyOf(p *plans.Plan, j *plans.Journal, what errand) urgency {
+func urgencyOf(p *plans.Plan, j *plans.Journal, what action) urgency {
 	switch {
 	case what == keep:
 		return kept
@@ -59,7 +59,7 @@ type waiter struct {
 
 // hasRoom says whether a plan may be begun here, and else lets it wait: until then any other process may take it. The
 // lock is held.
-func (h *Hub) hasRoom(name string, u urgency) bool {
+func (h *Orchestrator) hasRoom(name string, u urgency) bool {
 	before := 0
 	for other, w := range h.waiting {
 		if other != name && w.urgency < u {
@@ -83,7 +83,7 @@ func (h *Hub) hasRoom(name string, u urgency) bool {
 
 // makeRoom ends as many runs that only keep names as there are plans with ordinals on neither side that wait. The
 // lock is held.
-func (h *Hub) makeRoom() {
+func (h *Orchestrator) makeRoom() {
 	wanted := 0
 	for _, w := range h.waiting {
 		if w.urgency == inFlight {
@@ -105,7 +105,7 @@ func (h *Hub) makeRoom() {
 }
 
 // waitsNoMore forgets that a plan waits, which may let those behind it begin. The lock is held.
-func (h *Hub) waitsNoMore(name string) {
+func (h *Orchestrator) waitsNoMore(name string) {
 	if h.waiting[name] != nil {
 		delete(h.waiting, name)
 		h.gauges.waiting.WithLabelValues().Set(float64(len(h.waiting)))
@@ -114,7 +114,7 @@ func (h *Hub) waitsNoMore(name string) {
 }
 
 // freed lets all plans that wait for room be looked at: which of them has it, their urgency says. The lock is held.
-func (h *Hub) freed() {
+func (h *Orchestrator) freed() {
 	if len(h.waiting) == 0 || h.ending {
 		return
 	}
@@ -131,14 +131,14 @@ func (h *Hub) freed() {
 
 // crowded tells of a plan that nobody has had room for, once, and returns when it is to be looked at for that; as before
 // for one that does not wait. At first another process may be about to take it.
-func (h *Hub) crowded(ctx context.Context, p *plans.Plan, j *plans.Journal, before time.Duration) (time.Duration, error) {
+func (h *Orchestrator) crowded(ctx context.Context, p *plans.Plan, j *plans.Journal, before time.Duration) (time.Duration, error) {
 	h.lock.Lock()
 	w := h.waiting[p.Name]
 	if w == nil || w.told || before > 0 {
 		h.lock.Unlock()
 		return before, nil
 	}
-	if left := again - h.Now().Sub(w.since); left > 0 {
+	if left := mirrorRetryInterval - h.Now().Sub(w.since); left > 0 {
 		h.lock.Unlock()
 		return left, nil
 	}

@@ -20,43 +20,43 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Keeper keeps the slices of one plan as the pods are. It works from watches that it shares with others (Cluster) and
+// Syncer keeps the slices of one plan as the pods are. It works from watches that it shares with others (Cluster) and
 // is right again after any death: what it writes is a function of the pods. Each
 // write is conditional; what it loses to another process is looked at again. It writes only with leave:
-// what it makes carries no epoch, so nothing turns away a Keeper whose time is over.
-type Keeper struct {
+// what it makes carries no epoch, so nothing turns away a Syncer whose time is over.
+type Syncer struct {
 	plan    *plans.Plan
-	leave   Leave
+	leave   MayWrite
 	bell    chan struct{}
 	pods    map[plans.Side]view
-	desks   []desk
+	desks   []pendingWrites
 	report  func(error)
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
 }
 
-// Leave returns nil if a Keeper may write now, ErrOver if it must not any more, and any other error if
+// MayWrite returns nil if a Syncer may write now, ErrOver if it must not any more, and any other error if
 // nobody can tell. BEFORE and after something is made, anew is true, and those who decide are asked: to change
 // what is there is conditional on it, and to make it is conditional on nothing.
-type Leave func(ctx context.Context, anew bool) error
+type MayWrite func(ctx context.Context, anew bool) error
 
 // ErrOver says that the names of a plan are kept by another process, or are to be kept no longer.
 var ErrOver = errors.New("the names are kept by another process, or no longer")
 
-// desk is one directory and what is known of it.
-type desk struct {
+// pendingWrites is one directory and what is known of it.
+type pendingWrites struct {
 	plans.Directory
-	leave    Leave
+	leave    MayWrite
 	client   kubernetes.Interface
 	services view
 	slices   view
 }
 
-// Keep starts a Keeper, which ends with ctx or with Stop. report gets every error;
+// Start starts a Syncer, which ends with ctx or with Stop. report gets every error;
 // all are tried again. A side without a cluster is gone, and has neither pods nor directories.
-func Keep(ctx context.Context, p *plans.Plan, on map[plans.Side]*Cluster, leave Leave, report func(error)) *Keeper {
+func Start(ctx context.Context, p *plans.Plan, on map[plans.Side]*Cluster, leave MayWrite, report func(error)) *Syncer {
 	ctx, stop := context.WithCancel(ctx)
-	k := &Keeper{plan: p, leave: leave, bell: make(chan struct{}, 1), pods: map[plans.Side]view{}, report: report, stop: stop}
+	k := &Syncer{plan: p, leave: leave, bell: make(chan struct{}, 1), pods: map[plans.Side]view{}, report: report, stop: stop}
 	for side, c := range on {
 		k.pods[side] = c.follow(ctx, place{ofPods, p.On(side).Namespace}, p.Source.Name, k.ring)
 	}
@@ -65,7 +65,7 @@ func Keep(ctx context.Context, p *plans.Plan, on map[plans.Side]*Cluster, leave 
 		if c == nil {
 			continue
 		}
-		k.desks = append(k.desks, desk{
+		k.desks = append(k.desks, pendingWrites{
 			Directory: d, leave: leave, client: c.client,
 			services: c.follow(ctx, place{ofServices, d.Namespace}, p.Names.Service, k.ring),
 			slices:   c.follow(ctx, place{ofSlices, d.Namespace}, p.ID, k.ring),
@@ -75,15 +75,15 @@ func Keep(ctx context.Context, p *plans.Plan, on map[plans.Side]*Cluster, leave 
 	return k
 }
 
-func (k *Keeper) ring() {
+func (k *Syncer) ring() {
 	select {
 	case k.bell <- struct{}{}:
 	default:
 	}
 }
 
-// Stop ends the Keeper. It returns once the last write has been answered.
-func (k *Keeper) Stop() {
+// Stop ends the Syncer. It returns once the last write has been answered.
+func (k *Syncer) Stop() {
 	k.stop()
 	k.stopped.Wait()
 }
@@ -92,7 +92,7 @@ func selector(p *plans.Plan) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: ManagedBy, PlanLabel: p.ID})
 }
 
-func (k *Keeper) run(ctx context.Context) {
+func (k *Syncer) run(ctx context.Context) {
 	for _, v := range k.views() {
 		select {
 		case <-v.synced:
@@ -119,7 +119,7 @@ func (k *Keeper) run(ctx context.Context) {
 	}
 }
 
-func (k *Keeper) views() []view {
+func (k *Syncer) views() []view {
 	out := slices.Collect(maps.Values(k.pods))
 	for _, d := range k.desks {
 		out = append(out, d.services, d.slices)
@@ -128,7 +128,7 @@ func (k *Keeper) views() []view {
 }
 
 // sync brings every directory to what the pods say.
-func (k *Keeper) sync(ctx context.Context) (err error) {
+func (k *Syncer) sync(ctx context.Context) (err error) {
 	defer plans.Caught(&err)
 	pods := map[plans.Side][]*corev1.Pod{}
 	for side, v := range k.pods {
@@ -147,7 +147,7 @@ func (k *Keeper) sync(ctx context.Context) (err error) {
 }
 
 // model is the Service that others are made like.
-func (k *Keeper) model() *corev1.Service {
+func (k *Syncer) model() *corev1.Service {
 	for _, d := range k.desks {
 		if s := d.service(); s != nil && d.Lists != "" {
 			return s
@@ -156,7 +156,7 @@ func (k *Keeper) model() *corev1.Service {
 	return nil
 }
 
-func (d desk) service() *corev1.Service {
+func (d pendingWrites) service() *corev1.Service {
 	for _, o := range d.services.list() {
 		if s, ok := o.(*corev1.Service); ok {
 			return s
@@ -165,7 +165,7 @@ func (d desk) service() *corev1.Service {
 	return nil
 }
 
-func (d desk) sync(ctx context.Context, p *plans.Plan, pods map[plans.Side][]*corev1.Pod, model *corev1.Service) error {
+func (d pendingWrites) sync(ctx context.Context, p *plans.Plan, pods map[plans.Side][]*corev1.Pod, model *corev1.Service) error {
 	service := d.service()
 	if service == nil {
 		if d.Lists != "" || model == nil {
@@ -199,7 +199,7 @@ func (d desk) sync(ctx context.Context, p *plans.Plan, pods map[plans.Side][]*co
 // make makes what is missing. Another process may have taken it away for good, and this one may have
 // slept between its look and its write: so it looks once more AFTER it, and takes back what was made
 // too late.
-func (d desk) make(ctx context.Context, create func() (metav1.Object, error), remove func(context.Context, string, metav1.DeleteOptions) error) error {
+func (d pendingWrites) make(ctx context.Context, create func() (metav1.Object, error), remove func(context.Context, string, metav1.DeleteOptions) error) error {
 	if err := d.leave(ctx, true); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (d desk) make(ctx context.Context, create func() (metav1.Object, error), re
 
 // bring changes or removes a slice that does not say what it has to. Slices are ours alone, and are written
 // whole.
-func (d desk) bring(ctx context.Context, have, want *discoveryv1.EndpointSlice) error {
+func (d pendingWrites) bring(ctx context.Context, have, want *discoveryv1.EndpointSlice) error {
 	c := d.client.DiscoveryV1().EndpointSlices(have.Namespace)
 	if want != nil && same(have, want) {
 		return nil

@@ -13,15 +13,15 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// courtesy is how long a wave waits for the drain of a node, counted from its last progress, and
+// drainIdleTimeout is how long a wave waits for the drain of a node, counted from its last progress, and
 // how long one side is let through before the other. kubectl drain asks every five seconds, and a
 // pod needs its time to come back elsewhere.
-const courtesy = 30 * time.Second
+const drainIdleTimeout = 30 * time.Second
 
-// way is how evictions are let through between two waves.
-type way struct {
+// drainWay is how evictions are let through between two waves.
+type drainWay struct {
 	// aside is what was read for it. What a step waits for is not forgotten over it.
-	aside *clusters.Glance
+	aside *clusters.ReadCache
 	look  plans.Look
 	// turn is whose turn it is when both sides need the last unit of the budget.
 	turn plans.Side
@@ -32,15 +32,15 @@ type way struct {
 	seen sets.Needs
 }
 
-func newWay(p *plans.Plan, on clusters.Clusters) *way {
-	y := &way{aside: &clusters.Glance{}, turn: plans.Source}
-	through := y.aside.Glancing(p, on)
-	y.look = pdb.HandOver(p, through, y.needs(sets.World{Pair: clusters.Pair{Plan: p, On: through}}))
+func newWay(p *plans.Plan, on clusters.Clusters) *drainWay {
+	y := &drainWay{aside: &clusters.ReadCache{}, turn: plans.Source}
+	through := y.aside.Clients(p, on)
+	y.look = pdb.HandOver(p, through, y.needs(sets.Steps{Pair: clusters.Pair{Plan: p, On: through}}))
 	return y
 }
 
 // needs says which side needs the last unit of the budget.
-func (y *way) needs(w sets.World) pdb.Needs {
+func (y *drainWay) needs(w sets.Steps) pdb.Needs {
 	return func(ctx context.Context) (plans.Side, error) {
 		var err error
 		if y.seen, err = w.Needs(ctx); err != nil {
@@ -52,7 +52,7 @@ func (y *way) needs(w sets.World) pdb.Needs {
 }
 
 // pass gives the turn to the other side, and says whether that needs it.
-func (y *way) pass() bool {
+func (y *drainWay) pass() bool {
 	y.turn = y.turn.Other()
 	return y.seen.On(plans.Source) != "" && y.seen.On(plans.Destination) != "" && y.seen.Most(y.turn) == y.turn
 }
@@ -84,12 +84,12 @@ func (e *Engine) arrived() (plans.Step, bool) {
 }
 
 // way looks at the budgets once more.
-func (e *Engine) openings(ctx context.Context, step plans.Step) (plans.Sight, error) {
+func (e *Engine) openings(ctx context.Context, step plans.Step) (plans.Observation, error) {
 	e.way.aside.Clear()
 	e.way.seen = nil
 	s, err := e.way.look(ctx, e.moment(e.journal, step, true))
 	if err == nil && e.way.seen == nil { // there is more than one unit, or one side has all
-		_, err = e.way.needs(sets.World{Pair: clusters.Pair{Plan: e.plan, On: e.way.aside.Glancing(e.plan, e.on)}})(ctx)
+		_, err = e.way.needs(sets.Steps{Pair: clusters.Pair{Plan: e.plan, On: e.way.aside.Clients(e.plan, e.on)}})(ctx)
 	}
 	return s, err
 }
@@ -206,7 +206,7 @@ func (r *run) yield(ctx context.Context, done plans.Step) {
 	}
 	r.way.from, r.way.leave = next.From, next.Ordinals
 	defer func() { r.way.leave = plans.Slice{} }()
-	patience := time.NewTimer(courtesy)
+	patience := time.NewTimer(drainIdleTimeout)
 	defer patience.Stop()
 	last, passed := "", false
 	for {
@@ -215,24 +215,24 @@ func (r *run) yield(ctx context.Context, done plans.Step) {
 			return
 		}
 		if why != last {
-			patience.Reset(courtesy)
+			patience.Reset(drainIdleTimeout)
 			last = why
-			r.report(Progress{Kind: Waiting, Step: done, Reason: fmt.Sprintf("%s; the next ordinal waits up to %s", why, courtesy)})
+			r.report(Progress{Kind: Waiting, Step: done, Reason: fmt.Sprintf("%s; the next ordinal waits up to %s", why, drainIdleTimeout)})
 		}
-		if !r.becalmed(ctx, patience.C) {
+		if !r.waitForChange(ctx, patience.C) {
 			continue
 		}
 		if passed || r.stopped(ctx) || !r.way.pass() {
 			return
 		}
 		passed = true
-		patience.Reset(courtesy)
+		patience.Reset(drainIdleTimeout)
 	}
 }
 
 // drains says whether any node is being drained.
 func (e *Engine) drains(ctx context.Context) bool {
-	w := sets.World{Pair: clusters.Pair{Plan: e.plan, On: e.on}}
+	w := sets.Steps{Pair: clusters.Pair{Plan: e.plan, On: e.on}}
 	for _, side := range plans.Sides() {
 		if nodes, err := sets.Drained(ctx, w.Pair, side); err == nil && len(nodes) > 0 {
 			return true
@@ -255,16 +255,16 @@ func (r *run) stopped(ctx context.Context) bool {
 	}
 }
 
-// becalmed waits for news of what was looked at, and says whether none came in time. Nodes of a large
+// waitForChange waits for news of what was looked at, and says whether none came in time. Nodes of a large
 // cluster are news all the time, so it takes a breath first.
-func (r *run) becalmed(ctx context.Context, limit <-chan time.Time) bool {
-	pause := time.NewTimer(breath)
+func (r *run) waitForChange(ctx context.Context, limit <-chan time.Time) bool {
+	pause := time.NewTimer(minRecheck)
 	defer pause.Stop()
 	var bell <-chan struct{}
 	for {
 		select {
 		case <-pause.C:
-			bell = r.Wake.Bell()
+			bell = r.Wake.C()
 		case <-bell:
 			if r.way.aside.Outdated(r.Wake.Take()) {
 				return false
@@ -279,8 +279,8 @@ func (r *run) becalmed(ctx context.Context, limit <-chan time.Time) bool {
 	}
 }
 
-// breath is how long it is not looked again, whatever happens.
-const breath = 2 * time.Second
+// minRecheck is how long it is not looked again, whatever happens.
+const minRecheck = 2 * time.Second
 
 // meanwhile makes way while a wave waits to begin, which may take long. It says whether the last wave has
 // to be looked at once more for that.
@@ -300,9 +300,9 @@ func (r *run) meanwhile(ctx context.Context) bool {
 }
 
 // Attend tends the plan until ctx ends. Where both sides are drained, they take turns.
-func (e *Engine) Attend(ctx context.Context, wake *clusters.Wake, complain func(error)) {
+func (e *Engine) Attend(ctx context.Context, wake *clusters.ChangeSignal, complain func(error)) {
 	r := run{Engine: e, Options: Options{Wake: wake}}
-	patience := time.NewTimer(courtesy)
+	patience := time.NewTimer(drainIdleTimeout)
 	defer patience.Stop()
 	for last := ""; ctx.Err() == nil; {
 		why, err := e.tended(ctx)
@@ -311,11 +311,11 @@ func (e *Engine) Attend(ctx context.Context, wake *clusters.Wake, complain func(
 		}
 		if why != last {
 			last = why
-			patience.Reset(courtesy)
+			patience.Reset(drainIdleTimeout)
 		}
-		if r.becalmed(ctx, patience.C) {
+		if r.waitForChange(ctx, patience.C) {
 			e.way.pass()
-			patience.Reset(courtesy)
+			patience.Reset(drainIdleTimeout)
 		}
 	}
 }

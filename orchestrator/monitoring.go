@@ -121,7 +121,7 @@ func rules() ([]byte, error) {
 		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": object{"name": "orchestrator", "namespace": "stsmigrate"},
 		"spec": object{"groups": []object{{"name": "orchestrator", "rules": list}}},
 	})
-	head := "# Alerts for the orchestrator, for the Prometheus Operator. Made from orchestrator/board.go by `make generate`.\n"
+	head := "# Alerts for the orchestrator, for the Prometheus Operator. Made from orchestrator/monitoring.go by `make generate`.\n"
 	return append([]byte(head), raw...), err
 }
 

@@ -16,14 +16,14 @@ import (
 )
 
 func TestAWaitEndsOnlyWithNewsOfWhatWasLookedAt(t *testing.T) {
-	pod := func(name string) Thing { return Thing{plans.Source, "Pod", "shop", name} }
+	pod := func(name string) ObjectKey { return ObjectKey{plans.Source, "Pod", "shop", name} }
 	seen := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "90"}}
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "100"}}
-	one := &Glance{Objects: map[Thing]client.Object{pod("web-4"): seen, pod("web-5"): nil}}
+	one := &ReadCache{Objects: map[ObjectKey]client.Object{pod("web-4"): seen, pod("web-5"): nil}}
 	for _, c := range []struct {
 		name   string
-		glance *Glance
-		of     Thing
+		glance *ReadCache
+		of     ObjectKey
 		change Change
 		want   bool
 	}{
@@ -35,17 +35,17 @@ func TestAWaitEndsOnlyWithNewsOfWhatWasLookedAt(t *testing.T) {
 		{"an absent one has come", one, pod("web-5"), Change{Version: "1"}, true},
 		{"an absent one is gone", one, pod("web-5"), Change{Version: "100", Gone: true}, false},
 		{"another object", one, pod("web-0"), Change{Version: "100"}, false},
-		{"the same name on the other side", one, Thing{plans.Destination, "Pod", "shop", "web-4"}, Change{Version: "100"}, false},
-		{"the same name of another kind", one, Thing{plans.Source, "StatefulSet", "shop", "web-4"}, Change{Version: "100"}, false},
-		{"one of a list, later", &Glance{Lists: map[Thing]client.ObjectList{pod(""): list}}, pod("x"), Change{Version: "101"}, true},
-		{"one of a list, as it was", &Glance{Lists: map[Thing]client.ObjectList{pod(""): list}}, pod("x"), Change{Version: "100"}, false},
-		{"one of a list is gone", &Glance{Lists: map[Thing]client.ObjectList{pod(""): list}}, pod("x"), Change{Version: "9", Gone: true}, true},
-		{"one of a list of all namespaces", &Glance{Lists: map[Thing]client.ObjectList{{Cluster: plans.Source, Kind: "Pod"}: list}}, pod("x"), Change{Version: "101"}, true},
-		{"one of a list in pages, later", &Glance{paged: map[Thing]string{pod(""): "100"}}, pod("x"), Change{Version: "101"}, true},
-		{"one of a list in pages, as it was", &Glance{paged: map[Thing]string{pod(""): "100"}}, pod("x"), Change{Version: "100"}, false},
-		{"one of a list in pages is gone", &Glance{paged: map[Thing]string{pod(""): "100"}}, pod("x"), Change{Version: "9", Gone: true}, true},
+		{"the same name on the other side", one, ObjectKey{plans.Destination, "Pod", "shop", "web-4"}, Change{Version: "100"}, false},
+		{"the same name of another kind", one, ObjectKey{plans.Source, "StatefulSet", "shop", "web-4"}, Change{Version: "100"}, false},
+		{"one of a list, later", &ReadCache{Lists: map[ObjectKey]client.ObjectList{pod(""): list}}, pod("x"), Change{Version: "101"}, true},
+		{"one of a list, as it was", &ReadCache{Lists: map[ObjectKey]client.ObjectList{pod(""): list}}, pod("x"), Change{Version: "100"}, false},
+		{"one of a list is gone", &ReadCache{Lists: map[ObjectKey]client.ObjectList{pod(""): list}}, pod("x"), Change{Version: "9", Gone: true}, true},
+		{"one of a list of all namespaces", &ReadCache{Lists: map[ObjectKey]client.ObjectList{{Cluster: plans.Source, Kind: "Pod"}: list}}, pod("x"), Change{Version: "101"}, true},
+		{"one of a list in pages, later", &ReadCache{paged: map[ObjectKey]string{pod(""): "100"}}, pod("x"), Change{Version: "101"}, true},
+		{"one of a list in pages, as it was", &ReadCache{paged: map[ObjectKey]string{pod(""): "100"}}, pod("x"), Change{Version: "100"}, false},
+		{"one of a list in pages is gone", &ReadCache{paged: map[ObjectKey]string{pod(""): "100"}}, pod("x"), Change{Version: "9", Gone: true}, true},
 	} {
-		if got := c.glance.Outdated(Changes{Of: map[Thing]Change{c.of: c.change}}); got != c.want {
+		if got := c.glance.Outdated(Changes{Of: map[ObjectKey]Change{c.of: c.change}}); got != c.want {
 			t.Errorf("%s: outdated is %v, expected %v", c.name, got, c.want)
 		}
 	}
@@ -64,9 +64,9 @@ func TestALookReadsEachObjectOnce(t *testing.T) {
 				return c.List(ctx, l, opts...)
 			},
 		}).Build()
-	g := &Glance{}
+	g := &ReadCache{}
 	g.Clear()
-	on := g.Glancing(&plans.Plan{Source: plans.Ref{Cluster: "1"}, Destination: plans.Ref{Cluster: "1"}}, Clusters{plans.Source: c, plans.Destination: c})
+	on := g.Clients(&plans.Plan{Source: plans.Ref{Cluster: "1"}, Destination: plans.Ref{Cluster: "1"}}, Clusters{plans.Source: c, plans.Destination: c})
 
 	for _, side := range plans.Sides() { // one cluster
 		var pod corev1.Pod
@@ -92,16 +92,16 @@ func TestALookReadsEachObjectOnce(t *testing.T) {
 }
 
 func TestChangesDuringALookAreNotLost(t *testing.T) {
-	w := NewWake()
-	w.Notify(Thing{Name: "a"}, Change{Version: "1"})
-	w.Notify(Thing{Name: "b"}, Change{Version: "2"})
-	w.Notify(Thing{Name: "a"}, Change{Version: "3"})
-	<-w.Bell()
-	if got := w.Take(); len(got.Of) != 2 || got.Of[Thing{Name: "a"}].Version != "3" || got.much {
+	w := NewChangeSignal()
+	w.Notify(ObjectKey{Name: "a"}, Change{Version: "1"})
+	w.Notify(ObjectKey{Name: "b"}, Change{Version: "2"})
+	w.Notify(ObjectKey{Name: "a"}, Change{Version: "3"})
+	<-w.C()
+	if got := w.Take(); len(got.Of) != 2 || got.Of[ObjectKey{Name: "a"}].Version != "3" || got.much {
 		t.Errorf("took %v", got)
 	}
 	select {
-	case <-w.Bell():
+	case <-w.C():
 		t.Error("the bell rang twice for one take")
 	default:
 	}
@@ -109,10 +109,10 @@ func TestChangesDuringALookAreNotLost(t *testing.T) {
 
 // What comes while nobody asks is not kept for ever: then anything may have changed.
 func TestManyChangesAreNotRemembered(t *testing.T) {
-	w, g := NewWake(), &Glance{}
-	for k := range 3 * enough {
-		w.Notify(Thing{Name: fmt.Sprint("pv-", k)}, Change{Version: "1"})
-		if got := len(w.changes.Of); got > enough {
+	w, g := NewChangeSignal(), &ReadCache{}
+	for k := range 3 * maxTrackedChanges {
+		w.Notify(ObjectKey{Name: fmt.Sprint("pv-", k)}, Change{Version: "1"})
+		if got := len(w.changes.Of); got > maxTrackedChanges {
 			t.Fatalf("%d are remembered", got)
 		}
 	}

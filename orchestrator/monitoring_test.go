@@ -27,7 +27,7 @@ func TestDashboardAndAlertsAreAsGenerated(t *testing.T) {
 			}
 		}
 		if have, err := os.ReadFile(file); err != nil || !bytes.Equal(have, want) {
-			t.Errorf("%s is not what orchestrator/board.go makes (%v): run `make generate`", file, err)
+			t.Errorf("%s is not what orchestrator/monitoring.go makes (%v): run `make generate`", file, err)
 		}
 	}
 }

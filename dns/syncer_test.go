@@ -13,7 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// A Keeper whose time is over makes nothing again that was taken away for good, and takes back what it
+// A Syncer whose time is over makes nothing again that was taken away for good, and takes back what it
 // has made too late: nothing of it carries an epoch.
 func TestWhatWasTakenAwayIsNotMadeAgain(t *testing.T) {
 	unknown := errors.New("nobody answers")
@@ -32,7 +32,7 @@ func TestWhatWasTakenAwayIsNotMadeAgain(t *testing.T) {
 		p := &plans.Plan{ID: "x", Source: plans.Ref{Name: "web"}, Count: 1, Names: plans.Names{Service: "web"}}
 		api := fake.NewClientset()
 		asked := 0
-		d := desk{
+		d := pendingWrites{
 			Directory: plans.Directory{Namespace: "shop", On: plans.Source}, client: api,
 			services: view{shelf: newShelf(), who: "web"}, slices: view{shelf: newShelf(), who: "x"},
 			leave: func(_ context.Context, anew bool) error {
@@ -68,12 +68,12 @@ func TestWhatWasTakenAwayIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// Two Keepers that see the pods otherwise do not overwrite each other for ever: only who has leave writes.
+// Two Syncers that see the pods otherwise do not overwrite each other for ever: only who has leave writes.
 func TestNothingIsChangedWithoutLeave(t *testing.T) {
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-x-ipv4-0"}}
 	for _, want := range []*discoveryv1.EndpointSlice{nil, {AddressType: discoveryv1.AddressTypeIPv4}} {
 		api := fake.NewClientset(slice.DeepCopy())
-		d := desk{client: api, leave: func(context.Context, bool) error { return ErrOver }}
+		d := pendingWrites{client: api, leave: func(context.Context, bool) error { return ErrOver }}
 		if err := d.bring(t.Context(), slice, want); !errors.Is(err, ErrOver) {
 			t.Errorf("%v", err)
 		}

@@ -37,10 +37,10 @@ func TestBothSetsHearOfTheirPlan(t *testing.T) {
 	west := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(slice).Build()
 	on := clusters.Clusters{plans.Source: east, plans.Destination: west}.InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: p.Source, plans.Destination: p.Destination})
 	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	h := &Herald{plan: p, on: on, now: func() time.Time { return clock }}
+	h := &EventWriter{plan: p, on: on, now: func() time.Time { return clock }}
 	for _, side := range plans.Sides() {
 		for range 2 { // the second time the set is gone
-			if err := h.write(t.Context(), side, News{"Warning", "Held", "a volume is mounted elsewhere"}); err != nil {
+			if err := h.send(t.Context(), side, Event{"Warning", "Held", "a volume is mounted elsewhere"}); err != nil {
 				t.Fatal(err)
 			}
 			if err := client.IgnoreNotFound(on[side].Delete(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.On(side).Namespace, Name: "web"}})); err != nil {
@@ -83,9 +83,9 @@ func TestNothingWaitsForEvents(t *testing.T) {
 	}})
 	complaints := make(chan error, 100)
 	var tick atomic.Int64
-	h := NewHerald(t.Context(), p, clusters.Clusters{plans.Source: east, plans.Destination: west}, func() time.Time { return time.Unix(tick.Add(1), 0) }, func(err error) { complaints <- err })
-	for range 10 * rumours {
-		h.Tell(News{"Normal", "OrdinalArrived", "web-4"}) // returns, or the test hangs
+	h := NewEventWriter(t.Context(), p, clusters.Clusters{plans.Source: east, plans.Destination: west}, func() time.Time { return time.Unix(tick.Add(1), 0) }, func(err error) { complaints <- err })
+	for range 10 * eventQueueSize {
+		h.Write(Event{"Normal", "OrdinalArrived", "web-4"}) // returns, or the test hangs
 	}
 	h.Close()
 	heard := func() int {
@@ -95,7 +95,7 @@ func TestNothingWaitsForEvents(t *testing.T) {
 		}
 		return len(list.Items)
 	}
-	for heard() < rumours {
+	for heard() < eventQueueSize {
 		select {
 		case <-t.Context().Done():
 			t.Fatal("the other side hears nothing")

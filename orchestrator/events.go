@@ -17,7 +17,7 @@ import (
 )
 
 // object is the ConfigMap of a plan, for events about it.
-func (h *Hub) object(p *plans.Plan) *corev1.ConfigMap {
+func (h *Orchestrator) object(p *plans.Plan) *corev1.ConfigMap {
 	o := &corev1.ConfigMap{ObjectMeta: named(h.Namespace, "stsmigrate-"+p.Name)}
 	o.APIVersion, o.Kind = "v1", "ConfigMap"
 	h.lock.Lock()
@@ -100,6 +100,6 @@ func (r *run) tell(kind, reason, message string) {
 	message = records.Brief(message)
 	r.hub.Events.Event(r.hub.object(r.plan), kind, reason, message)
 	if r.herald != nil {
-		r.herald.Tell(runner.News{Type: kind, Reason: reason, Message: fmt.Sprintf("%s (plan %s/%s)", message, r.hub.Namespace, r.plan.Name)})
+		r.herald.Write(runner.Event{Type: kind, Reason: reason, Message: fmt.Sprintf("%s (plan %s/%s)", message, r.hub.Namespace, r.plan.Name)})
 	}
 }

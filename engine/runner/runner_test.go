@@ -36,7 +36,7 @@ func TestNamesAreKeptUnderALongLease(t *testing.T) {
 			}
 			home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 			store, stop, over := records.NewStore(home, "stsmigrate", p.Name), make(chan struct{}), make(chan error)
-			c := Carriage{Plan: p, Store: store, On: on, Orchestrated: orchestrated, Holder: "me", Dead: func(string) bool { return false }, Now: clock, Stop: stop}
+			c := Runner{Plan: p, Store: store, On: on, Orchestrated: orchestrated, Holder: "me", Dead: func(string) bool { return false }, Now: clock, Stop: stop}
 			go func() { over <- c.Keep(t.Context(), true) }()
 			<-time.After(time.Minute) // of the bubble
 			var have coordinationv1.Lease
@@ -74,7 +74,7 @@ func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := 0
-		carriage := Carriage{
+		process := Runner{
 			Plan: p, Store: store, Holder: "me", Dead: alive, Now: clock,
 			Ready: func(ctx context.Context) (string, error) {
 				asked++
@@ -84,7 +84,7 @@ func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 				return c.reason, c.err
 			},
 		}
-		got, _, err := carriage.Carry(t.Context(), plans.Wish{Course: plans.Move})
+		got, _, err := process.Run(t.Context(), plans.Wish{Course: plans.Move})
 		if !errors.Is(err, c.err) || (got.Kind == engine.Held) != (c.err == nil) || got.Reason != c.reason {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -114,15 +114,15 @@ func TestNothingIsWrittenWithoutConsent(t *testing.T) {
 	} {
 		for _, course := range []plans.Course{plans.Move, plans.Return, plans.Clean} {
 			t.Run(fmt.Sprintf("%s, %s", name, course), func(t *testing.T) {
-				carriage, writes := unagreed(t, change)
-				got, _, err := carriage.Carry(t.Context(), plans.Wish{Course: course})
+				process, writes := unagreed(t, change)
+				got, _, err := process.Run(t.Context(), plans.Wish{Course: course})
 				if err != nil || got.Kind != engine.Held || !strings.Contains(got.Reason, "stsmigrate consent") || *writes > 0 {
 					t.Errorf("%+v, %v; %d writes", got, err, *writes)
 				}
-				if j, _, err := carriage.Store.Journal(t.Context(), carriage.Plan); err != nil || j.Held != got.Reason {
+				if j, _, err := process.Store.Journal(t.Context(), process.Plan); err != nil || j.Held != got.Reason {
 					t.Errorf("%+v, %v", j, err)
 				}
-				if err := carriage.Keep(t.Context(), false); !errors.As(err, new(access.ErrNotAgreed)) || *writes > 0 {
+				if err := process.Keep(t.Context(), false); !errors.As(err, new(access.ErrNotAgreed)) || *writes > 0 {
 					t.Errorf("keeping the names: %v; %d writes", err, *writes)
 				}
 			})
@@ -131,7 +131,7 @@ func TestNothingIsWrittenWithoutConsent(t *testing.T) {
 }
 
 // unagreed is about to carry a plan out in clusters that agree to nothing, and counts what it writes there.
-func unagreed(t *testing.T, change func(*plans.Journal)) (Carriage, *int) {
+func unagreed(t *testing.T, change func(*plans.Journal)) (Runner, *int) {
 	t.Helper()
 	p := planstest.Named(t, "abc")
 	j := plans.NewJournal(p)
@@ -161,7 +161,7 @@ func unagreed(t *testing.T, change func(*plans.Journal)) (Carriage, *int) {
 	}
 	stop := make(chan struct{})
 	close(stop) // it would end before its first write, if it came so far
-	return Carriage{
+	return Runner{
 		Stop: stop, Plan: p, Store: store, On: on, Orchestrated: true, Holder: "me", Dead: func(string) bool { return false }, Now: planstest.Noon,
 		Ready:  func(context.Context) (string, error) { t.Error("it is checked without consent"); return "", nil },
 		Report: func(*engine.Engine, engine.Progress, error) {}, Complain: func(error) {},

@@ -21,9 +21,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// Carriage is what one process needs to carry a plan out: a command that a person waits
+// Runner is what one process needs to carry a plan out: a command that a person waits
 // for, or a long-running orchestrator.
-type Carriage struct {
+type Runner struct {
 	Plan  *plans.Plan
 	Store *records.Store
 	// On are live clients in the words of the plan (InTheWordsOf).
@@ -50,8 +50,8 @@ type Carriage struct {
 	Stop <-chan struct{}
 	// Asked has a value when somebody else has written the journal.
 	Asked <-chan struct{}
-	// Slots are what waves wait for before they begin; nil for nothing.
-	Slots *engine.Slots
+	// Waves are what waves wait for before they begin; nil for nothing.
+	Waves *engine.WaveLimiter
 	// StepTimeout is that of Options.
 	StepTimeout time.Duration
 	// Renewed says that credentials are renewed while this runs: that an API server does not
@@ -63,10 +63,10 @@ type Carriage struct {
 	Complain func(error)
 }
 
-// Carry lets the plan go its way until it is finished, paused, held or stopped. It holds the
+// Run lets the plan go its way until it is finished, paused, held or stopped. It holds the
 // Lease meanwhile, and answers ErrHeld while another process does. What the wish says of gates, and what a person
 // vouches for with it, is about the way that the plan is then going. The journal is the one it began with.
-func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p engine.Progress, j *plans.Journal, err error) {
+func (c Runner) Run(ctx context.Context, wish plans.Wish) (p engine.Progress, j *plans.Journal, err error) {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
 		return p, nil, err
@@ -82,7 +82,7 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p engine.Progress
 		return c.hold(ctx, wish, reason)
 	}
 	e := engine.New(c.Plan, c.Store, c.On)
-	e.Now, e.Slot = c.Now, c.Slots.Of(c.Plan)
+	e.Now, e.Permit = c.Now, c.Waves.Of(c.Plan)
 	e.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) (string, error) {
 		found, err := preflight.CheckWave(ctx, c.Plan, c.On, j, wave, c.orchestrated())
 		return check.Words(found), err
@@ -91,16 +91,16 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p engine.Progress
 	if err := e.Undertake(clusters.Urgent(ctx), wish, c.Still); err != nil { // a wave may be under way
 		return p, nil, err
 	}
-	wake := clusters.NewWake()
+	wake := clusters.NewChangeSignal()
 	wake.Watch(clusters.Urgent(background), c.Plan, c.Watches)
 	if j, _, err = c.Store.Journal(ctx, c.Plan); err != nil {
 		return p, nil, err
 	}
 	if len(c.Plan.Directories()) > 0 && (wish.Course != plans.Clean || j.KeepNames) { // else a Clean takes the names away
-		keeper := dns.Keep(clusters.Urgent(background), c.Plan, c.Names, c.leave(lease), c.Complain)
+		keeper := dns.Start(clusters.Urgent(background), c.Plan, c.Names, c.leave(lease), c.Complain)
 		defer keeper.Stop()
 		e.StopNames = keeper.Stop
-		go endWith(background, lease, keeper)
+		go stopWith(background, lease, keeper)
 	}
 	p, err = e.Run(ctx, engine.Options{
 		Wake: wake, Stop: c.Stop, Asked: c.Asked, StepTimeout: c.StepTimeout, Renewed: c.Renewed,
@@ -112,7 +112,7 @@ func (c Carriage) Carry(ctx context.Context, wish plans.Wish) (p engine.Progress
 
 // barred gives the reason why nothing may be written, or "". It is asked under the Lease, BEFORE the first write to either
 // cluster.
-func (c Carriage) barred(ctx context.Context) (string, error) {
+func (c Runner) barred(ctx context.Context) (string, error) {
 	err := c.agreed(ctx)
 	switch {
 	case errors.As(err, new(access.ErrNotAgreed)):
@@ -123,15 +123,15 @@ func (c Carriage) barred(ctx context.Context) (string, error) {
 	return c.Ready(ctx)
 }
 
-func (c Carriage) orchestrated() check.Orchestrated {
+func (c Runner) orchestrated() check.Orchestrated {
 	if !c.Orchestrated {
 		return nil
 	}
 	return c.Now
 }
 
-// endWith ends a Keeper when the Lease is lost: the engine is fenced by its epoch, and the Keeper by nothing.
-func endWith(ctx context.Context, lease *records.Lease, keeper *dns.Keeper) {
+// stopWith ends a Keeper when the Lease is lost: the engine is fenced by its epoch, and the Keeper by nothing.
+func stopWith(ctx context.Context, lease *records.Lease, keeper *dns.Syncer) {
 	select {
 	case <-lease.Lost():
 		keeper.Stop()
@@ -140,7 +140,7 @@ func endWith(ctx context.Context, lease *records.Lease, keeper *dns.Keeper) {
 }
 
 // hold records why a plan must not go on: nothing has been written by this process. That is the answer to the wish.
-func (c Carriage) hold(ctx context.Context, wish plans.Wish, reason string) (engine.Progress, *plans.Journal, error) {
+func (c Runner) hold(ctx context.Context, wish plans.Wish, reason string) (engine.Progress, *plans.Journal, error) {
 	err := c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error {
 		if c.Still != nil {
 			if err := c.Still(ctx, j); err != nil {
@@ -159,7 +159,7 @@ func (c Carriage) hold(ctx context.Context, wish plans.Wish, reason string) (eng
 // Keep keeps what a plan needs that nobody moves, until Stop is closed or nothing is to be kept any more: its
 // names answered, and drains let through. It holds the Lease meanwhile, and ends with an error when another
 // process has taken it; ended says that the plan will not need one again.
-func (c Carriage) Keep(ctx context.Context, ended bool) error {
+func (c Runner) Keep(ctx context.Context, ended bool) error {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
 		return err
@@ -176,13 +176,13 @@ func (c Carriage) Keep(ctx context.Context, ended bool) error {
 		lease.Stretch()
 	}
 	go lease.Keep(background)
-	var keeper *dns.Keeper
+	var keeper *dns.Syncer
 	if len(c.Plan.Directories()) > 0 {
-		keeper = dns.Keep(clusters.Urgent(background), c.Plan, c.Names, c.leave(lease), c.Complain) // a wave of another plan may rest on what they share
+		keeper = dns.Start(clusters.Urgent(background), c.Plan, c.Names, c.leave(lease), c.Complain) // a wave of another plan may rest on what they share
 		defer keeper.Stop()
 	}
 	if !ended && c.Plan.MaxUnavailable == 1 {
-		wake := clusters.NewWake()
+		wake := clusters.NewChangeSignal()
 		wake.WatchDrains(background, c.Plan, c.Watches)
 		tending.Go(func() { engine.New(c.Plan, c.Store, c.On).Attend(background, wake, c.Complain) })
 	}
@@ -202,7 +202,7 @@ func (c Carriage) Keep(ctx context.Context, ended bool) error {
 
 // leave lets a Keeper of names write: as long as nobody else can have the Lease, and, to make something
 // anew, if the Lease and the journal say so now.
-func (c Carriage) leave(lease *records.Lease) dns.Leave {
+func (c Runner) leave(lease *records.Lease) dns.MayWrite {
 	return func(ctx context.Context, anew bool) error {
 		if !anew {
 			return lease.Current()
@@ -229,7 +229,7 @@ func (c Carriage) leave(lease *records.Lease) dns.Leave {
 var errNamesOver = fmt.Errorf("the plan has ended: %w", dns.ErrOver)
 
 // agreed is asked by who carries a plan out for somebody else.
-func (c Carriage) agreed(ctx context.Context) error {
+func (c Runner) agreed(ctx context.Context) error {
 	if !c.Orchestrated {
 		return nil
 	}

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// shelf is what one watch has brought, as the store of its Reflector: of each object what a Keeper needs. It rings for
+// objectCache is what one watch has brought, as the store of its Reflector: of each object what a Syncer needs. It rings for
 // those whose objects have changed, and for nobody else.
-type shelf struct {
+type objectCache struct {
 	stop    context.CancelFunc
 	lock    sync.Mutex
 	objects map[types.NamespacedName]metav1.Object
@@ -34,17 +34,17 @@ type reader struct {
 
 // view is the part of a shelf that is one reader's.
 type view struct {
-	shelf *shelf
+	shelf *objectCache
 	who   string
 	// synced is closed once it may be read.
 	synced <-chan struct{}
 }
 
-func newShelf() *shelf {
-	return &shelf{objects: map[types.NamespacedName]metav1.Object{}, whole: make(chan struct{})}
+func newShelf() *objectCache {
+	return &objectCache{objects: map[types.NamespacedName]metav1.Object{}, whole: make(chan struct{})}
 }
 
-func (s *shelf) join(who string, ring func()) (view, *reader) {
+func (s *objectCache) join(who string, ring func()) (view, *reader) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	me := &reader{who, ring}
@@ -53,7 +53,7 @@ func (s *shelf) join(who string, ring func()) (view, *reader) {
 }
 
 // leave reports whether nobody is left.
-func (s *shelf) leave(me *reader) bool {
+func (s *objectCache) leave(me *reader) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.readers = slices.DeleteFunc(s.readers, func(r *reader) bool { return r == me })
@@ -89,7 +89,7 @@ func whose(o metav1.Object) string {
 
 // noticing notes from when on the API server is not heard: a watch has ended, and no answer has come yet that goes on from
 // there.
-func (s *shelf) noticing(from *cache.ListWatch) *cache.ListWatch {
+func (s *objectCache) noticing(from *cache.ListWatch) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: from.ListWithContextFunc,
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -119,7 +119,7 @@ func (e ending) Stop() {
 }
 
 // complete sets whether whole is closed.
-func (s *shelf) complete(is bool) {
+func (s *objectCache) complete(is bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	select {
@@ -135,10 +135,10 @@ func (s *shelf) complete(is bool) {
 }
 
 // Add implements cache.ReflectorStore.
-func (s *shelf) Add(o any) error { return s.Update(o) }
+func (s *objectCache) Add(o any) error { return s.Update(o) }
 
 // Update implements cache.ReflectorStore.
-func (s *shelf) Update(o any) error {
+func (s *objectCache) Update(o any) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if o, ok := slim(o); ok {
@@ -148,7 +148,7 @@ func (s *shelf) Update(o any) error {
 }
 
 // Delete implements cache.ReflectorStore.
-func (s *shelf) Delete(o any) error {
+func (s *objectCache) Delete(o any) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if o, ok := slim(o); ok {
@@ -158,7 +158,7 @@ func (s *shelf) Delete(o any) error {
 }
 
 // Replace implements cache.ReflectorStore: what was missed while nobody was heard is in what differs.
-func (s *shelf) Replace(all []any, _ string) error {
+func (s *objectCache) Replace(all []any, _ string) error {
 	defer s.complete(true)
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -178,10 +178,10 @@ func (s *shelf) Replace(all []any, _ string) error {
 }
 
 // Resync implements cache.ReflectorStore.
-func (s *shelf) Resync() error { return nil }
+func (s *objectCache) Resync() error { return nil }
 
 // Transformer implements cache.TransformingStore: objects are cut down one by one, as they come.
-func (s *shelf) Transformer() cache.TransformFunc {
+func (s *objectCache) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
 		if less, ok := slim(o); ok {
 			return less, nil
@@ -191,7 +191,7 @@ func (s *shelf) Transformer() cache.TransformFunc {
 }
 
 // put puts an object on the shelf, or takes it off, and rings for whom it was and for whom it is. The lock is held.
-func (s *shelf) put(key types.NamespacedName, o metav1.Object) {
+func (s *objectCache) put(key types.NamespacedName, o metav1.Object) {
 	was := s.objects[key]
 	if o == nil {
 		delete(s.objects, key)

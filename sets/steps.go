@@ -10,8 +10,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// World reads the sets and pods of one plan.
-type World struct {
+// Steps reads the sets and pods of one plan.
+type Steps struct {
 	clusters.Pair
 	// Tighten looks at the budgets of a wave. Only an engine has it.
 	Tighten plans.Look

@@ -128,7 +128,7 @@ func TestWhatCouldNotBeShownIsShownLater(t *testing.T) {
 		}
 	}
 	away = errors.New("connection refused")
-	look("while the API server is away", again, 0)
+	look("while the API server is away", mirrorRetryInterval, 0)
 	away = nil
 	look("afterwards", 0, 1)
 	look("when nothing has happened since", 0, 1)

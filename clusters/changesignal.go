@@ -14,55 +14,55 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Wake tells that something has changed on either side. Watches only wake: what
+// ChangeSignal tells that something has changed on either side. Watches only wake: what
 // is decided is read live.
-type Wake struct {
-	bell    chan struct{}
+type ChangeSignal struct {
+	c    chan struct{}
 	mu      sync.Mutex
 	changes Changes
 }
 
 // Changes are what has come since they were last asked for.
 type Changes struct {
-	Of map[Thing]Change
+	Of map[ObjectKey]Change
 	// much says that it is more than is worth remembering one by one: anything may have changed.
 	much bool
 }
 
-// enough is how many changes are remembered one by one. Clusters have thousands of volumes, and a
+// maxTrackedChanges is how many changes are remembered one by one. Clusters have thousands of volumes, and a
 // process has hundreds of plans that each hear of all of them.
-const enough = 64
+const maxTrackedChanges = 64
 
-// NewWake returns a Wake that nothing rings yet.
-func NewWake() *Wake { return &Wake{bell: make(chan struct{}, 1)} }
+// NewChangeSignal returns a Wake that nothing rings yet.
+func NewChangeSignal() *ChangeSignal { return &ChangeSignal{c: make(chan struct{}, 1)} }
 
-// Bell has a value when there are changes. It holds one value, so that changes
+// C has a value when there are changes. It holds one value, so that changes
 // during a look are not lost and many of them wake once.
-func (w *Wake) Bell() <-chan struct{} { return w.bell }
+func (w *ChangeSignal) C() <-chan struct{} { return w.c }
 
 // Notify adds a change and wakes whoever waits.
-func (w *Wake) Notify(t Thing, c Change) {
+func (w *ChangeSignal) Notify(t ObjectKey, c Change) {
 	w.mu.Lock()
 	switch {
 	case w.changes.much:
-	case len(w.changes.Of) == enough:
+	case len(w.changes.Of) == maxTrackedChanges:
 		w.changes = Changes{much: true}
 	case w.changes.Of == nil:
-		w.changes.Of = map[Thing]Change{t: c}
+		w.changes.Of = map[ObjectKey]Change{t: c}
 	default:
 		c.Turned = c.Turned || w.changes.Of[t].Turned
 		w.changes.Of[t] = c
 	}
 	w.mu.Unlock()
 	select {
-	case w.bell <- struct{}{}:
+	case w.c <- struct{}{}:
 	default:
 	}
 }
 
 // Take hands the changes over and forgets them: what is read from now on is as
 // new as they are.
-func (w *Wake) Take() Changes {
+func (w *ChangeSignal) Take() Changes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := w.changes
@@ -75,7 +75,7 @@ type Kinds map[string]schema.GroupVersionResource
 
 // Watch rings whenever something that a step of the plan may be waiting for has
 // changed on either side, until ctx ends.
-func (w *Wake) Watch(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watches) {
+func (w *ChangeSignal) Watch(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watches) {
 	for _, side := range plans.Sides() {
 		cluster := side
 		if p.OneCluster() {
@@ -107,7 +107,7 @@ func (w *Wake) Watch(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watc
 
 // WatchDrains rings whenever something has changed that says which pods of a plan have to be evicted,
 // or may be.
-func (w *Wake) WatchDrains(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watches) {
+func (w *ChangeSignal) WatchDrains(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watches) {
 	for _, side := range plans.Sides() {
 		cluster := side
 		if p.OneCluster() {
@@ -122,7 +122,7 @@ func (w *Wake) WatchDrains(ctx context.Context, p *plans.Plan, on map[plans.Side
 }
 
 // WatchSets rings whenever a pod or a set of a namespace has changed.
-func (w *Wake) WatchSets(ctx context.Context, on *Watches, namespace string) {
+func (w *ChangeSignal) WatchSets(ctx context.Context, on *Watches, namespace string) {
 	w.Follow(ctx, on, plans.Source, namespace, Kinds{
 		"Pod":         {Version: "v1", Resource: "pods"},
 		"StatefulSet": ResourceOf(plans.Ref{}),
@@ -131,7 +131,7 @@ func (w *Wake) WatchSets(ctx context.Context, on *Watches, namespace string) {
 }
 
 // WatchRecords rings whenever a plan, a journal or a Lease of a namespace has changed.
-func (w *Wake) WatchRecords(ctx context.Context, home *Watches, namespace string) {
+func (w *ChangeSignal) WatchRecords(ctx context.Context, home *Watches, namespace string) {
 	w.Follow(ctx, home, plans.Destination, namespace, Kinds{
 		"ConfigMap": {Version: "v1", Resource: "configmaps"},
 		"Lease":     {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
@@ -155,13 +155,13 @@ func clusterWide() Kinds {
 }
 
 // Follow lets what happens to objects of these kinds wake until ctx ends.
-func (w *Wake) Follow(ctx context.Context, on *Watches, cluster plans.Side, namespace string, what Kinds) {
+func (w *ChangeSignal) Follow(ctx context.Context, on *Watches, cluster plans.Side, namespace string, what Kinds) {
 	if on == nil {
 		return // who only looks goes without
 	}
 	for kind, resource := range what {
 		on.follow(ctx, subject{resource, namespace}, func(o types.NamespacedName, c Change) {
-			w.Notify(Thing{cluster, kind, o.Namespace, o.Name}, c)
+			w.Notify(ObjectKey{cluster, kind, o.Namespace, o.Name}, c)
 		})
 	}
 }

@@ -170,7 +170,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 }
 
 // show writes it, if this process has the plan under way or nobody has, and there is news.
-func (h *Hub) show(ctx context.Context, s standing) error {
+func (h *Orchestrator) show(ctx context.Context, s standing) error {
 	if s.declared == nil || s.holder != "" && s.holder != h.Holder {
 		return nil
 	}

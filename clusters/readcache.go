@@ -16,20 +16,20 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Thing names an object, or, without a name, all objects of a kind that one
+// ObjectKey names an object, or, without a name, all objects of a kind that one
 // list read. In a plan within one cluster that cluster is the Source.
-type Thing struct {
+type ObjectKey struct {
 	Cluster               plans.Side
 	Kind, Namespace, Name string
 }
 
-// Glance is what one look has read, live. An object is read once in it, however
+// ReadCache is what one look has read, live. An object is read once in it, however
 // often the look asks for it. It is also what a wait depends on: nothing else can
 // change what was seen.
-type Glance struct {
-	Objects map[Thing]client.Object // nil for one that does not exist
-	Lists   map[Thing]client.ObjectList
-	paged   map[Thing]string // the versions of lists that were gone through page by page, or out of a cache
+type ReadCache struct {
+	Objects map[ObjectKey]client.Object // nil for one that does not exist
+	Lists   map[ObjectKey]client.ObjectList
+	paged   map[ObjectKey]string // the versions of lists that were gone through page by page, or out of a cache
 	// Cached says that a list came out of an API server's cache, which may lag behind what has been told.
 	Cached bool
 	// Volumes are those of the wave. Attachments of these are objects that were looked at.
@@ -37,43 +37,43 @@ type Glance struct {
 }
 
 // Clear forgets all that was read: the next look reads anew.
-func (g *Glance) Clear() {
-	g.Objects, g.Lists, g.paged, g.Cached = map[Thing]client.Object{}, map[Thing]client.ObjectList{}, map[Thing]string{}, false
+func (g *ReadCache) Clear() {
+	g.Objects, g.Lists, g.paged, g.Cached = map[ObjectKey]client.Object{}, map[ObjectKey]client.ObjectList{}, map[ObjectKey]string{}, false
 }
 
-// Glancing returns clients that read through the glance and write past it.
-func (g *Glance) Glancing(p *plans.Plan, on Clusters) Clusters {
+// Clients returns clients that read through the cache and write past it.
+func (g *ReadCache) Clients(p *plans.Plan, on Clusters) Clusters {
 	out := Clusters{}
 	for side, c := range on {
 		cluster := side
 		if p.OneCluster() {
 			cluster = plans.Source
 		}
-		out[side] = glancer{Client: c, glance: g, cluster: cluster}
+		out[side] = cachingClient{Client: c, cache: g, cluster: cluster}
 	}
 	return out
 }
 
-type glancer struct {
+type cachingClient struct {
 	client.Client
-	glance  *Glance
+	cache  *ReadCache
 	cluster plans.Side
 }
 
 // Get implements client.Reader.
-func (c glancer) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+func (c cachingClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	if _, whole := into.(*unstructured.Unstructured); whole {
-		return c.Client.Get(ctx, key, into, opts...) // of an object that the glance has
+		return c.Client.Get(ctx, key, into, opts...) // of an object that the cache has
 	}
-	t := Thing{c.cluster, KindOf(into), key.Namespace, key.Name}
-	known, ok := c.glance.Objects[t]
+	t := ObjectKey{c.cluster, KindOf(into), key.Namespace, key.Name}
+	known, ok := c.cache.Objects[t]
 	if !ok {
 		err := c.Client.Get(ctx, key, into, opts...)
 		switch {
 		case err == nil:
-			c.glance.Objects[t], _ = into.DeepCopyObject().(client.Object)
+			c.cache.Objects[t], _ = into.DeepCopyObject().(client.Object)
 		case apierrors.IsNotFound(err):
-			c.glance.Objects[t] = nil
+			c.cache.Objects[t] = nil
 		}
 		return err
 	}
@@ -86,11 +86,11 @@ func (c glancer) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 
 // List implements client.Reader. Only whole lists, read live, are kept, and of others that they were
 // read.
-func (c glancer) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (c cachingClient) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
-	t := Thing{Cluster: c.cluster, Kind: strings.TrimSuffix(KindOf(into), "List"), Namespace: o.Namespace}
-	if known, ok := c.glance.Lists[t]; ok && o.LabelSelector == nil && o.FieldSelector == nil && o.Limit == 0 {
+	t := ObjectKey{Cluster: c.cluster, Kind: strings.TrimSuffix(KindOf(into), "List"), Namespace: o.Namespace}
+	if known, ok := c.cache.Lists[t]; ok && o.LabelSelector == nil && o.FieldSelector == nil && o.Limit == 0 {
 		assign(into, known)
 		return nil
 	}
@@ -102,22 +102,22 @@ func (c glancer) List(ctx context.Context, into client.ObjectList, opts ...clien
 	}
 	switch {
 	case o.Raw != nil && o.Raw.ResourceVersion == "0":
-		c.glance.paged[t], c.glance.Cached = into.GetResourceVersion(), true
+		c.cache.paged[t], c.cache.Cached = into.GetResourceVersion(), true
 	case o.Limit > 0 && o.Continue == "":
-		c.glance.paged[t] = into.GetResourceVersion()
+		c.cache.paged[t] = into.GetResourceVersion()
 	case o.Limit > 0: // the version is that of the first page
 	case o.LabelSelector == nil && o.FieldSelector == nil && o.Raw == nil:
-		c.glance.Lists[t], _ = into.DeepCopyObject().(client.ObjectList)
+		c.cache.Lists[t], _ = into.DeepCopyObject().(client.ObjectList)
 	}
 	return nil
 }
 
 // attached keeps the attachments of the wave's volumes.
-func (c glancer) attached(all *storagev1.VolumeAttachmentList) {
+func (c cachingClient) attached(all *storagev1.VolumeAttachmentList) {
 	for k := range all.Items {
 		a := &all.Items[k]
-		if name := a.Spec.Source.PersistentVolumeName; name != nil && c.glance.Volumes[*name] {
-			c.glance.Objects[Thing{Cluster: c.cluster, Kind: "VolumeAttachment", Name: a.Name}] = a.DeepCopy()
+		if name := a.Spec.Source.PersistentVolumeName; name != nil && c.cache.Volumes[*name] {
+			c.cache.Objects[ObjectKey{Cluster: c.cluster, Kind: "VolumeAttachment", Name: a.Name}] = a.DeepCopy()
 		}
 	}
 }
@@ -147,14 +147,14 @@ const (
 	Now
 )
 
-// Outdated says whether one of the changes is news to the glance. In doubt it is.
-func (g *Glance) Outdated(by Changes) bool {
-	return g.News(by, func(Thing) bool { return false }) != Never
+// Outdated says whether one of the changes is news to the cache. In doubt it is.
+func (g *ReadCache) Outdated(by Changes) bool {
+	return g.News(by, func(ObjectKey) bool { return false }) != Never
 }
 
 // News says how urgent the changes are: those of an object that was looked at, or of a thing that is
 // dear, and those of a list that are later than what was read.
-func (g *Glance) News(by Changes, dear func(Thing) bool) Urgency {
+func (g *ReadCache) News(by Changes, dear func(ObjectKey) bool) Urgency {
 	out := Never
 	if by.much {
 		out = Soon
@@ -164,7 +164,7 @@ func (g *Glance) News(by Changes, dear func(Thing) bool) Urgency {
 			return Now
 		}
 		for _, namespace := range []string{t.Namespace, ""} {
-			all := Thing{Cluster: t.Cluster, Kind: t.Kind, Namespace: namespace}
+			all := ObjectKey{Cluster: t.Cluster, Kind: t.Kind, Namespace: namespace}
 			l, whole := g.Lists[all]
 			version, paged := g.paged[all]
 			switch later := whole && c.after(l.GetResourceVersion()) || paged && c.after(version); {

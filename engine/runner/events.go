@@ -16,40 +16,40 @@ import (
 )
 
 const (
-	// rumours is how many Events of one side may wait to be written; more are dropped.
-	rumours = 16
-	// attention is for how long one of them is tried.
-	attention = 10 * time.Second
+	// eventQueueSize is how many Events of one side may wait to be written; more are dropped.
+	eventQueueSize = 16
+	// eventWriteTimeout is for how long one of them is tried.
+	eventWriteTimeout = 10 * time.Second
 )
 
-// News is what an Event says.
-type News struct{ Type, Reason, Message string }
+// Event is what an Event says.
+type Event struct{ Type, Reason, Message string }
 
-// Herald writes Events about the two sets of a plan, into the clusters and namespaces where
+// EventWriter writes Events about the two sets of a plan, into the clusters and namespaces where
 // they are: for those who look after a set, and see neither plan nor orchestrator. Nothing waits for
 // an Event, and nothing fails without it.
-type Herald struct {
+type EventWriter struct {
 	plan     *plans.Plan
 	on       clusters.Clusters
 	now      func() time.Time
 	complain func(error)
-	queues   map[plans.Side]chan News
+	queues   map[plans.Side]chan Event
 }
 
-// NewHerald returns a Herald at work. on are clients in the words of the plan; complain is told
+// NewEventWriter returns a EventWriter at work. on are clients in the words of the plan; complain is told
 // once per side of what cannot be written.
-func NewHerald(ctx context.Context, p *plans.Plan, on clusters.Clusters, now func() time.Time, complain func(error)) *Herald {
-	h := &Herald{plan: p, on: on, now: now, complain: complain, queues: map[plans.Side]chan News{}}
+func NewEventWriter(ctx context.Context, p *plans.Plan, on clusters.Clusters, now func() time.Time, complain func(error)) *EventWriter {
+	h := &EventWriter{plan: p, on: on, now: now, complain: complain, queues: map[plans.Side]chan Event{}}
 	for _, side := range plans.Sides() {
-		queue := make(chan News, rumours)
+		queue := make(chan Event, eventQueueSize)
 		h.queues[side] = queue
 		go h.work(context.WithoutCancel(ctx), side, queue) // the last news is that the run is over
 	}
 	return h
 }
 
-// Tell lets both sets know.
-func (h *Herald) Tell(n News) {
+// Write lets both sets know.
+func (h *EventWriter) Write(n Event) {
 	for _, queue := range h.queues {
 		select {
 		case queue <- n:
@@ -58,17 +58,17 @@ func (h *Herald) Tell(n News) {
 	}
 }
 
-// Close ends the Herald when what it was told has been written, and does not wait for that.
-func (h *Herald) Close() {
+// Close ends the EventWriter when what it was told has been written, and does not wait for that.
+func (h *EventWriter) Close() {
 	for _, queue := range h.queues {
 		close(queue)
 	}
 }
 
-func (h *Herald) work(ctx context.Context, side plans.Side, queue <-chan News) {
+func (h *EventWriter) work(ctx context.Context, side plans.Side, queue <-chan Event) {
 	var once sync.Once
 	for n := range queue {
-		if err := h.write(ctx, side, n); err != nil {
+		if err := h.send(ctx, side, n); err != nil {
 			once.Do(func() {
 				h.complain(fmt.Errorf("Events about %s of the %s are not written, and the plan goes on without: %w", h.plan.On(side).Set(), side, err))
 			})
@@ -76,11 +76,11 @@ func (h *Herald) work(ctx context.Context, side plans.Side, queue <-chan News) {
 	}
 }
 
-func (h *Herald) write(ctx context.Context, side plans.Side, n News) (err error) {
+func (h *EventWriter) send(ctx context.Context, side plans.Side, n Event) (err error) {
 	defer plans.Caught(&err)
-	ctx, cancel := context.WithTimeout(ctx, attention)
+	ctx, cancel := context.WithTimeout(ctx, eventWriteTimeout)
 	defer cancel()
-	set, err := sets.World{Pair: clusters.Pair{Plan: h.plan, On: h.on}}.Set(ctx, side)
+	set, err := sets.Steps{Pair: clusters.Pair{Plan: h.plan, On: h.on}}.Set(ctx, side)
 	if err != nil || set == nil { // not made yet, or cleaned up
 		return err
 	}
@@ -88,7 +88,7 @@ func (h *Herald) write(ctx context.Context, side plans.Side, n News) (err error)
 }
 
 // eventAbout makes the Event. Who describes a set finds it by the set's UID.
-func eventAbout(ref plans.Ref, set *appsv1.StatefulSet, n News, now time.Time) *corev1.Event {
+func eventAbout(ref plans.Ref, set *appsv1.StatefulSet, n Event, now time.Time) *corev1.Event {
 	at := metav1.NewTime(now)
 	kind := plans.NativeKind
 	if ref.IsSlice() {

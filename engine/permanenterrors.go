@@ -9,39 +9,39 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Refusals counts how often in a row the API server has refused something for good (L3). What is not
+// PermanentErrors counts how often in a row the API server has refused something for good (L3). What is not
 // answered at all is no refusal, however long it takes.
-type Refusals struct {
+type PermanentErrors struct {
 	times int
 	since time.Time
 }
 
 const (
-	// patience is how often something is tried that the API server refuses for good
+	// maxPermanentFailures is how often something is tried that the API server refuses for good
 	// before a person is asked (L3).
-	patience = 5
-	// awhile is for how long a refusal may pass by itself: an API server that has just been started knows
+	maxPermanentFailures = 5
+	// startupGrace is for how long a refusal may pass by itself: an API server that has just been started knows
 	// no Roles yet, nor who anybody is.
-	awhile = time.Minute
+	startupGrace = time.Minute
 )
 
-// Final notes how an attempt has ended, and says whether to try once more is of no use. Who may not do
+// GiveUp notes how an attempt has ended, and says whether to try once more is of no use. Who may not do
 // something may be allowed to in a while; renewed says that credentials are renewed, so that one who is not
 // known will be.
-func (r *Refusals) Final(err error, renewed bool, now time.Time) bool {
+func (r *PermanentErrors) GiveUp(err error, renewed bool, now time.Time) bool {
 	if errors.As(err, new(plans.Mishap)) {
 		return true // it would fail again
 	}
 	if !permanent(err) {
-		*r = Refusals{}
+		*r = PermanentErrors{}
 		return false
 	}
 	if r.times++; r.times == 1 {
 		r.since = now
 	}
 	unknown := apierrors.IsUnauthorized(err)
-	passing := unknown && renewed || (unknown || apierrors.IsForbidden(err)) && now.Sub(r.since) < awhile
-	return r.times >= patience && !passing
+	passing := unknown && renewed || (unknown || apierrors.IsForbidden(err)) && now.Sub(r.since) < startupGrace
+	return r.times >= maxPermanentFailures && !passing
 }
 
 func permanent(err error) bool {

@@ -23,7 +23,7 @@ func TestThePlansOfAProcessFitIntoItsMemory(t *testing.T) {
 		64<<20 + 3<<20 - 1:    1,
 		32 << 20:              1, // it will not do, but nothing would go on else
 		2 << 30:               1322,
-		64<<20 + perPlan*1000: 1000,
+		64<<20 + planBytes*1000: 1000,
 	} {
 		if got := PlansWithin(limit); got != want {
 			t.Errorf("%d MiB are for %d plans, expected %d", limit>>20, got, want)
@@ -44,7 +44,7 @@ func TestAPlanThatIsDownGoesFirst(t *testing.T) {
 	down.Flight = &plans.Flight{Ordinals: s.Ordinals, From: plans.Source}
 	order := []struct {
 		j    *plans.Journal
-		what errand
+		what action
 	}{{down, carry}, {&plans.Journal{Epoch: 2}, carry}, {&plans.Journal{Epoch: 2, Outcome: plans.Moved}, keep}, {&plans.Journal{}, carry}}
 	for k := range order {
 		if got := urgencyOf(p, order[k].j, order[k].what); got != urgency(k) {
@@ -132,7 +132,7 @@ func TestAPlanSaysThatItWaitsForRoom(t *testing.T) {
 	h.MaxPlans, h.Events, h.Now = 1, events, func() time.Time { return now }
 	h.runs["other"] = &run{plan: p, stop: make(chan struct{})}
 	h.tries[p.Name] = &tries{} // its turn has come
-	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != again || len(h.runs) != 1 {
+	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != mirrorRetryInterval || len(h.runs) != 1 {
 		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
 	}
 	waits := func(ctx context.Context) string {
@@ -146,7 +146,7 @@ func TestAPlanSaysThatItWaitsForRoom(t *testing.T) {
 	if got := waits(t.Context()); got != "" {
 		t.Errorf("others have had no time to take it, and it says %s", got)
 	}
-	now = now.Add(again)
+	now = now.Add(mirrorRetryInterval)
 	for range 2 { // and is told once
 		if _, err := h.Reconcile(t.Context(), request()); err != nil {
 			t.Fatal(err)

@@ -16,13 +16,13 @@ import (
 
 // queue is many plans at the same slots.
 type queue struct {
-	*Slots
+	*WaveLimiter
 	t   *testing.T
-	all map[string]*Slot
+	all map[string]*Permit
 }
 
 // of gives the slot of a plan that moves from one cluster to another, as its name says: "a-b".
-func (q *queue) of(name string) *Slot {
+func (q *queue) of(name string) *Permit {
 	if q.all[name] == nil {
 		from, to, _ := strings.Cut(strings.TrimRight(name, "123"), "-")
 		q.all[name] = q.Of(&plans.Plan{Source: plans.Ref{Cluster: types.UID(from)}, Destination: plans.Ref{Cluster: types.UID(to)}})
@@ -62,7 +62,7 @@ func (q *queue) seats(what string, cluster types.UID, want int) {
 func (q *queue) empty() {
 	q.t.Helper()
 	for _, slot := range q.all {
-		slot.Leave()
+		slot.Release()
 	}
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -72,48 +72,48 @@ func (q *queue) empty() {
 }
 
 func TestWavesWaitWhereOthersAreUnderWay(t *testing.T) {
-	q := &queue{NewSlots(2), t, map[string]*Slot{}}
+	q := &queue{NewWaveLimiter(2), t, map[string]*Permit{}}
 	for _, name := range []string{"a-b", "b-c", "c-b", "c-d", "a-a"} {
-		if let := q.of(name).Take(); let == (name == "c-b") { // b is full
+		if let := q.of(name).Acquire(); let == (name == "c-b") { // b is full
 			t.Errorf("%s: %t", name, let)
 		}
 	}
 	q.expect("b is full, and keeps nobody from c and d", "a-b", "b-c", "c-d", "a-a")
-	q.of("b-c").Leave()
+	q.of("b-c").Release()
 	q.expect("b and c have room again", "a-b", "c-b", "c-d", "a-a")
 	select {
 	case <-q.of("c-b").Free():
 	default:
 		t.Error("who waited is not told")
 	}
-	q.of("a-b2").Keep(plans.Source)
-	q.of("a-b2").Keep(plans.Destination)
+	q.of("a-b2").Retain(plans.Source)
+	q.of("a-b2").Retain(plans.Destination)
 	q.expect("one that is under way waits for nobody", "a-b", "a-b2", "c-b", "c-d", "a-a")
-	q.of("c-b").Leave()
-	if q.of("b-c").Take() {
+	q.of("c-b").Release()
+	if q.of("b-c").Acquire() {
 		t.Error("b has no room, and somebody is let in")
 	}
-	q.of("b-c").Leave()
-	q.of("a-b2").Leave()
+	q.of("b-c").Release()
+	q.of("a-b2").Release()
 	q.expect("who has left the queue is not let in", "a-b", "c-d", "a-a")
 	q.empty()
-	if s := NewSlots(0); s.Of(&plans.Plan{}) != nil || !s.Of(&plans.Plan{}).Take() {
+	if s := NewWaveLimiter(0); s.Of(&plans.Plan{}) != nil || !s.Of(&plans.Plan{}).Acquire() {
 		t.Error("without a limit nobody waits")
 	}
 }
 
 // Plans are finished in the order in which they were begun.
 func TestTheOldestPlanIsTheNext(t *testing.T) {
-	q := &queue{NewSlots(1), t, map[string]*Slot{}}
+	q := &queue{NewWaveLimiter(1), t, map[string]*Permit{}}
 	for _, name := range []string{"a-b", "a-b1", "a-b2", "a-b3"} {
 		q.of(name)
 	}
 	for _, name := range []string{"a-b3", "a-b2", "a-b1", "a-b"} {
-		q.of(name).Take()
+		q.of(name).Acquire()
 	}
 	for _, name := range []string{"a-b3", "a-b", "a-b1", "a-b2"} {
 		q.expect("one after the other", name)
-		q.of(name).Leave()
+		q.of(name).Release()
 	}
 	q.empty()
 }
@@ -122,42 +122,42 @@ func TestTheOldestPlanIsTheNext(t *testing.T) {
 // others from it for half a minute besides.
 func TestAWaveGivesItsSeatsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queue{NewSlots(1), t, map[string]*Slot{}}
-		later := func() { <-time.After(idling); synctest.Wait() }
+		q := &queue{NewWaveLimiter(1), t, map[string]*Permit{}}
+		later := func() { <-time.After(idleGrace); synctest.Wait() }
 		wave, toB, toC := q.of("a-b"), q.of("d-b"), q.of("a-c")
-		wave.Take()
-		wave.Keep(plans.Source)
-		if toB.Take() || toC.Take() {
+		wave.Acquire()
+		wave.Retain(plans.Source)
+		if toB.Acquire() || toC.Acquire() {
 			t.Error("they do not wait")
 		}
 		later()
 		q.expect("it is busy in a, and has not come to b in its time", "d-b")
-		wave.Keep(plans.Destination)
+		wave.Retain(plans.Destination)
 		q.expect("it comes to b, where another one is, and waits for nobody", "a-b", "d-b")
 		later()
 		q.expect("it is busy in b", "a-c") // d-b has idled, as nobody says what it does
-		toB.Leave()
-		if toB.Take() {
+		toB.Release()
+		if toB.Acquire() {
 			t.Error("b has room, while one is busy there")
 		}
-		wave.Keep("")
+		wave.Retain("")
 		later()
 		q.expect("it waits for its application, and a-c has not begun in its time", "d-b")
-		if toC.Leave(); !toC.Take() {
+		if toC.Release(); !toC.Acquire() {
 			t.Error("a and c have no room")
 		}
-		toC.Leave()
-		wave.Leave()
+		toC.Release()
+		wave.Release()
 		later()
-		if q.of("b-a").Take(); toB.Take() { // it has not begun in its time, and comes after the other now
+		if q.of("b-a").Acquire(); toB.Acquire() { // it has not begun in its time, and comes after the other now
 			t.Error("a slot that it has idled away lets a wave begin")
 		}
 		q.empty()
 		one := q.of("e-e")
-		one.Take()
-		one.Keep(plans.Destination)
+		one.Acquire()
+		one.Retain(plans.Destination)
 		later()
-		one.Keep(plans.Source)
+		one.Retain(plans.Source)
 		q.expect("it has come in time", "e-e")
 		q.seats("in one cluster it has one seat", "e", 1)
 		q.empty()
@@ -166,10 +166,10 @@ func TestAWaveGivesItsSeatsBack(t *testing.T) {
 
 func TestWhoWaitsForASlotCanBeStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queue{NewSlots(1), t, map[string]*Slot{}}
+		q := &queue{NewWaveLimiter(1), t, map[string]*Permit{}}
 		first, second, stop, got := q.of("a-b"), q.of("b-c"), make(chan struct{}), make(chan bool, 1)
-		second.Take() // what it is told of this is not about a later time
-		second.Leave()
+		second.Acquire() // what it is told of this is not about a later time
+		second.Release()
 		wait := func() { got <- second.Wait(stop) }
 		if !first.Wait(stop) {
 			t.Error("nobody is before the first")
@@ -179,17 +179,17 @@ func TestWhoWaitsForASlotCanBeStopped(t *testing.T) {
 		if len(got) > 0 {
 			t.Error("the second does not wait")
 		}
-		if first.Leave(); !<-got {
+		if first.Release(); !<-got {
 			t.Error("the second is not let in")
 		}
-		second.Leave()
-		first.Take()
+		second.Release()
+		first.Acquire()
 		go wait()
 		if close(stop); <-got {
 			t.Error("the second is let in when it is to stop")
 		}
 		q.empty()
-		if !NewSlots(0).Of(&plans.Plan{}).Wait(stop) {
+		if !NewWaveLimiter(0).Of(&plans.Plan{}).Wait(stop) {
 			t.Error("without a limit somebody waits")
 		}
 	})
@@ -200,7 +200,7 @@ func TestWhereAWaveIsBusy(t *testing.T) {
 	wait := plans.Wait("")
 	for name, c := range map[string]struct {
 		op    plans.Op
-		sight plans.Sight
+		observed plans.Observation
 		err   error
 		want  plans.Side
 	}{
@@ -213,18 +213,18 @@ func TestWhereAWaveIsBusy(t *testing.T) {
 		"its pod starts":                      {plans.Grow, wait.Idly(), nil, ""},
 		"its application is asked":            {plans.Verify, wait, nil, ""},
 		"its budgets are to be open":          {plans.Relax, wait, nil, plans.Source},
-		"a cluster does not answer":           {plans.Grow, plans.Sight{}, errors.New("connection refused"), ""},
+		"a cluster does not answer":           {plans.Grow, plans.Observation{}, errors.New("connection refused"), ""},
 		"its budgets, which are tight, count": {plans.Tighten, wait, nil, plans.Destination},
 	} {
-		s := NewSlots(1).Of(&plans.Plan{Source: plans.Ref{Cluster: "a"}, Destination: plans.Ref{Cluster: "b"}})
-		s.Take()
-		e := &Engine{Slot: s, journal: &plans.Journal{Tight: &metav1.Time{}}}
-		e.seated(plans.Step{Op: c.op, From: plans.Destination, Ordinals: plans.Slice{Replicas: 1}}, c.sight, c.err)
+		s := NewWaveLimiter(1).Of(&plans.Plan{Source: plans.Ref{Cluster: "a"}, Destination: plans.Ref{Cluster: "b"}})
+		s.Acquire()
+		e := &Engine{Permit: s, journal: &plans.Journal{Tight: &metav1.Time{}}}
+		e.retainPermit(plans.Step{Op: c.op, From: plans.Destination, Ordinals: plans.Slice{Replicas: 1}}, c.observed, c.err)
 		for _, side := range plans.Sides() {
-			if busy := s.seats[side].idle == nil; !s.seats[side].taken || busy != (side == c.want) {
+			if busy := s.clusters[side].idle == nil; !s.clusters[side].taken || busy != (side == c.want) {
 				t.Errorf("%s: busy on the %s: %t", name, side, busy)
 			}
 		}
-		s.Leave()
+		s.Release()
 	}
 }
