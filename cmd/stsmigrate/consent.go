@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -104,59 +103,4 @@ func clusterConsent(ctx context.Context, r *reached, side plans.Side) ([]client.
 // alone, and is refused where they have changed the object since it was read.
 func asRead(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), ResourceVersion: o.GetResourceVersion()}
-}
-
-func (a *app) revokeCommand() *cobra.Command {
-	var side string
-	cmd := &cobra.Command{
-		Use: "revoke PLAN", Short: "Take away what an orchestrator was given for one plan: its Roles and the consent of the namespaces",
-		Long: `Take away what an orchestrator was given for one plan: the Roles and bindings that stsmigrate rbac
-printed, and what the namespaces agree to of it. For one side alone, with --side, by whoever is responsible for
-it. A plan that is under way stops before its next ordinal.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.revoke(cmd.Context(), args[0], side) },
-	}
-	cmd.Flags().StringVar(&side, "side", "", "source or destination (default: both)")
-	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
-	return cmd
-}
-
-func (a *app) revoke(ctx context.Context, name, side string) error {
-	if err := oneSide(side); err != nil {
-		return err
-	}
-	t, err := a.reach.recorded(ctx, name)
-	if err != nil {
-		return err
-	}
-	j, err := t.store.JournalOrNew(ctx, t.plan)
-	if err != nil {
-		return err
-	}
-	question := fmt.Sprintf("Take away the Roles and the consent of plan %s, which has ended (%s)?", name, j.Outcome)
-	if !j.Ended() {
-		question = fmt.Sprintf("Plan %s has not ended: it stops before its next ordinal, and cannot be aborted or finalized by the orchestrator either. Take its Roles and consent away?", name)
-	}
-	if err := a.confirm(question); err != nil {
-		return err
-	}
-	var errs []error
-	for _, s := range plans.Sides() {
-		if side != "" && side != string(s) {
-			continue
-		}
-		if t.on[s] == nil {
-			errs = append(errs, fmt.Errorf("nothing was taken away on the %s: %w", s, t.lost[s]))
-			continue
-		}
-		gone, err := access.Revoke(ctx, t.plan, s, t.on)
-		for _, what := range gone {
-			fmt.Fprintf(a.Out, "taken away on the %s: %s\n", s, what)
-		}
-		if len(gone) == 0 && err == nil {
-			fmt.Fprintf(a.Out, "there is nothing to take away on the %s\n", s)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }

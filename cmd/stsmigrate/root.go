@@ -88,14 +88,3 @@ func (a *app) logging() {
 	}
 	klog.SetLoggerWithOptions(to, klog.ContextualLogger(true))
 }
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version, what it was made from, and the version of the plans that it writes", Args: cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) { cmd.Print(aboutText()) },
-	}
-}
-
-func versionText() string { return program.Version(version) }
-
-func aboutText() string { return program.About("stsmigrate", version, plans.APIVersion) }

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func (a *app) finalizeCommand() *cobra.Command {
+	var cluster string
+	cmd := a.turnCommand("finalize", plans.Clean, "End a complete move: delete the emptied source set and our marks. There is no way back",
+		"Finalize plan %s: delete what is left of %s? There is no way back.", func(ctx context.Context, t *target, j *plans.Journal) error {
+			if !a.keepsNames {
+				return nil
+			}
+			if a.word.SourceGone {
+				return errors.New("--keep-names: the old names were answered in the source's cluster too, and that is gone")
+			}
+			if j.Detached {
+				return nil // whoever finalizes it is asked to
+			}
+			return t.wantNames(ctx)
+		})
+	cmd.Flags().StringVar(&cluster, "source-gone", "", "do without the source's cluster, which does not exist any more: the UID of its namespace kube-system, as status -o yaml has it")
+	a.wordFlags(cmd)
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		a.word.SourceGone, a.sourceGone = cmd.Flags().Changed("source-gone"), types.UID(cluster)
+		return nil
+	}
+	cmd.Flags().BoolVar(&a.keepsNames, "keep-names", false, "leave the old names answered, for clients that still use them")
+	return cmd
+}
+
+// wantNames records, before the cleaning up, that the names outlive it.
+func (t *target) wantNames(ctx context.Context) error {
+	if len(t.plan.Directories()) == 0 {
+		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.plan.Name, t.plan.Names.Mode)
+	}
+	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error {
+		if j.Leg.Course == plans.Clean && !j.KeepNames {
+			return fmt.Errorf("--keep-names: plan %s is being finalized without it, and its names may be gone", t.plan.Name)
+		}
+		j.KeepNames = true
+		return nil
+	})
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+func (a *app) resumeCommand() *cobra.Command {
+	var timeout time.Duration
+	var far routeFlags
+	cmd := &cobra.Command{
+		Use: "resume PLAN", Short: "Go on with a paused, held or split plan, in the direction it was going", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := a.reach.recorded(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			j, err := t.toTurn(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			if j.Outcome != "" && j.Outcome != plans.Split {
+				return fmt.Errorf("plan %s is not under way (%s)", t.plan.Name, j.Outcome)
+			}
+			route, err := a.goOn(cmd.Context(), t, j, &far)
+			if err != nil {
+				return err
+			}
+			return a.carry(cmd.Context(), t, j, j.Leg.Course, route, timeout)
+		},
+	}
+	a.carryFlags(cmd, &timeout)
+	a.wordFlags(cmd)
+	far.add(cmd)
+	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "go on without the gates of the step that is held, or of the next one that has any; on the way back, without all")
+	return cmd
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// turnCommand is a command that turns a stored plan into another direction. before, if
+// any, is called once a person has agreed.
+func (a *app) turnCommand(name string, course plans.Course, short, question string, before func(context.Context, *target, *plans.Journal) error) *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: name + " PLAN", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := a.reach.recorded(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			j, err := t.toTurn(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			if j.Outcome == course.Outcome() {
+				fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
+				return nil
+			}
+			if err := engine.Departure(t.plan, j, course); err != nil {
+				return err
+			}
+			if err := a.confirm(fmt.Sprintf(question, t.plan.Name, t.plan.Source)); err != nil {
+				return err
+			}
+			if before != nil {
+				if err := before(cmd.Context(), t, j); err != nil {
+					return err
+				}
+			}
+			return a.carry(cmd.Context(), t, j, course, plans.Route{}, timeout)
+		},
+	}
+	a.carryFlags(cmd, &timeout)
+	return cmd
+}
+
+// toTurn reads the journal of a plan that is to go another way. An orchestrator that carries it
+// out is told by its home alone; without one, this process needs both clusters.
+func (t *target) toTurn(ctx context.Context, a *app) (*plans.Journal, error) {
+	j, err := t.store.JournalOrNew(ctx, t.plan)
+	if err != nil {
+		return nil, err
+	}
+	if a.word.SourceGone || j.Vouched.SourceGone {
+		return j, t.without(a, j)
+	}
+	if !j.Detached {
+		err = t.connected()
+	}
+	return j, err
+}
+
+// without lets the plan go on without its source's cluster, whose UID the person has given. It must not answer.
+func (t *target) without(a *app, j *plans.Journal) error {
+	source := t.plan.Source
+	switch {
+	case a.word.SourceGone && a.sourceGone != source.Cluster:
+		return fmt.Errorf("--source-gone %s: the source of plan %s is in the cluster %s (context %q)", a.sourceGone, t.plan.Name, source.Cluster, source.Context)
+	case t.on[plans.Source] != nil:
+		return fmt.Errorf("the cluster of %s answers (%s): it is not gone, and finalize has to clean it up", source, source.Cluster)
+	case !j.Detached && t.lost[plans.Destination] != nil:
+		return t.lost[plans.Destination]
+	}
+	t.on = t.on.Gone()
+	return nil
+}
+
+// wordFlags are what a person can vouch for wherever a plan goes on.
+func (a *app) wordFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.word.NodeGone, "node-gone", "", "vouch that a node is off, or cannot use the volumes of the ordinals in flight: nothing of them can still run or write there")
+	cmd.Flags().BoolVar(&a.word.Readopt, "readopt", false, "vouch that the sets and volumes that lost the mark of the plan, or were deleted and made again, are what they were")
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) undoCommand() *cobra.Command {
+	var to int64
+	var dry bool
+	cmd := &cobra.Command{
+		Use: "undo SET", Short: "Give a StatefulSet, or stss/SET, the pod template of an earlier revision",
+		Long: `Give a StatefulSet, or stss/SET, the pod template of an earlier revision: the one before,
+or --to-revision. Its controller then replaces the pods as for any other update.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, set, err := a.history(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			r, err := h.Find(to)
+			if err != nil {
+				return err
+			}
+			if h.Is(r) {
+				fmt.Fprintf(a.Out, "%s has the template of revision %d (%s); nothing to do\n", set.Set(), r.Number, r.Name)
+				return nil
+			}
+			if !dry {
+				if err := a.confirm(fmt.Sprintf("Update %s to revision %d (%s)?", set.Set(), r.Number, r.Name)); err != nil {
+					return err
+				}
+			}
+			if err := h.Undo(cmd.Context(), r, dry); err != nil {
+				return err
+			}
+			note := ""
+			if dry {
+				note = " (dry run: nothing was stored)"
+			}
+			fmt.Fprintf(a.Out, "%s has the template of revision %d (%s)%s\n", set.Set(), r.Number, r.Name, note)
+			return nil
+		},
+	}
+	cmd.Flags().Int64Var(&to, "to-revision", 0, "the number of the revision; 0 is the one before")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "let the API server check it, and store nothing")
+	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
+	return cmd
+}
