@@ -17,7 +17,7 @@ import (
 // ChangeSignal tells that something has changed on either side. Watches only wake: what
 // is decided is read live.
 type ChangeSignal struct {
-	c    chan struct{}
+	c       chan struct{}
 	mu      sync.Mutex
 	changes Changes
 }

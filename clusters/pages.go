@@ -22,7 +22,9 @@ type pagingClient struct {
 	taken chan struct{}
 }
 
-func withPages(c client.Client) client.Client { return pagingClient{c, make(chan struct{}, maxConcurrentPages)} }
+func withPages(c client.Client) client.Client {
+	return pagingClient{c, make(chan struct{}, maxConcurrentPages)}
+}
 
 // List implements client.Reader.
 func (t pagingClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {

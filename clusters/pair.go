@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -49,31 +50,32 @@ func (w Pair) Pods(ctx context.Context, side plans.Side, set *appsv1.StatefulSet
 	return out, err
 }
 
-// Pod reads the pod of an ordinal; nil means that there is none.
-func (w Pair) Pod(ctx context.Context, side plans.Side, ordinal int32) (*corev1.Pod, error) {
-	var pod corev1.Pod
-	key := client.ObjectKey{Namespace: w.Plan.On(side).Namespace, Name: w.Plan.Pod(ordinal)}
-	err := w.On[side].Get(ctx, key, &pod)
+// Get reads an object; nil means that there is none. where says whose it is, for the error.
+func Get[T any, O interface {
+	*T
+	client.Object
+}](ctx context.Context, on client.Reader, namespace, name, where string) (*T, error) {
+	o := O(new(T))
+	err := on.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading pod %s: %w", key, err)
+		return nil, fmt.Errorf("reading %s %s of %s: %w", strings.ToLower(KindOf(o)), name, where, err)
 	}
-	return &pod, nil
+	return o, nil
+}
+
+// Pod reads the pod of an ordinal; nil means that there is none.
+func (w Pair) Pod(ctx context.Context, side plans.Side, ordinal int32) (*corev1.Pod, error) {
+	ref := w.Plan.On(side)
+	return Get[corev1.Pod](ctx, w.On[side], ref.Namespace, w.Plan.Pod(ordinal), ref.String())
 }
 
 // Claim reads a claim of a side; nil means that there is none.
 func (w Pair) Claim(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolumeClaim, error) {
-	var c corev1.PersistentVolumeClaim
-	err := w.On[side].Get(ctx, client.ObjectKey{Namespace: w.Plan.On(side).Namespace, Name: name}, &c)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading claim %s of %s: %w", name, w.Plan.On(side), err)
-	}
-	return &c, nil
+	ref := w.Plan.On(side)
+	return Get[corev1.PersistentVolumeClaim](ctx, w.On[side], ref.Namespace, name, ref.String())
 }
 
 // object returns an empty object of a dependency's kind.

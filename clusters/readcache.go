@@ -56,7 +56,7 @@ func (g *ReadCache) Clients(p *plans.Plan, on Clusters) Clusters {
 
 type cachingClient struct {
 	client.Client
-	cache  *ReadCache
+	cache   *ReadCache
 	cluster plans.Side
 }
 

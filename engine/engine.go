@@ -91,7 +91,7 @@ type Engine struct {
 	epoch int64
 	// reads is what the looks read through: what the last one has read.
 	reads *clusters.ReadCache
-	world  sets.Steps
+	world sets.Steps
 	// journal is the journal as it was last read or written, at the given version,
 	// and nil when it has to be read again: after a long wait, and whenever somebody
 	// else may have written it. It is never trusted for a write: the write is
@@ -276,7 +276,9 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observe
 // journalMoved is why a pass that somebody else has overtaken came to nothing.
 const journalMoved = "the journal has moved; looking again"
 
-func movedOn(step plans.Step) Progress { return Progress{Kind: Wrote, Step: step, Reason: journalMoved} }
+func movedOn(step plans.Step) Progress {
+	return Progress{Kind: Wrote, Step: step, Reason: journalMoved}
+}
 
 func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.StepContext {
 	return j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})

@@ -32,10 +32,10 @@ func NewWaveLimiter(perCluster int) *WaveLimiter {
 // Permit is that of a plan: a seat in each of its clusters. A nil Permit is always taken. It is not
 // safe for concurrent use.
 type Permit struct {
-	of     *WaveLimiter
-	number int
-	clusters  map[plans.Side]*clusterPermit // the same one twice, if both sides are in one cluster
-	free   chan struct{}
+	of       *WaveLimiter
+	number   int
+	clusters map[plans.Side]*clusterPermit // the same one twice, if both sides are in one cluster
+	free     chan struct{}
 }
 
 // clusterPermit is one among those of a cluster. It is kept while the controllers of that cluster are waited
@@ -239,7 +239,9 @@ func (s *clusterPermit) stay() {
 
 func (t *Permit) is(o *Permit) bool { return o == t }
 
-func (t *Permit) has() bool { return t.clusters[plans.Source].taken && t.clusters[plans.Destination].taken }
+func (t *Permit) has() bool {
+	return t.clusters[plans.Source].taken && t.clusters[plans.Destination].taken
+}
 
 func (t *Permit) release() {
 	t.of.waiting = slices.DeleteFunc(t.of.waiting, t.is)

@@ -199,10 +199,10 @@ func TestWhoWaitsForASlotCanBeStopped(t *testing.T) {
 func TestWhereAWaveIsBusy(t *testing.T) {
 	wait := plans.Wait("")
 	for name, c := range map[string]struct {
-		op    plans.Op
+		op       plans.Op
 		observed plans.Observation
-		err   error
-		want  plans.Side
+		err      error
+		want     plans.Side
 	}{
 		"its set is made smaller":             {plans.Shrink, plans.Write("", plans.Undo{}, nil), nil, plans.Destination},
 		"its pod is to be deleted":            {plans.Vacate, wait, nil, plans.Destination},

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -159,16 +159,7 @@ func (k *Keeper) idle(ctx context.Context, m plans.StepContext, o int32) (bool, 
 }
 
 func (k *Keeper) pod(ctx context.Context, side plans.Side, o int32) (*corev1.Pod, error) {
-	var pod corev1.Pod
-	key := client.ObjectKey{Namespace: k.plan.On(side).Namespace, Name: k.plan.Pod(o)}
-	err := k.on[side].Get(ctx, key, &pod)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading pod %s on the %s: %w", key, side, err)
-	}
-	return &pod, nil
+	return clusters.Pair{Plan: k.plan, On: k.on}.Pod(ctx, side, o)
 }
 
 func available(pod *corev1.Pod) bool {

@@ -25,8 +25,8 @@ const planning = "Planning"
 // draftRetryInterval is when a plan that could not be made is tried again, and patience for how long clusters may take to say what it is
 // made of.
 const (
-	draftRetryInterval     = time.Minute
-	draftTimeout = 2 * time.Minute
+	draftRetryInterval = time.Minute
+	draftTimeout       = 2 * time.Minute
 )
 
 // drafting is a plan that is being made, of the object as it was at a generation, or why it could not be made.

@@ -15,8 +15,8 @@ import (
 // What a process takes, and what a plan under way adds to it, as the largest storm has measured it
 // (docs/results/storm.md), rounded up.
 const (
-	processBytes  = 64 << 20
-	planBytes = 3 << 19
+	processBytes = 64 << 20
+	planBytes    = 3 << 19
 )
 
 // PlansWithin returns how many plans fit into the memory that the program may take; 0 for any number, where nothing

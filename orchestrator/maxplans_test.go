@@ -17,12 +17,12 @@ import (
 
 func TestThePlansOfAProcessFitIntoItsMemory(t *testing.T) {
 	for limit, want := range map[int64]int{
-		math.MaxInt64:         0, // nothing limits it
-		512 << 20 * 4 / 5:     230,
-		64<<20 + 3<<20:        2,
-		64<<20 + 3<<20 - 1:    1,
-		32 << 20:              1, // it will not do, but nothing would go on else
-		2 << 30:               1322,
+		math.MaxInt64:           0, // nothing limits it
+		512 << 20 * 4 / 5:       230,
+		64<<20 + 3<<20:          2,
+		64<<20 + 3<<20 - 1:      1,
+		32 << 20:                1, // it will not do, but nothing would go on else
+		2 << 30:                 1322,
 		64<<20 + planBytes*1000: 1000,
 	} {
 		if got := PlansWithin(limit); got != want {

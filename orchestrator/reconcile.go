@@ -34,8 +34,8 @@ type Orchestrator struct {
 	all    sync.WaitGroup
 	plans  map[string]known
 	tries  map[string]*tries
-	lost   map[string]bool   // plans that wait for a cluster
-	told   map[string]string // the last error of a plan
+	lost   map[string]bool        // plans that wait for a cluster
+	told   map[string]string      // the last error of a plan
 	leases records.LeaseSightings // of plans that others have
 	// waiting are plans for which there is no room.
 	waiting map[string]*waiter
@@ -331,7 +331,7 @@ func (h *Orchestrator) dead(ctx context.Context, name string) func(holder string
 // to be begun, and most is the most. With equal processes, whoever has the fewest is the fastest.
 const (
 	startDelayPerPlan = 20 * time.Millisecond
-	maxStartDelay = 2 * time.Second
+	maxStartDelay     = 2 * time.Second
 )
 
 // turn says how long to wait before a plan is begun here.

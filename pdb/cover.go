@@ -106,42 +106,42 @@ func Selects(b *policyv1.PodDisruptionBudget, pods []Pod) (in, out []int, err er
 
 // astray gives the reason why a budget is not one over the pods of its set: it protects none of them,
 // whatever its numbers are (S12). Or why there must be none: another one is over them.
-func (k keeper) astray(ctx context.Context, side plans.Side, b *policyv1.PodDisruptionBudget) (string, error) {
+func (k budgets) astray(ctx context.Context, side plans.Side, b *policyv1.PodDisruptionBudget) (string, error) {
 	var set appsv1.StatefulSet
-	there, err := k.get(ctx, side, k.plan.On(side).Name, &set)
+	there, err := k.get(ctx, side, k.Plan.On(side).Name, &set)
 	if err != nil || !there {
 		return "", err // the looks at the set say so
 	}
 	if b == nil {
 		return k.rival(ctx, side, &set)
 	}
-	_, out, err := Selects(b, Pods(&set, k.plan.Ordinals(), nil))
+	_, out, err := Selects(b, Pods(&set, k.Plan.Ordinals(), nil))
 	if err != nil || len(out) == 0 {
 		return "", err
 	}
 	return fmt.Sprintf("PodDisruptionBudget %s of %s no longer selects the pods of the set: its selector was changed to %s by %s; set it back",
-		b.Name, k.plan.On(side), metav1.FormatLabelSelector(b.Spec.Selector), plans.Writer(b, "spec", "selector")), nil
+		b.Name, k.Plan.On(side), metav1.FormatLabelSelector(b.Spec.Selector), plans.Writer(b, "spec", "selector")), nil
 }
 
 // rival gives the reason why a budget must not be made.
-func (k keeper) rival(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
+func (k budgets) rival(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
 	var all policyv1.PodDisruptionBudgetList
-	if err := k.on[side].List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
+	if err := k.On[side].List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
 		return "", fmt.Errorf("listing the PodDisruptionBudgets of namespace %s: %w", set.Namespace, err)
 	}
 	var pods corev1.PodList
-	if err := k.on[side].List(ctx, &pods, client.InNamespace(set.Namespace)); err != nil {
-		return "", fmt.Errorf("listing the pods of %s: %w", k.plan.On(side), err)
+	if err := k.On[side].List(ctx, &pods, client.InNamespace(set.Namespace)); err != nil {
+		return "", fmt.Errorf("listing the pods of %s: %w", k.Plan.On(side), err)
 	}
 	there := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, set) })
-	found, clash, err := Over(all.Items, Pods(set, k.plan.Ordinals(), there))
+	found, clash, err := Over(all.Items, Pods(set, k.Plan.Ordinals(), there))
 	switch {
 	case err != nil:
 		return "", err
 	case clash != nil:
 		return clash.String(), nil
 	case found != nil:
-		return fmt.Sprintf("PodDisruptionBudget %s of %s was made by somebody else since the plan was made, over the same pods; delete it, or make a new plan", found.Name, k.plan.On(side)), nil
+		return fmt.Sprintf("PodDisruptionBudget %s of %s was made by somebody else since the plan was made, over the same pods; delete it, or make a new plan", found.Name, k.Plan.On(side)), nil
 	}
 	return "", nil
 }

@@ -13,38 +13,39 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-type keeper struct {
-	plan  *plans.Plan
-	on    map[plans.Side]client.Client
+// budgets looks at the PodDisruptionBudgets of both sides.
+type budgets struct {
+	clusters.Pair
 	needs Needs
 }
 
 // Looks returns the looks of this package for one plan. needs may be nil.
 func Looks(p *plans.Plan, on map[plans.Side]client.Client, needs Needs) map[plans.Op]plans.Look {
-	k := keeper{plan: p, on: on, needs: needs}
+	k := budgets{Pair: clusters.Pair{Plan: p, On: on}, needs: needs}
 	return map[plans.Op]plans.Look{plans.Tighten: k.tighten, plans.Relax: k.relax}
 }
 
 // Restore returns the look that gives the budgets back: the user's, with the numbers
 // that it had; ours, gone. It is part of Thaw, which orchestrator composes.
 func Restore(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
-	return keeper{plan: p, on: on}.restore
+	return budgets{Pair: clusters.Pair{Plan: p, On: on}}.restore
 }
 
 // tighten takes the units of the ordinals that are about to be down out of both
 // budgets. After: the disruption controller has seen it, and no eviction that
 // it granted earlier is still to come (it may take two minutes to arrive).
-func (k keeper) tighten(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (k budgets) tighten(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if m.Turned {
 		if why, err := k.leaving(ctx, m); err != nil || why != "" {
 			return plans.Wait(why), err
 		}
 	}
-	s, found, err := k.bring(ctx, m, goal{allowance: max(k.plan.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0), before: true})
+	s, found, err := k.bring(ctx, m, goal{allowance: max(k.Plan.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0), before: true})
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
@@ -63,8 +64,8 @@ func (k keeper) tighten(ctx context.Context, m plans.StepContext) (plans.Observa
 // bounded by its replicas yet: the plan was turned round while its set had let go
 // of the pod and not deleted it. Such a pod counts as healthy, and maxUnavailable
 // would allow one eviction too many.
-func (k keeper) leaving(ctx context.Context, m plans.StepContext) (string, error) {
-	ref := k.plan.On(m.To())
+func (k budgets) leaving(ctx context.Context, m plans.StepContext) (string, error) {
+	ref := k.Plan.On(m.To())
 	var set appsv1.StatefulSet
 	there, err := k.get(ctx, m.To(), ref.Name, &set)
 	if err != nil || !there {
@@ -72,7 +73,7 @@ func (k keeper) leaving(ctx context.Context, m plans.StepContext) (string, error
 	}
 	for o := range m.Ordinals.All() {
 		var pod corev1.Pod
-		there, err := k.get(ctx, m.To(), k.plan.Pod(o), &pod)
+		there, err := k.get(ctx, m.To(), k.Plan.Pod(o), &pod)
 		if err != nil {
 			return "", err
 		}
@@ -84,23 +85,23 @@ func (k keeper) leaving(ctx context.Context, m plans.StepContext) (string, error
 }
 
 // get reads an object of a side's namespace and says whether it is there.
-func (k keeper) get(ctx context.Context, side plans.Side, name string, into client.Object) (bool, error) {
-	err := k.on[side].Get(ctx, client.ObjectKey{Namespace: k.plan.On(side).Namespace, Name: name}, into)
+func (k budgets) get(ctx context.Context, side plans.Side, name string, into client.Object) (bool, error) {
+	err := k.On[side].Get(ctx, client.ObjectKey{Namespace: k.Plan.On(side).Namespace, Name: name}, into)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("reading %s of %s: %w", name, k.plan.On(side), err)
+		return false, fmt.Errorf("reading %s of %s: %w", name, k.Plan.On(side), err)
 	}
 	return err == nil, nil
 }
 
 // relax divides the whole budget over the new split.
-func (k keeper) relax(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	s, _, err := k.bring(ctx, m, goal{allowance: k.plan.MaxUnavailable, needs: k.needs, settled: true})
+func (k budgets) relax(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	s, _, err := k.bring(ctx, m, goal{allowance: k.Plan.MaxUnavailable, needs: k.needs, settled: true})
 	return s, err
 }
 
 // bring brings both budgets to a goal. Those that fall are written first, and seen by the
 // controller BEFORE one that rises is written (S3).
-func (k keeper) bring(ctx context.Context, m plans.StepContext, g goal) (plans.Observation, map[plans.Side]*policyv1.PodDisruptionBudget, error) {
+func (k budgets) bring(ctx context.Context, m plans.StepContext, g goal) (plans.Observation, map[plans.Side]*policyv1.PodDisruptionBudget, error) {
 	found, err := k.both(ctx)
 	if err != nil {
 		return plans.Observation{}, nil, err
@@ -138,11 +139,11 @@ func (k keeper) bring(ctx context.Context, m plans.StepContext, g goal) (plans.O
 }
 
 // due gives what one budget is due for: a write, if it is to rise or to fall now, or a wait.
-func (k keeper) due(ctx context.Context, m plans.StepContext, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, wants map[plans.Side]want, rise bool) (plans.Observation, error) {
+func (k budgets) due(ctx context.Context, m plans.StepContext, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, wants map[plans.Side]want, rise bool) (plans.Observation, error) {
 	b, w := found[side], wants[side]
 	if b != nil && matches(b.Spec, w) {
 		if b.Status.ObservedGeneration < b.Generation {
-			return plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.plan.On(side))), nil
+			return plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.Plan.On(side))), nil
 		}
 		return plans.Done(), nil
 	}
@@ -159,23 +160,23 @@ func (k keeper) due(ctx context.Context, m plans.StepContext, side plans.Side, f
 }
 
 // foreign gives the reason why a budget is not the one the plan knows.
-func (k keeper) foreign(m plans.StepContext, side plans.Side, b *policyv1.PodDisruptionBudget) string {
-	name, existed := k.plan.BudgetOn(side)
+func (k budgets) foreign(m plans.StepContext, side plans.Side, b *policyv1.PodDisruptionBudget) string {
+	name, existed := k.Plan.BudgetOn(side)
 	_, saved := m.Saved.Budgets[side]
 	switch {
 	case b != nil && m.Stamp.Barred(b) != "":
-		return fmt.Sprintf("PodDisruptionBudget %s of %s %s", b.Name, k.plan.On(side), m.Stamp.Barred(b))
+		return fmt.Sprintf("PodDisruptionBudget %s of %s %s", b.Name, k.Plan.On(side), m.Stamp.Barred(b))
 	case b == nil && (existed || saved):
-		return fmt.Sprintf("PodDisruptionBudget %s of %s was deleted by somebody else; make it again", name, k.plan.On(side))
+		return fmt.Sprintf("PodDisruptionBudget %s of %s was deleted by somebody else; make it again", name, k.Plan.On(side))
 	case b != nil && !existed && !m.Stamp.Mine(b):
-		return fmt.Sprintf("PodDisruptionBudget %s of %s was made by somebody else since the plan was made; delete it, or make a new plan", name, k.plan.On(side))
+		return fmt.Sprintf("PodDisruptionBudget %s of %s was made by somebody else since the plan was made; delete it, or make a new plan", name, k.Plan.On(side))
 	}
 	return k.edited(side, b)
 }
 
 // edited gives the reason why a budget does not ask for what we last made it ask
 // for (S12).
-func (k keeper) edited(side plans.Side, b *policyv1.PodDisruptionBudget) string {
+func (k budgets) edited(side plans.Side, b *policyv1.PodDisruptionBudget) string {
 	if b == nil {
 		return ""
 	}
@@ -183,7 +184,7 @@ func (k keeper) edited(side plans.Side, b *policyv1.PodDisruptionBudget) string 
 	if !ok || ours == Words(b.Spec) {
 		return ""
 	}
-	return fmt.Sprintf("PodDisruptionBudget %s of %s was changed to %s by %s; set it back to %s", b.Name, k.plan.On(side), Words(b.Spec), changer(b), ours)
+	return fmt.Sprintf("PodDisruptionBudget %s of %s was changed to %s by %s; set it back to %s", b.Name, k.Plan.On(side), Words(b.Spec), changer(b), ours)
 }
 
 // changer names who last wrote what a budget asks for.
@@ -195,7 +196,7 @@ func changer(b *policyv1.PodDisruptionBudget) string {
 }
 
 // both reads the budgets of both sides.
-func (k keeper) both(ctx context.Context) (map[plans.Side]*policyv1.PodDisruptionBudget, error) {
+func (k budgets) both(ctx context.Context) (map[plans.Side]*policyv1.PodDisruptionBudget, error) {
 	found := map[plans.Side]*policyv1.PodDisruptionBudget{}
 	for _, side := range plans.Sides() {
 		b, err := k.read(ctx, side)
@@ -207,32 +208,32 @@ func (k keeper) both(ctx context.Context) (map[plans.Side]*policyv1.PodDisruptio
 	return found, nil
 }
 
-func (k keeper) read(ctx context.Context, side plans.Side) (*policyv1.PodDisruptionBudget, error) {
+func (k budgets) read(ctx context.Context, side plans.Side) (*policyv1.PodDisruptionBudget, error) {
 	var b policyv1.PodDisruptionBudget
-	name, _ := k.plan.BudgetOn(side)
-	err := k.on[side].Get(ctx, client.ObjectKey{Namespace: k.plan.On(side).Namespace, Name: name}, &b)
+	name, _ := k.Plan.BudgetOn(side)
+	err := k.On[side].Get(ctx, client.ObjectKey{Namespace: k.Plan.On(side).Namespace, Name: name}, &b)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading PodDisruptionBudget %s of %s: %w", name, k.plan.On(side), err)
+		return nil, fmt.Errorf("reading PodDisruptionBudget %s of %s: %w", name, k.Plan.On(side), err)
 	}
 	return &b, nil
 }
 
 // write hands out the one write that brings a budget to a spec. The user's
 // specs of both sides are saved with the first of them.
-func (k keeper) write(m plans.StepContext, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, spec policyv1.PodDisruptionBudgetSpec) plans.Observation {
+func (k budgets) write(m plans.StepContext, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, spec policyv1.PodDisruptionBudgetSpec) plans.Observation {
 	var undo plans.Undo
 	undo.Saved.Budgets = map[plans.Side]policyv1.PodDisruptionBudgetSpec{}
 	for s, b := range found {
-		if _, existed := k.plan.BudgetOn(s); existed {
+		if _, existed := k.Plan.BudgetOn(s); existed {
 			undo.Saved.Budgets[s] = *b.Spec.DeepCopy()
 		}
 	}
 	b := found[side]
 	if b == nil {
-		name, _ := k.plan.BudgetOn(side)
+		name, _ := k.Plan.BudgetOn(side)
 		return plans.Write(fmt.Sprintf("%s: create PodDisruptionBudget %s: %s", side, name, Words(spec)), undo,
 			func(ctx context.Context) error { return k.create(ctx, m, side, spec) })
 	}
@@ -243,7 +244,7 @@ func (k keeper) write(m plans.StepContext, side plans.Side, found map[plans.Side
 	}
 	sign(m, next)
 	return plans.Write(fmt.Sprintf("%s: PodDisruptionBudget %s: %s -> %s", side, b.Name, Words(b.Spec), Words(spec)),
-		undo, func(ctx context.Context) error { return writes.Change(ctx, k.on[side], b, next) })
+		undo, func(ctx context.Context) error { return writes.Change(ctx, k.On[side], b, next) })
 }
 
 // sign stamps a budget and notes on it what it was made to ask for.
@@ -254,9 +255,9 @@ func sign(m plans.StepContext, b *policyv1.PodDisruptionBudget) {
 
 // create makes a budget where there is none: on the destination like the user's
 // on the source, else over the pods of the set.
-func (k keeper) create(ctx context.Context, m plans.StepContext, side plans.Side, spec policyv1.PodDisruptionBudgetSpec) error {
-	name, _ := k.plan.BudgetOn(side)
-	ref := k.plan.On(side)
+func (k budgets) create(ctx context.Context, m plans.StepContext, side plans.Side, spec policyv1.PodDisruptionBudgetSpec) error {
+	name, _ := k.Plan.BudgetOn(side)
+	ref := k.Plan.On(side)
 	next := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: name}}
 	model, err := k.model(ctx, side)
 	if err != nil {
@@ -266,7 +267,7 @@ func (k keeper) create(ctx context.Context, m plans.StepContext, side plans.Side
 		next.Labels, next.Spec = model.Labels, *model.Spec.DeepCopy()
 	} else {
 		var set appsv1.StatefulSet
-		if err := k.on[side].Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &set); err != nil {
+		if err := k.On[side].Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &set); err != nil {
 			return fmt.Errorf("reading StatefulSet %s: %w", ref, err)
 		}
 		next.Spec.Selector = set.Spec.Selector
@@ -277,15 +278,15 @@ func (k keeper) create(ctx context.Context, m plans.StepContext, side plans.Side
 	}
 	sign(m, next)
 	if model != nil {
-		return writes.Copy(ctx, k.on[plans.Source], model, k.on[side], next)
+		return writes.Copy(ctx, k.On[plans.Source], model, k.On[side], next)
 	}
-	return k.on[side].Create(ctx, next)
+	return k.On[side].Create(ctx, next)
 }
 
 // model is the user's budget on the source when a like one is due on the
 // destination, else nil.
-func (k keeper) model(ctx context.Context, side plans.Side) (*policyv1.PodDisruptionBudget, error) {
-	if _, existed := k.plan.BudgetOn(plans.Source); !existed || side != plans.Destination {
+func (k budgets) model(ctx context.Context, side plans.Side) (*policyv1.PodDisruptionBudget, error) {
+	if _, existed := k.Plan.BudgetOn(plans.Source); !existed || side != plans.Destination {
 		return nil, nil
 	}
 	return k.read(ctx, plans.Source)
@@ -306,7 +307,7 @@ func Words(s policyv1.PodDisruptionBudgetSpec) string {
 // restore gives both budgets their numbers back: a user's, its own; one of ours on a
 // destination that keeps the ordinals, those of the source; any other of ours goes.
 // Nothing else of a spec was ours to change, so what somebody changed stays (S12).
-func (k keeper) restore(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (k budgets) restore(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, side := range []plans.Side{m.From, m.To()} {
 		b, err := k.read(ctx, side)
 		if err != nil {
@@ -322,14 +323,14 @@ func (k keeper) restore(ctx context.Context, m plans.StepContext) (plans.Observa
 			continue
 		}
 		if why := m.Stamp.Barred(b); why != "" {
-			return plans.Stop(fmt.Sprintf("PodDisruptionBudget %s of %s %s", b.Name, k.plan.On(side), why)), nil
+			return plans.Stop(fmt.Sprintf("PodDisruptionBudget %s of %s %s", b.Name, k.Plan.On(side), why)), nil
 		}
 		if why := k.edited(side, b); why != "" {
 			return plans.Stop(why), nil
 		}
 		next := b.DeepCopy()
 		plans.Unmark(next)
-		_, existed := k.plan.BudgetOn(side)
+		_, existed := k.Plan.BudgetOn(side)
 		spec, saved := m.Saved.Budgets[side]
 		if !existed && side == plans.Destination && side == m.To() {
 			spec, saved = m.Saved.Budgets[plans.Source]
@@ -342,7 +343,7 @@ func (k keeper) restore(ctx context.Context, m plans.StepContext) (plans.Observa
 			return k.remove(side, b), nil
 		}
 		return plans.Write(fmt.Sprintf("%s: PodDisruptionBudget %s: back to %s%s", side, b.Name, Words(next.Spec), kept), plans.Undo{},
-			func(ctx context.Context) error { return writes.Change(ctx, k.on[side], b, next) }), nil
+			func(ctx context.Context) error { return writes.Change(ctx, k.On[side], b, next) }), nil
 	}
 	return plans.Done(), nil
 }
@@ -362,7 +363,7 @@ func othersEdits(now, before policyv1.PodDisruptionBudgetSpec) string {
 	return fmt.Sprintf("; somebody changed %s since the move began, and that is left as it is", strings.Join(fields, " and "))
 }
 
-func (k keeper) remove(side plans.Side, b *policyv1.PodDisruptionBudget) plans.Observation {
+func (k budgets) remove(side plans.Side, b *policyv1.PodDisruptionBudget) plans.Observation {
 	return plans.Write(fmt.Sprintf("%s: delete PodDisruptionBudget %s, which the migration made", side, b.Name), plans.Undo{},
-		func(ctx context.Context) error { return writes.Delete(ctx, k.on[side], b) })
+		func(ctx context.Context) error { return writes.Delete(ctx, k.On[side], b) })
 }

@@ -11,7 +11,7 @@ import (
 
 // lost looks at a budget without our mark at the end. Either it has been given back, or is somebody's own; or the mark was
 // taken off, and the numbers that the plan gave it would stay for good (S15): then it gives the reason to stop.
-func (k keeper) lost(m plans.StepContext, side plans.Side, b *policyv1.PodDisruptionBudget) string {
+func (k budgets) lost(m plans.StepContext, side plans.Side, b *policyv1.PodDisruptionBudget) string {
 	was, saved := m.Saved.Budgets[side]
 	if !saved && side == plans.Destination && side == m.To() {
 		was, saved = m.Saved.Budgets[plans.Source]
@@ -20,16 +20,16 @@ func (k keeper) lost(m plans.StepContext, side plans.Side, b *policyv1.PodDisrup
 	case !saved, Words(b.Spec) == Words(was), !k.likeOurs(b.Spec):
 		return ""
 	}
-	return fmt.Sprintf("PodDisruptionBudget %s of %s lost the mark of this plan, and still asks for %s; before the plan it was %s: set it back", b.Name, k.plan.On(side), Words(b.Spec), Words(was))
+	return fmt.Sprintf("PodDisruptionBudget %s of %s lost the mark of this plan, and still asks for %s; before the plan it was %s: set it back", b.Name, k.Plan.On(side), Words(b.Spec), Words(was))
 }
 
 // likeOurs reports whether a plan may have written these numbers: it writes whole numbers that allow no more than d.
-func (k keeper) likeOurs(spec policyv1.PodDisruptionBudgetSpec) bool {
+func (k budgets) likeOurs(spec policyv1.PodDisruptionBudgetSpec) bool {
 	for _, v := range []*intstr.IntOrString{spec.MinAvailable, spec.MaxUnavailable} {
 		if v != nil && v.Type != intstr.Int {
 			return false
 		}
 	}
-	n, err := Budget(spec, k.plan.Count)
-	return err == nil && n <= k.plan.MaxUnavailable
+	n, err := Budget(spec, k.Plan.Count)
+	return err == nil && n <= k.Plan.MaxUnavailable
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -36,7 +37,7 @@ type want struct {
 }
 
 // wanted gives what the budgets shall be.
-func (k keeper) wanted(ctx context.Context, m plans.StepContext, g goal, found map[plans.Side]*policyv1.PodDisruptionBudget) (map[plans.Side]want, error) {
+func (k budgets) wanted(ctx context.Context, m plans.StepContext, g goal, found map[plans.Side]*policyv1.PodDisruptionBudget) (map[plans.Side]want, error) {
 	if g.settled {
 		for _, side := range plans.Sides() {
 			if w := k.wants(m, g, side); k.holds(m, g, found, w) {
@@ -55,7 +56,7 @@ func (k keeper) wanted(ctx context.Context, m plans.StepContext, g goal, found m
 }
 
 // holds says whether there is one unit only, and the budgets are as wanted.
-func (k keeper) holds(m plans.StepContext, g goal, found map[plans.Side]*policyv1.PodDisruptionBudget, w map[plans.Side]want) bool {
+func (k budgets) holds(m plans.StepContext, g goal, found map[plans.Side]*policyv1.PodDisruptionBudget, w map[plans.Side]want) bool {
 	for _, side := range plans.Sides() {
 		if b := found[side]; b == nil || !matches(b.Spec, w[side]) {
 			return false
@@ -65,28 +66,28 @@ func (k keeper) holds(m plans.StepContext, g goal, found map[plans.Side]*policyv
 }
 
 // contested says whether both sides have ordinals, and one unit is all that there is for them.
-func (k keeper) contested(m plans.StepContext, g goal) bool {
+func (k budgets) contested(m plans.StepContext, g goal) bool {
 	has := k.has(m, g)
 	return g.allowance == 1 && has[plans.Source] > 0 && has[plans.Destination] > 0
 }
 
 // has counts the ordinals of both sides. Those in flight belong to neither.
-func (k keeper) has(m plans.StepContext, g goal) map[plans.Side]int32 {
-	flying := g.allowance < k.plan.MaxUnavailable
+func (k budgets) has(m plans.StepContext, g goal) map[plans.Side]int32 {
+	flying := g.allowance < k.Plan.MaxUnavailable
 	return map[plans.Side]int32{
-		m.From: k.plan.Slice(m.From, m.Ordinals, g.before && !flying).Replicas,
-		m.To(): k.plan.Slice(m.To(), m.Ordinals, !g.before).Replicas,
+		m.From: k.Plan.Slice(m.From, m.Ordinals, g.before && !flying).Replicas,
+		m.To(): k.Plan.Slice(m.To(), m.Ordinals, !g.before).Replicas,
 	}
 }
 
 // wants gives what the budgets shall be if that side needs the last unit.
-func (k keeper) wants(m plans.StepContext, g goal, needy plans.Side) map[plans.Side]want {
+func (k budgets) wants(m plans.StepContext, g goal, needy plans.Side) map[plans.Side]want {
 	has, share := k.has(m, g), map[plans.Side]int32{}
 	share[plans.Source], share[plans.Destination] = Split(g.allowance, has[plans.Source], has[plans.Destination])
 	if needy != "" && k.contested(m, g) {
 		share[needy], share[needy.Other()] = 1, 0
 	}
-	from, to := want{pods: k.plan.Slice(m.From, m.Ordinals, g.before).Replicas}, want{pods: has[m.To()]}
+	from, to := want{pods: k.Plan.Slice(m.From, m.Ordinals, g.before).Replicas}, want{pods: has[m.To()]}
 	departing(&from.spec, from.pods, share[m.From])
 	arriving(&to.spec, share[m.To()])
 	return map[plans.Side]want{m.From: from, m.To(): to}
@@ -102,7 +103,7 @@ func matches(have policyv1.PodDisruptionBudgetSpec, w want) bool {
 
 // granted gives the reason why nothing may rise yet: more evictions than its share are still to
 // come on another side. They were granted before it was lowered.
-func (k keeper) granted(found map[plans.Side]*policyv1.PodDisruptionBudget, wants map[plans.Side]want, rising plans.Side) string {
+func (k budgets) granted(found map[plans.Side]*policyv1.PodDisruptionBudget, wants map[plans.Side]want, rising plans.Side) string {
 	side := rising.Other()
 	b, w := found[side], wants[side]
 	if b == nil || len(b.Status.DisruptedPods) <= int(allows(w.spec, w.pods)) {
@@ -112,9 +113,9 @@ func (k keeper) granted(found map[plans.Side]*policyv1.PodDisruptionBudget, want
 }
 
 // pending names a pod whose eviction was granted and is still to come, or is "".
-func (k keeper) pending(side plans.Side, b *policyv1.PodDisruptionBudget) string {
+func (k budgets) pending(side plans.Side, b *policyv1.PodDisruptionBudget) string {
 	for pod := range b.Status.DisruptedPods {
-		return fmt.Sprintf("PodDisruptionBudget %s of %s: an eviction of pod %s was granted and is still to come", b.Name, k.plan.On(side), pod)
+		return fmt.Sprintf("PodDisruptionBudget %s of %s: an eviction of pod %s was granted and is still to come", b.Name, k.Plan.On(side), pod)
 	}
 	return ""
 }
@@ -122,14 +123,14 @@ func (k keeper) pending(side plans.Side, b *policyv1.PodDisruptionBudget) string
 // Contested says whether the budget is one unit and both sides have ordinals, where a wave has
 // arrived, or has not left: then the one side can be drained, or the other.
 func Contested(p *plans.Plan, s plans.Step) bool {
-	return s.Moves() && keeper{plan: p}.contested(plans.StepContext{Step: s}, resting(p, s, nil))
+	return s.Moves() && budgets{Pair: clusters.Pair{Plan: p}}.contested(plans.StepContext{Step: s}, resting(p, s, nil))
 }
 
 // HandOver returns the look that brings the last unit of the budget to the side that needs
 // it. The moment is that of the Relax of a wave that has arrived, or of the Tighten of one
 // that has not left.
 func HandOver(p *plans.Plan, on map[plans.Side]client.Client, needs Needs) plans.Look {
-	k := keeper{plan: p, on: on}
+	k := budgets{Pair: clusters.Pair{Plan: p, On: on}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		if m.Turned {
 			if why, err := k.leaving(ctx, m); err != nil || why != "" {
@@ -148,7 +149,7 @@ func resting(p *plans.Plan, s plans.Step, needs Needs) goal {
 // Holder gives the side that has the last unit of the budget, or "" if neither has. The step is
 // that of HandOver.
 func Holder(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, s plans.Step) (plans.Side, error) {
-	k, m, g := keeper{plan: p, on: on}, plans.StepContext{Step: s}, resting(p, s, nil)
+	k, m, g := budgets{Pair: clusters.Pair{Plan: p, On: on}}, plans.StepContext{Step: s}, resting(p, s, nil)
 	found, err := k.both(ctx)
 	if err != nil {
 		return "", err

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -13,7 +14,7 @@ import (
 // leave: what is down beside it counts (S3). It writes nothing. Tighten has brought them there; but gates may have taken
 // long since, and something else may have gone down.
 func Within(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
-	k := keeper{plan: p, on: on}
+	k := budgets{Pair: clusters.Pair{Plan: p, On: on}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		var left int32
 		for _, side := range plans.Sides() {
@@ -25,14 +26,14 @@ func Within(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 				return plans.Stop(why), nil
 			}
 			if b == nil {
-				return plans.Wait(fmt.Sprintf("there is no PodDisruptionBudget over %s", k.plan.On(side))), nil
+				return plans.Wait(fmt.Sprintf("there is no PodDisruptionBudget over %s", k.Plan.On(side))), nil
 			}
 			if b.Status.ObservedGeneration < b.Generation {
-				return plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.plan.On(side))), nil
+				return plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.Plan.On(side))), nil
 			}
-			left += allows(b.Spec, k.plan.Slice(side, m.Ordinals, side == m.From).Replicas)
+			left += allows(b.Spec, k.Plan.Slice(side, m.Ordinals, side == m.From).Replicas)
 		}
-		if may := max(k.plan.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0); left > may {
+		if may := max(k.Plan.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0); left > may {
 			return plans.Wait(fmt.Sprintf("the budgets allow %d evictions, and no more than %d may be allowed now that %d ordinals are down; nothing is taken down before they are tightened anew", left, may, m.Down)), nil
 		}
 		return plans.Done(), nil

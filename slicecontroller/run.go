@@ -73,7 +73,7 @@ type Options struct {
 // The back-off of a set whose pass has failed.
 const (
 	minBackoff = 5 * time.Millisecond
-	maxBackoff  = 5 * time.Minute
+	maxBackoff = 5 * time.Minute
 )
 
 // Run takes care of the StatefulSetSlices of a cluster until ctx ends. Their kind must

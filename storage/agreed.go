@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -50,7 +51,7 @@ func Facts(plan string, pv *corev1.PersistentVolume) ([]string, error) {
 // Made is the object that a side has of a volume, and otherwise the one that a plan would make there of the other side's;
 // there says which. It is nil where neither side has it. A reason says why none can be made.
 func Made(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, name string) (pv *corev1.PersistentVolume, there bool, why string, err error) {
-	v := mover{plan: p, on: on}
+	v := mover{clusters.Pair{Plan: p, On: on}}
 	if pv, err = v.volumeOf(ctx, side, name); err != nil || pv != nil {
 		return pv, true, "", err
 	}
@@ -82,5 +83,5 @@ func (v mover) label(pv *corev1.PersistentVolume) {
 	if pv.Labels == nil {
 		pv.Labels = map[string]string{}
 	}
-	pv.Labels[plans.PlanLabel] = v.plan.Name
+	pv.Labels[plans.PlanLabel] = v.Plan.Name
 }

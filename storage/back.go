@@ -51,7 +51,7 @@ func Changed(saved, now string) (string, error) {
 // disk's, and a claim for less than the disk would forget it. A side that was only about to
 // take the ordinal knows nothing new.
 func (v mover) learn(ctx context.Context, m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Observation, error) {
-	if v.plan.OneCluster() || m.Turned {
+	if v.Plan.OneCluster() || m.Turned {
 		return plans.Done(), nil
 	}
 	there, err := v.volumeOf(ctx, m.From, vol.Name)
@@ -66,7 +66,7 @@ func (v mover) learn(ctx context.Context, m plans.StepContext, vol plans.Volume,
 	}
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("volume %s on the %s: size %s, and its claim as it was on the %s", pv.Name, m.To(), next.Spec.Capacity.Storage(), m.From),
-		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.on[m.To()], pv, next) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], pv, next) }), nil
 }
 
 // rewritten is the volume object of one side in the words of the other. Where these are others,
@@ -78,7 +78,7 @@ func (v mover) rewritten(held *corev1.PersistentVolume, to plans.Side, ref corev
 			next, err = recalled(held, kept, ref)
 			return next, "", err
 		}
-		if !v.plan.Storage.None() {
+		if !v.Plan.Storage.None() {
 			return nil, fmt.Sprintf("volume %s is gone, and annotation %s of the destination's volume does not say how it was; make it again by hand, for claim %s/%s", held.Name, plans.VolumeAnnotation, ref.Namespace, ref.Name), nil
 		}
 		return VolumeFrom(held, ref, plans.Storage{}), "", nil
@@ -87,8 +87,8 @@ func (v mover) rewritten(held *corev1.PersistentVolume, to plans.Side, ref corev
 	if err != nil {
 		return nil, err.Error() + "; write it down as a csi volume", nil //nolint:nilerr // trying again would not mend it
 	}
-	next = VolumeFrom(csi, ref, v.plan.Storage)
-	if v.plan.Storage.None() && csi == held {
+	next = VolumeFrom(csi, ref, v.Plan.Storage)
+	if v.Plan.Storage.None() && csi == held {
 		return next, "", nil
 	}
 	was := VolumeFrom(held, *held.Spec.ClaimRef, plans.Storage{})

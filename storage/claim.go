@@ -43,10 +43,10 @@ func (v mover) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv 
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(why), nil
 	}
-	if ref := pv.Spec.ClaimRef; ref == nil || ref.Namespace != v.plan.On(to).Namespace || ref.Name != name || ref.UID != "" {
-		return plans.Stop(fmt.Sprintf("volume %s is no longer promised to claim %s of %s", pv.Name, name, v.plan.On(to))), nil
+	if ref := pv.Spec.ClaimRef; ref == nil || ref.Namespace != v.Plan.On(to).Namespace || ref.Name != name || ref.UID != "" {
+		return plans.Stop(fmt.Sprintf("volume %s is no longer promised to claim %s of %s", pv.Name, name, v.Plan.On(to))), nil
 	}
-	next, err := ClaimFrom(pv, v.plan.On(to).Namespace)
+	next, err := ClaimFrom(pv, v.Plan.On(to).Namespace)
 	if err != nil {
 		return plans.Stop(err.Error()), nil
 	}
@@ -56,12 +56,12 @@ func (v mover) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv 
 	}
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("%s: create claim %s for volume %s", to, next.Name, pv.Name),
-		plans.Undo{}, func(ctx context.Context) error { return whole.Create(ctx, v.on[to], next) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return whole.Create(ctx, v.On[to], next) }), nil
 }
 
 // inspect tells our claim, or the one that was never deleted, from a stranger's.
 func (v mover) inspect(m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) plans.Observation {
-	to := v.plan.On(m.To())
+	to := v.Plan.On(m.To())
 	together := pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
 	switch {
 	case claim.Spec.VolumeName != pv.Name:
@@ -85,5 +85,5 @@ func pending(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 func (v mover) unbound(claim *corev1.PersistentVolumeClaim, side plans.Side) plans.Observation {
-	return plans.Wait(fmt.Sprintf("claim %s of %s is %s; waiting for it to be bound to volume %s", claim.Name, v.plan.On(side), claim.Status.Phase, claim.Spec.VolumeName))
+	return plans.Wait(fmt.Sprintf("claim %s of %s is %s; waiting for it to be bound to volume %s", claim.Name, v.Plan.On(side), claim.Status.Phase, claim.Spec.VolumeName))
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -20,7 +21,7 @@ const PVCProtection = "kubernetes.io/pvc-protection"
 // will demand of its claims and volumes, on both sides, is demanded while its pods are up. After: the Undo has the
 // volumes in a Flight. What it may write, it writes because a person has vouched for it (Word).
 func Departing(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
-	v := mover{plan: p, on: on}
+	v := mover{clusters.Pair{Plan: p, On: on}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		flight := &plans.Flight{Ordinals: m.Ordinals, From: m.From}
 		for o := range m.Ordinals.All() {
@@ -44,11 +45,11 @@ func (v mover) departing(ctx context.Context, m plans.StepContext, template stri
 	if err != nil || why != "" {
 		return vol, plans.Stop(why), err
 	}
-	vol = plans.Volume{Ordinal: ordinal, Template: template, Claim: claim.UID, Name: pv.Name, Handle: HandleFor(v.plan, pv)}
+	vol = plans.Volume{Ordinal: ordinal, Template: template, Claim: claim.UID, Name: pv.Name, Handle: HandleFor(v.Plan, pv)}
 	if kept := KeptBy(claim); kept != "" {
-		return vol, plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s; nothing is taken down until that has let go of it", claim.Name, v.plan.On(m.From), kept)), nil
+		return vol, plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s; nothing is taken down until that has let go of it", claim.Name, v.Plan.On(m.From), kept)), nil
 	}
-	if owner := owned(v.plan, claim); owner != nil {
+	if owner := owned(v.Plan, claim); owner != nil {
 		return vol, *owner, nil
 	}
 	if s := v.ours(ctx, m, claim, pv, vol); s.Standing != plans.After {
@@ -94,7 +95,7 @@ func (v mover) ours(ctx context.Context, m plans.StepContext, claim *corev1.Pers
 // marked reports whether a volume carries all that is kept on it: whose it is, its policy, and the claim of the source.
 func (v mover) marked(m plans.StepContext, pv *corev1.PersistentVolume) bool {
 	_, saved := pv.Annotations[plans.PolicyAnnotation]
-	_, err := ClaimFrom(pv, v.plan.On(m.To()).Namespace)
+	_, err := ClaimFrom(pv, v.Plan.On(m.To()).Namespace)
 	return saved && err == nil && m.Stamp.Mine(pv)
 }
 
@@ -105,16 +106,16 @@ func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volu
 	case err != nil || there == nil:
 		return plans.Done(), err
 	case there.DeletionTimestamp != nil:
-		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s); nothing is taken down before it is gone", there.Name, v.plan.On(m.To()), strings.Join(there.Finalizers, ", "))), nil
+		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s); nothing is taken down before it is gone", there.Name, v.Plan.On(m.To()), strings.Join(there.Finalizers, ", "))), nil
 	case !m.Stamp.Mine(there) || there.Spec.VolumeName != vol.Name:
-		return plans.Stop(fmt.Sprintf("claim %s of %s is in the way: it was not made by this plan; delete it if its data is not needed", there.Name, v.plan.On(m.To()))), nil
+		return plans.Stop(fmt.Sprintf("claim %s of %s is in the way: it was not made by this plan; delete it if its data is not needed", there.Name, v.Plan.On(m.To()))), nil
 	}
 	return plans.Done(), nil
 }
 
 // otherObject looks at the volume object of the other cluster, which has to be as this plan left it, or absent.
 func (v mover) otherObject(ctx context.Context, m plans.StepContext, vol plans.Volume, own *corev1.PersistentVolume) (plans.Observation, error) {
-	if v.plan.OneCluster() {
+	if v.Plan.OneCluster() {
 		return plans.Done(), nil
 	}
 	to := m.To()
@@ -123,7 +124,7 @@ func (v mover) otherObject(ctx context.Context, m plans.StepContext, vol plans.V
 		return plans.Observation{}, err
 	}
 	if pv == nil {
-		if to == plans.Destination || v.plan.Storage.None() || own.Annotations[plans.VolumeAnnotation] != "" {
+		if to == plans.Destination || v.Plan.Storage.None() || own.Annotations[plans.VolumeAnnotation] != "" {
 			return plans.Done(), nil // it is made
 		}
 		return plans.Stop(fmt.Sprintf("volume %s of the %s is gone, and what it said cannot be made from the other one; make it again", vol.Name, to)), nil
@@ -135,7 +136,7 @@ func (v mover) otherObject(ctx context.Context, m plans.StepContext, vol plans.V
 	case m.Stamp.Barred(pv) != "":
 		return plans.Stop(fmt.Sprintf("volume %s on the %s %s", pv.Name, to, m.Stamp.Barred(pv))), nil
 	case !v.named(pv.Spec.ClaimRef, to, vol):
-		return plans.Stop(fmt.Sprintf("volume %s on the %s is not promised to claim %s/%s; set its claimRef back", pv.Name, to, v.plan.On(to).Namespace, v.claim(vol))), nil
+		return plans.Stop(fmt.Sprintf("volume %s on the %s is not promised to claim %s/%s; set its claimRef back", pv.Name, to, v.Plan.On(to).Namespace, v.claim(vol))), nil
 	case v.marked(m, pv):
 		return plans.Done(), nil
 	case m.Readopt:
@@ -153,5 +154,5 @@ func (v mover) remark(m plans.StepContext, pv, own *corev1.PersistentVolume) pla
 	}
 	next.Annotations[plans.ClaimAnnotation] = own.Annotations[plans.ClaimAnnotation]
 	return plans.Write(fmt.Sprintf("%s: volume %s: held anew, as a person has vouched for it", m.To(), pv.Name), plans.Undo{},
-		func(ctx context.Context) error { return writes.Change(ctx, v.on[m.To()], pv, next) })
+		func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], pv, next) })
 }

@@ -19,11 +19,11 @@ import (
 // have mounted a claim meanwhile. In one cluster the control plane itself keeps a volume from two nodes, by
 // its name; in two clusters nobody does, so it is asked again before the other side can have them (S1).
 func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext) (plans.Observation, error) {
-	return mover{plan: p, on: on}.detachedAgain(ctx, m)
+	return mover{clusters.Pair{Plan: p, On: on}}.detachedAgain(ctx, m)
 }
 
 func (v mover) detachedAgain(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	if v.plan.OneCluster() || !m.InFlight() {
+	if v.Plan.OneCluster() || !m.InFlight() {
 		return plans.Done(), nil
 	}
 	return v.detached(ctx, m.Flight, m.From)
@@ -45,7 +45,7 @@ func (v mover) free(look plans.Look) plans.Look {
 
 // clusters names a side of each cluster, the one that lets go first.
 func (v mover) clusters(m plans.StepContext) []plans.Side {
-	if v.plan.OneCluster() {
+	if v.Plan.OneCluster() {
 		return []plans.Side{m.From}
 	}
 	return []plans.Side{m.From, m.To()}
@@ -59,7 +59,7 @@ func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plan
 	}
 	for _, side := range sides {
 		var still []attached
-		err := clusters.Each(ctx, v.on[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
+		err := clusters.Each(ctx, v.On[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
 			for _, vol := range flight.Volumes {
 				if n := a.Spec.Source.PersistentVolumeName; n != nil && *n == vol.Name {
 					still = append(still, attached{vol, a.Name, a.Spec.NodeName, failed(a)})
@@ -139,7 +139,7 @@ func (v mover) attaches(ctx context.Context, side plans.Side, vol plans.Volume) 
 	if driver == "nfs" {
 		return false, nil
 	}
-	return Attaches(ctx, v.on[side], driver, side)
+	return Attaches(ctx, v.On[side], driver, side)
 }
 
 // Attaches reports whether a CSI driver has VolumeAttachments. Who may not look, or whose driver says nothing, is told

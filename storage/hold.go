@@ -14,7 +14,7 @@ import (
 // policy Retain, with the old policy and the manifest of the claim saved on the
 // volume in the same write.
 func (v mover) hold(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	for _, c := range v.plan.Moved() {
+	for _, c := range v.Plan.Moved() {
 		claim, pv, reason, err := v.bound(ctx, m.From, c.Template, m.Ordinals.Start)
 		if err != nil {
 			return plans.Observation{}, err
@@ -22,7 +22,7 @@ func (v mover) hold(ctx context.Context, m plans.StepContext) (plans.Observation
 		if reason != "" {
 			return plans.Stop(reason), nil
 		}
-		if s := owned(v.plan, claim); s != nil {
+		if s := owned(v.Plan, claim); s != nil {
 			return *s, nil
 		}
 		s, err := v.retain(ctx, m, claim, pv)
@@ -54,7 +54,7 @@ func (v mover) retain(ctx context.Context, m plans.StepContext, claim *corev1.Pe
 	if why := m.Stamp.Barred(pv); why != "" {
 		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
 	}
-	manifest, err := wholeManifest(ctx, v.on[m.From], claim)
+	manifest, err := wholeManifest(ctx, v.On[m.From], claim)
 	if err != nil {
 		return plans.Observation{}, err
 	}
@@ -76,5 +76,5 @@ func (v mover) retain(ctx context.Context, m plans.StepContext, claim *corev1.Pe
 	next.Annotations[plans.ClaimAnnotation] = manifest
 	next.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	return plans.Write(fmt.Sprintf("volume %s of claim %s: reclaim policy %s -> Retain", pv.Name, claim.Name, pv.Spec.PersistentVolumeReclaimPolicy),
-		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.on[m.From], pv, next) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.On[m.From], pv, next) }), nil
 }

@@ -9,20 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // mover carries out the storage steps of one plan. Its clients read live.
-type mover struct {
-	plan *plans.Plan
-	on   map[plans.Side]client.Client
-}
+type mover struct{ clusters.Pair }
 
 // Looks returns the looks of this package for one plan. The clients must read
 // from the API server, never from a cache: every gate here decides on what it
 // reads.
 func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Look {
-	v := mover{plan: p, on: on}
+	v := mover{clusters.Pair{Plan: p, On: on}}
 	return map[plans.Op]plans.Look{
 		plans.Hold:    v.hold,
 		plans.Vacate:  v.vacate,
@@ -43,7 +41,7 @@ type one func(context.Context, plans.StepContext, plans.Volume) (plans.Observati
 // same time. Nothing is written while one of them is foreign.
 func (v mover) perVolume(look one) plans.Look {
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-		if len(v.plan.Moved()) == 0 {
+		if len(v.Plan.Moved()) == 0 {
 			return plans.Done(), nil
 		}
 		if m.Turned && !m.InFlight() {
@@ -69,39 +67,15 @@ func unknown(m plans.StepContext) string {
 
 // claimOf reads the claim of a volume on a side; nil means that there is none.
 func (v mover) claimOf(ctx context.Context, side plans.Side, vol plans.Volume) (*corev1.PersistentVolumeClaim, error) {
-	return v.claimNamed(ctx, side, v.claim(vol))
+	return v.Claim(ctx, side, v.claim(vol))
 }
 
 // claim is the name of the claim of a volume, the same on both sides.
-func (v mover) claim(vol plans.Volume) string { return v.plan.ClaimName(vol.Template, vol.Ordinal) }
-
-// claimNamed reads a claim; nil means that there is none.
-func (v mover) claimNamed(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolumeClaim, error) {
-	var c corev1.PersistentVolumeClaim
-	key := client.ObjectKey{Namespace: v.plan.On(side).Namespace, Name: name}
-	if err := v.on[side].Get(ctx, key, &c); err != nil {
-		return nil, ignoreAbsent(err, "claim %s on the %s", key, side)
-	}
-	return &c, nil
-}
+func (v mover) claim(vol plans.Volume) string { return v.Plan.ClaimName(vol.Template, vol.Ordinal) }
 
 // volumeOf reads a volume; nil means that there is none.
 func (v mover) volumeOf(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolume, error) {
-	var pv corev1.PersistentVolume
-	if err := v.on[side].Get(ctx, client.ObjectKey{Name: name}, &pv); err != nil {
-		return nil, ignoreAbsent(err, "volume %s on the %s", name, side)
-	}
-	return &pv, nil
-}
-
-// podOf reads the pod of the ordinal; nil means that there is none.
-func (v mover) podOf(ctx context.Context, side plans.Side, ordinal int32) (*corev1.Pod, error) {
-	var pod corev1.Pod
-	key := client.ObjectKey{Namespace: v.plan.On(side).Namespace, Name: v.plan.Pod(ordinal)}
-	if err := v.on[side].Get(ctx, key, &pod); err != nil {
-		return nil, ignoreAbsent(err, "pod %s on the %s", key, side)
-	}
-	return &pod, nil
+	return clusters.Get[corev1.PersistentVolume](ctx, v.On[side], "", name, "the "+string(side))
 }
 
 func ignoreAbsent(err error, format string, args ...any) error {
@@ -113,7 +87,7 @@ func ignoreAbsent(err error, format string, args ...any) error {
 
 // named says whether a claimRef names the claim of a volume on this side.
 func (v mover) named(ref *corev1.ObjectReference, side plans.Side, vol plans.Volume) bool {
-	return ref != nil && ref.Namespace == v.plan.On(side).Namespace && ref.Name == v.claim(vol)
+	return ref != nil && ref.Namespace == v.Plan.On(side).Namespace && ref.Name == v.claim(vol)
 }
 
 func uidOf(c *corev1.PersistentVolumeClaim) types.UID {
@@ -126,7 +100,7 @@ func uidOf(c *corev1.PersistentVolumeClaim) types.UID {
 // Volumes reads which volumes the claims of an ordinal that move are bound to. A
 // reason says why they cannot be named.
 func Volumes(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, ordinal int32) (vols []plans.Volume, reason string, err error) {
-	v := mover{plan: p, on: on}
+	v := mover{clusters.Pair{Plan: p, On: on}}
 	for _, c := range p.Moved() {
 		claim, pv, reason, err := v.bound(ctx, side, c.Template, ordinal)
 		if err != nil || reason != "" {
@@ -140,26 +114,26 @@ func Volumes(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 // bound reads a claim and the volume it is bound to, both ways. A reason says
 // what is not as it has to be.
 func (v mover) bound(ctx context.Context, side plans.Side, template string, ordinal int32) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, string, error) {
-	name := v.plan.ClaimName(template, ordinal)
-	claim, err := v.claimNamed(ctx, side, name)
+	name := v.Plan.ClaimName(template, ordinal)
+	claim, err := v.Claim(ctx, side, name)
 	if err != nil {
 		return nil, nil, "", err
 	}
 	if claim == nil {
-		return nil, nil, fmt.Sprintf("claim %s of %s does not exist, expected it to be bound", name, v.plan.On(side)), nil
+		return nil, nil, fmt.Sprintf("claim %s of %s does not exist, expected it to be bound", name, v.Plan.On(side)), nil
 	}
 	if claim.Status.Phase != corev1.ClaimBound || claim.Spec.VolumeName == "" {
-		return nil, nil, fmt.Sprintf("claim %s of %s is %s, expected Bound", name, v.plan.On(side), claim.Status.Phase), nil
+		return nil, nil, fmt.Sprintf("claim %s of %s is %s, expected Bound", name, v.Plan.On(side), claim.Status.Phase), nil
 	}
 	if claim.DeletionTimestamp != nil {
-		return nil, nil, fmt.Sprintf("claim %s of %s is being deleted by somebody else; its data is lost to the set when its pod stops", name, v.plan.On(side)), nil
+		return nil, nil, fmt.Sprintf("claim %s of %s is being deleted by somebody else; its data is lost to the set when its pod stops", name, v.Plan.On(side)), nil
 	}
 	pv, err := v.volumeOf(ctx, side, claim.Spec.VolumeName)
 	if err != nil {
 		return nil, nil, "", err
 	}
 	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {
-		return nil, nil, fmt.Sprintf("claim %s of %s and volume %s do not name each other; repair the binding first", name, v.plan.On(side), claim.Spec.VolumeName), nil
+		return nil, nil, fmt.Sprintf("claim %s of %s and volume %s do not name each other; repair the binding first", name, v.Plan.On(side), claim.Spec.VolumeName), nil
 	}
 	return claim, pv, "", nil
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -313,7 +314,7 @@ func TestTheUsersOfAnUnprotectedClaimAreReadLive(t *testing.T) {
 			},
 		}).WithObjects(pod("backup", "b", "data-web-4")).Build()
 		claim := claimIn("shop", "old", func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{finalizer} })
-		v := mover{plan: rebind(), on: map[plans.Side]client.Client{plans.Source: c}}
+		v := mover{clusters.Pair{Plan: rebind(), On: clusters.Clusters{plans.Source: c}}}
 		if users, err := v.users(t.Context(), plans.Source, claim); err != nil || users != "backup" {
 			t.Errorf("with %s: users %q, %v", finalizer, users, err)
 		}

@@ -18,9 +18,9 @@ import (
 // node, every node of the cluster has to be one whose kubelet can be believed, and none may use the volumes. A reason says
 // why nobody can tell that its containers have stopped.
 func LastSeen(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, ordinal int32, volumes []plans.Volume) (out plans.Pod, why string, err error) {
-	v := mover{plan: p, on: on}
+	v := mover{clusters.Pair{Plan: p, On: on}}
 	out.Ordinal = ordinal
-	pod, err := v.podOf(ctx, side, ordinal)
+	pod, err := v.Pod(ctx, side, ordinal)
 	if err != nil {
 		return out, "", err
 	}
@@ -79,7 +79,7 @@ func (v mover) nodeUID(ctx context.Context, side plans.Side, name string) (uid t
 
 // attachedTo names the node that a VolumeAttachment has one of the volumes for, or is "".
 func (v mover) attachedTo(ctx context.Context, side plans.Side, volumes []plans.Volume) (node string, err error) {
-	err = clusters.Each(ctx, v.on[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
+	err = clusters.Each(ctx, v.On[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
 		for _, vol := range volumes {
 			if n := a.Spec.Source.PersistentVolumeName; n != nil && *n == vol.Name {
 				node = a.Spec.NodeName

@@ -34,12 +34,12 @@ func (v mover) release(ctx context.Context, m plans.StepContext, vol plans.Volum
 		// The claim of the side that was only about to take the ordinal. Nothing
 		// ran on it; its own UID is what we delete.
 		if !m.Stamp.Mine(claim) {
-			return plans.Stop(fmt.Sprintf("claim %s of %s was not made by this plan; delete it if nobody needs it", claim.Name, v.plan.On(m.From))), nil
+			return plans.Stop(fmt.Sprintf("claim %s of %s was not made by this plan; delete it if nobody needs it", claim.Name, v.Plan.On(m.From))), nil
 		}
 		vol.Claim = claim.UID
 	}
 	if claim.UID != vol.Claim {
-		return plans.Stop(fmt.Sprintf("claim %s of %s is another object than the one that was to be released (UID %s, expected %s); find out who made it", claim.Name, v.plan.On(m.From), claim.UID, vol.Claim)), nil
+		return plans.Stop(fmt.Sprintf("claim %s of %s is another object than the one that was to be released (UID %s, expected %s); find out who made it", claim.Name, v.Plan.On(m.From), claim.UID, vol.Claim)), nil
 	}
 	if claim.DeletionTimestamp != nil {
 		return v.terminating(ctx, m, claim)
@@ -58,7 +58,7 @@ func (v mover) released(ctx context.Context, m plans.StepContext, vol plans.Volu
 	}
 	name := v.claim(vol)
 	if !m.Began && m.From == plans.Source { // on the way back, nobody will need it again
-		return plans.Stop(fmt.Sprintf("claim %s of %s was deleted by somebody else; its volume %s is held, abort makes the claim again", name, v.plan.On(m.From), vol.Name)), nil
+		return plans.Stop(fmt.Sprintf("claim %s of %s was deleted by somebody else; its volume %s is held, abort makes the claim again", name, v.Plan.On(m.From), vol.Name)), nil
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)
 	if err != nil {
@@ -94,10 +94,10 @@ func (v mover) unsafe(pv *corev1.PersistentVolume, vol plans.Volume) string {
 // changed since it was saved, then the deletion.
 func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
-		return plans.Wait(fmt.Sprintf("claim %s of %s is still mounted by pod %s; wait for it or delete it", claim.Name, v.plan.On(m.From), users)), err
+		return plans.Wait(fmt.Sprintf("claim %s of %s is still mounted by pod %s; wait for it or delete it", claim.Name, v.Plan.On(m.From), users)), err
 	}
 	if kept := KeptBy(claim); kept != "" { // a deletion could not be taken back, and abort would wait for it too
-		return plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s, and is not deleted before that has let go of it; abort brings the ordinal back with it", claim.Name, v.plan.On(m.From), kept)), nil
+		return plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s, and is not deleted before that has let go of it; abort brings the ordinal back with it", claim.Name, v.Plan.On(m.From), kept)), nil
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)
 	if err != nil {
@@ -115,23 +115,23 @@ func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume,
 		}
 	}
 	return plans.Write(fmt.Sprintf("%s: delete claim %s (volume %s is held)", m.From, claim.Name, vol.Name), plans.Undo{},
-		func(ctx context.Context) error { return writes.Delete(ctx, v.on[m.From], claim) }), nil
+		func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], claim) }), nil
 }
 
 // terminating waits for our deletion, which a pod that mounts the claim keeps
 // back.
 func (v mover) terminating(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if time.Since(claim.DeletionTimestamp.Time) < bindingGrace {
-		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.plan.On(m.From), strings.Join(claim.Finalizers, ", "))), nil
+		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.Plan.On(m.From), strings.Join(claim.Finalizers, ", "))), nil
 	}
 	users, err := v.users(ctx, m.From, claim)
 	if err != nil {
 		return plans.Observation{}, err
 	}
 	if users == "" {
-		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.plan.On(m.From), strings.Join(claim.Finalizers, ", "))), nil
+		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.Plan.On(m.From), strings.Join(claim.Finalizers, ", "))), nil
 	}
-	return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted, but pod %s still mounts it; wait for it or delete it", claim.Name, v.plan.On(m.From), users)), nil
+	return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted, but pod %s still mounts it; wait for it or delete it", claim.Name, v.Plan.On(m.From), users)), nil
 }
 
 // users names the pods, in whatever phase, that mount a claim.
@@ -141,12 +141,12 @@ func (v mover) terminating(ctx context.Context, m plans.StepContext, claim *core
 // then only there to wait before the deletion rather than after it, and may come
 // out of the API server's watch cache. Without the finalizer it is the proof (S1).
 func (v mover) users(ctx context.Context, side plans.Side, claim *corev1.PersistentVolumeClaim) (string, error) {
-	opts := []client.ListOption{client.InNamespace(v.plan.On(side).Namespace)}
+	opts := []client.ListOption{client.InNamespace(v.Plan.On(side).Namespace)}
 	if controllerutil.ContainsFinalizer(claim, "kubernetes.io/pvc-protection") {
 		opts = append(opts, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
 	}
 	var pods corev1.PodList
-	if err := v.on[side].List(ctx, &pods, opts...); err != nil {
+	if err := v.On[side].List(ctx, &pods, opts...); err != nil {
 		return "", fmt.Errorf("listing pods on the %s: %w", side, err)
 	}
 	return Users(pods.Items, claim.Name), nil

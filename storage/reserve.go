@@ -21,7 +21,7 @@ func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volum
 	if err != nil {
 		return plans.Observation{}, err
 	}
-	if pv == nil && !v.plan.OneCluster() {
+	if pv == nil && !v.Plan.OneCluster() {
 		return v.reimport(ctx, m, vol)
 	}
 	if why := v.unsafe(pv, vol); why != "" {
@@ -36,10 +36,10 @@ func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volum
 	ref := pv.Spec.ClaimRef
 	switch {
 	case ref == nil:
-		return plans.Stop(fmt.Sprintf("volume %s has an empty claimRef: any claim may take it; set it to %s/%s", pv.Name, v.plan.On(to).Namespace, v.claim(vol))), nil
+		return plans.Stop(fmt.Sprintf("volume %s has an empty claimRef: any claim may take it; set it to %s/%s", pv.Name, v.Plan.On(to).Namespace, v.claim(vol))), nil
 	case v.named(ref, to, vol):
 		return v.reserved(ctx, m, vol, pv)
-	case v.plan.OneCluster() && v.named(ref, m.From, vol):
+	case v.Plan.OneCluster() && v.named(ref, m.From, vol):
 		return v.swap(ctx, m, vol, pv)
 	default:
 		return plans.Stop(fmt.Sprintf("volume %s is promised to claim %s/%s, expected one of this migration", pv.Name, ref.Namespace, ref.Name)), nil
@@ -57,7 +57,7 @@ func (v mover) reserved(ctx context.Context, m plans.StepContext, vol plans.Volu
 	if claim != nil && claim.DeletionTimestamp != nil {
 		// Our own deletion, on its way when the plan was turned round: the claim
 		// has to be gone before it can be made again.
-		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted", claim.Name, v.plan.On(m.To()))), nil
+		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted", claim.Name, v.Plan.On(m.To()))), nil
 	}
 	if uid := pv.Spec.ClaimRef.UID; uid == "" || uid == uidOf(claim) {
 		return plans.Done(), nil
@@ -72,18 +72,18 @@ func (v mover) swap(ctx context.Context, m plans.StepContext, vol plans.Volume, 
 		return plans.Observation{}, err
 	}
 	if claim != nil {
-		return plans.Stop(fmt.Sprintf("claim %s of %s exists again while its volume %s is handed over; delete the claim", claim.Name, v.plan.On(m.From), pv.Name)), nil
+		return plans.Stop(fmt.Sprintf("claim %s of %s exists again while its volume %s is handed over; delete the claim", claim.Name, v.Plan.On(m.From), pv.Name)), nil
 	}
 	return v.point(m, vol, pv), nil
 }
 
 func (v mover) point(m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) plans.Observation {
 	next := pv.DeepCopy()
-	ref := RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), "")
+	ref := RefTo(v.Plan.On(m.To()).Namespace, v.claim(vol), "")
 	next.Spec.ClaimRef = &ref
 	sign(m, vol, next)
 	return plans.Write(fmt.Sprintf("volume %s: claimRef %s/%s -> %s/%s", pv.Name, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name, ref.Namespace, ref.Name),
-		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.on[m.To()], pv, next) })
+		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], pv, next) })
 }
 
 // sign stamps a volume that is handed over, with the proof that it was free.
@@ -110,14 +110,14 @@ func (v mover) reimport(ctx context.Context, m plans.StepContext, vol plans.Volu
 		return plans.Stop(fmt.Sprintf("volume %s on the %s is not held by this plan", held.Name, m.From)), nil
 	}
 	if !v.named(held.Spec.ClaimRef, m.From, vol) {
-		return plans.Stop(fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.plan.On(m.From).Namespace, v.claim(vol))), nil
+		return plans.Stop(fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.Plan.On(m.From).Namespace, v.claim(vol))), nil
 	}
-	next, why, err := v.rewritten(held, m.To(), RefTo(v.plan.On(m.To()).Namespace, v.claim(vol), ""))
+	next, why, err := v.rewritten(held, m.To(), RefTo(v.Plan.On(m.To()).Namespace, v.claim(vol), ""))
 	if err != nil || why != "" {
 		return plans.Stop(why), err
 	}
 	sign(m, vol, next)
 	v.label(next)
 	return plans.Write(fmt.Sprintf("%s: create volume %s for disk %s", m.To(), next.Name, vol.Handle),
-		plans.Undo{}, func(ctx context.Context) error { return writes.Copy(ctx, v.on[m.From], held, v.on[m.To()], next) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.Copy(ctx, v.On[m.From], held, v.On[m.To()], next) }), nil
 }

@@ -15,8 +15,8 @@ import (
 // them (m.To): first the leftover object of the other cluster goes, while it is
 // Retain; then our marks; the user's own reclaim policy comes back LAST (S15).
 func (v mover) settle(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	for _, c := range v.plan.Moved() {
-		claim, err := v.claimNamed(ctx, m.To(), v.plan.ClaimName(c.Template, m.Ordinals.Start))
+	for _, c := range v.Plan.Moved() {
+		claim, err := v.Claim(ctx, m.To(), v.Plan.ClaimName(c.Template, m.Ordinals.Start))
 		if err != nil {
 			return plans.Observation{}, err
 		}
@@ -24,7 +24,7 @@ func (v mover) settle(ctx context.Context, m plans.StepContext) (plans.Observati
 			continue // never held: there is no volume to give back
 		}
 		if claim.DeletionTimestamp != nil {
-			return plans.Stop(fmt.Sprintf("claim %s of %s is being deleted by somebody else; its volume %s stays at Retain, or the data would go with the claim", claim.Name, v.plan.On(m.To()), claim.Spec.VolumeName)), nil
+			return plans.Stop(fmt.Sprintf("claim %s of %s is being deleted by somebody else; its volume %s stays at Retain, or the data would go with the claim", claim.Name, v.Plan.On(m.To()), claim.Spec.VolumeName)), nil
 		}
 		for _, look := range []func(context.Context, plans.StepContext, *corev1.PersistentVolumeClaim) (plans.Observation, error){
 			v.late, v.forget, v.unmarkClaim, v.restore,
@@ -45,7 +45,7 @@ func (v mover) late(ctx context.Context, m plans.StepContext, kept *corev1.Persi
 	if m.From == plans.Source {
 		return plans.Done(), nil
 	}
-	claim, err := v.claimNamed(ctx, m.From, kept.Name)
+	claim, err := v.Claim(ctx, m.From, kept.Name)
 	if err != nil || claim == nil || !m.Stamp.Mine(claim) {
 		return plans.Done(), err
 	}
@@ -55,7 +55,7 @@ func (v mover) late(ctx context.Context, m plans.StepContext, kept *corev1.Persi
 // forget deletes the volume object of the side that let go. It must be Retain
 // at that moment, read live: with Delete the disk itself would be destroyed.
 func (v mover) forget(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
-	if v.plan.OneCluster() {
+	if v.Plan.OneCluster() {
 		return plans.Done(), nil // it is one and the same object
 	}
 	old, err := v.volumeOf(ctx, m.From, claim.Spec.VolumeName)
@@ -84,7 +84,7 @@ func (v mover) dropVolume(ctx context.Context, m plans.StepContext, old, kept *c
 	case old.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
 		return plans.Stop(fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting it would destroy the disk; set it to Retain", old.Name, m.From, old.Spec.PersistentVolumeReclaimPolicy)), nil
 	case old.Status.Phase == corev1.VolumeBound:
-		if taker, err := v.claimNamed(ctx, m.From, claim); err != nil || taker == nil {
+		if taker, err := v.Claim(ctx, m.From, claim); err != nil || taker == nil {
 			return plans.Wait(fmt.Sprintf("volume %s on the %s: waiting for the binder to see that its claim is gone", old.Name, m.From)), err
 		}
 		return plans.Stop(fmt.Sprintf("volume %s on the %s is Bound, expected Released: find out which claim took it", old.Name, m.From)), nil
@@ -92,7 +92,7 @@ func (v mover) dropVolume(ctx context.Context, m plans.StepContext, old, kept *c
 		return plans.Stop(fmt.Sprintf("volume %s %s", old.Name, m.Stamp.Barred(old))), nil
 	}
 	return plans.Write(fmt.Sprintf("%s: delete the leftover volume object %s (Retain: the disk stays)", m.From, old.Name),
-		plans.Undo{}, func(ctx context.Context) error { return writes.Delete(ctx, v.on[m.From], old) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], old) }), nil
 }
 
 func sameDisk(a, b *corev1.PersistentVolume) bool {
@@ -121,7 +121,7 @@ func (v mover) unmarkClaim(ctx context.Context, m plans.StepContext, claim *core
 	next := claim.DeepCopy()
 	plans.Unmark(next)
 	return plans.Write(fmt.Sprintf("%s: take our mark off claim %s%s", m.To(), claim.Name, left),
-		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.on[m.To()], claim, next) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], claim, next) }), nil
 }
 
 // restore puts the user's reclaim policy back and takes our marks off, in one
@@ -146,5 +146,5 @@ func (v mover) restore(ctx context.Context, m plans.StepContext, claim *corev1.P
 	}
 	plans.Unmark(next)
 	return plans.Write(fmt.Sprintf("volume %s: reclaim policy Retain -> %s, marks off", pv.Name, next.Spec.PersistentVolumeReclaimPolicy),
-		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.on[m.To()], pv, next) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], pv, next) }), nil
 }

@@ -20,12 +20,12 @@ func (v mover) share(ctx context.Context, m plans.StepContext) (plans.Observatio
 		if err != nil {
 			return plans.Observation{}, err
 		}
-		claim, err := v.claimNamed(ctx, plans.Source, s.Claim)
+		claim, err := v.Claim(ctx, plans.Source, s.Claim)
 		if err != nil {
 			return plans.Observation{}, err
 		}
 		if held == nil || claim == nil || held.Spec.ClaimRef == nil || held.Spec.ClaimRef.UID != claim.UID {
-			return plans.Stop(fmt.Sprintf("claim %s of %s and volume %s do not name each other; repair the binding first", s.Claim, v.plan.Source, s.Volume)), nil
+			return plans.Stop(fmt.Sprintf("claim %s of %s and volume %s do not name each other; repair the binding first", s.Claim, v.Plan.Source, s.Volume)), nil
 		}
 		if handle, _ := Handle(held); !Means(held, s.Handle) {
 			return plans.Stop(fmt.Sprintf("volume %s has handle %s, expected %s", held.Name, handle, s.Handle)), nil
@@ -39,7 +39,7 @@ func (v mover) share(ctx context.Context, m plans.StepContext) (plans.Observatio
 
 // second makes the volume and the claim of the destination, in this order (S5).
 func (v mover) second(ctx context.Context, m plans.StepContext, s plans.SharedVolume, held *corev1.PersistentVolume) (plans.Observation, error) {
-	name := v.plan.SecondVolume(s)
+	name := v.Plan.SecondVolume(s)
 	pv, err := v.volumeOf(ctx, plans.Destination, name)
 	if err != nil {
 		return plans.Observation{}, err
@@ -52,13 +52,13 @@ func (v mover) second(ctx context.Context, m plans.StepContext, s plans.SharedVo
 		m.Stamp.Put(next)
 		return plans.Write(fmt.Sprintf("destination: create volume %s for shared disk %s", name, s.Handle), plans.Undo{},
 			func(ctx context.Context) error {
-				return writes.Copy(ctx, v.on[plans.Source], held, v.on[plans.Destination], next)
+				return writes.Copy(ctx, v.On[plans.Source], held, v.On[plans.Destination], next)
 			}), nil
 	}
 	if !m.Stamp.Mine(pv) || m.Stamp.Barred(pv) != "" {
 		return plans.Stop(fmt.Sprintf("volume %s on the destination was made by somebody else; delete it if it is not needed (reclaim policy Retain first)", name)), nil
 	}
-	claim, err := v.claimNamed(ctx, plans.Destination, s.Claim)
+	claim, err := v.Claim(ctx, plans.Destination, s.Claim)
 	if err != nil {
 		return plans.Observation{}, err
 	}
@@ -70,14 +70,14 @@ func (v mover) second(ctx context.Context, m plans.StepContext, s plans.SharedVo
 
 // twice is the second object of a shared volume.
 func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
-	if !v.plan.OneCluster() {
+	if !v.Plan.OneCluster() {
 		var err error
 		if held, err = AsCSI(held); err != nil {
 			return nil, err
 		}
 	}
-	next := VolumeFrom(held, RefTo(v.plan.Destination.Namespace, s.Claim, ""), v.plan.Storage)
-	next.Name = v.plan.SecondVolume(s)
+	next := VolumeFrom(held, RefTo(v.Plan.Destination.Namespace, s.Claim, ""), v.Plan.Storage)
+	next.Name = v.Plan.SecondVolume(s)
 	v.label(next)
 	return next, nil
 }
@@ -87,12 +87,12 @@ func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*core
 // user's policy comes back LAST (S15).
 func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	return v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
-		name := map[plans.Side]string{plans.Source: s.Volume, plans.Destination: v.plan.SecondVolume(s)}
+		name := map[plans.Side]string{plans.Source: s.Volume, plans.Destination: v.Plan.SecondVolume(s)}
 		lost, err := v.volumeOf(ctx, m.From, name[m.From])
 		if err != nil {
 			return plans.Observation{}, err
 		}
-		kept, err := v.claimNamed(ctx, m.To(), s.Claim)
+		kept, err := v.Claim(ctx, m.To(), s.Claim)
 		if err != nil {
 			return plans.Observation{}, err
 		}
@@ -100,7 +100,7 @@ func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observat
 			return observed, err
 		}
 		if kept == nil {
-			return plans.Stop(fmt.Sprintf("claim %s of %s is gone; its volume %s stays at Retain", s.Claim, v.plan.On(m.To()), name[m.To()])), nil
+			return plans.Stop(fmt.Sprintf("claim %s of %s is gone; its volume %s stays at Retain", s.Claim, v.Plan.On(m.To()), name[m.To()])), nil
 		}
 		if observed, err := v.unmarkClaim(ctx, m, kept); err != nil || observed.Standing != plans.After {
 			return observed, err
@@ -111,7 +111,7 @@ func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observat
 
 // giveUp deletes the claim and then the volume object of the side that lets go.
 func (v mover) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVolume, lost *corev1.PersistentVolume, keptName string) (plans.Observation, error) {
-	claim, err := v.claimNamed(ctx, m.From, s.Claim)
+	claim, err := v.Claim(ctx, m.From, s.Claim)
 	if err != nil {
 		return plans.Observation{}, err
 	}
@@ -135,14 +135,14 @@ func (v mover) dropClaim(ctx context.Context, m plans.StepContext, claim *corev1
 		return v.terminating(ctx, m, claim)
 	}
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
-		return plans.Stop(fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.plan.On(m.From), users)), err
+		return plans.Stop(fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.Plan.On(m.From), users)), err
 	}
 	return plans.Write(fmt.Sprintf("%s: delete claim %s, which nobody needs any more", m.From, claim.Name), plans.Undo{},
-		func(ctx context.Context) error { return writes.Delete(ctx, v.on[m.From], claim) }), nil
+		func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], claim) }), nil
 }
 
 func (v mover) eachShared(look func(plans.SharedVolume) (plans.Observation, error)) (plans.Observation, error) {
-	for _, s := range v.plan.Shared {
+	for _, s := range v.Plan.Shared {
 		if observed, err := look(s); err != nil || observed.Standing != plans.After {
 			return observed, err
 		}

@@ -38,7 +38,7 @@ func (v mover) vacate(ctx context.Context, m plans.StepContext) (plans.Observati
 // not taken on trust: somebody may have set the range back after pods had come.
 func (v mover) neverRan(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for o := range m.Ordinals.All() {
-		pod, err := v.podOf(ctx, m.From, o)
+		pod, err := v.Pod(ctx, m.From, o)
 		if err != nil {
 			return plans.Observation{}, err
 		}
@@ -76,7 +76,7 @@ func (v mover) proven(ctx context.Context, m plans.StepContext, flight plans.Fli
 		if err != nil {
 			return plans.Observation{}, err
 		}
-		flight.Pods[i].Proof = fmt.Sprintf("pod %s (UID %s) is gone, %s%s", v.plan.Pod(pod.Ordinal), pod.UID, pod.Stopped, free)
+		flight.Pods[i].Proof = fmt.Sprintf("pod %s (UID %s) is gone, %s%s", v.Plan.Pod(pod.Ordinal), pod.UID, pod.Stopped, free)
 		proofs = append(proofs, flight.Pods[i].Proof)
 	}
 	done.Reason = strings.Join(proofs, "; ")
@@ -87,7 +87,7 @@ func (v mover) proven(ctx context.Context, m plans.StepContext, flight plans.Fli
 // again, by what it knew before it saw the new range, goes like the first one: then it is that one
 // whose end has to be proven.
 func (v mover) gone(ctx context.Context, m plans.StepContext, flight *plans.Flight, ordinal int32) (plans.Observation, error) {
-	pod, err := v.podOf(ctx, m.From, ordinal)
+	pod, err := v.Pod(ctx, m.From, ordinal)
 	if err != nil || pod == nil {
 		return plans.Done(), err
 	}
@@ -96,7 +96,7 @@ func (v mover) gone(ctx context.Context, m plans.StepContext, flight *plans.Flig
 		if pod.DeletionTimestamp != nil {
 			return v.leaving(m, pod), nil
 		}
-		return plans.Stop(fmt.Sprintf("pod %s of %s was made again after it was taken out of the set's range, and not by the set; find out who made it and delete it", pod.Name, v.plan.On(m.From))), nil
+		return plans.Stop(fmt.Sprintf("pod %s of %s was made again after it was taken out of the set's range, and not by the set; find out who made it and delete it", pod.Name, v.Plan.On(m.From))), nil
 	}
 	flight.Put(v.noted(pod, known))
 	return v.leaving(m, pod), nil
@@ -117,14 +117,14 @@ func (mover) noted(pod *corev1.Pod, known plans.Pod) plans.Pod {
 // leaving waits for a pod that is there.
 func (v mover) leaving(m plans.StepContext, pod *corev1.Pod) plans.Observation {
 	if pod.DeletionTimestamp == nil {
-		return plans.Wait(fmt.Sprintf("pod %s of %s is to be deleted by the controller of its set", pod.Name, v.plan.On(m.From)))
+		return plans.Wait(fmt.Sprintf("pod %s of %s is to be deleted by the controller of its set", pod.Name, v.Plan.On(m.From)))
 	}
-	return plans.Wait(fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.plan.On(m.From))).Idly()
+	return plans.Wait(fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.Plan.On(m.From))).Idly()
 }
 
 func (v mover) ofSet(pod *corev1.Pod, side plans.Side) bool {
 	owner := metav1.GetControllerOf(pod)
-	return owner != nil && plans.IsSet(owner.Kind) && owner.Name == v.plan.On(side).Name
+	return owner != nil && plans.IsSet(owner.Kind) && owner.Name == v.Plan.On(side).Name
 }
 
 // ended reports whether the kubelet has said of every container of a pod that is being deleted that it
@@ -139,7 +139,7 @@ func ended(pod *corev1.Pod) bool {
 // stopped believes "the pod is gone" only from a node that is there and Ready, or that somebody
 // who knows has declared dead: a pod object that was deleted by force says nothing about its containers.
 func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.Flight, pod *plans.Pod) (plans.Observation, error) {
-	name := v.plan.Pod(pod.Ordinal)
+	name := v.Plan.Pod(pod.Ordinal)
 	switch {
 	case pod.Stopped != "":
 		return plans.Done(), nil
@@ -175,7 +175,7 @@ func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.F
 // nodeOf reads a node; nil means that there is none.
 func (v mover) nodeOf(ctx context.Context, side plans.Side, name string) (*corev1.Node, error) {
 	var node corev1.Node
-	if err := v.on[side].Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+	if err := v.On[side].Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
 		return nil, ignoreAbsent(err, "node %s", name)
 	}
 	return &node, nil

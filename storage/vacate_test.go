@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -67,7 +68,7 @@ func TestWhatTheKubeletReportsOfAPodIsKept(t *testing.T) {
 		"failed, by the collector of orphaned pods":  {dying(corev1.PodFailed, false), ""},
 		"one has ended, and is about to start again": {dying(corev1.PodRunning, true), ""},
 	} {
-		if got := (mover{plan: rebind()}).noted(c.pod, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1"}); got.Stopped != c.want {
+		if got := (mover{clusters.Pair{Plan: rebind()}}).noted(c.pod, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1"}); got.Stopped != c.want {
 			t.Errorf("%s: %q, expected %q", name, got.Stopped, c.want)
 		}
 	}
@@ -75,7 +76,7 @@ func TestWhatTheKubeletReportsOfAPodIsKept(t *testing.T) {
 
 // A set's controller that had not seen the new range makes the pod once more: then it is that pod whose end is proven.
 func TestAPodThatTheSetMadeAgainIsTheOneThatHasToEnd(t *testing.T) {
-	got := (mover{plan: rebind()}).noted(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "another"}, Spec: corev1.PodSpec{NodeName: "n2"}}, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1", Stopped: "node n1 is Ready"})
+	got := (mover{clusters.Pair{Plan: rebind()}}).noted(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "another"}, Spec: corev1.PodSpec{NodeName: "n2"}}, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1", Stopped: "node n1 is Ready"})
 	if want := (plans.Pod{Ordinal: 4, UID: "another", Node: "n2"}); got != want {
 		t.Errorf("%+v, expected %+v", got, want)
 	}

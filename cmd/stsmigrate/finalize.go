@@ -6,8 +6,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/stsmigrate/stsmigrate/plans"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 func (a *app) finalizeCommand() *cobra.Command {
