@@ -108,7 +108,7 @@ func reach(ctx context.Context, i check.Inspection, ordinal int32) ([]*corev1.No
 	if len(i.Plan.Claims) == 0 {
 		return nil, nil
 	}
-	s, err := volumes.VolumesOn(ctx, i, plans.Source)
+	s, err := volumes.On(ctx, i, plans.Source)
 	if err != nil {
 		return nil, err
 	}

@@ -250,7 +250,7 @@ func CsiDriver(ctx context.Context, i check.Inspection) ([]check.Finding, error)
 	if i.Plan.OneCluster() || !i.Plan.HasVolumes() {
 		return nil, nil
 	}
-	here, err := VolumesOn(ctx, i, plans.Source)
+	here, err := On(ctx, i, plans.Source)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func Leaving(ctx context.Context, i check.Inspection) ([]corev1.PersistentVolume
 // The binder asks only for the same volume mode where both name each other, as ours always do;
 // whatever else differs was asked for and not finished, or is worth knowing.
 func Settled(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
-	shelf, err := VolumesOn(ctx, i, plans.Source)
+	shelf, err := On(ctx, i, plans.Source)
 	if err != nil {
 		return nil, err
 	}

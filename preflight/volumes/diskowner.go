@@ -53,7 +53,7 @@ func Backends(ctx context.Context, i check.Inspection) ([]Backend, error) {
 
 // departing are the volumes of the source that the plan is about, as far as they are there.
 func departing(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolume, error) {
-	here, err := VolumesOn(ctx, i, plans.Source)
+	here, err := On(ctx, i, plans.Source)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func sharedClaim(ctx context.Context, i check.Inspection, name string) ([]check.
 }
 
 func shareable(ctx context.Context, i check.Inspection, here *corev1.PersistentVolumeClaim, s plans.SharedVolume) ([]check.Finding, error) {
-	shelf, err := VolumesOn(ctx, i, plans.Source)
+	shelf, err := On(ctx, i, plans.Source)
 	if err != nil {
 		return nil, err
 	}

@@ -21,13 +21,13 @@ func VolumeUsable(ctx context.Context, i check.Inspection) ([]check.Finding, err
 	if len(i.Plan.Moved()) == 0 {
 		return nil, nil
 	}
-	here, err := VolumesOn(ctx, i, plans.Source)
+	here, err := On(ctx, i, plans.Source)
 	if err != nil {
 		return nil, err
 	}
 	there := here
 	if !i.Plan.OneCluster() {
-		if there, err = VolumesOn(ctx, i, plans.Destination); err != nil {
+		if there, err = On(ctx, i, plans.Destination); err != nil {
 			return nil, err
 		}
 	}
@@ -69,9 +69,9 @@ type volumeIndex struct {
 	byHandle map[string][]string // by the plan's handle of a disk
 }
 
-// VolumesOn looks through the volumes of a cluster: all of them before the first write, since any
+// On looks through the volumes of a cluster: all of them before the first write, since any
 // may mean one of our disks, and later only those of the ordinals that are asked about.
-func VolumesOn(ctx context.Context, i check.Inspection, side plans.Side) (volumeIndex, error) {
+func On(ctx context.Context, i check.Inspection, side plans.Side) (volumeIndex, error) {
 	return check.Once(i, shelfOf(side), func() (volumeIndex, error) {
 		wanted, err := wanted(ctx, i)
 		if err != nil {
