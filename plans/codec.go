@@ -80,35 +80,6 @@ func DecodePlan(raw []byte) (*Plan, error) {
 	return &p, nil
 }
 
-// ErrOtherPlan says that a journal is that of another plan.
-type ErrOtherPlan struct{ its, asked string }
-
-func (e ErrOtherPlan) Error() string {
-	return fmt.Sprintf("the journal belongs to plan %s, not to %s: it was left by an earlier plan of the same name", e.its, e.asked)
-}
-
-// DecodeJournal reads the journal of the given plan.
-func DecodeJournal(raw []byte, p *Plan) (*Journal, error) {
-	var j Journal
-	var err error
-	if j.Read, err = decode(raw, JournalKind, &j); err != nil {
-		return nil, err
-	}
-	if j.Plan != p.ID {
-		return nil, ErrOtherPlan{j.Plan, p.ID}
-	}
-	if j.Hash == "" {
-		j.Hash = p.Hash
-	}
-	if j.Hash != p.Hash {
-		return nil, fmt.Errorf("the journal belongs to plan %s as it was (hash %s), and the plan there has the same ID and another content (hash %s): restore the plan from a backup, or the file that was applied", p.ID, j.Hash, p.Hash)
-	}
-	if err := j.validate(p); err != nil {
-		return nil, err
-	}
-	return &j, nil
-}
-
 // decode checks kind and version before it reads the rest, so that a file of
 // another version is called that. It gives the whole document if it has fields that
 // are not known, which is for those to decide who know what it is for.

@@ -221,3 +221,27 @@ func DecodeDeclaration(raw []byte) (*Declaration, error) {
 	}
 	return &d, nil
 }
+
+// Word is what a person vouches for with a command, where no API can show it (L6).
+type Word struct {
+	// NodeGone is a node on which no pod of the wave under way can still run, and which can no longer
+	// write to its volumes.
+	NodeGone string `json:"nodeGone,omitempty"`
+	// Readopt says that the sets and volumes that lack the mark of the plan, or were made again, are
+	// its own nevertheless.
+	Readopt bool `json:"readopt,omitempty"`
+	// MaxUnavailable is how many ordinals may be unavailable while the plan is walked back, if that
+	// is more than the plan allows. 0 is for what the plan allows.
+	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
+	// SourceGone says that the source's cluster does not exist any more.
+	SourceGone bool `json:"sourceGone,omitempty"`
+}
+
+// Route is how far the next run of a Move shall go. The zero value goes to the end.
+type Route struct {
+	// Until, if set, ends the move in a split: the source keeps the ordinals below
+	// it, the destination has it and those above.
+	Until *int32
+	// PauseAfter is after how many ordinals the move pauses; 0 for no pause.
+	PauseAfter int32
+}

@@ -247,40 +247,5 @@ type Passed struct {
 	Gates []string `json:"gates,omitempty"`
 }
 
-// Skip records the wish of a person to go on without gates: of a Move without those
-// of the step under way or the next one that has any, of a Return without all.
-func (j *Journal) Skip(p *Plan) error {
-	if len(p.Gates) == 0 || j.Leg.Course == Clean {
-		return fmt.Errorf("--skip-gates: plan %s asks no gates", p.Name)
-	}
-	if j.Leg.Course == Return {
-		j.SkipGates = allSteps
-		return nil
-	}
-	for seq := j.Done + 1; ; seq++ {
-		s, more := p.Step(j.Leg, seq)
-		if !more {
-			return fmt.Errorf("--skip-gates: plan %s has no gate left to ask", p.Name)
-		}
-		if len(p.GatesAt(s.Op)) > 0 {
-			j.SkipGates = seq
-			return nil
-		}
-	}
-}
-
 // allSteps is more than any Seq.
 const allSteps = 1<<31 - 1
-
-// Skipped says in words which gates are not asked, or were not, or "".
-func (j *Journal) Skipped(p *Plan) string {
-	s, more := p.Step(j.Leg, j.SkipGates)
-	switch {
-	case j.SkipGates == 0:
-		return ""
-	case !more:
-		return "not asked on the way back (--skip-gates)"
-	default:
-		return fmt.Sprintf("not asked at %s %s (--skip-gates)", p.Pods(s.Ordinals), s.Op)
-	}
-}

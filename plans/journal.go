@@ -4,11 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Journal is what has been begun and done, and the old values of whole-plan
@@ -97,21 +94,6 @@ func (j *Journal) AtRest(p *Plan) bool {
 	return j.Paused && more && step.Boundary() && (j.Resting || !began && !j.Turned(step))
 }
 
-// Outcome says how a leg ended.
-type Outcome string
-
-const (
-	// Moved means: every ordinal is on the destination; finalize or abort is next.
-	Moved Outcome = "Moved"
-	// Split means: the ordinals from the leg's Lowest upwards are on the destination,
-	// the others stay on the source until somebody goes on or walks back.
-	Split Outcome = "Split"
-	// Finalized means: the source is cleaned up. Nothing is left to do.
-	Finalized Outcome = "Finalized"
-	// Aborted means: everything is back on the source. Nothing is left to do.
-	Aborted Outcome = "Aborted"
-)
-
 // Tightened notes that the budgets are tight from now on, if they were not before.
 func (j *Journal) Tightened(now time.Time) {
 	if j.Tight == nil {
@@ -132,86 +114,6 @@ func (j *Journal) Loosened(now time.Time) {
 
 // Ended says whether the plan can never write again.
 func (j *Journal) Ended() bool { return j.Outcome == Finalized || j.Outcome == Aborted }
-
-// Flight is what has to be known about the ordinals of a wave after their pods
-// and claims are gone from one side. It is journaled before the first of them goes.
-// It grows with the window, not with the set.
-type Flight struct {
-	Ordinals Slice    `json:"ordinals"`
-	From     Side     `json:"from"`
-	Pods     []Pod    `json:"pods,omitempty"`
-	Volumes  []Volume `json:"volumes,omitempty"`
-	// NodesGone are nodes that a person has vouched for (Word).
-	NodesGone []string `json:"nodesGone,omitempty"`
-}
-
-// Pod is the pod of an ordinal in flight. An ordinal whose pod was not there when
-// it was let go of has none.
-type Pod struct {
-	Ordinal int32     `json:"ordinal"`
-	UID     types.UID `json:"uid"`
-	Node    string    `json:"node,omitempty"`
-	// NodeUID tells the node from another one of its name.
-	NodeUID types.UID `json:"nodeUID,omitempty"`
-	// Stopped says how its containers were found to have stopped. It is kept as soon as it is known:
-	// the node that says so may go away before its volumes are free.
-	Stopped string `json:"stopped,omitempty"`
-	// Proof says how the pod and its volumes were found to be free (Vacate).
-	Proof string `json:"proof,omitempty"`
-}
-
-// Pod returns the pod of an ordinal, the zero value for one without.
-func (f *Flight) Pod(ordinal int32) Pod {
-	for _, p := range f.Pods {
-		if p.Ordinal == ordinal {
-			return p
-		}
-	}
-	return Pod{Ordinal: ordinal}
-}
-
-// Put notes a pod in place of the one that was known of its ordinal.
-func (f *Flight) Put(pod Pod) {
-	for i := range f.Pods {
-		if f.Pods[i].Ordinal == pod.Ordinal {
-			f.Pods[i] = pod
-			return
-		}
-	}
-	f.Pods = append(f.Pods, pod)
-}
-
-// Of returns the volumes of an ordinal, in the order of the claim templates.
-func (f *Flight) Of(ordinal int32) []Volume {
-	var out []Volume
-	for _, v := range f.Volumes {
-		if v.Ordinal == ordinal {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
-// Volume is one volume of an ordinal. Name is the PersistentVolume object's,
-// the same on both sides.
-type Volume struct {
-	Ordinal  int32     `json:"ordinal"`
-	Template string    `json:"template"`
-	Claim    types.UID `json:"claim"`
-	Name     string    `json:"name"`
-	// Handle identifies the disk behind the volume, whatever object names it.
-	Handle string `json:"handle"`
-}
-
-// Saved is what the migration changes once for the whole plan, as it was.
-type Saved struct {
-	Retention map[Side]appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy `json:"retention,omitempty"`
-	// Slice is that of a destination set that existed before.
-	Slice   *Slice                                    `json:"slice,omitempty"`
-	Budgets map[Side]policyv1.PodDisruptionBudgetSpec `json:"budgets,omitempty"`
-	// SourceUID is that of a source set that was made again, and that a person has vouched for.
-	SourceUID types.UID `json:"sourceUID,omitempty"`
-}
 
 // NewJournal returns the journal of a plan of which nothing has been done.
 func NewJournal(p *Plan) *Journal {
@@ -278,31 +180,6 @@ func (j *Journal) Recorded(u Undo) bool {
 		return false
 	}
 	return u.Saved.Slice == nil || j.Saved.Slice != nil
-}
-
-func (s *Saved) keep(u Saved) {
-	for side, v := range u.Retention {
-		if _, have := s.Retention[side]; !have {
-			if s.Retention == nil {
-				s.Retention = map[Side]appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{}
-			}
-			s.Retention[side] = v
-		}
-	}
-	for side, v := range u.Budgets {
-		if _, have := s.Budgets[side]; !have {
-			if s.Budgets == nil {
-				s.Budgets = map[Side]policyv1.PodDisruptionBudgetSpec{}
-			}
-			s.Budgets[side] = v
-		}
-	}
-	if s.Slice == nil {
-		s.Slice = u.Slice
-	}
-	if u.SourceUID != "" { // no old value: the latest one holds
-		s.SourceUID = u.SourceUID
-	}
 }
 
 // Turned says whether the ordinals of this step had not arrived, or had not even

@@ -58,98 +58,53 @@ func (l Leg) Outcome(p *Plan) Outcome {
 	return l.Course.Outcome()
 }
 
-// Depart starts a new leg behind everything that may have been written so far.
-func (j *Journal) Depart(p *Plan, c Course) {
-	next := Leg{Course: c, First: j.Begun + 1, Lowest: p.End(), End: p.End()}
-	switch c {
+// Outcome says how a leg ended.
+type Outcome string
+
+const (
+	// Moved means: every ordinal is on the destination; finalize or abort is next.
+	Moved Outcome = "Moved"
+	// Split means: the ordinals from the leg's Lowest upwards are on the destination,
+	// the others stay on the source until somebody goes on or walks back.
+	Split Outcome = "Split"
+	// Finalized means: the source is cleaned up. Nothing is left to do.
+	Finalized Outcome = "Finalized"
+	// Aborted means: everything is back on the source. Nothing is left to do.
+	Aborted Outcome = "Aborted"
+)
+
+func (l Leg) refuse(p *Plan) error {
+	lowest, end := p.Start, p.End()
+	switch l.Course {
+	case Move:
 	case Return:
-		under := j.underWay(p)
-		next.Lowest, next.Head = under.Start, under.Replicas
-	case Move: // on from a split
-		next.Lowest, next.End = p.Start, j.Leg.Lowest
+		lowest = l.Lowest
 	case Clean:
+		lowest = end
+	default:
+		return fmt.Errorf("leg.course is %q, expected %s, %s or %s", l.Course, Move, Return, Clean)
 	}
-	j.Leg, j.Done = next, j.Begun
-	j.Outcome, j.Held, j.Paused, j.PauseAt, j.Resting = "", "", false, 0, false
-	j.Passed, j.SkipGates, j.Overdue = nil, 0, ""
-	j.KeepNames = j.KeepNames && c == Clean // what was walked back has no names to keep
-}
-
-// underWay is the wave that a Move may have touched last: the one under way, or
-// else the last one that arrived. Without one it is empty, at the end of the
-// ordinals that have not left.
-func (j *Journal) underWay(p *Plan) Slice {
-	if s, ok := p.Step(j.Leg, j.Begun); ok && s.Moves() {
-		return s.Ordinals
-	}
-	return Slice{Start: j.Leg.End}
-}
-
-// Route is how far the next run of a Move shall go. The zero value goes to the end.
-type Route struct {
-	// Until, if set, ends the move in a split: the source keeps the ordinals below
-	// it, the destination has it and those above.
-	Until *int32
-	// PauseAfter is after how many ordinals the move pauses; 0 for no pause.
-	PauseAfter int32
-}
-
-// Take sets the route of a Move. It works where no wave is in flight, though one may have tightened the
-// budgets and be waiting, and cuts the
-// waves anew from there: the first is as large as it takes for the pause to come
-// after exactly so many ordinals.
-func (j *Journal) Take(p *Plan, r Route) error {
-	if j.Leg.Course != Move {
-		return fmt.Errorf("plan %s is not being moved to the destination: --until-ordinal and --pause-after have no meaning", p.Name)
-	}
-	if r.PauseAfter < 0 {
-		return fmt.Errorf("--pause-after %d: expected a number of ordinals", r.PauseAfter)
-	}
-	if j.Outcome == Split {
-		j.Depart(p, Move)
-	}
-	step, began, more := j.Next(p)
 	switch {
-	case !more:
-		return fmt.Errorf("plan %s has no ordinal left to move", p.Name)
-	case step.Moves() && step.Op != Tighten:
-		if r == (Route{}) {
-			return nil
-		}
-		return fmt.Errorf("plan %s has ordinals %s in flight: --until-ordinal and --pause-after can be given when they have arrived; go on without, or `pause` first", p.Name, step.Ordinals)
-	}
-	top := j.Leg.End
-	if step.Moves() {
-		top = step.Ordinals.End()
-	}
-	lowest := p.Start
-	if r.Until != nil {
-		lowest = *r.Until
-	}
-	if lowest < p.Start || lowest >= top {
-		return fmt.Errorf("--until-ordinal %d: expected an ordinal from %d to %d, those that are still on the source of plan %s", lowest, p.Start, top-1, p.Name)
-	}
-	j.behind(p, top, began && step.Op == Tighten)
-	j.Leg.Lowest, j.Leg.Head, j.PauseAt = lowest, r.PauseAfter%p.Window, 0
-	if at := top - r.PauseAfter; r.PauseAfter > 0 && at > lowest {
-		j.PauseAt = at
+	case l.First < 1 || l.First > allSteps/2:
+		return fmt.Errorf("leg.first is %d, expected the number of a step", l.First)
+	case l.Lowest < p.Start || l.Lowest < lowest || l.Lowest > l.End || l.End > end || l.Course != Move && l.End != end:
+		return fmt.Errorf("its leg is a %s of the ordinals from %d to %d, expected those of the plan, %s", l.Course, l.Lowest, l.End-1, p.Ordinals())
+	case l.Head < 0 || l.Head > p.Window:
+		return fmt.Errorf("leg.head is %d, expected at most the window of the plan, %d", l.Head, p.Window)
 	}
 	return nil
 }
 
-// behind puts the waves that are still to come, from top downwards, behind what was begun. The leg of Freeze
-// and Hold stays one, and goes on as it is while none of its waves has begun.
-func (j *Journal) behind(p *Plan, top int32, began bool) {
+// length is how many steps a leg has.
+func (p *Plan) length(l Leg) int {
+	waves, shared := p.waves(l)*len(p.perWave()), min(len(p.Shared), 1)
 	switch {
-	case top < p.End():
-		j.Leg, j.Done = Leg{Course: Move, First: j.Begun + 1, End: top}, j.Begun
-	case began:
-		j.Leg.First, j.Done = j.Leg.First+j.Begun-j.Done, j.Begun
+	case l.Course == Clean:
+		waves = 0
+	case l.Course == Move && l.End < p.End():
+		return waves
+	case l.Course == Move:
+		return 1 + int(p.Count) + shared + waves
 	}
-}
-
-// PauseDue says whether the step is the first of a wave that was to be paused
-// before.
-func (j *Journal) PauseDue(s Step) bool {
-	return j.PauseAt > 0 && s.Op == Tighten && j.Leg.Course == Move && s.Ordinals.End() <= j.PauseAt
+	return waves + 1 + int(p.Count) + shared + 1
 }

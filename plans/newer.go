@@ -17,12 +17,6 @@ func (p Plan) MarshalJSON() ([]byte, error) {
 	return beside(p.Read, known(p), &known{})
 }
 
-// MarshalJSON implements json.Marshaler.
-func (j Journal) MarshalJSON() ([]byte, error) {
-	type known Journal
-	return beside(j.Read, known(j), &known{})
-}
-
 // beside gives the JSON of a value that was read from a document with unknown fields: the document with what has changed
 // of the known ones. before takes the value as it was.
 func beside(read json.RawMessage, now, before any) ([]byte, error) {

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -95,4 +96,47 @@ func annotate(o metav1.Object, name, value string) {
 	}
 	a[name] = value
 	o.SetAnnotations(a)
+}
+
+// Saved is what the migration changes once for the whole plan, as it was.
+type Saved struct {
+	Retention map[Side]appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy `json:"retention,omitempty"`
+	// Slice is that of a destination set that existed before.
+	Slice   *Slice                                    `json:"slice,omitempty"`
+	Budgets map[Side]policyv1.PodDisruptionBudgetSpec `json:"budgets,omitempty"`
+	// SourceUID is that of a source set that was made again, and that a person has vouched for.
+	SourceUID types.UID `json:"sourceUID,omitempty"`
+}
+
+func (s *Saved) keep(u Saved) {
+	for side, v := range u.Retention {
+		if _, have := s.Retention[side]; !have {
+			if s.Retention == nil {
+				s.Retention = map[Side]appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{}
+			}
+			s.Retention[side] = v
+		}
+	}
+	for side, v := range u.Budgets {
+		if _, have := s.Budgets[side]; !have {
+			if s.Budgets == nil {
+				s.Budgets = map[Side]policyv1.PodDisruptionBudgetSpec{}
+			}
+			s.Budgets[side] = v
+		}
+	}
+	if s.Slice == nil {
+		s.Slice = u.Slice
+	}
+	if u.SourceUID != "" { // no old value: the latest one holds
+		s.SourceUID = u.SourceUID
+	}
+}
+
+// Source returns the UID of the set that is the source: that of the plan, or of the one that was made again.
+func (s Saved) Source(p *Plan) types.UID {
+	if s.SourceUID != "" {
+		return s.SourceUID
+	}
+	return p.Seen.SourceUID
 }

@@ -218,3 +218,6 @@ func (o Op) Batch() int {
 	}
 	return 1
 }
+
+// maxAnnounced is how far Begun may be ahead of Done: what Begin announces at once.
+const maxAnnounced = 64

@@ -9,9 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// maxAnnounced is how far Begun may be ahead of Done: what Begin announces at once.
-const maxAnnounced = 64
-
 // validate gives the reason why a journal cannot be that of a plan. Whoever goes on by it goes over its steps, and
 // writes what it has saved.
 func (j *Journal) validate(p *Plan) error {
@@ -19,28 +16,6 @@ func (j *Journal) validate(p *Plan) error {
 		if err := refuse(p); err != nil {
 			return fmt.Errorf("the journal does not fit plan %s: %w; restore it from a backup", p.Name, err)
 		}
-	}
-	return nil
-}
-
-func (l Leg) refuse(p *Plan) error {
-	lowest, end := p.Start, p.End()
-	switch l.Course {
-	case Move:
-	case Return:
-		lowest = l.Lowest
-	case Clean:
-		lowest = end
-	default:
-		return fmt.Errorf("leg.course is %q, expected %s, %s or %s", l.Course, Move, Return, Clean)
-	}
-	switch {
-	case l.First < 1 || l.First > allSteps/2:
-		return fmt.Errorf("leg.first is %d, expected the number of a step", l.First)
-	case l.Lowest < p.Start || l.Lowest < lowest || l.Lowest > l.End || l.End > end || l.Course != Move && l.End != end:
-		return fmt.Errorf("its leg is a %s of the ordinals from %d to %d, expected those of the plan, %s", l.Course, l.Lowest, l.End-1, p.Ordinals())
-	case l.Head < 0 || l.Head > p.Window:
-		return fmt.Errorf("leg.head is %d, expected at most the window of the plan, %d", l.Head, p.Window)
 	}
 	return nil
 }
@@ -112,22 +87,6 @@ func (j *Journal) refuseFlight(p *Plan) error {
 	return f.refuse(p)
 }
 
-func (f *Flight) refuse(p *Plan) error {
-	o := f.Ordinals
-	for _, pod := range f.Pods {
-		if !o.Has(pod.Ordinal) || pod.Node != "" && !subdomain(pod.Node) {
-			return fmt.Errorf("flight.pods has ordinal %d on node %q, expected one of %s, and the name of a node", pod.Ordinal, pod.Node, o)
-		}
-	}
-	for _, v := range f.Volumes {
-		moves := slices.ContainsFunc(p.Claims, func(c ClaimMove) bool { return c.Template == v.Template })
-		if !o.Has(v.Ordinal) || !moves || !subdomain(v.Name) || v.Handle == "" {
-			return fmt.Errorf("flight.volumes has %q of ordinal %d and template %q, expected volumes of %s with their handles", v.Name, v.Ordinal, v.Template, o)
-		}
-	}
-	return nil
-}
-
 func (j *Journal) refuseSaved(p *Plan) error {
 	for side, r := range j.Saved.Retention {
 		for _, policy := range []appsv1.PersistentVolumeClaimRetentionPolicyType{r.WhenDeleted, r.WhenScaled} {
@@ -159,18 +118,4 @@ func (j *Journal) refuseWishes(*Plan) error {
 		return errors.New("it has a wish, which an early build of stsmigrate put there: take the field out, and say the command again")
 	}
 	return nil
-}
-
-// length is how many steps a leg has.
-func (p *Plan) length(l Leg) int {
-	waves, shared := p.waves(l)*len(p.perWave()), min(len(p.Shared), 1)
-	switch {
-	case l.Course == Clean:
-		waves = 0
-	case l.Course == Move && l.End < p.End():
-		return waves
-	case l.Course == Move:
-		return 1 + int(p.Count) + shared + waves
-	}
-	return waves + 1 + int(p.Count) + shared + 1
 }

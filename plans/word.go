@@ -3,24 +3,7 @@ package plans
 import (
 	"fmt"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/types"
 )
-
-// Word is what a person vouches for with a command, where no API can show it (L6).
-type Word struct {
-	// NodeGone is a node on which no pod of the wave under way can still run, and which can no longer
-	// write to its volumes.
-	NodeGone string `json:"nodeGone,omitempty"`
-	// Readopt says that the sets and volumes that lack the mark of the plan, or were made again, are
-	// its own nevertheless.
-	Readopt bool `json:"readopt,omitempty"`
-	// MaxUnavailable is how many ordinals may be unavailable while the plan is walked back, if that
-	// is more than the plan allows. 0 is for what the plan allows.
-	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
-	// SourceGone says that the source's cluster does not exist any more.
-	SourceGone bool `json:"sourceGone,omitempty"`
-}
 
 // Vouched is what persons have vouched for so far, as the journal keeps it. What was said of a node is
 // kept with the flight it was said of: the node may come back, and means nothing for another wave.
@@ -113,12 +96,4 @@ func (j *Journal) At(p *Plan, s Step, began bool, stamp Stamp) StepContext {
 		m.Passed = j.Passed
 	}
 	return m
-}
-
-// Source returns the UID of the set that is the source: that of the plan, or of the one that was made again.
-func (s Saved) Source(p *Plan) types.UID {
-	if s.SourceUID != "" {
-		return s.SourceUID
-	}
-	return p.Seen.SourceUID
 }

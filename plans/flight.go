@@ -1,0 +1,94 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Flight is what has to be known about the ordinals of a wave after their pods
+// and claims are gone from one side. It is journaled before the first of them goes.
+// It grows with the window, not with the set.
+type Flight struct {
+	Ordinals Slice    `json:"ordinals"`
+	From     Side     `json:"from"`
+	Pods     []Pod    `json:"pods,omitempty"`
+	Volumes  []Volume `json:"volumes,omitempty"`
+	// NodesGone are nodes that a person has vouched for (Word).
+	NodesGone []string `json:"nodesGone,omitempty"`
+}
+
+// Pod is the pod of an ordinal in flight. An ordinal whose pod was not there when
+// it was let go of has none.
+type Pod struct {
+	Ordinal int32     `json:"ordinal"`
+	UID     types.UID `json:"uid"`
+	Node    string    `json:"node,omitempty"`
+	// NodeUID tells the node from another one of its name.
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+	// Stopped says how its containers were found to have stopped. It is kept as soon as it is known:
+	// the node that says so may go away before its volumes are free.
+	Stopped string `json:"stopped,omitempty"`
+	// Proof says how the pod and its volumes were found to be free (Vacate).
+	Proof string `json:"proof,omitempty"`
+}
+
+// Pod returns the pod of an ordinal, the zero value for one without.
+func (f *Flight) Pod(ordinal int32) Pod {
+	for _, p := range f.Pods {
+		if p.Ordinal == ordinal {
+			return p
+		}
+	}
+	return Pod{Ordinal: ordinal}
+}
+
+// Put notes a pod in place of the one that was known of its ordinal.
+func (f *Flight) Put(pod Pod) {
+	for i := range f.Pods {
+		if f.Pods[i].Ordinal == pod.Ordinal {
+			f.Pods[i] = pod
+			return
+		}
+	}
+	f.Pods = append(f.Pods, pod)
+}
+
+// Of returns the volumes of an ordinal, in the order of the claim templates.
+func (f *Flight) Of(ordinal int32) []Volume {
+	var out []Volume
+	for _, v := range f.Volumes {
+		if v.Ordinal == ordinal {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// Volume is one volume of an ordinal. Name is the PersistentVolume object's,
+// the same on both sides.
+type Volume struct {
+	Ordinal  int32     `json:"ordinal"`
+	Template string    `json:"template"`
+	Claim    types.UID `json:"claim"`
+	Name     string    `json:"name"`
+	// Handle identifies the disk behind the volume, whatever object names it.
+	Handle string `json:"handle"`
+}
+
+func (f *Flight) refuse(p *Plan) error {
+	o := f.Ordinals
+	for _, pod := range f.Pods {
+		if !o.Has(pod.Ordinal) || pod.Node != "" && !subdomain(pod.Node) {
+			return fmt.Errorf("flight.pods has ordinal %d on node %q, expected one of %s, and the name of a node", pod.Ordinal, pod.Node, o)
+		}
+	}
+	for _, v := range f.Volumes {
+		moves := slices.ContainsFunc(p.Claims, func(c ClaimMove) bool { return c.Template == v.Template })
+		if !o.Has(v.Ordinal) || !moves || !subdomain(v.Name) || v.Handle == "" {
+			return fmt.Errorf("flight.volumes has %q of ordinal %d and template %q, expected volumes of %s with their handles", v.Name, v.Ordinal, v.Template, o)
+		}
+	}
+	return nil
+}

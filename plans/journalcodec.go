@@ -1,0 +1,40 @@
+package plans
+
+import (
+	"fmt"
+)
+
+// MarshalJSON implements json.Marshaler.
+func (j Journal) MarshalJSON() ([]byte, error) {
+	type known Journal
+	return beside(j.Read, known(j), &known{})
+}
+
+// ErrOtherPlan says that a journal is that of another plan.
+type ErrOtherPlan struct{ its, asked string }
+
+func (e ErrOtherPlan) Error() string {
+	return fmt.Sprintf("the journal belongs to plan %s, not to %s: it was left by an earlier plan of the same name", e.its, e.asked)
+}
+
+// DecodeJournal reads the journal of the given plan.
+func DecodeJournal(raw []byte, p *Plan) (*Journal, error) {
+	var j Journal
+	var err error
+	if j.Read, err = decode(raw, JournalKind, &j); err != nil {
+		return nil, err
+	}
+	if j.Plan != p.ID {
+		return nil, ErrOtherPlan{j.Plan, p.ID}
+	}
+	if j.Hash == "" {
+		j.Hash = p.Hash
+	}
+	if j.Hash != p.Hash {
+		return nil, fmt.Errorf("the journal belongs to plan %s as it was (hash %s), and the plan there has the same ID and another content (hash %s): restore the plan from a backup, or the file that was applied", p.ID, j.Hash, p.Hash)
+	}
+	if err := j.validate(p); err != nil {
+		return nil, err
+	}
+	return &j, nil
+}

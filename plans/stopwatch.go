@@ -1,0 +1,109 @@
+package plans
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Stopwatch measures the spans of the wave under way. It is told and decides nothing: a
+// death loses what was not journaled with the next intent.
+type Stopwatch struct {
+	Span  Span                     `json:"span"`
+	Since metav1.MicroTime         `json:"since"`
+	Took  map[Span]metav1.Duration `json:"took,omitempty"`
+}
+
+// Downtime sums the spans of all waves that have arrived.
+type Downtime struct {
+	Waves   int                      `json:"waves"`
+	Total   map[Span]metav1.Duration `json:"total"`
+	Longest map[Span]metav1.Duration `json:"longest"`
+}
+
+// Enter notes that a span has begun, and that the one before it is over. Within a span it
+// does nothing.
+func (j *Journal) Enter(s Span, now time.Time) {
+	if j.Stopwatch == nil {
+		if s != Terminating {
+			return // its beginning was not seen
+		}
+		j.Stopwatch = &Stopwatch{Took: map[Span]metav1.Duration{}}
+	}
+	w := j.Stopwatch
+	if w.Span == s {
+		return
+	}
+	w.stop(now)
+	w.Span, w.Since = s, metav1.NewMicroTime(now)
+}
+
+func (w *Stopwatch) stop(now time.Time) {
+	if w.Span == "" {
+		return
+	}
+	took := map[Span]metav1.Duration{} // the journal that was read is not written to
+	for s, d := range w.Took {
+		took[s] = d
+	}
+	took[w.Span] = metav1.Duration{Duration: took[w.Span].Duration + max(now.Sub(w.Since.Time), 0)}
+	w.Took = took
+}
+
+// Left says since when a wave has been on neither side; the zero time while none is.
+func (j *Journal) Left() time.Time {
+	w := j.Stopwatch
+	if w == nil || j.Outcome != "" {
+		return time.Time{}
+	}
+	left := w.Since.Time
+	for _, took := range w.Took {
+		left = left.Add(-took.Duration)
+	}
+	return left.UTC().Round(0).Truncate(time.Microsecond) // whether the journal was read or is remembered
+}
+
+// Arrive notes that the wave is available, and gives how long each span was; nil if that is
+// not known.
+func (j *Journal) Arrive(now time.Time) map[Span]time.Duration {
+	w := j.Stopwatch
+	if w == nil {
+		return nil
+	}
+	w.stop(now)
+	j.Stopwatch = nil
+	next := &Downtime{Waves: 1, Total: map[Span]metav1.Duration{}, Longest: map[Span]metav1.Duration{}}
+	if j.Downtime != nil {
+		next.Waves = j.Downtime.Waves + 1
+	}
+	out := map[Span]time.Duration{}
+	for _, s := range Spans() {
+		d := w.Took[s].Duration
+		out[s] = d
+		total, longest := d, d
+		if was := j.Downtime; was != nil {
+			total, longest = total+was.Total[s].Duration, max(longest, was.Longest[s].Duration)
+		}
+		next.Total[s], next.Longest[s] = metav1.Duration{Duration: total}, metav1.Duration{Duration: longest}
+	}
+	j.Downtime = next
+	return out
+}
+
+// Mean is how long a span was on average.
+func (d *Downtime) Mean(s Span) time.Duration {
+	return d.Total[s].Duration / time.Duration(max(d.Waves, 1))
+}
+
+// String gives one line for people.
+func (d *Downtime) String() string {
+	var parts []string
+	var mean time.Duration
+	for _, s := range Spans() {
+		mean += d.Mean(s)
+		parts = append(parts, fmt.Sprintf("%s %.2f s (longest %.2f)", s, d.Mean(s).Seconds(), d.Longest[s].Seconds()))
+	}
+	return fmt.Sprintf("%.2f s on neither side on average: %s", mean.Seconds(), strings.Join(parts, ", "))
+}

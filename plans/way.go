@@ -1,0 +1,127 @@
+package plans
+
+import (
+	"fmt"
+)
+
+// Depart starts a new leg behind everything that may have been written so far.
+func (j *Journal) Depart(p *Plan, c Course) {
+	next := Leg{Course: c, First: j.Begun + 1, Lowest: p.End(), End: p.End()}
+	switch c {
+	case Return:
+		under := j.underWay(p)
+		next.Lowest, next.Head = under.Start, under.Replicas
+	case Move: // on from a split
+		next.Lowest, next.End = p.Start, j.Leg.Lowest
+	case Clean:
+	}
+	j.Leg, j.Done = next, j.Begun
+	j.Outcome, j.Held, j.Paused, j.PauseAt, j.Resting = "", "", false, 0, false
+	j.Passed, j.SkipGates, j.Overdue = nil, 0, ""
+	j.KeepNames = j.KeepNames && c == Clean // what was walked back has no names to keep
+}
+
+// underWay is the wave that a Move may have touched last: the one under way, or
+// else the last one that arrived. Without one it is empty, at the end of the
+// ordinals that have not left.
+func (j *Journal) underWay(p *Plan) Slice {
+	if s, ok := p.Step(j.Leg, j.Begun); ok && s.Moves() {
+		return s.Ordinals
+	}
+	return Slice{Start: j.Leg.End}
+}
+
+// Take sets the route of a Move. It works where no wave is in flight, though one may have tightened the
+// budgets and be waiting, and cuts the
+// waves anew from there: the first is as large as it takes for the pause to come
+// after exactly so many ordinals.
+func (j *Journal) Take(p *Plan, r Route) error {
+	if j.Leg.Course != Move {
+		return fmt.Errorf("plan %s is not being moved to the destination: --until-ordinal and --pause-after have no meaning", p.Name)
+	}
+	if r.PauseAfter < 0 {
+		return fmt.Errorf("--pause-after %d: expected a number of ordinals", r.PauseAfter)
+	}
+	if j.Outcome == Split {
+		j.Depart(p, Move)
+	}
+	step, began, more := j.Next(p)
+	switch {
+	case !more:
+		return fmt.Errorf("plan %s has no ordinal left to move", p.Name)
+	case step.Moves() && step.Op != Tighten:
+		if r == (Route{}) {
+			return nil
+		}
+		return fmt.Errorf("plan %s has ordinals %s in flight: --until-ordinal and --pause-after can be given when they have arrived; go on without, or `pause` first", p.Name, step.Ordinals)
+	}
+	top := j.Leg.End
+	if step.Moves() {
+		top = step.Ordinals.End()
+	}
+	lowest := p.Start
+	if r.Until != nil {
+		lowest = *r.Until
+	}
+	if lowest < p.Start || lowest >= top {
+		return fmt.Errorf("--until-ordinal %d: expected an ordinal from %d to %d, those that are still on the source of plan %s", lowest, p.Start, top-1, p.Name)
+	}
+	j.behind(p, top, began && step.Op == Tighten)
+	j.Leg.Lowest, j.Leg.Head, j.PauseAt = lowest, r.PauseAfter%p.Window, 0
+	if at := top - r.PauseAfter; r.PauseAfter > 0 && at > lowest {
+		j.PauseAt = at
+	}
+	return nil
+}
+
+// behind puts the waves that are still to come, from top downwards, behind what was begun. The leg of Freeze
+// and Hold stays one, and goes on as it is while none of its waves has begun.
+func (j *Journal) behind(p *Plan, top int32, began bool) {
+	switch {
+	case top < p.End():
+		j.Leg, j.Done = Leg{Course: Move, First: j.Begun + 1, End: top}, j.Begun
+	case began:
+		j.Leg.First, j.Done = j.Leg.First+j.Begun-j.Done, j.Begun
+	}
+}
+
+// PauseDue says whether the step is the first of a wave that was to be paused
+// before.
+func (j *Journal) PauseDue(s Step) bool {
+	return j.PauseAt > 0 && s.Op == Tighten && j.Leg.Course == Move && s.Ordinals.End() <= j.PauseAt
+}
+
+// Skip records the wish of a person to go on without gates: of a Move without those
+// of the step under way or the next one that has any, of a Return without all.
+func (j *Journal) Skip(p *Plan) error {
+	if len(p.Gates) == 0 || j.Leg.Course == Clean {
+		return fmt.Errorf("--skip-gates: plan %s asks no gates", p.Name)
+	}
+	if j.Leg.Course == Return {
+		j.SkipGates = allSteps
+		return nil
+	}
+	for seq := j.Done + 1; ; seq++ {
+		s, more := p.Step(j.Leg, seq)
+		if !more {
+			return fmt.Errorf("--skip-gates: plan %s has no gate left to ask", p.Name)
+		}
+		if len(p.GatesAt(s.Op)) > 0 {
+			j.SkipGates = seq
+			return nil
+		}
+	}
+}
+
+// Skipped says in words which gates are not asked, or were not, or "".
+func (j *Journal) Skipped(p *Plan) string {
+	s, more := p.Step(j.Leg, j.SkipGates)
+	switch {
+	case j.SkipGates == 0:
+		return ""
+	case !more:
+		return "not asked on the way back (--skip-gates)"
+	default:
+		return fmt.Sprintf("not asked at %s %s (--skip-gates)", p.Pods(s.Ordinals), s.Op)
+	}
+}
