@@ -117,20 +117,43 @@ func (h *History) Find(number int64) (Revision, error) {
 	return Revision{}, fmt.Errorf("%s has no revision %d: expected one of %s", h.ref.Set(), number, strings.Join(known, ", "))
 }
 
-// Undo gives the set the pod template of a revision, unless it has changed since it was
-// read; dry says that nothing is to be stored. An update to it begins, or, where the
-// pods are of it already, ends.
+// Undo gives the set the pod template of a revision, unless its spec has changed since it was read; dry says that nothing
+// is to be stored. An update to it begins, or, where the pods are of it already, ends. A status that changes meanwhile, as it
+// does all the time while an update fails, is no reason to refuse: the write is made anew from the newer object.
 func (h *History) Undo(ctx context.Context, r Revision, dry bool) error {
-	if s, marked := plans.Stamped(h.set); marked {
-		return fmt.Errorf("%s is being moved by plan %s, and a move keeps its pod template: finish that first", h.ref.Set(), s.Plan)
+	var opts []client.PatchOption
+	if dry {
+		opts = append(opts, client.DryRunAll)
 	}
-	was, err := h.asItIs(ctx)
-	if err != nil {
-		return err
+	for range undoTries {
+		was, err := h.asItIs(ctx)
+		if err != nil {
+			return err
+		}
+		next, err := undone(was, r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", h.ref.Set(), err)
+		}
+		err = writes.Change(ctx, h.on, was, next, opts...)
+		switch {
+		case apierrors.IsConflict(err):
+		case err != nil:
+			return fmt.Errorf("%s: %w", h.ref.Set(), err)
+		default:
+			return nil
+		}
 	}
+	return changedMeanwhile(h.ref)
+}
+
+// undoTries is how often a set is read again that has changed between its read and the write.
+const undoTries = 10
+
+// undone is the set with the template of a revision, and the cause that was noted with it.
+func undone(was *unstructured.Unstructured, r Revision) (*unstructured.Unstructured, error) {
 	next := was.DeepCopy()
 	if err := unstructured.SetNestedMap(next.Object, r.whole, "spec", "template"); err != nil {
-		return fmt.Errorf("%s: %w", h.ref.Set(), err)
+		return nil, err
 	}
 	notes := map[string]string{}
 	maps.Copy(notes, next.GetAnnotations())
@@ -139,28 +162,20 @@ func (h *History) Undo(ctx context.Context, r Revision, dry bool) error {
 		notes[changeCause] = r.Cause
 	}
 	next.SetAnnotations(notes)
-	var opts []client.PatchOption
-	if dry {
-		opts = append(opts, client.DryRunAll)
-	}
-	err = writes.Change(ctx, h.on, was, next, opts...)
-	switch {
-	case apierrors.IsConflict(err):
-		return changedMeanwhile(h.ref)
-	case err != nil:
-		return fmt.Errorf("%s: %w", h.ref.Set(), err)
-	}
-	return nil
+	return next, nil
 }
 
-// asItIs reads the set in the words of its own kind, whole, and in the version that h has.
+// asItIs reads the set in the words of its own kind, whole, and with the spec that h has.
 func (h *History) asItIs(ctx context.Context) (*unstructured.Unstructured, error) {
 	u, err := entire(ctx, h.on, h.ref)
 	if err != nil {
 		return nil, err
 	}
-	if u == nil || u.GetUID() != h.set.UID || u.GetResourceVersion() != h.set.ResourceVersion {
+	if u == nil || u.GetUID() != h.set.UID || u.GetGeneration() != h.set.Generation {
 		return nil, changedMeanwhile(h.ref)
+	}
+	if s, marked := plans.Stamped(u); marked {
+		return nil, fmt.Errorf("%s is being moved by plan %s, and a move keeps its pod template: finish that first", h.ref.Set(), s.Plan)
 	}
 	return u, nil
 }

@@ -60,3 +60,59 @@ func TestAnUndoBringsBackFieldsThatAreNotKnown(t *testing.T) {
 		}
 	}
 }
+
+// A status that changes meanwhile does not keep a set from going back; another spec does, and so does the mark of a plan.
+func TestAnUndoIsMadeAnewOverANewerStatus(t *testing.T) {
+	yes := true
+	for name, c := range map[string]struct {
+		meanwhile func(*appsv1.StatefulSet)
+		want      string // what is refused; "" for nothing
+	}{
+		"a newer status": {func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas++ }, ""},
+		"another spec":   {func(s *appsv1.StatefulSet) { s.Generation++ }, "was changed while this ran"},
+		"made again":     {func(s *appsv1.StatefulSet) { s.UID = "another" }, "was changed while this ran"},
+		"a move begins": {func(s *appsv1.StatefulSet) {
+			plans.Stamp{Plan: "p", Epoch: 1, Seq: 1}.Put(s)
+		}, "is being moved by plan p"},
+	} {
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", Generation: 1}}
+		revision := &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: "web", UID: "u", Controller: &yes}}},
+			Revision:   1, Data: runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"web"}}}}}`)},
+		}
+		met := false
+		on := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(set, revision).WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, on client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				if met {
+					return on.Patch(ctx, o, patch, opts...)
+				}
+				met = true
+				var now appsv1.StatefulSet
+				if err := on.Get(ctx, client.ObjectKeyFromObject(o), &now); err != nil {
+					return err
+				}
+				c.meanwhile(&now)
+				if err := on.Update(ctx, &now); err != nil {
+					return err
+				}
+				return on.Patch(ctx, o, patch, opts...)
+			},
+		}).Build()
+		ref := plans.Ref{Namespace: "shop", Name: "web"}
+		h, err := ReadHistory(t.Context(), on, ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = h.Undo(t.Context(), h.Revisions[0], false)
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, expected %q", name, err, c.want)
+		}
+		var now appsv1.StatefulSet
+		if err := on.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, &now); err != nil {
+			t.Fatal(err)
+		}
+		if changed := now.Spec.Template.Labels["app"] == "web"; changed != (c.want == "") {
+			t.Errorf("%s: the template was changed: %t", name, changed)
+		}
+	}
+}

@@ -189,8 +189,8 @@ func TestTheStatusEndsWithTheProgressDeadline(t *testing.T) {
 	t.Parallel()
 	s := newSteered(t, bed.West, true)
 	s.rollout(0, "status --timeout 1m")
-	s.change(fmt.Sprintf(`"progressDeadlineSeconds":1,"template":{"metadata":{"annotations":{%q:"true"}}}`, cluster.NeverReady))
-	if said := s.rollout(4, "status --timeout 1m"); !strings.Contains(said, "StatefulSetSlice "+s.namespace+"/web: no progress for 1s: pod web-7 is not available") {
+	s.change(fmt.Sprintf(`"progressDeadlineSeconds":5,"template":{"metadata":{"annotations":{%q:"true"}}}`, cluster.NeverReady))
+	if said := s.rollout(4, "status --timeout 1m"); !strings.Contains(said, "StatefulSetSlice "+s.namespace+"/web: no progress for 5s: pod web-7 is not available") {
 		t.Error(said)
 	}
 	s.change(`"progressDeadlineSeconds":600`)
@@ -207,8 +207,8 @@ func TestAnUpdateThatFailsIsRolledBack(t *testing.T) {
 	s := newSteered(t, bed.West, true)
 	s.rollout(0, "status --timeout 1m")
 	former, _ := s.seen("it is at rest")
-	s.change(fmt.Sprintf(`"progressDeadlineSeconds":1,"updateStrategy":{"rollingUpdate":{"onFailure":"Rollback"}},"template":{"metadata":{"annotations":{%q:"true"}}}`, cluster.NeverReady))
-	if said := s.rollout(4, "status --timeout 1m"); !strings.Contains(said, "has failed (no progress for 1s: pod web-7 ") {
+	s.change(fmt.Sprintf(`"progressDeadlineSeconds":5,"updateStrategy":{"rollingUpdate":{"onFailure":"Rollback"}},"template":{"metadata":{"annotations":{%q:"true"}}}`, cluster.NeverReady))
+	if said := s.rollout(4, "status --timeout 1m"); !strings.Contains(said, "has failed (no progress for 5s: pod web-7 ") {
 		t.Error(said)
 	}
 	current, update := s.seen("all pods are ready again")
