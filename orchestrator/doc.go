@@ -7,10 +7,10 @@
 //	declared.go   takes over from StatefulSetMigrations what people want
 //	draft.go      makes the plan of one that has none
 //	guard.go      keeps what is under way from being deleted
-//	front.go      shows where a plan stands
+//	mirror.go     shows where a plan stands
 //	run.go        one plan under way, from its clusters to its end
-//	tell.go       events, conditions and logs
-//	metrics.go    metrics, and board.go the dashboard and the alerts about them
+//	events.go     events, conditions and logs
+//	metrics.go    metrics, and monitoring.go the dashboard and the alerts about them
 //	spans.go      what a plan's trace has, and trace.go sends it
 //	start.go      puts it all together
 //

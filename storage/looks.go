@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -76,13 +75,6 @@ func (v mover) claim(vol plans.Volume) string { return v.Plan.ClaimName(vol.Temp
 // volumeOf reads a volume; nil means that there is none.
 func (v mover) volumeOf(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolume, error) {
 	return clusters.Get[corev1.PersistentVolume](ctx, v.On[side], "", name, "the "+string(side))
-}
-
-func ignoreAbsent(err error, format string, args ...any) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return fmt.Errorf("reading "+format+": %w", append(args, err)...)
 }
 
 // named says whether a claimRef names the claim of a volume on this side.

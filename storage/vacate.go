@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -174,11 +174,7 @@ func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.F
 
 // nodeOf reads a node; nil means that there is none.
 func (v mover) nodeOf(ctx context.Context, side plans.Side, name string) (*corev1.Node, error) {
-	var node corev1.Node
-	if err := v.On[side].Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
-		return nil, ignoreAbsent(err, "node %s", name)
-	}
-	return &node, nil
+	return clusters.Get[corev1.Node](ctx, v.On[side], "", name, "the "+string(side))
 }
 
 // NodeReady reports whether the kubelet of a node can be believed.

@@ -106,3 +106,23 @@ func WithFutures(on client.Client) client.Client {
 		},
 	})
 }
+
+// Misstatement changes the plan of Eventful, and says what is then found against it; nothing of an honest plan.
+type Misstatement struct {
+	Change func(*plans.Plan)
+	Want   string
+}
+
+// Misstated are plans that say other than their patches do, and an honest one.
+func Misstated() map[string]Misstatement {
+	return map[string]Misstatement{
+		"an honest plan": {func(*plans.Plan) {}, ""},
+		"another patch": {func(p *plans.Plan) {
+			p.Patches = []plans.Patch{{Patch: "spec: {template: {spec: {serviceAccountName: admin}}}"}}
+		}, "and they change spec.template.spec.serviceAccountName = admin"},
+		"one more":            {func(p *plans.Plan) { p.Patches = append(p.Patches, plans.Patch{Patch: "metadata: {labels: {z: z}}"}) }, "metadata.labels.z = z"},
+		"nothing said":        {func(p *plans.Plan) { p.Changes = nil }, "it says that its patches change nothing, and they change metadata.labels"},
+		"nothing done":        {func(p *plans.Plan) { p.Patches = nil }, "and they change nothing"},
+		"a patch that is not": {func(p *plans.Plan) { p.Patches = []plans.Patch{{Patch: "spec: {replicas: 9}"}} }, "it changes spec.replicas"},
+	}
+}
