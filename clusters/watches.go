@@ -20,9 +20,10 @@ import (
 // in the same namespace shares one, which ends with the last of them: many plans cost no more
 // than the namespaces that they are about.
 type Watches struct {
-	Of   metadata.Interface
-	lock sync.Mutex
-	open map[subject]*watched
+	Of      metadata.Interface
+	lock    sync.Mutex
+	open    map[subject]*watched
+	running sync.WaitGroup
 }
 
 // subject is what one watch is about; all namespaces without one.
@@ -56,9 +57,13 @@ func (w *Watches) follow(ctx context.Context, s subject, tell func(types.Namespa
 	user := one.join(tell)
 	context.AfterFunc(ctx, func() { w.leave(s, one, user) })
 	if !open { // and now there is somebody to tell
-		go cache.NewReflectorWithOptions(w.lister(s), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Name: "wake"}).RunWithContext(whole)
+		reflector := cache.NewReflectorWithOptions(w.lister(s), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Name: "wake"})
+		w.running.Go(func() { reflector.RunWithContext(whole) })
 	}
 }
+
+// Wait returns when no watch is open any more. The contexts of all that follow something must have ended.
+func (w *Watches) Wait() { w.running.Wait() }
 
 func (w *Watches) leave(s subject, one *watched, user *listener) {
 	w.lock.Lock()

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -117,17 +116,14 @@ func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
 	}
 	one := w.open[pods]
 	leave()
-	(<-begun).Add(partial("web-1", "2"))
+	watcher := <-begun
+	watcher.Add(partial("web-1", "2"))
 	for second.next(t, 1)[0] != "web-1 2" { // it has come before or after the first list
 	}
 	end()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
-		w.lock.Lock()
-		defer w.lock.Unlock()
-		return len(w.open) == 0, nil
-	})
-	if err != nil {
-		t.Fatal("it goes on")
+	w.Wait()
+	if len(w.open) > 0 || !watcher.IsStopped() {
+		t.Fatal("the watch goes on after Wait")
 	}
 	again := hears{make(chan string, 10)}
 	w.follow(t.Context(), pods, again.tell)

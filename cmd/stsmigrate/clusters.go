@@ -24,6 +24,7 @@ import (
 // reach is how the two clusters are reached: kubectl's flags twice.
 type reach struct {
 	source, destination *genericclioptions.ConfigFlags
+	opened              []*end
 }
 
 // addFlags adds kubectl's flags for the source, and those that name a cluster
@@ -61,8 +62,15 @@ type end struct {
 	namespace string
 }
 
+// wait returns when no watch of a cluster is open any more. The context of the command must have ended.
+func (r *reach) wait() {
+	for _, e := range r.opened {
+		e.watches.Wait()
+	}
+}
+
 // open connects to what the flags name. It asks the API server nothing yet.
-func open(flags *genericclioptions.ConfigFlags) (*end, error) {
+func (r *reach) open(flags *genericclioptions.ConfigFlags) (*end, error) {
 	loader := flags.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
 	if err != nil {
@@ -101,6 +109,7 @@ func open(flags *genericclioptions.ConfigFlags) (*end, error) {
 	if e.names, err = dns.NewCluster(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.context, err)
 	}
+	r.opened = append(r.opened, e)
 	return e, nil
 }
 
@@ -154,10 +163,10 @@ func (r *reach) inherit() {
 // both connects to the two ends that the flags name.
 func (r *reach) both() (source, destination *end, err error) {
 	r.inherit()
-	if source, err = open(r.source); err != nil {
+	if source, err = r.open(r.source); err != nil {
 		return nil, nil, fmt.Errorf("source: %w", err)
 	}
-	if destination, err = open(r.destination); err != nil {
+	if destination, err = r.open(r.destination); err != nil {
 		return nil, nil, fmt.Errorf("destination: %w", err)
 	}
 	return source, destination, nil
@@ -219,7 +228,7 @@ func (r *reach) recorded(ctx context.Context, name string) (*target, error) {
 		r.inherit()
 		*s.Context = "" // it named the home; the plan knows its source
 	}
-	home, err := open(d)
+	home, err := r.open(d)
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +278,7 @@ func (r *reach) sides(ctx context.Context, p *plans.Plan) (ends map[plans.Side]*
 	ends, lost = map[plans.Side]*end{}, map[plans.Side]error{}
 	for side, flags := range map[plans.Side]*genericclioptions.ConfigFlags{plans.Source: r.source, plans.Destination: r.destination} {
 		named := *flags.Context != ""
-		e, err := connect(ctx, p, side, flags)
+		e, err := r.connect(ctx, p, side, flags)
 		switch {
 		case err == nil:
 			ends[side] = e
@@ -306,13 +315,13 @@ type errOtherCluster struct{ error }
 
 // connect connects to a cluster of a plan and checks that it is that one. A context that no flag
 // names is the one of the plan.
-func connect(ctx context.Context, p *plans.Plan, side plans.Side, flags *genericclioptions.ConfigFlags) (*end, error) {
+func (r *reach) connect(ctx context.Context, p *plans.Plan, side plans.Side, flags *genericclioptions.ConfigFlags) (*end, error) {
 	context := p.On(side).Context
 	if raw, err := flags.ToRawKubeConfigLoader().RawConfig(); err == nil && *flags.Context == "" && raw.Contexts[context] != nil {
 		*flags.Context = context
 	}
 	guessed := *flags.Context == ""
-	e, err := open(flags)
+	e, err := r.open(flags)
 	if err != nil {
 		return nil, fmt.Errorf("%s of plan %s: %w", side, p.Name, err)
 	}

@@ -55,7 +55,7 @@ func (f *homeFlags) open(r *reach, p *plans.Plan) (*end, error) {
 	if *flags.Context == "" {
 		*flags.Context = *r.destination.Context
 	}
-	home, err := open(flags)
+	home, err := r.open(flags)
 	if err != nil {
 		return nil, fmt.Errorf("home: %w", err)
 	}

@@ -32,7 +32,7 @@ func (a *app) get(ctx context.Context, all bool) error {
 		a.reach.inherit()
 		flags = a.reach.destination
 	}
-	home, err := open(flags)
+	home, err := a.reach.open(flags)
 	if err != nil {
 		return err
 	}

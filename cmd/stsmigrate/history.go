@@ -47,7 +47,7 @@ func (a *app) typedSet(typed string) (*end, plans.Ref, error) {
 	if err != nil {
 		return nil, plans.Ref{}, err
 	}
-	at, err := open(a.reach.source)
+	at, err := a.reach.open(a.reach.source)
 	if err != nil {
 		return nil, plans.Ref{}, err
 	}

@@ -103,7 +103,7 @@ func (f *installFlags) values(components []string) (map[string]any, error) {
 // install applies objects in their order. What others have set in fields that are not ours stays;
 // what they have set in ours is an error that names them.
 func (a *app) install(ctx context.Context, objects []byte) error {
-	at, err := open(a.reach.source)
+	at, err := a.reach.open(a.reach.source)
 	if err != nil {
 		return err
 	}

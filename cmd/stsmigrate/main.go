@@ -42,11 +42,14 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 	root := a.command(args[0])
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
+	interrupted := ctx.Err() != nil
+	cancel()
+	a.reach.wait()
 	var code exitCode
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case errors.Is(err, context.Canceled) && interrupted:
 		return exitInterrupted
 	case errors.As(err, &code):
 		if code.message != "" {
