@@ -54,10 +54,31 @@ func differences() []difference {
 		{rule: "MU-8", about: `^(did$|status |pod |revision )`, from: 37, parts: true, when: func(s seen) bool {
 			return s.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement && s.set.Spec.MinReadySeconds == neverAvailable
 		}},
+		{rule: "OR-3", about: `^did$`, from: 37, when: func(s seen) bool {
+			return s.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement && onceMore(s.builtIn, s.ours)
+		}},
 		{rule: "3335-08", about: `^(did$|status |pod |revision |claim |event )`, parts: true, when: func(s seen) bool {
 			return s.stuck && s.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
 		}},
 	}
+}
+
+// onceMore reports whether the built-in controller did what ours did, and made and deleted one pod more beside it, of
+// an ordinal of which ours did both, too.
+func onceMore(builtIn, ours string) bool {
+	more := strings.Fields(builtIn)
+	for what := range strings.FieldsSeq(ours) {
+		k := slices.Index(more, what)
+		if k < 0 {
+			return false
+		}
+		more = slices.Delete(more, k, k+1)
+	}
+	if len(more) != 2 {
+		return false
+	}
+	ordinal, revision, _ := strings.Cut(strings.TrimPrefix(more[0], "+"), "@")
+	return revision != "" && more[1] == "-"+ordinal && slices.Contains(strings.Fields(ours), more[1])
 }
 
 // outlived reports whether a claim is to outlive all of its owners.
