@@ -82,7 +82,7 @@ func (w *ChangeSignal) Watch(ctx context.Context, p *plans.Plan, on map[plans.Si
 			cluster = plans.Source
 		}
 		w.Follow(ctx, on[side], cluster, p.On(side).Namespace, namespaced(p.On(side)))
-		if p.Asks(plans.Gate.IsJob) {
+		if p.HasGate(plans.Gate.IsJob) {
 			w.Follow(ctx, on[side], cluster, p.On(side).Namespace, Kinds{"Job": batchv1.SchemeGroupVersion.WithResource("jobs")})
 		}
 		for _, d := range p.Directories() {
@@ -96,11 +96,9 @@ func (w *ChangeSignal) Watch(ctx context.Context, p *plans.Plan, on map[plans.Si
 		if side != cluster {
 			continue // the same nodes and volumes
 		}
-		w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, Kinds{"Node": {Version: "v1", Resource: "nodes"}}) // its kubelet says there which volumes it uses
-		if p.HasVolumes() {                                                                                      // without claims there is no right to see volumes
-			w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, clusterWide())
-		} else if side == cluster {
-			w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, Kinds{"Node": clusterWide()["Node"]})
+		w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, nodes())
+		if p.HasVolumes() { // without claims there is no right to see volumes
+			w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, volumes())
 		}
 	}
 }
@@ -116,7 +114,7 @@ func (w *ChangeSignal) WatchDrains(ctx context.Context, p *plans.Plan, on map[pl
 		of := namespaced(p.On(side))
 		w.Follow(ctx, on[side], cluster, p.On(side).Namespace, Kinds{"Pod": of["Pod"], "StatefulSet": of["StatefulSet"], "PodDisruptionBudget": of["PodDisruptionBudget"]})
 		if side == cluster {
-			w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, Kinds{"Node": clusterWide()["Node"]})
+			w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, nodes())
 		}
 	}
 }
@@ -147,7 +145,10 @@ func namespaced(set plans.Ref) Kinds {
 	}
 }
 
-func clusterWide() Kinds {
+// nodes are watched for cordons and taints, and for the volumes that their kubelets report as in use.
+func nodes() Kinds { return Kinds{"Node": {Version: "v1", Resource: "nodes"}} }
+
+func volumes() Kinds {
 	return Kinds{
 		"PersistentVolume": {Version: "v1", Resource: "persistentvolumes"},
 		"VolumeAttachment": {Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"},

@@ -79,7 +79,7 @@ func TestTheAccountCanHaveAnotherName(t *testing.T) {
 			t.Errorf("%s is for %v", kind, subjects)
 		}
 	}
-	for _, name := range []string{"stsmigrate-orchestrator", "stsmigrate-new-volumes", "stsmigrate-held-volumes"} {
+	for _, name := range []string{"stsmigrate-orchestrator", "stsmigrate-new-volumes", "stsmigrate-protected-volumes"} {
 		raw, err := find(t, all, "ValidatingAdmissionPolicy", name).MarshalJSON()
 		for _, account := range []string{`\"system:serviceaccount:stsmigrate:mover\"`, `\"system:serviceaccount:other:orchestrator\"`} {
 			if err != nil || !strings.Contains(string(raw), account) {

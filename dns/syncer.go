@@ -129,7 +129,7 @@ func (k *Syncer) views() []view {
 
 // sync brings every directory to what the pods say.
 func (k *Syncer) sync(ctx context.Context) (err error) {
-	defer plans.Caught(&err)
+	defer plans.RecoverPanic(&err)
 	pods := map[plans.Side][]*corev1.Pod{}
 	for side, v := range k.pods {
 		for _, o := range v.list() {

@@ -101,7 +101,7 @@ func (e *Engine) handOver(ctx context.Context, step plans.Step) (string, error) 
 	}
 	j := e.journal
 	switch {
-	case s.Standing == plans.Foreign:
+	case s.Standing == plans.Conflict:
 		return "", nil // the next step says so
 	case s.Standing == plans.During:
 		return "making way for a drain: " + s.Reason, nil
@@ -322,7 +322,7 @@ func (e *Engine) Attend(ctx context.Context, wake *clusters.ChangeSignal, compla
 
 // tended is Tend in a goroutine of its own.
 func (e *Engine) tended(ctx context.Context) (why string, err error) {
-	defer plans.Caught(&err)
+	defer plans.RecoverPanic(&err)
 	return e.Tend(ctx)
 }
 
@@ -336,7 +336,7 @@ func OneSideOpen(p *plans.Plan, j *plans.Journal) bool {
 
 // drainable says which nodes can be drained while the plan rests, and how to have it otherwise.
 func (e *Engine) drainable(ctx context.Context, j *plans.Journal, holder string, command func(verb string) string) string {
-	if state := records.State(e.plan, j, holder); state == "Moving" || state == "Returning" || !OneSideOpen(e.plan, j) {
+	if state := records.State(e.plan, j, holder); state == "Moving" || state == "Aborting" || !OneSideOpen(e.plan, j) {
 		return ""
 	}
 	known := *j

@@ -58,7 +58,7 @@ func (e *Engine) open(ctx context.Context, step plans.Step) (waits string, err e
 			return "", fmt.Errorf("opening the budgets again: %w", err)
 		}
 	}
-	if e.Now == nil || j.Tight == nil {
+	if e.Now == nil || j.TightSince == nil {
 		return "", nil
 	}
 	j.Loosened(e.Now())

@@ -32,8 +32,8 @@ const (
 	Waiting Kind = "Waiting"
 	// Paused means: a person asked for it, and no ordinal is in flight.
 	Paused Kind = "Paused"
-	// Held means: a person is needed; the reason says what for.
-	Held Kind = "Held"
+	// Blocked means: a person is needed; the reason says what for.
+	Blocked Kind = "Blocked"
 	// Finished means: the leg is at its end.
 	Finished Kind = "Finished"
 )
@@ -79,8 +79,8 @@ type Engine struct {
 	// Gates asks the gates of the plan. A plan that has any waits at the first of them
 	// until its Prober is set.
 	Gates *gates.Keeper
-	// Word is what a person vouches for as this process takes the plan over.
-	Word plans.Word
+	// Assurance is what a person vouches for as this process takes the plan over.
+	Assurance plans.Assurance
 	// Permit is what a wave waits for before it begins. Whoever carries the plan out leaves it at the end.
 	Permit *Permit
 
@@ -162,7 +162,7 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	}
 	j := e.journal
 	if j.Epoch != e.epoch {
-		return Progress{Kind: Held, Overtaken: true, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
+		return Progress{Kind: Blocked, Overtaken: true, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
 	}
 	j.Touched = nil // this process has fenced them
 	j.Done = max(j.Done, e.passed)
@@ -188,8 +188,8 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 		return Progress{Kind: Advanced, Step: step, Reason: observed.Reason, Took: e.pass(step, observed)}, nil
 	case plans.During:
 		return e.learn(ctx, step, observed)
-	case plans.Foreign:
-		return e.hold(ctx, step, observed.Reason)
+	case plans.Conflict:
+		return e.block(ctx, step, observed.Reason)
 	case plans.Before:
 	}
 	return e.write(ctx, began, step, observed)
@@ -253,7 +253,7 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 // later process may have taken its stamps off again, and what this one saw then
 // would carry no sign of it (S9). A Save finds that out by its version.
 func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observed plans.Observation) (Progress, error) {
-	eased := step.Op == plans.Tighten && (e.journal.Resting || e.Now != nil && e.journal.Tight == nil)
+	eased := step.Op == plans.Tighten && (e.journal.Resting || e.Now != nil && e.journal.TightSince == nil)
 	if began && e.journal.Recorded(observed.Undo) && !eased {
 		if same, err := e.unmoved(ctx); err != nil {
 			return Progress{Step: step}, err
@@ -284,9 +284,9 @@ func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.StepCo
 	return j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})
 }
 
-// hold records why nothing goes on. A journal that has moved meanwhile explains
+// block records why nothing goes on. A journal that has moved meanwhile explains
 // what looked foreign: then it is looked at again instead (design rule 6).
-func (e *Engine) hold(ctx context.Context, step plans.Step, reason string) (Progress, error) {
+func (e *Engine) block(ctx context.Context, step plans.Step, reason string) (Progress, error) {
 	reason = records.Brief(reason)
 	same, err := e.unmoved(ctx)
 	if err != nil {
@@ -295,25 +295,25 @@ func (e *Engine) hold(ctx context.Context, step plans.Step, reason string) (Prog
 	if !same {
 		return movedOn(step), nil
 	}
-	if e.journal.Held != reason {
-		e.journal.Held = reason
+	if e.journal.Blocked != reason {
+		e.journal.Blocked = reason
 		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, writes.IgnoreAnswers(err)
 		}
 	}
-	return Progress{Kind: Held, Step: step, Reason: reason}, nil
+	return Progress{Kind: Blocked, Step: step, Reason: reason}, nil
 }
 
-// Hold records a reason that is not in what a look saw, such as a wait that
+// Block records a reason that is not in what a look saw, such as a wait that
 // takes too long.
-func (e *Engine) Hold(ctx context.Context, step plans.Step, reason string) (Progress, error) {
+func (e *Engine) Block(ctx context.Context, step plans.Step, reason string) (Progress, error) {
 	if err := e.recall(ctx); err != nil {
 		return Progress{Step: step}, err
 	}
 	if e.journal.Epoch != e.epoch {
 		return Progress{}, errors.New("another process has taken the plan over")
 	}
-	return e.hold(ctx, step, reason)
+	return e.block(ctx, step, reason)
 }
 
 // finish ends the leg. What has moved is in its place then, seen once more (S1, S12); a Return and a Clean have looked
@@ -323,16 +323,16 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 	if e.journal.Outcome == outcome && e.journal.Done <= e.recorded {
 		return Progress{Kind: Finished, Outcome: outcome, Downtime: e.journal.Downtime}, nil
 	}
-	if e.journal.Leg.Course == plans.Move {
+	if e.journal.Leg.Direction == plans.Move {
 		e.reads.Clear()
 		if why, err := e.world.InPlace(ctx, e.journal.Leg.Lowest); err != nil {
 			return Progress{}, err
 		} else if why != "" {
 			last, _ := e.plan.Step(e.journal.Leg, e.journal.Done)
-			return e.hold(ctx, last, why)
+			return e.block(ctx, last, why)
 		}
 	}
-	e.journal.Outcome, e.journal.Held = outcome, ""
+	e.journal.Outcome, e.journal.Blocked = outcome, ""
 	if e.Now != nil && e.journal.Ended() {
 		e.journal.EndedAt = &metav1.Time{Time: e.Now()}
 	}

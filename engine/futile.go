@@ -43,7 +43,7 @@ func (r *run) wrote(ctx context.Context, p Progress) (Progress, error) {
 	}
 	why := r.ineffective()
 	if n >= maxResends && p.Kind == Wrote && p.Reason != journalMoved {
-		return r.Hold(ctx, p.Step, fmt.Sprintf("%s: this was sent %d times and changes nothing: %v; stop what stands against it, then `resume`, or `abort`", p.Reason, n, why))
+		return r.Block(ctx, p.Step, fmt.Sprintf("%s: this was sent %d times and changes nothing: %v; stop what stands against it, then `resume`, or `abort`", p.Reason, n, why))
 	}
 	r.Report(p, fmt.Errorf("%s: sent again and again, it changes nothing: %w", cmp.Or(p.Reason, "writing the journal"), why))
 	pause := time.NewTimer(min(100*time.Millisecond<<min(n-promptResends-1, 10), 10*time.Second))

@@ -38,7 +38,7 @@ func (e *Engine) halt(ctx context.Context, step plans.Step, began bool) (Progres
 // away says whether the wave of a plan that was turned round is on neither side. The journal cannot tell
 // whether it had arrived, nor whether it had left.
 func (e *Engine) away(ctx context.Context, step plans.Step) (bool, error) {
-	if !e.journal.Turned(step) {
+	if !e.journal.Reversed(step) {
 		return false, nil
 	}
 	w := sets.Steps{Pair: clusters.Pair{Plan: e.plan, On: e.on}}

@@ -21,7 +21,7 @@ import (
 // What a person is to type next does not depend on who keeps the names meanwhile: only on whether somebody carries the
 // plan on.
 func TestTheStatusSaysWhatComesNext(t *testing.T) {
-	const finalize, resume = "finalize cleans the source up; until then abort walks back", "resume or abort"
+	const finalize, resume = "finalize cleans the source up; until then abort rolls back", "resume or abort"
 	const goesOn, keep = "the orchestrator goes on with it", "a pod that restarts is not found at its new address unless this runs: names -w"
 	for name, c := range map[string]struct {
 		holder             string
@@ -35,11 +35,11 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 		"arrived, and one is about to":     {"", func(j *plans.Journal) { j.Detached, j.Outcome = true, plans.Moved }, nil, "Moved", finalize, ""},
 		"to be finalized by one": {"orch", func(j *plans.Journal) {
 			j.Detached, j.Outcome = true, plans.Moved
-		}, func(d *plans.Declaration) { d.Course = plans.ToFinalize }, "Moved", "", ""},
-		"held, and asked to go on":                 {"", func(j *plans.Journal) { j.Detached, j.Held = true, "why" }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", Resume: true} }, "Held", goesOn, ""},
-		"held, and that was heard":                 {"", func(j *plans.Journal) { j.Detached, j.Held, j.Heard.Request = true, "why", "1" }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", Resume: true} }, "Held", resume, ""},
+		}, func(d *plans.Declaration) { d.Direction = plans.Finalize }, "Moved", "", ""},
+		"blocked, and asked to go on":              {"", func(j *plans.Journal) { j.Detached, j.Blocked = true, "why" }, func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", Resume: true} }, "Blocked", goesOn, ""},
+		"blocked, and that was heard":              {"", func(j *plans.Journal) { j.Detached, j.Blocked, j.Observed.Request = true, "why", "1" }, func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", Resume: true} }, "Blocked", resume, ""},
 		"paused, kept by an orchestrator":          {"orch", func(j *plans.Journal) { j.Detached, j.Paused = true, true }, nil, "Paused", resume, ""},
-		"held, kept by an orchestrator":            {"orch", func(j *plans.Journal) { j.Detached, j.Held = true, "why" }, nil, "Held", resume, ""},
+		"blocked, kept by an orchestrator":         {"orch", func(j *plans.Journal) { j.Detached, j.Blocked = true, "why" }, nil, "Blocked", resume, ""},
 		"under way by a command":                   {"me", func(*plans.Journal) {}, nil, "Moving", "", ""},
 		"under way by an orchestrator":             {"orch", func(j *plans.Journal) { j.Detached = true }, nil, "Moving", "", ""},
 		"between two orchestrators":                {"", func(j *plans.Journal) { j.Detached = true }, nil, "Waiting", goesOn, ""},
@@ -49,18 +49,18 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 	} {
 		p := &plans.Plan{Count: 3, Window: 1, Names: plans.Names{Mode: plans.Bridge, Service: "web"}}
 		j := plans.NewJournal(p)
-		j.Epoch, j.Heard.Course = 1, plans.Move
+		j.Epoch, j.Observed.Direction = 1, plans.Move
 		c.change(j)
 		v, d := &View{Holder: c.holder}, p.Declared()
 		if c.declare != nil {
 			c.declare(&d)
 		}
-		asked := Asked{Work: !j.Idle(p)}
+		asked := Requested{Work: !j.Idle(p)}
 		if j.Detached {
-			asked = Ask(p, j, &d)
+			asked = ReadRequest(p, j, &d)
 		}
 		v.describe(p, j, asked, func(verb string) string { return verb })
-		if alone := strings.Contains(c.next, "goes on with it") || name == "arrived, and one is about to" || name == "held, and that was heard"; v.Unattended != alone {
+		if alone := strings.Contains(c.next, "goes on with it") || name == "arrived, and one is about to" || name == "blocked, and that was heard"; v.Unattended != alone {
 			t.Errorf("%s: unattended is %t", name, v.Unattended)
 		}
 		if v.State != c.state || v.Next != c.next || v.Names != c.names {

@@ -86,11 +86,11 @@ func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 	}
 	if !inFlight(r.journal, p.Step) {
 		r.ease(ctx)
-		return r.Hold(ctx, p.Step, fmt.Sprintf("%s (waited %s, --step-timeout; `resume` waits again, `abort` walks back)", p.Reason, r.timeout()))
+		return r.Block(ctx, p.Step, fmt.Sprintf("%s (waited %s, --step-timeout; `resume` waits again, `abort` rolls back)", p.Reason, r.timeout()))
 	}
 	r.journal.Overdue = fmt.Sprintf("%s (for more than %s)", p.Reason, r.timeout())
 	told := p
-	told.Overdue, told.Reason = true, "overdue: "+r.journal.Overdue+"; it goes on as soon as that is over; if that will never be, `abort` walks back (end a command that carries the plan out first)"
+	told.Overdue, told.Reason = true, "overdue: "+r.journal.Overdue+"; it goes on as soon as that is over; if that will never be, `abort` rolls back (end a command that carries the plan out first)"
 	err := r.save(ctx)
 	if r.journal == nil { // it is read again, and that is tried again
 		return p, writes.IgnoreAnswers(err)
@@ -108,9 +108,9 @@ func inFlight(j *plans.Journal, step plans.Step) bool {
 	case plans.Vacate, plans.Release, plans.Reserve, plans.Claim, plans.Grow:
 		return true
 	case plans.Shrink:
-		return step.Seq <= j.Begun || j.Turned(step)
+		return step.Seq <= j.Begun || j.Reversed(step)
 	case plans.Tighten, plans.Quiesce:
-		return j.Turned(step)
+		return j.Reversed(step)
 	default:
 		return false
 	}

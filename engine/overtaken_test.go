@@ -23,7 +23,7 @@ func TestAProcessKnowsThatItsPlanWasTakenOver(t *testing.T) {
 	}
 	e := New(p, store, clusters.Clusters{plans.Source: c, plans.Destination: c})
 	e.epoch = 1
-	if got, err := e.Advance(t.Context()); err != nil || got.Kind != Held || !got.Overtaken {
+	if got, err := e.Advance(t.Context()); err != nil || got.Kind != Blocked || !got.Overtaken {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -29,7 +29,7 @@ const (
 // something may be allowed to in a while; renewed says that credentials are renewed, so that one who is not
 // known will be.
 func (r *PermanentErrors) GiveUp(err error, renewed bool, now time.Time) bool {
-	if errors.As(err, new(plans.Mishap)) {
+	if errors.As(err, new(plans.Panic)) {
 		return true // it would fail again
 	}
 	if !permanent(err) {

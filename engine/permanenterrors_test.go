@@ -34,7 +34,7 @@ func TestWhatIsRefusedForGoodIsNotTriedForEver(t *testing.T) {
 		{"with an outage between", []error{no, no, no, no, gone}, 0, no, false, false},
 		{"it went well between", []error{no, no, no, no, nil}, 0, no, false, false},
 		{"nobody answers", []error{no, no, no, no}, 0, gone, false, false},
-		{"the program fails", nil, 0, fmt.Errorf("check nodes: %w", plans.Mishap{}), false, true},
+		{"the program fails", nil, 0, fmt.Errorf("check nodes: %w", plans.Panic{}), false, true},
 		{"nobody waits, and it may pass", []error{no, no, no, no}, 0, no, true, false},
 		{"nobody waits, and it has not passed", []error{no, no, no, no}, startupGrace, no, true, true},
 		{"nobody waits, and it is new after an outage", []error{gone, gone, gone, gone, gone}, startupGrace, no, true, false},

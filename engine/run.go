@@ -73,7 +73,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 		switch {
 		case err != nil:
 			return p, err
-		case p.Kind == Held:
+		case p.Kind == Blocked:
 			r.ease(ctx)
 			return p, nil
 		case p.Kind == Finished, p.Kind == Paused:
@@ -89,7 +89,7 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 	switch p.Kind {
 	case Waiting:
 		if r.expired {
-			if p, err := r.late(ctx, p); err != nil || p.Kind == Held || r.expired {
+			if p, err := r.late(ctx, p); err != nil || p.Kind == Blocked || r.expired {
 				return p, err
 			}
 		}
@@ -231,7 +231,7 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 		now = r.Now()
 	}
 	if r.refusals.GiveUp(err, r.Renewed, now) {
-		held, holdErr := r.Hold(ctx, p.Step, err.Error())
+		held, holdErr := r.Block(ctx, p.Step, err.Error())
 		if holdErr == nil {
 			return held, nil
 		}
@@ -264,7 +264,7 @@ func (e *Engine) StepOf(s plans.Step) string {
 // What comes before a wave, its checks above all, is not urgent: so no more waves begin than
 // the limit on requests lets through without delay.
 func (e *Engine) hurry(ctx context.Context) context.Context {
-	if e.journal != nil && e.journal.Tight != nil {
+	if e.journal != nil && e.journal.TightSince != nil {
 		return clusters.Urgent(ctx)
 	}
 	return ctx

@@ -45,8 +45,8 @@ type View struct {
 	// none can take it, why.
 	Unattended   bool   `json:"unattended,omitempty"`
 	Orchestrator string `json:"orchestrator,omitempty"`
-	// Vouched is what persons have vouched for, in words.
-	Vouched []string `json:"vouched,omitempty"`
+	// Assurances is what persons have vouched for, in words.
+	Assurances []string `json:"assurances,omitempty"`
 	// Downtime is how long the waves were on neither side.
 	Downtime *plans.Downtime `json:"downtime,omitempty"`
 	// Unseen says why a side could not be looked at. Its ordinals are "?".
@@ -80,12 +80,12 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 		return nil, err
 	}
 	v := &View{
-		Plan: p.Name, Holder: holder, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.Tight, Downtime: j.Downtime,
+		Plan: p.Name, Holder: holder, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.TightSince, Downtime: j.Downtime,
 	}
-	if j.Longest != nil {
-		v.BudgetsTightLongest = j.Longest.Seconds()
+	if j.LongestTight != nil {
+		v.BudgetsTightLongest = j.LongestTight.Seconds()
 	}
-	v.Vouched = j.Words()
+	v.Assurances = j.AssuredFacts()
 	e := New(p, store, on)
 	e.epoch = j.Epoch
 	step, began, more := j.Next(p)
@@ -95,7 +95,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	}
 	if more && v.State != "Paused" {
 		v.Step = e.StepOf(step)
-		if j.Held == "" && len(lost) == 0 {
+		if j.Blocked == "" && len(lost) == 0 {
 			v.Reason = cmp.Or(e.waitsFor(ctx, j, step, began, v.Holder), v.Reason)
 		}
 	}
@@ -106,14 +106,14 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 
 // asked is what an orchestrator is asked to do with a plan now, as far as that can be read. Of one that commands carry out
 // nobody is asked.
-func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *plans.Journal) Asked {
+func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *plans.Journal) Requested {
 	if !j.Detached {
-		return Asked{Wish: plans.Wish{Course: j.Leg.Course}, Work: !j.Idle(p)}
+		return Requested{Command: plans.Command{Direction: j.Leg.Direction}, Work: !j.Idle(p)}
 	}
 	if d, err := s.Declared(ctx); err == nil && d != nil {
-		return Ask(p, j, d.Spec)
+		return ReadRequest(p, j, d.Spec)
 	}
-	return Ask(p, j, nil)
+	return ReadRequest(p, j, nil)
 }
 
 // waitsFor says what the step waits for, "" if that cannot be seen or if it waits for nothing.
@@ -131,12 +131,12 @@ func (e *Engine) waitsFor(ctx context.Context, j *plans.Journal, step plans.Step
 }
 
 // describe fills in state, reason and the command to go on with.
-func (v *View) describe(p *plans.Plan, j *plans.Journal, asked Asked, command func(verb string) string) {
+func (v *View) describe(p *plans.Plan, j *plans.Journal, asked Requested, command func(verb string) string) {
 	v.State = records.State(p, j, v.Holder)
 	v.Gates, v.Overdue = j.Skipped(p), j.Overdue
-	v.Reason = j.Held
+	v.Reason = j.Blocked
 	if v.Reason == "" && v.Holder == "" {
-		v.Reason = j.Waits
+		v.Reason = j.Waiting
 	}
 	v.Reason = cmp.Or(v.Reason, asked.Refused)
 	if v.Holder == "" {
@@ -161,14 +161,14 @@ func (v *View) next(j *plans.Journal, work bool, command func(verb string) strin
 	case work && j.Detached:
 		return "the orchestrator goes on with it"
 	case j.Outcome == plans.Split:
-		return command("resume") + " moves the ordinals that are left; " + command("abort") + " walks back"
+		return command("resume") + " moves the ordinals that are left; " + command("abort") + " rolls back"
 	case j.Outcome == plans.Moved:
-		return command("finalize") + " cleans the source up; until then " + command("abort") + " walks back"
-	case j.Leg.Course == plans.Return:
+		return command("finalize") + " cleans the source up; until then " + command("abort") + " rolls back"
+	case j.Leg.Direction == plans.Abort:
 		return command("abort")
-	case j.Leg.Course == plans.Clean:
+	case j.Leg.Direction == plans.Finalize:
 		return command("finalize")
-	case j.Paused || j.Held != "":
+	case j.Paused || j.Blocked != "":
 		return command("resume") + " or " + command("abort")
 	}
 	return command("apply") + " or " + command("abort")

@@ -28,20 +28,20 @@ import (
 //
 // course turns the plan round at the same moment: Return walks it back, Clean
 // ends it. Move goes on as the journal says.
-func (e *Engine) TakeOver(ctx context.Context, course plans.Course) error {
-	return e.Undertake(ctx, plans.Wish{Course: course, Word: e.Word}, nil)
+func (e *Engine) TakeOver(ctx context.Context, direction plans.Direction) error {
+	return e.Accept(ctx, plans.Command{Direction: direction, Assurance: e.Assurance}, nil)
 }
 
-// Undertake takes the plan over for a wish, which is then recorded in the same write. still, if any, is asked before it
+// Accept takes the plan over for a wish, which is then recorded in the same write. still, if any, is asked before it
 // whether the journal is still one to do that for.
-func (e *Engine) Undertake(ctx context.Context, w plans.Wish, still func(context.Context, *plans.Journal) error) error {
+func (e *Engine) Accept(ctx context.Context, w plans.Command, still func(context.Context, *plans.Journal) error) error {
 	return e.takeOver(ctx, func(now *plans.Journal) error {
 		if still != nil {
 			if err := still(ctx, now); err != nil {
 				return err
 			}
 		}
-		return Undertake(e.plan, now, w)
+		return Accept(e.plan, now, w)
 	})
 }
 
@@ -74,21 +74,21 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*plans.Journal) error
 	return nil
 }
 
-// Departure checks that the plan can go this way from where it is, and turns it.
-func Departure(p *plans.Plan, j *plans.Journal, course plans.Course) error {
+// Redirect checks that the plan can go this way from where it is, and turns it.
+func Redirect(p *plans.Plan, j *plans.Journal, direction plans.Direction) error {
 	switch {
 	case j.Ended():
 		return fmt.Errorf("plan %s has ended (%s); nothing is left to do", p.Name, j.Outcome)
-	case course == plans.Move || course == j.Leg.Course:
+	case direction == plans.Move || direction == j.Leg.Direction:
 		return nil
-	case course == plans.Return && j.Leg.Course == plans.Clean:
-		return fmt.Errorf("plan %s is being finalized: the source is going or gone, so it can no longer be walked back; run finalize again", p.Name)
-	case course == plans.Clean && j.Leg.Course == plans.Return:
-		return fmt.Errorf("plan %s is being walked back; run abort again to finish that", p.Name)
-	case course == plans.Clean && j.Outcome != plans.Moved:
+	case direction == plans.Abort && j.Leg.Direction == plans.Finalize:
+		return fmt.Errorf("plan %s is being finalized: the source is going or gone, so it can no longer be aborted; run finalize again", p.Name)
+	case direction == plans.Finalize && j.Leg.Direction == plans.Abort:
+		return fmt.Errorf("plan %s is being aborted; run abort again to finish that", p.Name)
+	case direction == plans.Finalize && j.Outcome != plans.Moved:
 		return fmt.Errorf("plan %s is not complete: not every ordinal is on the destination; run apply, or abort", p.Name)
 	}
-	j.Depart(p, course)
+	j.StartLeg(p, direction)
 	return nil
 }
 
@@ -231,7 +231,7 @@ func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, j *plans.Journal,
 		next, _ := x.object.DeepCopyObject().(client.Object)
 		stamp.Put(next)
 		if set, ok := next.(*appsv1.StatefulSet); ok {
-			plans.MarkSet(set, e.plan, x.side, j.Leg.Course, j.Saved)
+			plans.MarkSet(set, e.plan, x.side, j.Leg.Direction, j.Saved)
 		}
 		err = writes.Change(ctx, e.on[x.side], x.object, next)
 		if apierrors.IsConflict(err) {

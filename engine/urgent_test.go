@@ -19,7 +19,7 @@ func TestAWaveIsUrgent(t *testing.T) {
 	}{
 		"before the journal is read": {nil, false},
 		"between two waves":          {&plans.Journal{}, false},
-		"in a wave":                  {&plans.Journal{Tight: &tight}, true},
+		"in a wave":                  {&plans.Journal{TightSince: &tight}, true},
 	} {
 		e := &Engine{journal: c.journal}
 		if got := clusters.IsUrgent(e.hurry(t.Context())); got != c.want {

@@ -54,7 +54,7 @@ func (e *Engine) askChecks(ctx context.Context, wave plans.Slice) {
 	go func() {
 		var c checked
 		func() {
-			defer plans.Caught(&c.err)
+			defer plans.RecoverPanic(&c.err)
 			c.why, c.err = e.CheckWave(ctx, &j, wave)
 		}()
 		answer <- c

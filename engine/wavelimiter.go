@@ -153,7 +153,7 @@ func (e *Engine) permitted(step plans.Step) bool {
 
 // begins says whether the step is the first of a wave, and leaves both budgets as they were so far.
 func begins(j *plans.Journal, step plans.Step) bool {
-	return step.Op == plans.Tighten && j.Tight == nil
+	return step.Op == plans.Tighten && j.TightSince == nil
 }
 
 // retainPermit tells the slot what the wave waits for now.

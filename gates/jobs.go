@@ -26,7 +26,7 @@ const jobDeadlineGrace = time.Minute
 
 // Jobs lists the Jobs of this plan on a side, read live.
 func Jobs(ctx context.Context, p *plans.Plan, c client.Client, side plans.Side) ([]batchv1.Job, error) {
-	if !p.Asks(plans.Gate.IsJob) {
+	if !p.HasGate(plans.Gate.IsJob) {
 		return nil, nil
 	}
 	var list batchv1.JobList

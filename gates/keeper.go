@@ -148,7 +148,7 @@ func (k *Keeper) turns(ctx context.Context, m plans.StepContext) ([]turn, error)
 // it never left the side that gets it back, or never served on the one that gives
 // it. An abort must not need the gate that it is the way out of.
 func (k *Keeper) idle(ctx context.Context, m plans.StepContext, o int32) (bool, error) {
-	if !m.Turned {
+	if !m.Reversed {
 		return false, nil
 	}
 	if m.Op == plans.Verify {
@@ -290,9 +290,9 @@ func (k *Keeper) late(t turn, a *asking, where string) plans.Observation {
 }
 
 func (k *Keeper) held(t turn, saw, tried string) plans.Observation {
-	ways := "`abort` walks back, `resume --skip-gates` goes on without it"
+	ways := "`abort` rolls back, `resume --skip-gates` goes on without it"
 	if t.step.From == plans.Destination {
-		ways = "`abort --skip-gates` walks back without gates"
+		ways = "`abort --skip-gates` rolls back without gates"
 	}
 	return plans.Stop(fmt.Sprintf("gate %s (%s) of %s: %s; expected %s (%s); `resume` tries again, %s", t.Name, t.When, k.plan.Pod(t.ordinal), saw, t.wanted(), tried, ways))
 }

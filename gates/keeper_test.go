@@ -124,8 +124,8 @@ func TestAnAnswerIsAskedForEveryIntervalUntilTheTimeIsUp(t *testing.T) {
 		t.Errorf("it is asked again in %s, expected when the time is up", s.Again)
 	}
 	b.mouth.clock = b.mouth.clock.Add(2 * time.Second)
-	s := b.look(t, plans.Foreign, "gate drain (BeforeShrink) of web-2: exec drain in pod web-2 of shop/web: exit code 3: quorum lost; expected exit code 0 (asked 2 time(s) in 12s)",
-		"`resume` tries again", "`abort` walks back", "`resume --skip-gates`")
+	s := b.look(t, plans.Conflict, "gate drain (BeforeShrink) of web-2: exec drain in pod web-2 of shop/web: exit code 3: quorum lost; expected exit code 0 (asked 2 time(s) in 12s)",
+		"`resume` tries again", "`abort` rolls back", "`resume --skip-gates`")
 	if strings.Contains(s.Reason, "canary") {
 		t.Error("S16: what the command wrote is in the reason")
 	}
@@ -209,7 +209,7 @@ func TestAQuestionGoesToThePodThatIsMeant(t *testing.T) {
 					t.Errorf("got %q, expected %q", s.Reason, c.want)
 				}
 				b.mouth.clock = b.mouth.clock.Add(time.Hour)
-				b.look(t, plans.Foreign, c.want)
+				b.look(t, plans.Conflict, c.want)
 				return
 			}
 			if err := s.Write(t.Context()); err != nil {
@@ -230,7 +230,7 @@ func TestASlowAnswerIsNotWaitedForLongerThanItsTime(t *testing.T) {
 	b.mouth.hangs = true
 	b.look(t, plans.Before) // returns
 	b.mouth.clock = b.mouth.clock.Add(time.Second)
-	b.look(t, plans.Foreign, "no answer in 1s; expected exit code 0 (asked 1 time(s) in 1s)")
+	b.look(t, plans.Conflict, "no answer in 1s; expected exit code 0 (asked 1 time(s) in 1s)")
 }
 
 func TestAQuestionThatIsBrokenOffHasNoAnswer(t *testing.T) {
@@ -310,8 +310,8 @@ func TestAJobThatFailsIsKeptAndMadeAgainByTheNextProcess(t *testing.T) {
 	b.look(t, plans.Before)
 	b.look(t, plans.Before)
 	b.ends(t, batchv1.JobFailed)
-	b.look(t, plans.Foreign, "gate backup (BeforeShrink) of web-2: Job backup-2-", "failed (DeadlineExceeded: Job was active longer than specified deadline)", "kubectl logs -n shop job/backup-2-")
-	b.look(t, plans.Foreign)
+	b.look(t, plans.Conflict, "gate backup (BeforeShrink) of web-2: Job backup-2-", "failed (DeadlineExceeded: Job was active longer than specified deadline)", "kubectl logs -n shop job/backup-2-")
+	b.look(t, plans.Conflict)
 	next := New(b.plan, b.on)
 	next.Prober = b.mouth
 	b.Keeper = next
@@ -325,7 +325,7 @@ func TestAJobThatNobodyEndsIsHeld(t *testing.T) {
 	b.look(t, plans.Before)
 	b.look(t, plans.During)
 	b.mouth.clock = b.mouth.clock.Add(90*time.Second + jobDeadlineGrace)
-	b.look(t, plans.Foreign, "0 active and 0 failed pod(s); expected it to be complete (waited 2m30s)")
+	b.look(t, plans.Conflict, "0 active and 0 failed pod(s); expected it to be complete (waited 2m30s)")
 }
 
 func TestAStrangersJobIsLeftAlone(t *testing.T) {
@@ -334,7 +334,7 @@ func TestAStrangersJobIsLeftAlone(t *testing.T) {
 	if err := b.client.Create(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
-	b.look(t, plans.Foreign, "is not of this plan; delete it")
+	b.look(t, plans.Conflict, "is not of this plan; delete it")
 	if s, err := b.Clear(t.Context(), b.m); err != nil || s.Standing != plans.After {
 		t.Errorf("at the end: %+v, %v", s, err)
 	}
@@ -342,7 +342,7 @@ func TestAStrangersJobIsLeftAlone(t *testing.T) {
 	if err := b.client.Update(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
-	b.look(t, plans.Foreign, "another process has taken the plan over")
+	b.look(t, plans.Conflict, "another process has taken the plan over")
 }
 
 func TestAProcessThatCannotAskOnlyLooks(t *testing.T) { // such as status

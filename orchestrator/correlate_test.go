@@ -42,7 +42,7 @@ func TestWhatMattersIsAlwaysTold(t *testing.T) {
 	if tried == 0 || tried == 40 {
 		t.Errorf("%d of 40 outages are told", tried)
 	}
-	for _, reason := range []string{"Held", "Overdue"} {
+	for _, reason := range []string{"Blocked", "Overdue"} {
 		if m := told(corev1.EventTypeWarning, reason, "a person is needed"); !strings.HasPrefix(m, "a person") {
 			t.Errorf("%s is not told after 40 outages: %q", reason, m)
 		}

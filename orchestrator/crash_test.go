@@ -75,8 +75,8 @@ func life(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 			return err
 		}
 		none := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
-		r := &run{hub: h, plan: p, what: carry, wish: asked.Wish}
-		if err := engine.New(p, store, clusters.Clusters{plans.Source: none, plans.Destination: none}).Undertake(t.Context(), r.wish, r.still); err != nil {
+		r := &run{hub: h, plan: p, what: carry, wish: asked.Command}
+		if err := engine.New(p, store, clusters.Clusters{plans.Source: none, plans.Destination: none}).Accept(t.Context(), r.wish, r.still); err != nil {
 			return err
 		}
 	}
@@ -86,27 +86,27 @@ func life(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 
 // Wherever a process dies between two writes, what was asked for is done by the next one, and done once.
 func TestADeathLosesAndDoublesNoWish(t *testing.T) {
-	ask := func(a plans.Ask) func(*plans.Declaration) { return func(d *plans.Declaration) { d.Ask = &a } }
+	ask := func(a plans.Request) func(*plans.Declaration) { return func(d *plans.Declaration) { d.Request = &a } }
 	underWay := func(j *plans.Journal) { j.Epoch, j.Done, j.Begun = 2, 1, 1 }
-	held := func(j *plans.Journal) { underWay(j); j.Held = "volume a is in use" }
+	held := func(j *plans.Journal) { underWay(j); j.Blocked = "volume a is in use" }
 	for name, c := range map[string]wishing{
-		"a plan is approved": {nil, func(*plans.Declaration) {}, func(j *plans.Journal) bool { return j.Detached && j.Epoch > 0 && j.Held == "" }, held},
+		"a plan is approved": {nil, func(*plans.Declaration) {}, func(j *plans.Journal) bool { return j.Detached && j.Epoch > 0 && j.Blocked == "" }, held},
 		"a plan is approved, and rests": {
 			nil, func(d *plans.Declaration) { d.Paused = true },
 			func(j *plans.Journal) bool { return j.Paused && j.Epoch == 0 }, func(*plans.Journal) {},
 		},
-		"a held plan goes on": {held, ask(plans.Ask{ID: "1", Resume: true}), func(j *plans.Journal) bool { return j.Held == "" }, held},
+		"a blocked plan goes on": {held, ask(plans.Request{ID: "1", Resume: true}), func(j *plans.Journal) bool { return j.Blocked == "" }, held},
 		"a plan turns round, with a word": {held, func(d *plans.Declaration) {
-			d.Course, d.Ask = plans.ToAbort, &plans.Ask{ID: "1", MaxUnavailable: 2}
+			d.Direction, d.Request = plans.Abort, &plans.Request{ID: "1", MaxUnavailable: 2}
 		}, func(j *plans.Journal) bool {
-			return j.Leg.Course == plans.Return && j.Vouched.MaxUnavailable == 2 && j.Held == ""
-		}, func(j *plans.Journal) { j.Vouched.MaxUnavailable, j.Held = 0, "a node is gone" }},
+			return j.Leg.Direction == plans.Abort && j.Assurances.MaxUnavailable == 2 && j.Blocked == ""
+		}, func(j *plans.Journal) { j.Assurances.MaxUnavailable, j.Blocked = 0, "a node is gone" }},
 		"a plan rests": {underWay, func(d *plans.Declaration) { d.Paused = true }, func(j *plans.Journal) bool { return j.Paused }, func(*plans.Journal) {}},
 		"it goes a part of the way": {
-			underWay, ask(plans.Ask{ID: "1", PauseAfter: 1}), func(j *plans.Journal) bool { return j.PauseAt == 2 },
+			underWay, ask(plans.Request{ID: "1", PauseAfter: 1}), func(j *plans.Journal) bool { return j.PauseAt == 2 },
 			func(j *plans.Journal) { j.Paused, j.PauseAt, j.Resting = true, 0, true },
 		},
-		"what means nothing is answered": {underWay, ask(plans.Ask{ID: "1", NodeGone: "n"}), func(j *plans.Journal) bool { return j.Heard.Refused != "" && j.Heard.Request == "1" }, held},
+		"what means nothing is answered": {underWay, ask(plans.Request{ID: "1", NodeGone: "n"}), func(j *plans.Journal) bool { return j.Observed.Refused != "" && j.Observed.Request == "1" }, held},
 	} {
 		t.Run(name, func(t *testing.T) {
 			deaths := 0

@@ -32,14 +32,14 @@ func (h *Orchestrator) hear(ctx context.Context, p *plans.Plan, j *plans.Journal
 		if !j.Detached || s == nil || s.ApprovedHash != p.Hash {
 			return false
 		}
-		refuse := engine.Ask(p, j, s).Refuse
-		pause := s.Paused != j.Heard.Paused && j.Outcome == ""
+		refuse := engine.ReadRequest(p, j, s).Refuse
+		pause := s.Paused != j.Observed.Paused && j.Outcome == ""
 		if refuse != nil {
-			refuse.Paused = j.Heard.Paused
-			j.Heard = *refuse
+			refuse.Paused = j.Observed.Paused
+			j.Observed = *refuse
 		}
 		if pause {
-			j.Paused, j.Heard.Paused = s.Paused, s.Paused
+			j.Paused, j.Observed.Paused = s.Paused, s.Paused
 		}
 		return refuse != nil || pause
 	}
@@ -64,7 +64,7 @@ func (r *run) still(ctx context.Context, j *plans.Journal) error {
 	if err != nil {
 		return err
 	}
-	if what, asked := actionFor(r.plan, j, said(j, d)); what != r.what || !asked.Wish.Is(r.wish) {
+	if what, asked := actionFor(r.plan, j, said(j, d)); what != r.what || !asked.Command.Is(r.wish) {
 		return errOvertaken
 	}
 	if j.Epoch > 0 {
@@ -94,7 +94,7 @@ func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Dec
 	}
 	j := plans.NewJournal(p)
 	j.Detached, j.Paused = true, spec.Paused
-	j.Heard = plans.Heard{Course: plans.Move, Paused: spec.Paused}
+	j.Observed = plans.Observed{Direction: plans.Move, Paused: spec.Paused}
 	if err := records.NewStore(h.Live, h.Namespace, p.Name).Create(ctx, p, j); err != nil {
 		at.wrong = err
 		return reconcile.Result{RequeueAfter: mirrorRetryInterval}, h.show(ctx, at)

@@ -39,7 +39,7 @@ type drafting struct {
 
 // without is what is done about a plan that is not there: it is made, for people to look at.
 func (h *Orchestrator) without(ctx context.Context, name string, d *records.Declared) (reconcile.Result, error) {
-	if err := records.NewStore(h.Live, h.Namespace, name).Bury(ctx); err != nil || d == nil {
+	if err := records.NewStore(h.Live, h.Namespace, name).Delete(ctx); err != nil || d == nil {
 		h.undraft(name)
 		return reconcile.Result{}, err
 	}
@@ -83,7 +83,7 @@ func (h *Orchestrator) drafted(ctx context.Context, name string, d *records.Decl
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), draftTimeout)
 		defer cancel()
 		err := func() (err error) {
-			defer plans.Caught(&err)
+			defer plans.RecoverPanic(&err)
 			return h.draft(ctx, name, d.Spec)
 		}()
 		h.lock.Lock()
@@ -126,7 +126,7 @@ func (h *Orchestrator) draft(ctx context.Context, name string, d *plans.Declarat
 		refs[side] = plans.Ref{Cluster: uid, Context: cmp.Or(place.Context, fleet.Home), Namespace: place.Namespace, Name: place.Name, Kind: kind}
 		on[side] = end.Client
 	}
-	p, err := preflight.Draft(ctx, on.InTheWordsOf(refs), refs[plans.Source], refs[plans.Destination], name, rand.String(6), d.Request)
+	p, err := preflight.Draft(ctx, on.InTheWordsOf(refs), refs[plans.Source], refs[plans.Destination], name, rand.String(6), d.Spec)
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("the plan cannot be made: %w; let the orchestrator look at the set (`kubectl create rolebinding stsmigrate-looks --clusterrole view --serviceaccount %s:orchestrator` in the namespaces %s and %s, with --context of their clusters), or make the plan yourself with `stsmigrate plan`, and hand it over with `stsmigrate apply --detach`",
 			err, h.Namespace, refs[plans.Source].Namespace, refs[plans.Destination].Namespace)

@@ -46,7 +46,7 @@ func TestAPlanIsMadeOfWhatApprovesNone(t *testing.T) {
 	}{
 		"nothing approved":      {func(d *plans.Declaration) { d.ApprovedHash = "" }, `no cluster named "`, true},
 		"another plan approved": {func(d *plans.Declaration) { d.ApprovedHash = "abc" }, "there is no plan of it", false},
-		"nonsense":              {func(d *plans.Declaration) { d.ApprovedHash, d.Course = "", "Fly" }, `spec.course is "Fly"`, false},
+		"nonsense":              {func(d *plans.Declaration) { d.ApprovedHash, d.Direction = "", "Fly" }, `spec.direction is "Fly"`, false},
 		"a file of somebody":    {func(d *plans.Declaration) { d.ApprovedHash, d.Source.Kubeconfig = "", "/etc/passwd" }, "spec.source.kubeconfig", false},
 		"no namespace":          {func(d *plans.Declaration) { d.ApprovedHash, d.Source.Namespace, d.Destination.Namespace = "", "", "" }, ".namespace is empty", true},
 	} {

@@ -39,7 +39,7 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 	switch {
 	case err != nil:
 		r.hub.gauges.errors.WithLabelValues(r.plan.Name).Inc()
-		if errors.As(err, new(plans.Mishap)) {
+		if errors.As(err, new(plans.Panic)) {
 			r.hub.gauges.panics.WithLabelValues().Inc()
 		}
 		if text := records.Brief(err.Error()); r.hub.isNews(r.plan.Name, text) {
@@ -72,8 +72,8 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 func (r *run) ended(ctx context.Context, how engine.Progress) {
 	switch {
 	case how.Overtaken: // who has it tells of it
-	case how.Kind == engine.Held:
-		r.tell(corev1.EventTypeWarning, "Held", how.Reason)
+	case how.Kind == engine.Blocked:
+		r.tell(corev1.EventTypeWarning, "Blocked", how.Reason)
 	case how.Kind == engine.Paused:
 		r.tell(corev1.EventTypeNormal, "Paused", how.Reason)
 	case how.Kind == engine.Finished:

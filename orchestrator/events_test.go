@@ -14,8 +14,8 @@ func TestATakeoverCallsNobody(t *testing.T) {
 		how  engine.Progress
 		told int
 	}{
-		"taken over": {engine.Progress{Kind: engine.Held, Overtaken: true, Reason: "another process has it"}, 0},
-		"held":       {engine.Progress{Kind: engine.Held, Reason: "a claim is in the way"}, 1},
+		"taken over": {engine.Progress{Kind: engine.Blocked, Overtaken: true, Reason: "another process has it"}, 0},
+		"blocked":    {engine.Progress{Kind: engine.Blocked, Reason: "a claim is in the way"}, 1},
 	} {
 		h, p := stage(t)
 		events := record.NewFakeRecorder(10)

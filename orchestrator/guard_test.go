@@ -28,14 +28,14 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 		begun   action
 	}{
 		"under way":                       {func(j *plans.Journal) { j.Epoch = 1 }, nil, true, carry},
-		"held":                            {func(j *plans.Journal) { j.Epoch, j.Held = 1, "why" }, nil, true, nothing},
+		"blocked":                         {func(j *plans.Journal) { j.Epoch, j.Blocked = 1, "why" }, nil, true, nothing},
 		"moved":                           {ended(q, plans.Moved), nil, true, nothing},
 		"never begun":                     {func(*plans.Journal) {}, nil, false, nothing},
 		"about to be begun by another":    {func(*plans.Journal) {}, []client.Object{lease}, true, nothing},
-		"walked back":                     {ended(q, plans.Aborted), nil, false, nothing},
+		"aborted":                         {ended(q, plans.Aborted), nil, false, nothing},
 		"finalized":                       {ended(q, plans.Finalized), nil, false, nothing},
 		"finalized, and names are kept":   {func(j *plans.Journal) { ended(q, plans.Finalized)(j); j.KeepNames = true }, nil, true, nothing},
-		"paused before the first ordinal": {func(j *plans.Journal) { j.Paused, j.Heard.Paused = true, true }, nil, false, nothing},
+		"paused before the first ordinal": {func(j *plans.Journal) { j.Paused, j.Observed.Paused = true, true }, nil, false, nothing},
 	} {
 		h, p := stage(t, c.more...)
 		h.ending = true
@@ -70,7 +70,7 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 			t.Errorf("%s: %q is to be done, expected %q", name, what, c.begun)
 		}
 		shown := shows(frontStatus{}, standing{name: p.Name, declared: d, plan: p, journal: j}, metav1.Now())
-		if j.Held == "" && !strings.Contains(shown.Message, "goes when plan web has ended") {
+		if j.Blocked == "" && !strings.Contains(shown.Message, "goes when plan web has ended") {
 			t.Errorf("%s: it says %q", name, shown.Message)
 		}
 	}
@@ -126,7 +126,7 @@ func TestTheJournalGoesWithAPlanThatHasEnded(t *testing.T) {
 		store := records.NewStore(h.Live, h.Namespace, p.Name)
 		if err := store.Change(t.Context(), p, func(j *plans.Journal) error {
 			j.Epoch, j.Outcome = 1, outcome
-			j.Leg.Course = map[plans.Outcome]plans.Course{plans.Finalized: plans.Clean, plans.Aborted: plans.Return, plans.Moved: plans.Move}[outcome]
+			j.Leg.Direction = map[plans.Outcome]plans.Direction{plans.Finalized: plans.Finalize, plans.Aborted: plans.Abort, plans.Moved: plans.Move}[outcome]
 			j.Leg.Lowest = j.Leg.End
 			return nil
 		}); err != nil {
@@ -150,8 +150,8 @@ func TestTheJournalGoesWithAPlanThatHasEnded(t *testing.T) {
 // ended lets a plan have come to an end.
 func ended(p *plans.Plan, outcome plans.Outcome) func(*plans.Journal) {
 	return func(j *plans.Journal) {
-		if course := map[plans.Outcome]plans.Course{plans.Finalized: plans.Clean, plans.Aborted: plans.Return}[outcome]; course != "" {
-			j.Depart(p, course)
+		if direction := map[plans.Outcome]plans.Direction{plans.Finalized: plans.Finalize, plans.Aborted: plans.Abort}[outcome]; direction != "" {
+			j.StartLeg(p, direction)
 		}
 		j.Epoch, j.Outcome = 1, outcome
 	}

@@ -148,12 +148,12 @@ func (h *Orchestrator) crowded(ctx context.Context, p *plans.Plan, j *plans.Jour
 	why := fmt.Sprintf("it waits for room: %d plans are under way in an orchestrator at most (--max-plans), and no other one has taken it; it goes on by itself. "+
 		"More replicas or more memory make room, and so does finalizing plans that have moved", h.MaxPlans)
 	h.Events.Event(h.object(p), corev1.EventTypeNormal, "WaitsForRoom", why)
-	if keeps || j.Waits == why { // what only keeps names is not taken over, which would take the words back
+	if keeps || j.Waiting == why { // what only keeps names is not taken over, which would take the words back
 		return 0, nil
 	}
 	return 0, records.NewStore(h.Live, h.Namespace, p.Name).Change(ctx, p, func(now *plans.Journal) error {
 		if now.Epoch == j.Epoch { // nobody has taken it meanwhile
-			now.Waits = why
+			now.Waiting = why
 		}
 		return nil
 	})

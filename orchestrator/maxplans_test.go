@@ -141,7 +141,7 @@ func TestAPlanSaysThatItWaitsForRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return j.Waits
+		return j.Waiting
 	}
 	if got := waits(t.Context()); got != "" {
 		t.Errorf("others have had no time to take it, and it says %s", got)

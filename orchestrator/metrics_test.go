@@ -43,7 +43,7 @@ func TestTheMetricsOfAPlan(t *testing.T) {
 	g.plan(p, j, "Waiting", "", "me")
 	expect("a person's plan that nobody has", state, left)
 	j.Detached = true
-	g.plan(p, j, "Held", "", "me")
+	g.plan(p, j, "Blocked", "", "me")
 	g.plan(p, j, "Waiting", "", "me")
 	expect("one that nobody has", state, step, left)
 	g.plan(p, j, "Waiting", "other", "me")

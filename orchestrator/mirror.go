@@ -44,7 +44,7 @@ type standing struct {
 	journal  *plans.Journal
 	// state is that of orchestrator.State, or why there is none.
 	state, holder string
-	asked         engine.Asked
+	asked         engine.Requested
 	// wrong says why nothing can be done, and waits what is waited for.
 	wrong error
 	waits string
@@ -55,7 +55,7 @@ type frontStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	State              string             `json:"state"`
 	Message            string             `json:"message,omitempty"`
-	Course             plans.Goal         `json:"course,omitempty"`
+	Course             plans.Direction    `json:"direction,omitempty"`
 	Plan               string             `json:"plan,omitempty"`
 	Hash               string             `json:"hash,omitempty"`
 	Summary            string             `json:"summary,omitempty"`
@@ -73,7 +73,7 @@ func (s standing) otherwise() string {
 	case d.Wrong != nil:
 		return d.Wrong.Error()
 	case d.Object.GetDeletionTimestamp() != nil:
-		return fmt.Sprintf("it was deleted, and goes when plan %s has ended; that stops nothing (to walk back: spec.course: %s)", s.plan.Name, plans.ToAbort)
+		return fmt.Sprintf("it was deleted, and goes when plan %s has ended; that stops nothing (to abort: spec.direction: %s)", s.plan.Name, plans.Abort)
 	case s.journal == nil:
 		return ""
 	case !s.journal.Detached:
@@ -95,12 +95,12 @@ func (s standing) ready() bool {
 	if s.asked.RemoveNames {
 		return false
 	}
-	return s.declared == nil || s.declared.Spec == nil || s.declared.Spec.Course != plans.ToFinalize || s.journal.Ended()
+	return s.declared == nil || s.declared.Spec == nil || s.declared.Spec.Direction != plans.Finalize || s.journal.Ended()
 }
 
 // underWay reports whether something is done about it now.
 func (s standing) underWay() bool {
-	return s.asked.RemoveNames || slices.Contains([]string{planning, "Moving", "Returning", "Finalizing"}, s.state)
+	return s.asked.RemoveNames || slices.Contains([]string{planning, "Moving", "Aborting", "Finalizing"}, s.state)
 }
 
 // message is what a person has to know first.
@@ -110,12 +110,12 @@ func (s standing) message() string {
 		return s.wrong.Error()
 	case j != nil && j.Overdue != "":
 		return "overdue: " + j.Overdue
-	case j != nil && j.Held != "":
-		return j.Held
+	case j != nil && j.Blocked != "":
+		return j.Blocked
 	case s.otherwise() != "":
 		return s.otherwise()
 	case s.waits == "" && j != nil && s.holder == "":
-		return j.Waits
+		return j.Waiting
 	}
 	return s.waits
 }
@@ -138,7 +138,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	if p := s.plan; p != nil {
 		out.Plan, out.Hash, out.Source, out.Destination = records.RecordName(p.Name), p.Hash, p.Source.String(), p.Destination.String()
 		out.Summary = records.Shortened(plans.Render(p, plans.NewJournal(p).Leg))
-		out.Course = plans.GoalOf(j.Leg.Course)
+		out.Course = j.Leg.Direction
 	}
 	say := func(kind string, is bool, reason, message string) {
 		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: now, ObservedGeneration: out.ObservedGeneration}
@@ -150,14 +150,14 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	say("Ready", s.ready(), s.state, message)
 	if s.state != unreadable {
 		say("Planned", s.plan != nil, s.state, message)
-		say("Moved", j.Outcome == plans.Moved || j.Leg.Course == plans.Clean, s.state, message)
+		say("Moved", j.Outcome == plans.Moved || j.Leg.Direction == plans.Finalize, s.state, message)
 		say("Finalized", j.Outcome == plans.Finalized, s.state, message)
 		say("Aborted", j.Outcome == plans.Aborted, s.state, message)
 	}
 	why := s.otherwise()
 	say("Accepted", why == "" && s.wrong == nil, map[bool]string{true: "AsDeclared", false: "NotAsDeclared"}[why == "" && s.wrong == nil], records.Brief(why))
 	// These two are there only while they are True.
-	stalled := s.state == "Held" || j.Overdue != "" || s.wrong != nil
+	stalled := s.state == "Blocked" || j.Overdue != "" || s.wrong != nil
 	for kind, is := range map[string]bool{"Stalled": stalled, "Reconciling": !stalled && s.underWay()} {
 		if !is {
 			meta.RemoveStatusCondition(&out.Conditions, kind)

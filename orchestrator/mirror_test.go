@@ -27,14 +27,14 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := &records.Declared{Object: d.Object, Spec: &plans.Declaration{Course: plans.ToFinalize, ApprovedHash: p.Hash}}
+	end := &records.Declared{Object: d.Object, Spec: &plans.Declaration{Direction: plans.Finalize, ApprovedHash: p.Hash}}
 	is := func(state string, j plans.Journal) standing {
 		j.Detached = true
 		return standing{name: p.Name, declared: d, plan: p, journal: &j, state: state}
 	}
 	finalizing := is("Moved", plans.Journal{Outcome: plans.Moved})
 	finalizing.declared = end
-	unnaming := is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}, KeepNames: true})
+	unnaming := is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}, KeepNames: true})
 	unnaming.asked.RemoveNames = true
 	var before frontStatus
 	for _, c := range []struct {
@@ -45,10 +45,10 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		{standing{declared: d, state: planning}, kstatus.InProgressStatus, ""},
 		{standing{declared: d, state: planning, wrong: errors.New("web is not there")}, kstatus.FailedStatus, ""},
 		{standing{declared: d, state: planReady, plan: p}.unapproved(), kstatus.FailedStatus, "Planned"}, // another one was approved
-		{standing{declared: &records.Declared{Object: d.Object, Spec: &plans.Declaration{Request: d.Spec.Request}}, state: planReady, plan: p}.unapproved(), kstatus.InProgressStatus, "Planned"},
+		{standing{declared: &records.Declared{Object: d.Object, Spec: &plans.Declaration{Spec: d.Spec.Spec}}, state: planReady, plan: p}.unapproved(), kstatus.InProgressStatus, "Planned"},
 		{is("Planned", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
 		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
-		{is("Held", plans.Journal{Held: "volume a is in use"}), kstatus.FailedStatus, "Planned"},
+		{is("Blocked", plans.Journal{Blocked: "volume a is in use"}), kstatus.FailedStatus, "Planned"},
 		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
 		{is("Moving", plans.Journal{Overdue: "volume a is still attached"}), kstatus.FailedStatus, "Planned"},
 		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
@@ -56,13 +56,13 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		{is("Waiting", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
 		{is("Split", plans.Journal{Outcome: plans.Split}), kstatus.CurrentStatus, "Planned"},
 		{is("Moved", plans.Journal{Outcome: plans.Moved}), kstatus.CurrentStatus, "Moved"},
-		{is("Returning", plans.Journal{Leg: plans.Leg{Course: plans.Return}}), kstatus.InProgressStatus, "Planned"},
-		{is("Aborted", plans.Journal{Outcome: plans.Aborted, Leg: plans.Leg{Course: plans.Return}}), kstatus.CurrentStatus, "Aborted"},
+		{is("Aborting", plans.Journal{Leg: plans.Leg{Direction: plans.Abort}}), kstatus.InProgressStatus, "Planned"},
+		{is("Aborted", plans.Journal{Outcome: plans.Aborted, Leg: plans.Leg{Direction: plans.Abort}}), kstatus.CurrentStatus, "Aborted"},
 		{finalizing, kstatus.InProgressStatus, "Moved"},
-		{is("Finalizing", plans.Journal{Leg: plans.Leg{Course: plans.Clean}}), kstatus.InProgressStatus, "Moved"},
-		{is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), kstatus.CurrentStatus, "Finalized"},
+		{is("Finalizing", plans.Journal{Leg: plans.Leg{Direction: plans.Finalize}}), kstatus.InProgressStatus, "Moved"},
+		{is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}}), kstatus.CurrentStatus, "Finalized"},
 		{unnaming, kstatus.InProgressStatus, "Finalized"},
-		{is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), kstatus.CurrentStatus, "Finalized"},
+		{is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}}), kstatus.CurrentStatus, "Finalized"},
 	} {
 		after := shows(before, c.s, now)
 		status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&after)
@@ -73,13 +73,13 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		o.SetGroupVersionKind(records.DeclarationKind())
 		o.SetGeneration(c.s.declared.Object.GetGeneration())
 		got, err := kstatus.Compute(o)
-		if err != nil || got.Status != c.want || c.s.journal != nil && c.s.journal.Held != "" && got.Message != c.s.journal.Held {
+		if err != nil || got.Status != c.want || c.s.journal != nil && c.s.journal.Blocked != "" && got.Message != c.s.journal.Blocked {
 			t.Errorf("after %q, %s: %v (%v), expected %s; %+v", before.State, c.s.state, got, err, c.want, after.Conditions)
 		}
 		awaited(t, c.s.state, after, c.waits)
 		before, now = after, metav1.NewTime(now.Add(time.Minute))
 	}
-	again := shows(before, is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Course: plans.Clean}}), now)
+	again := shows(before, is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}}), now)
 	if !equality.Semantic.DeepEqual(again, before) {
 		t.Errorf("nothing has happened, and something else is shown: %+v, was %+v", again, before)
 	}
@@ -100,7 +100,7 @@ func awaited(t *testing.T, state string, is frontStatus, waits string) {
 // nothing else would bring the plan back.
 func TestWhatCouldNotBeShownIsShownLater(t *testing.T) {
 	h, p := stage(t)
-	err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { j.Depart(p, plans.Return); j.Outcome = plans.Aborted; return nil })
+	err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { j.StartLeg(p, plans.Abort); j.Outcome = plans.Aborted; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func alerts() []alert {
 	const plan = "Plan {{ $labels.namespace }}/{{ $labels.plan }}"
 	return []alert{
 		{
-			"PlanHeld", `max by (namespace, plan) (stsmigrate_plan_state{state="Held"}) == 1`, "1m", "warning",
+			"PlanBlocked", `max by (namespace, plan) (stsmigrate_plan_state{state="Blocked"}) == 1`, "1m", "warning",
 			plan + " waits for a person",
 			status + " says what it found, who wrote it, and what to do. When that is mended, " + resume + " goes on; " + abort + " walks everything back. Nothing is written meanwhile.",
 		},
@@ -41,13 +41,13 @@ func alerts() []alert {
 		{
 			"OrdinalOnNeitherSide", `time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds) > 900`, "1m", "critical",
 			plan + " has ordinals that have been on neither side for more than a quarter of an hour",
-			status + " says which ones, at which step, and why they wait: a node that does not let go of a volume, a pod that does not become available, a plan that is held. If it cannot be mended there, " + abort + " brings them back to the source.",
+			status + " says which ones, at which step, and why they wait: a node that does not let go of a volume, a pod that does not become available, a plan that is blocked. If it cannot be mended there, " + abort + " brings them back to the source.",
 		},
 		{
 			"PlanMakesNoProgress",
-			`max by (namespace, plan) (changes(stsmigrate_plan_step[5m])) == 0 and on (namespace, plan) max by (namespace, plan) (stsmigrate_plan_state{state=~"Planned|Moving|Returning|Finalizing|Waiting"}) == 1`,
+			`max by (namespace, plan) (changes(stsmigrate_plan_step[5m])) == 0 and on (namespace, plan) max by (namespace, plan) (stsmigrate_plan_state{state=~"Planned|Moving|Aborting|Finalizing|Waiting"}) == 1`,
 			"30m", "warning",
-			plan + " has done no step for half an hour, and nobody has paused or held it",
+			plan + " has done no step for half an hour, and it is neither paused nor blocked",
 			status + " says what it waits for: a cluster without a Secret, an API server that does not answer, a gate. With the state Waiting no orchestrator has it under way: look at their logs. `" + fmt.Sprintf(of, "pause") + "` stops it where no ordinal is in flight.",
 		},
 		{
@@ -63,7 +63,7 @@ func alerts() []alert {
 		{
 			"OrchestratorPanics", `sum by (namespace) (increase(stsmigrate_panics_total[1h])) > 0`, "0m", "warning",
 			"The orchestrator in namespace {{ $labels.namespace }} has failed over a plan, by a mistake of its own",
-			"The plan is held, and no other is harmed. `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans, and `stsmigrate status` says of the one that is held where the program failed; so do the logs. Tell those who make it; `stsmigrate abort` walks the plan back.",
+			"The plan is blocked, and no other is harmed. `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans, and `stsmigrate status` says of the one that is blocked where the program failed; so do the logs. Tell those who make it; `stsmigrate abort` walks the plan back.",
 		},
 		{
 			"ClusterRefused", `min by (namespace, secret) (stsmigrate_clusters) == 0`, "5m", "warning",
@@ -92,7 +92,7 @@ func panels() []panel {
 		{"Plans by state", "short", []query{{`count by (state) (max by (namespace, plan, state) (stsmigrate_plan_state))`, "{{state}}"}}},
 		{"Plans under way, by process", "short", []query{{`stsmigrate_plans_running`, "{{pod}}"}}},
 		{"Plans that wait for room, by process", "short", []query{{`stsmigrate_plans_waiting`, "{{pod}}"}}},
-		{"Plans that wait for a person", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_state{state="Held"})`, each}}},
+		{"Plans that wait for a person", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_state{state="Blocked"})`, each}}},
 		{"Steps done", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_step)`, each}}},
 		{"Ordinals that arrived, per ten minutes", "short", []query{{`sum by (side) (increase(stsmigrate_ordinals_arrived_total[10m]))`, "on the {{side}}"}}},
 		{"For how long the wave under way has been on neither side", "s", []query{{`time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds)`, each}}},

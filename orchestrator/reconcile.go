@@ -111,11 +111,11 @@ const (
 
 // actionFor says what journal and Declaration ask for. A plan of which nothing is to be moved now, and of
 // which not all is over, has its names kept, and lets drains of either side through.
-func actionFor(p *plans.Plan, j *plans.Journal, d *plans.Declaration) (action, engine.Asked) {
+func actionFor(p *plans.Plan, j *plans.Journal, d *plans.Declaration) (action, engine.Requested) {
 	if !j.Detached {
-		return nothing, engine.Asked{}
+		return nothing, engine.Requested{}
 	}
-	asked := engine.Ask(p, j, d)
+	asked := engine.ReadRequest(p, j, d)
 	switch {
 	case asked.Work:
 		return carry, asked
@@ -148,7 +148,7 @@ func (h *Orchestrator) Reconcile(ctx context.Context, q reconcile.Request) (reco
 }
 
 func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.Result, err error) {
-	defer plans.Caught(&err)
+	defer plans.RecoverPanic(&err)
 	d, err := records.ReadDeclared(ctx, h.Cached, h.Namespace, name)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -224,7 +224,7 @@ func text(err error) string {
 const mirrorRetryInterval = 10 * time.Second
 
 // settle is what Reconcile does from the fourth step on.
-func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *plans.Journal, what action, asked engine.Asked) reconcile.Result {
+func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *plans.Journal, what action, asked engine.Requested) reconcile.Result {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if r := h.runs[p.Name]; r != nil {
@@ -247,7 +247,7 @@ func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *plans.Journ
 		return reconcile.Result{RequeueAfter: wait}
 	}
 	if h.hasRoom(p.Name, urgencyOf(p, j, what)) {
-		h.begin(ctx, p, j, what, asked.Wish)
+		h.begin(ctx, p, j, what, asked.Command)
 	}
 	return reconcile.Result{}
 }

@@ -50,51 +50,51 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 	p := plan(t)
 	named := *p
 	named.Names = plans.Names{Mode: plans.Bridge, Service: "web"}
-	back, on, end := func(d *plans.Declaration) { d.Course = plans.ToAbort }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", Resume: true} }, func(d *plans.Declaration) { d.Course = plans.ToFinalize }
-	gone := func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", RemoveNames: true} }
+	back, on, end := func(d *plans.Declaration) { d.Direction = plans.Abort }, func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", Resume: true} }, func(d *plans.Declaration) { d.Direction = plans.Finalize }
+	gone := func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", RemoveNames: true} }
 	for name, c := range map[string]struct {
-		change  func(*plans.Journal)
-		declare func(*plans.Declaration)
-		want    action
-		names   action // with names to keep
-		course  plans.Course
-		fresh   bool
+		change    func(*plans.Journal)
+		declare   func(*plans.Declaration)
+		want      action
+		names     action // with names to keep
+		direction plans.Direction
+		fresh     bool
 	}{
-		"another's plan":                {func(j *plans.Journal) { j.Detached = false }, nil, nothing, nothing, "", false},
-		"a new one":                     {func(*plans.Journal) {}, nil, carry, carry, plans.Move, true},
-		"one that nobody has approved":  {func(*plans.Journal) {}, func(d *plans.Declaration) { d.ApprovedHash = "" }, nothing, nothing, "", false},
-		"one whose like was approved":   {func(*plans.Journal) {}, func(d *plans.Declaration) { d.ApprovedHash = "abc" }, nothing, nothing, "", false},
-		"one under way":                 {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, nil, carry, carry, plans.Move, false},
-		"one under way, of another":     {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, func(d *plans.Declaration) { d.ApprovedHash, d.Course = "abc", plans.ToAbort }, carry, carry, plans.Move, false},
-		"a held one":                    {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, nil, nothing, keep, "", false},
-		"a held one that is to go on":   {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, on, carry, carry, plans.Move, false},
-		"a held one that was asked":     {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why"; j.Heard.Request = "1" }, on, nothing, keep, "", false},
-		"a held one that is to go back": {func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, back, carry, carry, plans.Return, false},
-		"a paused one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nil, nothing, keep, "", false},
+		"another's plan":                   {func(j *plans.Journal) { j.Detached = false }, nil, nothing, nothing, "", false},
+		"a new one":                        {func(*plans.Journal) {}, nil, carry, carry, plans.Move, true},
+		"one that nobody has approved":     {func(*plans.Journal) {}, func(d *plans.Declaration) { d.ApprovedHash = "" }, nothing, nothing, "", false},
+		"one whose like was approved":      {func(*plans.Journal) {}, func(d *plans.Declaration) { d.ApprovedHash = "abc" }, nothing, nothing, "", false},
+		"one under way":                    {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, nil, carry, carry, plans.Move, false},
+		"one under way, of another":        {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, func(d *plans.Declaration) { d.ApprovedHash, d.Direction = "abc", plans.Abort }, carry, carry, plans.Move, false},
+		"a blocked one":                    {func(j *plans.Journal) { j.Epoch = 2; j.Blocked = "why" }, nil, nothing, keep, "", false},
+		"a blocked one that is to go on":   {func(j *plans.Journal) { j.Epoch = 2; j.Blocked = "why" }, on, carry, carry, plans.Move, false},
+		"a blocked one that was asked":     {func(j *plans.Journal) { j.Epoch = 2; j.Blocked = "why"; j.Observed.Request = "1" }, on, nothing, keep, "", false},
+		"a blocked one that is to go back": {func(j *plans.Journal) { j.Epoch = 2; j.Blocked = "why" }, back, carry, carry, plans.Abort, false},
+		"a paused one":                     {func(j *plans.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nil, nothing, keep, "", false},
 		"a split one": {func(j *plans.Journal) {
 			j.Epoch, j.Leg.Lowest, j.Done, j.Begun, j.Outcome = 2, 2, 12, 12, plans.Split
 		}, nil, keep, keep, "", false}, // one side of it can be drained, and has to be the right one
-		"one that is held before it began": {func(j *plans.Journal) { j.Held = "a check fails" }, nil, nothing, nothing, "", false},
-		"such a one that is to go on":      {func(j *plans.Journal) { j.Held = "a check fails" }, on, carry, carry, plans.Move, true},
-		"such a one that is to go back":    {func(j *plans.Journal) { j.Held = "a check fails" }, back, carry, carry, plans.Return, false},
-		"one that has moved":               {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, nil, nothing, keep, "", false},
-		"one that is to be finalized":      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, end, carry, carry, plans.Clean, false},
-		"one that is to be some day":       {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, end, carry, carry, plans.Move, false},
-		"one that goes back for good":      {func(j *plans.Journal) { j.Epoch = 2; j.Depart(p, plans.Return) }, nil, carry, carry, plans.Return, false},
-		"a finalized one":                  {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized }, nil, nothing, nothing, "", false},
-		"a finalized one that keeps names": {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, nil, nothing, keep, "", false},
-		"one whose names are to go":        {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, gone, unname, unname, "", false},
-		"one whose names are gone":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.Heard.Request = "1" }, gone, nothing, nothing, "", false},
-		"one that was walked back":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, nil, nothing, nothing, "", false},
-		"a late wish":                      {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, end, nothing, nothing, "", false},
+		"one that is blocked before it began": {func(j *plans.Journal) { j.Blocked = "a check fails" }, nil, nothing, nothing, "", false},
+		"such a one that is to go on":         {func(j *plans.Journal) { j.Blocked = "a check fails" }, on, carry, carry, plans.Move, true},
+		"such a one that is to go back":       {func(j *plans.Journal) { j.Blocked = "a check fails" }, back, carry, carry, plans.Abort, false},
+		"one that has moved":                  {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, nil, nothing, keep, "", false},
+		"one that is to be finalized":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, end, carry, carry, plans.Finalize, false},
+		"one that is to be some day":          {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, end, carry, carry, plans.Move, false},
+		"one that goes back for good":         {func(j *plans.Journal) { j.Epoch = 2; j.StartLeg(p, plans.Abort) }, nil, carry, carry, plans.Abort, false},
+		"a finalized one":                     {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized }, nil, nothing, nothing, "", false},
+		"a finalized one that keeps names":    {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, nil, nothing, keep, "", false},
+		"one whose names are to go":           {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, gone, unname, unname, "", false},
+		"one whose names are gone":            {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.Observed.Request = "1" }, gone, nothing, nothing, "", false},
+		"one that was aborted":                {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, nil, nothing, nothing, "", false},
+		"a late wish":                         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, end, nothing, nothing, "", false},
 		"a request that means nothing": {
-			func(j *plans.Journal) { j.Epoch = 2; j.Held = "why" }, func(d *plans.Declaration) { d.Ask = &plans.Ask{ID: "1", NodeGone: "n"} },
+			func(j *plans.Journal) { j.Epoch = 2; j.Blocked = "why" }, func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", NodeGone: "n"} },
 			nothing, keep, "", false,
 		},
 	} {
 		for _, p := range []*plans.Plan{p, &named} {
 			j := plans.NewJournal(p)
-			j.Detached, j.Heard.Course = true, plans.Move
+			j.Detached, j.Observed.Direction = true, plans.Move
 			c.change(j)
 			d := p.Declared()
 			if c.declare != nil {
@@ -105,8 +105,8 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 				want = c.names
 			}
 			what, asked := actionFor(p, j, &d)
-			if what != want || what == carry && (asked.Course != c.course || fresh(j, asked.Wish) != c.fresh) {
-				t.Errorf("%s (names %t): %q %+v, checked first: %t; expected %q %s, %t", name, len(p.Directories()) > 0, what, asked, fresh(j, asked.Wish), want, c.course, c.fresh)
+			if what != want || what == carry && (asked.Direction != c.direction || fresh(j, asked.Command) != c.fresh) {
+				t.Errorf("%s (names %t): %q %+v, checked first: %t; expected %q %s, %t", name, len(p.Directories()) > 0, what, asked, fresh(j, asked.Command), want, c.direction, c.fresh)
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func stage(t *testing.T, more ...client.Object) (*Orchestrator, *plans.Plan) {
 	p := plan(t)
 	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(more...).WithStatusSubresource(records.NewDeclared("", "")).Build()
 	j := plans.NewJournal(p)
-	j.Detached, j.Heard.Course = true, plans.Move
+	j.Detached, j.Observed.Direction = true, plans.Move
 	if err := records.NewStore(c, "stsmigrate", p.Name).Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)
 	}
@@ -179,11 +179,11 @@ func TestAPlanWaitsForItsClusters(t *testing.T) {
 	}
 	h.all.Wait()
 	j, _, err := records.NewStore(h.Live, "stsmigrate", "web").Journal(t.Context(), p)
-	if err != nil || j.Held != "" || j.Epoch != 0 {
+	if err != nil || j.Blocked != "" || j.Epoch != 0 {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	if want := `source: no cluster named "east" is known: put its kubeconfig into a Secret with the label stsmigrate.dev/cluster: east, under the key kubeconfig`; j.Waits != want {
-		t.Errorf("it waits because %s\nexpected %s", j.Waits, want)
+	if want := `source: no cluster named "east" is known: put its kubeconfig into a Secret with the label stsmigrate.dev/cluster: east, under the key kubeconfig`; j.Waiting != want {
+		t.Errorf("it waits because %s\nexpected %s", j.Waiting, want)
 	}
 	<-h.news // the end of the run
 	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter <= 0 {
@@ -205,7 +205,7 @@ func TestAPlanWaitsForItsClusters(t *testing.T) {
 // A wish ends the run that is under way for another one; a process that ends begins nothing.
 func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 	h, p := stage(t)
-	r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	r := &run{hub: h, plan: p, what: carry, wish: plans.Command{Direction: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	look := func() bool {
 		t.Helper()
@@ -231,9 +231,9 @@ func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 			t.Error("a pause ends no run: it is told of it, and knows where it can pause")
 		}
 	}
-	declare(t, h.Live, p, func(d *plans.Declaration) { d.Paused, d.Course = false, plans.ToAbort })
+	declare(t, h.Live, p, func(d *plans.Declaration) { d.Paused, d.Direction = false, plans.Abort })
 	if !look() {
-		t.Error("the way there goes on though somebody wants the way back")
+		t.Error("the way there goes on though somebody wants the abort")
 	}
 	delete(h.runs, p.Name)
 	h.ending = true
@@ -276,8 +276,8 @@ func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if held, waits := j.Held == c.err.Error(), j.Waits == c.err.Error(); held != c.held || waits != c.waits {
-			t.Errorf("%s: held because %q, waits because %q", name, j.Held, j.Waits)
+		if held, waits := j.Blocked == c.err.Error(), j.Waiting == c.err.Error(); held != c.held || waits != c.waits {
+			t.Errorf("%s: blocked because %q, waits because %q", name, j.Blocked, j.Waiting)
 		}
 	}
 }
@@ -293,11 +293,11 @@ func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*Orchestrator, *plans.Plan){
-		"another process has begun it": journal(func(j *plans.Journal) { j.Epoch = 1 }),
-		"another process has held it":  journal(func(j *plans.Journal) { j.Held = "a check fails" }),
-		"somebody has paused it":       journal(func(j *plans.Journal) { j.Paused = true }),
+		"another process has begun it":   journal(func(j *plans.Journal) { j.Epoch = 1 }),
+		"another process has blocked it": journal(func(j *plans.Journal) { j.Blocked = "a check fails" }),
+		"somebody has paused it":         journal(func(j *plans.Journal) { j.Paused = true }),
 		"somebody wants it back": func(h *Orchestrator, p *plans.Plan) {
-			declare(t, h.Live, p, func(d *plans.Declaration) { d.Course = plans.ToAbort })
+			declare(t, h.Live, p, func(d *plans.Declaration) { d.Direction = plans.Abort })
 		},
 		"a command carries it out again": journal(func(j *plans.Journal) { j.Detached = false }),
 		"somebody deletes it": func(h *Orchestrator, p *plans.Plan) {
@@ -310,7 +310,7 @@ func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 		if err := h.guard(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}}
+		r := &run{hub: h, plan: p, what: carry, wish: plans.Command{Direction: plans.Move}}
 		change(h, p)
 		if reason, err := r.ready(t.Context(), runner.Runner{Store: r.store()}); !errors.Is(err, errOvertaken) || reason != "" {
 			t.Errorf("%s: %q, %v", name, reason, err)
@@ -323,11 +323,11 @@ func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 	for name, do := range map[string]func(h *Orchestrator, p *plans.Plan, j *plans.Journal){
 		"in the run": func(h *Orchestrator, p *plans.Plan, j *plans.Journal) {
 			h.Fleet = nil
-			h.begin(t.Context(), p, j, carry, plans.Wish{Course: plans.Move})
+			h.begin(t.Context(), p, j, carry, plans.Command{Direction: plans.Move})
 		},
 		"beside it": func(h *Orchestrator, p *plans.Plan, _ *plans.Journal) {
 			r := &run{hub: h, plan: p, what: carry, stop: make(chan struct{})}
-			r.complain(t.Context(), fmt.Errorf("names: %w", plans.Mishap{What: "nil pointer dereference", Where: "names.sync (line 7)"}))
+			r.complain(t.Context(), fmt.Errorf("names: %w", plans.Panic{What: "nil pointer dereference", Where: "names.sync (line 7)"}))
 			select {
 			case <-r.stop:
 			default:
@@ -349,8 +349,8 @@ func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 		h.lock.Unlock()
 		h.all.Wait()
 		j, _, err := records.NewStore(h.Live, "stsmigrate", p.Name).Journal(t.Context(), p)
-		if err != nil || !strings.Contains(j.Held, "the program itself has failed over this plan") || !strings.Contains(j.Held, "nil pointer dereference, in ") {
-			t.Errorf("%s: held because %q, %v", name, j.Held, err)
+		if err != nil || !strings.Contains(j.Blocked, "the program itself has failed over this plan") || !strings.Contains(j.Blocked, "nil pointer dereference, in ") {
+			t.Errorf("%s: blocked because %q, %v", name, j.Blocked, err)
 		}
 		var m dto.Metric
 		if err := h.gauges.panics.WithLabelValues().Write(&m); err != nil || m.Counter.GetValue() != 1 {
@@ -367,8 +367,8 @@ func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 // A plan that was deleted and made again is another one, though it has the name.
 func TestARunIsOfOnePlanAndNotOfItsName(t *testing.T) {
 	_, p := stage(t)
-	asked := engine.Asked{Work: true}
-	r := &run{plan: p, what: carry, wish: plans.Wish{Course: plans.Move}}
+	asked := engine.Requested{Work: true}
+	r := &run{plan: p, what: carry, wish: plans.Command{Direction: plans.Move}}
 	another, changed := *p, *p
 	another.ID, changed.Hash = "web-xyz", "another"
 	if same := *p; !r.suits(carry, &same, asked) || r.suits(carry, &another, asked) || r.suits(carry, &changed, asked) {
@@ -379,7 +379,7 @@ func TestARunIsOfOnePlanAndNotOfItsName(t *testing.T) {
 // A ConfigMap that has another plan in it harms nobody but itself.
 func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
 	h, p := stage(t)
-	r := &run{hub: h, plan: p, what: carry, wish: plans.Wish{Course: plans.Move}, stop: make(chan struct{})}
+	r := &run{hub: h, plan: p, what: carry, wish: plans.Command{Direction: plans.Move}, stop: make(chan struct{})}
 	h.runs[p.Name] = r
 	var cm corev1.ConfigMap
 	if err := h.Live.Get(t.Context(), client.ObjectKey{Namespace: "stsmigrate", Name: "stsmigrate-web"}, &cm); err != nil {
@@ -428,7 +428,7 @@ func TestTheRecordOfAnEndedPlanGoesByItself(t *testing.T) {
 			h.ForgetAfter = c.after
 			store := records.NewStore(h.Live, "stsmigrate", "web")
 			err := store.Change(t.Context(), p, func(j *plans.Journal) error {
-				j.Depart(p, plans.Clean)
+				j.StartLeg(p, plans.Finalize)
 				j.Outcome, j.EndedAt = plans.Finalized, &metav1.Time{Time: ended}
 				c.change(j)
 				return nil
@@ -500,14 +500,14 @@ func TestTextOfAnAPIServerIsToldAsALine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j.Waits != "[2K gnp next:" {
-		t.Errorf("the journal says %q", j.Waits)
+	if j.Waiting != "[2K gnp next:" {
+		t.Errorf("the journal says %q", j.Waiting)
 	}
 	if e := <-events.Events; e != "Warning TryingAgain [2K gnp next:" {
 		t.Errorf("the event says %q", e)
 	}
-	r.tell("Warning", "Held", "\x1b[2K\nnext:")
-	if e := <-events.Events; e != "Warning Held [2K next:" {
+	r.tell("Warning", "Blocked", "\x1b[2K\nnext:")
+	if e := <-events.Events; e != "Warning Blocked [2K next:" {
 		t.Errorf("the event says %q", e)
 	}
 }

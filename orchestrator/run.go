@@ -28,7 +28,7 @@ type run struct {
 	hub  *Orchestrator
 	plan *plans.Plan
 	what action
-	wish plans.Wish
+	wish plans.Command
 	// gone says that a person has vouched for the end of the source's cluster.
 	gone bool
 	// fresh says that nothing has been begun, and now is to be: everything is checked first.
@@ -40,7 +40,7 @@ type run struct {
 	// asked has a value when the journal was written by somebody who wants a pause.
 	asked chan struct{}
 	// broken is a panic in what the run has other goroutines do.
-	broken atomic.Pointer[plans.Mishap]
+	broken atomic.Pointer[plans.Panic]
 	// herald tells the two sets, as soon as their clusters are known.
 	herald *runner.EventWriter
 }
@@ -62,7 +62,7 @@ func (r *run) hear(j *plans.Journal) {
 
 // suits says whether the run is what is wanted now. One that carries the plan ends by itself
 // when it is paused, held or over; a wish that it has not taken over yet begins a new one.
-func (r *run) suits(what action, p *plans.Plan, asked engine.Asked) bool {
+func (r *run) suits(what action, p *plans.Plan, asked engine.Requested) bool {
 	if r.plan.ID != p.ID || r.plan.Hash != p.Hash {
 		return false // that of an earlier plan of this name
 	}
@@ -73,16 +73,18 @@ func (r *run) suits(what action, p *plans.Plan, asked engine.Asked) bool {
 	case what == keep:
 		return true
 	}
-	return asked.Heard == nil || asked.Wish.Is(r.wish)
+	return asked.Observed == nil || asked.Command.Is(r.wish)
 }
 
 // fresh says whether a plan is to be checked before it is carried: one that is to be aborted has
 // nothing to lose, and may be so because its checks fail.
-func fresh(j *plans.Journal, wish plans.Wish) bool { return j.Epoch == 0 && wish.Course == plans.Move }
+func fresh(j *plans.Journal, wish plans.Command) bool {
+	return j.Epoch == 0 && wish.Direction == plans.Move
+}
 
 // begin starts a run. The lock is held.
-func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what action, wish plans.Wish) {
-	r := &run{hub: h, plan: p, what: what, wish: wish, gone: wish.Word.SourceGone || j.Vouched.SourceGone, fresh: fresh(j, wish), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what action, wish plans.Command) {
+	r := &run{hub: h, plan: p, what: what, wish: wish, gone: wish.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, wish), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	h.gauges.running.WithLabelValues().Inc()
 	h.all.Go(func() {
@@ -91,7 +93,7 @@ func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *plans.Journa
 		delete(h.runs, p.Name)
 		h.freed()
 		h.gauges.running.WithLabelValues().Dec()
-		if err == nil || errors.Is(err, engine.ErrStopped) || errors.As(err, new(records.ErrHeld)) {
+		if err == nil || errors.Is(err, engine.ErrStopped) || errors.As(err, new(records.ErrLeaseTaken)) {
 			delete(h.tries, p.Name)
 		} else {
 			h.failed(p.Name)
@@ -108,27 +110,27 @@ func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *plans.Journa
 // before anything else is begun for it: its names would be kept by the same program.
 func (r *run) safely(ctx context.Context) error {
 	err := func() (err error) {
-		defer plans.Caught(&err)
+		defer plans.RecoverPanic(&err)
 		return r.do(ctx)
 	}()
 	if m := r.broken.Load(); m != nil {
 		err = *m
 	}
-	var m plans.Mishap
+	var m plans.Panic
 	if !errors.As(err, &m) {
 		return err
 	}
 	r.hub.gauges.panics.WithLabelValues().Inc()
-	log.Log.WithName("plan").Error(err, "the program has failed, and the plan is held", "plan", r.plan.Name)
+	log.Log.WithName("plan").Error(err, "the program has failed, and the plan is blocked", "plan", r.plan.Name)
 	return errors.Join(err, func() (err error) {
-		defer plans.Caught(&err)
-		return r.hold(ctx, m.Error()+": tell those who make it. `resume` tries again, `abort` walks back")
+		defer plans.RecoverPanic(&err)
+		return r.block(ctx, m.Error()+": tell those who make it. `resume` tries again, `abort` rolls back")
 	}())
 }
 
 // complain tells of an error of what the run has others do. A panic there ends the run.
 func (r *run) complain(ctx context.Context, err error) {
-	var m plans.Mishap
+	var m plans.Panic
 	if errors.As(err, &m) {
 		r.broken.Store(&m)
 		r.end()
@@ -176,9 +178,9 @@ func (r *run) do(ctx context.Context) error {
 	}
 	p, _, err := c.Run(ctx, r.wish)
 	switch {
-	case errors.As(err, new(plans.Mishap)):
+	case errors.As(err, new(plans.Panic)):
 		return err
-	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrHeld)):
+	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)):
 		return err
 	case errors.Is(err, errOvertaken):
 		return nil // it is looked at anew
@@ -197,7 +199,7 @@ func (r *run) unname(ctx context.Context, c runner.Runner) error {
 	switch {
 	case err == nil, errors.Is(err, errOvertaken):
 		return nil // it is looked at anew
-	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrHeld)):
+	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)):
 		return err
 	}
 	return r.waits(ctx, err)
@@ -206,13 +208,13 @@ func (r *run) unname(ctx context.Context, c runner.Runner) error {
 // stuck ends a run whose plan could not be taken over, or not be carried on.
 func (r *run) stuck(ctx context.Context, why error) error {
 	if r.hub.final(r.plan.Name, why) {
-		return r.hold(ctx, why.Error())
+		return r.block(ctx, why.Error())
 	}
 	return r.waits(ctx, why)
 }
 
-// hold leaves the plan to a person, unless another process goes on with it.
-func (r *run) hold(ctx context.Context, reason string) error {
+// block leaves the plan to a person, unless another process goes on with it.
+func (r *run) block(ctx context.Context, reason string) error {
 	store := r.store()
 	j, _, err := store.Journal(ctx, r.plan)
 	if err != nil {
@@ -221,20 +223,20 @@ func (r *run) hold(ctx context.Context, reason string) error {
 	if elsewhere, err := r.elsewhere(ctx); err != nil || elsewhere {
 		return err
 	}
-	r.tell(corev1.EventTypeWarning, "Held", reason)
+	r.tell(corev1.EventTypeWarning, "Blocked", reason)
 	return store.Change(ctx, r.plan, func(now *plans.Journal) error {
 		if now.Epoch != j.Epoch { // somebody has taken it over meanwhile
 			return nil
 		}
-		if r.wish.Heard != nil { // it is answered, unless it is another by now
+		if r.wish.Observed != nil { // it is answered, unless it is another by now
 			switch err := r.still(ctx, now); {
 			case err == nil:
-				now.Heard = *r.wish.Heard
+				now.Observed = *r.wish.Observed
 			case !errors.Is(err, errOvertaken):
 				return err
 			}
 		}
-		now.Hold(reason)
+		now.Block(reason)
 		return nil
 	})
 }
@@ -358,7 +360,7 @@ func (r *run) waits(ctx context.Context, why error) error {
 		return why
 	}
 	return errors.Join(why, r.store().Change(ctx, r.plan, func(j *plans.Journal) error {
-		j.Waits = why.Error()
+		j.Waiting = why.Error()
 		return nil
 	}))
 }

@@ -30,15 +30,17 @@ func TestNamesGoByTheOrchestrator(t *testing.T) {
 	} {
 		h, p := stage(t)
 		ask := func(id string) {
-			declare(t, h.Live, p, func(d *plans.Declaration) { d.Course, d.Ask = plans.ToFinalize, &plans.Ask{ID: id, RemoveNames: true} })
+			declare(t, h.Live, p, func(d *plans.Declaration) {
+				d.Direction, d.Request = plans.Finalize, &plans.Request{ID: id, RemoveNames: true}
+			})
 		}
 		store := records.NewStore(h.Live, h.Namespace, p.Name)
 		if err := h.guard(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 		err := store.Change(t.Context(), p, func(j *plans.Journal) error {
-			j.Depart(p, plans.Clean)
-			j.Epoch, j.Outcome, j.KeepNames, j.Heard.Course = 3, plans.Finalized, true, plans.Clean
+			j.StartLeg(p, plans.Finalize)
+			j.Epoch, j.Outcome, j.KeepNames, j.Observed.Direction = 3, plans.Finalized, true, plans.Finalize
 			return nil
 		})
 		if err != nil {
@@ -54,7 +56,7 @@ func TestNamesGoByTheOrchestrator(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, asked := actionFor(p, j, said(j, d))
-		r := &run{hub: h, plan: p, what: unname, wish: asked.Wish}
+		r := &run{hub: h, plan: p, what: unname, wish: asked.Command}
 		ask(c.asks)
 		named := *p
 		named.Names = plans.Names{Mode: plans.Bridge, Service: "web"}
@@ -62,7 +64,7 @@ func TestNamesGoByTheOrchestrator(t *testing.T) {
 			Plan: &named, Store: store, On: answering(c.answers), Holder: h.Holder, Dead: h.Dead, Now: h.Now, Still: r.still,
 		})
 		j, _, read := store.Journal(t.Context(), p)
-		if !errors.Is(err, c.answers) || read != nil || j.KeepNames == c.goes || (j.Heard.Request == "1") != c.goes || (j.Waits != "") != (c.answers != nil) {
+		if !errors.Is(err, c.answers) || read != nil || j.KeepNames == c.goes || (j.Observed.Request == "1") != c.goes || (j.Waiting != "") != (c.answers != nil) {
 			t.Errorf("%s: %v; %+v (%v)", name, err, j, read)
 		}
 		h.ending = true // what comes of it is not asked here

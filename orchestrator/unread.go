@@ -22,7 +22,7 @@ const unreadable = "Unreadable"
 const unreadableRecheck = time.Minute
 
 func isUnreadable(err error) bool {
-	return errors.As(err, new(records.ErrUnreadable)) || errors.As(err, new(plans.Mishap))
+	return errors.As(err, new(records.ErrUnreadable)) || errors.As(err, new(plans.Panic))
 }
 
 // recordOf is under which name it is remembered that a record cannot be read.
@@ -32,7 +32,7 @@ func recordOf(plan string) string { return "record of " + plan }
 // that ordinals are on neither side, stays said. Where another process carries the plan out, of a newer release perhaps,
 // there is nothing to tell.
 func (h *Orchestrator) unread(ctx context.Context, name string, why error) (later reconcile.Result, err error) {
-	defer plans.Caught(&err)
+	defer plans.RecoverPanic(&err)
 	later = reconcile.Result{RequeueAfter: unreadableRecheck}
 	h.lock.Lock()
 	if r := h.runs[name]; r != nil {
@@ -50,7 +50,7 @@ func (h *Orchestrator) unread(ctx context.Context, name string, why error) (late
 	}
 	h.gauges.turn(name, unreadable)
 	if h.isNews(recordOf(name), why.Error()) {
-		if errors.As(why, new(plans.Mishap)) {
+		if errors.As(why, new(plans.Panic)) {
 			h.gauges.panics.WithLabelValues().Inc()
 		}
 		log.Log.WithName("plan").Error(why, "the plan cannot be read, and is left alone", "plan", name)

@@ -89,7 +89,7 @@ func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
 	store := records.NewStore(h.Live, h.Namespace, p.Name)
 	now := h.Now()
 	if err := store.Change(t.Context(), p, func(j *plans.Journal) error {
-		j.Epoch, j.Held, j.Stopwatch = 1, "gate leader says no", &plans.Stopwatch{Span: plans.Terminating, Since: metav1.NewMicroTime(now)}
+		j.Epoch, j.Blocked, j.Stopwatch = 1, "gate leader says no", &plans.Stopwatch{Span: plans.Terminating, Since: metav1.NewMicroTime(now)}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -103,8 +103,8 @@ func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
 			t.Errorf("metrics are %q, expected %q", got, want)
 		}
 	}
-	look("plan_state Held", "plan_step", "wave_left_timestamp_seconds")
-	showing(t, h, p, "Ready=False Held, Stalled=True Held")
+	look("plan_state Blocked", "plan_step", "wave_left_timestamp_seconds")
+	showing(t, h, p, "Ready=False Blocked, Stalled=True Blocked")
 	replaced(t, h, "{", `{"requires":["pairs"],`)
 	events := h.Events.(*record.FakeRecorder).Events
 	for len(events) > 0 {
@@ -132,9 +132,9 @@ func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
 	}
 
 	replaced(t, h, `"requires":["pairs"]`, `"mood":"good"`) // the field of a newer release that nobody has to know of
-	look("plan_state Held", "plan_step", "wave_left_timestamp_seconds")
-	showing(t, h, p, "Ready=False Held, Stalled=True Held")
-	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Heard.Request = "7"; return nil }); err != nil {
+	look("plan_state Blocked", "plan_step", "wave_left_timestamp_seconds")
+	showing(t, h, p, "Ready=False Blocked, Stalled=True Blocked")
+	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Observed.Request = "7"; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if text := replaced(t, h, "", ""); !strings.Contains(text, `"mood":"good"`) || !strings.Contains(text, `"request":"7"`) {

@@ -40,7 +40,7 @@ func Restore(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 // budgets. After: the disruption controller has seen it, and no eviction that
 // it granted earlier is still to come (it may take two minutes to arrive).
 func (k budgets) tighten(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	if m.Turned {
+	if m.Reversed {
 		if why, err := k.leaving(ctx, m); err != nil || why != "" {
 			return plans.Wait(why), err
 		}

@@ -83,9 +83,9 @@ func TestBudgets(t *testing.T) {
 		{"relax gives the unit to the larger side", plans.Relax, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours)}, plans.Before, "source: PodDisruptionBudget web: minAvailable 5 -> minAvailable 3"},
 		{"relax lowers one before it raises the other", plans.Relax, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("1"), ours)}, plans.Before, "destination: PodDisruptionBudget web: maxUnavailable 1 -> maxUnavailable 0"},
 		{"relax waits for what it lowered before it raises", plans.Relax, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours, unseen)}, plans.During, "waiting for the disruption controller"},
-		{"stops when the user's budget was deleted", plans.Tighten, nil, plans.Foreign, "was deleted by somebody else"},
-		{"stops at a budget that a stranger made", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("2"))}, plans.Foreign, "made by somebody else"},
-		{"stops behind a later stamp", plans.Tighten, []client.Object{budget("shop", atMost("1"), stamped("web-abc/1/21"))}, plans.Foreign, "another process"},
+		{"stops when the user's budget was deleted", plans.Tighten, nil, plans.Conflict, "was deleted by somebody else"},
+		{"stops at a budget that a stranger made", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("2"))}, plans.Conflict, "made by somebody else"},
+		{"stops behind a later stamp", plans.Tighten, []client.Object{budget("shop", atMost("1"), stamped("web-abc/1/21"))}, plans.Conflict, "another process"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestRestore(t *testing.T) {
 		source, destination string
 	}{
 		{"after a move both are the user's", plans.Source, saved, []client.Object{budget("shop", atLeast(0), ours), budget("mall", atMost("1"), ours)}, "maxUnavailable 30%", "maxUnavailable 30%"},
-		{"after a walk back ours is gone", plans.Destination, saved, []client.Object{budget("shop", atMost("1"), ours), budget("mall", atLeast(0), ours)}, "maxUnavailable 30%", ""},
+		{"after an abort ours is gone", plans.Destination, saved, []client.Object{budget("shop", atMost("1"), ours), budget("mall", atLeast(0), ours)}, "maxUnavailable 30%", ""},
 		{"what somebody changed of ours besides the numbers stays", plans.Source, saved, []client.Object{budget("shop", atLeast(0), ours), budget("mall", atMost("1"), ours, others)}, "maxUnavailable 30%", "maxUnavailable 30%"},
 		{"a user's budget that was only marked is only unmarked", plans.Destination, plans.Saved{}, []client.Object{budget("shop", atMost("30%"), ours)}, "maxUnavailable 30%", ""},
 	}

@@ -52,7 +52,7 @@ func SliceOf(set *appsv1.StatefulSet) Slice {
 // Build makes a plan. It is pure: whether the plan may be carried out is found
 // out by the checks before the first write.
 func Build(in Inputs) (*Plan, error) {
-	destined, err := in.Destined()
+	destined, err := in.DestinationSet()
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func Changes(source, destined *appsv1.StatefulSet) ([]string, error) {
 // Misstated gives the reason why the plan does not say what its patches do to the set, or "". Changes is what a person
 // has read before saying yes, and stands in the plan beside the patches.
 func (p *Plan) Misstated(source *appsv1.StatefulSet) (string, error) {
-	destined, err := Destined(source, p)
+	destined, err := DestinationSet(source, p)
 	if err != nil {
 		return "", err
 	}

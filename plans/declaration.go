@@ -19,40 +19,20 @@ const DeclarationKind = "StatefulSetMigration"
 // Declaration is the spec of a StatefulSetMigration: a Migration, which plan of it was approved, and what is wished of
 // that plan. The plan and its journal stay the record of what is done.
 type Declaration struct {
-	Request `json:",inline"`
-	// Course is how far the plan is to go; empty for ToMove.
-	Course Goal `json:"course,omitempty"`
-	Paused bool `json:"paused,omitempty"`
+	Spec `json:",inline"`
+	// Direction is how far the plan is to go; empty for ToMove.
+	Direction Direction `json:"direction,omitempty"`
+	Paused    bool      `json:"paused,omitempty"`
 	// KeepNames lets the names outlive a plan that is finalized.
 	KeepNames bool `json:"keepNames,omitempty"`
 	// ApprovedHash is the hash of the plan that a person has looked at. Without it nothing is begun.
 	ApprovedHash string `json:"approvedHash,omitempty"`
-	// Ask is what is asked for once.
-	Ask *Ask `json:"request,omitempty"`
+	// Request is what is asked for once.
+	Request *Request `json:"request,omitempty"`
 }
 
-// Goal is a course in the words of those who ask for it.
-type Goal string
-
-// The goals.
-const (
-	ToMove     Goal = "Move"
-	ToAbort    Goal = "Abort"
-	ToFinalize Goal = "Finalize"
-)
-
-// GoalOf returns what people call a course.
-func GoalOf(c Course) Goal {
-	return map[Course]Goal{Move: ToMove, Return: ToAbort, Clean: ToFinalize}[c]
-}
-
-// Way returns the course that a plan takes for it.
-func (g Goal) Way() Course {
-	return map[Goal]Course{"": Move, ToMove: Move, ToAbort: Return, ToFinalize: Clean}[g]
-}
-
-// Ask is done once for every ID. It lets a plan go on that is held, split, or paused by PauseAfter.
-type Ask struct {
+// Request is done once for every ID. It lets a plan go on that is held, split, or paused by PauseAfter.
+type Request struct {
 	ID string `json:"id"`
 	// Resume says that to go on is all that is asked for.
 	Resume bool `json:"resume,omitempty"`
@@ -68,49 +48,51 @@ type Ask struct {
 	PauseAfter     int32     `json:"pauseAfter,omitempty"`
 }
 
-// Route is how far the move is asked to go.
-func (a Ask) Route() Route { return Route{Until: a.UntilOrdinal, PauseAfter: a.PauseAfter} }
+// Limits is how far the move is asked to go.
+func (a Request) Limits() Limits { return Limits{Until: a.UntilOrdinal, PauseAfter: a.PauseAfter} }
 
-// Word is what the person vouches for.
-func (a Ask) Word() Word {
-	return Word{NodeGone: a.NodeGone, Readopt: a.Readopt, MaxUnavailable: a.MaxUnavailable, SourceGone: a.SourceGone != ""}
+// Assurance is what the person vouches for.
+func (a Request) Assurance() Assurance {
+	return Assurance{NodeGone: a.NodeGone, Readopt: a.Readopt, MaxUnavailable: a.MaxUnavailable, SourceGone: a.SourceGone != ""}
 }
 
-// Heard is what a plan was told last of its Declaration. It is written together with what comes of it, so that a
+// Observed is what a plan was told last of its Declaration. It is written together with what comes of it, so that a
 // death can neither lose nor double it.
-type Heard struct {
-	Course Course `json:"course"`
-	Paused bool   `json:"paused,omitempty"`
+type Observed struct {
+	Direction Direction `json:"direction"`
+	Paused    bool      `json:"paused,omitempty"`
 	// Request is the ID of the Ask.
 	Request string `json:"request,omitempty"`
 	// Refused says why nothing came of it.
 	Refused string `json:"refused,omitempty"`
 }
 
-// Asks reports whether the two are of one course and one request.
-func (h Heard) Asks(other Heard) bool { return h.Course == other.Course && h.Request == other.Request }
+// SameRequest reports whether the two are of one course and one request.
+func (h Observed) SameRequest(other Observed) bool {
+	return h.Direction == other.Direction && h.Request == other.Request
+}
 
-// Wish is a course that a plan is to take, or to go on with.
-type Wish struct {
-	Course    Course
+// Command is a course that a plan is to take, or to go on with.
+type Command struct {
+	Direction Direction
 	SkipGates bool
-	// Word is what the person vouches for.
-	Word      Word
-	Route     Route
+	// Assurance is what the person vouches for.
+	Assurance Assurance
+	Limits    Limits
 	KeepNames bool
 	// RemoveNames says that a plan that has ended is to keep its names no longer; it goes nowhere.
 	RemoveNames bool
-	// Heard is what the journal keeps of a wish that it has not heard of yet; nil for one that is none of a
+	// Observed is what the journal keeps of a wish that it has not heard of yet; nil for one that is none of a
 	// Declaration.
-	Heard *Heard
+	Observed *Observed
 }
 
 // Is reports whether two wishes are the same.
-func (w Wish) Is(other Wish) bool { return equality.Semantic.DeepEqual(w, other) }
+func (w Command) Is(other Command) bool { return equality.Semantic.DeepEqual(w, other) }
 
 // Validate gives the reason why no plan can be made of it, or nothing be asked of one.
 func (d *Declaration) Validate() error {
-	if err := d.Request.refuse(); err != nil {
+	if err := d.Spec.refuse(); err != nil {
 		return err
 	}
 	for side, place := range map[Side]Place{Source: d.Source, Destination: d.Destination.Place} {
@@ -123,13 +105,13 @@ func (d *Declaration) Validate() error {
 			return fmt.Errorf("spec.destination.patches[%d]: the orchestrator reads no files: expected patch, its text", i)
 		}
 	}
-	if !slices.Contains([]Goal{"", ToMove, ToAbort, ToFinalize}, d.Course) {
-		return fmt.Errorf("spec.course is %q, expected %s, %s or %s", d.Course, ToMove, ToAbort, ToFinalize)
+	if !slices.Contains([]Direction{"", Move, Abort, Finalize}, d.Direction) {
+		return fmt.Errorf("spec.direction is %q, expected %s, %s or %s", d.Direction, Move, Abort, Finalize)
 	}
-	return d.Ask.refuse()
+	return d.Request.refuse()
 }
 
-func (a *Ask) refuse() error {
+func (a *Request) refuse() error {
 	switch {
 	case a == nil:
 		return nil
@@ -139,7 +121,7 @@ func (a *Ask) refuse() error {
 		return errors.New("spec.request.nodeGone is not the name of a node")
 	case a.MaxUnavailable < 0 || a.PauseAfter < 0 || a.UntilOrdinal != nil && *a.UntilOrdinal < 0:
 		return errors.New("spec.request: maxUnavailable, pauseAfter and untilOrdinal are 0 or more")
-	case a.RemoveNames && *a != (Ask{ID: a.ID, RemoveNames: true}):
+	case a.RemoveNames && *a != (Request{ID: a.ID, RemoveNames: true}):
 		return errors.New("spec.request: removeNames is asked for alone, of a plan that has ended")
 	}
 	return nil
@@ -150,7 +132,7 @@ func (p *Plan) Declared() Declaration {
 	place := func(r Ref) Place {
 		return Place{Context: r.Context, Namespace: r.Namespace, Name: r.Name, Kind: r.SetKind()}
 	}
-	d := Declaration{ApprovedHash: p.Hash, Request: Request{
+	d := Declaration{ApprovedHash: p.Hash, Spec: Spec{
 		Source: place(p.Source), Destination: Target{Place: place(p.Destination)},
 		MaxUnavailable: p.MaxUnavailable, Window: p.Window, Storage: p.Storage, Names: p.Names.Mode, Ignore: p.Ignored, Gates: p.Gates,
 	}}
@@ -222,8 +204,8 @@ func DecodeDeclaration(raw []byte) (*Declaration, error) {
 	return &d, nil
 }
 
-// Word is what a person vouches for with a command, where no API can show it (L6).
-type Word struct {
+// Assurance is what a person vouches for with a command, where no API can show it (L6).
+type Assurance struct {
 	// NodeGone is a node on which no pod of the wave under way can still run, and which can no longer
 	// write to its volumes.
 	NodeGone string `json:"nodeGone,omitempty"`
@@ -237,8 +219,8 @@ type Word struct {
 	SourceGone bool `json:"sourceGone,omitempty"`
 }
 
-// Route is how far the next run of a Move shall go. The zero value goes to the end.
-type Route struct {
+// Limits is how far the next run of a Move shall go. The zero value goes to the end.
+type Limits struct {
 	// Until, if set, ends the move in a split: the source keeps the ordinals below
 	// it, the destination has it and those above.
 	Until *int32

@@ -33,21 +33,21 @@ func FuzzJournal(f *testing.F) {
 		if _, err := DecodeJournal(raw, p); err != nil {
 			f.Fatal(err) // nothing would be tried from there
 		}
-		for _, course := range []Course{Move, Return, Clean} {
-			f.Add(raw, string(course), int32(3), int32(1))
+		for _, direction := range []Direction{Move, Abort, Finalize} {
+			f.Add(raw, string(direction), int32(3), int32(1))
 		}
 	}
-	f.Fuzz(func(t *testing.T, raw []byte, course string, until, pause int32) {
+	f.Fuzz(func(t *testing.T, raw []byte, direction string, until, pause int32) {
 		j, err := DecodeJournal(raw, p)
 		if err != nil {
 			return
 		}
-		goneOn(t, p, j, Course(course), until, pause)
+		goneOn(t, p, j, Direction(direction), until, pause)
 	})
 }
 
 // goneOn does with a journal what changes it.
-func goneOn(t *testing.T, p *Plan, j *Journal, c Course, until, pause int32) {
+func goneOn(t *testing.T, p *Plan, j *Journal, c Direction, until, pause int32) {
 	t.Helper()
 	again := func(what string) {
 		t.Helper()
@@ -67,9 +67,9 @@ func goneOn(t *testing.T, p *Plan, j *Journal, c Course, until, pause int32) {
 		again("a step")
 	}
 	for what, err := range map[string]error{
-		"another route":            j.Take(p, Route{Until: &until, PauseAfter: pause}),
+		"another route":            j.Limit(p, Limits{Until: &until, PauseAfter: pause}),
 		"gates that are not asked": j.Skip(p),
-		"a word":                   j.Vouch(p, Word{MaxUnavailable: until, Readopt: true}),
+		"a word":                   j.Assure(p, Assurance{MaxUnavailable: until, Readopt: true}),
 	} {
 		if err == nil {
 			again(what)
@@ -81,8 +81,8 @@ func goneOn(t *testing.T, p *Plan, j *Journal, c Course, until, pause int32) {
 	j.Loosened(now)
 	j.Arrive(now)
 	again("the end of a wave")
-	if !j.Ended() && (c == Return && j.Leg.Course == Move || c == Clean && j.Outcome == Moved) {
-		j.Depart(p, c)
+	if !j.Ended() && (c == Abort && j.Leg.Direction == Move || c == Finalize && j.Outcome == Moved) {
+		j.StartLeg(p, c)
 		again("another way")
 	}
 }
@@ -98,7 +98,7 @@ func seen(p *Plan, j *Journal, step Step, began bool) {
 	}
 	_, _ = step.ID(), p.Pods(step.Ordinals)
 	_ = j.Idle(p)
-	_, _ = j.Left(), j.Words()
+	_, _ = j.Left(), j.AssuredFacts()
 	_, _ = j.Skipped(p), j.PauseDue(step)
 	_, _ = j.AtRest(p), j.Down(p)
 	_ = j.Leg.Outcome(p)
@@ -129,15 +129,15 @@ func walked(p *Plan) []*Journal {
 	under.Passed = &Passed{Seq: 7, Gates: []string{"g/4"}}
 	under.Stopwatch = &Stopwatch{Span: Detaching, Since: metav1.NewMicroTime(time.Unix(1, 0)), Took: map[Span]metav1.Duration{Terminating: {Duration: time.Second}}}
 	turned := *under
-	turned.Depart(p, Return)
-	turned.Vouched.MaxUnavailable = 3
+	turned.StartLeg(p, Abort)
+	turned.Assurances.MaxUnavailable = 3
 	held := NewJournal(p)
-	held.Held, held.Paused, held.SkipGates = "a reason", true, allSteps
-	held.Heard = Heard{Course: Return, Paused: true, Request: "7", Refused: "a reason"}
+	held.Blocked, held.Paused, held.SkipGates = "a reason", true, allSteps
+	held.Observed = Observed{Direction: Abort, Paused: true, Request: "7", Refused: "a reason"}
 	moved := NewJournal(p)
 	moved.Done = p.length(moved.Leg)
 	moved.Begun, moved.Outcome = moved.Done, Moved
 	cleaned := *moved
-	cleaned.Depart(p, Clean)
+	cleaned.StartLeg(p, Finalize)
 	return []*Journal{NewJournal(p), under, &turned, held, moved, &cleaned}
 }

@@ -85,8 +85,8 @@ func (p *Plan) GatesAt(op Op) []Gate {
 	return out
 }
 
-// Asks says whether any gate satisfies the predicate.
-func (p *Plan) Asks(is func(Gate) bool) bool {
+// HasGate says whether any gate satisfies the predicate.
+func (p *Plan) HasGate(is func(Gate) bool) bool {
 	return slices.ContainsFunc(p.Gates, is)
 }
 

@@ -183,7 +183,7 @@ func TestAPlanWithGatesHasTwoMoreSteps(t *testing.T) {
 	p := three()
 	p.Gates = []Gate{{Name: "drain", When: BeforeShrink}}
 	want := "4/Tighten 4/Quiesce 4/Shrink 4/Vacate 4/Release 4/Reserve 4/Claim 4/Grow 4/Verify 4/Relax"
-	if got := walk(p, Leg{Course: Return, First: 40, Lowest: 4, End: 5}); !strings.HasPrefix(got, want+" Retire") {
+	if got := walk(p, Leg{Direction: Abort, First: 40, Lowest: 4, End: 5}); !strings.HasPrefix(got, want+" Retire") {
 		t.Errorf("got %s, expected %s first", got, want)
 	}
 	if got := walk(p, NewJournal(p).Leg); !strings.Contains(got, " "+want+" 3/Tighten 3/Quiesce") {
@@ -203,9 +203,9 @@ func TestAnAbortAtAGateWalksItsWaveBack(t *testing.T) {
 		p.Gates = []Gate{{Name: "drain", When: BeforeShrink}}
 		j := at(t, p, NewJournal(p), id)
 		j.SkipGates, j.Passed = j.Begun, &Passed{Seq: j.Begun}
-		j.Depart(p, Return)
+		j.StartLeg(p, Abort)
 		if got := waves(p, j.Leg); got != "3 4" || j.SkipGates != 0 || j.Passed != nil {
-			t.Errorf("abort at %s walks back %q; skips up to %d, passed %v", id, got, j.SkipGates, j.Passed)
+			t.Errorf("abort at %s rolls back %q; skips up to %d, passed %v", id, got, j.SkipGates, j.Passed)
 		}
 	}
 }
@@ -256,16 +256,16 @@ func TestSkippingIsForOneStepOrForTheWholeWayBack(t *testing.T) {
 	if s, _ := p.Step(j.Leg, j.SkipGates); s.ID() != "3/Verify" || j.Skipped(p) != "not asked at web-3 Verify (--skip-gates)" {
 		t.Errorf("skips up to %s: %s", s.ID(), j.Skipped(p))
 	}
-	j.Depart(p, Return)
+	j.StartLeg(p, Abort)
 	if j.Skipped(p) != "" {
-		t.Errorf("the way back begins with gates %s", j.Skipped(p))
+		t.Errorf("the abort begins with gates %s", j.Skipped(p))
 	}
-	if err := j.Skip(p); err != nil || j.Skipped(p) != "not asked on the way back (--skip-gates)" {
+	if err := j.Skip(p); err != nil || j.Skipped(p) != "not asked during an abort (--skip-gates)" {
 		t.Errorf("got %s, %v", j.Skipped(p), err)
 	}
 	for want, j := range map[string]*Journal{
 		"no gate left": at(t, p, NewJournal(p), "2/Relax"),
-		"asks no gate": {Leg: Leg{Course: Clean}},
+		"asks no gate": {Leg: Leg{Direction: Finalize}},
 	} {
 		if err := j.Skip(p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, expected %q", err, want)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// What an earlier release has written is read: every plan and journal in testdata. A file of
-// another version of the format is refused with a sentence.
-func TestWhatEarlierReleasesHaveWrittenIsRead(t *testing.T) {
+// Every plan and journal of testdata is read: each format has one of its own. A file of another version of the format
+// is refused with a sentence, and so is a journal of release 0.1, which had no format yet.
+func TestFilesOfEveryFormatAreRead(t *testing.T) {
 	files, err := filepath.Glob("testdata/plan-*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)
@@ -26,19 +26,27 @@ func TestWhatEarlierReleasesHaveWrittenIsRead(t *testing.T) {
 		if _, err := DecodePlan([]byte(strings.Replace(string(raw), APIVersion, "stsmigrate.dev/v9", 1))); err == nil || !strings.Contains(err.Error(), "is of version") {
 			t.Errorf("%s, of a later version: %v", file, err)
 		}
-		release := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "plan-"), ".yaml")
-		if raw, err = os.ReadFile("testdata/journal-" + release + ".json"); err != nil {
+		format := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "plan-"), ".yaml")
+		if raw, err = os.ReadFile("testdata/journal-" + format + ".json"); err != nil {
 			t.Fatal(err)
 		}
 		j, err := DecodeJournal(raw, p)
 		if err != nil {
-			t.Fatalf("%s: the journal of %s: %v", file, release, err)
+			t.Fatalf("%s: the journal of %s: %v", file, format, err)
 		}
 		if j.Plan != p.ID || j.Leg.End != p.End() {
 			t.Errorf("%s: %+v", file, j)
 		}
 		if _, err := DecodeJournal([]byte(strings.Replace(string(raw), APIVersion, "stsmigrate.dev/v9", 1)), p); err == nil || !strings.Contains(err.Error(), "version") {
 			t.Errorf("%s, of a later version: %v", file, err)
+		}
+		if raw, err = os.ReadFile("testdata/early-0.1.json"); err != nil {
+			t.Fatal(err)
+		}
+		for _, early := range []string{string(raw), strings.Replace(string(raw), `"epoch"`, `"hash":"`+p.Hash+`","epoch"`, 1)} {
+			if _, err := DecodeJournal([]byte(early), p); err == nil || !strings.Contains(err.Error(), "was written by stsmigrate 0.1") {
+				t.Errorf("a journal of release 0.1: %v", err)
+			}
 		}
 	}
 }

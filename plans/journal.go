@@ -43,19 +43,19 @@ type Journal struct {
 	// PauseAt, if not 0, pauses a Move before the first wave with no ordinal from it
 	// upwards: when all of these have arrived.
 	PauseAt int32 `json:"pauseAt,omitempty"`
-	// Tight is since when the budgets have been tightened for the wave under way, and
+	// TightSince is since when the budgets have been tightened for the wave under way, and
 	// Longest how long they were at most for one. Both are told, and decide nothing.
-	Tight   *metav1.Time     `json:"tight,omitempty"`
-	Longest *metav1.Duration `json:"longest,omitempty"`
+	TightSince   *metav1.Time     `json:"tightSince,omitempty"`
+	LongestTight *metav1.Duration `json:"longestTight,omitempty"`
 	// Stopwatch measures the wave under way, and Downtime sums those before it. Both are told,
 	// and decide nothing.
 	Stopwatch *Stopwatch `json:"stopwatch,omitempty"`
 	Downtime  *Downtime  `json:"downtime,omitempty"`
 	// EndedAt is when the plan came to its end. It is told, and says how old a record is.
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
-	// Held is the reason why nothing goes on without a person. Cleared by the
+	// Blocked is the reason why nothing goes on without a person. Cleared by the
 	// next process that finds the reason gone.
-	Held string `json:"held,omitempty"`
+	Blocked string `json:"blocked,omitempty"`
 	// KeepNames is the wish of a person that the bridge of the names outlives the
 	// plan: a Clean leaves it, and who keeps it from then on knows it by this plan.
 	KeepNames bool `json:"keepNames,omitempty"`
@@ -68,48 +68,48 @@ type Journal struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 	// Detached says that an orchestrator carries the plan out, and nobody else writes here. What people wish is in
 	// the StatefulSetMigration of the plan, and Heard what of that has been taken over.
-	Detached bool  `json:"detached,omitempty"`
-	Heard    Heard `json:"heard,omitzero"`
-	// Waits says why a detached plan does not go on, though nobody has to decide anything:
+	Detached bool     `json:"detached,omitempty"`
+	Observed Observed `json:"observed,omitzero"`
+	// Waiting says why a detached plan does not go on, though nobody has to decide anything:
 	// it goes on by itself. It decides nothing.
-	Waits string `json:"waits,omitempty"`
-	// Vouched is what persons have vouched for (L6).
-	Vouched Vouched `json:"vouched,omitzero"`
+	Waiting string `json:"waiting,omitempty"`
+	// Assurances is what persons have vouched for (L6).
+	Assurances Assurances `json:"assurances,omitzero"`
 	// Overdue says what a wave in flight has been waiting for, for longer than --step-timeout. It is
 	// told until the wave is a step further, and decides nothing.
 	Overdue string `json:"overdue,omitempty"`
 }
 
-// Hold leaves the plan to a person, who is told why.
-func (j *Journal) Hold(why string) { j.Held, j.Waits, j.Overdue = why, "", "" }
+// Block leaves the plan to a person, who is told why.
+func (j *Journal) Block(why string) { j.Blocked, j.Waiting, j.Overdue = why, "", "" }
 
 // Idle reports whether nothing goes on by itself: the plan has come to its end, is paused where it can be, or waits for
 // a person.
-func (j *Journal) Idle(p *Plan) bool { return j.Outcome != "" || j.Held != "" || j.AtRest(p) }
+func (j *Journal) Idle(p *Plan) bool { return j.Outcome != "" || j.Blocked != "" || j.AtRest(p) }
 
 // AtRest says whether the plan is paused, and not only asked to be. What was begun of a wave may have left the
 // budgets tight, and a wave that was turned round may be on neither side: only who has looked knows that.
 func (j *Journal) AtRest(p *Plan) bool {
 	step, began, more := j.Next(p)
-	return j.Paused && more && step.Boundary() && (j.Resting || !began && !j.Turned(step))
+	return j.Paused && more && step.Boundary() && (j.Resting || !began && !j.Reversed(step))
 }
 
 // Tightened notes that the budgets are tight from now on, if they were not before.
 func (j *Journal) Tightened(now time.Time) {
-	if j.Tight == nil {
-		j.Tight = &metav1.Time{Time: now}
+	if j.TightSince == nil {
+		j.TightSince = &metav1.Time{Time: now}
 	}
 }
 
 // Loosened notes that the budgets are open again.
 func (j *Journal) Loosened(now time.Time) {
-	if j.Tight == nil {
+	if j.TightSince == nil {
 		return
 	}
-	if d := now.Sub(j.Tight.Time); j.Longest == nil || d > j.Longest.Duration {
-		j.Longest = &metav1.Duration{Duration: d}
+	if d := now.Sub(j.TightSince.Time); j.LongestTight == nil || d > j.LongestTight.Duration {
+		j.LongestTight = &metav1.Duration{Duration: d}
 	}
-	j.Tight = nil
+	j.TightSince = nil
 }
 
 // Ended says whether the plan can never write again.
@@ -119,7 +119,7 @@ func (j *Journal) Ended() bool { return j.Outcome == Finalized || j.Outcome == A
 func NewJournal(p *Plan) *Journal {
 	return &Journal{
 		APIVersion: APIVersion, Kind: JournalKind, Plan: p.ID, Hash: p.Hash,
-		Leg: Leg{Course: Move, First: 1, Lowest: p.Start, End: p.End()},
+		Leg: Leg{Direction: Move, First: 1, Lowest: p.Start, End: p.End()},
 	}
 }
 
@@ -153,7 +153,7 @@ func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 		j.Flight = u.Flight
 	}
 	j.Saved.keep(u.Saved)
-	j.Held, j.Resting = "", false
+	j.Blocked, j.Resting = "", false
 }
 
 // Recorded says whether the journal holds every old value of u. A step of several
@@ -182,11 +182,11 @@ func (j *Journal) Recorded(u Undo) bool {
 	return u.Saved.Slice == nil || j.Saved.Slice != nil
 }
 
-// Turned says whether the ordinals of this step had not arrived, or had not even
+// Reversed says whether the ordinals of this step had not arrived, or had not even
 // left, when the plan was turned round: what the earlier leg did not reach is
 // then already as it should be. It ends when they are found to have arrived and
 // leave again.
-func (j *Journal) Turned(s Step) bool {
+func (j *Journal) Reversed(s Step) bool {
 	left := j.Flight != nil && j.Flight.Ordinals == s.Ordinals && j.Flight.From == s.From
-	return j.Leg.Course == Return && s.Moves() && s.Ordinals.Start == j.Leg.Lowest && !left
+	return j.Leg.Direction == Abort && s.Moves() && s.Ordinals.Start == j.Leg.Lowest && !left
 }

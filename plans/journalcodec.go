@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"encoding/json"
 	"fmt"
 )
 
@@ -27,8 +28,8 @@ func DecodeJournal(raw []byte, p *Plan) (*Journal, error) {
 	if j.Plan != p.ID {
 		return nil, ErrOtherPlan{j.Plan, p.ID}
 	}
-	if j.Hash == "" {
-		j.Hash = p.Hash
+	if j.Hash == "" || early(j.Read) {
+		return nil, fmt.Errorf("the journal of plan %s was written by stsmigrate 0.1, whose records this release cannot continue: end the plan with that release (finalize or abort)", p.Name)
 	}
 	if j.Hash != p.Hash {
 		return nil, fmt.Errorf("the journal belongs to plan %s as it was (hash %s), and the plan there has the same ID and another content (hash %s): restore the plan from a backup, or the file that was applied", p.ID, j.Hash, p.Hash)
@@ -37,4 +38,17 @@ func DecodeJournal(raw []byte, p *Plan) (*Journal, error) {
 		return nil, err
 	}
 	return &j, nil
+}
+
+// early reports whether a journal has a field of release 0.1, which this release calls otherwise or reads from the
+// Declaration. To pass over such a field would lose it. unknown is a journal with fields that this release does not
+// know, in its JSON form, or nil.
+func early(unknown json.RawMessage) bool {
+	var was struct {
+		Wish json.RawMessage `json:"wish"`
+		Leg  struct {
+			Course json.RawMessage `json:"course"`
+		} `json:"leg"`
+	}
+	return unknown != nil && json.Unmarshal(unknown, &was) == nil && (was.Wish != nil || was.Leg.Course != nil)
 }

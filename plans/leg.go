@@ -2,25 +2,25 @@ package plans
 
 import "fmt"
 
-// Course is a direction in which a plan is walked.
-type Course string
+// Direction is a direction in which a plan is walked.
+type Direction string
 
 const (
 	// Move takes the ordinals from source to destination, highest first.
-	Move Course = "Move"
-	// Return walks back what Move did, the last ordinal first, and restores the
+	Move Direction = "Move"
+	// Abort walks back what Move did, the last ordinal first, and restores the
 	// source field for field.
-	Return Course = "Return"
-	// Clean removes the source and our marks after a finished Move.
-	Clean Course = "Clean"
+	Abort Direction = "Abort"
+	// Finalize removes the source and our marks after a finished Move.
+	Finalize Direction = "Finalize"
 )
 
 // Leg is one walk over a plan: a course, the Seq of its first step, and the
 // ordinals [Lowest, End) that it walks over, a Move from the top and a Return from the
 // bottom. A Clean walks over none.
 type Leg struct {
-	Course Course `json:"course"`
-	First  int    `json:"first"`
+	Direction Direction `json:"direction"`
+	First     int       `json:"first"`
 	// Lowest is Start for a Move of everything, and more for one that ends in a
 	// split. For a Return it is the lowest ordinal that may have left the source.
 	Lowest int32 `json:"lowest"`
@@ -38,11 +38,11 @@ func (l Leg) head(p *Plan) int32 {
 
 // Outcome is what a finished walk in this direction means when it leaves nothing
 // behind.
-func (c Course) Outcome() Outcome {
+func (c Direction) Outcome() Outcome {
 	switch c {
-	case Return:
+	case Abort:
 		return Aborted
-	case Clean:
+	case Finalize:
 		return Finalized
 	case Move:
 		return Moved
@@ -52,10 +52,10 @@ func (c Course) Outcome() Outcome {
 
 // Outcome is what a finished walk over this leg means.
 func (l Leg) Outcome(p *Plan) Outcome {
-	if l.Course == Move && l.Lowest > p.Start {
+	if l.Direction == Move && l.Lowest > p.Start {
 		return Split
 	}
-	return l.Course.Outcome()
+	return l.Direction.Outcome()
 }
 
 // Outcome says how a leg ended.
@@ -75,20 +75,20 @@ const (
 
 func (l Leg) refuse(p *Plan) error {
 	lowest, end := p.Start, p.End()
-	switch l.Course {
+	switch l.Direction {
 	case Move:
-	case Return:
+	case Abort:
 		lowest = l.Lowest
-	case Clean:
+	case Finalize:
 		lowest = end
 	default:
-		return fmt.Errorf("leg.course is %q, expected %s, %s or %s", l.Course, Move, Return, Clean)
+		return fmt.Errorf("leg.direction is %q, expected %s, %s or %s", l.Direction, Move, Abort, Finalize)
 	}
 	switch {
 	case l.First < 1 || l.First > allSteps/2:
 		return fmt.Errorf("leg.first is %d, expected the number of a step", l.First)
-	case l.Lowest < p.Start || l.Lowest < lowest || l.Lowest > l.End || l.End > end || l.Course != Move && l.End != end:
-		return fmt.Errorf("its leg is a %s of the ordinals from %d to %d, expected those of the plan, %s", l.Course, l.Lowest, l.End-1, p.Ordinals())
+	case l.Lowest < p.Start || l.Lowest < lowest || l.Lowest > l.End || l.End > end || l.Direction != Move && l.End != end:
+		return fmt.Errorf("its leg (%s) is of the ordinals from %d to %d, expected those of the plan, %s", l.Direction, l.Lowest, l.End-1, p.Ordinals())
 	case l.Head < 0 || l.Head > p.Window:
 		return fmt.Errorf("leg.head is %d, expected at most the window of the plan, %d", l.Head, p.Window)
 	}
@@ -99,11 +99,11 @@ func (l Leg) refuse(p *Plan) error {
 func (p *Plan) length(l Leg) int {
 	waves, shared := p.waves(l)*len(p.perWave()), min(len(p.Shared), 1)
 	switch {
-	case l.Course == Clean:
+	case l.Direction == Finalize:
 		waves = 0
-	case l.Course == Move && l.End < p.End():
+	case l.Direction == Move && l.End < p.End():
 		return waves
-	case l.Course == Move:
+	case l.Direction == Move:
 		return 1 + int(p.Count) + shared + waves
 	}
 	return waves + 1 + int(p.Count) + shared + 1

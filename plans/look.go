@@ -16,8 +16,8 @@ const (
 	During
 	// After means: finished.
 	After
-	// Foreign means: the world is neither as it was planned nor as we made it.
-	Foreign
+	// Conflict means: the world is neither as it was planned nor as we made it.
+	Conflict
 )
 
 // String gives the word.
@@ -29,11 +29,11 @@ func (s Standing) String() string {
 // stamp its writes carry, and what the journal remembers.
 type StepContext struct {
 	Step
-	Began  bool
-	Turned bool
-	Stamp  Stamp
-	Flight *Flight
-	Saved  Saved
+	Began    bool
+	Reversed bool
+	Stamp    Stamp
+	Flight   *Flight
+	Saved    Saved
 	// KeepNames is that of the Journal.
 	KeepNames bool
 	// Passed is that of the Journal, if it is about this step.
@@ -109,7 +109,7 @@ func Done() Observation { return Observation{Standing: After} }
 func Wait(reason string) Observation { return Observation{Standing: During, Reason: reason} }
 
 // Stop is the observed of a world that somebody else has changed.
-func Stop(reason string) Observation { return Observation{Standing: Foreign, Reason: reason} }
+func Stop(reason string) Observation { return Observation{Standing: Conflict, Reason: reason} }
 
 // Together is the observed of a step in parts that do not touch one another: foreign
 // if one part is, else Before with every write that is due, else what is waited for.
@@ -117,7 +117,7 @@ func Together(parts []Observation) Observation {
 	var due, waits []Observation
 	for _, s := range parts {
 		switch s.Standing {
-		case Foreign:
+		case Conflict:
 			return s
 		case Before:
 			due = append(due, s)

@@ -12,7 +12,7 @@ type Migration struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Metadata   Metadata `json:"metadata"`
-	Spec       Request  `json:"spec"`
+	Spec       Spec     `json:"spec"`
 }
 
 // Metadata names the plan.
@@ -20,8 +20,8 @@ type Metadata struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Request is the spec of a Migration.
-type Request struct {
+// Spec is the spec of a Migration.
+type Spec struct {
 	Source      Place  `json:"source"`
 	Destination Target `json:"destination"`
 	// MaxUnavailable is d; 0 takes it from the source's PodDisruptionBudget.
@@ -75,7 +75,7 @@ func DecodeMigration(raw []byte) (*Migration, error) {
 }
 
 // refuse gives the reason why no plan can be made of it, whatever the clusters are like.
-func (r Request) refuse() error {
+func (r Spec) refuse() error {
 	if r.Source.Name == "" {
 		return errors.New("spec.source.name is empty, expected the name of a StatefulSet")
 	}

@@ -22,24 +22,24 @@ func TestAJournalOfTheNextReleaseIsWrittenBackWithWhatIsNotKnown(t *testing.T) {
 	p, _ := built(t)
 	first := NewJournal(p)
 	first.Flight = &Flight{Ordinals: Slice{4, 1}, From: Source, Pods: []Pod{{Ordinal: 4, UID: "u"}}}
-	first.Held = "a reason"
+	first.Blocked = "a reason"
 	raw := newer(t, first)
 	for range 2 { // what was written back is read and written back again
 		j, err := DecodeJournal(raw, p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		j.Epoch, j.Held = j.Epoch+1, ""
+		j.Epoch, j.Blocked = j.Epoch+1, ""
 		if raw, err = json.Marshal(j); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for want, is := range map[string]bool{`"mood":{"is":["good"]}`: true, `"slope":7`: true, `"zone":"a"`: true, `"epoch":2`: true, `"held"`: false} {
+	for want, is := range map[string]bool{`"mood":{"is":["good"]}`: true, `"slope":7`: true, `"zone":"a"`: true, `"epoch":2`: true, `"blocked"`: false} {
 		if strings.Contains(string(raw), want) != is {
 			t.Errorf("%s, expected %s in it: %t", raw, want, is)
 		}
 	}
-	if j, err := DecodeJournal(raw, p); err != nil || j.Epoch != 2 || j.Held != "" || j.Flight.Pods[0].UID != "u" {
+	if j, err := DecodeJournal(raw, p); err != nil || j.Epoch != 2 || j.Blocked != "" || j.Flight.Pods[0].UID != "u" {
 		t.Errorf("%+v, %v", j, err)
 	}
 }

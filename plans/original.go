@@ -54,8 +54,8 @@ func OriginalOf(o metav1.Object) (*Original, error) {
 
 // MarkSet notes on a set the course that the plan is on and, as far as it is known, what the set is to be given
 // back at the end. Both stand beside the stamp, in the same write.
-func MarkSet(set *appsv1.StatefulSet, p *Plan, side Side, course Course, s Saved) {
-	annotate(set, CourseAnnotation, string(course))
+func MarkSet(set *appsv1.StatefulSet, p *Plan, side Side, direction Direction, s Saved) {
+	annotate(set, DirectionAnnotation, string(direction))
 	of := side
 	if side == Destination && !p.Existed() {
 		of = Source // one that the migration made gets the policy of the source's
@@ -78,13 +78,13 @@ func (s Saved) With(u Saved) Saved {
 	return s
 }
 
-// Course is the one that a step of this kind belongs to.
-func (s Step) Course() Course {
+// Direction is the one that a step of this kind belongs to.
+func (s Step) Direction() Direction {
 	switch {
 	case s.From == Destination:
-		return Return
+		return Abort
 	case s.Op.Closes():
-		return Clean
+		return Finalize
 	}
 	return Move
 }

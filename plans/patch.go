@@ -40,12 +40,12 @@ func (p Patch) String() string {
 	return "patch " + p.Path
 }
 
-// Destined gives the source's set as the destination is to have it: in the
+// DestinationSet gives the source's set as the destination is to have it: in the
 // destination's namespace, with the patches of the plan, and without what the
 // source's control plane knows about it. Its range is still that of the source. It
 // fails for a patch that does not fit the set, has unknown fields, or changes what
 // the move goes by.
-func Destined(set *appsv1.StatefulSet, p *Plan) (*appsv1.StatefulSet, error) {
+func DestinationSet(set *appsv1.StatefulSet, p *Plan) (*appsv1.StatefulSet, error) {
 	out := bare(set, p.Destination.Namespace)
 	out.Spec.UpdateStrategy = p.Destination.Strategy(out.Spec.UpdateStrategy)
 	for _, patch := range p.Patches {
@@ -61,9 +61,9 @@ func Destined(set *appsv1.StatefulSet, p *Plan) (*appsv1.StatefulSet, error) {
 	return out, nil
 }
 
-// Destined is the set that a plan of these inputs would make, before there is one.
-func (in Inputs) Destined() (*appsv1.StatefulSet, error) {
-	out, err := Destined(in.Set, &Plan{Destination: in.Destination, Patches: in.Patches})
+// DestinationSet is the set that a plan of these inputs would make, before there is one.
+func (in Inputs) DestinationSet() (*appsv1.StatefulSet, error) {
+	out, err := DestinationSet(in.Set, &Plan{Destination: in.Destination, Patches: in.Patches})
 	if err != nil {
 		return nil, err
 	}

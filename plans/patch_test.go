@@ -117,11 +117,11 @@ spec:
 			if err != nil {
 				t.Fatal(err)
 			}
-			one, err := Destined(shop(), p)
+			one, err := DestinationSet(shop(), p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			two, err := Destined(shop(), again)
+			two, err := DestinationSet(shop(), again)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestTheDestinationIsTheSourceWithoutWhatIsKnownAboutIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Destined(shop(), p)
+	got, err := DestinationSet(shop(), p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestAStatefulSetOnTheDestinationRollsAsItCan(t *testing.T) {
 	in.Set.Spec.UpdateStrategy.Type = v1alpha1.EnforcedRollingUpdate
 	for kind, want := range map[string]appsv1.StatefulSetUpdateStrategyType{"": appsv1.RollingUpdateStatefulSetStrategyType, SliceKind: v1alpha1.EnforcedRollingUpdate} {
 		in.Destination.Kind = kind
-		after, err := in.Destined()
+		after, err := in.DestinationSet()
 		if err != nil || after.Spec.UpdateStrategy.Type != want {
 			t.Errorf("%q: %v, %v", kind, after.Spec.UpdateStrategy.Type, err)
 		}

@@ -44,7 +44,7 @@ func Render(p *Plan, l Leg) string {
 	if len(p.Ignored) > 0 {
 		fmt.Fprintf(&b, "  ignored      what these checks find: %s\n", strings.Join(p.Ignored, ", "))
 	}
-	b.WriteString("\nBefore the first ordinal: volumes and claims are held (reclaim and retention policies to Retain, old values saved).\n\n")
+	b.WriteString("\nBefore the first ordinal: volumes and claims are protected (reclaim and retention policies to Retain, old values saved).\n\n")
 	b.WriteString("ORDINAL  SOURCE     DESTINATION  WHAT HAPPENS\n")
 	for i := range p.waves(l) {
 		wave := p.wave(l, i)
@@ -57,7 +57,7 @@ func Render(p *Plan, l Leg) string {
 	if p.Names.Service != "" {
 		b.WriteString("\n" + RenderNames(p))
 	}
-	b.WriteString("\nAfter the last: everything stays as it is until `finalize` (cleans the source up) or `abort` (walks back).\n")
+	b.WriteString("\nAfter the last: everything stays as it is until `finalize` (cleans the source up) or `abort` (rolls back).\n")
 	return b.String()
 }
 

@@ -26,8 +26,8 @@ const (
 	// BudgetAnnotation on a PodDisruptionBudget is what the migration last made
 	// it ask for. Another spec beside it is somebody else's (S12).
 	BudgetAnnotation = "stsmigrate.dev/budget"
-	// CourseAnnotation on a set is the course that the plan was on when the set was last marked.
-	CourseAnnotation = "stsmigrate.dev/course"
+	// DirectionAnnotation on a set is the course that the plan was on when the set was last marked.
+	DirectionAnnotation = "stsmigrate.dev/direction"
 	// BeforeAnnotation on a set or a PodDisruptionBudget is what the migration changes of it, as it was.
 	BeforeAnnotation = "stsmigrate.dev/before"
 	// PlanLabel on the ConfigMaps and the Lease of a plan, and on the volumes that it makes, is the plan's name.
@@ -103,7 +103,7 @@ func (s Stamp) Barred(o metav1.Object) string {
 func Unmark(o metav1.Object) bool {
 	a := o.GetAnnotations()
 	n := len(a)
-	for _, k := range []string{StampAnnotation, PolicyAnnotation, ClaimAnnotation, VolumeAnnotation, ProofAnnotation, BudgetAnnotation, CourseAnnotation, BeforeAnnotation} {
+	for _, k := range []string{StampAnnotation, PolicyAnnotation, ClaimAnnotation, VolumeAnnotation, ProofAnnotation, BudgetAnnotation, DirectionAnnotation, BeforeAnnotation} {
 		delete(a, k)
 	}
 	o.SetAnnotations(a)

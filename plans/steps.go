@@ -11,7 +11,7 @@ type Op string
 // The steps. Each is described where it is carried out.
 const (
 	Freeze  Op = "Freeze"
-	Hold    Op = "Hold"
+	Protect Op = "Protect"
 	Share   Op = "Share"
 	Tighten Op = "Tighten"
 	Quiesce Op = "Quiesce"
@@ -71,7 +71,7 @@ func (s Step) To() Side { return s.From.Other() }
 func (s Step) Whole() bool { return s.Ordinals.Replicas == 0 }
 
 // Moves says whether the step is one of a wave.
-func (s Step) Moves() bool { return !s.Whole() && s.Op != Hold && s.Op != Settle }
+func (s Step) Moves() bool { return !s.Whole() && s.Op != Protect && s.Op != Settle }
 
 // ID gives "4/Reserve", "2..4/Reserve", or "Freeze" for a step of the whole plan.
 func (s Step) ID() string {
@@ -92,13 +92,13 @@ func (p *Plan) Step(l Leg, seq int) (Step, bool) {
 	if i < 0 {
 		return s, false
 	}
-	switch l.Course {
+	switch l.Direction {
 	case Move:
 		s.Op, s.Ordinals = p.moveStep(l, i)
-	case Return:
+	case Abort:
 		s.From = Destination
 		s.Op, s.Ordinals = p.returnStep(l, i)
-	case Clean:
+	case Finalize:
 		s.Op, s.Ordinals = p.closing(i)
 	}
 	return s, s.Op != ""
@@ -112,7 +112,7 @@ func (p *Plan) moveStep(l Leg, i int) (Op, Slice) {
 		case i == 0:
 			return Freeze, Slice{}
 		case i <= int(p.Count):
-			return Hold, Slice{Start: p.Start + int32(i) - 1, Replicas: 1} //nolint:gosec // i is no more than count
+			return Protect, Slice{Start: p.Start + int32(i) - 1, Replicas: 1} //nolint:gosec // i is no more than count
 		}
 		i -= 1 + int(p.Count)
 		if len(p.Shared) > 0 {
@@ -151,7 +151,7 @@ func (p *Plan) wave(l Leg, i int) Slice {
 	switch {
 	case from >= to:
 		return Slice{}
-	case l.Course == Move:
+	case l.Direction == Move:
 		return Slice{Start: l.End - to, Replicas: to - from}
 	default:
 		return Slice{Start: l.Lowest + from, Replicas: to - from}
@@ -193,7 +193,7 @@ func (s Step) Boundary() bool {
 	switch s.Op {
 	case Quiesce, Shrink, Vacate, Release, Reserve, Claim, Grow, Verify, Relax:
 		return false
-	case Freeze, Hold, Share, Tighten, Retire, Settle, Unshare, Thaw:
+	case Freeze, Protect, Share, Tighten, Retire, Settle, Unshare, Thaw:
 		return true
 	}
 	return false
@@ -213,7 +213,7 @@ func (o Op) Arrives() bool {
 // and Settle keep their old values on the very object they write, in the same
 // write, so the journal need only say that they may have begun.
 func (o Op) Batch() int {
-	if o == Hold || o == Settle {
+	if o == Protect || o == Settle {
 		return maxAnnounced
 	}
 	return 1

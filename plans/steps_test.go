@@ -30,7 +30,7 @@ func walk(p *Plan, l Leg) string {
 
 func TestMoveTakesTheHighestOrdinalFirst(t *testing.T) {
 	p := three()
-	want := "Freeze 2/Hold 3/Hold 4/Hold " +
+	want := "Freeze 2/Protect 3/Protect 4/Protect " +
 		"4/Tighten 4/Shrink 4/Vacate 4/Release 4/Reserve 4/Claim 4/Grow 4/Relax " +
 		"3/Tighten 3/Shrink 3/Vacate 3/Release 3/Reserve 3/Claim 3/Grow 3/Relax " +
 		"2/Tighten 2/Shrink 2/Vacate 2/Release 2/Reserve 2/Claim 2/Grow 2/Relax"
@@ -43,13 +43,13 @@ func TestReturnWalksTheOrdinalThatMovedLastBackFirst(t *testing.T) {
 	want := "3/Tighten 3/Shrink 3/Vacate 3/Release 3/Reserve 3/Claim 3/Grow 3/Relax " +
 		"4/Tighten 4/Shrink 4/Vacate 4/Release 4/Reserve 4/Claim 4/Grow 4/Relax " +
 		"Retire 2/Settle 3/Settle 4/Settle Thaw"
-	if diff := cmp.Diff(want, walk(three(), Leg{Course: Return, First: 40, Lowest: 3, End: 5})); diff != "" {
+	if diff := cmp.Diff(want, walk(three(), Leg{Direction: Abort, First: 40, Lowest: 3, End: 5})); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestCleanDeletesTheSourceAndSettlesEveryVolume(t *testing.T) {
-	if diff := cmp.Diff("Retire 2/Settle 3/Settle 4/Settle Thaw", walk(three(), Leg{Course: Clean, First: 29, Lowest: 5, End: 5})); diff != "" {
+	if diff := cmp.Diff("Retire 2/Settle 3/Settle 4/Settle Thaw", walk(three(), Leg{Direction: Finalize, First: 29, Lowest: 5, End: 5})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -71,15 +71,15 @@ func TestAWindowMovesSeveralOrdinalsPerWave(t *testing.T) {
 		leg    Leg
 		want   string
 	}{
-		{1, Leg{Course: Move, End: 7}, "6 5 4 3 2 1 0"},
-		{3, Leg{Course: Move, End: 7}, "4..6 1..3 0"},
-		{3, Leg{Course: Move, End: 7, Head: 1}, "6 3..5 0..2"},
-		{3, Leg{Course: Move, End: 7, Head: 2, Lowest: 2}, "5..6 2..4"},
-		{9, Leg{Course: Move, End: 7}, "0..6"},
-		{3, Leg{Course: Move, End: 3, Lowest: 1}, "1..2"},
-		{3, Leg{Course: Return, End: 7, Lowest: 2}, "2..4 5..6"},
-		{3, Leg{Course: Return, End: 7, Lowest: 2, Head: 1}, "2 3..5 6"},
-		{3, Leg{Course: Return, End: 7, Lowest: 7}, ""},
+		{1, Leg{Direction: Move, End: 7}, "6 5 4 3 2 1 0"},
+		{3, Leg{Direction: Move, End: 7}, "4..6 1..3 0"},
+		{3, Leg{Direction: Move, End: 7, Head: 1}, "6 3..5 0..2"},
+		{3, Leg{Direction: Move, End: 7, Head: 2, Lowest: 2}, "5..6 2..4"},
+		{9, Leg{Direction: Move, End: 7}, "0..6"},
+		{3, Leg{Direction: Move, End: 3, Lowest: 1}, "1..2"},
+		{3, Leg{Direction: Abort, End: 7, Lowest: 2}, "2..4 5..6"},
+		{3, Leg{Direction: Abort, End: 7, Lowest: 2, Head: 1}, "2 3..5 6"},
+		{3, Leg{Direction: Abort, End: 7, Lowest: 7}, ""},
 	} {
 		p := &Plan{Count: 7, Window: c.window}
 		if got := waves(p, c.leg); got != c.want {
@@ -128,7 +128,7 @@ func TestDepartureBeginsWithTheWaveUnderWay(t *testing.T) {
 		want   string
 	}{
 		{1, "Freeze", ""},
-		{1, "3/Hold", ""},
+		{1, "3/Protect", ""},
 		{1, "4/Tighten", "4"},
 		{1, "4/Grow", "4"},
 		{1, "3/Release", "3 4"},
@@ -140,9 +140,9 @@ func TestDepartureBeginsWithTheWaveUnderWay(t *testing.T) {
 		p.Window = c.window
 		j := at(t, p, NewJournal(p), c.id)
 		begun := j.Begun
-		j.Depart(p, Return)
+		j.StartLeg(p, Abort)
 		if got := waves(p, j.Leg); got != c.want || j.Leg.First != begun+1 {
-			t.Errorf("abort at %s walks back %q from step %d, expected %q from %d", c.id, got, j.Leg.First, c.want, begun+1)
+			t.Errorf("abort at %s rolls back %q from step %d, expected %q from %d", c.id, got, j.Leg.First, c.want, begun+1)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestARouteEndsOrPausesWhereItWasAsked(t *testing.T) {
 		{3, "", -1, 4, "6 3..5 0..2", 3},
 		{3, "", 2, 0, "4..6 2..3", 0},
 		{3, "", 2, 5, "5..6 2..4", 0}, // it ends there anyway
-		{3, "2/Hold", 2, 0, "4..6 2..3", 0},
+		{3, "2/Protect", 2, 0, "4..6 2..3", 0},
 		{3, "4..6/Tighten", 2, 5, "5..6 2..4", 0}, // it waits for other pods, and has not left
 		{3, "4..6/Tighten", -1, 4, "6 3..5 0..2", 3},
 		{3, "4..6/Relax", -1, 0, "1..3 0", 0},
@@ -176,11 +176,11 @@ func TestARouteEndsOrPausesWhereItWasAsked(t *testing.T) {
 				j.Done = j.Begun
 			}
 		}
-		r := Route{PauseAfter: c.pause}
+		r := Limits{PauseAfter: c.pause}
 		if c.until >= 0 {
 			r.Until = &c.until
 		}
-		if err := j.Take(p, r); err != nil {
+		if err := j.Limit(p, r); err != nil {
 			t.Errorf("%+v: %v", c, err)
 			continue
 		}
@@ -197,14 +197,14 @@ func TestARouteIsRefusedWhereItCannotBeTaken(t *testing.T) {
 	outside, here := int32(7), int32(5)
 	for _, c := range []struct {
 		begun string
-		r     Route
+		r     Limits
 		want  string
 	}{
-		{"", Route{Until: &outside}, "expected an ordinal from 0 to 6"},
-		{"6/Relax", Route{Until: &outside}, "expected an ordinal from 0 to 5"},
-		{"6/Reserve", Route{Until: &here}, "[6] in flight"},
-		{"6/Shrink", Route{PauseAfter: 1}, "[6] in flight"},
-		{"0/Relax", Route{PauseAfter: 1}, "no ordinal left"},
+		{"", Limits{Until: &outside}, "expected an ordinal from 0 to 6"},
+		{"6/Relax", Limits{Until: &outside}, "expected an ordinal from 0 to 5"},
+		{"6/Reserve", Limits{Until: &here}, "[6] in flight"},
+		{"6/Shrink", Limits{PauseAfter: 1}, "[6] in flight"},
+		{"0/Relax", Limits{PauseAfter: 1}, "no ordinal left"},
 	} {
 		p := &Plan{Name: "web", Count: 7, Window: 1}
 		j := NewJournal(p)
@@ -214,7 +214,7 @@ func TestARouteIsRefusedWhereItCannotBeTaken(t *testing.T) {
 				j.Done = j.Begun
 			}
 		}
-		if err := j.Take(p, c.r); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := j.Limit(p, c.r); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("at %q: got %v, expected %q", c.begun, err, c.want)
 		}
 	}
@@ -224,7 +224,7 @@ func TestASplitGoesOnFromWhereItEnded(t *testing.T) {
 	p := three()
 	j := NewJournal(p)
 	split := int32(4)
-	if err := j.Take(p, Route{Until: &split}); err != nil {
+	if err := j.Limit(p, Limits{Until: &split}); err != nil {
 		t.Fatal(err)
 	}
 	at(t, p, j, "4/Relax").Done = j.Begun
@@ -233,33 +233,33 @@ func TestASplitGoesOnFromWhereItEnded(t *testing.T) {
 		t.Errorf("it goes on, or ended as %q", j.Outcome)
 	}
 	back := *j
-	back.Depart(p, Return)
+	back.StartLeg(p, Abort)
 	if got := waves(p, back.Leg); got != "4" {
-		t.Errorf("walks back %q, expected 4", got)
+		t.Errorf("rolls back %q, expected 4", got)
 	}
-	if err := j.Take(p, Route{}); err != nil {
+	if err := j.Limit(p, Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := walk(p, j.Leg); !strings.HasPrefix(got, "3/Tighten") || !strings.HasSuffix(got, "2/Relax") || j.Leg.Outcome(p) != Moved {
 		t.Errorf("goes on with %s", got)
 	}
 	back = *j
-	back.Depart(p, Return)
+	back.StartLeg(p, Abort)
 	if got := waves(p, back.Leg); got != "4" {
-		t.Errorf("walks back %q before anything more has moved, expected 4", got)
+		t.Errorf("rolls back %q before anything more has moved, expected 4", got)
 	}
 }
 
 // A wish that came with a finalize that did not begin must not outlive a walk back: the
 // record could not make room for another plan.
 func TestOnlyACleanCarriesTheWishToKeepNames(t *testing.T) {
-	for course, want := range map[Course]bool{Clean: true, Return: false} {
+	for direction, want := range map[Direction]bool{Finalize: true, Abort: false} {
 		p := three()
 		j := NewJournal(p)
 		j.KeepNames = true
-		j.Depart(p, course)
+		j.StartLeg(p, direction)
 		if j.KeepNames != want {
-			t.Errorf("%s: names are kept: %v, expected %v", course, j.KeepNames, want)
+			t.Errorf("%s: names are kept: %v, expected %v", direction, j.KeepNames, want)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func TestBatchAnnouncesOnlyStepsOfOneWord(t *testing.T) {
 	j.Done = 1
 	hold, _, _ := j.Next(p)
 	j.Begin(p, hold, Undo{})
-	if last, _ := p.Step(j.Leg, j.Begun); last.ID() != "4/Hold" {
-		t.Errorf("Hold announces up to %s, expected 4/Hold", last.ID())
+	if last, _ := p.Step(j.Leg, j.Begun); last.ID() != "4/Protect" {
+		t.Errorf("Protect announces up to %s, expected 4/Protect", last.ID())
 	}
 }

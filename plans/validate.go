@@ -168,7 +168,7 @@ func (p *Plan) refuseClaims() error {
 			return fmt.Errorf("claim template %q: expected DNS labels, each once", c.Template)
 		case c.Mode != mode && c.Mode != Empty:
 			return fmt.Errorf("claim template %s: mode is %q, expected %s or %s between these two places", c.Template, c.Mode, mode, Empty)
-		case c.Mode == Empty && !p.Asks(func(g Gate) bool { return g.When == AfterGrow }):
+		case c.Mode == Empty && !p.HasGate(func(g Gate) bool { return g.When == AfterGrow }):
 			return fmt.Errorf("empty: claim template %s starts without data, and nothing says when the application has it again: add a gate with `when: AfterGrow` to the Migration (docs/gates.md)", c.Template)
 		}
 		seen[c.Template] = true

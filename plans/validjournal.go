@@ -1,8 +1,6 @@
 package plans
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,7 +10,7 @@ import (
 // validate gives the reason why a journal cannot be that of a plan. Whoever goes on by it goes over its steps, and
 // writes what it has saved.
 func (j *Journal) validate(p *Plan) error {
-	for _, refuse := range []func(*Plan) error{j.Leg.refuse, j.refuseSteps, j.refuseRoute, j.refuseState, j.refuseFlight, j.refuseSaved, j.refuseWishes} {
+	for _, refuse := range []func(*Plan) error{j.Leg.refuse, j.refuseSteps, j.refuseRoute, j.refuseState, j.refuseFlight, j.refuseSaved, j.refuseObserved} {
 		if err := refuse(p); err != nil {
 			return fmt.Errorf("the journal does not fit plan %s: %w; restore it from a backup", p.Name, err)
 		}
@@ -62,11 +60,11 @@ func (j *Journal) refuseRoute(p *Plan) error {
 }
 
 func (j *Journal) refuseState(p *Plan) error {
-	of := map[Outcome]Course{Moved: Move, Split: Move, Finalized: Clean, Aborted: Return}
-	if course, known := of[j.Outcome]; j.Outcome != "" && (!known || course != j.Leg.Course) {
-		return fmt.Errorf("outcome is %q on a %s", j.Outcome, j.Leg.Course)
+	of := map[Outcome]Direction{Moved: Move, Split: Move, Finalized: Finalize, Aborted: Abort}
+	if direction, known := of[j.Outcome]; j.Outcome != "" && (!known || direction != j.Leg.Direction) {
+		return fmt.Errorf("outcome is %q on a %s", j.Outcome, j.Leg.Direction)
 	}
-	if d := j.Vouched.MaxUnavailable; d != 0 && (d < p.MaxUnavailable || d > p.Count) {
+	if d := j.Assurances.MaxUnavailable; d != 0 && (d < p.MaxUnavailable || d > p.Count) {
 		return fmt.Errorf("vouched.maxUnavailable is %d, expected %d to %d", d, p.MaxUnavailable, p.Count)
 	}
 	return nil
@@ -106,16 +104,10 @@ func (j *Journal) refuseSaved(p *Plan) error {
 	return nil
 }
 
-// refuseWishes also refuses what was wished in a journal before there were Declarations: to pass over it would lose it.
-func (j *Journal) refuseWishes(*Plan) error {
-	if !slices.Contains([]Course{"", Move, Return, Clean}, j.Heard.Course) {
-		return fmt.Errorf("heard.course is %q, expected %s, %s or %s", j.Heard.Course, Move, Return, Clean)
-	}
-	var before struct {
-		Wish json.RawMessage `json:"wish"`
-	}
-	if j.Read != nil && json.Unmarshal(j.Read, &before) == nil && before.Wish != nil {
-		return errors.New("it has a wish, which an early build of stsmigrate put there: take the field out, and say the command again")
+// refuseObserved checks what the journal keeps of the Declaration.
+func (j *Journal) refuseObserved(*Plan) error {
+	if !slices.Contains([]Direction{"", Move, Abort, Finalize}, j.Observed.Direction) {
+		return fmt.Errorf("observed.direction is %q, expected %s, %s or %s", j.Observed.Direction, Move, Abort, Finalize)
 	}
 	return nil
 }

@@ -25,22 +25,22 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 		change func(*Journal)
 		want   string // empty for a journal that fits
 	}{
-		"a new one":                {func(*Journal) {}, ""},
-		"one at its end":           {func(j *Journal) { j.Done, j.Begun, j.Outcome = 28, 28, Moved }, ""},
-		"one that was walked back": {func(j *Journal) { j.Begun = 9; j.Depart(p, Return); j.Done, j.Begun, j.Outcome = 22, 22, Aborted }, ""},
+		"a new one":            {func(*Journal) {}, ""},
+		"one at its end":       {func(j *Journal) { j.Done, j.Begun, j.Outcome = 28, 28, Moved }, ""},
+		"one that was aborted": {func(j *Journal) { j.Begun = 9; j.StartLeg(p, Abort); j.Done, j.Begun, j.Outcome = 22, 22, Aborted }, ""},
 		"one that is cleaned up": {func(j *Journal) {
 			j.Done, j.Begun = 28, 28
-			j.Depart(p, Clean)
+			j.StartLeg(p, Finalize)
 			j.Done, j.Begun, j.Outcome = 33, 33, Finalized
 		}, ""},
 		"one with a wave in flight":       {func(j *Journal) { j.Flight = &Flight{Ordinals: wave, From: Source, Volumes: []Volume{volume}} }, ""},
-		"no course":                       {func(j *Journal) { j.Leg.Course = "" }, `leg.course is ""`},
-		"another course":                  {func(j *Journal) { j.Leg.Course = "Away" }, `leg.course is "Away"`},
+		"no direction":                    {func(j *Journal) { j.Leg.Direction = "" }, `leg.direction is ""`},
+		"another direction":               {func(j *Journal) { j.Leg.Direction = "Away" }, `leg.direction is "Away"`},
 		"a leg that begins nowhere":       {func(j *Journal) { j.Leg.First = 0 }, "leg.first is 0"},
-		"a leg below the plan":            {func(j *Journal) { j.Leg.Lowest = 1 }, "a Move of the ordinals from 1 to 4"},
-		"a leg above it":                  {func(j *Journal) { j.Leg.End = 6 }, "a Move of the ordinals from 2 to 5"},
-		"a leg the wrong way round":       {func(j *Journal) { j.Leg.Lowest, j.Leg.End = 5, 3 }, "a Move of the ordinals from 5 to 2"},
-		"a way back of a part":            {func(j *Journal) { j.Leg = Leg{Course: Return, First: 1, Lowest: 2, End: 4} }, "a Return of the ordinals from 2 to 3"},
+		"a leg below the plan":            {func(j *Journal) { j.Leg.Lowest = 1 }, "(Move) is of the ordinals from 1 to 4"},
+		"a leg above it":                  {func(j *Journal) { j.Leg.End = 6 }, "(Move) is of the ordinals from 2 to 5"},
+		"a leg the wrong way round":       {func(j *Journal) { j.Leg.Lowest, j.Leg.End = 5, 3 }, "(Move) is of the ordinals from 5 to 2"},
+		"a way back of a part":            {func(j *Journal) { j.Leg = Leg{Direction: Abort, First: 1, Lowest: 2, End: 4} }, "(Abort) is of the ordinals from 2 to 3"},
 		"a wave larger than the window":   {func(j *Journal) { j.Leg.Head = 3 }, "leg.head is 3"},
 		"done before the first step":      {func(j *Journal) { j.Done = -1 }, "done is -1"},
 		"done behind the last one":        {func(j *Journal) { j.Done, j.Begun = 29, 28 }, "done is 29 and begun is 28, expected 0 to 28"},
@@ -55,7 +55,7 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 		"gates that nobody asks":          {func(j *Journal) { j.Passed = &Passed{Seq: 1, Gates: []string{"g/2"}} }, "1 gates passed at step 1"},
 		"another end":                     {func(j *Journal) { j.Outcome = "Lost" }, `outcome is "Lost"`},
 		"the end of another way":          {func(j *Journal) { j.Outcome = Finalized }, `outcome is "Finalized" on a Move`},
-		"more may be down than there are": {func(j *Journal) { j.Vouched.MaxUnavailable = 4 }, "vouched.maxUnavailable is 4"},
+		"more may be down than there are": {func(j *Journal) { j.Assurances.MaxUnavailable = 4 }, "vouched.maxUnavailable is 4"},
 		"a flight of more than a wave":    {func(j *Journal) { j.Flight = &Flight{Ordinals: Slice{2, 2}, From: Source} }, "flight is of 2 ordinals from 2"},
 		"a flight outside the plan":       {func(j *Journal) { j.Flight = &Flight{Ordinals: Slice{5, 1}, From: Source} }, "flight is of 1 ordinals from 5"},
 		"a flight from nowhere":           {func(j *Journal) { j.Flight = &Flight{Ordinals: wave} }, `on the side ""`},
@@ -82,8 +82,7 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 		}, "saved.budgets"},
 		"a budget of no side":             {func(j *Journal) { j.Saved.Budgets = map[Side]policyv1.PodDisruptionBudgetSpec{"home": {}} }, `that of the side "home"`},
 		"the range of what was not there": {func(j *Journal) { j.Saved.Slice = &Slice{} }, "a destination set that was there before"},
-		"news of another way":             {func(j *Journal) { j.Heard.Course = "Away" }, `heard.course is "Away"`},
-		"a wish of an early build":        {func(j *Journal) { j.Read = []byte(`{"wish":{"course":"Return"}}`) }, "say the command again"},
+		"news of another way":             {func(j *Journal) { j.Observed.Direction = "Away" }, `observed.direction is "Away"`},
 	} {
 		j := NewJournal(p)
 		c.change(j)
@@ -103,12 +102,12 @@ func TestALegIsAsLongAsItsSteps(t *testing.T) {
 	for _, shared := range [][]SharedVolume{nil, {{}}} {
 		for _, gates := range [][]Gate{nil, {{}}} {
 			for _, l := range []Leg{
-				{Course: Move, First: 1, Lowest: 2, End: 5},
-				{Course: Move, First: 1, Lowest: 3, End: 5, Head: 1},
-				{Course: Move, First: 9, Lowest: 2, End: 3},
-				{Course: Return, First: 7, Lowest: 3, End: 5},
-				{Course: Return, First: 7, Lowest: 5, End: 5},
-				{Course: Clean, First: 20, Lowest: 5, End: 5},
+				{Direction: Move, First: 1, Lowest: 2, End: 5},
+				{Direction: Move, First: 1, Lowest: 3, End: 5, Head: 1},
+				{Direction: Move, First: 9, Lowest: 2, End: 3},
+				{Direction: Abort, First: 7, Lowest: 3, End: 5},
+				{Direction: Abort, First: 7, Lowest: 5, End: 5},
+				{Direction: Finalize, First: 20, Lowest: 5, End: 5},
 			} {
 				p := three()
 				p.Shared, p.Gates, p.Window = shared, gates, 2

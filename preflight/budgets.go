@@ -55,7 +55,7 @@ func (e errClash) Error() string { return e.String() }
 // budgets reads the one PodDisruptionBudget over the pods of each side, if there is any, and what d is.
 // An errClash is what the check budget-alone finds.
 func (w survey) budgets(ctx context.Context, in *plans.Inputs, asked int32) error {
-	destined, err := in.Destined()
+	destined, err := in.DestinationSet()
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func budgetsAgainst(ctx context.Context, i check.Inspection, side plans.Side) ([
 	to, has := i.Now.Set, i.Now.Set
 	if side == plans.Destination {
 		var err error
-		if to, err = plans.Destined(i.Now.Set, i.Plan); err != nil {
+		if to, err = plans.DestinationSet(i.Now.Set, i.Plan); err != nil {
 			return nil, err
 		}
 		has = i.Now.Existing

@@ -45,7 +45,7 @@ func accessChecks() []row {
 	return grouped("Access", []row{
 		{
 			name: "permissions", worst: check.Fail, wave: true, back: true, run: access.Permissions,
-			about:  "you may do on both sides what the move, its way back and its end need",
+			about:  "you may do on both sides what the move, its abort and its end need",
 			remedy: "ask for a Role with the verbs it names",
 		},
 		{

@@ -112,7 +112,7 @@ func TestWhatAPlanIgnoresDoesNotBlockIt(t *testing.T) {
 	_, err := results(t.Context(), check.Inspect(&plans.Plan{}, nil), []row{{name: "lost", run: func(context.Context, check.Inspection) ([]check.Finding, error) {
 		return nil, errors.New(plans.Gate{}.Kind())
 	}}})
-	if !errors.As(err, new(plans.Mishap)) || !strings.Contains(err.Error(), "plans.Gate.Kind") {
+	if !errors.As(err, new(plans.Panic)) || !strings.Contains(err.Error(), "plans.Gate.Kind") {
 		t.Errorf("a check that panics is %v", err)
 	}
 	_, err = results(t.Context(), check.Inspect(&plans.Plan{}, nil), []row{{name: "mute", run: func(context.Context, check.Inspection) ([]check.Finding, error) { return nil, broken }}})

@@ -12,7 +12,7 @@ import (
 
 // Draft makes the plan that is asked for between two sets. It reads, and writes nothing; whether the plan can be carried
 // out is for the checks to say.
-func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, name, id string, r plans.Request) (*plans.Plan, error) {
+func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, name, id string, r plans.Spec) (*plans.Plan, error) {
 	if r.MaxUnavailable < 0 {
 		return nil, fmt.Errorf("--max-unavailable %d: at least 1 is needed", r.MaxUnavailable)
 	}

@@ -49,12 +49,12 @@ func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plans.Jo
 // write, and what the plan ignores is ignored here too. Of a plan that is being walked back only what would stop
 // it anyway is asked, with the ordinals down (S17): the way out is never barred by more.
 func CheckWave(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plans.Journal, ordinals plans.Slice, orchestrated check.Orchestrated) ([]check.Finding, error) {
-	if j.Leg.Course == plans.Clean {
+	if j.Leg.Direction == plans.Finalize {
 		return nil, nil
 	}
 	i := check.Inspect(p, on)
 	i.Ordinals, i.Midway, i.Taken, i.Orchestrated = ordinals, true, true, orchestrated
-	if j.Leg.Course == plans.Return {
+	if j.Leg.Direction == plans.Abort {
 		i.From = plans.Destination
 	}
 	var err error
@@ -67,7 +67,7 @@ func CheckWave(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plan
 	if i.Now.Set == nil || i.Now.Existing == nil {
 		return nil, nil // the next look says which of them is gone
 	}
-	again := slices.DeleteFunc(catalogue(), func(c row) bool { return !c.wave || j.Leg.Course == plans.Return && !c.back })
+	again := slices.DeleteFunc(catalogue(), func(c row) bool { return !c.wave || j.Leg.Direction == plans.Abort && !c.back })
 	results, err := results(ctx, i, again)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func results(ctx context.Context, i check.Inspection, checks []row) ([]Result, e
 	g.SetLimit(check.MaxConcurrentRequests)
 	for k, c := range checks {
 		g.Go(func() (err error) {
-			defer plans.Caught(&err)
+			defer plans.RecoverPanic(&err)
 			found, err := c.run(ctx, i)
 			if err != nil {
 				return fmt.Errorf("check %s: %w", c.name, err)

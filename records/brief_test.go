@@ -20,12 +20,12 @@ func TestReasonsHaveALength(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("ä", 1<<20)
-	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Held, j.Waits, j.Overdue = long, long, long; return nil }); err != nil {
+	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Blocked, j.Waiting, j.Overdue = long, long, long; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	got, _, err := store.Journal(t.Context(), p)
 	raw, _ := json.Marshal(got)
-	if err != nil || len(raw) > 5*MaxReasonBytes || !strings.HasSuffix(got.Held, "(cut)") {
+	if err != nil || len(raw) > 5*MaxReasonBytes || !strings.HasSuffix(got.Blocked, "(cut)") {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
 }

@@ -47,22 +47,22 @@ type Lease struct {
 	over    bool
 }
 
-// ErrHeld says that another process works on the plan.
-type ErrHeld struct {
+// ErrLeaseTaken says that another process works on the plan.
+type ErrLeaseTaken struct {
 	Plan, Holder string
 	Renewed      time.Time
 	Lasts        time.Duration
 }
 
-func (e ErrHeld) Error() string {
+func (e ErrLeaseTaken) Error() string {
 	return fmt.Sprintf("plan %s is being carried out by %s (seen alive at %s); watch it with `stsmigrate status %s -w`, or, if that process is dead, try again %d seconds after its last sign of life",
 		e.Plan, e.Holder, e.Renewed.UTC().Format("15:04:05 MST"), e.Plan, int(e.Lasts.Seconds()))
 }
 
-// ErrNotHeld says that this process does not have the Lease of a plan any more, or cannot tell.
-type ErrNotHeld struct{ Plan, Why string }
+// ErrLeaseLost says that this process does not have the Lease of a plan any more, or cannot tell.
+type ErrLeaseLost struct{ Plan, Why string }
 
-func (e ErrNotHeld) Error() string {
+func (e ErrLeaseLost) Error() string {
 	return fmt.Sprintf("the Lease of plan %s %s; this process keeps its names no longer", e.Plan, e.Why)
 }
 
@@ -85,7 +85,7 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 			err = s.home.Create(ctx, l.sign(&have))
 		case err == nil && l.others(&have) && !dead(*have.Spec.HolderIdentity) && have.ResourceVersion != watched:
 			if watched != "" || l.fresh(&have) {
-				return nil, ErrHeld{Plan: s.name.Name, Holder: *have.Spec.HolderIdentity, Renewed: have.Spec.RenewTime.Time, Lasts: lasts(&have)}
+				return nil, ErrLeaseTaken{Plan: s.name.Name, Holder: *have.Spec.HolderIdentity, Renewed: have.Spec.RenewTime.Time, Lasts: lasts(&have)}
 			}
 			watched = have.ResourceVersion
 			if err := sleep(ctx, lasts(&have)); err != nil {
@@ -244,7 +244,7 @@ func (l *Lease) Current() error {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	if age := Elapsed(l.renewed, l.now()); age >= l.good {
-		return ErrNotHeld{l.plan, fmt.Sprintf("was last renewed %s ago", age.Round(time.Second))}
+		return ErrLeaseLost{l.plan, fmt.Sprintf("was last renewed %s ago", age.Round(time.Second))}
 	}
 	return nil
 }
@@ -255,11 +255,11 @@ func (l *Lease) Mine(ctx context.Context) error {
 	err := l.home.Get(ctx, l.key, &have)
 	switch {
 	case apierrors.IsNotFound(err):
-		return ErrNotHeld{l.plan, "is gone"}
+		return ErrLeaseLost{l.plan, "is gone"}
 	case err != nil:
 		return fmt.Errorf("reading the Lease of plan %s: %w", l.plan, err)
 	case have.Spec.HolderIdentity == nil || *have.Spec.HolderIdentity != l.holder:
-		return ErrNotHeld{l.plan, "was taken by another process"}
+		return ErrLeaseLost{l.plan, "was taken by another process"}
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func keepsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var held ErrHeld
+	var held ErrLeaseTaken
 	if _, err := store.Acquire(t.Context(), "b/2", alive, at(14*time.Second)); !errors.As(err, &held) || held.Holder != "a/1" {
 		t.Errorf("a second process got %v, expected to be told of a/1", err)
 	}
@@ -106,7 +106,7 @@ func TestALeaseIsLost(t *testing.T) {
 		if got := l.renew(t.Context()); got != c.kept {
 			t.Errorf("%s: kept %t, expected %t", c.name, got, c.kept)
 		}
-		if err := l.Mine(t.Context()); (err == nil) != c.kept || err != nil && !errors.As(err, new(ErrNotHeld)) {
+		if err := l.Mine(t.Context()); (err == nil) != c.kept || err != nil && !errors.As(err, new(ErrLeaseLost)) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if got := l.Current() == nil; got != c.kept {
@@ -191,7 +191,7 @@ func TestALeaseIsJudgedByWhatIsSeenOfIt(t *testing.T) {
 			}
 			began := bubbled()
 			_, err = store.Acquire(t.Context(), "b/2", alive, bubbled)
-			if errors.As(err, new(ErrHeld)) != lives || time.Since(began) > 16*time.Second {
+			if errors.As(err, new(ErrLeaseTaken)) != lives || time.Since(began) > 16*time.Second {
 				t.Errorf("the holder is %s ahead and lives: %t; %v after %s", ahead, lives, err, time.Since(began))
 			}
 			cancel()

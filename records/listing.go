@@ -78,8 +78,8 @@ func State(p *plans.Plan, j *plans.Journal, holder string) string {
 	switch {
 	case j.Outcome != "":
 		return string(j.Outcome)
-	case j.Held != "":
-		return "Held"
+	case j.Blocked != "":
+		return "Blocked"
 	case j.AtRest(p):
 		return "Paused"
 	case j.Epoch == 0:
@@ -88,9 +88,9 @@ func State(p *plans.Plan, j *plans.Journal, holder string) string {
 		return "Waiting" // for a process that has it next
 	case holder == "":
 		return "Stopped"
-	case j.Leg.Course == plans.Return:
-		return "Returning"
-	case j.Leg.Course == plans.Clean:
+	case j.Leg.Direction == plans.Abort:
+		return "Aborting"
+	case j.Leg.Direction == plans.Finalize:
 		return "Finalizing"
 	}
 	return "Moving"

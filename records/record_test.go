@@ -69,7 +69,7 @@ func TestRoomIsMadeInSpiteOfADeath(t *testing.T) {
 		if err := store.Create(t.Context(), old, plans.NewJournal(old)); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Change(t.Context(), old, func(j *plans.Journal) error { j.Depart(old, plans.Return); j.Outcome = plans.Aborted; return nil }); err != nil {
+		if err := store.Change(t.Context(), old, func(j *plans.Journal) error { j.StartLeg(old, plans.Abort); j.Outcome = plans.Aborted; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if err := store.Create(t.Context(), next, plans.NewJournal(next)); !errors.Is(err, dead) {

@@ -233,8 +233,8 @@ func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error
 	return s.remove(ctx, &cm)
 }
 
-// Bury deletes the journal of a plan that is gone, if that has ended.
-func (s *Store) Bury(ctx context.Context) error {
+// Delete deletes the journal of a plan that is gone, if that has ended.
+func (s *Store) Delete(ctx context.Context) error {
 	var cm corev1.ConfigMap
 	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
 		return client.IgnoreNotFound(err)
@@ -332,7 +332,7 @@ func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 // so that it is written whole.
 func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version, error) {
 	short := *j
-	short.Held, short.Waits, short.Overdue, short.Heard.Refused = Brief(j.Held), Brief(j.Waits), Brief(j.Overdue), Brief(j.Heard.Refused)
+	short.Blocked, short.Waiting, short.Overdue, short.Observed.Refused = Brief(j.Blocked), Brief(j.Waiting), Brief(j.Overdue), Brief(j.Observed.Refused)
 	raw, err := json.Marshal(short)
 	if err != nil {
 		return v, err

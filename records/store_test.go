@@ -50,12 +50,12 @@ func TestOnlyAnEndedPlanMakesRoomForAnotherOfItsName(t *testing.T) {
 		{"under way", func(_ *plans.Plan, j *plans.Journal) { j.Begun = 1 }, "which has not ended"},
 		{"moved, and not finalized", func(_ *plans.Plan, j *plans.Journal) { j.Outcome = plans.Moved }, "which has not ended"},
 		{"names kept", func(p *plans.Plan, j *plans.Journal) {
-			j.Depart(p, plans.Clean)
+			j.StartLeg(p, plans.Finalize)
 			j.Outcome, j.KeepNames = plans.Finalized, true
 		}, "names --remove"},
-		{"finalized", func(p *plans.Plan, j *plans.Journal) { j.Depart(p, plans.Clean); j.Outcome = plans.Finalized }, ""},
-		{"walked back", func(p *plans.Plan, j *plans.Journal) {
-			j.Depart(p, plans.Return)
+		{"finalized", func(p *plans.Plan, j *plans.Journal) { j.StartLeg(p, plans.Finalize); j.Outcome = plans.Finalized }, ""},
+		{"aborted", func(p *plans.Plan, j *plans.Journal) {
+			j.StartLeg(p, plans.Abort)
 			j.Outcome, j.KeepNames = plans.Aborted, false
 		}, ""},
 	} {
@@ -127,13 +127,13 @@ func TestOnlyARecordThatNobodyNeedsIsForgotten(t *testing.T) {
 		held   bool
 		want   string
 	}{
-		"it has ended": {func(p *plans.Plan, j *plans.Journal) { j.Depart(p, plans.Clean); j.Outcome = plans.Finalized }, false, ""},
+		"it has ended": {func(p *plans.Plan, j *plans.Journal) { j.StartLeg(p, plans.Finalize); j.Outcome = plans.Finalized }, false, ""},
 		"it has not":   {func(*plans.Plan, *plans.Journal) {}, false, "which has not ended, must stay"},
 		"its names are kept": {func(p *plans.Plan, j *plans.Journal) {
-			j.Depart(p, plans.Clean)
+			j.StartLeg(p, plans.Finalize)
 			j.Outcome, j.KeepNames = plans.Finalized, true
 		}, false, "whose names are kept"},
-		"another process works on it": {func(p *plans.Plan, j *plans.Journal) { j.Depart(p, plans.Clean); j.Outcome = plans.Finalized }, true, "is being carried out by a/1"},
+		"another process works on it": {func(p *plans.Plan, j *plans.Journal) { j.StartLeg(p, plans.Finalize); j.Outcome = plans.Finalized }, true, "is being carried out by a/1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			home, alive := fake.NewClientBuilder().Build(), func(string) bool { return false }

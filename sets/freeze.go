@@ -128,7 +128,7 @@ func (w Steps) freezeSet(m plans.StepContext, side plans.Side, set *appsv1.State
 // DestinationSet is the destination set: the source's spec with the plan's patches and no
 // ordinals yet. It fails only where the patches do not fit the set.
 func DestinationSet(source *appsv1.StatefulSet, p *plans.Plan) (*appsv1.StatefulSet, error) {
-	next, err := plans.Destined(source, p)
+	next, err := plans.DestinationSet(source, p)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (w Steps) guarded(ctx context.Context, m plans.StepContext, side plans.Side
 func (w Steps) expects(m plans.StepContext, side plans.Side) plans.Slice {
 	switch {
 	case !m.Whole():
-		left := m.Turned || m.Op != plans.Shrink || m.Began && m.InFlight()
+		left := m.Reversed || m.Op != plans.Shrink || m.Began && m.InFlight()
 		return w.Plan.Slice(side, m.Ordinals, side == m.From && !left)
 	case side == m.To():
 		return w.Plan.Ordinals()
@@ -66,7 +66,7 @@ func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side
 		return w.remake(m, side, other, slice), nil
 	}
 	have := plans.SliceOf(set)
-	if (m.Turned || m.Op == plans.Grow && m.Began && side == m.To()) && have == w.Plan.Slice(side, m.Ordinals, true) {
+	if (m.Reversed || m.Op == plans.Grow && m.Began && side == m.To()) && have == w.Plan.Slice(side, m.Ordinals, true) {
 		slice = have // the write of the step may have been made
 	}
 	if have != slice && have.Replicas+slice.Replicas > 0 {
@@ -78,7 +78,7 @@ func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side
 	next := set.DeepCopy()
 	next.Spec.PersistentVolumeClaimRetentionPolicy = retain()
 	earlier(m.Stamp).Put(next)
-	plans.MarkSet(next, w.Plan, side, m.Course(), m.Saved)
+	plans.MarkSet(next, w.Plan, side, m.Direction(), m.Saved)
 	var undo plans.Undo
 	if side == plans.Source {
 		undo.Saved.SourceUID = set.UID
@@ -99,7 +99,7 @@ func (w Steps) remake(m plans.StepContext, side plans.Side, other *appsv1.Statef
 	}
 	next.Spec.Replicas, next.Spec.Ordinals.Start = &slice.Replicas, slice.Start
 	earlier(m.Stamp).Put(next)
-	plans.MarkSet(next, w.Plan, side, m.Course(), m.Saved)
+	plans.MarkSet(next, w.Plan, side, m.Direction(), m.Saved)
 	return plans.Write(fmt.Sprintf("%s: create StatefulSet %s again, with the ordinals %s", side, next.Name, slice), plans.Undo{},
 		func(ctx context.Context) error {
 			return writes.Copy(ctx, w.On[plans.Source], other, w.On[side], next)

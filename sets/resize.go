@@ -27,7 +27,7 @@ func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observati
 	}
 	switch plans.SliceOf(set) {
 	case w.Plan.Slice(m.From, m.Ordinals, false):
-		if !m.Turned && (!m.Began || !m.InFlight()) {
+		if !m.Reversed && (!m.Began || !m.InFlight()) {
 			return w.strange(m.From, set, m.Ordinals), nil
 		}
 		if set.Status.ObservedGeneration < set.Generation {
@@ -154,7 +154,7 @@ func (w Steps) Grow(ctx context.Context, m plans.StepContext) (plans.Observation
 		}
 		return w.take(ctx, m, set)
 	case w.Plan.Slice(m.To(), m.Ordinals, true):
-		if !m.Began && !m.Turned {
+		if !m.Began && !m.Reversed {
 			return w.strange(m.To(), set, m.Ordinals), nil
 		}
 		return w.arrived(ctx, m, set)

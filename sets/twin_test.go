@@ -18,7 +18,7 @@ func TestAStepRefusesAPlanThatSaysOtherThanItsPatchesDo(t *testing.T) {
 		p := planstest.Eventful(t)
 		c.Change(p)
 		observed, err := Steps{Pair: clusters.Pair{Plan: p}}.twinned(plans.StepContext{}, set, plans.Undo{})
-		if err != nil || (observed.Standing == plans.Foreign) != (c.Want != "") || !strings.Contains(observed.Reason, c.Want) {
+		if err != nil || (observed.Standing == plans.Conflict) != (c.Want != "") || !strings.Contains(observed.Reason, c.Want) {
 			t.Errorf("%s: the step sees %s %q, %v; expected %q", name, observed.Standing, observed.Reason, err, c.Want)
 		}
 	}

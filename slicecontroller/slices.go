@@ -11,7 +11,7 @@ import (
 
 // HoldClaims is the annotation of a slice that keeps all its claims, whatever its
 // retention policy says: a migration moves every ordinal out of the range (CP-14).
-const HoldClaims = "apps.stsmigrate.dev/hold-claims"
+const RetainClaims = "apps.stsmigrate.dev/retain-claims"
 
 // sliced are StatefulSetSlices.
 func sliced(gates core.Traits) kind {
@@ -28,7 +28,7 @@ func sliced(gates core.Traits) kind {
 		read: func(o client.Object) *core.Set {
 			s := o.(*v1alpha1.StatefulSetSlice) //nolint:forcetypeassert // made by empty
 			traits := traits
-			traits.HoldClaims = s.Annotations[HoldClaims] == "true"
+			traits.RetainClaims = s.Annotations[RetainClaims] == "true"
 			traits.Protected = s.Spec.DeletionProtection
 			traits.ClaimsGrow = s.Spec.VolumeClaimUpdatePolicy == v1alpha1.InPlace
 			traits.Evicts = s.Spec.UpdateStrategy.Evict

@@ -51,7 +51,7 @@ func Changed(saved, now string) (string, error) {
 // disk's, and a claim for less than the disk would forget it. A side that was only about to
 // take the ordinal knows nothing new.
 func (v mover) learn(ctx context.Context, m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Observation, error) {
-	if v.Plan.OneCluster() || m.Turned {
+	if v.Plan.OneCluster() || m.Reversed {
 		return plans.Done(), nil
 	}
 	there, err := v.volumeOf(ctx, m.From, vol.Name)

@@ -124,7 +124,7 @@ func TestNothingIsLearntFromASideOnWhichNothingRan(t *testing.T) {
 		plans.Source:      fake.NewClientBuilder().WithObjects(volume("shop", "", fresh)).Build(),
 		plans.Destination: fake.NewClientBuilder().WithObjects(volume("mall", "", stale)).Build(),
 	}
-	s := carry(t, apart(), on, at(plans.Reserve, back, func(m *plans.StepContext) { m.Turned = true }), 2)
+	s := carry(t, apart(), on, at(plans.Reserve, back, func(m *plans.StepContext) { m.Reversed = true }), 2)
 	if s.Standing != plans.After || theVolume(t, on[plans.Source]).Spec.Capacity.Storage().String() != "40Gi" {
 		t.Errorf("%s (%s), size %s", s.Standing, s.Reason, theVolume(t, on[plans.Source]).Spec.Capacity.Storage())
 	}
@@ -183,7 +183,7 @@ func TestTheSourcesVolumeObjectIsMadeAgainAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := carry(t, p, on, at(plans.Reserve, back), 1); s.Standing != plans.After {
-		t.Fatalf("on the way back: %s: %s", s.Standing, s.Reason)
+		t.Fatalf("during an abort: %s: %s", s.Standing, s.Reason)
 	}
 	want := held.Spec.DeepCopy()
 	ref := RefTo("shop", "data-web-4", "")
@@ -203,7 +203,7 @@ func TestASourceVolumeObjectOfWhichNothingWasKeptIsNotGuessed(t *testing.T) {
 	p.Storage = plans.Storage{Classes: map[string]string{"fast": "any"}}
 	bare := volume("mall", "new", func(pv *corev1.PersistentVolume) { savedOn(pv) })
 	on := map[plans.Side]client.Client{plans.Source: fake.NewClientBuilder().Build(), plans.Destination: fake.NewClientBuilder().WithObjects(bare).Build()}
-	if s := carry(t, p, on, at(plans.Reserve, back), 0); s.Standing != plans.Foreign || !strings.Contains(s.Reason, "volume pv-1 is gone") {
+	if s := carry(t, p, on, at(plans.Reserve, back), 0); s.Standing != plans.Conflict || !strings.Contains(s.Reason, "volume pv-1 is gone") {
 		t.Errorf("%s: %s", s.Standing, s.Reason)
 	}
 }
@@ -218,7 +218,7 @@ func TestAClaimStaysWhileTheOneOfTheSourceCouldNotBeMadeAgain(t *testing.T) {
 	m := at(plans.Release, back)
 	m.Flight.Volumes[0].Claim = "new"
 	s := carry(t, rebind(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}, m, 1)
-	if s.Standing != plans.Foreign || !strings.Contains(s.Reason, "put it back") {
+	if s.Standing != plans.Conflict || !strings.Contains(s.Reason, "put it back") {
 		t.Errorf("%s: %s", s.Standing, s.Reason)
 	}
 }

@@ -89,7 +89,7 @@ func (v mover) ours(ctx context.Context, m plans.StepContext, claim *corev1.Pers
 	case why != "":
 		return plans.Stop(why)
 	}
-	return plans.Stop(fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back, or let it be held anew, with the policy that it has now, by --readopt", pv.Name))
+	return plans.Stop(fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back, or let it be protected again, with the policy that it has now, by --readopt", pv.Name))
 }
 
 // marked reports whether a volume carries all that is kept on it: whose it is, its policy, and the claim of the source.
@@ -142,7 +142,7 @@ func (v mover) otherObject(ctx context.Context, m plans.StepContext, vol plans.V
 	case m.Readopt:
 		return v.remark(m, pv, own), nil
 	}
-	return plans.Stop(fmt.Sprintf("volume %s on the %s no longer carries the marks of this plan; put its annotations stsmigrate.dev/* back, or let it be held anew, with the policy that it has now, by --readopt", pv.Name, to)), nil
+	return plans.Stop(fmt.Sprintf("volume %s on the %s no longer carries the marks of this plan; put its annotations stsmigrate.dev/* back, or let it be protected again, with the policy that it has now, by --readopt", pv.Name, to)), nil
 }
 
 // remark puts the marks of a volume back, the claim among them, as the object of the other cluster has it.
@@ -153,6 +153,6 @@ func (v mover) remark(m plans.StepContext, pv, own *corev1.PersistentVolume) pla
 		next.Annotations[plans.PolicyAnnotation] = string(pv.Spec.PersistentVolumeReclaimPolicy)
 	}
 	next.Annotations[plans.ClaimAnnotation] = own.Annotations[plans.ClaimAnnotation]
-	return plans.Write(fmt.Sprintf("%s: volume %s: held anew, as a person has vouched for it", m.To(), pv.Name), plans.Undo{},
+	return plans.Write(fmt.Sprintf("%s: volume %s: protected again, as a person has vouched for it", m.To(), pv.Name), plans.Undo{},
 		func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], pv, next) })
 }

@@ -72,7 +72,7 @@ func TestAVolumeGoesThereAndBackUnderTheOtherNameOfItsDriver(t *testing.T) {
 		t.Errorf("its claim: %s: %s", s.Standing, s.Reason)
 	}
 	if s := carry(t, p, on, at(plans.Reserve, flying("ebs.csi.eks.amazonaws.com^vol-1", back)), 1); s.Standing != plans.After {
-		t.Errorf("on the way back: %s: %s", s.Standing, s.Reason)
+		t.Errorf("during an abort: %s: %s", s.Standing, s.Reason)
 	}
 	other := theVolume(t, on[plans.Destination]).DeepCopy()
 	other.Spec.CSI.VolumeHandle = "vol-2"
@@ -154,7 +154,7 @@ func TestAMigratedVolumeBecomesACSIVolumeInTheOtherCluster(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s := carry(t, p, on, at(plans.Reserve, flying(handle, back)), 1); s.Standing != plans.After {
-				t.Fatalf("on the way back: %s: %s", s.Standing, s.Reason)
+				t.Fatalf("during an abort: %s: %s", s.Standing, s.Reason)
 			}
 			if diff := cmp.Diff(c.source, theVolume(t, on[plans.Source]).Spec.PersistentVolumeSource); diff != "" {
 				t.Errorf("made again: %s", diff)

@@ -21,7 +21,7 @@ type mover struct{ clusters.Pair }
 func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Look {
 	v := mover{clusters.Pair{Plan: p, On: on}}
 	return map[plans.Op]plans.Look{
-		plans.Hold:    v.hold,
+		plans.Protect: v.protect,
 		plans.Vacate:  v.vacate,
 		plans.Release: v.perVolume(v.release),
 		plans.Reserve: v.free(v.perVolume(v.reserve)),
@@ -43,7 +43,7 @@ func (v mover) perVolume(look one) plans.Look {
 		if len(v.Plan.Moved()) == 0 {
 			return plans.Done(), nil
 		}
-		if m.Turned && !m.InFlight() {
+		if m.Reversed && !m.InFlight() {
 			return plans.Done(), nil // it never left
 		}
 		if !m.InFlight() {

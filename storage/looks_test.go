@@ -164,7 +164,7 @@ func TestHold(t *testing.T) {
 	}
 	check(t, []row{
 		{
-			name: "saves policy and claim and sets Retain in one write", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", free)},
+			name: "saves policy and claim and sets Retain in one write", moment: at(plans.Protect), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", free)},
 			want: plans.Before, reason: "Delete -> Retain", then: func(t *testing.T, c client.Client) {
 				t.Helper()
 				pv := theVolume(t, c)
@@ -173,11 +173,11 @@ func TestHold(t *testing.T) {
 				}
 			},
 		},
-		{name: "is done when held", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old"), volume("shop", "old")}, want: plans.After},
-		{name: "waits for the owner reference of the set to go", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old", owner("StatefulSet", "web")), volume("shop", "old")}, want: plans.During, reason: "owner reference"},
-		{name: "stops at an owner that is a stranger", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old", owner("Backup", "b")), volume("shop", "old")}, want: plans.Foreign, reason: "owned by Backup b"},
-		{name: "stops at a claim that is missing", moment: at(plans.Hold), want: plans.Foreign, reason: "does not exist"},
-		{name: "stops at a binding of one side only", moment: at(plans.Hold), world: []client.Object{claimIn("shop", "old"), volume("shop", "other")}, want: plans.Foreign, reason: "do not name each other"},
+		{name: "is done when protected", moment: at(plans.Protect), world: []client.Object{claimIn("shop", "old"), volume("shop", "old")}, want: plans.After},
+		{name: "waits for the owner reference of the set to go", moment: at(plans.Protect), world: []client.Object{claimIn("shop", "old", owner("StatefulSet", "web")), volume("shop", "old")}, want: plans.During, reason: "owner reference"},
+		{name: "stops at an owner that is a stranger", moment: at(plans.Protect), world: []client.Object{claimIn("shop", "old", owner("Backup", "b")), volume("shop", "old")}, want: plans.Conflict, reason: "owned by Backup b"},
+		{name: "stops at a claim that is missing", moment: at(plans.Protect), want: plans.Conflict, reason: "does not exist"},
+		{name: "stops at a binding of one side only", moment: at(plans.Protect), world: []client.Object{claimIn("shop", "old"), volume("shop", "other")}, want: plans.Conflict, reason: "do not name each other"},
 	})
 }
 
@@ -187,13 +187,13 @@ func TestVacate(t *testing.T) {
 	check(t, []row{
 		{name: "waits for the pod to be deleted", moment: at(plans.Vacate), world: []client.Object{there}, want: plans.During, reason: "to be deleted by the controller"},
 		{name: "waits for the pod", moment: at(plans.Vacate), world: []client.Object{terminating}, want: plans.During, reason: "terminating"},
-		{name: "stops at another pod of that name", moment: at(plans.Vacate), world: []client.Object{pod("web-4", "another")}, want: plans.Foreign, reason: "made again"},
-		{name: "does not believe a node that is gone", moment: at(plans.Vacate), want: plans.Foreign, reason: "no longer exists"},
+		{name: "stops at another pod of that name", moment: at(plans.Vacate), world: []client.Object{pod("web-4", "another")}, want: plans.Conflict, reason: "made again"},
+		{name: "does not believe a node that is gone", moment: at(plans.Vacate), want: plans.Conflict, reason: "no longer exists"},
 		{name: "does not believe a node that is not Ready", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionUnknown)}, want: plans.During, reason: "may still run"},
 		{name: "waits while the node uses the volume", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue, "kubernetes.io/csi/"+disk)}, want: plans.During, reason: "in use"},
 		{name: "waits for the attachment", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), attachment()}, want: plans.During, reason: "VolumeAttachment va-1"},
 		{name: "is done when all is proven", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue)}, want: plans.After},
-		{name: "stops when the journal does not know the pod", moment: at(plans.Vacate, func(m *plans.StepContext) { m.Flight = nil }), want: plans.Foreign, reason: "does not know"},
+		{name: "stops when the journal does not know the pod", moment: at(plans.Vacate, func(m *plans.StepContext) { m.Flight = nil }), want: plans.Conflict, reason: "does not know"},
 	})
 }
 
@@ -222,13 +222,13 @@ func TestRelease(t *testing.T) {
 				}
 			},
 		},
-		{name: "stops when the volume is not Retain", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound, policy)}, want: plans.Foreign, reason: "expected Retain"},
+		{name: "stops when the volume is not Retain", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound, policy)}, want: plans.Conflict, reason: "expected Retain"},
 		{name: "waits for pods that mount the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound), pod("backup", "b", "data-web-4")}, want: plans.During, reason: "mounted by pod backup"},
-		{name: "stops at another claim of that name", moment: at(plans.Release), world: []client.Object{claimIn("shop", "new"), volume("shop", "old")}, want: plans.Foreign, reason: "another object"},
-		{name: "stops when somebody else deleted the claim", moment: at(plans.Release, notBegun), world: []client.Object{volume("shop", "old")}, want: plans.Foreign, reason: "deleted by somebody else"},
+		{name: "stops at another claim of that name", moment: at(plans.Release), world: []client.Object{claimIn("shop", "new"), volume("shop", "old")}, want: plans.Conflict, reason: "another object"},
+		{name: "stops when somebody else deleted the claim", moment: at(plans.Release, notBegun), world: []client.Object{volume("shop", "old")}, want: plans.Conflict, reason: "deleted by somebody else"},
 		{name: "waits for the binder", moment: at(plans.Release), world: []client.Object{volume("shop", "old", bound)}, want: plans.During, reason: "waiting for the binder"},
 		{name: "is done when the volume is Released", moment: at(plans.Release), world: []client.Object{volume("shop", "old")}, want: plans.After},
-		{name: "stops behind a later stamp", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old", marked("web-abc/2/1")), volume("shop", "old")}, want: plans.Foreign, reason: "another process"},
+		{name: "stops behind a later stamp", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old", marked("web-abc/2/1")), volume("shop", "old")}, want: plans.Conflict, reason: "another process"},
 	})
 }
 
@@ -244,13 +244,13 @@ func TestReserve(t *testing.T) {
 				}
 			},
 		},
-		{name: "stops while the old claim exists", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old"), claimIn("shop", "old")}, want: plans.Foreign, reason: "exists again"},
-		{name: "stops at an empty claimRef", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old", empty)}, want: plans.Foreign, reason: "empty claimRef"},
-		{name: "stops at a claimRef of a stranger", moment: at(plans.Reserve), world: []client.Object{volume("elsewhere", "x")}, want: plans.Foreign, reason: "expected one of this migration"},
+		{name: "stops while the old claim exists", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old"), claimIn("shop", "old")}, want: plans.Conflict, reason: "exists again"},
+		{name: "stops at an empty claimRef", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old", empty)}, want: plans.Conflict, reason: "empty claimRef"},
+		{name: "stops at a claimRef of a stranger", moment: at(plans.Reserve), world: []client.Object{volume("elsewhere", "x")}, want: plans.Conflict, reason: "expected one of this migration"},
 		{name: "takes the UID of a claim that is gone out", moment: at(plans.Reserve), world: []client.Object{volume("mall", "gone")}, want: plans.Before, reason: "claimRef mall/data-web-4"},
 		{name: "is done without a UID", moment: at(plans.Reserve), world: []client.Object{volume("mall", "")}, want: plans.After},
 		{name: "is done with the UID of the claim", moment: at(plans.Reserve), world: []client.Object{volume("mall", "new"), claimIn("mall", "new")}, want: plans.After},
-		{name: "stops when the volume is gone", moment: at(plans.Reserve), want: plans.Foreign, reason: "is gone"},
+		{name: "stops when the volume is gone", moment: at(plans.Reserve), want: plans.Conflict, reason: "is gone"},
 	})
 }
 
@@ -270,9 +270,9 @@ func TestClaim(t *testing.T) {
 		},
 		{name: "waits until it is bound", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new", marked("web-abc/1/20"), pending)}, want: plans.During, reason: "Pending"},
 		{name: "is done when both name each other", moment: at(plans.Claim), world: []client.Object{volume("mall", "new"), claimIn("mall", "new", marked("web-abc/1/20"))}, want: plans.After},
-		{name: "stops at a claim of a stranger", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new")}, want: plans.Foreign, reason: "made by somebody else"},
-		{name: "stops at a claim for another volume", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new", marked("web-abc/1/20"), other)}, want: plans.Foreign, reason: `names volume "pv-2"`},
-		{name: "does not make the claim for a volume that is promised to another", moment: at(plans.Claim), world: []client.Object{volume("elsewhere", "x")}, want: plans.Foreign, reason: "no longer promised"},
+		{name: "stops at a claim of a stranger", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new")}, want: plans.Conflict, reason: "made by somebody else"},
+		{name: "stops at a claim for another volume", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new", marked("web-abc/1/20"), other)}, want: plans.Conflict, reason: `names volume "pv-2"`},
+		{name: "does not make the claim for a volume that is promised to another", moment: at(plans.Claim), world: []client.Object{volume("elsewhere", "x")}, want: plans.Conflict, reason: "no longer promised"},
 	})
 }
 

@@ -44,7 +44,7 @@ func TestPagesShowWhatTheLooksMake(t *testing.T) {
 			p := newPage(t, string(raw))
 			p.walk(plans.Move)
 			p.compare("After `apply`")
-			p.walk(plans.Clean)
+			p.walk(plans.Finalize)
 			p.compare("After `finalize`")
 			if *update {
 				if err := os.WriteFile(file, []byte(p.text), 0o600); err != nil {
@@ -139,10 +139,10 @@ func decoded(t *testing.T, doc string) client.Object {
 }
 
 // walk carries a course out, as far as it is about storage.
-func (p *page) walk(c plans.Course) {
+func (p *page) walk(c plans.Direction) {
 	p.t.Helper()
-	leg := plans.Leg{Course: c, First: p.seq, Lowest: p.plan.Start, End: p.plan.End()}
-	if c == plans.Clean {
+	leg := plans.Leg{Direction: c, First: p.seq, Lowest: p.plan.Start, End: p.plan.End()}
+	if c == plans.Finalize {
 		leg.Lowest = leg.End
 	}
 	looks := Looks(p.plan, p.on)
@@ -163,7 +163,7 @@ func (p *page) walk(c plans.Course) {
 		m := plans.StepContext{Step: step, Began: true, Flight: flight, Stamp: plans.Stamp{Plan: p.plan.ID, Epoch: 1, Seq: step.Seq}}
 		for n := 0; ; n++ {
 			s, err := look(p.t.Context(), m)
-			if err != nil || s.Standing == plans.Foreign || n > 20 {
+			if err != nil || s.Standing == plans.Conflict || n > 20 {
 				p.t.Fatalf("%s: %s (%v)", step.ID(), s.Reason, err)
 			}
 			if s.Standing == plans.After {

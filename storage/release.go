@@ -30,7 +30,7 @@ func (v mover) release(ctx context.Context, m plans.StepContext, vol plans.Volum
 	if claim == nil {
 		return v.released(ctx, m, vol)
 	}
-	if m.Turned {
+	if m.Reversed {
 		// The claim of the side that was only about to take the ordinal. Nothing
 		// ran on it; its own UID is what we delete.
 		if !m.Stamp.Mine(claim) {
@@ -53,12 +53,12 @@ func (v mover) release(ctx context.Context, m plans.StepContext, vol plans.Volum
 // released accepts an absent claim only if we may have deleted it, and once the
 // volume has noticed.
 func (v mover) released(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
-	if m.Turned {
+	if m.Reversed {
 		return plans.Done(), nil
 	}
 	name := v.claim(vol)
 	if !m.Began && m.From == plans.Source { // on the way back, nobody will need it again
-		return plans.Stop(fmt.Sprintf("claim %s of %s was deleted by somebody else; its volume %s is held, abort makes the claim again", name, v.Plan.On(m.From), vol.Name)), nil
+		return plans.Stop(fmt.Sprintf("claim %s of %s was deleted by somebody else; its volume %s is protected, abort makes the claim again", name, v.Plan.On(m.From), vol.Name)), nil
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)
 	if err != nil {
@@ -109,12 +109,12 @@ func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume,
 	if !m.Stamp.Mine(pv) { // the user's own policy, kept on it, would be lost
 		return plans.Stop(fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back", pv.Name)), nil
 	}
-	if m.From == plans.Source || !m.Turned { // else nothing ran on it
+	if m.From == plans.Source || !m.Reversed { // else nothing ran on it
 		if s, err := v.retain(ctx, m, claim, pv); err != nil || s.Standing != plans.After {
 			return s, err
 		}
 	}
-	return plans.Write(fmt.Sprintf("%s: delete claim %s (volume %s is held)", m.From, claim.Name, vol.Name), plans.Undo{},
+	return plans.Write(fmt.Sprintf("%s: delete claim %s (volume %s is protected)", m.From, claim.Name, vol.Name), plans.Undo{},
 		func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], claim) }), nil
 }
 

@@ -28,7 +28,7 @@ func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volum
 		return plans.Stop(why), nil
 	}
 	if why := m.Stamp.Barred(pv); why != "" || !m.Stamp.Mine(pv) {
-		return plans.Stop(fmt.Sprintf("volume %s on the %s is not held by this plan %s", pv.Name, to, why)), nil
+		return plans.Stop(fmt.Sprintf("volume %s on the %s is not protected by this plan %s", pv.Name, to, why)), nil
 	}
 	if s, err := v.learn(ctx, m, vol, pv); err != nil || s.Standing != plans.After {
 		return s, err
@@ -107,7 +107,7 @@ func (v mover) reimport(ctx context.Context, m plans.StepContext, vol plans.Volu
 		return plans.Stop(why), nil
 	}
 	if !m.Stamp.Mine(held) {
-		return plans.Stop(fmt.Sprintf("volume %s on the %s is not held by this plan", held.Name, m.From)), nil
+		return plans.Stop(fmt.Sprintf("volume %s on the %s is not protected by this plan", held.Name, m.From)), nil
 	}
 	if !v.named(held.Spec.ClaimRef, m.From, vol) {
 		return plans.Stop(fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.Plan.On(m.From).Namespace, v.claim(vol))), nil

@@ -106,8 +106,8 @@ func trace(p *plans.Plan, sides map[plans.Side]*shelf, template string, ordinal 
 	return t
 }
 
-// Held reports whether a volume has all that is kept on it for its end.
-func (t Trace) Held(p *plans.Plan) bool {
+// Protected reports whether a volume has all that is kept on it for its end.
+func (t Trace) Protected(p *plans.Plan) bool {
 	for _, pv := range t.Volumes {
 		if _, saved := pv.Annotations[plans.PolicyAnnotation]; saved && (plans.Stamp{Plan: p.ID}).Mine(pv) {
 			return true

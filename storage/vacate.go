@@ -18,7 +18,7 @@ import (
 // the kubelet no longer uses the volumes, and that no node has them attached any more. It
 // never writes; what it has proven goes into the journal, at once if it has to wait on.
 func (v mover) vacate(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	if m.Turned {
+	if m.Reversed {
 		return v.neverRan(ctx, m)
 	}
 	if !m.InFlight() {

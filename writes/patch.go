@@ -41,11 +41,11 @@ func (p Patch) Data(next client.Object) ([]byte, error) {
 
 // identified is an object in JSON, as the one of that UID and version.
 func identified(o client.Object, uid types.UID, version string) ([]byte, error) {
-	o, ok := o.DeepCopyObject().(client.Object)
+	copied, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("%T is no object of a cluster", o)
+		return nil, fmt.Errorf("%T is not an object of a cluster", o)
 	}
-	o.SetUID(uid)
-	o.SetResourceVersion(version)
-	return json.Marshal(o)
+	copied.SetUID(uid)
+	copied.SetResourceVersion(version)
+	return json.Marshal(copied)
 }

@@ -48,7 +48,7 @@ Several of these processes share the plans and take over from one another.`,
 	s.SortFlags = false
 	s.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig of its own cluster; without it, that of the pod's service account")
 	s.StringVar(&f.Namespace, "namespace", "", "where plans and Secrets of clusters are (default: that of the kubeconfig or of the pod)")
-	s.DurationVar(&f.StepTimeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before its plan is held; with an ordinal in flight that is told, and the wait goes on")
+	s.DurationVar(&f.StepTimeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before its plan is blocked; with an ordinal in flight that is told, and the wait goes on")
 	s.Float32Var(&f.Limits.QPS, "cluster-qps", 50, "requests per second to one cluster, of all plans together")
 	s.IntVar(&f.Limits.Burst, "cluster-burst", 100, "requests at once before that limit holds")
 	s.IntVar(&f.Waves, "cluster-waves", 16, "how many waves may be under way in one cluster at once, of all plans together, or 0 for any number: the others wait with their pods up")

@@ -7,10 +7,10 @@ import (
 )
 
 func (a *app) abortCommand() *cobra.Command {
-	cmd := a.turnCommand("abort", plans.Return, "Walk a plan back: every ordinal to the source, same volumes, same budget",
+	cmd := a.turnCommand("abort", plans.Abort, "Walk a plan back: every ordinal to the source, same volumes, same budget",
 		"Walk plan %s back, every ordinal to %s?", nil)
-	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "do not ask the plan's gates on the way back")
-	cmd.Flags().Int32Var(&a.word.MaxUnavailable, "max-unavailable", 0, "let so many ordinals be unavailable on the way back, if that is more than the plan allows: for a destination where something is broken")
+	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "do not ask the plan's gates during an abort")
+	cmd.Flags().Int32Var(&a.word.MaxUnavailable, "max-unavailable", 0, "let so many ordinals be unavailable during an abort, if that is more than the plan allows: for a destination where something is broken")
 	a.wordFlags(cmd)
 	return cmd
 }

@@ -57,8 +57,8 @@ func (a *app) adopt(ctx context.Context, at *end, what adoption.Adoption) error 
 		case plans.After:
 			fmt.Fprintln(a.Out, "done")
 			return nil
-		case plans.Foreign:
-			err = exitCode{code: exitHeld, message: "held: " + s.Reason}
+		case plans.Conflict:
+			err = exitCode{code: exitBlocked, message: "blocked: " + s.Reason}
 		case plans.During:
 			err = a.waitForAdoption(ctx, wake, s)
 		case plans.Before:
@@ -77,7 +77,7 @@ func (a *app) waitForAdoption(ctx context.Context, wake *clusters.ChangeSignal, 
 	case <-a.stop:
 		return exitCode{code: exitInterrupted, message: "interrupted; the same command goes on"}
 	case <-ctx.Done():
-		return exitCode{code: exitHeld, message: fmt.Sprintf("held: %s; the same command waits again", s.Reason)}
+		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s; the same command waits again", s.Reason)}
 	}
 }
 

@@ -27,7 +27,7 @@ func (a *app) applyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply FILE|PLAN",
 		Short: "Carry a plan out, or go on with one that was stopped",
-		Long: `Carry a plan out, or go on with one that was stopped, killed or held.
+		Long: `Carry a plan out, or go on with one that was stopped, killed or blocked.
 
 FILE is a plan written by "plan --out"; PLAN is the name of one that was applied
 before. It may be stopped with Ctrl-C at any moment and started again. A plan that
@@ -59,7 +59,7 @@ that namespace.`,
 
 func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().DurationVar(timeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before the plan is held; with an ordinal in flight that is told, and the wait goes on")
+	cmd.Flags().DurationVar(timeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight that is told, and the wait goes on")
 }
 
 // load finds a plan by file or by name. fresh says that it is not stored yet.
@@ -118,12 +118,12 @@ func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags,
 	case j.Outcome == plans.Split:
 		return fmt.Errorf("plan %s is split, as it was asked to be: move the other ordinals with %s", t.plan.Name, t.command("resume"))
 	case j.Outcome == plans.Aborted:
-		return exitCode{code: exitAborted, message: fmt.Sprintf("plan %s was walked back; make a new plan to try again", t.plan.Name)}
+		return exitCode{code: exitAborted, message: fmt.Sprintf("plan %s was aborted; make a new plan to try again", t.plan.Name)}
 	case j.Outcome != "":
 		fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
 		return nil
-	case j.Leg.Course != plans.Move:
-		return fmt.Errorf("plan %s is being walked back or cleaned up: go on with %s", t.plan.Name, t.command("resume"))
+	case j.Leg.Direction != plans.Move:
+		return fmt.Errorf("plan %s is being aborted or cleaned up: go on with %s", t.plan.Name, t.command("resume"))
 	case j.Paused:
 		return fmt.Errorf("plan %s is paused: go on with %s", t.plan.Name, t.command("resume"))
 	case j.Begun > 0:
@@ -184,19 +184,19 @@ func (a *app) process(t *target, timeout time.Duration) runner.Runner {
 
 // carry lets the plan go in the given direction until it is finished, paused, held or
 // stopped; of a detached one it tells the orchestrator, and how far it shall go.
-func (a *app) carry(ctx context.Context, t *target, j *plans.Journal, course plans.Course, route plans.Route, timeout time.Duration) error {
+func (a *app) carry(ctx context.Context, t *target, j *plans.Journal, direction plans.Direction, route plans.Limits, timeout time.Duration) error {
 	if j.Detached {
-		if err := a.ask(ctx, t, course, route); err != nil || course == plans.Move {
+		if err := a.ask(ctx, t, direction, route); err != nil || direction == plans.Move {
 			return err
 		}
-		if course == plans.Clean {
+		if direction == plans.Finalize {
 			a.farewell(ctx, t, j)
 		}
-		fmt.Fprint(a.Out, granted(t, course, a.word.SourceGone || j.Vouched.SourceGone)+record(t, j))
+		fmt.Fprint(a.Out, granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+record(t, j))
 		return nil
 	}
-	p, j, err := a.process(t, timeout).Run(ctx, plans.Wish{Course: course, SkipGates: a.skipGates, Word: a.word})
-	if err := a.conclude(t, course, p, err); err != nil || p.Outcome != plans.Finalized {
+	p, j, err := a.process(t, timeout).Run(ctx, plans.Command{Direction: direction, SkipGates: a.skipGates, Assurance: a.word})
+	if err := a.conclude(t, direction, p, err); err != nil || p.Outcome != plans.Finalized {
 		return err
 	}
 	a.farewell(ctx, t, j)

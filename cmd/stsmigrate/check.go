@@ -35,7 +35,7 @@ PLAN.yaml is a file that "plan --out" wrote. Exit code 3 says that something blo
 				return err
 			}
 			if len(report.Failed()) > 0 {
-				return exitCode{code: exitBlocked}
+				return exitCode{code: exitRefused}
 			}
 			return nil
 		},
@@ -114,7 +114,7 @@ func (a *app) judge(r *preflight.Report) error {
 		return nil
 	}
 	text := fmt.Sprintf("blocked by %d failed check(s); nothing has been written:\n%s", len(failed), findings(slices.Concat(failed, warned)))
-	return exitCode{code: exitBlocked, message: strings.TrimRight(text, "\n")}
+	return exitCode{code: exitRefused, message: strings.TrimRight(text, "\n")}
 }
 
 // findings gives a line for each, with what is there to be typed indented below it.

@@ -118,14 +118,14 @@ func (r *reach) handsOver(ctx context.Context, t *target) error {
 
 // ask declares what is wanted of a plan that an orchestrator carries out, or is to. What that would refuse is refused here,
 // and not written.
-func (a *app) ask(ctx context.Context, t *target, course plans.Course, route plans.Route) error {
+func (a *app) ask(ctx context.Context, t *target, direction plans.Direction, route plans.Limits) error {
 	err := t.declare(ctx, func(j *plans.Journal, d *plans.Declaration) error {
-		d.Course, d.Paused = plans.GoalOf(course), false
+		d.Direction, d.Paused = direction, false
 		d.KeepNames = d.KeepNames || a.keepsNames
-		if j.Epoch == 0 && course == plans.Move && j.Held == "" && !j.Paused && route == (plans.Route{}) {
+		if j.Epoch == 0 && direction == plans.Move && j.Blocked == "" && !j.Paused && route == (plans.Limits{}) {
 			return nil // it is new
 		}
-		d.Ask = &plans.Ask{
+		d.Request = &plans.Request{
 			ID: rand.String(8), Resume: true, SkipGates: a.skipGates,
 			NodeGone: a.word.NodeGone, Readopt: a.word.Readopt, MaxUnavailable: a.word.MaxUnavailable, SourceGone: a.sourceGone,
 			UntilOrdinal: route.Until, PauseAfter: route.PauseAfter,
@@ -150,7 +150,7 @@ func (t *target) declare(ctx context.Context, change func(*plans.Journal, *plans
 		if err := change(j, d); err != nil {
 			return err
 		}
-		if asked := engine.Ask(t.plan, j, d); asked.Refuse != nil {
+		if asked := engine.ReadRequest(t.plan, j, d); asked.Refuse != nil {
 			return errors.New(asked.Refused)
 		}
 		return d.Validate()

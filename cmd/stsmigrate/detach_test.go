@@ -46,7 +46,7 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 	}
 	kept := func(j *plans.Journal) {
 		moved(j)
-		j.Depart(&plans.Plan{Count: 3, Window: 1}, plans.Clean)
+		j.StartLeg(&plans.Plan{Count: 3, Window: 1}, plans.Finalize)
 		j.Outcome, j.KeepNames = plans.Finalized, true
 	}
 	const resume = "resume web"
@@ -56,16 +56,16 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 		want    func(*plans.Declaration) bool
 		refused string
 	}{
-		"a pause":           {underWay, "pause web", func(d *plans.Declaration) bool { return d.Paused && d.Ask == nil && d.Course == "" }, ""},
-		"the way on":        {underWay, resume + " --yes", func(d *plans.Declaration) bool { return !d.Paused && d.Ask.Resume && d.Course == plans.ToMove }, ""},
-		"a part of it":      {underWay, resume + " --yes --pause-after 1", func(d *plans.Declaration) bool { return d.Ask.PauseAfter == 1 && d.Ask.UntilOrdinal == nil }, ""},
-		"as far as that":    {underWay, resume + " --yes --until-ordinal 2", func(d *plans.Declaration) bool { return *d.Ask.UntilOrdinal == 2 }, ""},
-		"the way back":      {underWay, "abort web --yes --max-unavailable 2", func(d *plans.Declaration) bool { return d.Course == plans.ToAbort && d.Ask.MaxUnavailable == 2 }, ""},
+		"a pause":           {underWay, "pause web", func(d *plans.Declaration) bool { return d.Paused && d.Request == nil && d.Direction == "" }, ""},
+		"the way on":        {underWay, resume + " --yes", func(d *plans.Declaration) bool { return !d.Paused && d.Request.Resume && d.Direction == plans.Move }, ""},
+		"a part of it":      {underWay, resume + " --yes --pause-after 1", func(d *plans.Declaration) bool { return d.Request.PauseAfter == 1 && d.Request.UntilOrdinal == nil }, ""},
+		"as far as that":    {underWay, resume + " --yes --until-ordinal 2", func(d *plans.Declaration) bool { return *d.Request.UntilOrdinal == 2 }, ""},
+		"the abort":         {underWay, "abort web --yes --max-unavailable 2", func(d *plans.Declaration) bool { return d.Direction == plans.Abort && d.Request.MaxUnavailable == 2 }, ""},
 		"more than all":     {underWay, "abort web --yes --max-unavailable 9", nil, "--max-unavailable 9: expected"},
 		"a senseless word":  {underWay, resume + " --yes --node-gone n", nil, "has no ordinals in flight"},
 		"gates of no gate":  {underWay, resume + " --yes --skip-gates", nil, "asks no gates"},
 		"an early end":      {underWay, "finalize web --yes", nil, "is not complete"},
-		"the end":           {moved, "finalize web --yes", func(d *plans.Declaration) bool { return d.Course == plans.ToFinalize && !d.KeepNames }, ""},
+		"the end":           {moved, "finalize web --yes", func(d *plans.Declaration) bool { return d.Direction == plans.Finalize && !d.KeepNames }, ""},
 		"names of none":     {moved, "finalize web --yes --keep-names", nil, "bridges no names"},
 		"no names any more": {kept, "names web --remove --yes", asksForNoNames, ""},
 		"names of a move":   {moved, "names web --remove --yes", nil, "its names go with `stsmigrate finalize web"},
@@ -89,7 +89,7 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 
 // asksForNoNames reports whether nothing but that is asked for.
 func asksForNoNames(d *plans.Declaration) bool {
-	return *d.Ask == plans.Ask{ID: d.Ask.ID, RemoveNames: true} && d.Course == plans.ToFinalize && !d.KeepNames
+	return *d.Request == plans.Request{ID: d.Request.ID, RemoveNames: true} && d.Direction == plans.Finalize && !d.KeepNames
 }
 
 // declared wants a command to have gone well, and what it wished for to be declared of the very plan.
@@ -123,8 +123,8 @@ func TestARequestIsOneOfItsOwn(t *testing.T) {
 		if err != nil || d.Wrong != nil {
 			t.Fatal(err, d.Wrong)
 		}
-		if d.Spec.Ask != nil {
-			seen[d.Spec.Ask.ID] = true
+		if d.Spec.Request != nil {
+			seen[d.Spec.Request.ID] = true
 		}
 		if strings.HasPrefix(line, "pause") != d.Spec.Paused {
 			t.Errorf("%s: paused is %t", line, d.Spec.Paused)

@@ -13,10 +13,10 @@ import (
 )
 
 // conclude says how a run ended and what comes next.
-func (a *app) conclude(t *target, course plans.Course, p engine.Progress, err error) error {
-	verb := map[plans.Course]string{plans.Move: "apply", plans.Return: "abort", plans.Clean: "finalize"}[course]
-	back := "; to walk back: " + t.command("abort")
-	if course != plans.Move {
+func (a *app) conclude(t *target, direction plans.Direction, p engine.Progress, err error) error {
+	verb := map[plans.Direction]string{plans.Move: "apply", plans.Abort: "abort", plans.Finalize: "finalize"}[direction]
+	back := "; to abort: " + t.command("abort")
+	if direction != plans.Move {
 		back = ""
 	}
 	switch {
@@ -25,9 +25,9 @@ func (a *app) conclude(t *target, course plans.Course, p engine.Progress, err er
 	case err != nil:
 		return fmt.Errorf("%w; everything written so far is recorded, to go on: %s", err, t.command(verb))
 	case p.Overtaken:
-		return exitCode{code: exitHeld, message: fmt.Sprintf("%s. To watch it: %s", p.Reason, t.command("status -w"))}
-	case p.Kind == engine.Held:
-		return exitCode{code: exitHeld, message: fmt.Sprintf("held: %s\nNothing more is written. When that is mended: %s%s", p.Reason, t.command("resume"), back)}
+		return exitCode{code: exitBlocked, message: fmt.Sprintf("%s. To watch it: %s", p.Reason, t.command("status -w"))}
+	case p.Kind == engine.Blocked:
+		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s\nNothing more is written. When that is mended: %s%s", p.Reason, t.command("resume"), back)}
 	case p.Kind == engine.Paused:
 		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. To go on: %s%s\n%s", p.Reason, t.command("resume"), back, bridged(t))
 	case p.Outcome == plans.Split:
@@ -40,7 +40,7 @@ func (a *app) conclude(t *target, course plans.Course, p engine.Progress, err er
 		fmt.Fprintf(a.Out, "moved: %d ordinals of %s are on %s.\nTo clean the source up: %s%s\n", t.plan.Count, t.plan.Source, t.plan.Destination, t.command("finalize"), back)
 		fmt.Fprint(a.Out, bridged(t))
 	case p.Outcome == plans.Aborted:
-		fmt.Fprintf(a.Out, "walked back: everything is on %s as it was before.\n", t.plan.Source)
+		fmt.Fprintf(a.Out, "aborted: everything is on %s as it was before.\n", t.plan.Source)
 		a.leftBehind(t, plans.Destination)
 		fmt.Fprint(a.Out, record(t, &plans.Journal{}))
 	case p.Outcome == plans.Finalized:
@@ -53,7 +53,7 @@ func (a *app) conclude(t *target, course plans.Course, p engine.Progress, err er
 // farewell says what is to be seen to before what the set has left is deleted. It is the last
 // word on it: the plan has ended, and what cannot be looked at any more is no error.
 func (a *app) farewell(ctx context.Context, t *target, j *plans.Journal) {
-	if a.word.SourceGone || j.Vouched.SourceGone {
+	if a.word.SourceGone || j.Assurances.SourceGone {
 		return // it has gone with its cluster
 	}
 	old := "cluster"
@@ -111,10 +111,10 @@ func record(t *target, j *plans.Journal) string {
 
 // granted says how to take away what the orchestrator was given for a plan when that has ended; with a source's cluster
 // that is gone, from the destination alone.
-func granted(t *target, course plans.Course, sourceGone bool) string {
+func granted(t *target, direction plans.Direction, sourceGone bool) string {
 	revoke := "revoke"
 	if sourceGone {
 		revoke = "revoke --side destination"
 	}
-	return fmt.Sprintf("When %s says %s, take away what the orchestrator was given for it: %s\n", t.command("status"), course.Outcome(), t.command(revoke))
+	return fmt.Sprintf("When %s says %s, take away what the orchestrator was given for it: %s\n", t.command("status"), direction.Outcome(), t.command(revoke))
 }

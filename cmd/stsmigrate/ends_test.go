@@ -57,7 +57,7 @@ func TestTheEndOfAPlanNamesWhatStays(t *testing.T) {
 	}
 	for gone, flag := range map[bool]string{false: "", true: " --side destination"} {
 		want := "When `stsmigrate status web -n stsmigrate --context west` says Finalized, take away what the orchestrator was given for it: `stsmigrate revoke web -n stsmigrate --context west" + flag + "`\n"
-		if got := granted(web, plans.Clean, gone); got != want {
+		if got := granted(web, plans.Finalize, gone); got != want {
 			t.Errorf("got\n%sexpected\n%s", got, want)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 func (a *app) finalizeCommand() *cobra.Command {
 	var cluster string
-	cmd := a.turnCommand("finalize", plans.Clean, "End a complete move: delete the emptied source set and our marks. There is no way back",
+	cmd := a.turnCommand("finalize", plans.Finalize, "End a complete move: delete the emptied source set and our marks. There is no way back",
 		"Finalize plan %s: delete what is left of %s? There is no way back.", func(ctx context.Context, t *target, j *plans.Journal) error {
 			if !a.keepsNames {
 				return nil
@@ -42,7 +42,7 @@ func (t *target) wantNames(ctx context.Context) error {
 		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.plan.Name, t.plan.Names.Mode)
 	}
 	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error {
-		if j.Leg.Course == plans.Clean && !j.KeepNames {
+		if j.Leg.Direction == plans.Finalize && !j.KeepNames {
 			return fmt.Errorf("--keep-names: plan %s is being finalized without it, and its names may be gone", t.plan.Name)
 		}
 		j.KeepNames = true

@@ -46,7 +46,7 @@ func (r *reached) disks(ctx context.Context, side plans.Side) ([]access.Disk, er
 	if err != nil {
 		return nil, err
 	}
-	if err := r.lost[plans.Source]; err != nil && side == plans.Destination && (j == nil || !j.Vouched.SourceGone) {
+	if err := r.lost[plans.Source]; err != nil && side == plans.Destination && (j == nil || !j.Assurances.SourceGone) {
 		return nil, fmt.Errorf("which volumes the destination gets is known in the source's cluster: %w", err)
 	}
 	disks, err := access.Disks(ctx, r.plan, r.on, j)

@@ -30,8 +30,8 @@ func (f *routeFlags) addCanary(cmd *cobra.Command) {
 }
 
 // route is what the person asked for.
-func (f *routeFlags) route() (plans.Route, error) {
-	r := plans.Route{PauseAfter: f.pauseAfter}
+func (f *routeFlags) route() (plans.Limits, error) {
+	r := plans.Limits{PauseAfter: f.pauseAfter}
 	if f.cmd.Flags().Changed("pause-after") && f.pauseAfter < 1 {
 		return r, fmt.Errorf("--pause-after %d: expected at least 1", f.pauseAfter)
 	}
@@ -43,7 +43,7 @@ func (f *routeFlags) route() (plans.Route, error) {
 
 // first is the route of a plan of which nothing has been begun. A person who approves
 // it at the prompt sees the first ordinal arrive before the others leave: the canary.
-func (f *routeFlags) first(yes bool) (r plans.Route, canary bool, err error) {
+func (f *routeFlags) first(yes bool) (r plans.Limits, canary bool, err error) {
 	r, err = f.route()
 	if canary = !yes && !f.straight && r.PauseAfter == 0; canary {
 		r.PauseAfter = 1
@@ -52,13 +52,13 @@ func (f *routeFlags) first(yes bool) (r plans.Route, canary bool, err error) {
 }
 
 // begin checks everything, asks, and stores the plan: all of it, unless an orchestrator is to be told the route.
-func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) (plans.Route, error) {
+func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) (plans.Limits, error) {
 	route, canary, err := f.first(a.yes)
 	if err != nil {
 		return route, err
 	}
 	planned := plans.NewJournal(t.plan)
-	if err := planned.Take(t.plan, route); err != nil {
+	if err := planned.Limit(t.plan, route); err != nil {
 		return route, err
 	}
 	j.Detached = j.Detached || f.detach
@@ -90,23 +90,23 @@ func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFl
 }
 
 // take records how far a Move shall go.
-func (t *target) take(ctx context.Context, r plans.Route) error {
-	if r == (plans.Route{}) {
+func (t *target) take(ctx context.Context, r plans.Limits) error {
+	if r == (plans.Limits{}) {
 		return nil
 	}
-	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error { return j.Take(t.plan, r) })
+	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error { return j.Limit(t.plan, r) })
 }
 
 // goOn asks, and then takes back what keeps a plan from going on.
-func (a *app) goOn(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) (plans.Route, error) {
+func (a *app) goOn(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) (plans.Limits, error) {
 	route, err := f.route()
 	if err != nil {
 		return route, err
 	}
 	set := func(j *plans.Journal) error {
 		j.Paused = false
-		if j.Outcome == plans.Split || route != (plans.Route{}) {
-			return j.Take(t.plan, route)
+		if j.Outcome == plans.Split || route != (plans.Limits{}) {
+			return j.Limit(t.plan, route)
 		}
 		return nil
 	}

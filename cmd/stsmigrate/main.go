@@ -21,10 +21,10 @@ const (
 	exitDone        = 0   // done, or nothing to do
 	exitError       = 1   // something is wrong; the message says what
 	exitChanges     = 2   // plan --detailed-exitcode: there is something to do
-	exitBlocked     = 3   // a check before the first write failed
-	exitHeld        = 4   // a person is needed
-	exitAborted     = 5   // the plan was walked back
-	exitInterrupted = 130 // stopped by a signal; can be gone on with
+	exitRefused     = 3   // a check before the first write failed
+	exitBlocked     = 4   // a person is needed
+	exitAborted     = 5   // the plan was aborted
+	exitInterrupted = 130 // stopped by a signal; can be resumed
 )
 
 func main() {
@@ -100,7 +100,7 @@ func (a *app) stopOnSignal(ctx context.Context, cancel context.CancelFunc) <-cha
 
 // sentence makes one line of an error.
 func sentence(err error) string {
-	var held records.ErrHeld
+	var held records.ErrLeaseTaken
 	if errors.As(err, &held) {
 		return held.Error()
 	}

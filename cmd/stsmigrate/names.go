@@ -79,14 +79,14 @@ func (a *app) removeNames(ctx context.Context, t *target) error {
 	if j.Detached {
 		return a.askToRemoveNames(ctx, t)
 	}
-	return a.process(t, 0).RemoveNames(ctx, plans.Wish{RemoveNames: true}, func(what string) { fmt.Fprintln(a.Out, what) })
+	return a.process(t, 0).RemoveNames(ctx, plans.Command{RemoveNames: true}, func(what string) { fmt.Fprintln(a.Out, what) })
 }
 
 // askToRemoveNames declares it: the journal is the orchestrator's, and so is the Lease under which names are kept.
 func (a *app) askToRemoveNames(ctx context.Context, t *target) error {
 	err := t.declare(ctx, func(j *plans.Journal, d *plans.Declaration) error {
-		d.Course, d.KeepNames = plans.GoalOf(j.Leg.Course), false
-		d.Ask = &plans.Ask{ID: rand.String(8), RemoveNames: true}
+		d.Direction, d.KeepNames = j.Leg.Direction, false
+		d.Request = &plans.Request{ID: rand.String(8), RemoveNames: true}
 		return nil
 	})
 	if err != nil {
@@ -104,8 +104,8 @@ func (a *app) keepNames(ctx context.Context, t *target) error {
 		return err
 	case len(t.plan.Directories()) == 0 && !engine.OneSideOpen(t.plan, j):
 		return fmt.Errorf("plan %s leaves names alone (--names %s)", t.plan.Name, t.plan.Names.Mode)
-	case !j.KeepNames && (j.Ended() || j.Leg.Course == plans.Clean) || j.Outcome == plans.Aborted:
-		return fmt.Errorf("plan %s is finalized or walked back, or about to be: its names are gone", t.plan.Name)
+	case !j.KeepNames && (j.Ended() || j.Leg.Direction == plans.Finalize) || j.Outcome == plans.Aborted:
+		return fmt.Errorf("plan %s is finalized or aborted, or about to be: its names are gone", t.plan.Name)
 	}
 	if len(t.plan.Directories()) > 0 {
 		fmt.Fprint(a.Out, plans.RenderNames(t.plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")

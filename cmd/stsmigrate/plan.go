@@ -251,7 +251,7 @@ func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 		refs[side] = plans.Ref{Cluster: uid, Context: e.context, Namespace: e.namespace, Name: set, Kind: f.kinds[side]}
 	}
 	on := clusters.Clusters{plans.Source: source.client, plans.Destination: destination.client}.InTheWordsOf(refs)
-	r := plans.Request{
+	r := plans.Spec{
 		Destination: plans.Target{Patches: patches}, MaxUnavailable: f.maxUnavailable, Window: f.window, Names: plans.NameMode(f.names),
 		Ignore: f.ignore, Empty: f.empty, Storage: f.storage, Gates: f.gates,
 	}

@@ -28,7 +28,7 @@ func (a *app) recoverCommand() *cobra.Command {
 FILE is the plan as "plan --out" wrote it and as it was applied; PLAN is its name, where only the
 journal is lost. Both sides are read. What was found and what the journal is going to say is printed;
 it says no more than the marks prove, and what it does not say is looked at again. Nothing is written
-but the two ConfigMaps of the record (and the Lease). The plan is held then: resume goes on with it,
+but the two ConfigMaps of the record (and the Lease). The plan is blocked then: resume goes on with it,
 abort walks it back.
 
 Not in any mark, and lost: a pause, --pause-after, --until-ordinal, what was vouched for, and which
@@ -56,7 +56,7 @@ gates have passed (they are asked again).`,
 
 // recoverFlags are what a person says where no mark does.
 type recoverFlags struct {
-	course    string
+	direction string
 	until     int32
 	keepNames bool
 	ended     []string
@@ -65,7 +65,7 @@ type recoverFlags struct {
 }
 
 func (f *recoverFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.course, "course", "", "which way the plan was going, if the marks do not say it: move, abort or finalize")
+	cmd.Flags().StringVar(&f.direction, "direction", "", "which way the plan was going, if the marks do not say it: move, abort or finalize")
 	cmd.Flags().Int32Var(&f.until, "until-ordinal", 0, "the --until-ordinal of the move, which no mark holds")
 	cmd.Flags().BoolVar(&f.keepNames, "keep-names", false, "finalize was said with --keep-names, which no mark holds")
 	cmd.Flags().StringArrayVar(&f.ended, "ended", nil, "vouch that the containers of a pod in flight, such as web-2, have stopped, where nobody can tell where it ran (repeat it for more)")
@@ -76,12 +76,12 @@ func (f *recoverFlags) add(cmd *cobra.Command) {
 
 func (f *recoverFlags) said(cmd *cobra.Command) (recovery.Said, error) {
 	said := recovery.Said{Who: clusters.Holder(), KeepNames: f.keepNames, Ended: f.ended}
-	courses := map[string]plans.Course{"": "", "move": plans.Move, "abort": plans.Return, "finalize": plans.Clean}
-	course, known := courses[f.course]
+	directions := map[string]plans.Direction{"": "", "move": plans.Move, "abort": plans.Abort, "finalize": plans.Finalize}
+	direction, known := directions[f.direction]
 	if !known {
-		return said, fmt.Errorf("--course %s: expected move, abort or finalize", f.course)
+		return said, fmt.Errorf("--direction %s: expected move, abort or finalize", f.direction)
 	}
-	said.Course = course
+	said.Direction = direction
 	if cmd.Flags().Changed("until-ordinal") {
 		said.Until = &f.until
 	}
@@ -131,17 +131,17 @@ func (a *app) recover(ctx context.Context, t *target, said recovery.Said, detach
 			return err
 		}
 		if d != nil {
-			engine.Hear(t.plan, found.Journal, d.Spec)
+			engine.Observe(t.plan, found.Journal, d.Spec)
 		}
 	}
 	fmt.Fprintf(a.Out, "\nThe journal will say:\n  %s\n", strings.Join(sayings(t.plan, found.Journal), "\n  "))
-	if err := a.confirm(fmt.Sprintf("Store this as the journal of plan %s? No other object is written, and the plan is held then.", t.plan.Name)); err != nil {
+	if err := a.confirm(fmt.Sprintf("Store this as the journal of plan %s? No other object is written, and the plan is blocked then.", t.plan.Name)); err != nil {
 		return err
 	}
 	if err := a.store(ctx, t, said, found.Journal); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "recovered: plan %s is held. To look at it: %s; to go on: %s; to walk back: %s\n", t.plan.Name, t.command("status"), t.command("resume"), t.command("abort"))
+	fmt.Fprintf(a.Out, "recovered: plan %s is blocked. To look at it: %s; to go on: %s; to abort: %s\n", t.plan.Name, t.command("status"), t.command("resume"), t.command("abort"))
 	return nil
 }
 
@@ -156,7 +156,7 @@ func (a *app) store(ctx context.Context, t *target, said recovery.Said, shown *p
 	if err != nil {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
-	again.Journal.Detached, again.Journal.Heard = shown.Detached, shown.Heard
+	again.Journal.Detached, again.Journal.Observed = shown.Detached, shown.Observed
 	was, err := json.Marshal(shown)
 	if err != nil {
 		return err
@@ -175,10 +175,10 @@ func (a *app) store(ctx context.Context, t *target, said recovery.Said, shown *p
 func sayings(p *plans.Plan, j *plans.Journal) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	way := map[plans.Course]string{plans.Move: "a move to the destination (apply)", plans.Return: "the way back to the source (abort)", plans.Clean: "the end of a complete move (finalize)"}
+	way := map[plans.Direction]string{plans.Move: "a move to the destination (apply)", plans.Abort: "the way back to the source (abort)", plans.Finalize: "the end of a complete move (finalize)"}
 	add("epoch %d, so that no process of before can write", j.Epoch)
-	add("the plan is on %s", way[j.Leg.Course])
-	if j.Leg.Course == plans.Move && j.Leg.Lowest > p.Start {
+	add("the plan is on %s", way[j.Leg.Direction])
+	if j.Leg.Direction == plans.Move && j.Leg.Lowest > p.Start {
 		add("it ends in a split: the source keeps the ordinals below %d", j.Leg.Lowest)
 	}
 	if next, _, more := j.Next(p); more {
@@ -207,6 +207,6 @@ func sayings(p *plans.Plan, j *plans.Journal) []string {
 	if j.Detached {
 		add("an orchestrator carries it out")
 	}
-	add("held: %s", j.Held)
+	add("blocked: %s", j.Blocked)
 	return out
 }

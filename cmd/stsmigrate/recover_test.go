@@ -99,7 +99,7 @@ func TestALostJournalIsShownAndStored(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		j, err := journalOf(t.Context(), on, p)
-		if err != nil || j.Epoch != 104 || !strings.Contains(j.Held, "recovered from marks by ") {
+		if err != nil || j.Epoch != 104 || !strings.Contains(j.Blocked, "recovered from marks by ") {
 			t.Errorf("%+v (%v)", j, err)
 		}
 		if got = command(t, "recover", what, "-n", "mall", "--kubeconfig", config, "--yes"); got.code != exitError || !strings.Contains(got.errOut, "the journal of plan web is there") {
@@ -115,14 +115,14 @@ func TestWhatCannotBeRecoveredIsRefused(t *testing.T) {
 		edit bool
 		want string
 	}{
-		"an edited plan":            {edit: true, want: "the plan was edited after it was made"},
-		"a course of another name":  {args: []string{"--course", "back"}, want: "expected move, abort or finalize"},
-		"a course against the mark": {args: []string{"--course", "abort"}, want: "was on its Move"},
-		"a pod of no ordinal":       {args: []string{"--ended", "web-7"}, want: "has the pods web-0..2"},
-		"a split above":             {args: []string{"--until-ordinal", "3"}, want: "expected an ordinal from 0 to 2"},
-		"no value":                  {args: []string{"--was", "source-retention=Retain"}, want: "expected SIDE-retention=Retain/Delete"},
-		"no side":                   {args: []string{"--was", "budget=maxUnavailable=1"}, want: "expected source-... or destination-..."},
-		"names that are not kept":   {args: []string{"--keep-names"}, want: "bridges no names"},
+		"an edited plan":               {edit: true, want: "the plan was edited after it was made"},
+		"a direction of another name":  {args: []string{"--direction", "back"}, want: "expected move, abort or finalize"},
+		"a direction against the mark": {args: []string{"--direction", "abort"}, want: "was on its Move"},
+		"a pod of no ordinal":          {args: []string{"--ended", "web-7"}, want: "has the pods web-0..2"},
+		"a split above":                {args: []string{"--until-ordinal", "3"}, want: "expected an ordinal from 0 to 2"},
+		"no value":                     {args: []string{"--was", "source-retention=Retain"}, want: "expected SIDE-retention=Retain/Delete"},
+		"no side":                      {args: []string{"--was", "budget=maxUnavailable=1"}, want: "expected source-... or destination-..."},
+		"names that are not kept":      {args: []string{"--keep-names"}, want: "bridges no names"},
 	} {
 		on, config, file := halfway(t, true)
 		if c.edit {

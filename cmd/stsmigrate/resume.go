@@ -13,7 +13,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	var timeout time.Duration
 	var far routeFlags
 	cmd := &cobra.Command{
-		Use: "resume PLAN", Short: "Go on with a paused, held or split plan, in the direction it was going", Args: cobra.ExactArgs(1),
+		Use: "resume PLAN", Short: "Go on with a paused, blocked or split plan, in the direction it was going", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.recorded(cmd.Context(), args[0])
 			if err != nil {
@@ -30,12 +30,12 @@ func (a *app) resumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.carry(cmd.Context(), t, j, j.Leg.Course, route, timeout)
+			return a.carry(cmd.Context(), t, j, j.Leg.Direction, route, timeout)
 		},
 	}
 	a.carryFlags(cmd, &timeout)
 	a.wordFlags(cmd)
 	far.add(cmd)
-	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "go on without the gates of the step that is held, or of the next one that has any; on the way back, without all")
+	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "go on without the gates of the step that is blocked, or of the next one that has any; during an abort, without all")
 	return cmd
 }

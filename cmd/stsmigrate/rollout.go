@@ -135,7 +135,7 @@ func (a *app) watchRollout(ctx context.Context, r rollout.Rollout, at *end, watc
 			return err
 		case now.Stuck != "":
 			a.sayNew(now.Notes, said)
-			return exitCode{code: exitHeld, message: now.Stuck}
+			return exitCode{code: exitBlocked, message: now.Stuck}
 		case now.Done:
 			a.sayNew(append(now.Notes, now.Summary), said)
 			return nil

@@ -98,7 +98,7 @@ func TestTheStatusOfAnUpdateIsAnExitCode(t *testing.T) {
 			[]string{"pod web-2 is to be made"},
 			"the update of StatefulSet shop/web has not come to its end within 1ms: pod web-0 is to be made",
 		},
-		"a person is needed": {plans.SliceKind, nil, "", exitHeld, nil, "StatefulSetSlice shop/web: no progress"},
+		"a person is needed": {plans.SliceKind, nil, "", exitBlocked, nil, "StatefulSetSlice shop/web: no progress"},
 		"it is moved":        {plans.NativeKind, func(s *appsv1.StatefulSet) { s.Annotations = map[string]string{plans.StampAnnotation: "tidy/1/2"} }, "", exitDone, []string{"is being moved by plan tidy", "is rolled out"}, ""},
 		"many pods": {plans.NativeKind, func(s *appsv1.StatefulSet) {
 			many := int32(30)

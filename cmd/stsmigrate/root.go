@@ -32,7 +32,7 @@ type app struct {
 	yes        bool
 	skipGates  bool
 	keepsNames bool
-	word       plans.Word // what the person vouches for
+	word       plans.Assurance // what the person vouches for
 	// sourceGone is the cluster that Word.SourceGone is about.
 	sourceGone types.UID
 	output     string
@@ -49,7 +49,7 @@ same volumes behind the same ordinals and never more than d ordinals down.
 Plain flags (--context, --kubeconfig, --namespace) mean the source, --to-*
 flags the destination; what is left out is as on the source. Plans are kept
 in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
---detailed-exitcode), 3 blocked by a check, 4 held, 5 walked back, 130
+--detailed-exitcode), 3 refused by a check, 4 blocked, 5 aborted, 130
 interrupted.`,
 		Version: versionText(), SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {

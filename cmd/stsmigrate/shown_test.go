@@ -74,7 +74,7 @@ func recordsIn(t *testing.T, c client.Client) map[string]any {
 			if err := json.Unmarshal([]byte(raw), &j); err != nil {
 				t.Fatal(err)
 			}
-			j.Held, j.Overdue = hostile, hostile
+			j.Blocked, j.Overdue = hostile, hostile
 			out, err := json.Marshal(j)
 			if err != nil {
 				t.Fatal(err)
@@ -125,9 +125,9 @@ func TestNothingThatOthersWroteCommandsTheTerminal(t *testing.T) {
 		code int
 		want string
 	}{
-		"status":           {[]string{"status", "web"}, exitHeld, "reason:"},
-		"status as YAML":   {[]string{"status", "web", "-o", "yaml"}, exitHeld, "reason:"},
-		"status as JSON":   {[]string{"status", "web", "-o", "json"}, exitHeld, `"reason":`},
+		"status":           {[]string{"status", "web"}, exitBlocked, "reason:"},
+		"status as YAML":   {[]string{"status", "web", "-o", "yaml"}, exitBlocked, "reason:"},
+		"status as JSON":   {[]string{"status", "web", "-o", "json"}, exitBlocked, `"reason":`},
 		"an error":         {[]string{"status", "other"}, exitError, "error:"},
 		"a list":           {[]string{"get"}, exitError, "error:"},
 		"a check":          {[]string{"check", "web", "--to-namespace", "shop"}, exitError, "error:"},

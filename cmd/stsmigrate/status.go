@@ -77,8 +77,8 @@ func (t *target) status(ctx context.Context, now func() time.Time) (*engine.View
 // stateCode is the exit code of a state that is not healthy.
 func stateCode(v *engine.View) error {
 	switch v.State {
-	case "Held":
-		return exitCode{code: exitHeld}
+	case "Blocked":
+		return exitCode{code: exitBlocked}
 	case string(plans.Aborted):
 		return exitCode{code: exitAborted}
 	}
@@ -148,7 +148,7 @@ func table(v *engine.View) string {
 			fmt.Fprintf(&b, "unseen:  %s\n", why)
 		}
 	}
-	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"drains", v.Drains}, {"names", v.Names}, {"downtime", downtime}, {"reason", v.Reason}, {"overdue", v.Overdue}, {"gates", v.Gates}, {"vouched", strings.Join(v.Vouched, "; ")}, {"process", v.Holder}, {"orchestrator", oneLine(v.Orchestrator)}, {"next", v.Next}} {
+	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"drains", v.Drains}, {"names", v.Names}, {"downtime", downtime}, {"reason", v.Reason}, {"overdue", v.Overdue}, {"gates", v.Gates}, {"vouched", strings.Join(v.Assurances, "; ")}, {"process", v.Holder}, {"orchestrator", oneLine(v.Orchestrator)}, {"next", v.Next}} {
 		if line.value != "" {
 			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
 		}

@@ -13,7 +13,7 @@ import (
 
 // turnCommand is a command that turns a stored plan into another direction. before, if
 // any, is called once a person has agreed.
-func (a *app) turnCommand(name string, course plans.Course, short, question string, before func(context.Context, *target, *plans.Journal) error) *cobra.Command {
+func (a *app) turnCommand(name string, direction plans.Direction, short, question string, before func(context.Context, *target, *plans.Journal) error) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: name + " PLAN", Short: short, Args: cobra.ExactArgs(1),
@@ -26,11 +26,11 @@ func (a *app) turnCommand(name string, course plans.Course, short, question stri
 			if err != nil {
 				return err
 			}
-			if j.Outcome == course.Outcome() {
+			if j.Outcome == direction.Outcome() {
 				fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
 				return nil
 			}
-			if err := engine.Departure(t.plan, j, course); err != nil {
+			if err := engine.Redirect(t.plan, j, direction); err != nil {
 				return err
 			}
 			if err := a.confirm(fmt.Sprintf(question, t.plan.Name, t.plan.Source)); err != nil {
@@ -41,7 +41,7 @@ func (a *app) turnCommand(name string, course plans.Course, short, question stri
 					return err
 				}
 			}
-			return a.carry(cmd.Context(), t, j, course, plans.Route{}, timeout)
+			return a.carry(cmd.Context(), t, j, direction, plans.Limits{}, timeout)
 		},
 	}
 	a.carryFlags(cmd, &timeout)
@@ -55,7 +55,7 @@ func (t *target) toTurn(ctx context.Context, a *app) (*plans.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.word.SourceGone || j.Vouched.SourceGone {
+	if a.word.SourceGone || j.Assurances.SourceGone {
 		return j, t.without(a, j)
 	}
 	if !j.Detached {

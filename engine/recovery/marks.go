@@ -171,14 +171,14 @@ func (m *marks) ranges() (source, destination plans.Slice, err error) {
 }
 
 // course says which way the plan was going, as far as the marks say it; "" if they do not.
-func (m *marks) course(source plans.Slice) plans.Course {
-	said := map[plans.Course]bool{}
+func (m *marks) direction(source plans.Slice) plans.Direction {
+	said := map[plans.Direction]bool{}
 	for _, set := range m.sets {
 		if m.mine(set) {
-			said[plans.Course(set.Annotations[plans.CourseAnnotation])] = true
+			said[plans.Direction(set.Annotations[plans.DirectionAnnotation])] = true
 		}
 	}
-	for _, c := range []plans.Course{plans.Clean, plans.Return, plans.Move} {
+	for _, c := range []plans.Direction{plans.Finalize, plans.Abort, plans.Move} {
 		if said[c] {
 			return c
 		}
@@ -186,11 +186,11 @@ func (m *marks) course(source plans.Slice) plans.Course {
 	from, to := m.sets[plans.Source], m.sets[plans.Destination]
 	switch {
 	case from == nil:
-		return plans.Clean // the source is deleted by nothing else
+		return plans.Finalize // the source is deleted by nothing else
 	case !m.mine(from) && source == m.plan.Ordinals():
-		return plans.Return // it is marked first, and given back last
+		return plans.Abort // it is marked first, and given back last
 	case to == nil && !m.plan.Existed() && m.begunWaves():
-		return plans.Return // the destination set is made before any volume is held, and deleted before any is given back
+		return plans.Abort // the destination set is made before any volume is held, and deleted before any is given back
 	}
 	return ""
 }
@@ -202,7 +202,7 @@ func (m *marks) begunWaves() bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(m.traces, func(t storage.Trace) bool { return t.Held(m.plan) })
+	return slices.ContainsFunc(m.traces, func(t storage.Trace) bool { return t.Protected(m.plan) })
 }
 
 // closing reports whether the end of a way back has begun, where the source has everything: what it does shows.
@@ -218,7 +218,7 @@ func (m *marks) closing() bool {
 // held reports whether every volume that moves is held.
 func (m *marks) held() bool {
 	for _, t := range m.traces {
-		if !t.Held(m.plan) {
+		if !t.Protected(m.plan) {
 			return false
 		}
 	}

@@ -19,7 +19,7 @@ func (m *marks) tell() []string {
 			out = append(out, fmt.Sprintf("%s: %s does not exist", side, name))
 			continue
 		}
-		way := set.Annotations[plans.CourseAnnotation]
+		way := set.Annotations[plans.DirectionAnnotation]
 		if way != "" {
 			way = ", on its " + way
 		}
@@ -47,10 +47,10 @@ func (m *marks) tell() []string {
 		switch pv := t.Volumes[plans.Source]; {
 		case pv == nil && t.Volumes[plans.Destination] == nil:
 			line += " no volume of it is known"
-		case t.Held(m.plan):
-			line += " its volume is held"
+		case t.Protected(m.plan):
+			line += " its volume is protected"
 		default:
-			line += " its volume is not held"
+			line += " its volume is not protected"
 		}
 		out = append(out, line)
 	}

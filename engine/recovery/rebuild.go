@@ -24,20 +24,20 @@ func (b rebuilding) landed() bool { return b.source.End() == b.destination.Start
 
 // way sets the leg, and how far it has come. The first wave of the leg is the one that is in flight, or the last one that
 // has arrived: whatever its predecessors did is proven by the ranges.
-func (b rebuilding) way(j *plans.Journal, course plans.Course) error {
+func (b rebuilding) way(j *plans.Journal, direction plans.Direction) error {
 	p, first := b.plan, b.last.Seq+epochMargin
-	j.Leg = plans.Leg{Course: course, First: first, Lowest: p.Start, End: p.End()}
+	j.Leg = plans.Leg{Direction: direction, First: first, Lowest: p.Start, End: p.End()}
 	j.Done, j.Begun = first-1, first-1
-	if u := b.said.Until; u != nil && (course != plans.Move || *u < p.Start || *u > b.destination.Start) {
+	if u := b.said.Until; u != nil && (direction != plans.Move || *u < p.Start || *u > b.destination.Start) {
 		return fmt.Errorf("--until-ordinal %d: expected an ordinal from %d to %d, of a plan on its way to the destination", *u, p.Start, b.destination.Start)
 	}
 	switch {
-	case !b.landed() && course == plans.Clean:
-		return fmt.Errorf("ordinals %s are on neither side, and plan %s is said to be on its %s", b.flying(), p.Name, course)
-	case course == plans.Clean:
+	case !b.landed() && direction == plans.Finalize:
+		return fmt.Errorf("ordinals %s are on neither side, and plan %s is said to be on its %s", b.flying(), p.Name, direction)
+	case direction == plans.Finalize:
 		j.Leg.Lowest = p.End()
 		return nil
-	case course == plans.Return:
+	case direction == plans.Abort:
 		return b.back(j)
 	}
 	if b.said.Until != nil {
@@ -210,7 +210,7 @@ func (b rebuilding) savedOfSet(side plans.Side, have plans.Saved) (out plans.Sav
 		out.Slice = was.Slice
 		return out, nil
 	}
-	if _, tells := set.Annotations[plans.CourseAnnotation]; tells {
+	if _, tells := set.Annotations[plans.DirectionAnnotation]; tells {
 		return out, nil
 	}
 	return b.saidOfSet(side, of, set)

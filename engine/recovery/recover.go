@@ -24,8 +24,8 @@ type Recovery struct {
 type Said struct {
 	// Who recovers, for the journal.
 	Who string
-	// Course is the way that the plan was going; "" for what the marks say.
-	Course plans.Course
+	// Direction is the way that the plan was going; "" for what the marks say.
+	Direction plans.Direction
 	// Until ends a Move in a split (plans.Route); nil for none.
 	Until *int32
 	// KeepNames is that of the journal.
@@ -61,18 +61,18 @@ func (r Recovery) Look(ctx context.Context) (*Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	course, err := r.course(m, source, destination)
+	direction, err := r.direction(m, source, destination)
 	if err != nil {
 		return nil, err
 	}
 	b := rebuilding{marks: m, said: r.Said, source: source, destination: destination}
 	j := plans.NewJournal(r.Plan)
 	j.Epoch, j.KeepNames = m.last.Epoch+epochMargin, r.Said.KeepNames
-	j.Held = fmt.Sprintf("recovered from marks by %s; look at it, then resume or abort", r.Said.Who)
+	j.Blocked = fmt.Sprintf("recovered from marks by %s; look at it, then resume or abort", r.Said.Who)
 	if j.Saved, err = b.saved(); err != nil {
 		return nil, err
 	}
-	if err := b.way(j, course); err != nil {
+	if err := b.way(j, direction); err != nil {
 		return nil, err
 	}
 	out := &Recovered{Journal: j, Found: m.tell()}
@@ -83,22 +83,22 @@ func (r Recovery) Look(ctx context.Context) (*Recovered, error) {
 }
 
 // course is the way that the plan was going. What the marks say is not overruled.
-func (r Recovery) course(m *marks, source, destination plans.Slice) (plans.Course, error) {
-	marked, said := m.course(source), r.Said.Course
+func (r Recovery) direction(m *marks, source, destination plans.Slice) (plans.Direction, error) {
+	marked, said := m.direction(source), r.Said.Direction
 	saw := fmt.Sprintf("%s has the ordinals %s, %s has %s", r.Plan.Source.Set(), source, r.Plan.Destination.Set(), destination)
 	switch {
 	case marked == "" && said == "":
-		return "", fmt.Errorf("the marks do not say which way plan %s was going (%s): say it with --course move, abort or finalize, as it was last asked to", r.Plan.Name, saw)
+		return "", fmt.Errorf("the marks do not say which way plan %s was going (%s): say it with --direction move, abort or finalize, as it was last asked to", r.Plan.Name, saw)
 	case marked == "":
 		marked = said
 	case said != "" && said != marked:
-		return "", fmt.Errorf("the marks say that plan %s was on its %s (%s), and not on a %s: leave --course out; when it is recovered, it can be turned round", r.Plan.Name, marked, saw, said)
+		return "", fmt.Errorf("the marks say that plan %s was on its %s (%s), and not on a %s: leave --direction out; when it is recovered, it can be turned round", r.Plan.Name, marked, saw, said)
 	}
 	switch {
-	case marked == plans.Clean && destination != r.Plan.Ordinals():
+	case marked == plans.Finalize && destination != r.Plan.Ordinals():
 		return "", fmt.Errorf("%s, and plan %s is said to be on its %s: not every ordinal is on the destination, and nothing is recovered; find out who scaled the sets, and set them back", saw, r.Plan.Name, marked)
-	case marked == plans.Return && m.sets[plans.Source] == nil:
-		return "", fmt.Errorf("%s does not exist, and plan %s was being walked back to it: make it again as it was, with the ordinals %s, first", r.Plan.Source.Set(), r.Plan.Name, source)
+	case marked == plans.Abort && m.sets[plans.Source] == nil:
+		return "", fmt.Errorf("%s does not exist, and plan %s was being aborted to it: make it again as it was, with the ordinals %s, first", r.Plan.Source.Set(), r.Plan.Name, source)
 	}
 	return marked, nil
 }

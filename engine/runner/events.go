@@ -77,7 +77,7 @@ func (h *EventWriter) work(ctx context.Context, side plans.Side, queue <-chan Ev
 }
 
 func (h *EventWriter) send(ctx context.Context, side plans.Side, n Event) (err error) {
-	defer plans.Caught(&err)
+	defer plans.RecoverPanic(&err)
 	ctx, cancel := context.WithTimeout(ctx, eventWriteTimeout)
 	defer cancel()
 	set, err := sets.Steps{Pair: clusters.Pair{Plan: h.plan, On: h.on}}.Set(ctx, side)

@@ -40,7 +40,7 @@ func TestBothSetsHearOfTheirPlan(t *testing.T) {
 	h := &EventWriter{plan: p, on: on, now: func() time.Time { return clock }}
 	for _, side := range plans.Sides() {
 		for range 2 { // the second time the set is gone
-			if err := h.send(t.Context(), side, Event{"Warning", "Held", "a volume is mounted elsewhere"}); err != nil {
+			if err := h.send(t.Context(), side, Event{"Warning", "Blocked", "a volume is mounted elsewhere"}); err != nil {
 				t.Fatal(err)
 			}
 			if err := client.IgnoreNotFound(on[side].Delete(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.On(side).Namespace, Name: "web"}})); err != nil {
@@ -60,7 +60,7 @@ func TestBothSetsHearOfTheirPlan(t *testing.T) {
 			t.Fatalf("%v, %d events", err, len(list.Items))
 		}
 		e := list.Items[0]
-		if e.InvolvedObject != c.want || e.Namespace != c.want.Namespace || e.Reason != "Held" || e.Type != "Warning" || !e.LastTimestamp.Time.Equal(clock) {
+		if e.InvolvedObject != c.want || e.Namespace != c.want.Namespace || e.Reason != "Blocked" || e.Type != "Warning" || !e.LastTimestamp.Time.Equal(clock) {
 			t.Errorf("%+v", e)
 		}
 	}

@@ -61,7 +61,7 @@ func agreedTo(t *testing.T, p *plans.Plan) {
 // handled does with a plan what is done before anybody asks a cluster.
 func handled(t *testing.T, p *plans.Plan) {
 	t.Helper()
-	if d, err := plans.Destined(planstest.Varied(), p); err == nil {
+	if d, err := plans.DestinationSet(planstest.Varied(), p); err == nil {
 		if raw, err := json.Marshal(d); err != nil || len(raw) > 1<<20 {
 			t.Errorf("the destination's set takes %d bytes, %v", len(raw), err)
 		}

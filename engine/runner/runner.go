@@ -66,7 +66,7 @@ type Runner struct {
 // Run lets the plan go its way until it is finished, paused, held or stopped. It holds the
 // Lease meanwhile, and answers ErrHeld while another process does. What the wish says of gates, and what a person
 // vouches for with it, is about the way that the plan is then going. The journal is the one it began with.
-func (c Runner) Run(ctx context.Context, wish plans.Wish) (p engine.Progress, j *plans.Journal, err error) {
+func (c Runner) Run(ctx context.Context, wish plans.Command) (p engine.Progress, j *plans.Journal, err error) {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
 		return p, nil, err
@@ -79,7 +79,7 @@ func (c Runner) Run(ctx context.Context, wish plans.Wish) (p engine.Progress, j 
 	if reason, err := c.barred(ctx); err != nil {
 		return p, nil, err
 	} else if reason != "" {
-		return c.hold(ctx, wish, reason)
+		return c.block(ctx, wish, reason)
 	}
 	e := engine.New(c.Plan, c.Store, c.On)
 	e.Now, e.Permit = c.Now, c.Waves.Of(c.Plan)
@@ -88,7 +88,7 @@ func (c Runner) Run(ctx context.Context, wish plans.Wish) (p engine.Progress, j 
 		return check.Words(found), err
 	}
 	e.Gates.Prober = gates.Through(c.Configs, c.Now)
-	if err := e.Undertake(clusters.Urgent(ctx), wish, c.Still); err != nil { // a wave may be under way
+	if err := e.Accept(clusters.Urgent(ctx), wish, c.Still); err != nil { // a wave may be under way
 		return p, nil, err
 	}
 	wake := clusters.NewChangeSignal()
@@ -96,7 +96,7 @@ func (c Runner) Run(ctx context.Context, wish plans.Wish) (p engine.Progress, j 
 	if j, _, err = c.Store.Journal(ctx, c.Plan); err != nil {
 		return p, nil, err
 	}
-	if len(c.Plan.Directories()) > 0 && (wish.Course != plans.Clean || j.KeepNames) { // else a Clean takes the names away
+	if len(c.Plan.Directories()) > 0 && (wish.Direction != plans.Finalize || j.KeepNames) { // else a Clean takes the names away
 		keeper := dns.Start(clusters.Urgent(background), c.Plan, c.Names, c.leave(lease), c.Complain)
 		defer keeper.Stop()
 		e.StopNames = keeper.Stop
@@ -139,21 +139,21 @@ func stopWith(ctx context.Context, lease *records.Lease, keeper *dns.Syncer) {
 	}
 }
 
-// hold records why a plan must not go on: nothing has been written by this process. That is the answer to the wish.
-func (c Runner) hold(ctx context.Context, wish plans.Wish, reason string) (engine.Progress, *plans.Journal, error) {
+// block records why a plan must not go on: nothing has been written by this process. That is the answer to the wish.
+func (c Runner) block(ctx context.Context, wish plans.Command, reason string) (engine.Progress, *plans.Journal, error) {
 	err := c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error {
 		if c.Still != nil {
 			if err := c.Still(ctx, j); err != nil {
 				return err
 			}
 		}
-		if wish.Heard != nil {
-			j.Heard = *wish.Heard
+		if wish.Observed != nil {
+			j.Observed = *wish.Observed
 		}
-		j.Hold(reason)
+		j.Block(reason)
 		return nil
 	})
-	return engine.Progress{Kind: engine.Held, Reason: reason}, nil, err
+	return engine.Progress{Kind: engine.Blocked, Reason: reason}, nil, err
 }
 
 // Keep keeps what a plan needs that nobody moves, until Stop is closed or nothing is to be kept any more: its
@@ -218,7 +218,7 @@ func (c Runner) leave(lease *records.Lease) dns.MayWrite {
 			return errNamesOver
 		}
 		err = lease.Mine(ctx)
-		if errors.As(err, new(records.ErrNotHeld)) {
+		if errors.As(err, new(records.ErrLeaseLost)) {
 			return errors.Join(err, dns.ErrOver)
 		}
 		return errors.Join(err, lease.Current())

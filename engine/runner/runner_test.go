@@ -78,18 +78,18 @@ func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 			Plan: p, Store: store, Holder: "me", Dead: alive, Now: clock,
 			Ready: func(ctx context.Context) (string, error) {
 				asked++
-				if _, err := store.Acquire(ctx, "another", alive, clock); !errors.As(err, new(records.ErrHeld)) {
+				if _, err := store.Acquire(ctx, "another", alive, clock); !errors.As(err, new(records.ErrLeaseTaken)) {
 					t.Errorf("%s: another process can have it meanwhile: %v", name, err)
 				}
 				return c.reason, c.err
 			},
 		}
-		got, _, err := process.Run(t.Context(), plans.Wish{Course: plans.Move})
-		if !errors.Is(err, c.err) || (got.Kind == engine.Held) != (c.err == nil) || got.Reason != c.reason {
+		got, _, err := process.Run(t.Context(), plans.Command{Direction: plans.Move})
+		if !errors.Is(err, c.err) || (got.Kind == engine.Blocked) != (c.err == nil) || got.Reason != c.reason {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 		j, _, err := store.Journal(t.Context(), p)
-		if err != nil || j.Held != c.reason || j.Epoch != 0 || asked != 1 {
+		if err != nil || j.Blocked != c.reason || j.Epoch != 0 || asked != 1 {
 			t.Errorf("%s: asked %d times; %+v, %v", name, asked, j, err)
 		}
 		if holder, err := store.Holder(t.Context(), clock); holder != "" || err != nil {
@@ -105,21 +105,21 @@ func TestNothingIsWrittenWithoutConsent(t *testing.T) {
 		"nothing was begun":              func(*plans.Journal) {},
 		"it says that it was begun":      func(j *plans.Journal) { j.Epoch = 1 },
 		"it says that a command does it": func(j *plans.Journal) { j.Epoch, j.Detached = 1, false },
-		"it says that it is walked back": func(j *plans.Journal) { j.Epoch = 3; j.Depart(planstest.Named(t, "abc"), plans.Return) },
+		"it says that it is aborted":     func(j *plans.Journal) { j.Epoch = 3; j.StartLeg(planstest.Named(t, "abc"), plans.Abort) },
 		"it says that it has arrived":    func(j *plans.Journal) { j.Epoch, j.Outcome = 3, plans.Moved },
 		"it says that it is being cleaned": func(j *plans.Journal) {
 			j.Epoch, j.Outcome = 3, plans.Moved
-			j.Depart(planstest.Named(t, "abc"), plans.Clean)
+			j.StartLeg(planstest.Named(t, "abc"), plans.Finalize)
 		},
 	} {
-		for _, course := range []plans.Course{plans.Move, plans.Return, plans.Clean} {
-			t.Run(fmt.Sprintf("%s, %s", name, course), func(t *testing.T) {
+		for _, direction := range []plans.Direction{plans.Move, plans.Abort, plans.Finalize} {
+			t.Run(fmt.Sprintf("%s, %s", name, direction), func(t *testing.T) {
 				process, writes := unagreed(t, change)
-				got, _, err := process.Run(t.Context(), plans.Wish{Course: course})
-				if err != nil || got.Kind != engine.Held || !strings.Contains(got.Reason, "stsmigrate consent") || *writes > 0 {
+				got, _, err := process.Run(t.Context(), plans.Command{Direction: direction})
+				if err != nil || got.Kind != engine.Blocked || !strings.Contains(got.Reason, "stsmigrate consent") || *writes > 0 {
 					t.Errorf("%+v, %v; %d writes", got, err, *writes)
 				}
-				if j, _, err := process.Store.Journal(t.Context(), process.Plan); err != nil || j.Held != got.Reason {
+				if j, _, err := process.Store.Journal(t.Context(), process.Plan); err != nil || j.Blocked != got.Reason {
 					t.Errorf("%+v, %v", j, err)
 				}
 				if err := process.Keep(t.Context(), false); !errors.As(err, new(access.ErrNotAgreed)) || *writes > 0 {

@@ -14,7 +14,7 @@ import (
 
 // RemoveNames takes away the names that a finalized plan has kept, and tells of each object that goes. It holds the Lease
 // meanwhile, as a Keeper would make them again. A death on the way leaves the journal as it was, so that it is done again.
-func (c Runner) RemoveNames(ctx context.Context, wish plans.Wish, tell func(string)) error {
+func (c Runner) RemoveNames(ctx context.Context, wish plans.Command, tell func(string)) error {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
 		return err
@@ -40,10 +40,10 @@ func (c Runner) RemoveNames(ctx context.Context, wish plans.Wish, tell func(stri
 		if err := c.mayUnname(ctx, j); err != nil {
 			return err
 		}
-		if wish.Heard != nil {
-			j.Heard = *wish.Heard
+		if wish.Observed != nil {
+			j.Observed = *wish.Observed
 		}
-		j.KeepNames, j.Waits = false, ""
+		j.KeepNames, j.Waiting = false, ""
 		return nil
 	})
 }

@@ -32,26 +32,26 @@ func TestNamesGoWhenSomebodyAsks(t *testing.T) {
 	kept := func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }
 	for name, c := range map[string]struct {
 		journal func(*plans.Journal)
-		ask     *plans.Ask
+		ask     *plans.Request
 		goes    bool
 		refused string
 	}{
-		"they are kept":           {kept, &plans.Ask{ID: "1", RemoveNames: true}, true, ""},
-		"it was heard":            {func(j *plans.Journal) { kept(j); j.Heard.Request = "1" }, &plans.Ask{ID: "1", RemoveNames: true}, false, ""},
+		"they are kept":           {kept, &plans.Request{ID: "1", RemoveNames: true}, true, ""},
+		"it was heard":            {func(j *plans.Journal) { kept(j); j.Observed.Request = "1" }, &plans.Request{ID: "1", RemoveNames: true}, false, ""},
 		"nobody asks":             {kept, nil, false, ""},
-		"it is about other names": {kept, &plans.Ask{ID: "1", Resume: true}, false, ""},
-		"none are kept":           {func(j *plans.Journal) { j.Outcome = plans.Finalized }, &plans.Ask{ID: "1", RemoveNames: true}, false, "has kept no names"},
-		"it was walked back":      {func(j *plans.Journal) { j.Leg.Course, j.Outcome = plans.Return, plans.Aborted }, &plans.Ask{ID: "1", RemoveNames: true}, false, "has kept no names"},
-		"it is under way":         {func(j *plans.Journal) { j.Outcome, j.KeepNames = "", true }, &plans.Ask{ID: "1", RemoveNames: true}, false, "is not finalized yet"},
-		"it has only moved":       {func(j *plans.Journal) { j.Leg.Course, j.Outcome = plans.Move, plans.Moved }, &plans.Ask{ID: "1", RemoveNames: true}, false, "is not finalized yet"},
+		"it is about other names": {kept, &plans.Request{ID: "1", Resume: true}, false, ""},
+		"none are kept":           {func(j *plans.Journal) { j.Outcome = plans.Finalized }, &plans.Request{ID: "1", RemoveNames: true}, false, "has kept no names"},
+		"it was aborted":          {func(j *plans.Journal) { j.Leg.Direction, j.Outcome = plans.Abort, plans.Aborted }, &plans.Request{ID: "1", RemoveNames: true}, false, "has kept no names"},
+		"it is under way":         {func(j *plans.Journal) { j.Outcome, j.KeepNames = "", true }, &plans.Request{ID: "1", RemoveNames: true}, false, "is not finalized yet"},
+		"it has only moved":       {func(j *plans.Journal) { j.Leg.Direction, j.Outcome = plans.Move, plans.Moved }, &plans.Request{ID: "1", RemoveNames: true}, false, "is not finalized yet"},
 	} {
 		j, d := plans.NewJournal(p), p.Declared()
-		j.Depart(p, plans.Clean)
-		j.Detached, j.Epoch, j.Heard.Course = true, 3, plans.Clean
+		j.StartLeg(p, plans.Finalize)
+		j.Detached, j.Epoch, j.Observed.Direction = true, 3, plans.Finalize
 		c.journal(j)
-		d.Course, d.Ask = plans.GoalOf(j.Leg.Course), c.ask
-		j.Heard.Course = j.Leg.Course
-		got := engine.Ask(p, j, &d)
+		d.Direction, d.Request = j.Leg.Direction, c.ask
+		j.Observed.Direction = j.Leg.Direction
+		got := engine.ReadRequest(p, j, &d)
 		if got.RemoveNames != c.goes || got.Work && c.goes || (got.Refuse != nil) != (c.refused != "") || !strings.Contains(got.Refused, c.refused) {
 			t.Errorf("%s: %+v, expected the names to go: %t, refused: %q", name, got, c.goes, c.refused)
 		}
@@ -71,8 +71,8 @@ func bridged(t *testing.T, funcs interceptor.Funcs) (Runner, client.Client) {
 	home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 	store := records.NewStore(home, "stsmigrate", p.Name)
 	j := plans.NewJournal(p)
-	j.Depart(p, plans.Clean)
-	j.Detached, j.Epoch, j.Outcome, j.KeepNames, j.Waits = true, 3, plans.Finalized, true, "nobody answers"
+	j.StartLeg(p, plans.Finalize)
+	j.Detached, j.Epoch, j.Outcome, j.KeepNames, j.Waiting = true, 3, plans.Finalized, true, "nobody answers"
 	if err := store.Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)
 	}
@@ -138,17 +138,17 @@ func TestKeptNamesAreTakenAway(t *testing.T) {
 		}}, refused},
 	} {
 		process, at := bridged(t, c.funcs)
-		heard := plans.Heard{Course: plans.Clean, Request: "7"}
-		err := process.RemoveNames(t.Context(), plans.Wish{RemoveNames: true, Heard: &heard}, func(string) {})
+		heard := plans.Observed{Direction: plans.Finalize, Request: "7"}
+		err := process.RemoveNames(t.Context(), plans.Command{RemoveNames: true, Observed: &heard}, func(string) {})
 		if c.err != nil { // done again, as after a death
-			if j := process.recorded(t); !errors.Is(err, c.err) || !j.KeepNames || j.Heard == heard {
+			if j := process.recorded(t); !errors.Is(err, c.err) || !j.KeepNames || j.Observed == heard {
 				t.Errorf("%s: %v; %+v", name, err, j)
 			}
 			for range 2 {
-				err = process.RemoveNames(t.Context(), plans.Wish{RemoveNames: true, Heard: &heard}, func(string) {})
+				err = process.RemoveNames(t.Context(), plans.Command{RemoveNames: true, Observed: &heard}, func(string) {})
 			}
 		}
-		if j := process.recorded(t); err != nil || j.KeepNames || j.Heard != heard || j.Waits != "" || j.Outcome != plans.Finalized {
+		if j := process.recorded(t); err != nil || j.KeepNames || j.Observed != heard || j.Waiting != "" || j.Outcome != plans.Finalized {
 			t.Errorf("%s: %v; %+v", name, err, j)
 		}
 		onlyOfOthers(t, name, process, at)
@@ -177,7 +177,7 @@ func TestNamesStayWhereTheyMustNotGo(t *testing.T) {
 			if _, err := c.Store.Acquire(t.Context(), "another", c.Dead, c.Now); err != nil {
 				t.Fatal(err)
 			}
-		}, func(err error) bool { return errors.As(err, new(records.ErrHeld)) }},
+		}, func(err error) bool { return errors.As(err, new(records.ErrLeaseTaken)) }},
 		"a namespace does not agree": {func(c *Runner) { c.Orchestrated = true }, func(err error) bool { return errors.As(err, new(access.ErrNotAgreed)) }},
 		"nobody asks any more": {func(c *Runner) { c.Still = func(context.Context, *plans.Journal) error { return overtaken } }, func(err error) bool {
 			return errors.Is(err, overtaken)
@@ -190,12 +190,12 @@ func TestNamesStayWhereTheyMustNotGo(t *testing.T) {
 		"the Lease is lost on the way": {func(c *Runner) {
 			began := planstest.Noon()
 			c.Now = func() time.Time { began = began.Add(records.LeaseSeconds * time.Second); return began }
-		}, func(err error) bool { return errors.As(err, new(records.ErrNotHeld)) }},
+		}, func(err error) bool { return errors.As(err, new(records.ErrLeaseLost)) }},
 	} {
 		process, at := bridged(t, interceptor.Funcs{})
 		c.change(&process)
-		err := process.RemoveNames(t.Context(), plans.Wish{RemoveNames: true, Heard: &plans.Heard{Course: plans.Clean, Request: "7"}}, func(string) {})
-		if j := process.recorded(t); !c.is(err) || !j.KeepNames || j.Heard.Request != "" {
+		err := process.RemoveNames(t.Context(), plans.Command{RemoveNames: true, Observed: &plans.Observed{Direction: plans.Finalize, Request: "7"}}, func(string) {})
+		if j := process.recorded(t); !c.is(err) || !j.KeepNames || j.Observed.Request != "" {
 			t.Errorf("%s: %v; %+v", name, err, j)
 		}
 		if there := left(t, at); len(there) != 4 {

@@ -120,7 +120,7 @@ func forGates(p *plans.Plan, side plans.Side) []Right {
 		{func(g plans.Gate) bool { return g.HTTPGet != nil }, Right{Resource: "pods/proxy", Verbs: []string{"get"}}, func(g plans.Gate, o int32) string { return gates.Proxied(p.Pod(o), g.HTTPGet) }},
 		{plans.Gate.IsJob, Right{Group: "batch", Resource: "jobs", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}, func(g plans.Gate, o int32) string { return p.JobName(g, askedOn(g, side), o) }},
 	} {
-		if !p.Asks(r.needed) {
+		if !p.HasGate(r.needed) {
 			continue
 		}
 		for _, g := range p.Gates {
@@ -207,7 +207,7 @@ func Permissions(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 		g.SetLimit(check.MaxConcurrentRequests)
 		for k, r := range rights {
 			g.Go(func() (err error) {
-				defer plans.Caught(&err)
+				defer plans.RecoverPanic(&err)
 				for _, verb := range r.Verbs {
 					ok, err := Allowed(ctx, i, side, r, verb)
 					if err != nil {

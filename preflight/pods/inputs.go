@@ -18,7 +18,7 @@ import (
 // the source makes is required there, not copied. It reads, and leaves out what it may
 // not read: the checks ask for these rights.
 func Needs(ctx context.Context, on clusters.Clusters, in plans.Inputs) ([]plans.Dependency, error) {
-	set, err := in.Destined()
+	set, err := in.DestinationSet()
 	if err != nil {
 		return nil, err
 	}

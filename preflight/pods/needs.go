@@ -115,7 +115,7 @@ func keysOf(o client.Object) []string {
 // found wants the governing Service to find the pods as they will be: a patch may have
 // changed their labels.
 func found(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
-	after, err := plans.Destined(i.Now.Set, i.Plan)
+	after, err := plans.DestinationSet(i.Now.Set, i.Plan)
 	if err != nil || after.Spec.ServiceName == "" {
 		return nil, err
 	}

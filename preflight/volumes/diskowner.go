@@ -79,7 +79,9 @@ func arrived(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolum
 	}
 	names := map[string]bool{}
 	for _, c := range claims.Items {
-		names[c.Spec.VolumeName] = ours[c.Name]
+		if ours[c.Name] { // another claim may name the same volume, and come later in the list
+			names[c.Spec.VolumeName] = true
+		}
 	}
 	var out []*corev1.PersistentVolume
 	err := clusters.Each(ctx, i.On[plans.Destination], func() client.ObjectList { return &corev1.PersistentVolumeList{} }, func(pv *corev1.PersistentVolume) {

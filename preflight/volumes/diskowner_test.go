@@ -94,6 +94,11 @@ func TestTheEndOfAPlanSaysWhatTheOldClusterStillOwns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Another claim names the same volume, and comes later in the list.
+	other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "zz"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-0"}}
+	if err := i.On[plans.Destination].Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
 	if found, err = Farewell(t.Context(), i.Plan, i.On); err != nil {
 		t.Fatal(err)
 	}

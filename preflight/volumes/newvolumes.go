@@ -56,7 +56,7 @@ func eachAccepted(ctx context.Context, i check.Inspection, side plans.Side, name
 	g.SetLimit(check.MaxConcurrentRequests)
 	for k, name := range names {
 		g.Go(func() (err error) {
-			defer plans.Caught(&err)
+			defer plans.RecoverPanic(&err)
 			found[k], err = volumeAccepted(ctx, i, side, name)
 			return err
 		})

@@ -70,11 +70,11 @@ func TestWhatPoliciesHaveAgainstAVolumeIsFoundWhileNothingIsInFlight(t *testing.
 		"one that is there and not ours is looked at by others": {
 			estate: checktest.Estate{Volumes: []string{onADisk}, There: []client.Object{made("other")}}, refuses: plans.Destination, midway: true,
 		},
-		"one that is held is changed": {
+		"one that is protected is changed": {
 			estate: checktest.Estate{Volumes: []string{onADisk}, There: []client.Object{made("web-abc")}}, refuses: plans.Destination, midway: true, sent: "patch pv-0",
 			want: []string{"FAIL ...volume pv-0 on the destination (west)...policies.accounts"},
 		},
-		"on the way back too": {
+		"during an abort too": {
 			estate: checktest.Estate{There: []client.Object{made("web-abc"), &corev1.PersistentVolumeClaim{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "data-web-0", UID: "uid-of-data-web-0"},
 				Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-0"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},

@@ -154,7 +154,7 @@ func usable(ctx context.Context, i check.Inspection, v plans.Volume, here, there
 	var out []check.Finding
 	add := func(saw, want, remedy string) { out = append(out, check.Finding{Saw: saw, Want: want, Remedy: remedy}) }
 	if s, ok := plans.Stamped(pv); ok && !i.Ours(pv) {
-		add("it is held by plan "+s.Plan, "no plan to hold it", "finish or abort that plan")
+		add("it is protected by plan "+s.Plan, "no plan to protect it", "finish or abort that plan")
 	}
 	if twins := here.byHandle[v.Handle]; len(twins) > 1 {
 		add(fmt.Sprintf("the volumes %v all mean disk %s", twins, v.Handle), "one volume object for a disk", "delete the one that is not bound, with reclaim policy Retain")

@@ -68,10 +68,10 @@ func TestClaimsGoWithWhomThePolicySays(t *testing.T) {
 		}
 	})
 	t.Run("CP-14 unless they are held", func(t *testing.T) {
-		s := play(t, "0 1 2", claims("data"), retains("DD"), start(1), replicas(2), traits(func(t *Traits) { t.HoldClaims = true }))
+		s := play(t, "0 1 2", claims("data"), retains("DD"), start(1), replicas(2), traits(func(t *Traits) { t.RetainClaims = true }))
 		s.expect("-0")
 		s = play(t, "0 1 2", claims("data"), retains("DD"))
-		s.set.HoldClaims = true
+		s.set.RetainClaims = true
 		if s.sync(); s.owners("data-web-0") != "" {
 			t.Errorf("%q", s.owners("data-web-0"))
 		}

@@ -39,7 +39,7 @@ func TestInvalidSetsAreLeftAlone(t *testing.T) {
 				lone.Name, lone.OwnerReferences = "other-7", nil
 				s.store(lone)
 				was := *s.set.Spec.DeepCopy()
-				s.set.Status.Replicas, s.set.Generation, s.set.HoldClaims = 2, 4, true
+				s.set.Status.Replicas, s.set.Generation, s.set.RetainClaims = 2, 4, true
 				c.change(s.set)
 				if got := s.sync(); got != "" || !errors.Is(s.err, ErrInvalid) || len(s.told) > 0 {
 					t.Errorf("it did %q (%v), told %q", got, s.err, s.told)

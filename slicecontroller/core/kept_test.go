@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func held(s *Set) { s.HoldClaims = true }
+func held(s *Set) { s.RetainClaims = true }
 
 // What is to outlive the set loses its owner in the next pass, whatever the pods do: somebody may
 // delete the set at any time (CP-5, CP-12, CP-14).

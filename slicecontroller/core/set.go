@@ -61,7 +61,7 @@ type Traits struct {
 	// Conditioned tells of the set in conditions.
 	Conditioned bool
 	// HoldClaims keeps all claims, whatever the retention policy says (CP-14).
-	HoldClaims bool
+	RetainClaims bool
 	// Protected lets pods and claims live on when the set is deleted.
 	Protected bool
 	// ClaimsGrow lets claims that are there grow with their template.
@@ -152,7 +152,7 @@ func (s *Set) MaxUnavailable() int {
 // the set (CP-5, CP-14).
 func (s *Set) claimsGo() (whenScaled, whenDeleted bool) {
 	p := s.Spec.PersistentVolumeClaimRetentionPolicy
-	if p == nil || s.HoldClaims {
+	if p == nil || s.RetainClaims {
 		return false, false
 	}
 	const gone = appsv1.DeletePersistentVolumeClaimRetentionPolicyType

@@ -28,16 +28,16 @@ type story struct {
 // ofThePlans are about the orchestrator's plans, of which several processes may tell.
 func ofThePlans() map[string]story {
 	return map[string]story{
-		"PlanHeld": {
-			fires: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Held"} _x50 1x70
-			        stsmigrate_plan_state{namespace="sts", pod="b", plan="web", state="Held"} _x50 1x70`,
+		"PlanBlocked": {
+			fires: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Blocked"} _x50 1x70
+			        stsmigrate_plan_state{namespace="sts", pod="b", plan="web", state="Blocked"} _x50 1x70`,
 			says:  "Plan sts/web waits for a person",
 			quiet: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Paused"} 1x120`,
 		},
 		"PlanUnreadable": {
 			fires: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Unreadable"} _x50 1x70`,
 			says:  "Plan sts/web cannot be read, and nobody carries it out",
-			quiet: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Held"} 1x120`,
+			quiet: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Blocked"} 1x120`,
 		},
 		"OrdinalOnNeitherSide": { // one that left after 100 minutes, and one that left after 119
 			fires: `stsmigrate_wave_left_timestamp_seconds{namespace="sts", pod="a", plan="web"} _x100 6000x20`,
@@ -50,12 +50,12 @@ func ofThePlans() map[string]story {
 			        stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Moving"} 1x120
 			        stsmigrate_plan_step{namespace="sts", pod="a", plan="db"} 0+1x120
 			        stsmigrate_plan_state{namespace="sts", pod="a", plan="db", state="Moving"} 1x120`,
-			says: "Plan sts/web has done no step for half an hour, and nobody has paused or held it",
+			says: "Plan sts/web has done no step for half an hour, and it is neither paused nor blocked",
 			// One that is slow, one that is held, one that has moved, one that a person carries out and has left.
 			quiet: `stsmigrate_plan_step{namespace="sts", pod="a", plan="web"} 1x25 2x25 3x25 4x25 5x25
 			        stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Moving"} 1x120
 			        stsmigrate_plan_step{namespace="sts", pod="a", plan="db"} 7x120
-			        stsmigrate_plan_state{namespace="sts", pod="a", plan="db", state="Held"} 1x120
+			        stsmigrate_plan_state{namespace="sts", pod="a", plan="db", state="Blocked"} 1x120
 			        stsmigrate_plan_step{namespace="sts", pod="a", plan="mq"} 7x120
 			        stsmigrate_plan_state{namespace="sts", pod="a", plan="mq", state="Moved"} 1x120
 			        stsmigrate_plan_state{namespace="sts", pod="a", plan="cli", state="Stopped"} 1x120`,

@@ -87,7 +87,7 @@ func TestStartOfTheFirstOrdinal(t *testing.T) {
 		want  time.Time
 	}{
 		"stsmigrate": {[]line{
-			{at(1), "10:00:00.001  web-1 Hold       volume a of claim data-web-1: reclaim policy Delete -> Retain"},
+			{at(1), "10:00:00.001  web-1 Protect       volume a of claim data-web-1: reclaim policy Delete -> Retain"},
 			{at(2), "10:00:00.002  web-1 Tighten    source: PodDisruptionBudget web: maxUnavailable 1 -> 0"},
 		}, at(1)},
 		"the script": {[]line{

@@ -56,7 +56,7 @@ func startOf(lines []line, first int32) (time.Time, error) {
 	var before time.Time
 	for _, l := range lines {
 		m := step().FindStringSubmatch(l.text)
-		if m != nil && m[1] == fmt.Sprint(first) && m[2] != "Hold" {
+		if m != nil && m[1] == fmt.Sprint(first) && m[2] != "Protect" {
 			if before.IsZero() {
 				break
 			}

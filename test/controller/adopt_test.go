@@ -123,7 +123,7 @@ func TestASetThatIsNotAtRestIsNotAdopted(t *testing.T) {
 	h := native3(t)
 	h.edit(`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":1}}}}`)
 	h.isNative()
-	if out := h.adopt(4, "web"); !strings.Contains(out, "held: StatefulSet "+h.namespace+"/web has a partition") {
+	if out := h.adopt(4, "web"); !strings.Contains(out, "blocked: StatefulSet "+h.namespace+"/web has a partition") {
 		t.Error(out)
 	}
 	h.edit(`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
@@ -137,7 +137,7 @@ func TestASetThatIsNotAtRestIsNotAdopted(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if out := h.adopt(4, "web"); !strings.Contains(out, "held: StatefulSet "+h.namespace+"/web is not at rest") {
+	if out := h.adopt(4, "web"); !strings.Contains(out, "blocked: StatefulSet "+h.namespace+"/web is not at rest") {
 		t.Error(out)
 	}
 	h.adopt(1, "nothing")

@@ -114,12 +114,12 @@ func TestAPodThatNeverBecomesReadyIsToldAndWalkedBack(t *testing.T) {
 	whenFailed(t, s.run(t, 0, "abort", "web", "--yes"))
 	heard := watch()
 	s.available(t, s.places()[0])
-	r := row{scenario: "data, never ready: walked back", ordinals: int(s.replicas), d: 1, wall: time.Since(began), gap: heard.gap}
+	r := row{scenario: "data, never ready: aborted", ordinals: int(s.replicas), d: 1, wall: time.Since(began), gap: heard.gap}
 	r.hear(t, w)
 	s.judge(t, &r, heard)
 	var left appsv1.StatefulSetList
 	if err := s.to.Client.List(t.Context(), &left, client.InNamespace(s.destination)); err != nil || len(left.Items) > 0 {
-		t.Errorf("sets of the destination after the walk back: %v, %v", left.Items, err)
+		t.Errorf("sets of the destination after the roll back: %v, %v", left.Items, err)
 	}
 	s.nothingDestroyed(t)
 }

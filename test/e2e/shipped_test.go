@@ -167,7 +167,7 @@ func outcome(t *testing.T, plan, want string) {
 			return err
 		}
 		if j.Outcome != want {
-			return fmt.Errorf("its outcome is %q, and it is held: %q", j.Outcome, j.Held)
+			return fmt.Errorf("its outcome is %q, and it is blocked: %q", j.Outcome, j.Held)
 		}
 		return nil
 	})

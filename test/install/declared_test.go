@@ -62,7 +62,7 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 		refused string
 	}{
 		{"a small one", "small", func(s fields) { delete(s, "maxUnavailable") }, ""},
-		{"a course that there is not", "a", sets("course", "Fly"), `Unsupported value: "Fly"`},
+		{"a direction that there is not", "a", sets("direction", "Fly"), `Unsupported value: "Fly"`},
 		{"a name of no set", "a", sets("source", fields{"name": "Web!"}), "spec.source.name"},
 		{"two names", "a", sets("destination", fields{"name": "other"}), "pods keep their names"},
 		{"no source", "a", func(s fields) { delete(s, "source") }, "spec.source: Required value"},
@@ -83,10 +83,10 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 		refusedWith(t, c.name, err, c.refused)
 	}
 	for name, c := range map[string]struct {
-		course  string // that the plan is on
-		before  func(fields)
-		change  func(fields)
-		refused string
+		direction string // that the plan is on
+		before    func(fields)
+		change    func(fields)
+		refused   string
 	}{
 		"an approved plan goes elsewhere":    {"", func(fields) {}, sets("destination", fields{"context": "north"}), "what a plan was approved for does not change"},
 		"an approved plan gets other limits": {"", func(fields) {}, sets("maxUnavailable", int64(3)), "what a plan was approved for does not change"},
@@ -95,10 +95,10 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 		"a plan that nobody has approved":    {"", func(s fields) { delete(s, "approvedHash") }, sets("maxUnavailable", int64(3)), ""},
 		"and its approval":                   {"", func(s fields) { delete(s, "approvedHash") }, sets("approvedHash", "def456"), ""},
 		"a pause":                            {"", func(fields) {}, sets("paused", true), ""},
-		"the way back":                       {"Move", func(fields) {}, sets("course", "Abort"), ""},
-		"the way back, taken back in time":   {"Move", sets("course", "Abort"), sets("course", "Move"), ""},
-		"the way back, taken back too late":  {"Abort", sets("course", "Abort"), sets("course", "Move"), "the plan is on the course Abort"},
-		"the end, taken back":                {"Finalize", sets("course", "Finalize"), sets("course", "Abort"), "the plan is on the course Finalize"},
+		"the abort":                          {"Move", func(fields) {}, sets("direction", "Abort"), ""},
+		"the abort, taken back in time":      {"Move", sets("direction", "Abort"), sets("direction", "Move"), ""},
+		"the abort, taken back too late":     {"Abort", sets("direction", "Abort"), sets("direction", "Move"), "the plan is on the direction Abort"},
+		"the end, taken back":                {"Finalize", sets("direction", "Finalize"), sets("direction", "Abort"), "the plan is on the direction Finalize"},
 		"a request altered under its id":     {"", sets("request", fields{"id": "1", "resume": true}), sets("request", fields{"id": "1", "readopt": true}), "an id of its own"},
 		"another request":                    {"", sets("request", fields{"id": "1", "resume": true}), sets("request", fields{"id": "2", "readopt": true}), ""},
 	} {
@@ -106,8 +106,8 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 		if err := owner.Create(t.Context(), o); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if c.course != "" {
-			o.Object["status"] = fields{"state": "Held", "course": c.course, "conditions": []any{}}
+		if c.direction != "" {
+			o.Object["status"] = fields{"state": "Blocked", "direction": c.direction, "conditions": []any{}}
 			if err := owner.Status().Update(t.Context(), o); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -176,8 +176,8 @@ func TestPoliciesKeepTheRecordsOfPlans(t *testing.T) {
 		"somebody makes a plan":                       {eve.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-db"}}, client.DryRunAll), ""},
 		"the orchestrator keeps a plan":               {orch.Update(t.Context(), labelled(plan), client.DryRunAll), ""},
 		"what has nothing to do with plans":           {eve.Update(t.Context(), labelled(other), client.DryRunAll), ""},
-		"the orchestrator asks itself":                {orch.Update(t.Context(), asking(o, func(s fields) { s["course"] = "Abort" }), client.DryRunAll), "does not change what it is asked for"},
-		"somebody asks it":                            {eve.Update(t.Context(), asking(o, func(s fields) { s["course"] = "Abort" }), client.DryRunAll), ""},
+		"the orchestrator asks itself":                {orch.Update(t.Context(), asking(o, func(s fields) { s["direction"] = "Abort" }), client.DryRunAll), "does not change what it is asked for"},
+		"somebody asks it":                            {eve.Update(t.Context(), asking(o, func(s fields) { s["direction"] = "Abort" }), client.DryRunAll), ""},
 		"somebody takes its finalizer off":            {eve.Update(t.Context(), bare(o), client.DryRunAll), "its plan is under way"},
 		"the orchestrator takes it off":               {orch.Update(t.Context(), bare(o), client.DryRunAll), ""},
 	} {

@@ -53,13 +53,13 @@ func TestAPersonAsksForKeptNamesToBeTakenAway(t *testing.T) {
 	if err != nil || d == nil || d.Wrong != nil {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	asked := engine.Ask(p, journal(), d.Spec)
+	asked := engine.ReadRequest(p, journal(), d.Spec)
 	if !asked.RemoveNames || !journal().KeepNames {
 		t.Fatalf("%+v, %+v", asked, journal())
 	}
 	on := clusters.Clusters{plans.Source: as(t, account), plans.Destination: as(t, account)}
-	err = runner.Runner{Plan: p, Store: store, On: on, Holder: "test", Dead: func(string) bool { return true }, Now: time.Now}.RemoveNames(t.Context(), asked.Wish, func(string) {})
-	if j := journal(); err != nil || j.KeepNames || j.Heard.Request != d.Spec.Ask.ID {
+	err = runner.Runner{Plan: p, Store: store, On: on, Holder: "test", Dead: func(string) bool { return true }, Now: time.Now}.RemoveNames(t.Context(), asked.Command, func(string) {})
+	if j := journal(); err != nil || j.KeepNames || j.Observed.Request != d.Spec.Request.ID {
 		t.Errorf("%v; %+v", err, j)
 	}
 	if err := owner.Get(t.Context(), client.ObjectKeyFromObject(slice), slice); !apierrors.IsNotFound(err) {
@@ -86,9 +86,9 @@ func finalized(t *testing.T, by client.Client) *plans.Plan {
 		t.Fatal(err)
 	}
 	j := plans.NewJournal(p)
-	j.Depart(p, plans.Clean)
+	j.StartLeg(p, plans.Finalize)
 	j.Detached, j.Epoch, j.Outcome, j.KeepNames = true, 3, plans.Finalized, true
-	j.Heard.Course = plans.Clean
+	j.Observed.Direction = plans.Finalize
 	if err := records.NewStore(by, "stsmigrate", p.Name).Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)
 	}

@@ -166,30 +166,30 @@ func TestPoliciesKeepVolumesFromMistakes(t *testing.T) {
 		change  func(*corev1.PersistentVolume) // nil: delete it
 		refused string                         // "" is allowed
 	}{
-		{"anybody may delete a volume that is not held", as(t, "eve"), retain, nil, released, nil, ""},
-		{"nobody deletes a held volume", as(t, "eve"), retain, held(), released, nil, "is held by plan web"},
-		{"nor does an administrator", as(t, "admin", "system:masters"), retain, held(), released, nil, "is held by plan web"},
+		{"anybody may delete a volume that is not protected", as(t, "eve"), retain, nil, released, nil, ""},
+		{"nobody deletes a protected volume", as(t, "eve"), retain, held(), released, nil, "is protected by plan web"},
+		{"nor does an administrator", as(t, "admin", "system:masters"), retain, held(), released, nil, "is protected by plan web"},
 		{"but those who carry the plan out", as(t, account), retain, held(), released, nil, ""},
 		{"a person who is named", as(t, "anna"), retain, held(), released, nil, ""},
 		{"or one of a group", as(t, "bert", "movers"), retain, held(), released, nil, ""},
 		{"the account does not while it is bound", as(t, account), retain, held(), bound, nil, "is in use"},
 		{"nor when the disk would go too", as(t, account), destroy, held(), released, nil, "its disk would be destroyed"},
 		{"nor one that no plan holds", as(t, account), retain, nil, released, nil, "belongs to no plan"},
-		{"nobody flips the policy of a held volume", as(t, "eve"), retain, held(), bound, set(destroy, held()), "stays Retain"},
+		{"nobody flips the policy of a protected volume", as(t, "eve"), retain, held(), bound, set(destroy, held()), "stays Retain"},
 		{"not even a mover", as(t, "anna"), retain, held(), bound, set(destroy, held()), "stays Retain"},
 		{"not even a mover takes the mark off and leaves the policy", as(t, "anna"), retain, held(), bound, set(retain, nil), "may be put back"},
 		{"the policy comes back together with the mark", as(t, account), retain, held(), bound, set(destroy, nil), ""},
 		{"a label of somebody else is nobody's business", as(t, "eve"), retain, held(), bound, func(pv *corev1.PersistentVolume) { pv.Labels = map[string]string{"a": "b"} }, ""},
-		{"the account holds a volume", as(t, account), destroy, nil, bound, set(retain, held()), ""},
+		{"the account protects a volume", as(t, account), destroy, nil, bound, set(retain, held()), ""},
 		{"and nothing less", as(t, account), destroy, nil, bound, set(destroy, held()), "would not be Retain"},
-		{"it stamps one that it is about to hold", as(t, account), destroy, nil, bound, set(destroy, stamped()), ""},
+		{"it stamps one that it is about to protect", as(t, account), destroy, nil, bound, set(destroy, stamped()), ""},
 		{"and leaves the policy of a stamped one", as(t, account), retain, stamped(), bound, set(destroy, stamped()), "would not be Retain"},
-		{"or holds it", as(t, account), destroy, stamped(), bound, set(retain, held()), ""},
+		{"or protects it", as(t, account), destroy, stamped(), bound, set(retain, held()), ""},
 		{"or gives it back", as(t, account), destroy, stamped(), bound, set(destroy, nil), ""},
 		{"or stamps it again", as(t, account), destroy, stamped(), bound, set(destroy, map[string]string{stamp: "web/2/7"}), ""},
-		{"a held volume stays held when it is stamped again", as(t, account), retain, held(), bound, set(destroy, stamped()), "would not be Retain"},
+		{"a protected volume stays protected when it is stamped again", as(t, account), retain, held(), bound, set(destroy, stamped()), "would not be Retain"},
 		{"and one whose policy somebody has changed can be stamped", as(t, account), destroy, held(), bound, set(destroy, map[string]string{stamp: "web/2/7", original: "Delete"}), ""},
-		{"the account changes no volume that it does not hold", as(t, account), destroy, nil, bound, set(retain, nil), "belongs to no plan"},
+		{"the account changes no volume that it does not protect", as(t, account), destroy, nil, bound, set(retain, nil), "belongs to no plan"},
 		{"an orchestrator of another name deletes it too", as(t, other), retain, held(), released, nil, ""},
 		{"and is under the same rules", as(t, other), retain, nil, released, nil, "belongs to no plan"},
 		{"nobody takes the mark off, not even with the policy", as(t, "eve"), retain, held(), bound, set(destroy, nil), "annotations stsmigrate.dev/* are that plan's"},
@@ -199,7 +199,7 @@ func TestPoliciesKeepVolumesFromMistakes(t *testing.T) {
 		{"nor the stamp", as(t, "eve"), retain, held(), bound, noted(stamp, "web/9/9"), "annotations stsmigrate.dev/* are that plan's"},
 		{"nor adds one", as(t, "eve"), retain, held(), bound, noted("stsmigrate.dev/volume", "{}"), "annotations stsmigrate.dev/* are that plan's"},
 		{"a mover does", as(t, "anna"), retain, held(), bound, noted(manifest, `{"a":1}`), ""},
-		{"nobody gives a held volume to another namespace", as(t, "eve"), retain, held(), released, promised(func(ref *corev1.ObjectReference) { ref.Namespace = "eve" }), "which claim it is for"},
+		{"nobody gives a protected volume to another namespace", as(t, "eve"), retain, held(), released, promised(func(ref *corev1.ObjectReference) { ref.Namespace = "eve" }), "which claim it is for"},
 		{"nor to another claim", as(t, "eve"), retain, held(), released, promised(func(ref *corev1.ObjectReference) { ref.Name = "mine" }), "which claim it is for"},
 		{"nor to another of that name", as(t, "eve"), retain, held(), released, promised(func(ref *corev1.ObjectReference) { ref.UID = "mine" }), "which claim it is for"},
 		{"nor to whichever comes", as(t, "eve"), retain, held(), released, promised(func(ref *corev1.ObjectReference) { ref.UID = "" }), "which claim it is for"},
@@ -220,7 +220,7 @@ func TestPoliciesKeepVolumesFromMistakes(t *testing.T) {
 		{"it promises a volume to a claim of the same name", as(t, account), retain, held(), released, promised(func(ref *corev1.ObjectReference) { ref.Namespace, ref.UID = "mall", "" }), ""},
 		{"and of no other", as(t, account), retain, held(), released, promised(func(ref *corev1.ObjectReference) { ref.Name = "mine" }), "one of another name"},
 		{"nor lets any claim have it", as(t, account), retain, held(), released, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, "free for any claim"},
-		{"nor one that is not held yet", as(t, account), retain, stamped(), released, promised(func(ref *corev1.ObjectReference) { ref.Namespace = "mall" }), "or no plan holds it"},
+		{"nor one that is not protected yet", as(t, account), retain, stamped(), released, promised(func(ref *corev1.ObjectReference) { ref.Namespace = "mall" }), "or no plan protects it"},
 		{"nor to a namespace in which it may make no claims", exactly(t, account, "mall"), retain, held(), released, promised(func(ref *corev1.ObjectReference) { ref.Namespace = "vault" }), "in which " + account + " may not make claims"},
 		{"but to one in which it may", exactly(t, account, "mall"), retain, held(), released, promised(func(ref *corev1.ObjectReference) { ref.Namespace = "mall" }), ""},
 	} {
@@ -249,7 +249,7 @@ func TestTheMarkOfAHeldVolumeDoesNotGoWithItsStatus(t *testing.T) {
 	pv := there(t, as(t, ""), volume("status", corev1.PersistentVolumeReclaimRetain, held()), false)
 	next := pv.DeepCopy()
 	next.Annotations, next.Status.Message = nil, "seen"
-	if err := as(t, "eve").Status().Update(t.Context(), next.DeepCopy(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "is held by plan web") {
+	if err := as(t, "eve").Status().Update(t.Context(), next.DeepCopy(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "is protected by plan web") {
 		t.Errorf("the marks are taken off with the status: %v", err)
 	}
 	next.Annotations = pv.Annotations

@@ -314,10 +314,10 @@ func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
 			mend()
 		}
 		run(t, s.args("resume")...).expect(t, done, "moved: 3 ordinals")
-		j.Leg.Course = plans.Return
+		j.Leg.Direction = plans.Abort
 		mend := s.put(s.source, autoscaler(s.source))
 		if found := again(); len(found) > 0 {
-			t.Errorf("the way back is barred: %v", found)
+			t.Errorf("the abort is barred: %v", found)
 		}
 		mend()
 	})

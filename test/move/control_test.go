@@ -123,8 +123,8 @@ func TestAForeignHandStopsTheMove(t *testing.T) {
 				p.signal(syscall.SIGSTOP)
 				s.change(s.source, &appsv1.StatefulSet{}, "web", `{"spec":{"replicas":`+c.replicas+`}}`)
 				p.signal(syscall.SIGCONT)
-				p.end().expect(t, held, append(c.says, "held: ", "stsmigrate resume web", "stsmigrate abort web")...)
-				s.shows(held, append(c.says, "Held")...)
+				p.end().expect(t, held, append(c.says, "blocked: ", "stsmigrate resume web", "stsmigrate abort web")...)
+				s.shows(held, append(c.says, "Blocked")...)
 				run(t, s.applyArgs()...).expect(t, held, c.says...)
 
 				s.change(s.source, &appsv1.StatefulSet{}, "web", `{"spec":{"replicas":`+c.mend+`}}`)

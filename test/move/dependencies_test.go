@@ -129,7 +129,7 @@ func TestASetArrivesWithAllThatItNeeds(t *testing.T) {
 			s.has(s.destination, "canary-")
 			s.keepsSecrets()
 			says(done, s.args("status"))
-			says(done, s.args("abort"), "walked back")
+			says(done, s.args("abort"), "aborted")
 			s.asBefore(disks, there)
 			s.has(s.source, "canary-")
 

@@ -176,7 +176,7 @@ func TestAsksTheApplicationBeforeAndAfterEveryOrdinal(t *testing.T) {
 			s.jobless()
 			want := []string{fmt.Sprintf("drain web-1 1 %s source", s.source.namespace), fmt.Sprintf("drain web-0 0 %s source", s.source.namespace)}
 			same(t, "what was drained", want, a.drained(t))
-			run(t, s.args("abort")...).expect(t, done, "gates passed: drain/0", "walked back")
+			run(t, s.args("abort")...).expect(t, done, "gates passed: drain/0", "aborted")
 			want = append(want, fmt.Sprintf("drain web-0 0 %s destination", s.destination.namespace), fmt.Sprintf("drain web-1 1 %s destination", s.destination.namespace))
 			same(t, "what was drained", want, a.drained(t))
 			s.jobless()
@@ -196,7 +196,7 @@ func TestAGateThatDoesNotPassHoldsThePlan(t *testing.T) {
 	// KWOK tells no exit code, but an error.
 	why := []string{"gate drain (BeforeShrink) of web-2: exec sh in pod web-2 of", ": quorum is lost; expected exit code 0", "asked ", "in 2s", "`resume` tries again", "resume --skip-gates"}
 	run(t, s.applyArgs()...).expect(t, held, why...)
-	s.shows(held, "Held", "web-2 Tighten", why[0], why[1], "unavailable=0")
+	s.shows(held, "Blocked", "web-2 Tighten", why[0], why[1], "unavailable=0")
 	run(t, s.args("resume")...).expect(t, held, why[1])
 	if err := os.Remove(ill); err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestAGateThatDoesNotPassHoldsThePlan(t *testing.T) {
 	a.falls("web-1")
 	run(t, s.args("resume", "--skip-gates")...).expect(t, held, "gates skipped, as a person asked", "gates passed: drain/1", "gate replicated (AfterGrow) of web-1")
 	s.shows(held, "gates:   not asked at web-2 Verify (--skip-gates)")
-	run(t, s.args("abort")...).expect(t, held, "gate replicated (AfterGrow) of web-1", "`abort --skip-gates` walks back without gates")
-	run(t, s.args("abort", "--skip-gates")...).expect(t, done, "gates skipped", "walked back")
+	run(t, s.args("abort")...).expect(t, held, "gate replicated (AfterGrow) of web-1", "`abort --skip-gates` rolls back without gates")
+	run(t, s.args("abort", "--skip-gates")...).expect(t, done, "gates skipped", "aborted")
 	s.jobless()
 }

@@ -51,7 +51,7 @@ func TestAPatchChangesTheDestination(t *testing.T) {
 		run(t, s.applyArgs()...).expect(t, done, "moved: 2 ordinals")
 		s.arrived(before)
 		s.podsAreOfTheWest()
-		run(t, s.args("abort")...).expect(t, done, "walked back")
+		run(t, s.args("abort")...).expect(t, done, "aborted")
 		proper(t, w, 1)
 		s.asBefore(before, there)
 

@@ -53,7 +53,7 @@ func TestWhatTheDestinationDoesNotAllowIsRefused(t *testing.T) {
 			mend := quota("pods", "3")(s)
 			run(t, s.planArgs()...).expect(t, done)
 			run(t, s.applyArgs()...).expect(t, done, "moved: 3 ordinals")
-			run(t, s.args("abort")...).expect(t, done, "walked back")
+			run(t, s.args("abort")...).expect(t, done, "aborted")
 			mend()
 		})
 		s.t = t

@@ -100,7 +100,7 @@ func TestGoesBackWhenAPodDoesNotBecomeReady(t *testing.T) {
 			p.end().expect(t, interrupted, "stsmigrate abort web")
 		}
 		run(t, s.args("finalize")...).expect(t, failed, "not complete")
-		run(t, s.args("abort")...).expect(t, done, "walked back")
+		run(t, s.args("abort")...).expect(t, done, "aborted")
 		proper(t, w, 1)
 		s.asBefore(before, there)
 	})

@@ -38,7 +38,7 @@ func TestAnAbortAtAnyWriteBringsEverythingBack(t *testing.T) {
 					if !dieAt(t, w, n, f) {
 						continue
 					}
-					walk(t, w, plans.Return, nil)
+					walk(t, w, plans.Abort, nil)
 					cleanEnd(t, w, w.start)
 					if t.Failed() {
 						t.Fatalf("that was: aborted after %s, write %d of %d", f, n, want.writes)
@@ -61,7 +61,7 @@ func TestAnAbortOfEveryVariantHalfWayBringsEverythingBack(t *testing.T) {
 				if !dieAt(t, w, n, crashAfter) {
 					continue
 				}
-				walk(t, w, plans.Return, nil)
+				walk(t, w, plans.Abort, nil)
 				cleanEnd(t, w, w.start)
 				if t.Failed() {
 					t.Fatalf("that was: aborted at write %d of %d", n, want.writes)
@@ -91,7 +91,7 @@ func TestADeathAtAnyWriteOfAnAbortIsSurvived(t *testing.T) {
 				if long() {
 					kinds = faults()
 				}
-				everyWrite(t, w, journey{plans.Return}, false, kinds)
+				everyWrite(t, w, journey{plans.Abort}, false, kinds)
 			}
 		})
 	}

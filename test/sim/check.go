@@ -120,8 +120,8 @@ func (w *world) disrupts(before, after plans.Slice, side plans.Side) {
 		}
 	}
 	limit := w.plan.MaxUnavailable
-	if w.journal.Leg.Course == plans.Return {
-		limit = max(limit, w.journal.Vouched.MaxUnavailable)
+	if w.journal.Leg.Direction == plans.Abort {
+		limit = max(limit, w.journal.Assurances.MaxUnavailable)
 	}
 	if cost > 0 && cost+down > limit {
 		w.fail("S2", "%d ordinals are taken down while %d others are unavailable, together at most %d", cost, down, limit)
@@ -196,7 +196,7 @@ func (w *world) held(pv *corev1.PersistentVolume, d disk) {
 	o := ordinalOf(d.claim)
 	inFlight := d.claim != "" && !w.slice(plans.Source).Has(o) && !w.slice(plans.Destination).Has(o)
 	if (held || inFlight) && !retained || inFlight && !held {
-		w.fail("S4", "volume %s (policy %s, marked %t) is not held", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy, held)
+		w.fail("S4", "volume %s (policy %s, marked %t) is not protected", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy, held)
 	}
 }
 

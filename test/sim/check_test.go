@@ -63,7 +63,7 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 				end()
 				w.rest()
 				p := w.leaves(t, e)
-				if bad != "" && (p.Kind != engine.Held || !strings.Contains(p.Reason, bad)) || bad == "" && (p.Kind != engine.Wrote || asked != 1) {
+				if bad != "" && (p.Kind != engine.Blocked || !strings.Contains(p.Reason, bad)) || bad == "" && (p.Kind != engine.Wrote || asked != 1) {
 					t.Errorf("it goes on: %+v; asked %d times", p, asked)
 				}
 			})
@@ -74,7 +74,7 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 // leaves advances until an ordinal goes down, or must not.
 func (w *world) leaves(t *testing.T, e *engine.Engine) (p engine.Progress) {
 	t.Helper()
-	for p.Kind != engine.Held && (p.Kind != engine.Wrote || p.Step.Op != plans.Shrink) {
+	for p.Kind != engine.Blocked && (p.Kind != engine.Wrote || p.Step.Op != plans.Shrink) {
 		var err error
 		if p, err = e.Advance(t.Context()); err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ func TestADeathAtAnyWriteIsSurvivedWithTheSameEnd(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %s", name, j.name()), func(t *testing.T) {
 				t.Parallel()
 				first := newWorld(sc)
-				if j[1] == plans.Return { // the journey before it has the deaths of the move
+				if j[1] == plans.Abort { // the journey before it has the deaths of the move
 					walk(t, first, j[0], nil)
 					j = j[1:]
 				}

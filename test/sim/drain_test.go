@@ -35,7 +35,7 @@ func TestNodesMayBeDrainedDuringAMove(t *testing.T) {
 				w.evictions = 4
 				walk(t, w, plans.Move, nil)
 				w.evictions += 4
-				walk(t, w, plans.Return, nil)
+				walk(t, w, plans.Abort, nil)
 				w.evictions = 0
 				cleanEnd(t, w, w.start)
 			}
@@ -182,7 +182,7 @@ func TestASplitAtRestLetsBothSidesBeDrained(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
 		first, split := newWorld(oneByOne(mode)), int32(2)
-		first.take(t, plans.Route{Until: &split})
+		first.take(t, plans.Limits{Until: &split})
 		first.goes(t, engine.Finished, plans.Split, split)
 		for _, sides := range [][]plans.Side{{plans.Source}, {plans.Destination}, {plans.Source, plans.Destination}} {
 			t.Run(fmt.Sprintf("%s, %s", mode, sides), func(t *testing.T) {
@@ -204,9 +204,9 @@ func TestASplitAtRestLetsBothSidesBeDrained(t *testing.T) {
 					}
 					unbroken(t, w)
 					back := w.fork(1)
-					walk(t, back, plans.Return, nil)
+					walk(t, back, plans.Abort, nil)
 					cleanEnd(t, back, back.start)
-					w.take(t, plans.Route{})
+					w.take(t, plans.Limits{})
 					walk(t, w, plans.Move, nil)
 				}
 			})
@@ -219,7 +219,7 @@ func TestADeathWhileAPlanIsTendedIsSurvived(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
 		first, split := newWorld(oneByOne(mode)), int32(2)
-		first.take(t, plans.Route{Until: &split})
+		first.take(t, plans.Limits{Until: &split})
 		first.goes(t, engine.Finished, plans.Split, split)
 		before := first.fork(0)
 		first.drain(plans.Source, 0, drainsOf()["cordoned"])
@@ -241,9 +241,9 @@ func TestADeathWhileAPlanIsTendedIsSurvived(t *testing.T) {
 				}
 				unbroken(t, on)
 				on.drains, on.evictions = false, 0
-				on.take(t, plans.Route{})
+				on.take(t, plans.Limits{})
 				walk(t, on, plans.Move, nil)
-				walk(t, w, plans.Return, nil)
+				walk(t, w, plans.Abort, nil)
 				cleanEnd(t, w, w.start)
 			}
 		}

@@ -15,7 +15,7 @@ func TestBudgetsAreOpenWhileAWaveThatHasNotLeftWaits(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
 		first := newWorld(sc)
-		done := goldenOf(t, first.fork(0), journey{plans.Move, plans.Clean})
+		done := goldenOf(t, first.fork(0), journey{plans.Move, plans.Finalize})
 		for _, after := range []plans.Op{plans.Relax, plans.Tighten} {
 			for write := -1; write < 4; write++ {
 				t.Run(fmt.Sprintf("%s, after %s, dies at write %d", name, after, write), func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestBudgetsAreOpenWhileAWaveThatHasNotLeftWaits(t *testing.T) {
 					w.rest()
 					unbroken(t, w)
 					walk(t, w, plans.Move, nil)
-					walk(t, w, plans.Clean, nil)
+					walk(t, w, plans.Finalize, nil)
 					cleanEnd(t, w, done.end)
 				})
 			}
@@ -45,10 +45,10 @@ func TestBudgetsAreOpenWhileAWaveThatHasNotLeftWaits(t *testing.T) {
 }
 
 // begin gives a process that has taken the plan over.
-func (w *world) begin(t *testing.T, course plans.Course) (*process, *engine.Engine) {
+func (w *world) begin(t *testing.T, direction plans.Direction) (*process, *engine.Engine) {
 	t.Helper()
 	r := w.process()
-	e, err := r.takeOver(t.Context(), course)
+	e, err := r.takeOver(t.Context(), direction)
 	if err != nil {
 		t.Fatal(err)
 	}

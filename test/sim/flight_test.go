@@ -66,13 +66,13 @@ func TestAPodThatCameAfterTheIntentStillHasToLetGoOfItsVolumes(t *testing.T) {
 			r := w.process()
 			came := false
 			r.at = func(int) fault {
-				if !came && w.journal.Leg.Course == plans.Return && w.journal.Flight.From == plans.Destination {
+				if !came && w.journal.Leg.Direction == plans.Abort && w.journal.Flight.From == plans.Destination {
 					came = true // between the intent and the write
 					w.bringUp(2)
 				}
 				return ""
 			}
-			if _, err := r.run(t.Context(), plans.Return, nil); err != nil && !errors.Is(err, errDead) {
+			if _, err := r.run(t.Context(), plans.Abort, nil); err != nil && !errors.Is(err, errDead) {
 				t.Fatal(err)
 			}
 			if !came {

@@ -71,7 +71,7 @@ func interferences() map[string]interference {
 func TestSomebodyElsesChangeHoldsTheMove(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
-		done := goldenOf(t, newWorld(threeOrdinals(mode)), journey{plans.Move, plans.Clean})
+		done := goldenOf(t, newWorld(threeOrdinals(mode)), journey{plans.Move, plans.Finalize})
 		for name, in := range interferences() {
 			t.Run(string(mode)+", "+name, func(t *testing.T) {
 				t.Parallel()
@@ -85,14 +85,14 @@ func TestSomebodyElsesChangeHoldsTheMove(t *testing.T) {
 					in.undo(onward)
 					onward.foreign = false
 					walk(t, onward, plans.Move, nil)
-					walk(t, onward, plans.Clean, nil)
+					walk(t, onward, plans.Finalize, nil)
 					cleanEnd(t, onward, done.end)
 				}
 				back := w.fork(2)
 				if !in.alone {
 					in.undo(back)
 				}
-				walk(t, back, plans.Return, nil)
+				walk(t, back, plans.Abort, nil)
 				cleanEnd(t, back, back.start)
 			})
 		}
@@ -111,15 +111,15 @@ func (in interference) disturb(t *testing.T, w *world) {
 		}
 		return false
 	})
-	want := engine.Held
+	want := engine.Blocked
 	if in.waits {
 		want = engine.Waiting
 	}
 	if err != nil || !did || got.kind != want || !strings.Contains(got.reason, in.want) {
 		t.Errorf("ended with %q (%v), want %s with %q; disturbed: %t", got, err, want, in.want, did)
 	}
-	if !in.waits && w.journal.Held != got.reason {
-		t.Errorf("the journal says %q, the engine %q", w.journal.Held, got.reason)
+	if !in.waits && w.journal.Blocked != got.reason {
+		t.Errorf("the journal says %q, the engine %q", w.journal.Blocked, got.reason)
 	}
 	w.rest()
 	unbroken(t, w)

@@ -54,8 +54,8 @@ func TestAWriteThatChangesNothingIsNotSentForEver(t *testing.T) {
 					}
 					close(p.stop)
 					<-p.over
-				case !over || got.err != nil || got.Kind != engine.Held || !strings.Contains(got.Reason, c.held) || w.journal.Held != got.Reason:
-					t.Errorf("%+v; the journal says %q", got, w.journal.Held)
+				case !over || got.err != nil || got.Kind != engine.Blocked || !strings.Contains(got.Reason, c.held) || w.journal.Blocked != got.Reason:
+					t.Errorf("%+v; the journal says %q", got, w.journal.Blocked)
 				}
 			})
 		})

@@ -155,7 +155,7 @@ func (w *world) jobController(s *store) bool {
 // heeded checks, whenever a side has lost or got an ordinal, that the application
 // had been asked. What is turned round needs no consent.
 func (w *world) heeded() {
-	if w.plan == nil || w.journal.Leg.Course != plans.Move || w.journal.SkipGates > 0 {
+	if w.plan == nil || w.journal.Leg.Direction != plans.Move || w.journal.SkipGates > 0 {
 		return
 	}
 	for o := w.plan.Start; o < w.plan.End(); o++ {

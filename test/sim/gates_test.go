@@ -17,7 +17,7 @@ func TestEveryGateIsAskedOnceForEveryOrdinal(t *testing.T) {
 		for _, sc := range []scene{threeOrdinals(mode), inWaves(mode)} {
 			w := newWorld(withGates(sc))
 			walk(t, w, plans.Move, nil)
-			walk(t, w, plans.Return, nil)
+			walk(t, w, plans.Abort, nil)
 			cleanEnd(t, w, w.start)
 			for o := range sc.Ordinals {
 				for _, g := range w.plan.Gates {
@@ -41,17 +41,17 @@ func TestAGateThatSaysNoForAWhileIsAskedAgain(t *testing.T) {
 		if got := w.app.asked["drain web-1 source"]; got != 4 {
 			t.Errorf("%s: asked %d times, expected 4", mode, got)
 		}
-		walk(t, w, plans.Clean, nil)
+		walk(t, w, plans.Finalize, nil)
 	}
 }
 
 // holds runs a course into a gate that says no for ever.
-func (w *world) holds(t *testing.T, course plans.Course, deaf, want string) {
+func (w *world) holds(t *testing.T, direction plans.Direction, deaf, want string) {
 	t.Helper()
 	w.app.deaf = deaf
-	got, err := w.process().run(t.Context(), course, nil)
-	if err != nil || got.kind != engine.Held || !strings.Contains(got.reason, want) || w.journal.Held != got.reason {
-		t.Fatalf("%s: ended with %q (%v), expected a hold with %q; the journal says %q", deaf, got, err, want, w.journal.Held)
+	got, err := w.process().run(t.Context(), direction, nil)
+	if err != nil || got.kind != engine.Blocked || !strings.Contains(got.reason, want) || w.journal.Blocked != got.reason {
+		t.Fatalf("%s: ended with %q (%v), expected it blocked with %q; the journal says %q", deaf, got, err, want, w.journal.Blocked)
 	}
 	w.rest()
 	unbroken(t, w)
@@ -88,7 +88,7 @@ func TestAGateThatNeverPassesHoldsAndLeavesEveryWayOpen(t *testing.T) {
 				again.holds(t, plans.Move, deaf, want)
 				again.app.deaf = "" // resumed
 				walk(t, again, plans.Move, nil)
-				walk(t, again, plans.Clean, nil)
+				walk(t, again, plans.Finalize, nil)
 
 				past := w.fork(3) // resumed without it
 				past.skip(t)
@@ -99,10 +99,10 @@ func TestAGateThatNeverPassesHoldsAndLeavesEveryWayOpen(t *testing.T) {
 
 				back := w.fork(4) // aborted; what never left is not asked about
 				back.app.deaf = ""
-				walk(t, back, plans.Return, nil)
+				walk(t, back, plans.Abort, nil)
 				cleanEnd(t, back, back.start)
 				if strings.HasSuffix(deaf, "source") && back.app.asked["ranges web-1 source"]+back.app.asked["drain web-1 destination"] > 0 {
-					t.Error("an ordinal that never left was asked about on the way back")
+					t.Error("an ordinal that never left was asked about during an abort")
 				}
 			})
 		}
@@ -114,11 +114,11 @@ func TestABrokenApplicationCanBeWalkedBackWithoutItsGates(t *testing.T) {
 	for _, mode := range modes() {
 		w := newWorld(withGates(threeOrdinals(mode)))
 		w.holds(t, plans.Move, "health web-1", "gate health")
-		w.holds(t, plans.Return, "rejoin web-1", "`abort --skip-gates` walks back")
+		w.holds(t, plans.Abort, "rejoin web-1", "`abort --skip-gates` rolls back")
 		w.app.deaf = "" // nobody may ask
 		asked := len(w.app.asked)
 		w.skip(t)
-		walk(t, w, plans.Return, nil)
+		walk(t, w, plans.Abort, nil)
 		cleanEnd(t, w, w.start)
 		if len(w.app.asked) != asked {
 			t.Errorf("%s: gates were asked after all: %v", mode, w.app.asked)
@@ -139,7 +139,7 @@ func TestAnAbortNeedsNothingOfAPodThatNeverCameUp(t *testing.T) {
 		}
 		w.app.deaf = "drain web-1 destination"
 		r := w.process()
-		if _, err := r.run(t.Context(), plans.Return, func(p engine.Progress) bool { return p.Step.ID() == "1/Shrink" }); err != nil {
+		if _, err := r.run(t.Context(), plans.Abort, func(p engine.Progress) bool { return p.Step.ID() == "1/Shrink" }); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.app.asked["drain web-1 destination"]; got > 0 && w.pod(plans.Destination, 1) == nil {

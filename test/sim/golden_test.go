@@ -17,7 +17,7 @@ import (
 func modes() []plans.Mode { return []plans.Mode{plans.Rebind, plans.Reimport} }
 
 // journey is the courses of one migration, one after the other.
-type journey []plans.Course
+type journey []plans.Direction
 
 func (j journey) name() string {
 	out := ""
@@ -28,26 +28,26 @@ func (j journey) name() string {
 }
 
 func journeys() []journey {
-	return []journey{{plans.Move, plans.Clean}, {plans.Move, plans.Return}}
+	return []journey{{plans.Move, plans.Finalize}, {plans.Move, plans.Abort}}
 }
 
-func outcomeOf(c plans.Course) plans.Outcome { return c.Outcome() }
+func outcomeOf(c plans.Direction) plans.Outcome { return c.Outcome() }
 
 // walk runs a course to its end, with a new process for each that dies.
-func walk(t *testing.T, w *world, course plans.Course, at func(int) fault) {
+func walk(t *testing.T, w *world, direction plans.Direction, at func(int) fault) {
 	t.Helper()
 	for range 10 {
 		r := w.process()
 		r.at = at
-		got, err := r.run(t.Context(), course, nil)
+		got, err := r.run(t.Context(), direction, nil)
 		if r.dead || errors.Is(err, errDead) {
 			continue
 		}
-		if w.journal.Ended() && w.journal.Outcome == outcomeOf(course) {
+		if w.journal.Ended() && w.journal.Outcome == outcomeOf(direction) {
 			got, err = end{engine.Finished, w.journal.Outcome, ""}, nil
 		}
-		if err != nil || got.kind != engine.Finished || got.outcome != outcomeOf(course) {
-			t.Errorf("seed %d: %s ended with %q (%v); journal: %+v", w.scene.Seed, course, got, err, w.journal)
+		if err != nil || got.kind != engine.Finished || got.outcome != outcomeOf(direction) {
+			t.Errorf("seed %d: %s ended with %q (%v); journal: %+v", w.scene.Seed, direction, got, err, w.journal)
 		}
 		unbroken(t, w)
 		return
@@ -106,7 +106,7 @@ func TestAFinalizedMoveGivesTheDestinationWhatTheSourceHad(t *testing.T) {
 			w := newWorld(sc)
 			before := w.belongings(plans.Source)
 			walk(t, w, plans.Move, nil)
-			walk(t, w, plans.Clean, nil)
+			walk(t, w, plans.Finalize, nil)
 			w.rest()
 			unbroken(t, w)
 			if marks := w.marked(); len(marks) > 0 {
@@ -129,7 +129,7 @@ func TestAnAbortedMoveLeavesEverythingAsItWas(t *testing.T) {
 			t.Parallel()
 			w := newWorld(sc)
 			walk(t, w, plans.Move, nil)
-			walk(t, w, plans.Return, nil)
+			walk(t, w, plans.Abort, nil)
 			cleanEnd(t, w, w.start)
 		})
 	}

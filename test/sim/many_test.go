@@ -14,22 +14,22 @@ import (
 // member is one of several processes that carry out one plan at the same time.
 // Each of its reads and writes waits until it is let through.
 type member struct {
-	r      *process
-	course plans.Course
-	next   func() (struct{}, bool)
-	stop   func()
-	sleeps int // rounds for which nothing of it is let through
-	end    end
-	err    error
-	over   bool
+	r         *process
+	direction plans.Direction
+	next      func() (struct{}, bool)
+	stop      func()
+	sleeps    int // rounds for which nothing of it is let through
+	end       end
+	err       error
+	over      bool
 }
 
-func (w *world) member(t *testing.T, course plans.Course, sleeps int) *member {
+func (w *world) member(t *testing.T, direction plans.Direction, sleeps int) *member {
 	t.Helper()
-	m := &member{r: w.process(), course: course, sleeps: sleeps}
+	m := &member{r: w.process(), direction: direction, sleeps: sleeps}
 	m.next, m.stop = iter.Pull(func(yield func(struct{}) bool) {
 		m.r.pause = func() bool { return yield(struct{}{}) }
-		m.end, m.err = m.r.run(t.Context(), course, nil)
+		m.end, m.err = m.r.run(t.Context(), direction, nil)
 	})
 	return m
 }
@@ -84,7 +84,7 @@ func (c *crowd) until(t *testing.T, m *member) {
 			return
 		}
 	}
-	t.Fatalf("seed %d: %s by epoch %d never ends; journal %+v", c.w.scene.Seed, m.course, m.r.epoch, c.w.journal)
+	t.Fatalf("seed %d: %s by epoch %d never ends; journal %+v", c.w.scene.Seed, m.direction, m.r.epoch, c.w.journal)
 }
 
 func TestProcessesThatOverlapDoNoHarm(t *testing.T) {
@@ -97,7 +97,7 @@ func TestProcessesThatOverlapDoNoHarm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			first := newWorld(sc)
-			done := goldenOf(t, first.fork(0), journey{plans.Move, plans.Clean})
+			done := goldenOf(t, first.fork(0), journey{plans.Move, plans.Finalize})
 			for seed := uint64(1); seed <= seeds; seed++ {
 				w := first.fork(seed)
 				if seed%2 == 0 {
@@ -122,11 +122,11 @@ func overlap(t *testing.T, w *world, done golden) {
 			m.stop()
 		}
 	}()
-	courses := []plans.Course{plans.Move, plans.Move, plans.Return}
+	directions := []plans.Direction{plans.Move, plans.Move, plans.Abort}
 	c.members = []*member{
 		w.member(t, plans.Move, 0),
-		w.member(t, courses[c.rng.IntN(3)], c.rng.IntN(900)),
-		w.member(t, courses[c.rng.IntN(3)], c.rng.IntN(1800)),
+		w.member(t, directions[c.rng.IntN(3)], c.rng.IntN(900)),
+		w.member(t, directions[c.rng.IntN(3)], c.rng.IntN(1800)),
 	}
 	c.deaths = w.scene.Seed%3 > 0
 	c.until(t, c.members[1])
@@ -140,7 +140,7 @@ func overlap(t *testing.T, w *world, done golden) {
 		c.members = append(c.members, m)
 		c.until(t, m)
 		if m.err != nil && !errors.Is(m.err, errReplaced) {
-			t.Logf("%s: %v", m.course, m.err)
+			t.Logf("%s: %v", m.direction, m.err)
 		}
 		unbroken(t, w)
 	}
@@ -185,14 +185,14 @@ func (w *world) sweep(t *testing.T) {
 }
 
 // onward is a course that a person could ask for now.
-func (c *crowd) onward() plans.Course {
+func (c *crowd) onward() plans.Direction {
 	switch {
-	case c.w.journal.Leg.Course != plans.Move:
-		return c.w.journal.Leg.Course
+	case c.w.journal.Leg.Direction != plans.Move:
+		return c.w.journal.Leg.Direction
 	case c.w.journal.Outcome == plans.Moved && c.rng.IntN(2) == 0:
-		return plans.Clean
+		return plans.Finalize
 	case c.w.journal.Outcome == plans.Moved || c.rng.IntN(3) == 0:
-		return plans.Return
+		return plans.Abort
 	default:
 		return plans.Move
 	}

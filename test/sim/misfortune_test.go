@@ -21,7 +21,7 @@ type misfortune struct {
 	rng    *rand.Rand
 	away   map[string]int // for how many requests a cluster does not answer
 	strike bool
-	word   plans.Word // what the next process is told
+	word   plans.Assurance // what the next process is told
 }
 
 // happens lets something happen, or nothing.
@@ -119,11 +119,11 @@ func (m *misfortune) process() *process {
 var vouched = regexp.MustCompile(`--node-gone (\S+)`)
 
 // goes lets one process go until it ends, or nothing changes any more.
-func (m *misfortune) goes(t *testing.T, course plans.Course) string {
+func (m *misfortune) goes(t *testing.T, direction plans.Direction) string {
 	t.Helper()
 	r := m.process()
-	e, err := r.takeOver(t.Context(), course)
-	m.word = plans.Word{}
+	e, err := r.takeOver(t.Context(), direction)
+	m.word = plans.Assurance{}
 	if err != nil {
 		return err.Error()
 	}
@@ -135,7 +135,7 @@ func (m *misfortune) goes(t *testing.T, course plans.Course) string {
 		switch {
 		case r.dead || p.Kind == engine.Finished || p.Kind == engine.Paused:
 			return reason
-		case p.Kind == engine.Held:
+		case p.Kind == engine.Blocked:
 			if asked := vouched.FindStringSubmatch(reason); asked != nil && r.fate(p) == nil {
 				m.word.NodeGone = asked[1]
 			}
@@ -158,15 +158,15 @@ func (m *misfortune) goes(t *testing.T, course plans.Course) string {
 }
 
 // wish is what a person asks for next.
-func (m *misfortune) wish() plans.Course {
+func (m *misfortune) wish() plans.Direction {
 	j := m.w.journal
 	switch {
-	case j.Leg.Course != plans.Move:
-		return j.Leg.Course
+	case j.Leg.Direction != plans.Move:
+		return j.Leg.Direction
 	case j.Outcome == plans.Moved:
-		return []plans.Course{plans.Clean, plans.Return}[m.rng.IntN(2)]
+		return []plans.Direction{plans.Finalize, plans.Abort}[m.rng.IntN(2)]
 	case m.rng.IntN(8) == 0:
-		return plans.Return
+		return plans.Abort
 	}
 	return plans.Move
 }

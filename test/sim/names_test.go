@@ -33,14 +33,14 @@ func TestNamesAreKeptForNoLongerThanTheLease(t *testing.T) {
 				t.Fatal(err)
 			}
 			if ends {
-				walk(t, w, plans.Clean, nil)
+				walk(t, w, plans.Finalize, nil)
 				if err := other.Release(t.Context(), true); err != nil {
 					t.Fatal(err)
 				}
 			}
 			select {
 			case err := <-over:
-				if ends && err != nil || !ends && !errors.As(err, new(records.ErrNotHeld)) {
+				if ends && err != nil || !ends && !errors.As(err, new(records.ErrLeaseLost)) {
 					t.Errorf("the plan has ended: %t; %v", ends, err)
 				}
 			case <-time.After(time.Minute):

@@ -41,7 +41,7 @@ func TestFieldsThatAreNotKnownAreNeverLost(t *testing.T) {
 }
 
 func outcomeSide(j journey) plans.Side {
-	if j[len(j)-1] == plans.Return {
+	if j[len(j)-1] == plans.Abort {
 		return plans.Source
 	}
 	return plans.Destination

@@ -64,7 +64,7 @@ func noted(t *testing.T, w *world, by disturbance) (out notes) {
 	rounds := 0
 	for p := (engine.Progress{}); p.Kind != engine.Finished; rounds++ {
 		var err error
-		if p, err = e.Advance(t.Context()); err != nil && by == undisturbed || p.Kind == engine.Held || rounds > 500 {
+		if p, err = e.Advance(t.Context()); err != nil && by == undisturbed || p.Kind == engine.Blocked || rounds > 500 {
 			t.Fatalf("%+v: %v", p, err)
 		}
 		w.rest()
@@ -77,10 +77,10 @@ func noted(t *testing.T, w *world, by disturbance) (out notes) {
 			rival.Release()
 		}
 		if by == otherWriters {
-			w.change(t, func(j *plans.Journal) error { j.Waits += "."; return nil })
+			w.change(t, func(j *plans.Journal) error { j.Waiting += "."; return nil })
 		}
 	}
-	out.longest, out.downtime = w.journal.Longest, w.journal.Downtime
+	out.longest, out.downtime = w.journal.LongestTight, w.journal.Downtime
 	return out
 }
 
@@ -88,7 +88,7 @@ func noted(t *testing.T, w *world, by disturbance) (out notes) {
 func between(t *testing.T, w *world) {
 	t.Helper()
 	step, began, _ := w.journal.Next(w.plan)
-	if j := w.journal; j.Tight != nil || !j.Left().IsZero() || step.Op != plans.Tighten || began {
+	if j := w.journal; j.TightSince != nil || !j.Left().IsZero() || step.Op != plans.Tighten || began {
 		t.Fatalf("between two waves the journal says %+v", j)
 	}
 }

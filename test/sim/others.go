@@ -22,7 +22,7 @@ type deed struct {
 	// undo brings back what there was. Without it a person cannot.
 	undo func(*world)
 	// word is what a person can vouch for instead.
-	word plans.Word
+	word plans.Assurance
 }
 
 // deeds are what others do. Each has a way out: to undo it, or a person's word.
@@ -30,18 +30,18 @@ func deeds() map[string]deed {
 	out := map[string]deed{}
 	for _, side := range plans.Sides() {
 		set := func(name string, d deed) { out[name+" the set of the "+string(side)] = d }
-		set("the mark is taken off", kept(side, "StatefulSet", setName, plans.Word{Readopt: true}, bare))
-		set("the retention policy is set back on", kept(side, "StatefulSet", setName, plans.Word{}, func(o client.Object) {
+		set("the mark is taken off", kept(side, "StatefulSet", setName, plans.Assurance{Readopt: true}, bare))
+		set("the retention policy is set back on", kept(side, "StatefulSet", setName, plans.Assurance{}, func(o client.Object) {
 			o.(*appsv1.StatefulSet).Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: deletes, WhenScaled: deletes}
 		}))
 		set("somebody deletes and makes again", remade(side))
-		out["the volumes of the "+string(side)+" are set back to Delete"] = volumesOn(side, plans.Word{}, func(pv *corev1.PersistentVolume) {
+		out["the volumes of the "+string(side)+" are set back to Delete"] = volumesOn(side, plans.Assurance{}, func(pv *corev1.PersistentVolume) {
 			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 		})
-		out["the volumes of the "+string(side)+" lose their marks"] = volumesOn(side, plans.Word{}, func(pv *corev1.PersistentVolume) { plans.Unmark(pv) })
+		out["the volumes of the "+string(side)+" lose their marks"] = volumesOn(side, plans.Assurance{}, func(pv *corev1.PersistentVolume) { plans.Unmark(pv) })
 		out["the claims of the "+string(side)+" get a finalizer"] = finalized(side)
 		out["a stray claim is made on the "+string(side)] = stray(side)
-		out["the budget of the "+string(side)+" is edited"] = kept(side, "PodDisruptionBudget", "web-budget", plans.Word{}, func(o client.Object) {
+		out["the budget of the "+string(side)+" is edited"] = kept(side, "PodDisruptionBudget", "web-budget", plans.Assurance{}, func(o client.Object) {
 			spec := &o.(*policyv1.PodDisruptionBudget).Spec
 			spec.MinAvailable, spec.MaxUnavailable = nil, maxUnavailable(intstr.FromInt32(3)).MaxUnavailable
 		})
@@ -52,7 +52,7 @@ func deeds() map[string]deed {
 func bare(o client.Object) { plans.Unmark(o) }
 
 // kept edits an object and remembers it, so that the very annotations and the very spec can be put back.
-func kept(side plans.Side, kind, name string, word plans.Word, edit func(client.Object)) deed {
+func kept(side plans.Side, kind, name string, word plans.Assurance, edit func(client.Object)) deed {
 	var was client.Object
 	return deed{
 		word: word,
@@ -116,7 +116,7 @@ func remade(side plans.Side) deed {
 		w.rest()
 	}
 	return deed{
-		word: plans.Word{Readopt: true},
+		word: plans.Assurance{Readopt: true},
 		do: func(w *world) bool {
 			set, ok := get[*appsv1.StatefulSet](w.on[side], w.namespace(side), setName)
 			if !ok || !stamped(set) {
@@ -132,7 +132,7 @@ func remade(side plans.Side) deed {
 }
 
 // volumesOn edits every volume that the plan holds on a side.
-func volumesOn(side plans.Side, word plans.Word, edit func(*corev1.PersistentVolume)) deed {
+func volumesOn(side plans.Side, word plans.Assurance, edit func(*corev1.PersistentVolume)) deed {
 	var was []*corev1.PersistentVolume
 	return deed{
 		word: word,

@@ -149,7 +149,7 @@ func TestAWaveInFlightIsOverdueAndGoesOn(t *testing.T) {
 		if got, over := p.after(stepTimeout - time.Minute); over || p.last.Overdue {
 			t.Fatalf("too early: %+v, last %+v", got, p.last)
 		}
-		if got, over := p.after(2 * time.Minute); over || !p.last.Overdue || w.journal.Overdue == "" || w.journal.Held != "" {
+		if got, over := p.after(2 * time.Minute); over || !p.last.Overdue || w.journal.Overdue == "" || w.journal.Blocked != "" {
 			t.Fatalf("%+v, last %+v, journal %+v", got, p.last, w.journal)
 		}
 		if got, over := p.after(10 * stepTimeout); over {
@@ -182,12 +182,12 @@ func TestAWaitBeforeAWaveIsHeldOnceThatCanBeRecorded(t *testing.T) {
 		}
 		p := carried(t, w, r, e)
 		got, over := p.after(2*stepTimeout + time.Minute)
-		if !over || got.Kind != engine.Held || got.err != nil || w.journal.Held != got.Reason || refusals != 3 {
-			t.Fatalf("%+v (%t), journal %q, refused %d times", got, over, w.journal.Held, refusals)
+		if !over || got.Kind != engine.Blocked || got.err != nil || w.journal.Blocked != got.Reason || refusals != 3 {
+			t.Fatalf("%+v (%t), journal %q, refused %d times", got, over, w.journal.Blocked, refusals)
 		}
 		w.rest()
 		if w.room() == 0 {
-			t.Error("the budgets are tight while it is held")
+			t.Error("the budgets are tight while it is blocked")
 		}
 	})
 }

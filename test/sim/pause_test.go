@@ -53,15 +53,15 @@ func TestAPauseTakesEffectWithNoOrdinalInFlight(t *testing.T) {
 func TestAPauseAtAnyMomentIsHeeded(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
-		for _, course := range []plans.Course{plans.Move, plans.Return, plans.Clean} {
-			t.Run(name+", "+string(course), func(t *testing.T) {
+		for _, direction := range []plans.Direction{plans.Move, plans.Abort, plans.Finalize} {
+			t.Run(name+", "+string(direction), func(t *testing.T) {
 				t.Parallel()
 				first := newWorld(sc)
-				if course == plans.Clean {
+				if direction == plans.Finalize {
 					walk(t, first, plans.Move, nil)
 				}
 				whole := first.fork(0)
-				if course == plans.Return { // from the middle of a wave, which is on neither side
+				if direction == plans.Abort { // from the middle of a wave, which is on neither side
 					_, err := whole.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
 						return p.Kind == engine.Advanced && p.Step.Op == plans.Release && p.Step.Ordinals.Has(1)
 					})
@@ -71,11 +71,11 @@ func TestAPauseAtAnyMomentIsHeeded(t *testing.T) {
 					first = whole.fork(0)
 				}
 				moments := 0
-				if _, err := whole.process().run(t.Context(), course, func(engine.Progress) bool { moments++; return false }); err != nil {
+				if _, err := whole.process().run(t.Context(), direction, func(engine.Progress) bool { moments++; return false }); err != nil {
 					t.Fatal(err)
 				}
 				for at := 1; at < moments; at += 1 + moments/60 {
-					pausedAt(t, first.fork(uint64(at)), course, at)
+					pausedAt(t, first.fork(uint64(at)), direction, at)
 					if t.Failed() {
 						t.Fatalf("that was: asked for at moment %d of %d", at, moments)
 					}
@@ -86,10 +86,10 @@ func TestAPauseAtAnyMomentIsHeeded(t *testing.T) {
 }
 
 // pausedAt asks for a pause after so many passes.
-func pausedAt(t *testing.T, w *world, course plans.Course, at int) {
+func pausedAt(t *testing.T, w *world, direction plans.Direction, at int) {
 	t.Helper()
 	passes, under := 0, plans.Step{} // the step that was under way, if that was known
-	got, err := w.process().run(t.Context(), course, func(p engine.Progress) bool {
+	got, err := w.process().run(t.Context(), direction, func(p engine.Progress) bool {
 		switch passes++; {
 		case passes < at:
 		case passes == at:
@@ -107,16 +107,16 @@ func pausedAt(t *testing.T, w *world, course plans.Course, at int) {
 		t.Fatalf("ended with %q (%v), expected a pause", got, err)
 	}
 	if got.kind == engine.Paused {
-		paused(t, w, course)
+		paused(t, w, direction)
 		w.pause(t, false)
-		walk(t, w, course, nil)
+		walk(t, w, direction, nil)
 	}
 	w.rest()
 	unbroken(t, w)
 }
 
 // paused expects a world in which nothing is in flight, and budgets that are open.
-func paused(t *testing.T, w *world, course plans.Course) {
+func paused(t *testing.T, w *world, direction plans.Direction) {
 	t.Helper()
 	if a, b := w.slice(plans.Source), w.slice(plans.Destination); a.End() != b.Start {
 		t.Errorf("paused with %s and %s", a, b)
@@ -126,7 +126,7 @@ func paused(t *testing.T, w *world, course plans.Course) {
 	}
 	w.rest()
 	open := w.allowed(plans.Source) + w.allowed(plans.Destination)
-	if open != w.plan.MaxUnavailable && w.journal.Done > int(w.plan.Count)+1 && course != plans.Clean {
+	if open != w.plan.MaxUnavailable && w.journal.Done > int(w.plan.Count)+1 && direction != plans.Finalize {
 		t.Errorf("paused, and the budgets allow %d, expected %d", open, w.plan.MaxUnavailable)
 	}
 }
@@ -168,11 +168,11 @@ func TestAPauseIsHeededByAWaveThatWaits(t *testing.T) {
 					}
 					w.rest()
 				}
-				if state := records.State(w.plan, &w.journal, "me"); p.Kind != engine.Paused || state != "Paused" || w.journal.Tight != nil {
-					t.Errorf("%s, after %s, eased %t: %+v; state %s; tight %v", name, after, eased, p, state, w.journal.Tight)
+				if state := records.State(w.plan, &w.journal, "me"); p.Kind != engine.Paused || state != "Paused" || w.journal.TightSince != nil {
+					t.Errorf("%s, after %s, eased %t: %+v; state %s; tight %v", name, after, eased, p, state, w.journal.TightSince)
 				}
 				until := int32(1)
-				w.take(t, plans.Route{Until: &until})
+				w.take(t, plans.Limits{Until: &until})
 				mend()
 				w.rest()
 				w.foreign = false

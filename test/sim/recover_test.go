@@ -44,7 +44,7 @@ func (w *world) recovers(t *testing.T, said recovery.Said) {
 	if err := records.NewStore(w.on[plans.Destination], green, planName).Restore(t.Context(), w.plan, got.Journal); err != nil {
 		t.Fatal(err)
 	}
-	if lost := w.journal; got.Journal.Epoch <= lost.Epoch || got.Journal.Leg.First <= lost.Begun || got.Journal.Held == "" {
+	if lost := w.journal; got.Journal.Epoch <= lost.Epoch || got.Journal.Leg.First <= lost.Begun || got.Journal.Blocked == "" {
 		t.Errorf("S9: the journal %+v was lost, and %+v was recovered", lost, got.Journal)
 	}
 	w.journal = *got.Journal
@@ -55,25 +55,25 @@ func (w *world) recovers(t *testing.T, said recovery.Said) {
 func TestALostJournalIsRebuiltAtAnyWrite(t *testing.T) {
 	t.Parallel()
 	for name, sc := range recovered() {
-		for _, j := range []journey{{plans.Move}, {plans.Move, plans.Return}, {plans.Move, plans.Clean}} {
+		for _, j := range []journey{{plans.Move}, {plans.Move, plans.Abort}, {plans.Move, plans.Finalize}} {
 			t.Run(fmt.Sprintf("%s %s", name, j.name()), func(t *testing.T) {
 				t.Parallel()
 				first := newWorld(sc)
-				done := goldenOf(t, newWorld(sc), journey{plans.Move, plans.Clean}).end
-				course := j[len(j)-1]
+				done := goldenOf(t, newWorld(sc), journey{plans.Move, plans.Finalize}).end
+				direction := j[len(j)-1]
 				for _, c := range j[:len(j)-1] {
 					walk(t, first, c, nil)
 				}
 				last := first.fork(0)
-				walk(t, last, course, nil)
+				walk(t, last, direction, nil)
 				for n := first.writes; n < last.writes; n++ {
 					w := first.fork(uint64(n))
 					r := w.process()
 					r.at = once(n, crashAfter)
-					if _, err := r.run(t.Context(), course, nil); !errors.Is(err, errDead) {
+					if _, err := r.run(t.Context(), direction, nil); !errors.Is(err, errDead) {
 						continue
 					}
-					w.loses(t, course, n, done)
+					w.loses(t, direction, n, done)
 					if t.Failed() {
 						t.Fatalf("that was: after write %d of %d", n, last.writes)
 					}
@@ -98,32 +98,32 @@ func (w *world) fences() bool {
 // Of a step that has just written, nobody has seen the end: the journal that is recovered then begins no later.
 func TestARecoveredJournalSaysNoMoreThanTheMarksProve(t *testing.T) {
 	t.Parallel()
-	for course, steps := range map[plans.Course]map[plans.Op][2]string{ // in one cluster, in two
+	for direction, steps := range map[plans.Direction]map[plans.Op][2]string{ // in one cluster, in two
 		plans.Move: {
-			plans.Freeze: {"Freeze", "Freeze"}, plans.Hold: {"Freeze", "Freeze"}, plans.Tighten: {"Freeze", "Freeze"}, plans.Shrink: {"2/Shrink", "2/Shrink"}, plans.Release: {"2/Shrink", "2/Shrink"},
+			plans.Freeze: {"Freeze", "Freeze"}, plans.Protect: {"Freeze", "Freeze"}, plans.Tighten: {"Freeze", "Freeze"}, plans.Shrink: {"2/Shrink", "2/Shrink"}, plans.Release: {"2/Shrink", "2/Shrink"},
 			plans.Reserve: {"2/Reserve", "2/Reserve"}, plans.Claim: {"2/Claim", "2/Claim"}, plans.Grow: {"2/Grow", "2/Grow"}, plans.Relax: {"2/Grow", "2/Grow"},
 		},
-		plans.Return: {
+		plans.Abort: {
 			plans.Tighten: {"0/Tighten", "0/Tighten"}, plans.Shrink: {"0/Shrink", "0/Shrink"}, plans.Release: {"0/Shrink", "0/Shrink"},
 			plans.Reserve: {"0/Shrink", "0/Reserve"}, plans.Claim: {"0/Shrink", "0/Claim"}, plans.Grow: {"0/Grow", "0/Grow"}, plans.Relax: {"0/Grow", "0/Grow"},
 			plans.Retire: {"Retire", "Retire"}, plans.Settle: {"Retire", "Retire"}, plans.Thaw: {"Retire", "Retire"},
 		},
-		plans.Clean: {plans.Retire: {"Retire", "Retire"}, plans.Settle: {"Retire", "Retire"}, plans.Thaw: {"Retire", "Retire"}},
+		plans.Finalize: {plans.Retire: {"Retire", "Retire"}, plans.Settle: {"Retire", "Retire"}, plans.Thaw: {"Retire", "Retire"}},
 	} {
 		for op, want := range steps {
 			for i, mode := range modes() {
 				w := newWorld(threeOrdinals(mode))
-				if course != plans.Move {
+				if direction != plans.Move {
 					walk(t, w, plans.Move, nil)
 				}
-				_, err := w.process().run(t.Context(), course, func(p engine.Progress) bool { return p.Kind == engine.Wrote && p.Step.Op == op })
+				_, err := w.process().run(t.Context(), direction, func(p engine.Progress) bool { return p.Kind == engine.Wrote && p.Step.Op == op })
 				if err != nil {
 					t.Fatal(err)
 				}
 				w.lose(true)
 				w.recovers(t, recovery.Said{})
-				if next, _, _ := w.journal.Next(w.plan); next.ID() != want[i] || w.journal.Leg.Course != course {
-					t.Errorf("%s, %s, after a write of %s: the next step of the %s is %s, expected %s", mode, course, op, w.journal.Leg.Course, next.ID(), want[i])
+				if next, _, _ := w.journal.Next(w.plan); next.ID() != want[i] || w.journal.Leg.Direction != direction {
+					t.Errorf("%s, %s, after a write of %s: the next step of the %s is %s, expected %s", mode, direction, op, w.journal.Leg.Direction, next.ID(), want[i])
 				}
 			}
 		}
@@ -149,7 +149,7 @@ func TestAProcessOfTheLostJournalWritesNothingMore(t *testing.T) {
 			if err != nil || !p.Overtaken || len(w.acts) != before {
 				t.Errorf("%s, after %s: it answers %+v (%v), and writes %d times", mode, op, p, err, len(w.acts)-before)
 			}
-			w.leads(t, plans.Return, plans.Word{}, nil)
+			w.leads(t, plans.Abort, plans.Assurance{}, nil)
 		}
 	}
 }
@@ -167,14 +167,14 @@ func recovered() map[string]scene {
 }
 
 // loses loses the record of the plan, and goes every way that is open then.
-func (w *world) loses(t *testing.T, course plans.Course, n int, done map[string]any) {
+func (w *world) loses(t *testing.T, direction plans.Direction, n int, done map[string]any) {
 	t.Helper()
 	if w.journal.Ended() || len(w.marked()) == 0 {
 		return
 	}
-	ways := []plans.Course{course}
-	if course == plans.Move {
-		ways = append(ways, plans.Return)
+	ways := []plans.Direction{direction}
+	if direction == plans.Move {
+		ways = append(ways, plans.Abort)
 	}
 	for _, way := range ways {
 		out := w.fork(uint64(n))
@@ -183,14 +183,14 @@ func (w *world) loses(t *testing.T, course plans.Course, n int, done map[string]
 		}
 		out.lose(n%3 != 0)
 		out.recovers(t, recovery.Said{})
-		goes := out.journal.Leg.Course
-		if goes != w.journal.Leg.Course && w.fences() {
-			t.Errorf("the plan was on its %s, and is recovered on its %s", w.journal.Leg.Course, goes)
+		goes := out.journal.Leg.Direction
+		if goes != w.journal.Leg.Direction && w.fences() {
+			t.Errorf("the plan was on its %s, and is recovered on its %s", w.journal.Leg.Direction, goes)
 		}
-		if way == plans.Clean { // its wish may be lost, if nothing was done for it
+		if way == plans.Finalize { // its wish may be lost, if nothing was done for it
 			way = goes
 		}
-		out.leads(t, way, plans.Word{}, done)
+		out.leads(t, way, plans.Assurance{}, done)
 		if t.Failed() {
 			raw, _ := json.Marshal(w.journal)
 			again, _ := json.Marshal(out.journal)

@@ -45,7 +45,7 @@ type process struct {
 	// takingOver is set while the runner fences.
 	takingOver bool
 	// word is what a person vouches for with the command that this process is.
-	word plans.Word
+	word plans.Assurance
 	// pause lets others act before a call goes through; false ends the process.
 	pause func() bool
 	// at gives the fault of the n-th write of the world; nil means none. now is
@@ -86,7 +86,7 @@ func (r *process) engine(ctx context.Context) (*engine.Engine, error) {
 		on = on.Gone()
 	}
 	e := engine.New(p, home, on)
-	e.Word = r.word
+	e.Assurance = r.word
 	e.Gates.Prober = prober{r}
 	return e, nil
 }
@@ -301,7 +301,7 @@ func (w *world) ownGround(s *store, k key) string {
 }
 
 // takeOver begins like a process begins, and tries again like one.
-func (r *process) takeOver(ctx context.Context, course plans.Course) (*engine.Engine, error) {
+func (r *process) takeOver(ctx context.Context, direction plans.Direction) (*engine.Engine, error) {
 	var err error
 	for range 5 {
 		var e *engine.Engine
@@ -312,7 +312,7 @@ func (r *process) takeOver(ctx context.Context, course plans.Course) (*engine.En
 			continue
 		}
 		r.takingOver = true
-		err = e.TakeOver(ctx, course)
+		err = e.TakeOver(ctx, direction)
 		r.takingOver = false
 		switch {
 		case r.dead:
@@ -336,8 +336,8 @@ func (e end) String() string { return fmt.Sprintf("%s %s%s", e.kind, e.outcome, 
 
 // run drives one process until it finishes, is held or waits with nothing left
 // to wait for, or dies. stop may end it earlier.
-func (r *process) run(ctx context.Context, course plans.Course, stop func(engine.Progress) bool) (end, error) {
-	e, err := r.takeOver(ctx, course)
+func (r *process) run(ctx context.Context, direction plans.Direction, stop func(engine.Progress) bool) (end, error) {
+	e, err := r.takeOver(ctx, direction)
 	if err != nil {
 		return end{}, err
 	}
@@ -380,8 +380,8 @@ func (r *process) makeWay(ctx context.Context, e *engine.Engine, p engine.Progre
 
 // over says whether the process goes no further.
 func (r *process) over(p engine.Progress, enough bool) bool {
-	if p.Kind == engine.Held && r.fate(p) == nil && !r.w.foreign && r.w.app.deaf == "" {
-		r.w.fail("S12", "held, and nobody has interfered: %s", p.Reason)
+	if p.Kind == engine.Blocked && r.fate(p) == nil && !r.w.foreign && r.w.app.deaf == "" {
+		r.w.fail("S12", "blocked, and nobody has interfered: %s", p.Reason)
 	}
 	return enough || p.Kind == engine.Finished || p.Kind == engine.Paused || r.fate(p) != nil
 }
@@ -391,7 +391,7 @@ func (r *process) fate(p engine.Progress) error {
 	switch {
 	case r.dead:
 		return errDead
-	case p.Kind == engine.Held && r.epoch != r.w.journal.Epoch:
+	case p.Kind == engine.Blocked && r.epoch != r.w.journal.Epoch:
 		return errReplaced
 	}
 	return nil
@@ -404,7 +404,7 @@ func (w *world) others(r *process, kind engine.Kind) bool {
 		return false
 	}
 	n := w.rng.IntN(3)
-	if kind == engine.Waiting || kind == engine.Held {
+	if kind == engine.Waiting || kind == engine.Blocked {
 		n += 3
 	}
 	moved := false

@@ -22,14 +22,14 @@ func TestAWaveWaitsForItsSlot(t *testing.T) {
 			slots := engine.NewWaveLimiter(1)
 			rival.slot = slots.Of(w.plan)
 			rival.slot.Acquire()
-			for _, course := range []plans.Course{plans.Move, plans.Return} {
+			for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
 				rival.waited = 0
-				r, e := w.begin(t, course)
+				r, e := w.begin(t, direction)
 				e.Permit, e.Now = slots.Of(w.plan), func() time.Time { return time.Unix(1e9, 0) }
 				rounds := 0
 				for p := (engine.Progress{}); p.Kind != engine.Finished; rounds++ {
 					var err error
-					if p, err = e.Advance(t.Context()); err != nil || p.Kind == engine.Held || rounds > 5000 {
+					if p, err = e.Advance(t.Context()); err != nil || p.Kind == engine.Blocked || rounds > 5000 {
 						t.Fatalf("%+v: %v", p, err)
 					}
 					w.others(r, p.Kind)
@@ -80,7 +80,7 @@ func (v *rival) sees(t *testing.T, w *world, p engine.Progress) {
 
 // underWay says whether the step is one of a wave whose budgets are tight.
 func (w *world) underWay(s plans.Step) bool {
-	return w.journal.Tight != nil && w.journal.Done < s.Seq && s.Seq <= w.journal.Begun
+	return w.journal.TightSince != nil && w.journal.Done < s.Seq && s.Seq <= w.journal.Begun
 }
 
 // Who waits for a slot is not held for the time that it takes, hears at once of a pause, and goes

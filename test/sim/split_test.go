@@ -11,9 +11,9 @@ import (
 )
 
 // take records how far the move shall go, as a person asked.
-func (w *world) take(t *testing.T, r plans.Route) {
+func (w *world) take(t *testing.T, r plans.Limits) {
 	t.Helper()
-	w.change(t, func(j *plans.Journal) error { return j.Take(w.plan, r) })
+	w.change(t, func(j *plans.Journal) error { return j.Limit(w.plan, r) })
 }
 
 // goes runs one process of a move and demands how it ends.
@@ -49,25 +49,25 @@ func TestASplitIsStableAndCanBeResumedOrWalkedBack(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
 		first := newWorld(sc)
-		done := goldenOf(t, first.fork(0), journey{plans.Move, plans.Clean})
+		done := goldenOf(t, first.fork(0), journey{plans.Move, plans.Finalize})
 		for split := int32(1); split < sc.Ordinals; split++ {
 			t.Run(fmt.Sprintf("%s, at %d", name, split), func(t *testing.T) {
 				w := first.fork(uint64(split))
 				w.evictions = 3 // nodes are drained all the time
-				w.take(t, plans.Route{Until: &split})
+				w.take(t, plans.Limits{Until: &split})
 				w.goes(t, engine.Finished, plans.Split, split)
 				w.goes(t, engine.Finished, plans.Split, split) // nothing to do
 				back := w.fork(1)
-				walk(t, back, plans.Return, nil)
+				walk(t, back, plans.Abort, nil)
 				cleanEnd(t, back, back.start)
-				w.take(t, plans.Route{PauseAfter: 1})
+				w.take(t, plans.Limits{PauseAfter: 1})
 				if split > 1 {
 					w.goes(t, engine.Paused, "", split-1)
-					w.take(t, plans.Route{})
+					w.take(t, plans.Limits{})
 					w.pause(t, false)
 				}
 				walk(t, w, plans.Move, nil)
-				walk(t, w, plans.Clean, nil)
+				walk(t, w, plans.Finalize, nil)
 				cleanEnd(t, w, done.end)
 			})
 		}
@@ -81,14 +81,14 @@ func TestADeathAfterASplitIsSurvived(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, split := newWorld(sc), int32(2)
-			w.take(t, plans.Route{Until: &split})
+			w.take(t, plans.Limits{Until: &split})
 			w.goes(t, engine.Finished, plans.Split, split)
-			w.take(t, plans.Route{})
-			everyWrite(t, w, journey{plans.Move, plans.Clean}, true, []fault{crashBefore, crashAfter})
+			w.take(t, plans.Limits{})
+			everyWrite(t, w, journey{plans.Move, plans.Finalize}, true, []fault{crashBefore, crashAfter})
 			for n, last := w.writes, goldenOf(t, w.fork(0), journey{plans.Move}).writes; n < last; n += 3 {
 				back := w.fork(uint64(n))
 				dieAt(t, back, n, crashAfter)
-				walk(t, back, plans.Return, nil)
+				walk(t, back, plans.Abort, nil)
 				cleanEnd(t, back, back.start)
 			}
 		})

@@ -43,7 +43,7 @@ func TestASharedVolumeBelongsToOneSideAtTheEnd(t *testing.T) {
 		first := newWorld(sc)
 		back := first.fork(1)
 		walk(t, back, plans.Move, nil)
-		walk(t, back, plans.Return, nil)
+		walk(t, back, plans.Abort, nil)
 		cleanEnd(t, back, back.start)
 		w := first.fork(2)
 		walk(t, w, plans.Move, nil)
@@ -52,7 +52,7 @@ func TestASharedVolumeBelongsToOneSideAtTheEnd(t *testing.T) {
 				t.Errorf("%s: the %s has not its claim", mode, side)
 			}
 		}
-		walk(t, w, plans.Clean, nil)
+		walk(t, w, plans.Finalize, nil)
 		w.rest()
 		unbroken(t, w)
 		pv, ok := get[*corev1.PersistentVolume](w.on[plans.Destination], "", w.second())
@@ -71,7 +71,7 @@ func TestVolumesThatAreLeftBehindStayWhereTheyAre(t *testing.T) {
 		sc := storages()["volumes left behind, "+string(mode)]
 		w := newWorld(sc)
 		walk(t, w, plans.Move, nil)
-		walk(t, w, plans.Return, nil)
+		walk(t, w, plans.Abort, nil)
 		w.rest()
 		unbroken(t, w)
 		for _, side := range plans.Sides() {

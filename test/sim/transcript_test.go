@@ -73,9 +73,9 @@ func (s *stage) do(command string) []string {
 	case "apply":
 		return s.run(plans.Move, args)
 	case "abort":
-		return s.run(plans.Return, args)
+		return s.run(plans.Abort, args)
 	case "finalize":
-		return s.run(plans.Clean, args)
+		return s.run(plans.Finalize, args)
 	case "scale":
 		n, err := strconv.ParseInt(args["replicas"], 10, 32)
 		must(err)
@@ -103,7 +103,7 @@ func (s *stage) build(args map[string]string) []string {
 }
 
 // run plays a course until its end, the given step, or a crash in that step.
-func (s *stage) run(course plans.Course, args map[string]string) []string {
+func (s *stage) run(direction plans.Direction, args map[string]string) []string {
 	lines, r := &script{}, s.w.process()
 	r.at = func(int) fault {
 		step, _ := s.w.plan.Step(s.w.journal.Leg, s.w.journal.Done+1)
@@ -112,13 +112,13 @@ func (s *stage) run(course plans.Course, args map[string]string) []string {
 		}
 		return map[string]fault{"before-write": crashBefore, "after-write": crashAfter}[args["crash"]]
 	}
-	got, err := r.run(s.t.Context(), course, func(p engine.Progress) bool {
+	got, err := r.run(s.t.Context(), direction, func(p engine.Progress) bool {
 		switch p.Kind {
 		case engine.Wrote:
 			lines.say(p.Step, p.Reason)
 		case engine.Waiting:
 			lines.say(p.Step, "waiting: "+p.Reason)
-		case engine.Held:
+		case engine.Blocked:
 			lines.say(p.Step, "HELD: "+p.Reason)
 		case engine.Advanced:
 			lines.say(p.Step, "done")

@@ -20,13 +20,13 @@ import (
 )
 
 // at is a world whose process died after the first step of that word.
-func at(t *testing.T, mode plans.Mode, course plans.Course, op plans.Op) *world {
+func at(t *testing.T, mode plans.Mode, direction plans.Direction, op plans.Op) *world {
 	t.Helper()
 	w := newWorld(threeOrdinals(mode))
-	if course != plans.Move {
+	if direction != plans.Move {
 		walk(t, w, plans.Move, nil)
 	}
-	_, err := w.process().run(t.Context(), course, func(p engine.Progress) bool {
+	_, err := w.process().run(t.Context(), direction, func(p engine.Progress) bool {
 		return p.Kind == engine.Advanced && p.Step.Op == op
 	})
 	if err != nil && !errors.Is(err, errDead) {
@@ -55,7 +55,7 @@ func older(w *world) {
 			o := clone(w.on[side].objects[k])
 			notes := o.GetAnnotations()
 			n := len(notes)
-			delete(notes, plans.CourseAnnotation)
+			delete(notes, plans.DirectionAnnotation)
 			delete(notes, plans.BeforeAnnotation)
 			if len(notes) != n {
 				o.SetAnnotations(notes)
@@ -69,14 +69,14 @@ func older(w *world) {
 // mended; what a person may give leads on to an end.
 func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 	t.Parallel()
-	done := goldenOf(t, newWorld(threeOrdinals(plans.Reimport)), journey{plans.Move, plans.Clean}).end
+	done := goldenOf(t, newWorld(threeOrdinals(plans.Reimport)), journey{plans.Move, plans.Finalize}).end
 	user := plans.Saved{Budgets: map[plans.Side]policyv1.PodDisruptionBudgetSpec{plans.Source: *threeOrdinals(plans.Reimport).Budget}}
 	for name, c := range map[string]struct {
-		course plans.Course
-		op     plans.Op
-		do     func(*world)
-		want   string
-		said   *recovery.Said // with which it is recovered
+		direction plans.Direction
+		op        plans.Op
+		do        func(*world)
+		want      string
+		said      *recovery.Said // with which it is recovered
 	}{
 		"the sets are another plan's": {plans.Move, plans.Shrink, func(w *world) {
 			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) { plans.Stamp{Plan: "other", Epoch: 1, Seq: 1}.Put(s) })
@@ -108,8 +108,8 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 				}
 			}
 		}, "it has not begun, or has come to its end", nil},
-		"an earlier release marked it, on the way there": {plans.Move, plans.Release, older, "do not say which way plan move-web was going", &recovery.Said{Course: plans.Move, Was: user}},
-		"an earlier release marked it, on the way back":  {plans.Return, plans.Release, older, "--course move, abort or finalize", &recovery.Said{Course: plans.Return, Was: user}},
+		"an earlier release marked it, on the way there": {plans.Move, plans.Release, older, "do not say which way plan move-web was going", &recovery.Said{Direction: plans.Move, Was: user}},
+		"an earlier release marked it, during an abort":  {plans.Abort, plans.Release, older, "--direction move, abort or finalize", &recovery.Said{Direction: plans.Abort, Was: user}},
 		"what the budget was is noted nowhere": {plans.Move, plans.Release, func(w *world) {
 			edits(w, plans.Source, blue, "web-budget", func(b *policyv1.PodDisruptionBudget) { delete(b.Annotations, plans.BeforeAnnotation) })
 		}, "--was source-budget=", &recovery.Said{Was: user}},
@@ -122,11 +122,11 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 		"nobody knows where the pod ran, and a node is not Ready": {plans.Move, plans.Shrink, func(w *world) {
 			edits(w, plans.Source, "", "one-node-b", func(n *corev1.Node) { n.Status.Conditions = nil })
 		}, "node one-node-b is not Ready", &recovery.Said{Ended: []string{"web-2"}}},
-		"it is said to go against its mark": {plans.Return, plans.Release, func(*world) {}, "", nil},
+		"it is said to go against its mark": {plans.Abort, plans.Release, func(*world) {}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := at(t, plans.Reimport, c.course, c.op)
+			w := at(t, plans.Reimport, c.direction, c.op)
 			c.do(w)
 			w.lose(true)
 			on := clusters.Clusters{}
@@ -135,7 +135,7 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 			}
 			said := recovery.Said{}
 			if c.want == "" {
-				said.Course, c.want = plans.Move, "leave --course out"
+				said.Direction, c.want = plans.Move, "leave --direction out"
 			}
 			_, err := recovery.Recovery{Plan: w.plan, On: on, Said: said}.Look(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -146,7 +146,7 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 			}
 			w.foreign = false
 			w.recovers(t, *c.said)
-			w.leads(t, c.course, plans.Word{}, done)
+			w.leads(t, c.direction, plans.Assurance{}, done)
 		})
 	}
 }
@@ -154,14 +154,14 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 // A pod that is gone from the wave in flight is asked for at the node that its volumes name, whatever the journal knew.
 func TestTheNodeOfALostPodIsFoundByItsVolumes(t *testing.T) {
 	t.Parallel()
-	for _, course := range []plans.Course{plans.Move, plans.Return} {
+	for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
 		w, side := newWorld(threeOrdinals(plans.Reimport)), plans.Source
-		if course == plans.Return {
+		if direction == plans.Abort {
 			walk(t, w, plans.Move, nil)
 			side = plans.Destination
 		}
 		w.stuck = w.on[side].name
-		_, err := w.process().run(t.Context(), course, func(p engine.Progress) bool {
+		_, err := w.process().run(t.Context(), direction, func(p engine.Progress) bool {
 			return p.Kind == engine.Wrote && p.Step.Op == plans.Shrink
 		})
 		if err != nil {
@@ -174,15 +174,15 @@ func TestTheNodeOfALostPodIsFoundByItsVolumes(t *testing.T) {
 		w.lose(true)
 		w.recovers(t, recovery.Said{})
 		if got := w.journal.Flight.Pods; len(got) != 1 || got[0].Node != node || got[0].Stopped != "" {
-			t.Errorf("%s: the flight has %+v, expected a pod of node %s that has not been proven to have ended", course, got, node)
+			t.Errorf("%s: the flight has %+v, expected a pod of node %s that has not been proven to have ended", direction, got, node)
 		}
-		got, err := w.process().run(t.Context(), course, nil)
+		got, err := w.process().run(t.Context(), direction, nil)
 		if err != nil || !strings.Contains(got.reason, "--node-gone "+node) {
-			t.Errorf("%s: it ended with %q (%v)", course, got, err)
+			t.Errorf("%s: it ended with %q (%v)", direction, got, err)
 		}
 		w.stuck = ""
 		w.taint(side, node)
-		w.proves(t, course, plans.Word{}, "out of service")
+		w.proves(t, direction, plans.Assurance{}, "out of service")
 	}
 }
 
@@ -236,11 +236,11 @@ func (d *deathly) Create(ctx context.Context, o client.Object, opts ...client.Cr
 // What the destination's budget is to ask for in the end stands on it too: the source's may be gone with its namespace by then.
 func TestABudgetThatStaysIsGivenItsNumbersWithoutTheSources(t *testing.T) {
 	t.Parallel()
-	w := at(t, plans.Reimport, plans.Clean, plans.Retire)
+	w := at(t, plans.Reimport, plans.Finalize, plans.Retire)
 	w.on[plans.Source].remove(key{"PodDisruptionBudget", blue, "web-budget"})
 	w.lose(true)
 	w.recovers(t, recovery.Said{})
-	got, err := w.process().run(t.Context(), plans.Clean, nil)
+	got, err := w.process().run(t.Context(), plans.Finalize, nil)
 	b, there := get[*policyv1.PodDisruptionBudget](w.on[plans.Destination], green, w.plan.Budget.Destination)
 	if err != nil || got.outcome != plans.Finalized || !there || b.Spec.MaxUnavailable == nil || b.Spec.MaxUnavailable.IntValue() != 1 || b.Spec.MinAvailable != nil {
 		t.Errorf("it ended with %q (%v), and the budget is %+v", got, err, b)

@@ -19,21 +19,21 @@ import (
 
 // start is a world in which a course begins.
 type start struct {
-	name   string
-	course plans.Course
-	until  *int32 // a Move that ends in a split
-	pauses bool   // after its first ordinal
-	moved  bool   // after a Move
+	name      string
+	direction plans.Direction
+	until     *int32 // a Move that ends in a split
+	pauses    bool   // after its first ordinal
+	moved     bool   // after a Move
 }
 
 func starts() []start {
 	split := int32(1)
 	return []start{
-		{name: "a move", course: plans.Move},
-		{name: "a move into a split", course: plans.Move, until: &split},
-		{name: "a move that pauses", course: plans.Move, pauses: true},
-		{name: "the way back", course: plans.Return, moved: true},
-		{name: "the end", course: plans.Clean, moved: true},
+		{name: "a move", direction: plans.Move},
+		{name: "a move into a split", direction: plans.Move, until: &split},
+		{name: "a move that pauses", direction: plans.Move, pauses: true},
+		{name: "the abort", direction: plans.Abort, moved: true},
+		{name: "the end", direction: plans.Finalize, moved: true},
 	}
 }
 
@@ -45,10 +45,10 @@ func (s start) world(t *testing.T, mode plans.Mode) *world {
 		w.rest()
 	}
 	if s.until != nil {
-		w.take(t, plans.Route{Until: s.until})
+		w.take(t, plans.Limits{Until: s.until})
 	}
 	if s.pauses {
-		w.take(t, plans.Route{PauseAfter: 1})
+		w.take(t, plans.Limits{PauseAfter: 1})
 	}
 	return w
 }
@@ -57,7 +57,7 @@ func (s start) world(t *testing.T, mode plans.Mode) *world {
 func (s start) steps(t *testing.T, w *world) []string {
 	t.Helper()
 	out := []string{""}
-	_, err := w.process().run(t.Context(), s.course, func(p engine.Progress) bool {
+	_, err := w.process().run(t.Context(), s.direction, func(p engine.Progress) bool {
 		if p.Kind == engine.Advanced {
 			out = append(out, p.Step.ID())
 		}
@@ -75,7 +75,7 @@ func TestWhateverOthersDoNothingGoesDownForItAndThereIsAWayOut(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
 		moved := newWorld(threeOrdinals(mode))
-		done := goldenOf(t, moved, journey{plans.Move, plans.Clean})
+		done := goldenOf(t, moved, journey{plans.Move, plans.Finalize})
 		for _, s := range starts() {
 			first := s.world(t, mode)
 			steps := s.steps(t, first.fork(0))
@@ -96,7 +96,7 @@ func TestWhateverOthersDoNothingGoesDownForItAndThereIsAWayOut(t *testing.T) {
 							t.Fatalf("that was: after %q", step)
 						}
 					}
-					if did == 0 && s.course != plans.Clean {
+					if did == 0 && s.direction != plans.Finalize {
 						t.Error("there was never anything to do it to")
 					}
 				})
@@ -130,7 +130,7 @@ func (s start) disturbed(t *testing.T, w *world, d deed, step string, end map[st
 	if step == "" {
 		act()
 	}
-	_, err := w.process().run(t.Context(), s.course, func(p engine.Progress) bool {
+	_, err := w.process().run(t.Context(), s.direction, func(p engine.Progress) bool {
 		if p.Kind == engine.Advanced && p.Step.ID() == step {
 			act()
 		}
@@ -144,7 +144,7 @@ func (s start) disturbed(t *testing.T, w *world, d deed, step string, end map[st
 	}
 	w.rest()
 	if w.inFlight() && !down && w.journal.Outcome == "" {
-		t.Errorf("S17: an ordinal went down for it; held %q", w.journal.Held)
+		t.Errorf("S17: an ordinal went down for it; blocked %q", w.journal.Blocked)
 	}
 	unbroken(t, w)
 	if w.journal.Ended() {
@@ -153,65 +153,65 @@ func (s start) disturbed(t *testing.T, w *world, d deed, step string, end map[st
 	if s.pauses {
 		w.pause(t, false)
 	}
-	for _, course := range s.ways() {
-		w.ways(t, d, course, end)
+	for _, direction := range s.ways() {
+		w.ways(t, d, direction, end)
 	}
 	return true
 }
 
 // ways tries to undo what somebody did, and to vouch for it.
-func (w *world) ways(t *testing.T, d deed, course plans.Course, end map[string]any) {
+func (w *world) ways(t *testing.T, d deed, direction plans.Direction, end map[string]any) {
 	t.Helper()
 	if d.undo != nil {
 		out := w.fork(3)
 		d.undo(out)
 		out.rest()
-		out.leads(t, course, plans.Word{}, end)
+		out.leads(t, direction, plans.Assurance{}, end)
 	}
-	if d.word != (plans.Word{}) {
-		w.fork(4).leads(t, course, d.word, end)
+	if d.word != (plans.Assurance{}) {
+		w.fork(4).leads(t, direction, d.word, end)
 	}
 }
 
 // ways are the courses that may be taken from within this one.
-func (s start) ways() []plans.Course {
+func (s start) ways() []plans.Direction {
 	switch {
-	case s.course == plans.Clean:
-		return []plans.Course{plans.Clean}
-	case s.course == plans.Return || s.until != nil:
-		return []plans.Course{plans.Return}
+	case s.direction == plans.Finalize:
+		return []plans.Direction{plans.Finalize}
+	case s.direction == plans.Abort || s.until != nil:
+		return []plans.Direction{plans.Abort}
 	}
-	return []plans.Course{plans.Move, plans.Return}
+	return []plans.Direction{plans.Move, plans.Abort}
 }
 
 // leads walks a course, and demands a clean end of the plan.
-func (w *world) leads(t *testing.T, course plans.Course, word plans.Word, end map[string]any) {
+func (w *world) leads(t *testing.T, direction plans.Direction, word plans.Assurance, end map[string]any) {
 	t.Helper()
-	w.foreign = word != plans.Word{} || len(w.crashing) > 0 // what it is about is still so
+	w.foreign = word != plans.Assurance{} || len(w.crashing) > 0 // what it is about is still so
 	r := w.process()
 	r.word = word
-	got, err := r.run(t.Context(), course, nil)
+	got, err := r.run(t.Context(), direction, nil)
 	if got.kind == engine.Paused { // as it was asked to before
 		w.pause(t, false)
 		r = w.process()
 		r.word = word
-		got, err = r.run(t.Context(), course, nil)
+		got, err = r.run(t.Context(), direction, nil)
 	}
-	if course == plans.Move && strings.Contains(got.reason, "abort makes the claim again") {
+	if direction == plans.Move && strings.Contains(got.reason, "abort makes the claim again") {
 		return // the way back is the way out
 	}
-	if err != nil || got.outcome != outcomeOf(course) {
-		t.Errorf("%s, word %+v: ended with %q (%v)", course, word, got, err)
+	if err != nil || got.outcome != outcomeOf(direction) {
+		t.Errorf("%s, word %+v: ended with %q (%v)", direction, word, got, err)
 		return
 	}
 	want := w.start
-	if course != plans.Return {
+	if direction != plans.Abort {
 		want = end
 	}
-	if course == plans.Move {
+	if direction == plans.Move {
 		r = w.process()
 		r.word = word
-		if got, err = r.run(t.Context(), plans.Clean, nil); err != nil || got.outcome != plans.Finalized {
+		if got, err = r.run(t.Context(), plans.Finalize, nil); err != nil || got.outcome != plans.Finalized {
 			t.Errorf("Clean, word %+v: ended with %q (%v)", word, got, err)
 			return
 		}
@@ -230,12 +230,12 @@ func TestAPlanIsWalkedBackFromABrokenDestination(t *testing.T) {
 		name   string
 		scene  scene
 		broken []int32
-		word   plans.Word
+		word   plans.Assurance
 		waits  string // without the word
 	}{
 		{name: "everything that arrived is broken", scene: threeOrdinals(plans.Reimport), broken: []int32{1, 2}},
 		{name: "the budget has room for one", scene: wide, broken: []int32{3}},
-		{name: "the budget has no room", scene: threeOrdinals(plans.Rebind), broken: []int32{2}, word: plans.Word{MaxUnavailable: 2}, waits: "with web-1 2 ordinals would be unavailable, and at most 1 may be"},
+		{name: "the budget has no room", scene: threeOrdinals(plans.Rebind), broken: []int32{2}, word: plans.Assurance{MaxUnavailable: 2}, waits: "with web-1 2 ordinals would be unavailable, and at most 1 may be"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(c.scene)
@@ -247,12 +247,12 @@ func TestAPlanIsWalkedBackFromABrokenDestination(t *testing.T) {
 			w.foreign = true
 			w.crash(plans.Destination, c.broken...)
 			if c.waits != "" {
-				got, err := w.process().run(t.Context(), plans.Return, nil)
+				got, err := w.process().run(t.Context(), plans.Abort, nil)
 				if err != nil || !strings.Contains(got.reason, c.waits) || !strings.Contains(got.reason, "--max-unavailable 2") || w.inFlight() {
 					t.Fatalf("it ended with %q (%v), in flight: %t", got, err, w.inFlight())
 				}
 			}
-			w.leads(t, plans.Return, c.word, nil)
+			w.leads(t, plans.Abort, c.word, nil)
 		})
 	}
 }
@@ -260,13 +260,13 @@ func TestAPlanIsWalkedBackFromABrokenDestination(t *testing.T) {
 // A pod that is Ready and not yet available counts as down, whichever pod leaves (S2).
 func TestAPodThatIsNotAvailableYetKeepsTheNextOrdinalUp(t *testing.T) {
 	t.Parallel()
-	for _, course := range []plans.Course{plans.Move, plans.Return} {
+	for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
 		for _, mode := range modes() {
 			sc := threeOrdinals(mode)
 			sc.MinReady = 10
 			w := newWorld(sc)
 			side, young := plans.Source, int32(0)
-			if course == plans.Return {
+			if direction == plans.Abort {
 				walk(t, w, plans.Move, nil)
 				side, young = plans.Destination, 2
 			}
@@ -279,12 +279,12 @@ func TestAPodThatIsNotAvailableYetKeepsTheNextOrdinalUp(t *testing.T) {
 			}
 			delete(w.aged, w.pod(side, young).UID)
 			w.rest()
-			got, err := w.process().run(t.Context(), course, nil)
+			got, err := w.process().run(t.Context(), direction, nil)
 			if err != nil || got.kind != engine.Waiting || !strings.Contains(got.reason, "minReadySeconds 10") || w.inFlight() || w.pod(side.Other(), young) != nil {
-				t.Errorf("%s, %s: it ended with %q (%v), in flight: %t", course, mode, got, err, w.inFlight())
+				t.Errorf("%s, %s: it ended with %q (%v), in flight: %t", direction, mode, got, err, w.inFlight())
 			}
 			w.scene.MinReady = 10
-			w.leads(t, course, plans.Word{}, goldenOf(t, newWorld(sc), journey{plans.Move, plans.Clean}).end)
+			w.leads(t, direction, plans.Assurance{}, goldenOf(t, newWorld(sc), journey{plans.Move, plans.Finalize}).end)
 		}
 	}
 }
@@ -292,17 +292,17 @@ func TestAPodThatIsNotAvailableYetKeepsTheNextOrdinalUp(t *testing.T) {
 // An emptied node is taken away by an autoscaler before its volumes are free.
 func TestANodeThatGoesAfterItsPodHasEndedStopsNothing(t *testing.T) {
 	t.Parallel()
-	for _, course := range []plans.Course{plans.Move, plans.Return} {
+	for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
 		for _, dies := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, process dies %t", course, dies), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, process dies %t", direction, dies), func(t *testing.T) {
 				w := newWorld(threeOrdinals(plans.Reimport))
 				side := plans.Source
-				if course == plans.Return {
+				if direction == plans.Abort {
 					walk(t, w, plans.Move, nil)
 					side = plans.Destination
 				}
 				w.stuck = w.on[side].name // slow to detach
-				_, err := w.process().run(t.Context(), course, func(p engine.Progress) bool {
+				_, err := w.process().run(t.Context(), direction, func(p engine.Progress) bool {
 					return dies && p.Kind == engine.Waiting && strings.Contains(p.Reason, "is still attached to node")
 				})
 				if err != nil {
@@ -312,7 +312,7 @@ func TestANodeThatGoesAfterItsPodHasEndedStopsNothing(t *testing.T) {
 				w.bury(side, w.journal.Flight.Pods[0].Node)
 				w.stuck = ""
 				w.rest()
-				w.leads(t, course, plans.Word{}, goldenOf(t, newWorld(threeOrdinals(plans.Reimport)), journey{plans.Move, plans.Clean}).end)
+				w.leads(t, direction, plans.Assurance{}, goldenOf(t, newWorld(threeOrdinals(plans.Reimport)), journey{plans.Move, plans.Finalize}).end)
 			})
 		}
 	}
@@ -321,15 +321,15 @@ func TestANodeThatGoesAfterItsPodHasEndedStopsNothing(t *testing.T) {
 // Nobody has seen the end of the containers: then an administrator has to say that the node is off, to Kubernetes or to us.
 func TestANodeThatIsGoneOrOffIsBelievedByWord(t *testing.T) {
 	t.Parallel()
-	for _, course := range []plans.Course{plans.Move, plans.Return} {
-		t.Run(string(course)+", gone, a person's word", func(t *testing.T) {
-			w, _ := powerless(t, course, false)
-			w.proves(t, course, plans.Word{NodeGone: w.lastNode()}, "as a person has vouched (--node-gone)")
+	for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
+		t.Run(string(direction)+", gone, a person's word", func(t *testing.T) {
+			w, _ := powerless(t, direction, false)
+			w.proves(t, direction, plans.Assurance{NodeGone: w.lastNode()}, "as a person has vouched (--node-gone)")
 		})
-		t.Run(string(course)+", off, the taint", func(t *testing.T) {
-			w, side := powerless(t, course, true)
+		t.Run(string(direction)+", off, the taint", func(t *testing.T) {
+			w, side := powerless(t, direction, true)
 			w.taint(side, w.lastNode())
-			w.proves(t, course, plans.Word{}, "out of service")
+			w.proves(t, direction, plans.Assurance{}, "out of service")
 		})
 	}
 }
@@ -338,14 +338,14 @@ func TestANodeThatIsGoneOrOffIsBelievedByWord(t *testing.T) {
 func (w *world) lastNode() string { return w.journal.Flight.Pods[0].Node }
 
 // powerless is a world in which the node of an ordinal in flight is gone, or off, before anybody could see the pod's end.
-func powerless(t *testing.T, course plans.Course, there bool) (*world, plans.Side) {
+func powerless(t *testing.T, direction plans.Direction, there bool) (*world, plans.Side) {
 	t.Helper()
 	w, side, did := newWorld(threeOrdinals(plans.Reimport)), plans.Source, false
-	if course == plans.Return {
+	if direction == plans.Abort {
 		walk(t, w, plans.Move, nil)
 		side = plans.Destination
 	}
-	got, err := w.process().run(t.Context(), course, func(p engine.Progress) bool {
+	got, err := w.process().run(t.Context(), direction, func(p engine.Progress) bool {
 		if !did && p.Kind == engine.Wrote && p.Step.Op == plans.Shrink {
 			did, w.foreign = true, true
 			w.off(side, there)
@@ -360,17 +360,17 @@ func powerless(t *testing.T, course plans.Course, there bool) (*world, plans.Sid
 }
 
 // proves walks a course to its end, and demands what the first proof says.
-func (w *world) proves(t *testing.T, course plans.Course, word plans.Word, want string) {
+func (w *world) proves(t *testing.T, direction plans.Direction, word plans.Assurance, want string) {
 	t.Helper()
 	r, proof := w.process(), ""
 	r.word = word
-	got, err := r.run(t.Context(), course, func(p engine.Progress) bool {
+	got, err := r.run(t.Context(), direction, func(p engine.Progress) bool {
 		if p.Kind == engine.Advanced && p.Step.Op == plans.Vacate && proof == "" {
 			proof = p.Reason
 		}
 		return false
 	})
-	if err != nil || got.outcome != outcomeOf(course) || !strings.Contains(proof, want) {
+	if err != nil || got.outcome != outcomeOf(direction) || !strings.Contains(proof, want) {
 		t.Errorf("ended with %q (%v); the proof is %q, want it to say %q", got, err, proof, want)
 	}
 	w.rest()
@@ -412,14 +412,14 @@ func TestAWordThatMeansNothingIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(threeOrdinals(plans.Reimport))
 	walk(t, w, plans.Move, nil)
-	for _, word := range []plans.Word{{NodeGone: "two-node-a"}, {MaxUnavailable: 2}, {SourceGone: true}} {
+	for _, word := range []plans.Assurance{{NodeGone: "two-node-a"}, {MaxUnavailable: 2}, {SourceGone: true}} {
 		r := w.process()
 		r.word = word
 		if _, err := r.takeOver(t.Context(), plans.Move); err == nil {
 			t.Errorf("%+v was accepted", word)
 		}
 	}
-	walk(t, w, plans.Return, nil)
+	walk(t, w, plans.Abort, nil)
 	cleanEnd(t, w, w.start)
 }
 
@@ -440,14 +440,14 @@ func TestATurnedPlanWaitsForTheDisksOfPodsThatCameAllTheSame(t *testing.T) {
 			s.Spec.Replicas, s.Spec.Ordinals = &n, &appsv1.StatefulSetOrdinals{Start: 3}
 		})(w)
 		w.stuck = "two"
-		got, err := w.process().run(t.Context(), plans.Return, nil)
+		got, err := w.process().run(t.Context(), plans.Abort, nil)
 		_, there := get[*corev1.PersistentVolumeClaim](w.on[plans.Destination], green, "data-web-2")
 		if err != nil || !strings.Contains(got.reason, "is still attached to node two-") || !there {
 			t.Errorf("seed %d: ended with %q (%v), the claim of the destination is there: %t", seed, got, err, there)
 		}
 		unbroken(t, w)
 		w.stuck = ""
-		w.leads(t, plans.Return, plans.Word{}, nil)
+		w.leads(t, plans.Abort, plans.Assurance{}, nil)
 	}
 }
 
@@ -471,7 +471,7 @@ func TestAVolumeThatIsAttachedAgainIsNotHandedOver(t *testing.T) {
 			t.Errorf("after %s: web-1 runs on the destination while its disk is attached on the source", after)
 		}
 		w.stuck = ""
-		w.leads(t, plans.Move, plans.Word{}, goldenOf(t, newWorld(threeOrdinals(plans.Reimport)), journey{plans.Move, plans.Clean}).end)
+		w.leads(t, plans.Move, plans.Assurance{}, goldenOf(t, newWorld(threeOrdinals(plans.Reimport)), journey{plans.Move, plans.Finalize}).end)
 	}
 }
 
@@ -499,7 +499,7 @@ func TestNoMoveIsOverWhileARangeIsAnother(t *testing.T) {
 				}
 				return false
 			})
-			if err != nil || !did || got.kind != engine.Held || !strings.Contains(got.reason, "StatefulSet blue/web") || w.journal.Outcome != "" {
+			if err != nil || !did || got.kind != engine.Blocked || !strings.Contains(got.reason, "StatefulSet blue/web") || w.journal.Outcome != "" {
 				t.Errorf("%s, scaled up after %s: ended with %q (%v)", mode, after, got, err)
 			}
 		}
@@ -515,8 +515,8 @@ func TestNothingIsFinalizedWhileARangeIsAnother(t *testing.T) {
 			walk(t, w, plans.Move, nil)
 			w.foreign = true
 			scale(plans.Destination, n)(w)
-			got, err := w.process().run(t.Context(), plans.Clean, nil)
-			if _, there := get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName); err != nil || got.kind != engine.Held || !there {
+			got, err := w.process().run(t.Context(), plans.Finalize, nil)
+			if _, there := get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName); err != nil || got.kind != engine.Blocked || !there {
 				t.Errorf("%s, destination scaled to %d: finalize ended with %q (%v); source there: %t", mode, n, got, err, there)
 			}
 		}
@@ -549,18 +549,18 @@ func TestMarksThatAreTakenOffBeforeTheEndAreMissed(t *testing.T) {
 		"of a budget": {change(plans.Source, "web-budget", func(b *policyv1.PodDisruptionBudget) { plans.Unmark(b) }), budget, "before the plan it was maxUnavailable 34%: set it back"},
 	} {
 		w, did := first.fork(1), false
-		got, err := w.process().run(t.Context(), plans.Return, func(p engine.Progress) bool {
+		got, err := w.process().run(t.Context(), plans.Abort, func(p engine.Progress) bool {
 			if !did && p.Kind == engine.Advanced && p.Step.ID() == "2/Relax" {
 				did, w.foreign = true, true
 				c.strip(w)
 			}
 			return false
 		})
-		if err != nil || got.kind != engine.Held || !strings.Contains(got.reason, c.want) {
+		if err != nil || got.kind != engine.Blocked || !strings.Contains(got.reason, c.want) {
 			t.Fatalf("%s: ended with %q (%v)", name, got, err)
 		}
 		c.back(w)
-		w.leads(t, plans.Return, plans.Word{}, nil)
+		w.leads(t, plans.Abort, plans.Assurance{}, nil)
 	}
 }
 
@@ -573,7 +573,7 @@ func TestAVolumeThatIsLeftAtRetainIsNamed(t *testing.T) {
 	w.foreign = true
 	w.volume(func(pv *corev1.PersistentVolume) { plans.Unmark(pv) })
 	said := ""
-	_, err := w.process().run(t.Context(), plans.Clean, func(p engine.Progress) bool {
+	_, err := w.process().run(t.Context(), plans.Finalize, func(p engine.Progress) bool {
 		if p.Kind == engine.Wrote && strings.Contains(p.Reason, "lost the marks of this plan, and is left with reclaim policy Retain") {
 			said = p.Reason
 		}
@@ -591,7 +591,7 @@ func TestARetentionPolicyThatSomebodyHasSetIsNotOverwrittenAtTheEnd(t *testing.T
 	walk(t, w, plans.Move, nil)
 	theirs := appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: deletes, WhenScaled: appsv1.RetainPersistentVolumeClaimRetentionPolicyType}
 	did := false
-	_, err := w.process().run(t.Context(), plans.Clean, func(p engine.Progress) bool {
+	_, err := w.process().run(t.Context(), plans.Finalize, func(p engine.Progress) bool {
 		if !did && p.Kind == engine.Advanced && p.Step.Op == plans.Settle {
 			did = true
 			change(plans.Destination, setName, func(s *appsv1.StatefulSet) { s.Spec.PersistentVolumeClaimRetentionPolicy = &theirs })(w)
@@ -612,20 +612,20 @@ func TestVolumesWithoutMarksAreHeldAnewByWord(t *testing.T) {
 		lost := deeds()["the volumes of the source lose their marks"]
 		did := false
 		got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
-			if !did && p.Kind == engine.Advanced && p.Step.ID() == "0/Hold" {
+			if !did && p.Kind == engine.Advanced && p.Step.ID() == "0/Protect" {
 				did, w.foreign = lost.do(w), true
 			}
 			return false
 		})
-		if err != nil || !did || got.kind != engine.Held || w.inFlight() {
+		if err != nil || !did || got.kind != engine.Blocked || w.inFlight() {
 			t.Fatalf("%s: ended with %q (%v)", mode, got, err)
 		}
 		r := w.process()
-		r.word = plans.Word{Readopt: true}
+		r.word = plans.Assurance{Readopt: true}
 		if got, err := r.run(t.Context(), plans.Move, nil); err != nil || got.outcome != plans.Moved {
 			t.Fatalf("%s: ended with %q (%v)", mode, got, err)
 		}
-		walk(t, w, plans.Clean, nil)
+		walk(t, w, plans.Finalize, nil)
 		if marks := w.marked(); len(marks) > 0 {
 			t.Errorf("%s: our marks are still on %q", mode, marks)
 		}
@@ -635,9 +635,9 @@ func TestVolumesWithoutMarksAreHeldAnewByWord(t *testing.T) {
 // A destination that somebody deleted is made again by word alone, and its ordinals come up where they were.
 func TestADestinationThatWasDeletedIsMadeAgainByWord(t *testing.T) {
 	t.Parallel()
-	for _, course := range []plans.Course{plans.Move, plans.Return} {
+	for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
 		for _, mode := range modes() {
-			done := goldenOf(t, newWorld(threeOrdinals(mode)), journey{plans.Move, plans.Clean})
+			done := goldenOf(t, newWorld(threeOrdinals(mode)), journey{plans.Move, plans.Finalize})
 			w := newWorld(threeOrdinals(mode))
 			did := false
 			got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
@@ -649,10 +649,10 @@ func TestADestinationThatWasDeletedIsMadeAgainByWord(t *testing.T) {
 				}
 				return false
 			})
-			if err != nil || got.kind != engine.Held || !strings.Contains(got.reason, "with the ordinals [1..2], and say --readopt") {
+			if err != nil || got.kind != engine.Blocked || !strings.Contains(got.reason, "with the ordinals [1..2], and say --readopt") {
 				t.Fatalf("%s: ended with %q (%v)", mode, got, err)
 			}
-			w.leads(t, course, plans.Word{Readopt: true}, done.end)
+			w.leads(t, direction, plans.Assurance{Readopt: true}, done.end)
 		}
 	}
 }
@@ -662,22 +662,22 @@ func TestAPlanEndsWithoutItsSourcesCluster(t *testing.T) {
 	t.Parallel()
 	sc := threeOrdinals(plans.Reimport)
 	sc.Delete = true
-	done := goldenOf(t, newWorld(sc), journey{plans.Move, plans.Clean})
+	done := goldenOf(t, newWorld(sc), journey{plans.Move, plans.Finalize})
 	for name, at := range map[string]int{"at once": 1 << 30, "after the process died": 3} {
 		w := newWorld(sc)
 		walk(t, w, plans.Move, nil)
 		w.foreign = true
 		before := w.on[plans.Source].version
 		r := w.process()
-		r.word, r.at = plans.Word{SourceGone: true}, once(w.writes+at, crashAfter)
-		got, err := r.run(t.Context(), plans.Clean, nil)
+		r.word, r.at = plans.Assurance{SourceGone: true}, once(w.writes+at, crashAfter)
+		got, err := r.run(t.Context(), plans.Finalize, nil)
 		if r.dead { // whoever goes on is told by the journal
-			if !w.journal.Vouched.SourceGone {
-				t.Fatalf("%s: the journal forgets it: %+v", name, w.journal.Vouched)
+			if !w.journal.Assurances.SourceGone {
+				t.Fatalf("%s: the journal forgets it: %+v", name, w.journal.Assurances)
 			}
 			r = w.process()
-			r.word.SourceGone = w.journal.Vouched.SourceGone
-			got, err = r.run(t.Context(), plans.Clean, nil)
+			r.word.SourceGone = w.journal.Assurances.SourceGone
+			got, err = r.run(t.Context(), plans.Finalize, nil)
 		}
 		if err != nil || got.outcome != plans.Finalized || w.on[plans.Source].version != before {
 			t.Fatalf("%s: ended with %q (%v)", name, got, err)
@@ -723,7 +723,7 @@ func TestAClaimThatSomebodyKeepsIsNotDeleted(t *testing.T) {
 			if err != nil || got.kind != engine.Waiting || !strings.Contains(got.reason, foreignFinalizer) || !there || claim.DeletionTimestamp != nil {
 				t.Errorf("%s, after %s: ended with %q (%v)", mode, after, got, err)
 			}
-			if got, err = w.process().run(t.Context(), plans.Return, nil); err != nil || got.outcome != plans.Aborted {
+			if got, err = w.process().run(t.Context(), plans.Abort, nil); err != nil || got.outcome != plans.Aborted {
 				t.Errorf("%s, after %s: abort ended with %q (%v)", mode, after, got, err)
 			}
 			kept.undo(w)
@@ -745,7 +745,7 @@ func TestASetThatDoesNotKeepItsClaimsLosesNoOrdinal(t *testing.T) {
 			}
 			return false
 		})
-		if err != nil || !did || got.kind != engine.Held || !strings.Contains(got.reason, w.plan.On(side).Set()+" no longer keeps its claims") || w.inFlight() {
+		if err != nil || !did || got.kind != engine.Blocked || !strings.Contains(got.reason, w.plan.On(side).Set()+" no longer keeps its claims") || w.inFlight() {
 			t.Errorf("%s: ended with %q (%v)", side, got, err)
 		}
 	}

@@ -41,25 +41,25 @@ func (s *storm) hinder(ctx context.Context) error {
 // Nothing may have come of it.
 func (s *storm) giveUp(ctx context.Context) error {
 	var why string
-	if err := s.journaled(ctx, func(j *plans.Journal) bool { why = j.Held; return why != "" }); err != nil {
+	if err := s.journaled(ctx, func(j *plans.Journal) bool { why = j.Blocked; return why != "" }); err != nil {
 		return err
 	}
 	if !strings.Contains(why, "autoscaler") {
-		return fmt.Errorf("plan %s is held, expected it to be for its autoscaler: %s", hindered, why)
+		return fmt.Errorf("plan %s is blocked, expected it to be for its autoscaler: %s", hindered, why)
 	}
 	if err := s.person(ctx, "abort", hindered, "-n", home, "--context", "east", "--yes"); err != nil {
 		return err
 	}
 	if err := s.journaled(ctx, func(j *plans.Journal) bool {
-		why = j.Held
-		return why != "" && j.Heard.Course == plans.Return || j.Outcome == plans.Aborted
+		why = j.Blocked
+		return why != "" && j.Observed.Direction == plans.Abort || j.Outcome == plans.Aborted
 	}); err != nil {
 		return err
 	}
 	if why != "" {
 		return fmt.Errorf("plan %s cannot be aborted: %s", hindered, why)
 	}
-	s.say("plan %s, which was held for an autoscaler, is aborted", hindered)
+	s.say("plan %s, which was blocked for an autoscaler, is aborted", hindered)
 	err := s.west.Get(ctx, client.ObjectKey{Namespace: "shop-" + hindered, Name: stage.Name}, &appsv1.StatefulSet{})
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("west: the set of plan %s is there (%w)", hindered, err)

@@ -185,8 +185,8 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 		if j == nil || name == hindered || strings.HasPrefix(name, hostile) {
 			continue
 		}
-		if j.Held != "" {
-			return fmt.Errorf("plan %s is held: %s", name, j.Held)
+		if j.Blocked != "" {
+			return fmt.Errorf("plan %s is blocked: %s", name, j.Blocked)
 		}
 		if j.Outcome == outcome {
 			there[name] = true

@@ -45,7 +45,7 @@ type forgery struct {
 	// raw changes the text of the plan, behind its hash.
 	raw func(string) string
 	// course is what the tenant asks for; empty for nothing.
-	course plans.Goal
+	direction plans.Direction
 	// says is what the orchestrators have to say of it where nobody else refuses its journal; empty for nothing.
 	says string
 }
@@ -58,34 +58,34 @@ func forgeries() map[string]forgery {
 	}
 	const consent = "nothing is written without consent"
 	return map[string]forgery{
-		"asks":              {course: plans.ToMove, says: consent},
+		"asks":              {direction: plans.Move, says: consent},
 		"says-it-has-begun": {journal: func(j map[string]any) { j["epoch"] = 1 }, says: consent},
 		"says-it-is-half-done": {journal: func(j map[string]any) {
 			j["epoch"], j["begun"], j["done"] = 1, 3, 3
-		}, course: plans.ToAbort, says: consent},
+		}, direction: plans.Abort, says: consent},
 		"says-it-is-a-command's": {journal: func(j map[string]any) {
 			j["epoch"], j["begun"], j["done"], j["detached"] = 1, 1, 1, false
-		}, course: plans.ToMove, says: "carried out by commands"},
+		}, direction: plans.Move, says: "carried out by commands"},
 		"walks-back": {
-			plan:    func(p *plans.Plan) { p.Source, p.Destination = p.Destination, p.Source },
-			journal: func(j map[string]any) { j["epoch"], j["saved"] = 3, saved },
-			course:  plans.ToAbort, says: "the journal does not fit plan",
+			plan:      func(p *plans.Plan) { p.Source, p.Destination = p.Destination, p.Source },
+			journal:   func(j map[string]any) { j["epoch"], j["saved"] = 3, saved },
+			direction: plans.Abort, says: "the journal does not fit plan",
 		},
 		"has-arrived": {journal: func(j map[string]any) {
 			j["epoch"], j["outcome"], j["done"], j["begun"] = 3, "Moved", 9, 9
-		}, course: plans.ToFinalize, says: consent},
+		}, direction: plans.Finalize, says: consent},
 		"copies": {
 			plan:    func(p *plans.Plan) { p.Dependencies = []plans.Dependency{{Kind: "Secret", Name: stage.Name}} },
-			journal: func(j map[string]any) { j["epoch"] = 1 }, course: plans.ToMove, says: consent,
+			journal: func(j map[string]any) { j["epoch"] = 1 }, direction: plans.Move, says: consent,
 		},
-		"wishes-as-of-old":  {journal: func(j map[string]any) { j["epoch"], j["wish"] = 1, map[string]any{"course": "Move"} }, course: plans.ToMove, says: "an early build"},
+		"wishes-as-of-old":  {journal: func(j map[string]any) { j["epoch"], j["wish"] = 1, map[string]any{"direction": "Move"} }, direction: plans.Move, says: "an early build"},
 		"takes-another-set": {plan: func(p *plans.Plan) { p.Destination.Name = "other" }},
-		"has-no-gate":       {plan: func(p *plans.Plan) { p.Gates = []plans.Gate{{Name: "x", When: plans.BeforeShrink}} }, course: plans.ToMove, says: "gate"},
-		"is-huge":           {plan: func(p *plans.Plan) { p.Count = 2_000_000_000 }, course: plans.ToMove, says: "2000000000 replicas"},
-		"is-far-ahead":      {journal: func(j map[string]any) { j["epoch"], j["begun"] = 1, 300_000_000 }, course: plans.ToMove, says: "300000000"},
-		"is-no-plan":        {raw: func(string) string { return "kind: Plan\n" }, course: plans.ToMove, says: "stsmigrate-hostile-is-no-plan"},
-		"is-edited":         {raw: func(s string) string { return strings.Replace(s, "window: 1", "window: 3", 1) }, course: plans.ToMove, says: "was edited"},
-		"is-text":           {raw: func(string) string { return "\x1b]0;owned\a" + strings.Repeat("[", 1000) }, course: plans.ToMove, says: "stsmigrate-hostile-is-text"},
+		"has-no-gate":       {plan: func(p *plans.Plan) { p.Gates = []plans.Gate{{Name: "x", When: plans.BeforeShrink}} }, direction: plans.Move, says: "gate"},
+		"is-huge":           {plan: func(p *plans.Plan) { p.Count = 2_000_000_000 }, direction: plans.Move, says: "2000000000 replicas"},
+		"is-far-ahead":      {journal: func(j map[string]any) { j["epoch"], j["begun"] = 1, 300_000_000 }, direction: plans.Move, says: "300000000"},
+		"is-no-plan":        {raw: func(string) string { return "kind: Plan\n" }, direction: plans.Move, says: "stsmigrate-hostile-is-no-plan"},
+		"is-edited":         {raw: func(s string) string { return strings.Replace(s, "window: 1", "window: 3", 1) }, direction: plans.Move, says: "was edited"},
+		"is-text":           {raw: func(string) string { return "\x1b]0;owned\a" + strings.Repeat("[", 1000) }, direction: plans.Move, says: "stsmigrate-hostile-is-text"},
 	}
 }
 
@@ -205,11 +205,11 @@ func (f forgery) objects(raw []byte, name string) ([]client.Object, error) {
 		&corev1.ConfigMap{ObjectMeta: meta("stsmigrate-" + p.Name), Immutable: &fixed, Data: map[string]string{"plan.yaml": text}},
 		&corev1.ConfigMap{ObjectMeta: meta("stsmigrate-" + p.Name + "-journal"), Data: map[string]string{"journal.json": string(journal)}},
 	}
-	if f.course == "" || err != nil {
+	if f.direction == "" || err != nil {
 		return out, err
 	}
 	d := p.Declared()
-	d.Course = f.course
+	d.Direction = f.direction
 	o := records.NewDeclared(home, p.Name)
 	o.Object["spec"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&d)
 	return append(out, o), err
@@ -332,5 +332,5 @@ func (s *storm) said(ctx context.Context, plan string) (string, error) {
 	}
 	var j plans.Journal
 	err = json.Unmarshal([]byte(cm.Data["journal.json"]), &j)
-	return j.Held, err
+	return j.Blocked, err
 }

@@ -258,9 +258,9 @@ func (r *record) volume(cluster int, pv *corev1.PersistentVolume, gone bool) {
 func (r *record) heldVolume(pv *corev1.PersistentVolume, gone bool) {
 	switch {
 	case pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		r.violate("S4: volume %s is held and its reclaim policy is %s", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy)
+		r.violate("S4: volume %s is protected and its reclaim policy is %s", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy)
 	case gone && pv.Status.Phase == corev1.VolumeBound:
-		r.violate("S4: volume %s was deleted while it was held and Bound", pv.Name)
+		r.violate("S4: volume %s was deleted while it was protected and Bound", pv.Name)
 	}
 }
 

@@ -122,19 +122,19 @@ func TestSeesWhatIsWrong(t *testing.T) {
 		"somebody else's volume": {func(r *record) {
 			tell(r, volume("b", func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.Namespace = "other" }))
 		}, nil},
-		"a held volume that is not Retain": {func(r *record) {
+		"a protected volume that is not Retain": {func(r *record) {
 			tell(r, volume("a", func(v *corev1.PersistentVolume) {
 				v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 			}))
-		}, []string{"S4: volume a is held and its reclaim policy is Delete"}},
+		}, []string{"S4: volume a is protected and its reclaim policy is Delete"}},
 		"a volume that is given back": {func(r *record) {
 			tell(r, volume("a", func(v *corev1.PersistentVolume) {
 				v.Annotations, v.Spec.PersistentVolumeReclaimPolicy = nil, corev1.PersistentVolumeReclaimDelete
 			}))
 		}, nil},
-		"a held volume that is deleted while it is bound": {func(r *record) {
+		"a protected volume that is deleted while it is bound": {func(r *record) {
 			end(r, volume("a", func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeBound }))
-		}, []string{"S4: volume a was deleted while it was held and Bound"}},
+		}, []string{"S4: volume a was deleted while it was protected and Bound"}},
 		"another disk": {func(r *record) {
 			tell(r, volume("a", func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "i" }))
 		}, []string{"S4: volume a meant disk d/h and means d/i"}},

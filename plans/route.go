@@ -4,21 +4,21 @@ import (
 	"fmt"
 )
 
-// Depart starts a new leg behind everything that may have been written so far.
-func (j *Journal) Depart(p *Plan, c Course) {
-	next := Leg{Course: c, First: j.Begun + 1, Lowest: p.End(), End: p.End()}
+// StartLeg starts a new leg behind everything that may have been written so far.
+func (j *Journal) StartLeg(p *Plan, c Direction) {
+	next := Leg{Direction: c, First: j.Begun + 1, Lowest: p.End(), End: p.End()}
 	switch c {
-	case Return:
+	case Abort:
 		under := j.underWay(p)
 		next.Lowest, next.Head = under.Start, under.Replicas
 	case Move: // on from a split
 		next.Lowest, next.End = p.Start, j.Leg.Lowest
-	case Clean:
+	case Finalize:
 	}
 	j.Leg, j.Done = next, j.Begun
-	j.Outcome, j.Held, j.Paused, j.PauseAt, j.Resting = "", "", false, 0, false
+	j.Outcome, j.Blocked, j.Paused, j.PauseAt, j.Resting = "", "", false, 0, false
 	j.Passed, j.SkipGates, j.Overdue = nil, 0, ""
-	j.KeepNames = j.KeepNames && c == Clean // what was walked back has no names to keep
+	j.KeepNames = j.KeepNames && c == Finalize // what was walked back has no names to keep
 }
 
 // underWay is the wave that a Move may have touched last: the one under way, or
@@ -31,26 +31,26 @@ func (j *Journal) underWay(p *Plan) Slice {
 	return Slice{Start: j.Leg.End}
 }
 
-// Take sets the route of a Move. It works where no wave is in flight, though one may have tightened the
+// Limit sets the route of a Move. It works where no wave is in flight, though one may have tightened the
 // budgets and be waiting, and cuts the
 // waves anew from there: the first is as large as it takes for the pause to come
 // after exactly so many ordinals.
-func (j *Journal) Take(p *Plan, r Route) error {
-	if j.Leg.Course != Move {
+func (j *Journal) Limit(p *Plan, r Limits) error {
+	if j.Leg.Direction != Move {
 		return fmt.Errorf("plan %s is not being moved to the destination: --until-ordinal and --pause-after have no meaning", p.Name)
 	}
 	if r.PauseAfter < 0 {
 		return fmt.Errorf("--pause-after %d: expected a number of ordinals", r.PauseAfter)
 	}
 	if j.Outcome == Split {
-		j.Depart(p, Move)
+		j.StartLeg(p, Move)
 	}
 	step, began, more := j.Next(p)
 	switch {
 	case !more:
 		return fmt.Errorf("plan %s has no ordinal left to move", p.Name)
 	case step.Moves() && step.Op != Tighten:
-		if r == (Route{}) {
+		if r == (Limits{}) {
 			return nil
 		}
 		return fmt.Errorf("plan %s has ordinals %s in flight: --until-ordinal and --pause-after can be given when they have arrived; go on without, or `pause` first", p.Name, step.Ordinals)
@@ -79,7 +79,7 @@ func (j *Journal) Take(p *Plan, r Route) error {
 func (j *Journal) behind(p *Plan, top int32, began bool) {
 	switch {
 	case top < p.End():
-		j.Leg, j.Done = Leg{Course: Move, First: j.Begun + 1, End: top}, j.Begun
+		j.Leg, j.Done = Leg{Direction: Move, First: j.Begun + 1, End: top}, j.Begun
 	case began:
 		j.Leg.First, j.Done = j.Leg.First+j.Begun-j.Done, j.Begun
 	}
@@ -88,16 +88,16 @@ func (j *Journal) behind(p *Plan, top int32, began bool) {
 // PauseDue says whether the step is the first of a wave that was to be paused
 // before.
 func (j *Journal) PauseDue(s Step) bool {
-	return j.PauseAt > 0 && s.Op == Tighten && j.Leg.Course == Move && s.Ordinals.End() <= j.PauseAt
+	return j.PauseAt > 0 && s.Op == Tighten && j.Leg.Direction == Move && s.Ordinals.End() <= j.PauseAt
 }
 
 // Skip records the wish of a person to go on without gates: of a Move without those
 // of the step under way or the next one that has any, of a Return without all.
 func (j *Journal) Skip(p *Plan) error {
-	if len(p.Gates) == 0 || j.Leg.Course == Clean {
+	if len(p.Gates) == 0 || j.Leg.Direction == Finalize {
 		return fmt.Errorf("--skip-gates: plan %s asks no gates", p.Name)
 	}
-	if j.Leg.Course == Return {
+	if j.Leg.Direction == Abort {
 		j.SkipGates = allSteps
 		return nil
 	}
@@ -120,7 +120,7 @@ func (j *Journal) Skipped(p *Plan) string {
 	case j.SkipGates == 0:
 		return ""
 	case !more:
-		return "not asked on the way back (--skip-gates)"
+		return "not asked during an abort (--skip-gates)"
 	default:
 		return fmt.Sprintf("not asked at %s %s (--skip-gates)", p.Pods(s.Ordinals), s.Op)
 	}

@@ -17,7 +17,7 @@ func TestAPanicOverAPlanIsAnErrorThatSaysWhere(t *testing.T) {
 		"nothing":               {func() error { return nil }, ""},
 	} {
 		err := func() (err error) {
-			defer Caught(&err)
+			defer RecoverPanic(&err)
 			return c.do()
 		}()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

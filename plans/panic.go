@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Mishap is a panic of this program over a plan. It is a mistake of the program, whatever is in the plan, and one plan
+// Panic is a panic of this program over a plan. It is a mistake of the program, whatever is in the plan, and one plan
 // must not end what is done for the others.
-type Mishap struct {
+type Panic struct {
 	What  string // the first line of the panic
 	Where string // the function and the line that it came from
 }
 
-func (m Mishap) Error() string {
+func (m Panic) Error() string {
 	return fmt.Sprintf("the program itself has failed over this plan, which is a mistake of the program: %s, in %s", m.What, m.Where)
 }
 
-// Caught is deferred by a function that works on one plan: a panic becomes its error.
-func Caught(err *error) {
+// RecoverPanic is deferred by a function that works on one plan: a panic becomes its error.
+func RecoverPanic(err *error) {
 	if what := recover(); what != nil {
 		line, _, _ := strings.Cut(fmt.Sprint(what), "\n")
-		*err = Mishap{What: line, Where: origin()}
+		*err = Panic{What: line, Where: origin()}
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Vouched is what persons have vouched for so far, as the journal keeps it. What was said of a node is
+// Assurances is what persons have vouched for so far, as the journal keeps it. What was said of a node is
 // kept with the flight it was said of: the node may come back, and means nothing for another wave.
-type Vouched struct {
+type Assurances struct {
 	// Readopt holds until the plan is taken over again.
 	Readopt bool `json:"readopt,omitempty"`
 	// MaxUnavailable holds for as long as the plan is walked back.
@@ -16,10 +16,10 @@ type Vouched struct {
 	SourceGone bool `json:"sourceGone,omitempty"`
 }
 
-// Vouch records a word for the way that the plan is going now. It fails for a word that has no
+// Assure records a word for the way that the plan is going now. It fails for a word that has no
 // meaning there.
-func (j *Journal) Vouch(p *Plan, w Word) error {
-	v := j.Vouched
+func (j *Journal) Assure(p *Plan, w Assurance) error {
+	v := j.Assurances
 	v.Readopt = w.Readopt
 	flight := j.Flight
 	if w.NodeGone != "" {
@@ -33,8 +33,8 @@ func (j *Journal) Vouch(p *Plan, w Word) error {
 		flight = &next
 	}
 	if w.MaxUnavailable != 0 {
-		if j.Leg.Course != Return {
-			return fmt.Errorf("plan %s is not being walked back: on the way to the destination at most %d ordinals may be unavailable", p.Name, p.MaxUnavailable)
+		if j.Leg.Direction != Abort {
+			return fmt.Errorf("plan %s is not being aborted: on the way to the destination at most %d ordinals may be unavailable", p.Name, p.MaxUnavailable)
 		}
 		if w.MaxUnavailable < p.MaxUnavailable || w.MaxUnavailable > p.Count {
 			return fmt.Errorf("--max-unavailable %d: expected %d, what plan %s allows anyway, to %d, all of its ordinals", w.MaxUnavailable, p.MaxUnavailable, p.Name, p.Count)
@@ -42,17 +42,17 @@ func (j *Journal) Vouch(p *Plan, w Word) error {
 		v.MaxUnavailable = w.MaxUnavailable
 	}
 	if w.SourceGone {
-		if p.OneCluster() || j.Leg.Course != Clean {
+		if p.OneCluster() || j.Leg.Direction != Finalize {
 			return fmt.Errorf("plan %s: only finalize, after a move to another cluster, can do without the source's", p.Name)
 		}
 		v.SourceGone = true
 	}
-	j.Vouched, j.Flight = v, flight
+	j.Assurances, j.Flight = v, flight
 	return nil
 }
 
-// Words says what persons have vouched for, and is still of use.
-func (j *Journal) Words() []string {
+// AssuredFacts says what persons have vouched for, and is still of use.
+func (j *Journal) AssuredFacts() []string {
 	var out []string
 	add := func(so bool, format string, args ...any) {
 		if so {
@@ -65,32 +65,32 @@ func (j *Journal) Words() []string {
 		}
 	}
 	add(j.Saved.SourceUID != "", "the source is the set with the UID %s, which was made again", j.Saved.SourceUID)
-	add(j.Vouched.Readopt, "the sets and volumes without our mark are what they were")
-	add(j.Leg.Course == Return && j.Vouched.MaxUnavailable > 0, "%d ordinals may be unavailable on the way back", j.Vouched.MaxUnavailable)
-	add(j.Vouched.SourceGone, "the cluster of the source is gone")
+	add(j.Assurances.Readopt, "the sets and volumes without our mark are what they were")
+	add(j.Leg.Direction == Abort && j.Assurances.MaxUnavailable > 0, "%d ordinals may be unavailable during an abort", j.Assurances.MaxUnavailable)
+	add(j.Assurances.SourceGone, "the cluster of the source is gone")
 	return out
 }
 
 // Down reports whether the ordinals of the flight may be on neither side now.
 func (j *Journal) Down(p *Plan) bool {
 	step, _, more := j.Next(p)
-	return more && step.Moves() && j.Flight != nil && j.Flight.Ordinals == step.Ordinals && (!step.Boundary() || j.Turned(step))
+	return more && step.Moves() && j.Flight != nil && j.Flight.Ordinals == step.Ordinals && (!step.Boundary() || j.Reversed(step))
 }
 
 // allows is how many ordinals may be unavailable on the way that the plan is going.
 func (j *Journal) allows(p *Plan) int32 {
-	if j.Leg.Course != Return {
+	if j.Leg.Direction != Abort {
 		return p.MaxUnavailable
 	}
-	return max(p.MaxUnavailable, j.Vouched.MaxUnavailable)
+	return max(p.MaxUnavailable, j.Assurances.MaxUnavailable)
 }
 
 // At returns what a look at a step is told. stamp is that of the process that looks.
 func (j *Journal) At(p *Plan, s Step, began bool, stamp Stamp) StepContext {
 	m := StepContext{
-		Step: s, Began: began, Turned: j.Turned(s), Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
+		Step: s, Began: began, Reversed: j.Reversed(s), Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
 		SkipGates: s.Seq <= j.SkipGates, Stamp: stamp,
-		Allowed: j.allows(p), Readopt: j.Vouched.Readopt,
+		Allowed: j.allows(p), Readopt: j.Assurances.Readopt,
 	}
 	if j.Passed != nil && j.Passed.Seq == s.Seq {
 		m.Passed = j.Passed

@@ -10,10 +10,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// hold makes the volumes of an ordinal safe BEFORE anything moves (S4): reclaim
+// protect makes the volumes of an ordinal safe BEFORE anything moves (S4): reclaim
 // policy Retain, with the old policy and the manifest of the claim saved on the
 // volume in the same write.
-func (v mover) hold(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (v mover) protect(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, c := range v.Plan.Moved() {
 		claim, pv, reason, err := v.bound(ctx, m.From, c.Template, m.Ordinals.Start)
 		if err != nil {

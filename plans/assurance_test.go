@@ -24,36 +24,36 @@ func TestAWordIsKeptWithWhatItWasSaidOf(t *testing.T) {
 	p := three()
 	j := vacating(p)
 	for range 2 {
-		if err := j.Vouch(p, Word{NodeGone: "n1"}); err != nil {
+		if err := j.Assure(p, Assurance{NodeGone: "n1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(j.Flight.NodesGone, []string{"n1"}) || !strings.Contains(strings.Join(j.Words(), ""), "node n1 is gone for good") {
-		t.Errorf("%+v, %q", j.Flight, j.Words())
+	if !slices.Equal(j.Flight.NodesGone, []string{"n1"}) || !strings.Contains(strings.Join(j.AssuredFacts(), ""), "node n1 is gone for good") {
+		t.Errorf("%+v, %q", j.Flight, j.AssuredFacts())
 	}
-	j.Depart(p, Return)
-	if err := j.Vouch(p, Word{NodeGone: "n2", MaxUnavailable: 3, Readopt: true}); err != nil {
+	j.StartLeg(p, Abort)
+	if err := j.Assure(p, Assurance{NodeGone: "n2", MaxUnavailable: 3, Readopt: true}); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(j.Flight.NodesGone, []string{"n1", "n2"}) || j.allows(p) != 3 {
 		t.Errorf("%+v, %d", j.Flight, j.allows(p))
 	}
-	if err := j.Vouch(p, Word{}); err != nil || j.Vouched.Readopt || j.allows(p) != 3 {
-		t.Errorf("%v: %+v", err, j.Vouched)
+	if err := j.Assure(p, Assurance{}); err != nil || j.Assurances.Readopt || j.allows(p) != 3 {
+		t.Errorf("%v: %+v", err, j.Assurances)
 	}
 }
 
 func TestAWordThatHasNoMeaningIsRefused(t *testing.T) {
 	p := three()
-	for name, w := range map[string]Word{
+	for name, w := range map[string]Assurance{
 		"more than there are": {MaxUnavailable: 6}, "less than nothing": {MaxUnavailable: -1}, "before the end": {SourceGone: true}, "with nothing in flight": {NodeGone: "n1"},
 	} {
 		j := vacating(p)
-		j.Depart(p, Return)
+		j.StartLeg(p, Abort)
 		if w.NodeGone != "" {
 			j.Flight = nil
 		}
-		if err := j.Vouch(p, w); err == nil {
+		if err := j.Assure(p, w); err == nil {
 			t.Errorf("%s: %+v was accepted", name, w)
 		}
 	}

@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// A journal that was made again has heard all that is declared: the plan rests until somebody asks anew.
+func TestARecoveredPlanRestsUntilSomebodyAsks(t *testing.T) {
+	p := &plans.Plan{Name: "web", Count: 3, Window: 1, Hash: "abc"}
+	for _, direction := range []plans.Direction{plans.Move, plans.Abort, plans.Finalize} {
+		for _, leg := range []plans.Direction{plans.Move, plans.Abort, plans.Finalize} {
+			for _, ask := range []*plans.Request{nil, {ID: "1", Resume: true}} {
+				j, d := plans.NewJournal(p), p.Declared()
+				d.Direction, d.Request = direction, ask
+				if leg != plans.Move {
+					j.StartLeg(p, leg)
+				}
+				j.Detached, j.Epoch, j.Blocked = true, 100, "it was made again"
+				before := ReadRequest(p, j, &d)
+				Observe(p, j, &d)
+				if after := ReadRequest(p, j, &d); after.Work || !before.Work {
+					t.Errorf("%s on a %s, %+v: goes on %t, and did before: %t", direction, leg, ask, after.Work, before.Work)
+				}
+				d.Request = &plans.Request{ID: "2", Resume: true}
+				if after := ReadRequest(p, j, &d); !after.Work {
+					t.Errorf("%s on a %s, asked anew: it rests", direction, leg)
+				}
+			}
+		}
+	}
+}
