@@ -22,23 +22,22 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Adoption turns a set into one of the other kind where it is: the set is deleted without its
-// pods, a set of the other kind is made, and its controller adopts them. No pod
-// restarts. What was is kept in a ConfigMap from before the first write until
-// the end, so that another process can go on.
+// Adoption converts a set into one of the other kind in place: the set is deleted without its pods, a set of
+// the other kind is created, and its controller adopts the pods. No pod restarts. A ConfigMap keeps the
+// former set from BEFORE the first write until the end, so that another process can continue.
 type Adoption struct {
 	// On is a live client of the cluster, such as those of Connect.
 	On client.Client
-	// Set is the set as it is.
+	// Set is the set before the adoption.
 	Set plans.Ref
 }
 
-// adopted is the annotation of the new set until it has the pods: the UID of the old one.
+// adopted is the annotation of the new set until it has the pods. Its value is the UID of the former set.
 const adopted = "stsmigrate.dev/adopted-from"
 
-// past is what the ConfigMap has of the set that was.
+// past is the content of the ConfigMap: the former set.
 type past struct {
-	// Kind is that of the set, as in a plans.Ref; the Set is in the words of apps/v1.
+	// Kind is that of the former set, as in a plans.Ref. Set has the form of apps/v1.
 	Kind string               `json:"kind,omitempty"`
 	Set  *appsv1.StatefulSet  `json:"set"`
 	Pods map[string]types.UID `json:"pods"`
@@ -46,18 +45,19 @@ type past struct {
 
 func (a Adoption) record() string { return "stsmigrate-adopt-" + a.Set.Name }
 
-// becomes is the set as it is to be.
+// becomes returns the reference of the set after the adoption.
 func (a Adoption) becomes() plans.Ref { return a.Set.OfOtherKind() }
 
-// as gives a client that sees sets of a kind as StatefulSets.
+// as returns a client that reads and writes sets of a kind as StatefulSets.
 func (a Adoption) as(set plans.Ref) client.Client { return clusters.InWordsOf(a.On, set) }
 
-// read gives nil if there is no such set.
+// read returns nil if there is no such set.
 func (a Adoption) read(ctx context.Context, set plans.Ref) (*appsv1.StatefulSet, error) {
 	return clusters.ReadSet(ctx, a.as(set), set)
 }
 
-// Look reads where the adoption is and hands out its next write. After means that it is over.
+// Look reads the state of the adoption and returns its next write. After means that the adoption is
+// complete.
 func (a Adoption) Look(ctx context.Context) (plans.Observation, error) {
 	before, kept, err := a.past(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (a Adoption) Look(ctx context.Context) (plans.Observation, error) {
 	return a.taken(ctx, before, kept, next)
 }
 
-// past reads what is kept of the set that was.
+// past reads the ConfigMap with the former set. Both results are nil if there is none.
 func (a Adoption) past(ctx context.Context) (*past, *corev1.ConfigMap, error) {
 	var c corev1.ConfigMap
 	err := a.On.Get(ctx, client.ObjectKey{Namespace: a.Set.Namespace, Name: a.record()}, &c)
@@ -98,12 +98,12 @@ func (a Adoption) past(ctx context.Context) (*past, *corev1.ConfigMap, error) {
 	}
 	var p past
 	if err := json.Unmarshal([]byte(c.Data["set"]), &p); err != nil || p.Set == nil {
-		return nil, nil, fmt.Errorf("ConfigMap %s/%s is not what this program has written (%w): look at it, and at the set", a.Set.Namespace, a.record(), err)
+		return nil, nil, fmt.Errorf("ConfigMap %s/%s was not written by this program (%w): inspect it and the set", a.Set.Namespace, a.record(), err)
 	}
 	return &p, &c, nil
 }
 
-// begin wants a set at rest, and keeps what it is before anything is changed.
+// begin requires a set at rest, and stores the set in a ConfigMap BEFORE anything is changed.
 func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (plans.Observation, error) {
 	switch {
 	case old == nil && next == nil:
@@ -111,7 +111,7 @@ func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (pla
 	case old == nil:
 		return plans.Done(), nil
 	case next != nil:
-		return plans.Stop(fmt.Sprintf("there is %s too: two sets would want the same pods; delete the one that is not meant, without its pods (--cascade=orphan) if it has any", a.becomes().Set())), nil
+		return plans.Stop(fmt.Sprintf("%s exists, too, and both sets would control the same pods; delete the wrong one, with --cascade=orphan if it has pods", a.becomes().Set())), nil
 	}
 	if s, marked := plans.Stamped(old); marked {
 		return plans.Stop(fmt.Sprintf("%s is being moved by plan %s: finish that first", a.Set.Set(), s.Plan)), nil
@@ -141,10 +141,10 @@ func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (pla
 		return plans.Observation{}, err
 	}
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.Set.Namespace, Name: a.record()}, Data: map[string]string{"set": string(raw)}}
-	return plans.Write("keep what it is in ConfigMap "+c.Name, plans.Undo{}, func(ctx context.Context) error { return a.On.Create(ctx, c) }), nil
+	return plans.Write("store the set in ConfigMap "+c.Name, plans.Undo{}, func(ctx context.Context) error { return a.On.Create(ctx, c) }), nil
 }
 
-// restless says why a set cannot change hands now, or "".
+// restless returns the reason why a set cannot be adopted now, or "".
 func restless(s *appsv1.StatefulSet) string {
 	n := plans.SliceOf(s).Replicas
 	st := s.Status
@@ -159,44 +159,44 @@ func restless(s *appsv1.StatefulSet) string {
 	return ""
 }
 
-// leave deletes the set that was kept, if it still is what was kept: the new one is made
-// from that, and would undo, with its pods, what was changed since.
+// leave deletes the former set if it still equals the stored copy: the new set is created from that copy,
+// and would undo later changes, with their pods.
 func (a Adoption) leave(p *past, kept *corev1.ConfigMap, old *appsv1.StatefulSet) plans.Observation {
 	switch {
 	case old.UID != p.Set.UID:
-		return plans.Stop(fmt.Sprintf("%s was made anew by somebody else; what was is in ConfigMap %s/%s: compare, then delete that ConfigMap", a.Set.Set(), a.Set.Namespace, a.record()))
+		return plans.Stop(fmt.Sprintf("%s was recreated by another writer; the former set is stored in ConfigMap %s/%s: compare them, then delete that ConfigMap", a.Set.Set(), a.Set.Namespace, a.record()))
 	case old.ResourceVersion != p.Set.ResourceVersion:
 		return a.drop(kept, ", because "+a.Set.Set()+" has changed since")
 	}
 	return a.letGo(old)
 }
 
-// turnBack deletes the set that was made for an adoption that is to be undone before its
-// end: what was kept is what is made again, so that nobody may have changed it.
+// turnBack deletes the set that an adoption created, if the adoption is undone before its end. The former
+// set is recreated from the stored copy, so the created set must be unchanged.
 func (a Adoption) turnBack(p *past, made *appsv1.StatefulSet) plans.Observation {
 	if made.Annotations[adopted] == string(p.Set.UID) && made.Generation == 1 {
 		return a.letGo(made)
 	}
-	return plans.Stop(fmt.Sprintf("%s is not, or no more, what an adoption made of %s %s (ConfigMap %s/%s), and may have been changed since; finish that first: stsmigrate adopt %s",
+	return plans.Stop(fmt.Sprintf("%s is not, or no longer, the unchanged set that an adoption of %s %s created (ConfigMap %s/%s); finish that adoption first: stsmigrate adopt %s",
 		a.Set.Set(), a.becomes().SetKind(), a.Set.Name, a.Set.Namespace, a.record(), a.becomes().Typed()))
 }
 
-// letGo deletes a set as it was read. Its pods, claims and revisions stay and have no owner.
+// letGo deletes a set at the version that was read. Its pods, claims and revisions stay and have no owner.
 func (a Adoption) letGo(old *appsv1.StatefulSet) plans.Observation {
 	return plans.Write("delete "+a.Set.Set()+" without its pods", plans.Undo{}, func(ctx context.Context) error {
 		return writes.Delete(ctx, a.as(a.Set), old, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	})
 }
 
-// drop deletes what was kept.
+// drop deletes the ConfigMap with the former set.
 func (a Adoption) drop(kept *corev1.ConfigMap, why string) plans.Observation {
 	return plans.Write("delete ConfigMap "+kept.Name+why, plans.Undo{}, func(ctx context.Context) error {
 		return writes.Delete(ctx, a.On, kept)
 	})
 }
 
-// make makes the new set. It replaces no pods (OnDelete) until it is seen that it takes
-// them for its own revision.
+// make creates the new set. Its strategy is OnDelete, so that it replaces no pods until it is verified that
+// the set takes them for its own revision.
 func (a Adoption) make(p *past) plans.Observation {
 	next := &appsv1.StatefulSet{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: plans.NativeKind},
@@ -205,7 +205,7 @@ func (a Adoption) make(p *past) plans.Observation {
 		},
 		Spec: *p.Set.Spec.DeepCopy(),
 	}
-	delete(next.Annotations, corev1.LastAppliedConfigAnnotation) // it is about the other kind
+	delete(next.Annotations, corev1.LastAppliedConfigAnnotation) // it describes the other kind
 	metav1.SetMetaDataAnnotation(&next.ObjectMeta, adopted, string(p.Set.UID))
 	next.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
 	return plans.Write("make "+a.becomes().Set()+", which adopts the pods", plans.Undo{}, func(ctx context.Context) error {
@@ -213,7 +213,7 @@ func (a Adoption) make(p *past) plans.Observation {
 	})
 }
 
-// taken waits until the new set has the very pods, and then lets it be as the old one was.
+// taken waits until the new set controls the recorded pods, and then restores the former update strategy.
 func (a Adoption) taken(ctx context.Context, p *past, kept *corev1.ConfigMap, next *appsv1.StatefulSet) (plans.Observation, error) {
 	whose, marked := next.Annotations[adopted]
 	pods, err := a.pods(ctx)
@@ -221,31 +221,31 @@ func (a Adoption) taken(ctx context.Context, p *past, kept *corev1.ConfigMap, ne
 		return plans.Observation{}, err
 	}
 	why := a.missing(p, next, pods)
-	// The mark is taken off at the end, when the set has its pods.
+	// The adopted annotation is removed at the end, when the set has its pods.
 	stranger := slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return p.Pods[pod.Name] == pod.UID && !metav1.IsControlledBy(&pod, next) })
 	switch {
 	case marked && whose != string(p.Set.UID), !marked && stranger:
-		return plans.Stop(fmt.Sprintf("%s was made by somebody else; what was is in ConfigMap %s/%s", a.becomes().Set(), a.Set.Namespace, a.record())), nil
+		return plans.Stop(fmt.Sprintf("%s was created by another writer; the former set is stored in ConfigMap %s/%s", a.becomes().Set(), a.Set.Namespace, a.record())), nil
 	case why != "":
 		return plans.Wait(a.becomes().Set() + ": " + why), nil
 	case next.Status.UpdateRevision != p.Set.Status.UpdateRevision:
-		return plans.Stop(fmt.Sprintf("%s takes its template for another revision (%s) than its pods have (%s): it would replace them all. It has the strategy OnDelete and replaces none; set the strategy to go on, "+
-			"or turn it back by adopting the other way", a.becomes().Set(), next.Status.UpdateRevision, p.Set.Status.UpdateRevision)), nil
+		return plans.Stop(fmt.Sprintf("%s has another revision (%s) for its template than its pods have (%s), and would replace them all. Its strategy is OnDelete, so it replaces none; set the strategy to continue, "+
+			"or undo the adoption by adopting in the other direction", a.becomes().Set(), next.Status.UpdateRevision, p.Set.Status.UpdateRevision)), nil
 	case marked:
 		back := next.DeepCopy()
 		delete(back.Annotations, adopted)
 		back.Spec.UpdateStrategy = a.becomes().Strategy(p.Set.Spec.UpdateStrategy)
-		return plans.Write("give it the update strategy that it had", plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, a.as(a.becomes()), next, back) }), nil
+		return plans.Write("restore its former update strategy", plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, a.as(a.becomes()), next, back) }), nil
 	}
 	return a.drop(kept, ""), nil
 }
 
-// missing says which pod the new set does not have yet, or "".
+// missing names the first pod that the new set does not have yet and says why, or returns "".
 func (a Adoption) missing(p *past, next *appsv1.StatefulSet, pods []corev1.Pod) string {
 	if next.Status.ObservedGeneration < next.Generation {
 		return "its controller has not looked at it yet; is the controller of its kind running?"
 	}
-	for o := range plans.SliceOf(next).All() { // which may have been scaled since
+	for o := range plans.SliceOf(next).All() { // the set may have been scaled since
 		name := next.Name + "-" + strconv.Itoa(int(o))
 		if _, was := p.Pods[name]; !was {
 			continue
@@ -253,7 +253,7 @@ func (a Adoption) missing(p *past, next *appsv1.StatefulSet, pods []corev1.Pod) 
 		at := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Name == name })
 		switch {
 		case at < 0:
-			return "pod " + name + " is gone, and is to be made again"
+			return "pod " + name + " is gone and will be recreated"
 		case !metav1.IsControlledBy(&pods[at], next):
 			return "pod " + name + " is not adopted yet"
 		case sets.Ready(&pods[at]) != "":

@@ -20,7 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// ledge is a namespace with a set of two, and nobody who takes care of it but the test.
+// ledge is a namespace with a set of two replicas. No controller runs; the test does their work.
 type ledge struct {
 	Adoption
 	t *testing.T
@@ -33,7 +33,7 @@ func (l *ledge) must(err error) {
 	}
 }
 
-// newLedge has a StatefulSet at rest.
+// newLedge returns a ledge with a StatefulSet at rest.
 func newLedge(t *testing.T) *ledge {
 	t.Helper()
 	uids := 0
@@ -64,7 +64,7 @@ func newLedge(t *testing.T) *ledge {
 	return l
 }
 
-// tended does what the controller of a kind does: it has the pods, and says so.
+// tended does the work of the controller of a kind: it controls the pods and writes the status.
 func (l *ledge) tended(kind plans.Ref) {
 	l.t.Helper()
 	set := l.live(kind)
@@ -92,7 +92,7 @@ func (l *ledge) live(kind plans.Ref) *appsv1.StatefulSet {
 	return set
 }
 
-// edit changes a set, as a person or an autoscaler does.
+// edit changes a set, as a user or an autoscaler does.
 func (l *ledge) edit(kind plans.Ref, change func(*appsv1.StatefulSet)) {
 	l.t.Helper()
 	set := l.live(kind)
@@ -101,7 +101,8 @@ func (l *ledge) edit(kind plans.Ref, change func(*appsv1.StatefulSet)) {
 	l.must(l.as(kind).Update(l.t.Context(), set))
 }
 
-// step makes the next write if there is one, and gives what it was, or what is waited for.
+// step makes the next write, if there is one, and returns the reason: what was written, or what is waited
+// for.
 func (l *ledge) step() string {
 	l.t.Helper()
 	s, err := l.Look(l.t.Context())
@@ -112,7 +113,7 @@ func (l *ledge) step() string {
 	return s.Reason
 }
 
-// expect makes steps that begin with these words.
+// expect makes steps and checks the prefix of each reason.
 func (l *ledge) expect(words ...string) {
 	l.t.Helper()
 	for _, want := range words {
@@ -125,29 +126,29 @@ func (l *ledge) expect(words ...string) {
 func TestAnAdoption(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.expect("keep what it is", "delete StatefulSet shop/web without its pods", "make StatefulSetSlice shop/web", "StatefulSetSlice shop/web: its controller has not looked")
+	l.expect("store the set in ConfigMap", "delete StatefulSet shop/web without its pods", "make StatefulSetSlice shop/web", "StatefulSetSlice shop/web: its controller has not looked")
 	l.tended(l.becomes())
-	l.expect("give it the update strategy", "delete ConfigMap", "")
+	l.expect("restore its former update strategy", "delete ConfigMap", "")
 	if s := l.live(l.becomes()); s.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || len(s.Annotations) != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
-// What was kept is not what is there any more: the new set would undo the change, and
-// delete pods that it does not have.
+// The stored copy no longer equals the live set: the new set would undo the change, and delete pods that it
+// does not have.
 func TestASetThatChangesBeforeItIsLetGoIsKeptAnew(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.expect("keep what it is")
+	l.expect("store the set in ConfigMap")
 	l.edit(l.Set, func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(3)) })
 	l.expect("delete ConfigMap stsmigrate-adopt-web, because StatefulSet shop/web has changed since", "StatefulSet shop/web is not at rest")
 }
 
-// The set is read, and then somebody scales it: the deletion is refused.
+// The set is scaled after it was read: its deletion is refused.
 func TestASetThatChangesAsItIsLetGoStays(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.expect("keep what it is")
+	l.expect("store the set in ConfigMap")
 	s, err := l.Look(t.Context())
 	l.must(err)
 	l.edit(l.Set, func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(3)) })
@@ -162,15 +163,14 @@ func TestASetThatChangesAsItIsLetGoStays(t *testing.T) {
 func TestAnAdoptionIsTurnedBack(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.expect("keep what it is", "delete StatefulSet", "make StatefulSetSlice")
+	l.expect("store the set in ConfigMap", "delete StatefulSet", "make StatefulSetSlice")
 	l.Set = l.becomes()
 	l.expect("delete StatefulSetSlice shop/web without its pods", "make StatefulSet shop/web")
 	l.tended(l.becomes())
-	l.expect("give it the update strategy", "delete ConfigMap", "")
+	l.expect("restore its former update strategy", "delete ConfigMap", "")
 }
 
-// The set that was made was scaled before the adoption is turned back: what was kept has
-// other replicas.
+// The created set was scaled before the adoption is undone: the stored copy has other replicas.
 func TestAnAdoptionIsNotTurnedBackOverAChange(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*appsv1.StatefulSet){
@@ -180,36 +180,37 @@ func TestAnAdoptionIsNotTurnedBackOverAChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLedge(t)
-			l.expect("keep what it is", "delete StatefulSet", "make StatefulSetSlice")
+			l.expect("store the set in ConfigMap", "delete StatefulSet", "make StatefulSetSlice")
 			l.edit(l.becomes(), change)
 			l.Set = l.becomes()
-			l.expect("StatefulSetSlice shop/web is not, or no more, what an adoption made of StatefulSet web")
+			l.expect("StatefulSetSlice shop/web is not, or no longer, the unchanged set that an adoption of StatefulSet web created (ConfigMap shop/stsmigrate-adopt-web)")
 		})
 	}
 }
 
-// Nothing is deleted by a process that comes back to a namespace that others have changed.
+// A process that resumes in a namespace which others have changed deletes nothing.
 func TestAnAdoptionStopsAtStrangers(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.expect("keep what it is")
+	l.expect("store the set in ConfigMap")
 	l.must(l.On.Delete(t.Context(), l.live(l.Set)))
 	l.must(l.On.Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}))
-	l.expect("StatefulSet shop/web was made anew by somebody else")
+	l.expect("StatefulSet shop/web was recreated by another writer; the former set is stored in ConfigMap shop/stsmigrate-adopt-web")
 }
 
-// Pods that are scaled in while the set changes hands are not waited for.
+// The adoption does not wait for pods that are scaled down while the set is adopted.
 func TestAnAdoptionGoesOnWhenTheSetIsScaledIn(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.expect("keep what it is", "delete StatefulSet", "make StatefulSetSlice")
+	l.expect("store the set in ConfigMap", "delete StatefulSet", "make StatefulSetSlice")
 	l.edit(l.becomes(), func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(1)) })
 	l.must(l.On.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"}}))
 	l.tended(l.becomes())
-	l.expect("give it the update strategy")
+	l.expect("restore its former update strategy")
 }
 
-// What the one kind has of a newer Kubernetes, the other would not get from this release.
+// Fields of a newer Kubernetes would be lost: this release does not know them and cannot copy them to the
+// other kind.
 func TestASetWithFieldsThatAreNotKnownIsNotLetGo(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)

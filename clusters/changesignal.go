@@ -14,33 +14,33 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// ChangeSignal tells that something has changed on either side. Watches only wake: what
-// is decided is read live.
+// ChangeSignal reports that something has changed on either side. Watches only wake: decisions are made
+// on live reads.
 type ChangeSignal struct {
 	c       chan struct{}
 	mu      sync.Mutex
 	changes Changes
 }
 
-// Changes are what has come since they were last asked for.
+// Changes are the changes since the last Take.
 type Changes struct {
 	Of map[ObjectKey]Change
-	// much says that it is more than is worth remembering one by one: anything may have changed.
+	// much reports that there were too many changes to track one by one: anything may have changed.
 	much bool
 }
 
-// maxTrackedChanges is how many changes are remembered one by one. Clusters have thousands of volumes, and a
-// process has hundreds of plans that each hear of all of them.
+// maxTrackedChanges is how many changes are tracked one by one. Clusters have thousands of volumes, and
+// a process has hundreds of plans, each of which is notified of all of them.
 const maxTrackedChanges = 64
 
-// NewChangeSignal returns a Wake that nothing rings yet.
+// NewChangeSignal returns a ChangeSignal without a source of changes.
 func NewChangeSignal() *ChangeSignal { return &ChangeSignal{c: make(chan struct{}, 1)} }
 
-// C has a value when there are changes. It holds one value, so that changes
+// C returns a channel that has a value when there are changes. It holds one value, so that changes
 // during a look are not lost and many of them wake once.
 func (w *ChangeSignal) C() <-chan struct{} { return w.c }
 
-// Notify adds a change and wakes whoever waits.
+// Notify adds a change and wakes the waiting reader.
 func (w *ChangeSignal) Notify(t ObjectKey, c Change) {
 	w.mu.Lock()
 	switch {
@@ -60,8 +60,7 @@ func (w *ChangeSignal) Notify(t ObjectKey, c Change) {
 	}
 }
 
-// Take hands the changes over and forgets them: what is read from now on is as
-// new as they are.
+// Take returns the changes and forgets them: everything read from now on is at least as new as they are.
 func (w *ChangeSignal) Take() Changes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,8 +72,7 @@ func (w *ChangeSignal) Take() Changes {
 // Kinds are the resources whose changes are watched.
 type Kinds map[string]schema.GroupVersionResource
 
-// Watch rings whenever something that a step of the plan may be waiting for has
-// changed on either side, until ctx ends.
+// Watch notifies of every change on either side that a step of the plan may wait for, until ctx ends.
 func (w *ChangeSignal) Watch(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watches) {
 	for _, side := range plans.Sides() {
 		cluster := side
@@ -94,17 +92,16 @@ func (w *ChangeSignal) Watch(ctx context.Context, p *plans.Plan, on map[plans.Si
 			w.Follow(ctx, on[side], cluster, p.On(side).Namespace, Kinds{"ServiceExport": {Group: mcsv1alpha1.GroupName, Version: mcsv1alpha1.GroupVersion.Version, Resource: mcsv1alpha1.ServiceExportPluralName}})
 		}
 		if side != cluster {
-			continue // the same nodes and volumes
+			continue // both sides have the same nodes and volumes
 		}
 		w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, nodes())
-		if p.HasVolumes() { // without claims there is no right to see volumes
+		if p.HasVolumes() {
 			w.Follow(ctx, on[side], cluster, metav1.NamespaceAll, volumes())
 		}
 	}
 }
 
-// WatchDrains rings whenever something has changed that says which pods of a plan have to be evicted,
-// or may be.
+// WatchDrains notifies of every change that decides which pods of a plan have to be evicted, or may be.
 func (w *ChangeSignal) WatchDrains(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watches) {
 	for _, side := range plans.Sides() {
 		cluster := side
@@ -119,7 +116,7 @@ func (w *ChangeSignal) WatchDrains(ctx context.Context, p *plans.Plan, on map[pl
 	}
 }
 
-// WatchSets rings whenever a pod or a set of a namespace has changed.
+// WatchSets notifies of every change of a pod or a set of a namespace.
 func (w *ChangeSignal) WatchSets(ctx context.Context, on *Watches, namespace string) {
 	w.Follow(ctx, on, plans.Source, namespace, Kinds{
 		"Pod":         {Version: "v1", Resource: "pods"},
@@ -128,7 +125,7 @@ func (w *ChangeSignal) WatchSets(ctx context.Context, on *Watches, namespace str
 	})
 }
 
-// WatchRecords rings whenever a plan, a journal or a Lease of a namespace has changed.
+// WatchRecords notifies of every change of a plan, a journal or a Lease of a namespace.
 func (w *ChangeSignal) WatchRecords(ctx context.Context, home *Watches, namespace string) {
 	w.Follow(ctx, home, plans.Destination, namespace, Kinds{
 		"ConfigMap": {Version: "v1", Resource: "configmaps"},
@@ -140,7 +137,7 @@ func namespaced(set plans.Ref) Kinds {
 	return Kinds{
 		"Pod":                   {Version: "v1", Resource: "pods"},
 		"PersistentVolumeClaim": {Version: "v1", Resource: "persistentvolumeclaims"},
-		"StatefulSet":           ResourceOf(set), // a slice looks like one
+		"StatefulSet":           ResourceOf(set), // a StatefulSetSlice looks like a StatefulSet
 		"PodDisruptionBudget":   {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	}
 }
@@ -155,10 +152,10 @@ func volumes() Kinds {
 	}
 }
 
-// Follow lets what happens to objects of these kinds wake until ctx ends.
+// Follow notifies of every change of objects of these kinds until ctx ends.
 func (w *ChangeSignal) Follow(ctx context.Context, on *Watches, cluster plans.Side, namespace string, what Kinds) {
 	if on == nil {
-		return // who only looks goes without
+		return // a read-only caller has no watches
 	}
 	for kind, resource := range what {
 		on.follow(ctx, subject{resource, namespace}, func(o types.NamespacedName, c Change) {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Connect makes the live client of one cluster. Unlike a bare client it can say which
-// version its API server is of.
+// Connect returns the live client of one cluster. Unlike a plain client it can also return the version
+// of the API server.
 func Connect(config *rest.Config) (client.Client, error) {
 	through, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -31,25 +31,26 @@ func Connect(config *rest.Config) (client.Client, error) {
 	return Connection{withPages(c), d, unverified(config)}, nil
 }
 
-// Connection is the live client of one cluster, and what else is known of that cluster.
+// Connection is the live client of one cluster, with its server version. Doubt is why its identity is
+// unverified, or "".
 type Connection struct {
 	client.Client
 	discovery.ServerVersionInterfaceWithContext
 	Doubt string
 }
 
-// unverified says why somebody in between could answer for the API server, or "".
+// unverified returns why another host on the path could impersonate the API server, or "".
 func unverified(config *rest.Config) string {
 	switch {
 	case strings.HasPrefix(config.Host, "http://"):
 		return "it is spoken to over plain HTTP"
 	case config.Insecure:
-		return "its certificate is not looked at (insecure-skip-tls-verify)"
+		return "its certificate is not verified (insecure-skip-tls-verify)"
 	}
 	return ""
 }
 
-// ClusterUID is the identity of a cluster: the UID of its kube-system namespace.
+// ClusterUID returns the identity of a cluster: the UID of its kube-system namespace.
 func ClusterUID(ctx context.Context, c client.Client) (types.UID, error) {
 	var ns corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &ns); err != nil {

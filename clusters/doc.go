@@ -1,6 +1,6 @@
-// Package clusters is how the two sides of a plan are talked to: live clients in the words of the plan (a StatefulSetSlice
-// looks like a StatefulSet), the reads of one look that are made once, the watches that wake whoever waits for what was read,
-// and which requests go first.
+// Package clusters accesses the two sides of a plan. It has the live clients, which translate to the
+// kind of the set (a StatefulSetSlice looks like a StatefulSet), the cache of the reads of one look, the
+// watches that wake whatever waits for a change, and the priority of requests.
 //
-// Reads decide and watches wake: nothing is decided by what a watch has told.
+// Reads decide and watches wake: no decision depends on the content of a watch event.
 package clusters

@@ -8,12 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PageSize is how many objects are read at once, as kubectl does.
+// PageSize is how many objects are read at once, the same as kubectl's.
 const PageSize = 500
 
-// Each goes through what a whole cluster has of a kind, a page at a time: however many there
-// are, no more of it is in memory than one page. visit must copy what it keeps, since a part
-// keeps the page. An error is that of a request; pages that have expired meanwhile are one.
+// Each visits every object of a kind in a whole cluster, page by page: however many there are, only one
+// page is in memory. visit must copy what it keeps, since a reference to a part keeps the whole page.
+// Each returns the error of a failed request, which includes pages that have expired meanwhile.
 func Each[O client.Object](ctx context.Context, on client.Client, list func() client.ObjectList, visit func(O), opts ...client.ListOption) error {
 	for next := ""; ; {
 		page := list()

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// paged answers lists with pages of three out of as many volumes as it is.
+// paged is a client that returns as many volumes as its value, in pages of three.
 type paged struct {
 	client.Client
 	volumes, asked int

@@ -11,13 +11,15 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Gone gives clients of a plan whose source is in a cluster that does not exist any more, as a person has vouched for: nothing
-// is there, and nothing can be written there. A plan that is cleaned up by them does the destination's half.
+// Gone returns the clients of a plan whose source cluster does not exist any more, as the user has
+// vouched: reads of the source find nothing, and writes to it fail. Finalizing with these clients does
+// the destination's half.
 func (c Clusters) Gone() Clusters {
 	return Clusters{plans.Source: Gone{c[plans.Destination]}, plans.Destination: c[plans.Destination]}
 }
 
-// Gone has what a client knows without asking from another one.
+// Gone is the client of a cluster that no longer exists. Scheme and mapper come from the embedded
+// client.
 type Gone struct{ client.Client }
 
 // Get implements client.Reader.
@@ -49,5 +51,5 @@ func (Gone) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption)
 }
 
 func unreachable(o client.Object) error {
-	return fmt.Errorf("%s %s/%s cannot be written: the cluster is gone, as a person has vouched for", KindOf(o), o.GetNamespace(), o.GetName())
+	return fmt.Errorf("%s %s/%s cannot be written: the cluster is gone, as the user has vouched", KindOf(o), o.GetNamespace(), o.GetName())
 }

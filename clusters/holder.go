@@ -16,8 +16,8 @@ func Holder() string {
 	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }
 
-// Dead says of the holder of a Lease whether it is certainly gone: it ran on this
-// machine and there is no such process any more.
+// Dead reports whether the holder of a Lease is certainly gone: it ran on this machine, and the process
+// no longer exists.
 func Dead(holder string) bool {
 	host, err := os.Hostname()
 	if err != nil {

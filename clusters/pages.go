@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxConcurrentPages is how many pages a connection reads at the same time: the checks of two hundred
-// plans, side by side, would otherwise have as many in memory.
+// maxConcurrentPages is how many pages a connection reads at the same time. Otherwise the checks of two
+// hundred plans in parallel would have as many pages in memory.
 const maxConcurrentPages = 4
 
-// pagingClient lets the pages of one connection wait for one another. Lists of a namespace do not wait,
-// nor does what a wave under way needs: who has a turn may have to wait for the wave.
+// pagingClient limits how many pages of one connection are read at once. Whole lists do not wait for the
+// limit. Neither do requests of a wave under way: the holder of a slot may have to wait for that wave.
 type pagingClient struct {
 	client.Client
 	taken chan struct{}
@@ -44,9 +44,9 @@ func (t pagingClient) List(ctx context.Context, list client.ObjectList, opts ...
 	return t.Client.List(ctx, list, opts...)
 }
 
-// whole reads a list that is wanted as a whole, a page at a time: no answer is longer than it has to
-// be. What may come from the API server's cache comes in one, whatever is asked for; where that is too
-// long it is read live.
+// whole reads a complete list page by page, so that no response is longer than necessary. A list from
+// the API server's cache comes in one response, whatever the limit. If that is too long, the list is
+// read live.
 func (t pagingClient) whole(ctx context.Context, list client.ObjectList, asked *client.ListOptions) error {
 	if asked.Raw != nil && asked.Raw.ResourceVersion == "0" {
 		err := t.Client.List(ctx, list, asked)
@@ -66,7 +66,7 @@ func (t pagingClient) whole(ctx context.Context, list client.ObjectList, asked *
 	all, err := meta.ExtractList(list)
 	for next := list.GetContinue(); err == nil && next != ""; {
 		page.Continue = next
-		more := likewise(list) // what is decoded into a list that has items may overwrite them
+		more := likewise(list) // decoding into a list that has items may overwrite them
 		if err = t.Client.List(ctx, more, &page); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func likewise(list client.ObjectList) client.ObjectList {
 	return other
 }
 
-// ErrTooLong says that an answer was longer than anything that is asked for.
+// ErrTooLong reports that a response exceeded the limit for any response.
 type ErrTooLong struct {
 	Host string
 	Most int64 // bytes

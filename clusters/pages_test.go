@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// crowd counts how many are in it at once.
+// crowd counts concurrent lists.
 type crowd struct {
 	client.Client
 	in, most atomic.Int32
@@ -74,8 +74,8 @@ func (c *counted) List(context.Context, client.ObjectList, ...client.ListOption)
 	return nil
 }
 
-// larder has objects, and gives as many at once as it is asked for; what comes from its cache it gives
-// as a whole.
+// larder has objects, and returns as many per response as requested. A list from its cache returns them
+// all.
 type larder struct {
 	client.Client
 	have, most int

@@ -14,11 +14,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Clusters holds one live client per side. With both sides in one cluster they
-// may be the same client.
+// Clusters holds one live client per side. With both sides in one cluster they may be the same client.
 type Clusters map[plans.Side]client.Client
 
-// Pair is the two sides of a plan: which sets they are, and the clients of their clusters. Its reads are live.
+// Pair is the two sides of a plan: the sets, and the clients of their clusters. Its reads are live.
 type Pair struct {
 	Plan *plans.Plan
 	On   Clusters
@@ -38,7 +37,7 @@ func (w Pair) EveryPod(ctx context.Context, side plans.Side) ([]corev1.Pod, erro
 	return list.Items, nil
 }
 
-// Pods reads the pods that a set controls, by ordinal name.
+// Pods reads the pods that a set controls, by pod name.
 func (w Pair) Pods(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (map[string]*corev1.Pod, error) {
 	all, err := w.EveryPod(ctx, side)
 	out := map[string]*corev1.Pod{}
@@ -50,7 +49,7 @@ func (w Pair) Pods(ctx context.Context, side plans.Side, set *appsv1.StatefulSet
 	return out, err
 }
 
-// Get reads an object; nil means that there is none. where says whose it is, for the error.
+// Get reads an object; nil means that there is none. where names the owner of the object in errors.
 func Get[T any, O interface {
 	*T
 	client.Object

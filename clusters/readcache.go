@@ -16,32 +16,31 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// ObjectKey names an object, or, without a name, all objects of a kind that one
-// list read. In a plan within one cluster that cluster is the Source.
+// ObjectKey names an object, or, without a name, all objects of a kind that one list returned. For a
+// plan within one cluster, Cluster is the Source.
 type ObjectKey struct {
 	Cluster               plans.Side
 	Kind, Namespace, Name string
 }
 
-// ReadCache is what one look has read, live. An object is read once in it, however
-// often the look asks for it. It is also what a wait depends on: nothing else can
-// change what was seen.
+// ReadCache holds the live reads of one look. An object is read once, however often the look requests
+// it. The cache is also what a wait depends on: only a change of its objects can change the observation.
 type ReadCache struct {
-	Objects map[ObjectKey]client.Object // nil for one that does not exist
+	Objects map[ObjectKey]client.Object // nil for an object that does not exist
 	Lists   map[ObjectKey]client.ObjectList
-	paged   map[ObjectKey]string // the versions of lists that were gone through page by page, or out of a cache
-	// Cached says that a list came out of an API server's cache, which may lag behind what has been told.
+	paged   map[ObjectKey]string // the versions of lists that were read page by page, or from a cache
+	// Cached reports that a list came from an API server's cache, which may lag behind the watches.
 	Cached bool
-	// Volumes are those of the wave. Attachments of these are objects that were looked at.
+	// Volumes are those of the wave. Their VolumeAttachments count as objects that were read.
 	Volumes map[string]bool
 }
 
-// Clear forgets all that was read: the next look reads anew.
+// Clear forgets all reads: the next look reads everything again.
 func (g *ReadCache) Clear() {
 	g.Objects, g.Lists, g.paged, g.Cached = map[ObjectKey]client.Object{}, map[ObjectKey]client.ObjectList{}, map[ObjectKey]string{}, false
 }
 
-// Clients returns clients that read through the cache and write past it.
+// Clients returns clients that read through the cache. Writes bypass it.
 func (g *ReadCache) Clients(p *plans.Plan, on Clusters) Clusters {
 	out := Clusters{}
 	for side, c := range on {
@@ -63,7 +62,7 @@ type cachingClient struct {
 // Get implements client.Reader.
 func (c cachingClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	if _, whole := into.(*unstructured.Unstructured); whole {
-		return c.Client.Get(ctx, key, into, opts...) // of an object that the cache has
+		return c.Client.Get(ctx, key, into, opts...) // a full read of an object that the cache has
 	}
 	t := ObjectKey{c.cluster, KindOf(into), key.Namespace, key.Name}
 	known, ok := c.cache.Objects[t]
@@ -84,8 +83,8 @@ func (c cachingClient) Get(ctx context.Context, key client.ObjectKey, into clien
 	return nil
 }
 
-// List implements client.Reader. Only whole lists, read live, are kept, and of others that they were
-// read.
+// List implements client.Reader. The cache keeps only whole lists that were read live. Of lists in pages
+// or from an API server's cache it keeps the version.
 func (c cachingClient) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -105,14 +104,14 @@ func (c cachingClient) List(ctx context.Context, into client.ObjectList, opts ..
 		c.cache.paged[t], c.cache.Cached = into.GetResourceVersion(), true
 	case o.Limit > 0 && o.Continue == "":
 		c.cache.paged[t] = into.GetResourceVersion()
-	case o.Limit > 0: // the version is that of the first page
+	case o.Limit > 0: // the version of the first page counts
 	case o.LabelSelector == nil && o.FieldSelector == nil && o.Raw == nil:
 		c.cache.Lists[t], _ = into.DeepCopyObject().(client.ObjectList)
 	}
 	return nil
 }
 
-// attached keeps the attachments of the wave's volumes.
+// attached keeps the VolumeAttachments of the wave's volumes.
 func (c cachingClient) attached(all *storagev1.VolumeAttachmentList) {
 	for k := range all.Items {
 		a := &all.Items[k]
@@ -126,34 +125,35 @@ func assign(into, known runtime.Object) {
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(known.DeepCopyObject()).Elem())
 }
 
-// KindOf is the kind of a typed object: the name of its Go type.
+// KindOf returns the kind of a typed object: the name of its Go type.
 func KindOf(o any) string { return reflect.TypeOf(o).Elem().Name() }
 
-// Change is the news of an object.
+// Change is a change of an object.
 type Change struct {
 	Version string
 	Gone    bool
-	// Turned says that it has come or gone.
+	// Turned reports that the object was created or deleted.
 	Turned bool
 }
 
-// Urgency says when something has to be looked at again.
+// Urgency is when a look has to be repeated.
 type Urgency int
 
-// The urgencies, from the least on.
+// The urgencies, in ascending order.
 const (
 	Never Urgency = iota
-	Soon          // there may be news: in a list, many others are about as many others
+	Soon          // there may be news: most changes in a list concern other plans
 	Now
 )
 
-// Outdated says whether one of the changes is news to the cache. In doubt it is.
+// Outdated reports whether one of the changes is news to the cache. In doubt it returns true.
 func (g *ReadCache) Outdated(by Changes) bool {
 	return g.News(by, func(ObjectKey) bool { return false }) != Never
 }
 
-// News says how urgent the changes are: those of an object that was looked at, or of a thing that is
-// dear, and those of a list that are later than what was read.
+// News returns how urgent the changes are. Now is for a change of an object that was read, and for a
+// later change of a dear object in a list that was read. Soon is for later changes of other objects in
+// such a list, and for changes that were too many to track.
 func (g *ReadCache) News(by Changes, dear func(ObjectKey) bool) Urgency {
 	out := Never
 	if by.much {
@@ -185,11 +185,11 @@ func (c Change) newsTo(seen client.Object) bool {
 	return c.after(seen.GetResourceVersion())
 }
 
-// after says whether it came after what was read at a version.
+// after reports whether the change is later than a read at that version.
 func (c Change) after(version string) bool { return c.Gone || later(c.Version, version) }
 
-// later compares two versions of one resource, which Kubernetes promises to be
-// comparable (KEP-5504).
+// later reports whether a version of a resource is later than another one. Kubernetes guarantees that
+// they can be compared (KEP-5504). An error counts as later.
 func later(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err != nil || order > 0

@@ -68,12 +68,12 @@ func TestALookReadsEachObjectOnce(t *testing.T) {
 	g.Clear()
 	on := g.Clients(&plans.Plan{Source: plans.Ref{Cluster: "1"}, Destination: plans.Ref{Cluster: "1"}}, Clusters{plans.Source: c, plans.Destination: c})
 
-	for _, side := range plans.Sides() { // one cluster
+	for _, side := range plans.Sides() { // both sides are one cluster
 		var pod corev1.Pod
 		if err := on[side].Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-4"}, &pod); err != nil || pod.Name != "web-4" {
 			t.Errorf("read %q: %v", pod.Name, err)
 		}
-		pod.Name = "changed" // by a look: the next one must not see it
+		pod.Name = "changed" // a look changes its copy: the next look must not observe that
 		if err := on[side].Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-5"}, &pod); !apierrors.IsNotFound(err) {
 			t.Errorf("an absent pod: %v", err)
 		}
@@ -107,7 +107,7 @@ func TestChangesDuringALookAreNotLost(t *testing.T) {
 	}
 }
 
-// What comes while nobody asks is not kept for ever: then anything may have changed.
+// Changes that no reader takes are not tracked for ever: at the limit, anything may have changed.
 func TestManyChangesAreNotRemembered(t *testing.T) {
 	w, g := NewChangeSignal(), &ReadCache{}
 	for k := range 3 * maxTrackedChanges {

@@ -9,7 +9,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// Scheme has every type that the clients of Clusters read and write.
+// Scheme returns a scheme with every type that the clients of Clusters read and write.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(s)) // fails only for types that were registered twice

@@ -18,9 +18,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// InTheWordsOf gives the clients of a plan: on a side whose set is a StatefulSetSlice,
-// StatefulSets that are read are slices, and so are those that are written. The rest of
-// the program knows one kind of sets.
+// InTheWordsOf returns the clients of a plan. On a side whose set is a StatefulSetSlice, reads and
+// writes of StatefulSets become reads and writes of StatefulSetSlices. The rest of the program knows one
+// kind of set.
 func (c Clusters) InTheWordsOf(refs map[plans.Side]plans.Ref) Clusters {
 	out := Clusters{}
 	for side, on := range c {
@@ -29,7 +29,7 @@ func (c Clusters) InTheWordsOf(refs map[plans.Side]plans.Ref) Clusters {
 	return out
 }
 
-// InWordsOf gives a client that sees sets of the kind of this one as StatefulSets.
+// InWordsOf returns a client that presents sets of this set's kind as StatefulSets.
 func InWordsOf(on client.Client, set plans.Ref) client.Client {
 	if set.IsSlice() {
 		return sliced(on)
@@ -37,14 +37,14 @@ func InWordsOf(on client.Client, set plans.Ref) client.Client {
 	return on
 }
 
-// ReadSet reads a set by a client in the words of its kind; nil if there is none.
+// ReadSet reads a set with a client from InWordsOf; nil means that there is none.
 func ReadSet(ctx context.Context, on client.Client, set plans.Ref) (*appsv1.StatefulSet, error) {
 	var s appsv1.StatefulSet
 	err := on.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: set.Name}, &s)
 	return FoundSet(&s, set, err)
 }
 
-// FoundSet is what was read of a set; nil if there is none.
+// FoundSet converts the result of reading a set: nil means that there is none.
 func FoundSet[T any](found *T, set plans.Ref, err error) (*T, error) {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -57,7 +57,7 @@ func FoundSet[T any](found *T, set plans.Ref, err error) (*T, error) {
 	return found, nil
 }
 
-// ResourceOf is the resource that a set is one of.
+// ResourceOf returns the resource of a set's kind.
 func ResourceOf(set plans.Ref) schema.GroupVersionResource {
 	if set.IsSlice() {
 		return v1alpha1.GroupVersion().WithResource("statefulsetslices")
@@ -66,14 +66,14 @@ func ResourceOf(set plans.Ref) schema.GroupVersionResource {
 }
 
 func sliced(on client.Client) client.Client {
-	if c, ok := on.(Connection); ok { // which can do more than a client
+	if c, ok := on.(Connection); ok { // a Connection has more methods than a client
 		c.Client = sliceClient{c.Client}
 		return c
 	}
 	return sliceClient{on}
 }
 
-// sliceClient is a client to which a StatefulSetSlice looks like a StatefulSet.
+// sliceClient is a client that presents StatefulSetSlices as StatefulSets.
 type sliceClient struct{ client.Client }
 
 // Get implements client.Reader.
@@ -84,7 +84,7 @@ func (c sliceClient) Get(ctx context.Context, key client.ObjectKey, o client.Obj
 			return err
 		}
 		doc, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&set)
-		u.SetUnstructuredContent(doc) // a slice with more than that is not read at all
+		u.SetUnstructuredContent(doc) // a slice with unknown fields was refused above
 		u.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(plans.NativeKind))
 		return err
 	}
@@ -113,12 +113,12 @@ func (c sliceClient) Update(ctx context.Context, o client.Object, opts ...client
 	return c.write(o, func(o client.Object) error { return c.Client.Update(ctx, o, opts...) })
 }
 
-// Patch implements client.Writer. Of a set it knows the patches of package writes.
+// Patch implements client.Writer. For a set it accepts only the patches of package writes.
 func (c sliceClient) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	if _, ok := o.(*appsv1.StatefulSet); ok {
 		change, ok := patch.(writes.Patch)
 		if !ok {
-			return fmt.Errorf("%T of StatefulSet %s: it cannot be said in the words of a StatefulSetSlice", patch, client.ObjectKeyFromObject(o))
+			return fmt.Errorf("%T of StatefulSet %s cannot be translated for a StatefulSetSlice", patch, client.ObjectKeyFromObject(o))
 		}
 		was, ok := change.Was.(*appsv1.StatefulSet)
 		if !ok {
@@ -134,13 +134,13 @@ func (c sliceClient) Delete(ctx context.Context, o client.Object, opts ...client
 	return c.write(o, func(o client.Object) error { return c.Client.Delete(ctx, o, opts...) })
 }
 
-// wholeSet is a StatefulSet with fields that this program does not know.
+// wholeSet returns a StatefulSet read as unstructured, with the fields that this program does not know.
 func wholeSet(o client.Object) (*unstructured.Unstructured, bool) {
 	u, ok := o.(*unstructured.Unstructured)
 	return u, ok && u.GroupVersionKind().GroupKind() == appsv1.SchemeGroupVersion.WithKind(plans.NativeKind).GroupKind()
 }
 
-// write sends a set as a slice, and fills in what the API server made of it.
+// write sends a set as a slice, and fills in the API server's result.
 func (c sliceClient) write(o client.Object, send func(client.Object) error) error {
 	if _, ok := wholeSet(o); ok {
 		return apierrors.NewBadRequest(fmt.Sprintf("StatefulSet %s has fields that this release does not know, and a StatefulSetSlice would lose them: use a newer release, or move it to a StatefulSet", o.GetName()))

@@ -2,9 +2,9 @@ package clusters
 
 import "context"
 
-// Warnings hands the warnings of an API server to the request that asked for them, and
-// drops all others. It is the WarningHandlerWithContext of the clients that the checks use;
-// with another one, warn-level Pod Security is not reported.
+// Warnings passes the warnings of an API server to the request that listens for them, and drops all
+// others. It is the WarningHandlerWithContext of the clients that the checks use. With another handler,
+// warn-level Pod Security is not reported.
 type Warnings struct{}
 
 type warningsKey struct{}
@@ -16,7 +16,7 @@ func (Warnings) HandleWarningHeaderWithContext(ctx context.Context, _ int, _, te
 	}
 }
 
-// Hearing gives a context for one request at a time, and where its warnings come in.
+// Hearing returns a context for one request at a time, and where its warnings are collected.
 func Hearing(ctx context.Context) (context.Context, *[]string) {
 	heard := &[]string{}
 	return context.WithValue(ctx, warningsKey{}, heard), heard

@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Watches are the watches of one cluster. Everybody who wants to know of the same kind
-// in the same namespace shares one, which ends with the last of them: many plans cost no more
-// than the namespaces that they are about.
+// Watches are the watches of one cluster. All followers of the same kind in the same namespace share one
+// watch, which ends with its last follower. Many plans therefore cost only as many watches as their
+// kinds and namespaces.
 type Watches struct {
 	Of      metadata.Interface
 	lock    sync.Mutex
@@ -26,13 +26,13 @@ type Watches struct {
 	running sync.WaitGroup
 }
 
-// subject is what one watch is about; all namespaces without one.
+// subject is what one watch covers; an empty namespace means all namespaces.
 type subject struct {
 	resource  schema.GroupVersionResource
 	namespace string
 }
 
-// NewWatches returns those of a cluster. Nothing is watched yet.
+// NewWatches returns the Watches of a cluster. It opens none yet.
 func NewWatches(config *rest.Config) (*Watches, error) {
 	c, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -41,14 +41,14 @@ func NewWatches(config *rest.Config) (*Watches, error) {
 	return &Watches{Of: c, open: map[subject]*watched{}}, nil
 }
 
-// follow tells of every change of a subject until ctx ends. tell must not wait. When the watch
-// begins it tells of everything that there is; who joins it later hears of what comes then, and
-// is to look once by itself.
+// follow calls tell for every change of a subject until ctx ends. tell must not block. A new watch
+// reports every existing object first. A follower that joins later receives only later changes, and must
+// look once by itself.
 func (w *Watches) follow(ctx context.Context, s subject, tell func(types.NamespacedName, Change)) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	one, open := w.open[s]
-	var whole context.Context // it outlives who begins it
+	var whole context.Context // it outlives the first follower
 	if !open {
 		one = &watched{versions: map[types.NamespacedName]string{}}
 		whole, one.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -56,13 +56,13 @@ func (w *Watches) follow(ctx context.Context, s subject, tell func(types.Namespa
 	}
 	user := one.join(tell)
 	context.AfterFunc(ctx, func() { w.leave(s, one, user) })
-	if !open { // and now there is somebody to tell
+	if !open { // AFTER the first follower has joined
 		reflector := cache.NewReflectorWithOptions(w.lister(s), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Name: "wake"})
 		w.running.Go(func() { reflector.RunWithContext(whole) })
 	}
 }
 
-// Wait returns when no watch is open any more. The contexts of all that follow something must have ended.
+// Wait returns when no watch is open any more. The contexts of all followers must have ended.
 func (w *Watches) Wait() { w.running.Wait() }
 
 func (w *Watches) leave(s subject, one *watched, user *listener) {
@@ -78,7 +78,7 @@ func (w *Watches) lister(s subject) cache.ListerWatcher {
 	of := w.Of.Resource(s.resource).Namespace(s.namespace)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			if o.ResourceVersion == "0" { // it would come in one piece, however long
+			if o.ResourceVersion == "0" {
 				o.ResourceVersion, o.ResourceVersionMatch = "", ""
 			}
 			return of.List(ctx, o)
@@ -89,8 +89,8 @@ func (w *Watches) lister(s subject) cache.ListerWatcher {
 	}, w.Of)
 }
 
-// watched is a watch that is under way, as the store of its Reflector: it keeps the names and
-// versions of objects, and tells of those that are others.
+// watched is one open watch, as the store of its Reflector. It keeps the names and versions of objects,
+// and reports those that have changed.
 type watched struct {
 	stop     context.CancelFunc
 	lock     sync.Mutex
@@ -110,7 +110,7 @@ func (w *watched) join(tell func(types.NamespacedName, Change)) *listener {
 	return user
 }
 
-// leave says whether nobody is left.
+// leave removes a follower, and reports whether none is left.
 func (w *watched) leave(user *listener) bool {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -140,7 +140,7 @@ func (w *watched) Delete(o any) error {
 	return err
 }
 
-// Replace implements cache.ReflectorStore: what is told is what differs.
+// Replace implements cache.ReflectorStore. It reports only the differences.
 func (w *watched) Replace(all []any, _ string) error {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -163,8 +163,8 @@ func (w *watched) Replace(all []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (w *watched) Resync() error { return nil }
 
-// Transformer implements cache.TransformingStore: a cluster may have many volumes, and they all
-// come at once.
+// Transformer implements cache.TransformingStore. It drops all but names and versions: a cluster may
+// have many volumes, which all arrive at once.
 func (w *watched) Transformer() cache.TransformFunc { return nameOnly }
 
 func nameOnly(o any) (any, error) {
@@ -176,7 +176,7 @@ func nameOnly(o any) (any, error) {
 	return o, nil
 }
 
-// see tells of an object that is another than before. The lock is held.
+// see reports an object whose version has changed. The caller holds the lock.
 func (w *watched) see(o any) (types.NamespacedName, error) {
 	m, err := meta.Accessor(o)
 	if err != nil {

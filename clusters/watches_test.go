@@ -19,7 +19,7 @@ func partial(name, version string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}}
 }
 
-// hears collects what is told of pods.
+// hears collects the reported changes of pods.
 type hears struct{ told chan string }
 
 func (h hears) tell(o types.NamespacedName, c Change) {
@@ -89,8 +89,8 @@ func TestAWatchTellsOfWhatDiffers(t *testing.T) {
 	second.nothing(t)
 }
 
-// A watch is one for all who follow, goes on when the one that began it leaves, and ends with the
-// last.
+// All followers share one watch. It continues when the first follower leaves, and ends with the last
+// one.
 func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
@@ -118,7 +118,7 @@ func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
 	leave()
 	watcher := <-begun
 	watcher.Add(partial("web-1", "2"))
-	for second.next(t, 1)[0] != "web-1 2" { // it has come before or after the first list
+	for second.next(t, 1)[0] != "web-1 2" { // the change arrives before or after the first list
 	}
 	end()
 	w.Wait()
@@ -133,7 +133,7 @@ func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
 	}
 }
 
-// It is told whether an object has come or gone, or only changed.
+// A change reports whether the object was created or deleted, or only changed.
 func TestComingAndGoingAreTold(t *testing.T) {
 	w := &watched{versions: map[types.NamespacedName]string{{Namespace: "shop", Name: "web-0"}: "1"}}
 	var told []Change

@@ -1,5 +1,5 @@
-// Package deploy has what is installed in clusters: one chart, from which helm, kustomize and
-// `stsmigrate install` make the same objects. It talks to no cluster.
+// Package deploy contains everything that is installed in clusters: one chart, from which helm, kustomize and
+// `stsmigrate install` render the same objects. It contacts no cluster.
 package deploy
 
 import (
@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// InstallLabel is on what an install has in no namespace: the namespace of its own.
+// InstallLabel is set on the cluster-scoped objects of an install. Its value is the namespace of the install.
 const InstallLabel = "stsmigrate.dev/install"
 
 //go:embed all:chart
@@ -46,9 +46,9 @@ func load() (*chart.Chart, error) {
 	return loader.LoadFiles(all)
 }
 
-// Render makes the objects of a namespace as YAML documents, in the order in which they have to be
-// made. Values are those of the chart (deploy/chart/values.yaml); one that its schema does not know
-// is an error, and nothing is rendered. version is that of the images, unless a value says another.
+// Render renders the objects of a namespace as YAML documents, in the order in which they must be created.
+// values are the values of the chart (deploy/chart/values.yaml). A value that its schema does not define is
+// an error, and nothing is rendered. version is the version of the images, unless a value overrides it.
 func Render(namespace, version string, values map[string]any) ([]byte, error) {
 	c, err := load()
 	if err != nil {
@@ -92,7 +92,7 @@ func Render(namespace, version string, values map[string]any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// components are what can be installed, and the values that are true with each.
+// components maps each installable component to the values that are true for it.
 func components() map[string][]string {
 	return map[string][]string{
 		"account":         {"account.create"},
@@ -104,11 +104,11 @@ func components() map[string][]string {
 	}
 }
 
-// Components are the names that Values knows, in order.
+// Components lists the names that Values accepts, sorted.
 func Components() []string { return slices.Sorted(maps.Keys(components())) }
 
-// Values are those that install these components, their namespace, and nothing else. An unknown
-// name is an error.
+// Values returns the values that install these components, their namespace, and nothing else. An unknown name
+// is an error.
 func Values(names ...string) (map[string]any, error) {
 	said := []string{"namespace.create=true", "account.create=false", "orchestrator.enabled=false"}
 	for _, name := range names {

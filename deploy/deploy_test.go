@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write the folders for kustomize anew") //nolint:gochecknoglobals // flags are
 
-// folders are what kustomize users have, and the components in each.
+// folders lists the folders for kustomize users, and the components in each.
 func folders() map[string][]string {
 	return map[string][]string{
 		"orchestrator":            {"orchestrator"},
@@ -140,7 +140,7 @@ func TestEverythingIsInTheNamespaceThatIsAskedFor(t *testing.T) {
 	raw := render(t, "moves", Components()...)
 	for _, o := range decode(t, raw) {
 		if o.GetKind() == "ConfigMap" && o.GetNamespace() == "kube-system" && o.GetName() == "stsmigrate-volumes" {
-			continue // what the cluster agrees to, which is not for the account to write
+			continue // the cluster's consent, which the account must not write
 		}
 		if o.GetNamespace() != "" && o.GetNamespace() != "moves" || o.GetKind() == "Namespace" && o.GetName() != "moves" {
 			t.Errorf("%s %s is in namespace %q", o.GetKind(), o.GetName(), o.GetNamespace())
@@ -153,7 +153,7 @@ func TestEverythingIsInTheNamespaceThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// What the API server itself would say (Pod Security Standard "restricted", latest).
+// The API server itself would apply these checks (Pod Security Standard "restricted", latest).
 func TestPodsAreRestricted(t *testing.T) {
 	checks, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -183,7 +183,7 @@ func TestPodsAreRestricted(t *testing.T) {
 	}
 }
 
-// Every right is spelled out, and no binding is to what gives all of them.
+// Every right is listed explicitly, and no binding grants all of them.
 func TestThereAreNoWildcards(t *testing.T) {
 	bound := 0
 	for _, o := range decode(t, render(t, "stsmigrate", Components()...)) {
@@ -212,7 +212,7 @@ func TestThereAreNoWildcards(t *testing.T) {
 	}
 }
 
-// A flag that a program does not have would keep its pods from starting.
+// With a flag that a program does not have, its pods would not start.
 func TestProgramsKnowTheirFlags(t *testing.T) {
 	for _, o := range decode(t, render(t, "stsmigrate", Components()...)) {
 		if o.GetKind() != "Deployment" {
@@ -244,7 +244,7 @@ func TestASecretIsOnlyReadByTheOrchestratorInItsOwnNamespace(t *testing.T) {
 	}
 }
 
-// What two installs in one cluster would share without it.
+// Without the label, two installs in one cluster would share these objects.
 func TestWhatIsInNoNamespaceSaysWhoseItIs(t *testing.T) {
 	names := map[string]map[string]string{} // by namespace of the install
 	for _, namespace := range []string{"moves", "stsmigrate"} {
@@ -252,7 +252,7 @@ func TestWhatIsInNoNamespaceSaysWhoseItIs(t *testing.T) {
 		for _, o := range decode(t, render(t, namespace, Components()...)) {
 			switch {
 			case o.GetNamespace() != "", o.GetKind() == "Namespace", o.GetKind() == "CustomResourceDefinition":
-				continue // each has its own, and kinds are the same for all
+				continue // each install has its own namespace, and kinds are the same for all installs
 			case o.GetLabels()[InstallLabel] != namespace:
 				t.Errorf("%s %s has the label %s=%q, expected %q", o.GetKind(), o.GetName(), InstallLabel, o.GetLabels()[InstallLabel], namespace)
 			}
@@ -261,7 +261,8 @@ func TestWhatIsInNoNamespaceSaysWhoseItIs(t *testing.T) {
 	}
 	for of, name := range names["moves"] {
 		_, shared := names["stsmigrate"][of]
-		// One of each in a cluster: the policies are about all its volumes, and two slice controllers would work against each other.
+		// A cluster has one of each: the policies apply to all its volumes, and two slice controllers would
+		// work against each other.
 		once := strings.HasPrefix(of, "ValidatingAdmissionPolicy") || strings.Contains(name, "slicecontroller")
 		if shared != once {
 			t.Errorf("%s: two installs share it: %v, expected %v", of, shared, once)

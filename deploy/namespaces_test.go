@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// In some namespaces alone the slice controller needs nothing that is the cluster's, and no rights elsewhere.
+// A slice controller that is limited to some namespaces needs no cluster-scoped object, and no rights
+// elsewhere.
 func TestTheSliceControllerOfNamespacesNeedsNothingOfTheCluster(t *testing.T) {
 	of := func(more map[string]any) map[string]any {
 		slice := map[string]any{"enabled": true, "namespaces": []any{"a", "b"}}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// with renders everything with more values.
+// with renders all components with additional values.
 func with(t *testing.T, more ...string) []*unstructured.Unstructured {
 	t.Helper()
 	values, err := Values(Components()...)
@@ -65,7 +65,7 @@ func TestPodsHaveTheClassThatIsAskedForAndALimit(t *testing.T) {
 	}
 }
 
-// The account has one name wherever it is meant, and the policies are about it.
+// The account has one name in all objects, and the policies refer to it.
 func TestTheAccountCanHaveAnotherName(t *testing.T) {
 	all := with(t, "account.name=mover", "policies.accounts={system:serviceaccount:other:orchestrator}")
 	find(t, all, "ServiceAccount", "mover")
@@ -89,7 +89,7 @@ func TestTheAccountCanHaveAnotherName(t *testing.T) {
 	}
 }
 
-// What a pod serves is all that can be reached of it, and what it connects to is not limited.
+// Only the served ports of a pod are reachable, and its outgoing connections are not limited.
 func TestNothingButWhatIsServedCanBeReached(t *testing.T) {
 	all := with(t)
 	for name, want := range map[string][]string{"orchestrator": {"metrics"}, "slicecontroller": {"metrics", "webhook"}} {
@@ -117,7 +117,7 @@ func TestNothingButWhatIsServedCanBeReached(t *testing.T) {
 	}
 }
 
-// Prometheus shows a token that is good for metrics alone, and knows whom it shows it to where there is a certificate.
+// Prometheus presents a token that is valid for metrics only. With a certificate, it verifies the server.
 func TestMetricsAreCollectedWithATokenOfTheirOwn(t *testing.T) {
 	signed := with(t, "orchestrator.metricsCertificate=cert", "slicecontroller.metricsCertificate=cert")
 	for _, name := range []string{"orchestrator", "slicecontroller"} {

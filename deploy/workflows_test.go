@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// job is what is looked at of one.
+// job holds the tested fields of a job.
 type job struct {
 	Environment string            `json:"environment"`
 	Permissions map[string]string `json:"permissions"`
@@ -48,7 +48,7 @@ func jobs(t *testing.T) map[string]job {
 	return out
 }
 
-// What a tag names today may be something else tomorrow.
+// A tag may name something else tomorrow.
 func TestWorkflowsRunWhatTheyName(t *testing.T) {
 	commit, digest := regexp.MustCompile(`^[^@]+@[0-9a-f]{40}$`), regexp.MustCompile(`^[^@ ]+@sha256:[0-9a-f]{64}$`)
 	for name, j := range jobs(t) {
@@ -71,7 +71,7 @@ func TestWorkflowsRunWhatTheyName(t *testing.T) {
 	}
 }
 
-// Whoever may write anything waits for a person, and first sees that somebody has arranged for that.
+// A job that may write waits for an approval, and first checks that approvals are set up.
 func TestNothingIsPublishedWithoutAPerson(t *testing.T) {
 	publishing := 0
 	for name, j := range jobs(t) {
@@ -92,7 +92,7 @@ func TestNothingIsPublishedWithoutAPerson(t *testing.T) {
 	}
 }
 
-// What is released is made by the Go that the tests have run with.
+// Releases are built with the Go version that the tests ran with.
 func TestOneGoTestsAndReleases(t *testing.T) {
 	for name, j := range jobs(t) {
 		for _, s := range j.Steps {

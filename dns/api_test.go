@@ -21,7 +21,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// api is an API server in which nothing changes. It counts the watches that are open, by kind and namespace.
+// api is an API server in which nothing changes. It counts the open watches, by kind and namespace.
 type api struct {
 	*httptest.Server
 	objects map[string][]metav1.Object // by kind and namespace
@@ -46,7 +46,7 @@ func newAPI(tb testing.TB) *api {
 	return a
 }
 
-// ServeHTTP knows lists, watches that begin with all that there is, and creates.
+// ServeHTTP serves lists, watches that begin with all existing objects, and creates.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, of, _ := strings.Cut(r.URL.Path, "/namespaces/")
 	w.Header().Set("Content-Type", "application/json")
@@ -76,7 +76,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// typeIn is the type of what there is of a kind and namespace.
+// typeIn returns the type of the objects of a kind and namespace.
 func typeIn(of string) metav1.TypeMeta {
 	_, kind, _ := strings.Cut(of, "/")
 	return map[string]metav1.TypeMeta{
@@ -98,7 +98,7 @@ func (a *api) add(of string, o metav1.Object) {
 	a.objects[of] = append(a.objects[of], o)
 }
 
-// usual is a pod with about as much in it as one has.
+// usual returns a pod of typical size.
 func usual(set string, n int) *corev1.Pod {
 	yes := true
 	p := pod(fmt.Sprintf("%s-%d", set, n), nil, fmt.Sprintf("10.0.%d.%d", n/250, n%250+1))
@@ -111,7 +111,8 @@ func usual(set string, n int) *corev1.Pod {
 	return p
 }
 
-// crowd is a namespace with many sets, each with a plan that bridges its names, and starts a Syncer for each.
+// crowd sets up a namespace with many sets, each with a plan that bridges its names. It starts a Syncer for
+// each plan.
 func crowd(tb testing.TB, sets, pods int) (*api, []*Syncer) {
 	tb.Helper()
 	a := newAPI(tb)
@@ -135,7 +136,7 @@ func crowd(tb testing.TB, sets, pods int) (*api, []*Syncer) {
 		keepers = append(keepers, Start(tb.Context(), p, map[plans.Side]*Cluster{plans.Source: a.shared, plans.Destination: a.shared},
 			func(context.Context, bool) error { return nil }, func(err error) { tb.Error(err) }))
 	}
-	for range keepers { // each has seen all that there is
+	for range keepers { // each has seen all objects
 		<-a.made
 	}
 	return a, keepers
@@ -155,8 +156,8 @@ func TestThePlansOfANamespaceShareTheirWatches(t *testing.T) {
 	}
 }
 
-// BenchmarkFiftyPlansOfANamespace says what fifty Syncers cost: how many watches are open, and what is on the heap because of
-// them, the other end of their connections included.
+// BenchmarkFiftyPlansOfANamespace reports the cost of fifty Syncers: the number of open watches, and their
+// heap, including the other end of their connections.
 func BenchmarkFiftyPlansOfANamespace(b *testing.B) {
 	heap := func() uint64 {
 		var m runtime.MemStats

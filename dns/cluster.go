@@ -16,25 +16,26 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Cluster is one cluster as Syncers see it. All that follow the same kind in the same namespace share one watch and
-// what it has brought, which ends with the last of them: many plans cost no more than the namespaces that they are about.
+// Cluster is one cluster as Syncers see it. All Syncers that follow the same kind in the same namespace share
+// one watch and its cache, which end with the last of them. So many plans cost no more than the namespaces
+// that they use.
 type Cluster struct {
 	client kubernetes.Interface
 	lock   sync.Mutex
 	open   map[place]*objectCache
 }
 
-// place is what one watch is about.
+// place is the kind and namespace of one watch.
 type place struct{ kind, namespace string }
 
-// The kinds.
+// The watched kinds.
 const (
 	ofPods     = "pods"
 	ofServices = "services"
 	ofSlices   = "endpointslices"
 )
 
-// NewCluster returns what Syncers share. Nothing is watched yet.
+// NewCluster returns a Cluster for Syncers to share. It opens no watch yet.
 func NewCluster(config *rest.Config) (*Cluster, error) {
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -47,8 +48,8 @@ func clusterOf(c kubernetes.Interface) *Cluster {
 	return &Cluster{client: c, open: map[place]*objectCache{}}
 }
 
-// follow returns those objects of a place that are somebody's (whose), and rings with every change of them until ctx
-// ends. ring must not wait.
+// follow returns the objects of a place that belong to who (see whose). It rings with every change of them
+// until ctx ends. ring must not block.
 func (c *Cluster) follow(ctx context.Context, at place, who string, ring func()) view {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -56,7 +57,7 @@ func (c *Cluster) follow(ctx context.Context, at place, who string, ring func())
 	if !open {
 		s = newShelf()
 		c.open[at] = s
-		watching, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives who begins it
+		watching, stop := context.WithCancel(context.WithoutCancel(ctx)) // the watch outlives its first reader
 		s.stop = stop
 		from, example := c.reads(at)
 		all := cache.ToListWatcherWithWatchListSemantics(s.noticing(from), c.client)
@@ -95,7 +96,7 @@ func reading[L runtime.Object](list func(context.Context, metav1.ListOptions) (L
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = only
-			if o.ResourceVersion == "0" { // it would come in one piece, however long
+			if o.ResourceVersion == "0" { // it would come in one response, however long
 				o.ResourceVersion, o.ResourceVersionMatch = "", ""
 			}
 			return list(ctx, o)

@@ -24,12 +24,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// scene is a cluster whose watches break, and whose lists fail, when a test says so.
+// scene is a cluster whose watches break and whose lists fail when a test requests it.
 type scene struct {
 	*fake.Clientset
 	*Cluster
 	t *testing.T
-	// away are the kinds that can be neither listed nor watched, and mute those that cannot be watched.
+	// away are the kinds that can be neither listed nor watched; mute are the kinds that cannot be watched.
 	away, mute map[string]bool
 	// pods are the watches of pods that were opened, the last one last.
 	pods []*watch.FakeWatcher
@@ -37,7 +37,7 @@ type scene struct {
 
 func newScene(t *testing.T, objects ...runtime.Object) *scene {
 	t.Helper()
-	told := utilruntime.ErrorHandlers // one of them waits by the clock of another bubble
+	told := utilruntime.ErrorHandlers // one handler waits on the clock of another bubble
 	utilruntime.ErrorHandlers = nil
 	t.Cleanup(func() { utilruntime.ErrorHandlers = told })
 	s := &scene{Clientset: fake.NewClientset(objects...), t: t, away: map[string]bool{}, mute: map[string]bool{}}
@@ -59,7 +59,7 @@ func newScene(t *testing.T, objects ...runtime.Object) *scene {
 	return s
 }
 
-// keep starts a Syncer, and lets it do what it can do.
+// keep starts a Syncer and waits until it is idle.
 func (s *scene) keep(p *plans.Plan) *Syncer {
 	s.t.Helper()
 	k := Start(s.t.Context(), p, map[plans.Side]*Cluster{plans.Source: s.Cluster, plans.Destination: s.Cluster},
@@ -68,27 +68,27 @@ func (s *scene) keep(p *plans.Plan) *Syncer {
 	return k
 }
 
-// set lets a kind be away or mute, or be heard again.
+// set makes a kind away or mute, or reachable again.
 func (s *scene) set(how map[string]bool, kind string, is bool) {
 	s.Lock()
 	defer s.Unlock()
 	how[kind] = is
 }
 
-// later is when everything that failed has been tried again.
+// later waits until everything that failed has been retried.
 func later() {
-	<-time.After(10 * time.Minute) // of the bubble
+	<-time.After(10 * time.Minute) // in the bubble's time
 	synctest.Wait()
 }
 
-// cut ends the watch of pods with an answer after which all have to be listed anew.
+// cut ends the watch of pods with an error that requires a new list.
 func (s *scene) cut() {
 	expired := apierrors.NewResourceExpired("too old").Status()
 	s.pods[len(s.pods)-1].Error(&expired)
 	synctest.Wait()
 }
 
-// change gives the pod of the street another address; nobody is told.
+// change gives the pod of the street another address, without a watch event.
 func (s *scene) change(ip string) *corev1.Pod {
 	s.t.Helper()
 	o := of("web", pod("web-0", nil, ip))
@@ -98,7 +98,7 @@ func (s *scene) change(ip string) *corev1.Pod {
 	return o
 }
 
-// answers wants the address under which a plan's first pod is found in namespace mall.
+// answers requires the address under which a plan's first pod is found in namespace mall.
 func (s *scene) answers(p *plans.Plan, want string) {
 	s.t.Helper()
 	have, err := s.DiscoveryV1().EndpointSlices("mall").Get(s.t.Context(), "stsmigrate-"+p.ID+"-ipv4-0", metav1.GetOptions{})
@@ -107,7 +107,7 @@ func (s *scene) answers(p *plans.Plan, want string) {
 	}
 }
 
-// writes forgets what was asked for, and returns what was written.
+// writes returns the write requests, and clears the recorded ones.
 func (s *scene) writes() (out []string) {
 	for _, a := range s.Actions() {
 		if !slices.Contains([]string{"list", "watch", "get"}, a.GetVerb()) {
@@ -115,7 +115,7 @@ func (s *scene) writes() (out []string) {
 		}
 	}
 	s.ClearActions()
-	return slices.Compact(out) // what it has written may not have come back before it looks again
+	return slices.Compact(out) // its own write may not have come back before it looks again
 }
 
 // of makes a set of namespace shop the owner of a pod.
@@ -125,7 +125,7 @@ func of(set string, p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// street has a set web of one pod, and the Services on both sides.
+// street returns a set web with one pod, and the Services on both sides.
 func street() []runtime.Object {
 	out := []runtime.Object{of("web", pod("web-0", nil, "10.0.0.1"))}
 	for _, namespace := range []string{"shop", "mall"} {
@@ -134,13 +134,14 @@ func street() []runtime.Object {
 	return out
 }
 
-// answer is the slice that a plan has for the pod of the street.
+// answer returns the slice that a plan has for the pod of the street.
 func answer(p *plans.Plan, ip string) *discoveryv1.EndpointSlice {
 	pods := map[plans.Side][]*corev1.Pod{plans.Source: {pod("web-0", nil, ip)}}
 	return Want(p, plans.Directory{On: plans.Destination, Namespace: "mall", Lists: plans.Destination}, &corev1.Service{}, pods)["stsmigrate-"+p.ID+"-ipv4-0"]
 }
 
-// What is not there yet looks like what is gone: nothing is made, changed or taken away before every list has come.
+// An object that is not listed yet looks like a deleted one. So nothing is created, changed or deleted before
+// every list has arrived.
 func TestNothingIsWrittenBeforeAllHasCome(t *testing.T) {
 	for _, late := range []string{ofPods, ofServices, ofSlices} {
 		synctest.Test(t, func(t *testing.T) {
@@ -162,8 +163,8 @@ func TestNothingIsWrittenBeforeAllHasCome(t *testing.T) {
 	}
 }
 
-// A Syncer that joins others while their API server is away waits for it: what they know may be old. And what happened
-// meanwhile reaches all of them.
+// A Syncer that joins others while their API server is away waits for it: the cached objects may be old.
+// Changes that happened meanwhile reach all Syncers.
 func TestWhoJoinsWhileNobodyIsHeardWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := bridge(), bridge()
@@ -175,7 +176,7 @@ func TestWhoJoinsWhileNobodyIsHeardWaits(t *testing.T) {
 		s.set(s.away, ofPods, true)
 		s.cut()
 		s.change("10.0.0.2")
-		s.keep(second) // whose slice somebody has brought to what is true
+		s.keep(second) // another writer has brought its slice up to date
 		later()
 		if wrote := s.writes(); len(wrote) > 0 {
 			t.Errorf("while nobody is heard: %v", wrote)
@@ -190,7 +191,7 @@ func TestWhoJoinsWhileNobodyIsHeardWaits(t *testing.T) {
 	})
 }
 
-// A list that no watch follows is old as soon as it is read.
+// A list that no watch follows is outdated as soon as it is read.
 func TestWhoJoinsWaitsForAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := bridge(), bridge()
@@ -209,7 +210,7 @@ func TestWhoJoinsWaitsForAWatch(t *testing.T) {
 	})
 }
 
-// A watch that ends goes on where it was, and who joins then waits for nothing else.
+// A watch that ends is resumed where it stopped. A Syncer that joins then waits for nothing else.
 func TestAWatchThatEndsIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := bridge(), bridge()
@@ -233,7 +234,8 @@ func TestAWatchThatEndsIsResumed(t *testing.T) {
 	})
 }
 
-// The watches go on when the plan that began them leaves, end with the last one, and begin anew for the next.
+// The watches continue when the plan that opened them leaves, end with the last plan, and are opened again
+// for the next one.
 func TestWatchesEndWithTheLastPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := bridge(), bridge()
@@ -257,7 +259,7 @@ func TestWatchesEndWithTheLastPlan(t *testing.T) {
 	})
 }
 
-// What is not about the set of a plan wakes nobody, and neither does what no slice says.
+// A change of another plan's set wakes no Syncer. Neither does a change of a field that no slice contains.
 func TestAKeeperHearsOfItsOwnSetOnly(t *testing.T) {
 	s := newShelf()
 	var rung []string
@@ -285,7 +287,7 @@ func TestAKeeperHearsOfItsOwnSetOnly(t *testing.T) {
 	hears("and goes", s.Replace(nil, ""), "web")
 }
 
-// Of a cluster that a person has vouched to be gone nothing is asked.
+// A cluster that the user has vouched to be gone receives no requests.
 func TestASideThatIsGoneHasNoNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := bridge()
@@ -299,7 +301,7 @@ func TestASideThatIsGoneHasNoNames(t *testing.T) {
 	})
 }
 
-// What a Syncer sends when it changes a slice is all of it, and of the rest nothing is kept.
+// An update of a slice contains the whole slice. Of other objects, only the needed fields are kept.
 func TestWhatIsKeptOfAnObject(t *testing.T) {
 	p := usual("web", 0)
 	kept, _ := slim(p)

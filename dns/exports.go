@@ -14,10 +14,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Export returns the look that exports the governing Service of both sides to the
-// other cluster (KEP-1645) and waits until the clusters' own implementation says that
-// it has. An export that is there already is left as it is. It is done with at once
-// unless the plan's mode is MCS.
+// Export returns the look that exports the governing Service of both sides to the other cluster (KEP-1645)
+// and waits until the clusters' own implementation reports the export as valid. An export that already exists
+// is left unchanged. Unless the plan's mode is MCS, there is nothing to do.
 func Export(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	return func(ctx context.Context, _ plans.StepContext) (plans.Observation, error) {
 		for _, side := range p.Exports() {
@@ -44,8 +43,8 @@ func Export(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	}
 }
 
-// unexported gives the reason why an export is not yet in effect, or "". Not every
-// implementation has the condition Ready.
+// unexported returns the reason why an export is not yet in effect, or "". Not every implementation sets the
+// condition Ready.
 func unexported(e *mcsv1alpha1.ServiceExport) string {
 	valid := meta.FindStatusCondition(e.Status.Conditions, string(mcsv1alpha1.ServiceExportConditionValid))
 	ready := meta.FindStatusCondition(e.Status.Conditions, string(mcsv1alpha1.ServiceExportConditionReady))
@@ -60,8 +59,8 @@ func unexported(e *mcsv1alpha1.ServiceExport) string {
 	return ""
 }
 
-// unexport takes back what Export has made. After a Clean the export of the
-// destination stays, as the destination's own: clients may know the pods by it.
+// unexport deletes the exports that Export has created. After finalize, the export of the destination stays
+// as the destination's own: clients may know the pods by it.
 func unexport(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext) (plans.Observation, error) {
 	for _, side := range p.Exports() {
 		e, err := export(ctx, p, on, side)

@@ -15,9 +15,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Missing gives the reason why a pod that has arrived on a side is not found
-// under all its names yet, read live, or "". Until then its peers cannot reach it,
-// and the next ordinal must stay up (S2).
+// Missing returns the reason why a pod that has arrived on a side is not yet found under all its names, read
+// live, or "". Until then its peers cannot reach it, and the next ordinal must stay up (S2).
 func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, pod *corev1.Pod, ordinal int32) (string, error) {
 	for _, d := range p.Directories() {
 		if d.Lists == side {
@@ -29,7 +28,7 @@ func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 				return "", err
 			}
 			if !found {
-				return fmt.Sprintf("pod %s is available, waiting until %s names it with its address %s on the %s", pod.Name, p.Host(ordinal, d.Namespace), ip.IP, d.On), nil
+				return fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s", pod.Name, p.Host(ordinal, d.Namespace), ip.IP, d.On), nil
 			}
 		}
 	}
@@ -58,10 +57,9 @@ func listed(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directo
 	}), nil
 }
 
-// Remove returns the look that takes the exports, slices and stand-in Services of a
-// plan away, one after the other, unless a person wants them kept after a Clean. BEFORE
-// its first write, stop has ended the Syncer of this process, which would make them
-// again.
+// Remove returns the look that deletes the exports, slices and stand-in Services of a plan, one after the
+// other, unless the user keeps them after finalize. BEFORE its first write, stop has ended the Syncer
+// of this process, which would recreate them.
 func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.Look {
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		if m.KeepNames && m.To() == plans.Destination {

@@ -14,29 +14,30 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// objectCache is what one watch has brought, as the store of its Reflector: of each object what a Syncer needs. It rings for
-// those whose objects have changed, and for nobody else.
+// objectCache is the store of one Reflector. It holds only the fields of each object that a Syncer needs. It
+// rings only for the readers whose objects have changed.
 type objectCache struct {
 	stop    context.CancelFunc
 	lock    sync.Mutex
 	objects map[types.NamespacedName]metav1.Object
 	readers []*reader
-	// whole is closed while the API server is heard and all that it had is here. Before, and from the end of a watch on
-	// until it answers again, whoever comes waits for that.
+	// whole is closed while the API server responds and all its objects are in the cache. Before that, and
+	// from the end of a watch until the API server responds again, whole is open and a new reader waits for
+	// it.
 	whole chan struct{}
 }
 
-// reader is who has joined.
+// reader is one Syncer that has joined.
 type reader struct {
 	who  string
 	ring func()
 }
 
-// view is the part of a shelf that is one reader's.
+// view is the part of a shelf that belongs to one reader.
 type view struct {
 	shelf *objectCache
 	who   string
-	// synced is closed once it may be read.
+	// synced is closed once the view may be read.
 	synced <-chan struct{}
 }
 
@@ -52,7 +53,7 @@ func (s *objectCache) join(who string, ring func()) (view, *reader) {
 	return view{s, who, s.whole}, me
 }
 
-// leave reports whether nobody is left.
+// leave reports whether no reader is left.
 func (s *objectCache) leave(me *reader) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -60,7 +61,7 @@ func (s *objectCache) leave(me *reader) bool {
 	return len(s.readers) == 0
 }
 
-// list returns the objects of the reader. They are shared, and nobody changes them.
+// list returns the objects of the reader. They are shared and must not be changed.
 func (v view) list() (out []metav1.Object) {
 	v.shelf.lock.Lock()
 	defer v.shelf.lock.Unlock()
@@ -72,7 +73,7 @@ func (v view) list() (out []metav1.Object) {
 	return out
 }
 
-// whose is the name of the set that a pod is of, that of a Service, or the ID of the plan that a slice is for.
+// whose returns the name of the set that owns a pod, the name of a Service, or the ID of the plan of a slice.
 func whose(o metav1.Object) string {
 	switch o := o.(type) {
 	case *corev1.Pod:
@@ -87,8 +88,8 @@ func whose(o metav1.Object) string {
 	return ""
 }
 
-// noticing notes from when on the API server is not heard: a watch has ended, and no answer has come yet that goes on from
-// there.
+// noticing records when the API server does not respond: a watch has ended, and no new watch has resumed from
+// there yet.
 func (s *objectCache) noticing(from *cache.ListWatch) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: from.ListWithContextFunc,
@@ -98,7 +99,7 @@ func (s *objectCache) noticing(from *cache.ListWatch) *cache.ListWatch {
 				s.complete(false)
 				return nil, err
 			}
-			if o.SendInitialEvents == nil { // else all comes anew (Replace)
+			if o.SendInitialEvents == nil { // otherwise all objects are sent again (Replace)
 				s.complete(true)
 			}
 			return ending{w, func() { s.complete(false) }}, nil
@@ -106,7 +107,7 @@ func (s *objectCache) noticing(from *cache.ListWatch) *cache.ListWatch {
 	}
 }
 
-// ending is a watch that tells of its end: whoever reads it stops it.
+// ending is a watch that reports its end: its reader always stops it.
 type ending struct {
 	watch.Interface
 	tell func()
@@ -118,7 +119,7 @@ func (e ending) Stop() {
 	e.tell()
 }
 
-// complete sets whether whole is closed.
+// complete closes whole, or replaces it with an open channel.
 func (s *objectCache) complete(is bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -157,7 +158,7 @@ func (s *objectCache) Delete(o any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: what was missed while nobody was heard is in what differs.
+// Replace implements cache.ReflectorStore. Changes missed while no watch was open show up as differences.
 func (s *objectCache) Replace(all []any, _ string) error {
 	defer s.complete(true)
 	s.lock.Lock()
@@ -180,7 +181,7 @@ func (s *objectCache) Replace(all []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (s *objectCache) Resync() error { return nil }
 
-// Transformer implements cache.TransformingStore: objects are cut down one by one, as they come.
+// Transformer implements cache.TransformingStore: it reduces each object with slim as it arrives.
 func (s *objectCache) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
 		if less, ok := slim(o); ok {
@@ -190,7 +191,8 @@ func (s *objectCache) Transformer() cache.TransformFunc {
 	}
 }
 
-// put puts an object on the shelf, or takes it off, and rings for whom it was and for whom it is. The lock is held.
+// put stores an object, or deletes it if o is nil, and rings for its old and its new reader. The lock is
+// held.
 func (s *objectCache) put(key types.NamespacedName, o metav1.Object) {
 	was := s.objects[key]
 	if o == nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// ManagedBy marks our EndpointSlices. The control plane's own controllers leave
-// slices of another manager alone.
+// ManagedBy marks our EndpointSlices. The control plane's own controllers ignore slices of another manager.
 const ManagedBy = "names.stsmigrate.dev"
 
-// PlanLabel carries the ID of the plan that a slice or a Service was made for.
+// PlanLabel carries the ID of the plan that a slice or a Service was created for.
 const PlanLabel = "stsmigrate.dev/plan-id"
 
-// maxEndpointsPerSlice is how many ordinals one slice holds, as the control plane's own.
+// maxEndpointsPerSlice is the maximum number of ordinals in one slice, the same as in the control plane's
+// own.
 const maxEndpointsPerSlice = 100
 
 func marks(p *plans.Plan) map[string]string {
@@ -35,12 +35,12 @@ func marks(p *plans.Plan) map[string]string {
 	}
 }
 
-// sliceName is the name of the slice that lists an ordinal.
+// sliceName returns the name of the slice that lists an ordinal.
 func sliceName(p *plans.Plan, t discoveryv1.AddressType, ordinal int32) string {
 	return fmt.Sprintf("stsmigrate-%s-%s-%d", p.ID, strings.ToLower(string(t)), (ordinal-p.Start)/maxEndpointsPerSlice)
 }
 
-// SliceNames are the names of all slices that a plan may need in a directory.
+// SliceNames lists the names of all slices that a plan may need in a directory.
 func SliceNames(p *plans.Plan) []string {
 	var out []string
 	for _, t := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
@@ -51,10 +51,9 @@ func SliceNames(p *plans.Plan) []string {
 	return out
 }
 
-// Want is what has to stand in a directory beside the control plane's own slices,
-// by name: the pods of the sides that it does not list, each under its hostname,
-// as far as they may be found now.
-// pods are those of the set, by side.
+// Want returns, by name, the slices that a directory needs beside the control plane's own. They list the pods
+// of the sides that the directory itself does not list, each under its hostname, as far as they may be
+// resolved now. pods are the pods of the set, by side.
 func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[plans.Side][]*corev1.Pod) map[string]*discoveryv1.EndpointSlice {
 	out := map[string]*discoveryv1.EndpointSlice{}
 	for _, side := range plans.Sides() {
@@ -89,8 +88,7 @@ func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[pl
 	return out
 }
 
-// addressOf is the address of a pod that may be found, or "": a pod that has
-// ended has none.
+// addressOf returns the address of a pod, or "". A pod that has ended has none.
 func addressOf(pod *corev1.Pod, t discoveryv1.AddressType) string {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return ""
@@ -103,13 +101,13 @@ func addressOf(pod *corev1.Pod, t discoveryv1.AddressType) string {
 	return ""
 }
 
-// findable says whether a DNS server would answer for the pod. The control plane
-// lists the others too, as not ready; for a name that comes to the same.
+// findable reports whether a DNS server would return the pod. The control plane also lists other pods, as not
+// ready; for the name, both have the same effect.
 func findable(pod *corev1.Pod, service *corev1.Service) bool {
 	return service.Spec.PublishNotReadyAddresses || isReady(pod) && pod.DeletionTimestamp == nil
 }
 
-// endpoint has the conditions that the control plane would give the pod.
+// endpoint sets the conditions that the control plane would set for the pod.
 func endpoint(pod *corev1.Pod, address string) discoveryv1.Endpoint {
 	ready, serving, terminating := true, isReady(pod), pod.DeletionTimestamp != nil
 	name := pod.Name
@@ -125,8 +123,8 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// ports are those of the Service, a named target resolved in the pod. All pods of
-// a set have one template.
+// ports returns the ports of the Service, with named targets resolved in the pod. All pods of a set have one
+// template.
 func ports(service *corev1.Service, pod *corev1.Pod) []discoveryv1.EndpointPort {
 	out := []discoveryv1.EndpointPort{}
 	for _, p := range service.Spec.Ports {
@@ -157,7 +155,7 @@ func target(p corev1.ServicePort, pod *corev1.Pod) int32 {
 	return 0
 }
 
-// same says whether a slice already says what it has to say.
+// same reports whether a slice already has the wanted content.
 func same(have, want *discoveryv1.EndpointSlice) bool {
 	return have.AddressType == want.AddressType && equality.Semantic.DeepEqual(have.Endpoints, want.Endpoints) &&
 		equality.Semantic.DeepEqual(have.Ports, want.Ports) && maps.Equal(have.Labels, want.Labels)

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// slim returns of an object what slices and Services of names are made from. What is slim already stays as it is; false
-// is for what is of no kind that is watched.
+// slim returns the fields of an object from which slices and Services of names are made. A slim object
+// stays the same. It returns false for an object of a kind that is not watched.
 func slim(o any) (metav1.Object, bool) {
 	switch o := o.(type) {
 	case *corev1.Pod:
@@ -24,7 +24,7 @@ func slim(o any) (metav1.Object, bool) {
 	return nil, false
 }
 
-// slimPod keeps no version: a pod whose probes were only run again is the same.
+// slimPod drops the resource version, so that a pod whose probes merely ran again stays equal.
 func slimPod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, DeletionTimestamp: pod.DeletionTimestamp}}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
@@ -33,7 +33,7 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 	}
 	for _, c := range pod.Spec.Containers {
 		for _, port := range c.Ports {
-			if port.Name != "" { // a Service may mean it
+			if port.Name != "" { // a Service may refer to it
 				out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Ports: []corev1.ContainerPort{{Name: port.Name, Protocol: port.Protocol, ContainerPort: port.ContainerPort}}})
 			}
 		}

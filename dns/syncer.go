@@ -20,10 +20,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Syncer keeps the slices of one plan as the pods are. It works from watches that it shares with others (Cluster) and
-// is right again after any death: what it writes is a function of the pods. Each
-// write is conditional; what it loses to another process is looked at again. It writes only with leave:
-// what it makes carries no epoch, so nothing turns away a Syncer whose time is over.
+// Syncer keeps the slices of one plan in line with its pods. It works from watches that it shares with other
+// Syncers (Cluster). It is correct again after any restart, because its writes are a function of the pods.
+// Each write is conditional; after a conflict with another process it looks again. It writes only with
+// permission (MayWrite): the objects it creates carry no epoch, so nothing rejects a Syncer that has been
+// replaced.
 type Syncer struct {
 	plan    *plans.Plan
 	leave   MayWrite
@@ -35,15 +36,15 @@ type Syncer struct {
 	stopped sync.WaitGroup
 }
 
-// MayWrite returns nil if a Syncer may write now, ErrOver if it must not any more, and any other error if
-// nobody can tell. BEFORE and after something is made, anew is true, and those who decide are asked: to change
-// what is there is conditional on it, and to make it is conditional on nothing.
+// MayWrite returns nil if a Syncer may write now, ErrOver if it must not write any more, and any other error
+// if neither can be determined. anew is true BEFORE and after a creation; then the authoritative objects are
+// read live. A change is conditional on the existing object, but a creation is conditional on nothing.
 type MayWrite func(ctx context.Context, anew bool) error
 
-// ErrOver says that the names of a plan are kept by another process, or are to be kept no longer.
-var ErrOver = errors.New("the names are kept by another process, or no longer")
+// ErrOver reports that another process keeps the names of a plan, or that they are no longer kept.
+var ErrOver = errors.New("the names are kept by another process, or are no longer kept")
 
-// pendingWrites is one directory and what is known of it.
+// pendingWrites is one directory and the views that its writes are based on.
 type pendingWrites struct {
 	plans.Directory
 	leave    MayWrite
@@ -52,8 +53,8 @@ type pendingWrites struct {
 	slices   view
 }
 
-// Start starts a Syncer, which ends with ctx or with Stop. report gets every error;
-// all are tried again. A side without a cluster is gone, and has neither pods nor directories.
+// Start starts a Syncer, which ends with ctx or with Stop. report receives every error; all failed writes are
+// retried. A side without a cluster is gone, and has neither pods nor directories.
 func Start(ctx context.Context, p *plans.Plan, on map[plans.Side]*Cluster, leave MayWrite, report func(error)) *Syncer {
 	ctx, stop := context.WithCancel(ctx)
 	k := &Syncer{plan: p, leave: leave, bell: make(chan struct{}, 1), pods: map[plans.Side]view{}, report: report, stop: stop}
@@ -82,7 +83,7 @@ func (k *Syncer) ring() {
 	}
 }
 
-// Stop ends the Syncer. It returns once the last write has been answered.
+// Stop ends the Syncer. It returns once the last request has completed.
 func (k *Syncer) Stop() {
 	k.stop()
 	k.stopped.Wait()
@@ -127,7 +128,7 @@ func (k *Syncer) views() []view {
 	return out
 }
 
-// sync brings every directory to what the pods say.
+// sync brings every directory in line with the pods.
 func (k *Syncer) sync(ctx context.Context) (err error) {
 	defer plans.RecoverPanic(&err)
 	pods := map[plans.Side][]*corev1.Pod{}
@@ -146,7 +147,7 @@ func (k *Syncer) sync(ctx context.Context) (err error) {
 	return nil
 }
 
-// model is the Service that others are made like.
+// model returns the Service that stand-in Services are copied from.
 func (k *Syncer) model() *corev1.Service {
 	for _, d := range k.desks {
 		if s := d.service(); s != nil && d.Lists != "" {
@@ -169,7 +170,7 @@ func (d pendingWrites) sync(ctx context.Context, p *plans.Plan, pods map[plans.S
 	service := d.service()
 	if service == nil {
 		if d.Lists != "" || model == nil {
-			return nil // on its way, or gone: a slice without a Service is found by nobody
+			return nil // not created yet, or gone: a slice without a Service is never resolved
 		}
 		services := d.client.CoreV1().Services(d.Namespace)
 		return d.make(ctx, func() (metav1.Object, error) {
@@ -196,9 +197,9 @@ func (d pendingWrites) sync(ctx context.Context, p *plans.Plan, pods map[plans.S
 	return nil
 }
 
-// make makes what is missing. Another process may have taken it away for good, and this one may have
-// slept between its look and its write: so it looks once more AFTER it, and takes back what was made
-// too late.
+// make creates a missing object. Another process may have deleted the object for good, and this one may have
+// slept between its look and its write. So it checks its permission again AFTER the write, and deletes an
+// object that it created too late.
 func (d pendingWrites) make(ctx context.Context, create func() (metav1.Object, error), remove func(context.Context, string, metav1.DeleteOptions) error) error {
 	if err := d.leave(ctx, true); err != nil {
 		return err
@@ -214,8 +215,8 @@ func (d pendingWrites) make(ctx context.Context, create func() (metav1.Object, e
 	return errors.Join(err, answered(remove(ctx, made.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})))
 }
 
-// bring changes or removes a slice that does not say what it has to. Slices are ours alone, and are written
-// whole.
+// bring updates or deletes a slice that differs from the wanted one. The slices belong to this package alone,
+// and are written whole.
 func (d pendingWrites) bring(ctx context.Context, have, want *discoveryv1.EndpointSlice) error {
 	c := d.client.DiscoveryV1().EndpointSlices(have.Namespace)
 	if want != nil && same(have, want) {
@@ -233,7 +234,7 @@ func (d pendingWrites) bring(ctx context.Context, have, want *discoveryv1.Endpoi
 	return answered(err)
 }
 
-// standIn is a Service for names that no Service of the cluster answers.
+// standIn returns a Service for names that no Service of the cluster resolves.
 func standIn(p *plans.Plan, d plans.Directory, model *corev1.Service) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: p.Names.Service, Labels: map[string]string{PlanLabel: p.ID}}}
 	s.Spec.ClusterIP = corev1.ClusterIPNone
@@ -245,8 +246,8 @@ func standIn(p *plans.Plan, d plans.Directory, model *corev1.Service) *corev1.Se
 	return s
 }
 
-// answered drops the errors that say the object is not as it was last seen: the
-// watch will tell, and ring.
+// answered drops the errors that report an object in another state than last seen: the watch will deliver the
+// change, and ring.
 func answered(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return nil

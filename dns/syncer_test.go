@@ -13,19 +13,19 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// A Syncer whose time is over makes nothing again that was taken away for good, and takes back what it
-// has made too late: nothing of it carries an epoch.
+// A Syncer that has been replaced recreates no object that was deleted for good, and deletes an object that
+// it created too late: its objects carry no epoch.
 func TestWhatWasTakenAwayIsNotMadeAgain(t *testing.T) {
 	unknown := errors.New("nobody answers")
 	for _, c := range []struct {
 		name   string
-		before error // what it is told before it makes something
+		before error // the result of leave before it creates an object
 		after  error // and after that
 		want   int
 	}{
 		{"it may", nil, nil, 1},
 		{"it may not", ErrOver, nil, 0},
-		{"nobody can tell", unknown, nil, 0},
+		{"the node of the pod is unknown", unknown, nil, 0},
 		{"it slept before its write", nil, ErrOver, 0},
 		{"nobody can tell any more", nil, unknown, 1},
 	} {
@@ -60,7 +60,7 @@ func TestWhatWasTakenAwayIsNotMadeAgain(t *testing.T) {
 		if err := d.services.shelf.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}); err != nil {
 			t.Fatal(err)
 		}
-		_ = d.sync(t.Context(), p, pods, model) // its error is that of above
+		_ = d.sync(t.Context(), p, pods, model) // it returns the same error as above
 		slices, err := api.DiscoveryV1().EndpointSlices("shop").List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(slices.Items) != c.want {
 			t.Errorf("%s: EndpointSlices %v, %v", c.name, slices.Items, err)
@@ -68,7 +68,8 @@ func TestWhatWasTakenAwayIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// Two Syncers that see the pods otherwise do not overwrite each other for ever: only who has leave writes.
+// Two Syncers with different views of the pods do not overwrite each other forever: only the one with
+// permission writes.
 func TestNothingIsChangedWithoutLeave(t *testing.T) {
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-x-ipv4-0"}}
 	for _, want := range []*discoveryv1.EndpointSlice{nil, {AddressType: discoveryv1.AddressTypeIPv4}} {

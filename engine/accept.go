@@ -7,20 +7,20 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Requested is what a detached plan is to do now, by its journal and by what people have declared.
+// Requested is what a detached plan should do now, by its journal and by what users have declared.
 type Requested struct {
 	plans.Command
-	// Work says whether there is anything to do.
+	// Work reports whether there is anything to do.
 	Work bool
-	// Refused says why not all that is declared is done.
+	// Refused is the reason why not everything declared is done.
 	Refused string
-	// Refuse is what the journal has to keep of a request that cannot be fulfilled, so that it is answered once; nil
-	// for nothing.
+	// Refuse is what the journal must record of a request that cannot be fulfilled, so that it is answered
+	// only once; nil for nothing.
 	Refuse *plans.Observed
 }
 
-// ReadRequest compares the two. Without a Declaration that approves this very plan, a plan that is under way goes on as its
-// journal says, and one of which nothing has been begun rests.
+// ReadRequest compares the journal with the Declaration. Without a Declaration that approves this very plan, a plan
+// under way continues as its journal states, and a plan that has not begun rests.
 func ReadRequest(p *plans.Plan, j *plans.Journal, d *plans.Declaration) Requested {
 	out := Requested{Command: plans.Command{Direction: j.Leg.Direction}, Work: !j.Idle(p)}
 	if d == nil || d.ApprovedHash != p.Hash {
@@ -28,37 +28,37 @@ func ReadRequest(p *plans.Plan, j *plans.Journal, d *plans.Declaration) Requeste
 		return out
 	}
 	direction, later := heading(p, j, cmp.Or(d.Direction, plans.Move))
-	heard := plans.Observed{Direction: direction, Paused: d.Paused, Request: j.Observed.Request}
+	observed := plans.Observed{Direction: direction, Paused: d.Paused, Request: j.Observed.Request}
 	if d.Request != nil {
-		heard.Request = d.Request.ID
+		observed.Request = d.Request.ID
 	}
 	if d.Request != nil && d.Request.RemoveNames && d.Request.ID != j.Observed.Request {
 		if err := KeepsNames(p, j); err != nil {
-			return out.refuse(heard, err)
+			return out.refuse(observed, err)
 		}
-		out.Command = plans.Command{Direction: direction, RemoveNames: true, Observed: &heard}
+		out.Command = plans.Command{Direction: direction, RemoveNames: true, Observed: &observed}
 		return out
 	}
-	if heard.SameRequest(j.Observed) || j.Ended() {
+	if observed.SameRequest(j.Observed) || j.Ended() {
 		out.Refused = cmp.Or(later, j.Observed.Refused)
 		return out
 	}
-	wish := plans.Command{Direction: direction, KeepNames: d.KeepNames && direction == plans.Finalize, Observed: &heard}
+	command := plans.Command{Direction: direction, KeepNames: d.KeepNames && direction == plans.Finalize, Observed: &observed}
 	if d.Request != nil && d.Request.ID != j.Observed.Request {
-		wish.SkipGates, wish.Assurance, wish.Limits = d.Request.SkipGates, d.Request.Assurance(), d.Request.Limits()
+		command.SkipGates, command.Assurance, command.Limits = d.Request.SkipGates, d.Request.Assurance(), d.Request.Limits()
 	}
 	trial := *j
-	if err := refuse(p, &trial, d, wish); err != nil {
-		return out.refuse(heard, err)
+	if err := refuse(p, &trial, d, command); err != nil {
+		return out.refuse(observed, err)
 	}
-	out.Command, out.Work, out.Refused = wish, true, later
+	out.Command, out.Work, out.Refused = command, true, later
 	return out
 }
 
 // refuse is the answer to a request that cannot be fulfilled.
-func (a Requested) refuse(heard plans.Observed, why error) Requested {
-	heard.Refused = why.Error()
-	a.Refused, a.Refuse = heard.Refused, &heard
+func (a Requested) refuse(observed plans.Observed, why error) Requested {
+	observed.Refused = why.Error()
+	a.Refused, a.Refuse = observed.Refused, &observed
 	return a
 }
 
@@ -75,7 +75,7 @@ func Observe(p *plans.Plan, j *plans.Journal, d *plans.Declaration) {
 	}
 }
 
-// heading is the course that a plan can take now for the one that is declared, and why it is another one.
+// heading is the direction that a plan can take now for the one that is declared, and why it is another one.
 func heading(p *plans.Plan, j *plans.Journal, want plans.Direction) (plans.Direction, string) {
 	is := j.Leg.Direction
 	trial := *j
@@ -83,7 +83,7 @@ func heading(p *plans.Plan, j *plans.Journal, want plans.Direction) (plans.Direc
 	case want == is:
 		return want, ""
 	case j.Ended() || want == plans.Move:
-		return is, fmt.Sprintf("spec.direction is %s, and plan %s is on the direction %s, from which no way leads there", want, p.Name, is)
+		return is, fmt.Sprintf("spec.direction is %s, but plan %s is on direction %s and cannot change to it", want, p.Name, is)
 	case want == plans.Finalize && is == plans.Move && j.Outcome != plans.Moved:
 		return is, fmt.Sprintf("plan %s is finalized as soon as every ordinal is on the destination", p.Name)
 	}
@@ -93,7 +93,7 @@ func heading(p *plans.Plan, j *plans.Journal, want plans.Direction) (plans.Direc
 	return want, ""
 }
 
-// refuse gives the reason why a wish has no meaning where the plan is.
+// refuse returns the reason why a request has no meaning where the plan is, or nil.
 func refuse(p *plans.Plan, trial *plans.Journal, d *plans.Declaration, w plans.Command) error {
 	switch {
 	case w.Assurance.SourceGone && d.Request.SourceGone != p.Source.Cluster:
@@ -104,7 +104,8 @@ func refuse(p *plans.Plan, trial *plans.Journal, d *plans.Declaration, w plans.C
 	return Accept(p, trial, w)
 }
 
-// Accept lets the journal take a wish over, with all that belongs to it: it is written at once.
+// Accept applies a request to the journal, with everything that belongs to it, so that
+// one write records it all.
 func Accept(p *plans.Plan, j *plans.Journal, w plans.Command) error {
 	if err := keepNames(p, j, w); err != nil {
 		return err
@@ -115,7 +116,7 @@ func Accept(p *plans.Plan, j *plans.Journal, w plans.Command) error {
 	if err := j.Assure(p, w.Assurance); err != nil {
 		return err
 	}
-	j.Blocked, j.Waiting = "", "" // the looks say again what is still true of it
+	j.Blocked, j.Waiting = "", "" // the looks find again what still applies
 	if w.Observed != nil {
 		if j.Outcome == plans.Split || w.Limits != (plans.Limits{}) {
 			if err := j.Limit(p, w.Limits); err != nil {
@@ -124,13 +125,13 @@ func Accept(p *plans.Plan, j *plans.Journal, w plans.Command) error {
 		}
 		j.Observed, j.Paused = *w.Observed, w.Observed.Paused
 	}
-	if w.SkipGates { // it is about the way that the plan is going now
+	if w.SkipGates { // it skips the gates of the current leg
 		return j.Skip(p)
 	}
 	return nil
 }
 
-// keepNames records, before the cleaning up, that the names outlive it.
+// keepNames records, before the cleanup, that the names outlive it.
 func keepNames(p *plans.Plan, j *plans.Journal, w plans.Command) error {
 	switch {
 	case !w.KeepNames || j.KeepNames:
@@ -144,12 +145,12 @@ func keepNames(p *plans.Plan, j *plans.Journal, w plans.Command) error {
 	return nil
 }
 
-// KeepsNames gives the reason why the names of a plan cannot be taken away by themselves, or nil: it was finalized and has
-// kept them.
+// KeepsNames returns nil if the names of a plan can be removed on their own: it was finalized and has kept
+// them. Otherwise it returns the reason.
 func KeepsNames(p *plans.Plan, j *plans.Journal) error {
 	switch {
 	case !j.Ended():
-		return fmt.Errorf("plan %s is not finalized yet, and its names go with its end, by finalize (without --keep-names) or abort", p.Name)
+		return fmt.Errorf("plan %s is not finalized yet; its names are removed when it ends, by finalize (without --keep-names) or abort", p.Name)
 	case !j.KeepNames:
 		return fmt.Errorf("plan %s has kept no names", p.Name)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// A journal that was made again has heard all that is declared: the plan rests until somebody asks anew.
+// A recovered journal has heard everything declared: the plan rests until the user makes a new request.
 func TestARecoveredPlanRestsUntilSomebodyAsks(t *testing.T) {
 	p := &plans.Plan{Name: "web", Count: 3, Window: 1, Hash: "abc"}
 	for _, direction := range []plans.Direction{plans.Move, plans.Abort, plans.Finalize} {
@@ -17,7 +17,7 @@ func TestARecoveredPlanRestsUntilSomebodyAsks(t *testing.T) {
 				if leg != plans.Move {
 					j.StartLeg(p, leg)
 				}
-				j.Detached, j.Epoch, j.Blocked = true, 100, "it was made again"
+				j.Detached, j.Epoch, j.Blocked = true, 100, "it was recreated"
 				before := ReadRequest(p, j, &d)
 				Observe(p, j, &d)
 				if after := ReadRequest(p, j, &d); after.Work || !before.Work {

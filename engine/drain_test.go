@@ -74,8 +74,8 @@ func TestTheUnitOfTheBudgetIsOfTheSideThatNeedsIt(t *testing.T) {
 	}
 }
 
-// atWork is an engine of a plan of web[0..2] with d, of which ordinal 2 has arrived, with its pods on the nodes
-// a and b, of which b is being drained.
+// atWork returns an engine of a plan of web[0..2] with d, of which ordinal 2 has arrived, and the Relax of
+// its wave. The pods are on the nodes a and b, of which b is being drained.
 func atWork(t *testing.T, d int32, on map[string]string) (*Engine, plans.Step) {
 	t.Helper()
 	p := planstest.Named(t, "abc")
@@ -111,8 +111,8 @@ func atWork(t *testing.T, d int32, on map[string]string) (*Engine, plans.Step) {
 	return e, relax
 }
 
-// atRest stores the journal of an engine whose last wave has arrived, and gives the budgets: the unit is with the
-// destination.
+// atRest stores the journal of an engine whose last wave has arrived, and creates the budgets: the
+// destination has the unit.
 func atRest(t *testing.T, e *Engine, relax plans.Step) client.Client {
 	t.Helper()
 	e.epoch, e.journal.Epoch, e.journal.Begun, e.journal.Done = 1, 1, relax.Seq, relax.Seq
@@ -136,7 +136,7 @@ func atRest(t *testing.T, e *Engine, relax plans.Step) client.Client {
 	return api
 }
 
-// Who tends a plan lets one side be drained for as long as that goes on, and then the other.
+// Attend lets one side be drained for as long as that drain progresses, and then the other.
 func TestAPlanAtRestLetsTheSidesBeDrainedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, relax := atWork(t, 1, map[string]string{"shop/web-0": "b", "shop/web-1": "a", "mall/web-2": "b"})
@@ -177,8 +177,8 @@ func TestAPlanAtRestLetsTheSidesBeDrainedInTurn(t *testing.T) {
 	})
 }
 
-// Where both sides are drained, each of them has the unit for as long as a drain that does not go on is waited
-// for, and the move goes on after that.
+// If both sides are drained, each of them has the unit for as long as an idle drain is waited for. The
+// move continues after that.
 func TestTheNextOrdinalWaitsForEitherSideInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, relax := atWork(t, 1, map[string]string{"shop/web-0": "b", "shop/web-1": "a", "mall/web-2": "b"})
@@ -188,7 +188,7 @@ func TestTheNextOrdinalWaitsForEitherSideInTurn(t *testing.T) {
 		began, wake := time.Now(), clusters.NewChangeSignal() //nolint:forbidigo // the clock of the bubble
 		r := &run{Engine: e, deadline: time.NewTimer(time.Hour), Options: Options{Wake: wake, Report: func(p Progress, _ error) {
 			told = append(told, p.Reason)
-			for _, ns := range []string{"shop", "mall"} { // its own writes are news
+			for _, ns := range []string{"shop", "mall"} { // its own writes are changes as well
 				wake.Notify(clusters.ObjectKey{Cluster: plans.Source, Kind: "PodDisruptionBudget", Namespace: ns, Name: "web-stsmigrate"}, clusters.Change{Version: "?"})
 			}
 		}}}

@@ -13,22 +13,22 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// drainIdleTimeout is how long a wave waits for the drain of a node, counted from its last progress, and
-// how long one side is let through before the other. kubectl drain asks every five seconds, and a
-// pod needs its time to come back elsewhere.
+// drainIdleTimeout is how long a wave waits for the drain of a node, counted from its last progress, and how
+// long one side is let through before the other. kubectl drain retries every five seconds, and a pod needs
+// time to come up elsewhere.
 const drainIdleTimeout = 30 * time.Second
 
-// drainWay is how evictions are let through between two waves.
+// drainWay lets evictions through between two waves.
 type drainWay struct {
-	// aside is what was read for it. What a step waits for is not forgotten over it.
+	// aside is the cache for its reads. It is separate, so that what a step waits for is not forgotten.
 	aside *clusters.ReadCache
 	look  plans.Look
-	// turn is whose turn it is when both sides need the last unit of the budget.
+	// turn is the side that goes first when both sides need the last unit of the budget.
 	turn plans.Side
-	// leave are ordinals of a side that leave it next: their nodes are rid of them soon.
+	// leave is the ordinals that leave the side from next: their nodes will be free of them soon.
 	leave plans.Slice
 	from  plans.Side
-	// seen is what the sides were last seen to need.
+	// seen is what the sides were last observed to need.
 	seen sets.Needs
 }
 
@@ -39,7 +39,7 @@ func newWay(p *plans.Plan, on clusters.Clusters) *drainWay {
 	return y
 }
 
-// needs says which side needs the last unit of the budget.
+// needs returns the function that finds the side which needs the last unit of the budget.
 func (y *drainWay) needs(w sets.Steps) pdb.Needs {
 	return func(ctx context.Context) (plans.Side, error) {
 		var err error
@@ -51,20 +51,20 @@ func (y *drainWay) needs(w sets.Steps) pdb.Needs {
 	}
 }
 
-// pass gives the turn to the other side, and says whether that needs it.
+// pass gives the turn to the other side, and reports whether that side needs it.
 func (y *drainWay) pass() bool {
 	y.turn = y.turn.Other()
 	return y.seen.On(plans.Source) != "" && y.seen.On(plans.Destination) != "" && y.seen.Most(y.turn) == y.turn
 }
 
-// MakeWay lets the pods be evicted that have to be, where no ordinal is in flight. From d = 2 on
-// both budgets are open there. With d = 1 only one of them can be, and it is brought to the
-// side that has pods on nodes which are being drained, one after the other if both have; or to the
-// side with a pod that is not ready, as what is down already is all that d allows. Like Advance
-// it sends at most one write. It says who is let through, or "" for nobody.
+// MakeWay lets necessary evictions through while no ordinal is in flight. From d = 2 on both budgets are open
+// then. With d = 1 only one of them can be open. It is the budget of the side that has pods on nodes which
+// are being drained, one side after the other if both have; or of the side with a pod that is not ready, as
+// what is down already is all that d allows. Like Advance it sends at most one write. It returns whose
+// evictions are let through, or "" for none.
 //
-// The order must hold: the journal goes back to the Relax of the wave that has arrived FIRST, so that
-// whoever goes on finishes what was begun.
+// The order must hold: the journal goes back to the Relax of the wave that has arrived FIRST, so that the
+// process that continues finishes what was begun.
 func (e *Engine) MakeWay(ctx context.Context) (string, error) {
 	if err := e.recall(ctx); err != nil {
 		return "", err
@@ -76,19 +76,20 @@ func (e *Engine) MakeWay(ctx context.Context) (string, error) {
 	return e.handOver(ctx, step)
 }
 
-// arrived gives the Relax of the last wave, where that has arrived and no other has begun.
+// arrived returns the Relax of the last wave, and reports whether that wave has
+// arrived and no other has begun.
 func (e *Engine) arrived() (plans.Step, bool) {
 	e.journal.Done = max(e.journal.Done, e.passed)
 	s, ok := e.plan.Step(e.journal.Leg, e.journal.Begun)
 	return s, ok && s.Op == plans.Relax && e.journal.Done >= s.Seq-1
 }
 
-// way looks at the budgets once more.
+// openings looks at the budgets once more, and at what both sides need.
 func (e *Engine) openings(ctx context.Context, step plans.Step) (plans.Observation, error) {
 	e.way.aside.Clear()
 	e.way.seen = nil
 	s, err := e.way.look(ctx, e.moment(e.journal, step, true))
-	if err == nil && e.way.seen == nil { // there is more than one unit, or one side has all
+	if err == nil && e.way.seen == nil { // there is more than one unit, or one side has them all
 		_, err = e.way.needs(sets.Steps{Pair: clusters.Pair{Plan: e.plan, On: e.way.aside.Clients(e.plan, e.on)}})(ctx)
 	}
 	return s, err
@@ -102,7 +103,7 @@ func (e *Engine) handOver(ctx context.Context, step plans.Step) (string, error) 
 	j := e.journal
 	switch {
 	case s.Standing == plans.Conflict:
-		return "", nil // the next step says so
+		return "", nil // the next step reports it
 	case s.Standing == plans.During:
 		return "making way for a drain: " + s.Reason, nil
 	case s.Standing == plans.Before:
@@ -123,7 +124,7 @@ func (e *Engine) handOver(ctx context.Context, step plans.Step) (string, error) 
 	return e.letThrough(step), nil
 }
 
-// letThrough says whose evictions are.
+// letThrough names the pods whose evictions are let through, or returns "".
 func (e *Engine) letThrough(step plans.Step) string {
 	seen := e.way.seen
 	const drained = "nodes are being drained: evictions of %s are let through"
@@ -144,11 +145,11 @@ func (e *Engine) letThrough(step plans.Step) string {
 	return fmt.Sprintf(drained, now)
 }
 
-// Tend makes way while nobody carries the plan. It takes the plan over when there is something to
-// write, and only then: whoever had it may still be writing (S9). What the plan rests for stays as
-// it is.
+// Tend makes way while no process carries the plan. It takes the plan over only when there is something to
+// write: the last process may still be writing (S9). The reason for which the plan rests stays as it is. Tend
+// returns the same as MakeWay.
 func (e *Engine) Tend(ctx context.Context) (string, error) {
-	e.journal = nil // persons may have written their wishes
+	e.journal = nil // users may have recorded their requests
 	if err := e.recall(ctx); err != nil {
 		return "", err
 	}
@@ -158,7 +159,7 @@ func (e *Engine) Tend(ctx context.Context) (string, error) {
 	}
 	if e.journal.Epoch != e.epoch {
 		mine := e.epoch
-		e.epoch = e.journal.Epoch // to look, and not to write
+		e.epoch = e.journal.Epoch // only to look, not to write
 		s, err := e.openings(ctx, step)
 		e.epoch = mine
 		if err != nil || s.Standing != plans.Before {
@@ -171,7 +172,7 @@ func (e *Engine) Tend(ctx context.Context) (string, error) {
 			return "", err
 		}
 		if step, ok = e.rests(); !ok || e.journal.Epoch != e.epoch {
-			return "", nil // somebody goes on with it
+			return "", nil // another process continues it
 		}
 	}
 	who, err := e.handOver(ctx, step)
@@ -181,8 +182,8 @@ func (e *Engine) Tend(ctx context.Context) (string, error) {
 	return who, err
 }
 
-// rests gives the step by which the budgets of a plan that nobody carries are as they are: the
-// Relax of the wave that has arrived last, or the Tighten of one that has not left.
+// rests returns the step that determines the budgets of a plan which no process carries: the Relax of the
+// wave that has arrived last, or the Tighten of a wave that has not left. It reports whether there is one.
 func (e *Engine) rests() (plans.Step, bool) {
 	if step, ok := e.arrived(); ok {
 		return step, true
@@ -191,11 +192,10 @@ func (e *Engine) rests() (plans.Step, bool) {
 	return step, more && began && step.Op == plans.Tighten
 }
 
-// yield lets drains go on: inside a step the budgets may allow nothing, and the time between two
-// steps is too short for an eviction to hit. So while pods of the set are on nodes that are being
-// drained, the next ordinal waits, with nothing in flight. It is a courtesy: what cannot be read
-// does not hold the move up, and a node that is cordoned and not drained delays every ordinal,
-// once for each side that has such nodes.
+// yield lets drains progress. Inside a step the budgets may allow nothing, and the time between two steps is
+// too short for an eviction to succeed. So while pods of the set are on nodes that are being drained, the
+// next ordinal waits, with nothing in flight. This is best effort: a failed read does not delay the move. A
+// node that is cordoned and not drained delays every ordinal, once for each side that has such nodes.
 func (r *run) yield(ctx context.Context, done plans.Step) {
 	if r.journal == nil {
 		return
@@ -230,7 +230,7 @@ func (r *run) yield(ctx context.Context, done plans.Step) {
 	}
 }
 
-// drains says whether any node is being drained.
+// drains reports whether any node is being drained.
 func (e *Engine) drains(ctx context.Context) bool {
 	w := sets.Steps{Pair: clusters.Pair{Plan: e.plan, On: e.on}}
 	for _, side := range plans.Sides() {
@@ -255,8 +255,8 @@ func (r *run) stopped(ctx context.Context) bool {
 	}
 }
 
-// waitForChange waits for news of what was looked at, and says whether none came in time. Nodes of a large
-// cluster are news all the time, so it takes a breath first.
+// waitForChange waits for a change of what was read, and reports whether none came in time or the run was
+// stopped. Nodes of a large cluster change all the time, so it pauses for minRecheck first.
 func (r *run) waitForChange(ctx context.Context, limit <-chan time.Time) bool {
 	pause := time.NewTimer(minRecheck)
 	defer pause.Stop()
@@ -279,11 +279,11 @@ func (r *run) waitForChange(ctx context.Context, limit <-chan time.Time) bool {
 	}
 }
 
-// minRecheck is how long it is not looked again, whatever happens.
+// minRecheck is the minimum time before the next look.
 const minRecheck = 2 * time.Second
 
-// meanwhile makes way while a wave waits to begin, which may take long. It says whether the last wave has
-// to be looked at once more for that.
+// meanwhile makes way while a wave waits to begin, which may take long. It reports whether the last wave must
+// be looked at once more because of that.
 func (r *run) meanwhile(ctx context.Context) bool {
 	if r.last.Step.Op != plans.Tighten {
 		return false
@@ -299,7 +299,8 @@ func (r *run) meanwhile(ctx context.Context) bool {
 	return ok && r.journal.Done < step.Seq
 }
 
-// Attend tends the plan until ctx ends. Where both sides are drained, they take turns.
+// Attend tends the plan until ctx ends. If both sides are drained, they take turns.
+// complain receives the errors.
 func (e *Engine) Attend(ctx context.Context, wake *clusters.ChangeSignal, complain func(error)) {
 	r := run{Engine: e, Options: Options{Wake: wake}}
 	patience := time.NewTimer(drainIdleTimeout)
@@ -320,21 +321,21 @@ func (e *Engine) Attend(ctx context.Context, wake *clusters.ChangeSignal, compla
 	}
 }
 
-// tended is Tend in a goroutine of its own.
+// tended calls Tend and returns a panic of it as an error.
 func (e *Engine) tended(ctx context.Context) (why string, err error) {
 	defer plans.RecoverPanic(&err)
 	return e.Tend(ctx)
 }
 
-// OneSideOpen says whether the plan rests where nodes of one side only can be drained, and it takes
-// somebody who tends it to let those of the other side be drained.
+// OneSideOpen reports whether the plan rests where only nodes of one side can be drained, and a process must
+// tend the plan before those of the other side can be drained.
 func OneSideOpen(p *plans.Plan, j *plans.Journal) bool {
 	known := *j
 	step, ok := (&Engine{plan: p, journal: &known}).rests()
 	return ok && !j.Ended() && pdb.Contested(p, step)
 }
 
-// drainable says which nodes can be drained while the plan rests, and how to have it otherwise.
+// drainable describes which nodes can be drained while the plan rests, and how to allow the others.
 func (e *Engine) drainable(ctx context.Context, j *plans.Journal, holder string, command func(verb string) string) string {
 	if state := records.State(e.plan, j, holder); state == "Moving" || state == "Aborting" || !OneSideOpen(e.plan, j) {
 		return ""
@@ -347,7 +348,7 @@ func (e *Engine) drainable(ctx context.Context, j *plans.Journal, holder string,
 	case err != nil:
 		return ""
 	case holder != "":
-		return fmt.Sprintf("nodes of both sides can be drained, one side at a time: %s sees to it", holder)
+		return fmt.Sprintf("nodes of both sides can be drained, one side at a time: %s lets their evictions through", holder)
 	case side == "":
 		return fmt.Sprintf("no node with pods of the set can be drained; %s lets drains through", command("names -w"))
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Ease opens the budgets again that were tightened for a wave which has not left, so that
-// nodes can be drained while the plan is held, stopped or waits for others.
+// Ease opens the budgets again that were tightened for a wave which has not left, so that nodes can be
+// drained while the plan is blocked, stopped, or waits for others.
 //
-// With ordinals in flight it does nothing: what the budgets leave then is what d leaves.
+// With ordinals in flight it does nothing: the budgets then leave what d leaves.
 func (e *Engine) Ease(ctx context.Context) error {
 	_, err := e.ease(ctx)
 	return err
@@ -31,25 +31,25 @@ func (e *Engine) ease(ctx context.Context) (waits string, err error) {
 	return e.open(ctx, step)
 }
 
-// open opens the budgets for the wave of a Tighten, and says what is still waited for. The order must
-// hold: the journal goes back to before Tighten FIRST, so that nobody takes an ordinal down
-// under open budgets (S3), and whoever goes on tightens them again. That they are open is written LAST.
+// open opens the budgets for the wave of a Tighten, and returns what it still waits for. The order must hold:
+// the journal goes back to before Tighten FIRST, so that no process scales an ordinal down under open budgets
+// (S3), and the process that continues tightens them again. That they are open is written LAST.
 func (e *Engine) open(ctx context.Context, step plans.Step) (waits string, err error) {
 	j := e.journal
 	j.Done, e.passed = step.Seq-1, 0
-	e.waveCheck = waveCheck{} // it may be long until the wave goes
+	e.waveCheck = waveCheck{} // the wave may go much later
 	e.Permit.Release()
 	if err := e.save(ctx); err != nil {
 		return "", writes.IgnoreAnswers(err)
 	}
-	for range 2 * len(plans.Sides()) { // a write for each budget at most
+	for range 2 * len(plans.Sides()) { // at most one write for each budget
 		e.way.aside.Clear()
 		s, err := e.way.look(ctx, e.moment(j, step, true))
 		if err != nil || s.Standing == plans.During {
 			return s.Reason, err
 		}
 		if s.Standing != plans.Before {
-			break // open, or not ours any more, which the next Tighten says
+			break // open, or no longer ours, which the next Tighten reports
 		}
 		if same, err := e.unmoved(ctx); err != nil || !same {
 			return "", err
@@ -65,7 +65,7 @@ func (e *Engine) open(ctx context.Context, step plans.Step) (waits string, err e
 	return "", writes.IgnoreAnswers(e.save(ctx))
 }
 
-// tightened gives the Tighten of a wave that has begun and not left.
+// tightened returns the Tighten of a wave that has begun and not left, and reports whether there is one.
 func (e *Engine) tightened() (plans.Step, bool) {
 	j := e.journal
 	j.Done = max(j.Done, e.passed)

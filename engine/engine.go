@@ -20,21 +20,21 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Kind is what one Advance came to.
+// Kind is the kind of result of one Advance.
 type Kind string
 
 const (
-	// Wrote means: one write was sent. Its outcome is what the next look sees.
+	// Wrote means that one write was sent. The next look observes its outcome.
 	Wrote Kind = "Wrote"
-	// Advanced means: a step was seen to be finished.
+	// Advanced means that a step was observed to be finished.
 	Advanced Kind = "Advanced"
-	// Waiting means: something is on its way in the cluster.
+	// Waiting means that something is in progress in the cluster.
 	Waiting Kind = "Waiting"
-	// Paused means: a person asked for it, and no ordinal is in flight.
+	// Paused means that the user asked for a pause and no ordinal is in flight.
 	Paused Kind = "Paused"
-	// Blocked means: a person is needed; the reason says what for.
+	// Blocked means that the plan is blocked: the user must act. The reason states why.
 	Blocked Kind = "Blocked"
-	// Finished means: the leg is at its end.
+	// Finished means that the leg has ended.
 	Finished Kind = "Finished"
 )
 
@@ -45,43 +45,43 @@ type Progress struct {
 	Reason string
 	// Outcome is set with Finished.
 	Outcome plans.Outcome
-	// Again, with Waiting, is when to look again at the latest; 0 for no such time.
+	// Again, with Waiting, is when to look again at the latest; 0 means no such time.
 	Again time.Duration
-	// Left is since when a wave has been on neither side; the zero time while none is.
+	// Left is the time since which a wave has been on neither side; zero while none is.
 	Left time.Time
-	// Queued, with Waiting, says that the wave has not begun, and waits for its Permit.
+	// Queued, with Waiting, reports that the wave has not begun and waits for its Permit.
 	Queued bool
-	// Overdue, with Waiting, says that a wave in flight has waited for longer than it may without being
-	// told of; it is looked at all the same.
+	// Overdue, with Waiting, reports that a wave in flight has waited longer than its timeout. The
+	// engine continues to look at it.
 	Overdue bool
-	// Overtaken, with Held, says that another process has the plan now: it is this one that does not go on.
+	// Overtaken, with Blocked, reports that another process has taken the plan over: this process stops, and the
+	// plan itself is not blocked.
 	Overtaken bool
-	// Took, when a wave has arrived, is how long each span of its downtime was.
+	// Took, when a wave has arrived, is the length of each span of its downtime.
 	Took *Took
-	// Downtime, with Finished, sums them over the plan; nil if nothing was measured.
+	// Downtime, with Finished, is the sum of these spans over the plan; nil if nothing was measured.
 	Downtime *plans.Downtime
 }
 
-// Took is how long each span was.
+// Took is the length of each span.
 type Took map[plans.Span]time.Duration
 
-// Engine carries one plan out. It is not safe for concurrent use; any number of
-// engines of one plan, in any processes, are (S9).
+// Engine executes one plan. It is not safe for concurrent use. Any number of engines of one plan, in any
+// processes, may run at the same time (S9).
 type Engine struct {
-	// StopNames, if any, ends the names.Keeper of this process and returns when
-	// its last write is answered. It is called before the names are taken away.
+	// StopNames, if set, ends the dns.Syncer of this process and returns when its last write is answered. It
+	// is called before the names are deleted.
 	StopNames func()
-	// Now, if any, is the clock by which it is told how long the budgets were tight.
+	// Now, if set, is the clock that measures how long the budgets are tight and what each span takes.
 	Now func() time.Time
-	// CheckWave, if any, is asked before each wave of a Move what has come up since the
-	// plan was made. What it finds holds the plan while nothing is in flight.
+	// CheckWave, if set, runs before each wave of a Move and returns what has come up since the plan was
+	// made. A reason blocks the plan while nothing is in flight.
 	CheckWave func(context.Context, *plans.Journal, plans.Slice) (reason string, err error)
-	// Gates asks the gates of the plan. A plan that has any waits at the first of them
-	// until its Prober is set.
+	// Gates runs the gates of the plan. A plan with gates waits at the first of them until its Prober is set.
 	Gates *gates.Keeper
-	// Assurance is what a person vouches for as this process takes the plan over.
+	// Assurance is what the user vouches for when this process takes the plan over.
 	Assurance plans.Assurance
-	// Permit is what a wave waits for before it begins. Whoever carries the plan out leaves it at the end.
+	// Permit is what a wave waits for before it begins. Run releases it at the end.
 	Permit *Permit
 
 	plan  *plans.Plan
@@ -89,29 +89,26 @@ type Engine struct {
 	on    clusters.Clusters
 	looks map[plans.Op]plans.Look
 	epoch int64
-	// reads is what the looks read through: what the last one has read.
+	// reads is the cache that the looks read through. It holds what the last look has read.
 	reads *clusters.ReadCache
 	world sets.Steps
-	// journal is the journal as it was last read or written, at the given version,
-	// and nil when it has to be read again: after a long wait, and whenever somebody
-	// else may have written it. It is never trusted for a write: the write is
-	// preceded by a Save or a read that finds the version unchanged.
+	// journal is the journal as last read or written, at the given version. It is nil when it must be read
+	// again: after a long wait, and whenever another writer may have written it. It is never trusted for a
+	// write: each write follows a Save or a read that finds the version unchanged.
 	journal  *plans.Journal
 	version  records.Version
 	recorded int // Done as it is stored
-	// passed is the last step seen finished. It runs ahead of the journal's Done,
-	// which is written together with the next intent; after a death the looks
-	// find it out again.
+	// passed is the last step observed as finished. It runs ahead of the journal's Done, which is written
+	// together with the next intent. After a crash the looks find it out again.
 	passed int
 	notes  []note // since the journal was last written
 	way    *drainWay
-	// answered is the answer to the last write that was none of the looks' business.
+	// answered is the error of the last write. It only explains a write without effect; no look uses it.
 	answered error
 	waveCheck
 }
 
-// New returns the engine of a stored plan. It writes nothing; TakeOver comes
-// before the first Advance.
+// New returns the engine of a stored plan. It writes nothing. Call TakeOver before the first Advance.
 func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	seen := &clusters.ReadCache{}
 	through := seen.Clients(p, on)
@@ -135,13 +132,13 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 		looks[op] = w.Outside(looks[op])
 	}
 	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, reads: seen, world: w, way: way}
-	// Last of all: the names, the Jobs of gates, the budgets, the copies or their marks, the sets' own
-	// retention policy and mark, and what the controllers copied of that.
+	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
+	// retention policy and mark of the sets, and what the controllers copied of that mark.
 	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)
 	return e
 }
 
-// quiet ends the Keeper of the names, if there is one.
+// quiet calls StopNames, if set.
 func (e *Engine) quiet() {
 	if e.StopNames != nil {
 		e.StopNames()
@@ -151,11 +148,10 @@ func (e *Engine) quiet() {
 // Plan returns the plan.
 func (e *Engine) Plan() *plans.Plan { return e.plan }
 
-// Advance makes one pass: it looks at the first step that is not known to be
-// finished and sends at most one write. The intent and the old values of a write
-// are in the journal BEFORE the write is sent (S10), and its outcome is never
-// read from its answer. An error means that something could not be read or
-// written; the caller tries again later.
+// Advance makes one pass: it looks at the first step that is not known to be finished and sends at most
+// one write. The intent and the old values of a write are in the journal BEFORE the write is sent (S10),
+// and the answer to a write never decides its outcome. An error means that a read or a write failed; the
+// caller tries again later.
 func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	if err := e.recall(ctx); err != nil {
 		return Progress{}, err
@@ -164,7 +160,7 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	if j.Epoch != e.epoch {
 		return Progress{Kind: Blocked, Overtaken: true, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
 	}
-	j.Touched = nil // this process has fenced them
+	j.Touched = nil // this process has fenced these ordinals
 	j.Done = max(j.Done, e.passed)
 	step, began, more := j.Next(e.plan)
 	if more && (j.Paused || j.PauseDue(step)) {
@@ -195,7 +191,7 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	return e.write(ctx, began, step, observed)
 }
 
-// see says how a step stands, and first of all whether it may begin.
+// see returns how a step stands. It first checks whether the step may begin.
 func (e *Engine) see(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
 	observed, err := e.barred(ctx, step, began)
 	if err == nil && observed.Standing == plans.After {
@@ -205,7 +201,7 @@ func (e *Engine) see(ctx context.Context, step plans.Step, began bool) (plans.Ob
 	return observed, err
 }
 
-// look looks at a step with fresh eyes.
+// look looks at a step with an empty read cache.
 func (e *Engine) look(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	e.reads.Clear()
 	e.reads.Volumes = map[string]bool{}
@@ -217,8 +213,7 @@ func (e *Engine) look(ctx context.Context, m plans.StepContext) (plans.Observati
 	return e.looks[m.Op](ctx, m)
 }
 
-// pass notes that a step is finished, and what is worth telling of it: nothing rests on
-// that.
+// pass records that a step is finished, with facts worth reporting. No safety rule depends on them.
 func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) {
 	if observed.Undo.Flight != nil {
 		e.note(step, func(j *plans.Journal) { j.Flight = observed.Undo.Flight })
@@ -248,10 +243,9 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 	return took
 }
 
-// write sends the write of a look, once its intent and the old values it destroys
-// are in the journal. The journal must be as it was read, also AFTER the look: a
-// later process may have taken its stamps off again, and what this one saw then
-// would carry no sign of it (S9). A Save finds that out by its version.
+// write sends the write of a look, once its intent and the old values it destroys are in the journal. The
+// journal must be as it was read, also AFTER the look: a later process may already have removed its stamps,
+// and the look would then show no trace of that process (S9). A Save detects this by the journal's version.
 func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observed plans.Observation) (Progress, error) {
 	eased := step.Op == plans.Tighten && (e.journal.Resting || e.Now != nil && e.journal.TightSince == nil)
 	if began && e.journal.Recorded(observed.Undo) && !eased {
@@ -273,8 +267,8 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observe
 	return Progress{Kind: Wrote, Step: step, Reason: observed.Reason}, writes.IgnoreAnswers(e.answered)
 }
 
-// journalMoved is why a pass that somebody else has overtaken came to nothing.
-const journalMoved = "the journal has moved; looking again"
+// journalMoved is the reason of a pass without effect, because another process has changed the journal.
+const journalMoved = "another process has changed the journal; looking again"
 
 func movedOn(step plans.Step) Progress {
 	return Progress{Kind: Wrote, Step: step, Reason: journalMoved}
@@ -284,8 +278,8 @@ func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.StepCo
 	return j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})
 }
 
-// block records why nothing goes on. A journal that has moved meanwhile explains
-// what looked foreign: then it is looked at again instead (design rule 6).
+// block records why the plan is blocked. A journal that has changed meanwhile explains what looked foreign;
+// then the step is looked at again instead (design rule 6).
 func (e *Engine) block(ctx context.Context, step plans.Step, reason string) (Progress, error) {
 	reason = records.Brief(reason)
 	same, err := e.unmoved(ctx)
@@ -304,8 +298,8 @@ func (e *Engine) block(ctx context.Context, step plans.Step, reason string) (Pro
 	return Progress{Kind: Blocked, Step: step, Reason: reason}, nil
 }
 
-// Block records a reason that is not in what a look saw, such as a wait that
-// takes too long.
+// Block blocks the plan for a reason that no look observes, such as a wait that takes too long. It returns an
+// error if another process has taken the plan over.
 func (e *Engine) Block(ctx context.Context, step plans.Step, reason string) (Progress, error) {
 	if err := e.recall(ctx); err != nil {
 		return Progress{Step: step}, err
@@ -316,8 +310,8 @@ func (e *Engine) Block(ctx context.Context, step plans.Step, reason string) (Pro
 	return e.block(ctx, step, reason)
 }
 
-// finish ends the leg. What has moved is in its place then, seen once more (S1, S12); a Return and a Clean have looked
-// before they took the last mark off.
+// finish ends the leg. After a Move it first checks once more that everything that moved is in its place (S1,
+// S12). An Abort and Finalize have checked this before they removed the last mark.
 func (e *Engine) finish(ctx context.Context) (Progress, error) {
 	outcome := e.journal.Leg.Outcome(e.plan)
 	if e.journal.Outcome == outcome && e.journal.Done <= e.recorded {

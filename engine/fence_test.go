@@ -8,7 +8,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
-// A process that takes a plan over knows the volumes that it has to fence by their disk.
+// A takeover identifies the volumes to fence by their disk.
 func TestTheVolumesToFenceAreKnownByTheirDisk(t *testing.T) {
 	migrated := planstest.Parsed[corev1.PersistentVolume](t, "metadata: {annotations: {pv.kubernetes.io/migrated-to: ebs.csi.aws.com}}\nspec: {awsElasticBlockStore: {volumeID: vol-1}}")
 	for handle, known := range map[string]bool{

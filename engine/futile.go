@@ -14,24 +14,24 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// sent counts the writes of one step by what they do. The look after a write that had an effect has
-// something else to do, or to wait for, so what is sent again and again has none.
+// sent counts the writes of one step by what they do. The look after an effective write finds another write
+// or a wait, so a write that repeats has no effect.
 type sent struct {
 	seq   int
 	times map[string]int
 }
 
 const (
-	// promptResends is how often the same write is sent without a pause: somebody may have been faster (409).
+	// promptResends is how often the same write is sent without a pause: another writer may be faster (409).
 	promptResends = 2
-	// maxResends is how often it is sent before a person is asked (L1, L3).
+	// maxResends is how often the same write is sent before the plan is blocked (L1, L3).
 	maxResends = 10
 )
 
-// wrote makes pauses between writes that change nothing, and asks a person after a few.
+// wrote pauses between writes that change nothing, and blocks the plan after maxResends of them.
 func (r *run) wrote(ctx context.Context, p Progress) (Progress, error) {
 	if p.Step.Op.Gated() {
-		return p, nil // to ask an application again is no write
+		return p, nil // a gate that is run again is not a write
 	}
 	if r.sent.times == nil || r.sent.seq != p.Step.Seq {
 		r.sent = sent{p.Step.Seq, map[string]int{}}
@@ -43,9 +43,9 @@ func (r *run) wrote(ctx context.Context, p Progress) (Progress, error) {
 	}
 	why := r.ineffective()
 	if n >= maxResends && p.Kind == Wrote && p.Reason != journalMoved {
-		return r.Block(ctx, p.Step, fmt.Sprintf("%s: this was sent %d times and changes nothing: %v; stop what stands against it, then `resume`, or `abort`", p.Reason, n, why))
+		return r.Block(ctx, p.Step, fmt.Sprintf("%s: this write was sent %d times without effect: %v; stop the writer that reverts it, then `resume`, or `abort`", p.Reason, n, why))
 	}
-	r.Report(p, fmt.Errorf("%s: sent again and again, it changes nothing: %w", cmp.Or(p.Reason, "writing the journal"), why))
+	r.Report(p, fmt.Errorf("%s: sent repeatedly without effect: %w", cmp.Or(p.Reason, "writing the journal"), why))
 	pause := time.NewTimer(min(100*time.Millisecond<<min(n-promptResends-1, 10), 10*time.Second))
 	defer pause.Stop()
 	select {
@@ -57,18 +57,18 @@ func (r *run) wrote(ctx context.Context, p Progress) (Progress, error) {
 	return p, nil
 }
 
-// ineffective says why a write changes nothing, as far as that is known.
+// ineffective returns why a write changes nothing, as far as that is known.
 func (r *run) ineffective() error {
 	if r.answered != nil {
 		return fmt.Errorf("the API server answers: %w", r.answered)
 	}
 	if by := r.others(); by != "" {
-		return fmt.Errorf("it is accepted, and set back at once, by a webhook or by one of %s", by)
+		return fmt.Errorf("the write is accepted and reverted at once, by a webhook or by one of %s", by)
 	}
-	return errors.New("it is accepted, and set back at once, most likely by a webhook")
+	return errors.New("the write is accepted and reverted at once, most likely by a webhook")
 }
 
-// others names who else has written the objects of this plan that the last look was about.
+// others names the other field managers of the plan's objects that the last look has read.
 func (r *run) others() string {
 	var out []string
 	for t, o := range r.reads.Objects {
@@ -88,5 +88,5 @@ func (r *run) others() string {
 	return strings.Join(slices.Compact(out), ", ")
 }
 
-// ours says whether a field manager is one of our programs.
+// ours reports whether a field manager is one of our programs.
 func ours(e metav1.ManagedFieldsEntry) bool { return strings.Contains(e.Manager, "stsmigrate") }

@@ -9,8 +9,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// halt pauses the plan, if it is where it can be: nothing is in flight. A wave that has begun and not
-// left, whatever it waits for, is taken back first, so that the budgets are open while it is paused.
+// halt pauses the plan if nothing is in flight, and reports whether Advance must return its result.
+// A wave that has begun and not left, whatever it waits for, is undone first, so that the budgets
+// are open during the pause.
 func (e *Engine) halt(ctx context.Context, step plans.Step, began bool) (Progress, bool, error) {
 	first, begun := e.tightened()
 	if !begun && (began || !step.Boundary()) {
@@ -35,8 +36,8 @@ func (e *Engine) halt(ctx context.Context, step plans.Step, began bool) (Progres
 	return p, true, err
 }
 
-// away says whether the wave of a plan that was turned round is on neither side. The journal cannot tell
-// whether it had arrived, nor whether it had left.
+// away reports whether the wave of a reversed plan is on neither side. The journal does not record whether
+// the wave had arrived, nor whether it had left.
 func (e *Engine) away(ctx context.Context, step plans.Step) (bool, error) {
 	if !e.journal.Reversed(step) {
 		return false, nil
@@ -64,7 +65,7 @@ func (e *Engine) away(ctx context.Context, step plans.Step) (bool, error) {
 	return false, nil
 }
 
-// pause ends the run before a step. What has been passed is recorded, since no next intent will carry it.
+// pause ends the run before a step. It records the finished steps, since no next intent will carry them.
 func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
 	if j := e.journal; j.Done > e.recorded || !j.Paused || !j.Resting {
 		j.Paused, j.PauseAt, j.Resting = true, 0, true

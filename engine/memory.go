@@ -7,23 +7,23 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// What an engine knows of the journal between two writes of it, and what it notes meanwhile.
+// This file holds what an engine knows of the journal, and notes for it, between two writes of the journal.
 
-// note is what is to be told of a wave, in the words of the journal, from the step of that number
-// on. It is written together with the next intent, and nothing rests on it.
+// note is a change of the journal that reports on a wave, noted at the step of that number. It is written
+// together with the next intent. No safety rule depends on it.
 type note struct {
 	seq int
 	put func(*plans.Journal)
 }
 
-// note puts a note into the journal as it is known, and once more into one that is read again
-// before it was written.
+// note applies a note to the known journal. recall applies it once more if the journal is read again
+// before the note was written.
 func (e *Engine) note(step plans.Step, put func(*plans.Journal)) {
 	put(e.journal)
 	e.notes = append(e.notes, note{step.Seq, put})
 }
 
-// clock keeps the stopwatch of the wave under way.
+// clock keeps the stopwatch of the current wave.
 func (e *Engine) clock(step plans.Step, observed plans.Observation) {
 	if e.Now == nil {
 		return
@@ -31,7 +31,7 @@ func (e *Engine) clock(step plans.Step, observed plans.Observation) {
 	span := observed.Span
 	switch step.Op {
 	case plans.Shrink:
-		if observed.Standing == plans.Before { // the write begins it: no note, as it may not come to that
+		if observed.Standing == plans.Before { // the write begins the span: no note, as it may not be sent
 			e.journal.Enter(plans.Terminating, e.Now())
 		}
 		return
@@ -51,8 +51,8 @@ func (e *Engine) clock(step plans.Step, observed plans.Observation) {
 	}
 }
 
-// recall reads the journal unless it is known. What was noted since it was last written is
-// noted once more, unless it was written after all.
+// recall reads the journal unless it is known. It applies again the notes since the last write, unless
+// they were written after all.
 func (e *Engine) recall(ctx context.Context) (err error) {
 	if e.journal != nil {
 		return nil
@@ -69,8 +69,8 @@ func (e *Engine) recall(ctx context.Context) (err error) {
 	return nil
 }
 
-// save writes the journal. Whatever the answer, a journal that was not surely
-// written is read again.
+// save writes the journal. After any error the journal is read again, since it may or
+// may not have been written.
 func (e *Engine) save(ctx context.Context) error {
 	version, err := e.store.Save(ctx, e.journal, e.version)
 	e.answered = err
@@ -82,7 +82,7 @@ func (e *Engine) save(ctx context.Context) error {
 	return nil
 }
 
-// unmoved reads whether the journal is still the one that is known.
+// unmoved reports whether the stored journal still has the known version.
 func (e *Engine) unmoved(ctx context.Context) (bool, error) {
 	_, now, err := e.store.Journal(ctx, e.plan)
 	if err != nil || now != e.version {
@@ -91,8 +91,8 @@ func (e *Engine) unmoved(ctx context.Context) (bool, error) {
 	return now == e.version, err
 }
 
-// rest waits. Between two waves it writes down first that the last one is over: who reads the
-// journal meanwhile would see it still under way, and its budgets tight.
+// rest returns a wait. Between two waves it first records that the last wave is over: otherwise a reader of
+// the journal would see that wave still under way, and its budgets tight.
 func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
 	if !begins(e.journal, p.Step) || e.journal.Done <= e.recorded {
 		return p, nil
@@ -107,8 +107,9 @@ func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
 	return Progress{Step: p.Step}, err
 }
 
-// learn waits for what a look waits for, and keeps what it has proven and will not be able to prove again. Before a wait for a node or a
-// disk, which may outlive the node, that is written down; while a pod ends, the next write carries it.
+// learn returns the wait of a look, and keeps what the look has proven and cannot prove again later. Before a
+// wait for a node or a disk, which may outlive the node, the proof is written at once. While a pod
+// terminates, the next write carries it.
 func (e *Engine) learn(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, error) {
 	if proven := observed.Undo.Flight; proven != nil && !e.journal.Recorded(observed.Undo) {
 		e.note(step, func(j *plans.Journal) { j.Flight = proven })

@@ -18,11 +18,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// What a person is to type next does not depend on who keeps the names meanwhile: only on whether somebody carries the
-// plan on.
+// The next command does not depend on which process keeps the names, only on whether a
+// process carries the plan.
 func TestTheStatusSaysWhatComesNext(t *testing.T) {
-	const finalize, resume = "finalize cleans the source up; until then abort rolls back", "resume or abort"
-	const goesOn, keep = "the orchestrator goes on with it", "a pod that restarts is not found at its new address unless this runs: names -w"
+	const finalize, resume = "finalize cleans up the source; until then abort rolls back", "resume or abort"
+	const goesOn, keep = "the orchestrator continues it", "a pod that restarts is not found at its new address unless this runs: names -w"
 	for name, c := range map[string]struct {
 		holder             string
 		change             func(*plans.Journal)
@@ -60,7 +60,7 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 			asked = ReadRequest(p, j, &d)
 		}
 		v.describe(p, j, asked, func(verb string) string { return verb })
-		if alone := strings.Contains(c.next, "goes on with it") || name == "arrived, and one is about to" || name == "blocked, and that was heard"; v.Unattended != alone {
+		if alone := strings.Contains(c.next, "the orchestrator continues it") || name == "arrived, and one is about to" || name == "blocked, and that was heard"; v.Unattended != alone {
 			t.Errorf("%s: unattended is %t", name, v.Unattended)
 		}
 		if v.State != c.state || v.Next != c.next || v.Names != c.names {
@@ -69,7 +69,7 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 	}
 }
 
-// A process that comes to the end of a plan while somebody looks is not seen as one that has died.
+// A process that comes to the end of a plan during a Status does not look like a process that has died.
 func TestTheEndOfAPlanIsNotSeenAsAStop(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	clock, p := func() time.Time { return noon }, planstest.Named(t, "abc")

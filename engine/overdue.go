@@ -14,24 +14,24 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// The clock of a step says when a wait has lasted for too long. It starts anew with every progress: with
-// another step or reason, and when a pod of the wave has come or gone. It does not run while nobody
-// answers, and starts anew when somebody does: the controllers of a cluster come back with its API server.
+// The clock of a step decides when a wait has lasted too long. It restarts with every progress: with another
+// step or reason, and when a pod of the wave has come or gone. It stops while an API server does not answer,
+// and restarts when it does: the controllers of a cluster come back with its API server.
 
-// kubeletMargin is what a pod may take, beside its grace period, to be gone.
+// kubeletMargin is how long a pod may take to disappear, in addition to its grace period.
 const kubeletMargin = 5 * time.Minute
 
-// restart starts the clock of the step that was last reported.
+// restart restarts the clock for the step that was last reported.
 func (r *run) restart() {
 	r.expired, r.stalled = false, false
 	if r.last.Step.Op.Gated() || r.last.Queued {
-		r.deadline.Stop() // gates have timeouts of their own, and a queue takes as long as it takes
+		r.deadline.Stop() // gates have their own timeouts, and a queue has none
 		return
 	}
 	r.deadline.Reset(r.timeout())
 }
 
-// timeout is how long the step may wait. Pods that are told to end have the time that they ask for.
+// timeout returns how long the step may wait. Pods that terminate have at least their grace period.
 func (r *run) timeout() time.Duration {
 	if op := r.last.Step.Op; op == plans.Shrink || op == plans.Vacate {
 		return max(r.StepTimeout, longestGrace(r.reads.Objects)+kubeletMargin)
@@ -39,7 +39,7 @@ func (r *run) timeout() time.Duration {
 	return r.StepTimeout
 }
 
-// longestGrace is the longest time that one of the pods among these objects may take to end.
+// longestGrace returns the longest termination grace period of the pods among these objects.
 func longestGrace(seen map[clusters.ObjectKey]client.Object) time.Duration {
 	var longest int64
 	for _, o := range seen {
@@ -59,7 +59,7 @@ func longestGrace(seen map[clusters.ObjectKey]client.Object) time.Duration {
 	return time.Duration(longest) * time.Second
 }
 
-// turnover says whether a pod of the wave has come or gone.
+// turnover reports whether a pod of the wave has come or gone.
 func (r *run) turnover(news clusters.Changes) bool {
 	for t, c := range news.Of {
 		if !c.Turned || t.Kind != "Pod" {
@@ -74,15 +74,15 @@ func (r *run) turnover(news clusters.Changes) bool {
 	return false
 }
 
-// late is what becomes of a wait that has lasted for too long. With nothing in flight the plan is held,
-// with the budgets open. A wave in flight is told, and looked at for as long as it takes: its pod may
-// come up while everybody sleeps.
+// late handles a wait that has lasted too long. With nothing in flight, it opens the budgets and
+// blocks the plan. A wave in flight is reported, and looked at for as long as it takes: its pod may
+// come up before any user acts.
 func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 	if err := r.recall(ctx); err != nil {
 		return p, err
 	}
 	if r.journal.Epoch != r.epoch {
-		return p, nil // the next pass says so
+		return p, nil // the next pass reports it
 	}
 	if !inFlight(r.journal, p.Step) {
 		r.ease(ctx)
@@ -90,19 +90,19 @@ func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 	}
 	r.journal.Overdue = fmt.Sprintf("%s (for more than %s)", p.Reason, r.timeout())
 	told := p
-	told.Overdue, told.Reason = true, "overdue: "+r.journal.Overdue+"; it goes on as soon as that is over; if that will never be, `abort` rolls back (end a command that carries the plan out first)"
+	told.Overdue, told.Reason = true, "overdue: "+r.journal.Overdue+"; the plan continues as soon as the wait ends; if the wait cannot end, `abort` rolls back (first stop any command that executes the plan)"
 	err := r.save(ctx)
-	if r.journal == nil { // it is read again, and that is tried again
+	if r.journal == nil { // the journal is read again, and late is tried again
 		return p, writes.IgnoreAnswers(err)
 	}
-	r.expired = false // until there is progress
+	r.expired = false // until the clock restarts
 	r.last.Overdue, r.last.Left = true, r.journal.Left()
 	told.Again, told.Left = 0, r.last.Left
 	r.Report(told, nil)
 	return p, nil
 }
 
-// inFlight says whether ordinals may be on neither side before the step is done.
+// inFlight reports whether ordinals may be on neither side before the step is finished.
 func inFlight(j *plans.Journal, step plans.Step) bool {
 	switch step.Op {
 	case plans.Vacate, plans.Release, plans.Reserve, plans.Claim, plans.Grow:
@@ -116,7 +116,7 @@ func inFlight(j *plans.Journal, step plans.Step) bool {
 	}
 }
 
-// ease opens the budgets, and tries that a few times: whoever cannot has come to an end all the same.
+// ease opens the budgets, in a few attempts. If all fail, the run ends all the same.
 func (r *run) ease(ctx context.Context) {
 	for range maxPermanentFailures {
 		if r.eases(ctx) {
@@ -130,7 +130,7 @@ func (r *run) ease(ctx context.Context) {
 	}
 }
 
-// eases opens the budgets once, and remembers whether that is still to be done.
+// eases opens the budgets once, and records whether that must be tried again.
 func (r *run) eases(ctx context.Context) bool {
 	waits, err := r.Engine.ease(ctx)
 	if err != nil {

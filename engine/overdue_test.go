@@ -13,12 +13,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// A pod that asks for an hour to end is not overdue before that, whatever --step-timeout says.
+// A pod with a grace period of an hour is not overdue before that, whatever --step-timeout is.
 func TestAPodHasTheTimeToEndThatItAsksFor(t *testing.T) {
 	pod, set := &corev1.Pod{}, &appsv1.StatefulSet{}
 	hour, half := int64(3600), int64(1800)
 	pod.Spec.TerminationGracePeriodSeconds, set.Spec.Template.Spec.TerminationGracePeriodSeconds = &hour, &half
-	deleted := &corev1.Pod{} // whoever deleted it gave it more
+	deleted := &corev1.Pod{} // the deletion gave it more
 	deleted.Spec.TerminationGracePeriodSeconds, deleted.DeletionGracePeriodSeconds = &half, &hour
 	for _, c := range []struct {
 		op   plans.Op
@@ -43,8 +43,8 @@ func TestAPodHasTheTimeToEndThatItAsksFor(t *testing.T) {
 	}
 }
 
-// A step of five pods that come one after the other takes five times as long as one: the clock of a
-// step starts anew with every pod of the wave that comes or goes, and with no other news.
+// A step of five pods that come one after the other takes five times as long as one. So the clock of a step
+// restarts with every pod of the wave that comes or goes, and with no other change.
 func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -11,7 +11,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// A process whose plan another one has taken over stops, and says that it is not the plan that is held.
+// A process whose plan another one has taken over stops, and reports that the plan itself is not blocked.
 func TestAProcessKnowsThatItsPlanWasTakenOver(t *testing.T) {
 	p := planstest.Named(t, "abc")
 	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()

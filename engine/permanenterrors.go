@@ -9,25 +9,25 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// PermanentErrors counts how often in a row the API server has refused something for good (L3). What is not
-// answered at all is no refusal, however long it takes.
+// PermanentErrors counts how often in a row the API server has permanently refused something (L3). A request
+// without an answer is not refused, however long it takes.
 type PermanentErrors struct {
 	times int
 	since time.Time
 }
 
 const (
-	// maxPermanentFailures is how often something is tried that the API server refuses for good
-	// before a person is asked (L3).
+	// maxPermanentFailures is how often a permanently refused request is tried before
+	// the plan is blocked (L3).
 	maxPermanentFailures = 5
-	// startupGrace is for how long a refusal may pass by itself: an API server that has just been started knows
-	// no Roles yet, nor who anybody is.
+	// startupGrace is how long a refusal may pass by itself: an API server that has just started knows
+	// neither Roles nor identities yet.
 	startupGrace = time.Minute
 )
 
-// GiveUp notes how an attempt has ended, and says whether to try once more is of no use. Who may not do
-// something may be allowed to in a while; renewed says that credentials are renewed, so that one who is not
-// known will be.
+// GiveUp records how an attempt has ended, and reports whether another attempt is useless. A forbidden
+// request may be allowed after a while. renewed reports that credentials are renewed, so that an
+// unknown caller becomes known.
 func (r *PermanentErrors) GiveUp(err error, renewed bool, now time.Time) bool {
 	if errors.As(err, new(plans.Panic)) {
 		return true // it would fail again

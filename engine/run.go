@@ -13,43 +13,42 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// Options of a Run.
+// Options are the options of a Run.
 type Options struct {
-	// Wake rings when the world has changed.
+	// Wake signals that something in the clusters has changed.
 	Wake *clusters.ChangeSignal
-	// Stop, when closed, ends the run after the write that is under way.
+	// Stop, when closed, ends the run after the current write.
 	Stop <-chan struct{}
-	// Asked has a value when somebody else has written the journal, to pause the plan for example.
-	// Without it that is seen at the next write, or after half a minute.
+	// Asked has a value when another writer has written the journal, for example to pause the plan. Without
+	// Asked, the run notices that at the next write, or after half a minute.
 	Asked <-chan struct{}
-	// StepTimeout is how long one step may wait without any progress before the plan is held, or, with
-	// ordinals in flight, before the wait is told as overdue. It is not for steps that ask gates, which have
-	// timeouts of their own, nor for waves that wait for a Permit. The clock of a step starts again with
-	// every process.
+	// StepTimeout is how long one step may wait without progress before the plan is blocked, or, with
+	// ordinals in flight, before the wait is reported as overdue. It does not apply to steps that run
+	// gates, which have their own timeouts, nor to waves that wait for a Permit. The clock of a step starts
+	// again with every process.
 	StepTimeout time.Duration
-	// Renewed says that credentials are renewed while the plan is carried out: an API
-	// server that does not know them is asked again, and again.
+	// Renewed reports that credentials are renewed during the run: an API server that does not know them is
+	// asked again without limit.
 	Renewed bool
-	// Report gets every progress that differs from the one before, and every
-	// error that is tried again.
+	// Report receives every progress that differs from the one before, and every error that is retried.
 	Report func(Progress, error)
 }
 
-// ErrStopped says that a run ended because its Stop was closed.
+// ErrStopped is the error of a run that ended because its Stop was closed.
 var ErrStopped = errors.New("stopped")
 
 const (
-	// watchlessRecheck is how long a wait lasts without a wake-up. It is the net under a
-	// watch that died silently, not the way changes are found.
+	// watchlessRecheck is how long a wait lasts without a signal. It catches a watch that died silently;
+	// otherwise the watches find changes.
 	watchlessRecheck = 30 * time.Second
 	// maxTightWait is how long a wave that has not left may wait under tightened budgets.
 	maxTightWait = 5 * time.Second
-	// minListWait is how long a wait lasts at least that is about a whole list: others change what is in it all the
-	// time, and to look at it costs as much as it is long.
+	// minListWait is the minimum wait for a change that concerns a whole list: other writers change its items
+	// all the time, and a look costs as much as the list is long.
 	minListWait = time.Second
 )
 
-// Run advances the plan until it is Finished, Paused or Held, or until Stop. It
+// Run advances the plan until it is Finished, Paused or Blocked. If Stop is closed, it returns ErrStopped. Run
 // must be called after TakeOver.
 func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 	r := run{Engine: e, Options: o, deadline: time.NewTimer(o.StepTimeout), tight: true}
@@ -82,7 +81,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 	}
 }
 
-// next does what is due after one pass.
+// next handles the result of one pass.
 func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 	r.refusals, r.backoff = PermanentErrors{}, nil
 	r.report(p)
@@ -101,9 +100,9 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 		if p.Step.Op == plans.Relax {
 			r.yield(ctx, p.Step)
 		}
-	case Wrote, "": // or a journal that could not be written
+	case Wrote, "": // "" if the journal could not be written
 		if p.Step.Op == plans.Tighten {
-			r.tight = false // they are meant to be
+			r.tight = false // the budgets are tight on purpose
 		}
 		return r.wrote(ctx, p)
 	default:
@@ -111,17 +110,17 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 	return p, nil
 }
 
-// run is the state of one Run: none of it matters after a death.
+// run is the state of one Run. None of it matters after a crash.
 type run struct {
 	*Engine
 	Options
 	last     Progress
 	deadline *time.Timer
-	// expired says that the step has waited for too long, and stalled that its clock stands since
-	// somebody did not answer.
+	// expired reports that the step has waited too long. stalled reports that its clock has stopped because
+	// an API server did not answer.
 	expired, stalled bool
-	// tight says that the budgets may be tight for a wave that has not left, in spite of an attempt to
-	// open them, or from a process before this one.
+	// tight reports that the budgets may be tight for a wave that has not left, because an attempt to open
+	// them failed, or because an earlier process left them so.
 	tight    bool
 	refusals PermanentErrors
 	backoff  *wait.Backoff
@@ -129,7 +128,7 @@ type run struct {
 }
 
 func (r *run) report(p Progress) {
-	p.Again, p.Left, p.Overdue = 0, r.last.Left, r.last.Overdue // no news
+	p.Again, p.Left, p.Overdue = 0, r.last.Left, r.last.Overdue // changes of these alone are not reported
 	if r.journal != nil {
 		p.Left = r.journal.Left()
 	}
@@ -145,8 +144,9 @@ func (r *run) report(p Progress) {
 	r.Report(p, nil)
 }
 
-// wait returns when something that was looked at has changed, when it was to be
-// looked at again (0 for no such time), or when the step has waited too long.
+// wait returns when something that was read has changed, when the next look is due after at (0 for no
+// such time), when a permit is free, when another writer has written the journal, on Stop, or when the
+// step has waited too long.
 func (r *run) wait(ctx context.Context, at time.Duration) error {
 	var lull <-chan time.Time
 	again, loosen := time.NewTimer(r.limit(at)), time.NewTimer(maxTightWait)
@@ -158,7 +158,7 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 			if !r.loosens() {
 				continue
 			}
-			r.eases(ctx) // nothing has left, or it does nothing
+			r.eases(ctx) // does nothing if the wave has left
 		case <-r.Wake.C():
 			urgency := r.hears()
 			if urgency == clusters.Soon && lull == nil {
@@ -172,8 +172,8 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 		case <-r.Asked:
 			r.journal = nil
 		case <-again.C:
-			r.journal = nil // nobody has told us anything for long
-		case <-r.Stop: // looked at by the loop
+			r.journal = nil // no signal for long: the journal may have changed too
+		case <-r.Stop: // Run checks it
 		case <-r.deadline.C:
 			r.expired = true
 		case <-ctx.Done():
@@ -183,25 +183,25 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 	}
 }
 
-// limit is how long a wait lasts that nothing ends.
+// limit returns the maximum length of a wait.
 func (r *run) limit(at time.Duration) time.Duration {
 	limit := watchlessRecheck
 	if at > 0 {
 		limit = min(at, watchlessRecheck)
 	}
 	if r.reads.Cached {
-		limit = min(limit, minListWait) // what has been told may have been older than what was read
+		limit = min(limit, minListWait)
 	}
 	return limit
 }
 
-// loosens says whether the budgets are to be open while the step waits.
+// loosens reports whether the budgets should be open while the step waits.
 func (r *run) loosens() bool {
 	op := r.last.Step.Op
 	return op == plans.Shrink || op == plans.Tighten && r.tight
 }
 
-// hears takes the news, and says how urgent they are.
+// hears takes the pending changes and returns their urgency.
 func (r *run) hears() clusters.Urgency {
 	news := r.Wake.Take()
 	if r.turnover(news) {
@@ -210,19 +210,19 @@ func (r *run) hears() clusters.Urgency {
 	return r.reads.News(news, r.ofSet)
 }
 
-// ofSet says whether something is a pod of the set.
+// ofSet reports whether an object is a pod of the set, judged by its name.
 func (r *run) ofSet(t clusters.ObjectKey) bool {
 	return t.Kind == "Pod" && strings.HasPrefix(t.Name, r.plan.Source.Name+"-")
 }
 
-// failed reports an error and waits before the next attempt. What the API server
-// refuses for good becomes a hold.
+// failed reports an error and waits before the next attempt. A permanent refusal by the
+// API server blocks the plan.
 func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, error) {
 	if errors.As(err, new(records.ErrNoJournal)) || ctx.Err() != nil {
 		return p, err
 	}
 	r.Report(p, err)
-	if !r.expired { // else what failed is to say so
+	if !r.expired { // else the next attempt must still report the expiry
 		r.deadline.Stop()
 		r.stalled = true
 	}
@@ -251,8 +251,8 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 	return Progress{Step: p.Step}, nil
 }
 
-// StepOf names the step of a progress for people: the pods and the word, or the
-// word alone.
+// StepOf returns the name of a step for users: the pods and the operation, or, for a step of the whole
+// plan, the operation alone.
 func (e *Engine) StepOf(s plans.Step) string {
 	if s.Whole() {
 		return string(s.Op)
@@ -260,9 +260,9 @@ func (e *Engine) StepOf(s plans.Step) string {
 	return e.plan.Pods(s.Ordinals) + " " + string(s.Op)
 }
 
-// hurry marks what is sent from the moment when the budgets are tight until they are open again.
-// What comes before a wave, its checks above all, is not urgent: so no more waves begin than
-// the limit on requests lets through without delay.
+// hurry marks requests as urgent from the moment when the budgets are tight until they are open again.
+// Requests before a wave, above all its checks, are not urgent: so no more waves begin than the request limit
+// lets through without delay.
 func (e *Engine) hurry(ctx context.Context) context.Context {
 	if e.journal != nil && e.journal.TightSince != nil {
 		return clusters.Urgent(ctx)

@@ -15,8 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/sets"
 )
 
-// View is where a plan stands, for people and programs. Its JSON form is stable
-// within an API version.
+// View is the status of a plan, for users and programs. Its JSON form is stable within an API version.
 type View struct {
 	Plan           string    `json:"plan"`
 	Source         plans.Ref `json:"source"`
@@ -30,47 +29,47 @@ type View struct {
 	Holder         string    `json:"holder,omitempty"`
 	Epoch          int64     `json:"epoch"`
 	MaxUnavailable int32     `json:"maxUnavailable"`
-	// Unavailable is how many ordinals neither side has available; nil if a side was not seen.
+	// Unavailable is how many ordinals are available on neither side; nil if a side was not read.
 	Unavailable *int32 `json:"unavailable"`
-	// BudgetsTightSince is set while a wave is under way; BudgetsTightLongest is the longest
-	// time that a wave took from Tighten to Relax, in seconds.
+	// BudgetsTightSince is set while a wave is under way. BudgetsTightLongest is the longest time that a wave
+	// took from Tighten to Relax, in seconds.
 	BudgetsTightSince   *metav1.Time `json:"budgetsTightSince,omitempty"`
 	BudgetsTightLongest float64      `json:"budgetsTightLongestSeconds,omitempty"`
-	// Drains says, while the plan rests and nodes of one side only can be drained, which they are,
-	// and how to have it otherwise.
+	// Drains, while the plan rests and only nodes of one side can be drained, states which side that
+	// is and how to allow both.
 	Drains string `json:"drains,omitempty"`
-	// Names says, while nobody keeps the names of the pods, how to.
+	// Names, while no process keeps the names of the pods, states the command that does.
 	Names string `json:"names,omitempty"`
-	// Unattended says that an orchestrator is to have the plan, and none has it now; Orchestrator, if
-	// none can take it, why.
+	// Unattended reports that an orchestrator should have the plan, and none has it now. Orchestrator is the
+	// reason why no orchestrator can take it, if so.
 	Unattended   bool   `json:"unattended,omitempty"`
 	Orchestrator string `json:"orchestrator,omitempty"`
-	// Assurances is what persons have vouched for, in words.
+	// Assurances is what users have vouched for, in words.
 	Assurances []string `json:"assurances,omitempty"`
 	// Downtime is how long the waves were on neither side.
 	Downtime *plans.Downtime `json:"downtime,omitempty"`
-	// Unseen says why a side could not be looked at. Its ordinals are "?".
+	// Unseen is the reason why a side could not be read. The ordinals of that side are "?".
 	Unseen   map[plans.Side]string `json:"unseen,omitempty"`
 	Ordinals []OrdinalView         `json:"ordinals"`
 }
 
-// OrdinalView is where one ordinal is.
+// OrdinalView shows where one ordinal is.
 type OrdinalView struct {
 	Ordinal     int32    `json:"ordinal"`
 	Source      string   `json:"source"`
 	Destination string   `json:"destination"`
 	Volumes     []string `json:"volumes,omitempty"`
-	// Proof says how the pod and its volumes were last found to be free.
+	// Proof states how the pod and its volumes were last proven to be free.
 	Proof string `json:"proof,omitempty"`
 	Phase string `json:"phase"`
 }
 
-// Status reads where a plan stands, as far as that can be seen: what the journal says is known even
-// if neither cluster answers. lost has the sides for which on has no client, and why. It writes
-// nothing. command makes a command
-// line from a verb, such as abort, for the advice on what to do next.
+// Status reads where a plan stands, as far as that can be read: what the journal records is known even if
+// neither cluster answers. lost has the sides for which on has no client, and why. Status writes nothing.
+// command returns the command line of a verb, such as abort, for the advice on what to do next.
 func Status(ctx context.Context, p *plans.Plan, store *records.Store, on clusters.Clusters, lost map[plans.Side]error, now func() time.Time, command func(verb string) string) (*View, error) {
-	// Who has it is read BEFORE how far it is: a process that has come to the end says so, and then lets go.
+	// The Lease is read BEFORE the journal: a process that has come to the end records that,
+	// and then releases the Lease.
 	holder, err := store.Holder(ctx, now)
 	if err != nil {
 		return nil, err
@@ -100,12 +99,12 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 		}
 	}
 	v.ordinals(ctx, clusters.Pair{Plan: p, On: on}, lost, j, step)
-	v.Reason, v.Overdue = plans.Line(v.Reason), plans.Line(v.Overdue) // whoever wrote them
+	v.Reason, v.Overdue = plans.Line(v.Reason), plans.Line(v.Overdue) // any program may have written them
 	return v, nil
 }
 
-// asked is what an orchestrator is asked to do with a plan now, as far as that can be read. Of one that commands carry out
-// nobody is asked.
+// asked returns what an orchestrator should do with a plan now, as far as that can be read. For a plan that
+// commands carry out, the journal alone decides.
 func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *plans.Journal) Requested {
 	if !j.Detached {
 		return Requested{Command: plans.Command{Direction: j.Leg.Direction}, Work: !j.Idle(p)}
@@ -116,7 +115,7 @@ func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *plans.Journa
 	return ReadRequest(p, j, nil)
 }
 
-// waitsFor says what the step waits for, "" if that cannot be seen or if it waits for nothing.
+// waitsFor returns what the step waits for, or "" if that cannot be read or if it waits for nothing.
 func (e *Engine) waitsFor(ctx context.Context, j *plans.Journal, step plans.Step, began bool, holder string) string {
 	s, err := e.look(ctx, e.moment(j, step, began))
 	switch {
@@ -130,7 +129,7 @@ func (e *Engine) waitsFor(ctx context.Context, j *plans.Journal, step plans.Step
 	return ""
 }
 
-// describe fills in state, reason and the command to go on with.
+// describe fills in the state, the reason and the next command.
 func (v *View) describe(p *plans.Plan, j *plans.Journal, asked Requested, command func(verb string) string) {
 	v.State = records.State(p, j, v.Holder)
 	v.Gates, v.Overdue = j.Skipped(p), j.Overdue
@@ -148,22 +147,23 @@ func (v *View) describe(p *plans.Plan, j *plans.Journal, asked Requested, comman
 	}
 	v.Next = v.next(j, asked.Work, command)
 	if asked.RemoveNames {
-		v.Next = "the orchestrator takes its names away"
+		v.Next = "the orchestrator removes its names"
 	}
 }
 
-// next is the command to go on with, or who goes on without one; work says that there is something to be done.
+// next returns the command to continue with, or states which process continues without one. work reports that
+// there is something to do.
 func (v *View) next(j *plans.Journal, work bool, command func(verb string) string) string {
-	carried := v.Holder != "" && (work || !j.Detached && j.Outcome == "") // not only its names kept
+	carried := v.Holder != "" && (work || !j.Detached && j.Outcome == "")
 	switch {
 	case j.Ended(), carried:
 		return ""
 	case work && j.Detached:
-		return "the orchestrator goes on with it"
+		return "the orchestrator continues it"
 	case j.Outcome == plans.Split:
-		return command("resume") + " moves the ordinals that are left; " + command("abort") + " rolls back"
+		return command("resume") + " moves the remaining ordinals; " + command("abort") + " rolls back"
 	case j.Outcome == plans.Moved:
-		return command("finalize") + " cleans the source up; until then " + command("abort") + " rolls back"
+		return command("finalize") + " cleans up the source; until then " + command("abort") + " rolls back"
 	case j.Leg.Direction == plans.Abort:
 		return command("abort")
 	case j.Leg.Direction == plans.Finalize:
@@ -174,8 +174,8 @@ func (v *View) next(j *plans.Journal, work bool, command func(verb string) strin
 	return command("apply") + " or " + command("abort")
 }
 
-// ordinals fills in one row per ordinal, highest first, and counts those that
-// neither side has available.
+// ordinals fills in one row per ordinal, highest first, and counts the ordinals that are
+// available on neither side.
 func (v *View) ordinals(ctx context.Context, w clusters.Pair, lost map[plans.Side]error, j *plans.Journal, step plans.Step) {
 	where := map[plans.Side]func(ordinal int32) string{}
 	for _, side := range plans.Sides() {
@@ -210,7 +210,7 @@ func (v *View) ordinals(ctx context.Context, w clusters.Pair, lost map[plans.Sid
 	}
 }
 
-// placed reads the set and the pods of a side, and gives what there is of an ordinal.
+// placed reads the set and the pods of a side, and returns a function that describes where an ordinal is.
 func placed(ctx context.Context, w clusters.Pair, side plans.Side) (func(ordinal int32) string, error) {
 	set, err := w.Set(ctx, side)
 	if err != nil || set == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// A person at night looks most of all when a cluster does not answer.
+// Users need the status most when a cluster does not answer.
 func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
 	p := &plans.Plan{
 		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "web-abc", Count: 3, MaxUnavailable: 1, Window: 1,
@@ -88,7 +88,7 @@ func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
 	}
 }
 
-// slice is a cluster with these ordinals of a set, all ready.
+// slice returns a client of a cluster with these ordinals of a set, all ready.
 func slice(start, replicas int32) client.WithWatch {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set"}}
 	set.Spec.Replicas, set.Spec.Ordinals = &replicas, &appsv1.StatefulSetOrdinals{Start: start}

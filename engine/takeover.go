@@ -20,20 +20,19 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// TakeOver makes this engine the one that may write. The order must hold (S9):
-// the epoch in the journal first; then its stamp on every object that an earlier
-// process may be about to write, which turns that write away; only then, in
-// Advance, a look and a decision. It is needed at every start, since nobody can
-// say whether the last process is dead or merely slow.
+// TakeOver makes this engine the one that may write. The order must hold (S9): first the epoch in the
+// journal; then its stamp on every object that an earlier process may be about to write, so that this write
+// is rejected; only then, in Advance, a look and a decision. It is needed at every start, since no process
+// can know whether the last one is dead or merely slow.
 //
-// course turns the plan round at the same moment: Return walks it back, Clean
-// ends it. Move goes on as the journal says.
+// direction sets the direction at the same moment: Abort aborts the plan, Finalize finalizes it. Move
+// continues as the journal states.
 func (e *Engine) TakeOver(ctx context.Context, direction plans.Direction) error {
 	return e.Accept(ctx, plans.Command{Direction: direction, Assurance: e.Assurance}, nil)
 }
 
-// Accept takes the plan over for a wish, which is then recorded in the same write. still, if any, is asked before it
-// whether the journal is still one to do that for.
+// Accept takes the plan over for a request and records the request in the same write. still, if not nil, is
+// called before that write and returns an error if the request no longer applies to the journal.
 func (e *Engine) Accept(ctx context.Context, w plans.Command, still func(context.Context, *plans.Journal) error) error {
 	return e.takeOver(ctx, func(now *plans.Journal) error {
 		if still != nil {
@@ -45,11 +44,11 @@ func (e *Engine) Accept(ctx context.Context, w plans.Command, still func(context
 	})
 }
 
-// takeOver does it for whatever the plan is to do then.
+// takeOver takes the plan over and changes the journal with depart in the same write.
 func (e *Engine) takeOver(ctx context.Context, depart func(*plans.Journal) error) error {
 	var j *plans.Journal
 	err := e.store.Change(ctx, e.plan, func(now *plans.Journal) error {
-		now.Touched = e.touched(now) // BEFORE the leg changes: it names the steps of the old one
+		now.Touched = e.touched(now)
 		if err := depart(now); err != nil {
 			return err
 		}
@@ -74,7 +73,7 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*plans.Journal) error
 	return nil
 }
 
-// Redirect checks that the plan can go this way from where it is, and turns it.
+// Redirect changes the plan to this direction, or returns an error if it cannot go there from where it is.
 func Redirect(p *plans.Plan, j *plans.Journal, direction plans.Direction) error {
 	switch {
 	case j.Ended():
@@ -82,9 +81,9 @@ func Redirect(p *plans.Plan, j *plans.Journal, direction plans.Direction) error 
 	case direction == plans.Move || direction == j.Leg.Direction:
 		return nil
 	case direction == plans.Abort && j.Leg.Direction == plans.Finalize:
-		return fmt.Errorf("plan %s is being finalized: the source is going or gone, so it can no longer be aborted; run finalize again", p.Name)
+		return fmt.Errorf("plan %s is being finalized: the source is deleted or being deleted, so the plan can no longer be aborted; run finalize again", p.Name)
 	case direction == plans.Finalize && j.Leg.Direction == plans.Abort:
-		return fmt.Errorf("plan %s is being aborted; run abort again to finish that", p.Name)
+		return fmt.Errorf("plan %s is being aborted; run abort again to finish it", p.Name)
 	case direction == plans.Finalize && j.Outcome != plans.Moved:
 		return fmt.Errorf("plan %s is not complete: not every ordinal is on the destination; run apply, or abort", p.Name)
 	}
@@ -92,22 +91,22 @@ func Redirect(p *plans.Plan, j *plans.Journal, direction plans.Direction) error 
 	return nil
 }
 
-// exposed is an object that a late write may be on its way to.
+// exposed is an object that a late write may still reach.
 type exposed struct {
 	side   plans.Side
-	object client.Object // empty but for its name
-	// known says whether an object without our stamp is nevertheless the one the
-	// plan means. A stranger's is left alone: a stamp would make it ours.
+	object client.Object // only its name is set
+	// known reports whether an object without our stamp is nevertheless the one the plan means. Other objects
+	// are left unchanged: a stamp would make them ours.
 	known func(client.Object) bool
 }
 
-// exposed lists the objects that any step may write, and those of the ordinals
-// whose steps may have been begun and not seen finished.
+// exposed lists the objects that any step may write, and those of the ordinals whose steps may have begun and
+// are not known to be finished.
 func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, error) {
 	p := e.plan
 	uids := map[plans.Side][]types.UID{plans.Source: {j.Saved.Source(p)}, plans.Destination: {p.Seen.DestinationUID}}
-	// Once everything is where it stays, the last flight is over: a stamp would be
-	// a mark that nobody takes off again (S15).
+	// Once every ordinal is in its final place, the last flight is over: no step would remove a stamp
+	// from its objects again (S15).
 	next, more := p.Step(j.Leg, j.Done+1)
 	closing := !more || next.Op.Closes()
 	var out []exposed
@@ -121,7 +120,7 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, erro
 			out = append(out, e.inFlight(j.Flight, side)...)
 		}
 	}
-	if more && next.Op != plans.Thaw { // Unshare takes the stamp off again
+	if more && next.Op != plans.Thaw { // Unshare removes the stamp
 		for _, s := range p.Shared {
 			out = append(out, exposed{plans.Source, &corev1.PersistentVolume{ObjectMeta: named("", s.Volume)}, holds(s.Handle)})
 		}
@@ -143,7 +142,7 @@ func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, erro
 	return out, nil
 }
 
-// jobs lists the Jobs of gates.
+// jobs lists the Jobs of the gates on both sides.
 func (e *Engine) jobs(ctx context.Context) ([]exposed, error) {
 	var out []exposed
 	for _, side := range plans.Sides() {
@@ -158,7 +157,7 @@ func (e *Engine) jobs(ctx context.Context) ([]exposed, error) {
 	return out, nil
 }
 
-// inFlight lists the claims and volumes of the wave under way on one side.
+// inFlight lists the claims and volumes of the current wave on one side.
 func (e *Engine) inFlight(f *plans.Flight, side plans.Side) []exposed {
 	var out []exposed
 	for _, v := range f.Volumes {
@@ -188,8 +187,8 @@ func holds(handle string) func(client.Object) bool {
 	}
 }
 
-// touched lists the ordinals whose steps may have been begun and are not known
-// to be finished, and those that an earlier process was to fence.
+// touched lists the ordinals whose steps may have begun and are not known to be finished, and those that an
+// earlier process had to fence.
 func (e *Engine) touched(j *plans.Journal) []int32 {
 	out := slices.Clone(j.Touched)
 	for seq := j.Done + 1; seq <= j.Begun; seq++ {
@@ -203,8 +202,9 @@ func (e *Engine) touched(j *plans.Journal) []int32 {
 	return out
 }
 
-// fence stamps one object. An absent one needs no fence: what is created has a
-// fixed name and content.
+// fence stamps one object. An absent object needs no fence: an object that is created later has a
+// fixed name and content. It returns an error if the object is stamped by another plan, or if
+// another process takes over.
 func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, j *plans.Journal, x exposed) error {
 	key := client.ObjectKeyFromObject(x.object)
 	for {
@@ -216,7 +216,7 @@ func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, j *plans.Journal,
 			return fmt.Errorf("reading %s on the %s: %w", key, x.side, err)
 		}
 		have, marked := plans.Stamped(x.object)
-		now, _, err := e.store.Journal(ctx, e.plan) // AFTER the object: a later process may have taken its stamp off again
+		now, _, err := e.store.Journal(ctx, e.plan)
 		if err != nil {
 			return err
 		}

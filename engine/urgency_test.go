@@ -17,8 +17,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// What others do in a namespace, or in a cluster, makes nobody list it all the time; what was looked at, a
-// pod of the set and an attachment of the wave's volumes are heard of at once.
+// Changes by others in a namespace, or in a cluster, do not cause a new list each time. Changes of what was
+// looked at, of a pod of the set and of an attachment of the wave's volumes are urgent.
 func TestNewsOfOthersIsNotUrgent(t *testing.T) {
 	mine, foreign := "pv-1", "pv-9"
 	attachment := func(name string, volume *string) *storagev1.VolumeAttachment {
@@ -52,7 +52,7 @@ func TestNewsOfOthersIsNotUrgent(t *testing.T) {
 	}
 }
 
-// Pods of others that change ten times a second make for a look a second.
+// Pods of others that change ten times a second cause one look per second.
 func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, wake := &clusters.ReadCache{}, clusters.NewChangeSignal()
@@ -82,7 +82,7 @@ func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 	})
 }
 
-// What came out of an API server's cache may be older than what has been told: nothing may come after it.
+// A list from an API server's cache may be older than the last signal, and no other signal may follow.
 func TestAListFromACacheIsLookedAtAgainSoon(t *testing.T) {
 	g := &clusters.ReadCache{}
 	g.Clear()

@@ -10,7 +10,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Only while an ordinal is, or is about to be, on neither side.
+// Requests are urgent only while an ordinal is, or is about to be, on neither side.
 func TestAWaveIsUrgent(t *testing.T) {
 	tight := metav1.NewTime(time.Unix(1700000000, 0))
 	for name, c := range map[string]struct {

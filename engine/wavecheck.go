@@ -8,27 +8,27 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// waveCheck is the CheckWave of the wave under way. It is asked when Tighten begins, beside
-// what Tighten waits for, and its answer is waited for before anything is taken down. An answer is good
-// for a few seconds: a wave may wait for hours for a pod or for its turn, and whoever has
-// something against it by then is asked again.
+// waveCheck is the CheckWave of the current wave. It starts when Tighten begins, in parallel with what
+// Tighten waits for, and its result is awaited before anything is scaled down. A result is valid for a
+// few seconds: a wave may wait for hours for a pod or a permit, and new objections may arise
+// meanwhile, so it is checked again.
 type waveCheck struct {
 	wave   plans.Slice
-	answer chan checked // nil when nothing is asked
+	answer chan checked // nil while no check runs
 	asked  time.Time
-	clean  int // the Shrink of the last wave of which there was nothing to say, and
+	clean  int // the Seq of the last Shrink whose check found nothing, and since when
 	since  time.Time
 }
 
-// checkValidity is for how long an answer is good.
+// checkValidity is how long a result is valid.
 const checkValidity = 5 * time.Second
 
 type checked struct {
-	why string // "" when nothing bars it
+	why string // "" when nothing bars the wave
 	err error
 }
 
-// barred stops a wave that must not go.
+// barred returns an observation that stops a wave which must not go; otherwise it returns After.
 func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
 	switch {
 	case e.CheckWave == nil || began:
@@ -40,13 +40,13 @@ func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans
 	return plans.Done(), nil
 }
 
-// stale says whether something is too old; without a clock it is.
+// stale reports whether a result is too old. Without a clock every result is.
 func (e *Engine) stale(since time.Time) bool {
 	return e.Now == nil || records.Elapsed(since, e.Now()) > checkValidity
 }
 
 func (e *Engine) askChecks(ctx context.Context, wave plans.Slice) {
-	answer, j := make(chan checked, 1), *e.journal // the engine goes on with its own
+	answer, j := make(chan checked, 1), *e.journal
 	e.wave, e.answer = wave, answer
 	if e.Now != nil {
 		e.asked = e.Now()
@@ -61,8 +61,8 @@ func (e *Engine) askChecks(ctx context.Context, wave plans.Slice) {
 	}()
 }
 
-// hearChecks waits for the answer, and asks again BEFORE that if it was asked for too long ago. What is asked
-// here is new, however long the answer takes.
+// hearChecks waits for the result. It starts the check again BEFORE that if the last start is too long ago.
+// The result of a check started here counts as new, however long the check takes.
 func (e *Engine) hearChecks(ctx context.Context, step plans.Step) (plans.Observation, error) {
 	if e.answer == nil || e.wave != step.Ordinals || e.stale(e.asked) {
 		e.askChecks(ctx, step.Ordinals)

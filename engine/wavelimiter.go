@@ -10,27 +10,27 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// WaveLimiter let waves of many plans begin, so many per cluster at once. An ordinal is down while the
-// controllers of its clusters handle its claim and its pod, and they handle one after the other: of
-// waves that go together each waits for all. What waits for a slot is still up. Anything else that
-// goes sooner one after the other can have a WaveLimiter of its own.
+// WaveLimiter limits how many waves of many plans run at once per cluster. An ordinal is down while the
+// controllers of its clusters handle its claim and its pod, one after the other: waves that go together wait
+// for each other. A wave that waits for a permit is still up. Other work that is faster one after the other
+// can have its own WaveLimiter.
 //
-// No promise rests on it: budgets and looks keep S3, whoever is let through.
+// No safety rule depends on it: budgets and looks keep S3, whichever wave is admitted.
 type WaveLimiter struct {
 	perCluster int
 	lock       sync.Mutex
 	taken      map[types.UID]int
 	made       int
-	waiting    []*Permit // by number: a plan that has begun is finished before others are half done
+	waiting    []*Permit
 }
 
-// NewWaveLimiter returns slots for perCluster waves in each cluster; 0 is for any number.
+// NewWaveLimiter returns a limiter for perCluster waves in each cluster; 0 means no limit.
 func NewWaveLimiter(perCluster int) *WaveLimiter {
 	return &WaveLimiter{perCluster: perCluster, taken: map[types.UID]int{}}
 }
 
-// Permit is that of a plan: a seat in each of its clusters. A nil Permit is always taken. It is not
-// safe for concurrent use.
+// Permit is the permit of one plan: a seat in each of its clusters. A nil Permit is always granted. It is
+// not safe for concurrent use.
 type Permit struct {
 	of       *WaveLimiter
 	number   int
@@ -38,9 +38,9 @@ type Permit struct {
 	free     chan struct{}
 }
 
-// clusterPermit is one among those of a cluster. It is kept while the controllers of that cluster are waited
-// for, and while they are not for as long as idling is: whoever waits for a node, a disk, the
-// application, the other cluster or for an answer leaves the controllers to others.
+// clusterPermit is a seat in one cluster. A wave keeps it while it waits for the controllers of that cluster,
+// and for idleGrace after that. A wave that waits for a node, a disk, the application, the other cluster or
+// an answer leaves the controllers to other waves.
 type clusterPermit struct {
 	cluster types.UID
 	taken   bool
@@ -49,11 +49,11 @@ type clusterPermit struct {
 
 const idleGrace = 30 * time.Second
 
-// waitsForPermit is why a wave that could begin does not.
-const waitsForPermit = "the wave begins as soon as fewer than --cluster-waves of the orchestrator are under way in its clusters"
+// waitsForPermit is the reason of a wave that could begin but has no permit.
+const waitsForPermit = "the wave begins as soon as the orchestrator has fewer than --cluster-waves waves under way in its clusters"
 
-// Of gives the slot of a plan, which is not taken. Those that wait are let in in the order in which
-// they were given.
+// Of returns the permit of a plan, not yet granted; nil if there is no limit. Waiting permits are granted in
+// the order in which Of returned them.
 func (s *WaveLimiter) Of(p *plans.Plan) *Permit {
 	if s == nil || s.perCluster == 0 {
 		return nil
@@ -69,8 +69,8 @@ func (s *WaveLimiter) Of(p *plans.Plan) *Permit {
 	return &Permit{of: s, number: s.made, clusters: map[plans.Side]*clusterPermit{plans.Source: from, plans.Destination: to}, free: make(chan struct{}, 1)}
 }
 
-// Acquire takes the slot for a wave that is about to begin, or says that it has to wait until Free
-// has a value.
+// Acquire takes the permit for a wave that is about to begin. It reports false if the wave must
+// wait until Free has a value.
 func (t *Permit) Acquire() bool {
 	if t == nil {
 		return true
@@ -86,14 +86,14 @@ func (t *Permit) Acquire() bool {
 	t.of.admit()
 	if t.has() {
 		select {
-		case <-t.free: // it has not been waited for; and one of an earlier time is no news
+		case <-t.free: // no wait took place; a value from an earlier wait is obsolete
 		default:
 		}
 	}
 	return t.has()
 }
 
-// Free has a value when a slot that was waited for has been taken.
+// Free has a value when a permit that was waited for has been granted.
 func (t *Permit) Free() <-chan struct{} {
 	if t == nil {
 		return nil
@@ -101,8 +101,8 @@ func (t *Permit) Free() <-chan struct{} {
 	return t.free
 }
 
-// Wait takes the slot as soon as it can be taken; false says that stop was closed before. Leave gives
-// it back in either case.
+// Wait takes the permit as soon as it is granted. It reports false if stop was closed before. Release gives
+// the permit back in either case.
 func (t *Permit) Wait(stop <-chan struct{}) bool {
 	if t.Acquire() {
 		return true
@@ -115,8 +115,8 @@ func (t *Permit) Wait(stop <-chan struct{}) bool {
 	}
 }
 
-// Retain takes what a wave that is under way needs, which waits for nobody. busy is the side whose
-// controllers it waits for, or none.
+// Retain takes the seats that a wave under way needs, without a wait. busy is the side whose controllers
+// the wave waits for, or "".
 func (t *Permit) Retain(busy plans.Side) {
 	if t == nil {
 		return
@@ -134,7 +134,7 @@ func (t *Permit) Retain(busy plans.Side) {
 	}
 }
 
-// Release gives the slot back, and the place among those that wait for one.
+// Release gives the permit back, and its place in the queue.
 func (t *Permit) Release() {
 	if t == nil {
 		return
@@ -145,24 +145,24 @@ func (t *Permit) Release() {
 	t.of.admit()
 }
 
-// permitted says whether a wave may begin, or go on. One whose budgets are tight waits for nobody;
-// neither does what moves nothing.
+// permitted reports whether a wave may begin or continue. A wave whose budgets are tight waits for no permit,
+// and neither does a step that moves nothing.
 func (e *Engine) permitted(step plans.Step) bool {
 	return !begins(e.journal, step) || e.Permit.Acquire()
 }
 
-// begins says whether the step is the first of a wave, and leaves both budgets as they were so far.
+// begins reports whether the step is the first of a wave and both budgets are still open.
 func begins(j *plans.Journal, step plans.Step) bool {
 	return step.Op == plans.Tighten && j.TightSince == nil
 }
 
-// retainPermit tells the slot what the wave waits for now.
+// retainPermit updates the permit with what the wave waits for now.
 func (e *Engine) retainPermit(step plans.Step, observed plans.Observation, err error) {
 	waits := err != nil || observed.Standing == plans.During
 	switch {
 	case !step.Moves():
 	case waits && begins(e.journal, step):
-		e.Permit.Release() // others go first
+		e.Permit.Release() // other waves go first
 	case err != nil, waits && (observed.Idle || step.Op.Gated()):
 		e.Permit.Retain("")
 	case step.Op.Arrives():
@@ -172,10 +172,10 @@ func (e *Engine) retainPermit(step plans.Step, observed plans.Observation, err e
 	}
 }
 
-// From here on the lock is held.
+// The functions below require the lock.
 
-// admit lets those in for whom there is room in both clusters. Who waits for a full cluster does
-// not keep others from another one.
+// admit grants the permits for which both clusters have room. A wave that waits for a full cluster does not
+// keep other waves out of another cluster.
 func (s *WaveLimiter) admit() {
 	s.waiting = slices.DeleteFunc(s.waiting, func(t *Permit) bool {
 		for _, seat := range t.clusters {
@@ -213,7 +213,7 @@ func (s *WaveLimiter) giveBack(seat *clusterPermit) {
 	}
 }
 
-// idle lets a seat be given back after a while.
+// idle gives a seat back after idleGrace.
 func (s *WaveLimiter) idle(seat *clusterPermit) {
 	if !seat.taken || seat.idle != nil {
 		return

@@ -14,14 +14,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// queue is many plans at the same slots.
+// queue is many plans with one WaveLimiter.
 type queue struct {
 	*WaveLimiter
 	t   *testing.T
 	all map[string]*Permit
 }
 
-// of gives the slot of a plan that moves from one cluster to another, as its name says: "a-b".
+// of returns the permit of a plan that moves from one cluster to another, as its name states: "a-b".
 func (q *queue) of(name string) *Permit {
 	if q.all[name] == nil {
 		from, to, _ := strings.Cut(strings.TrimRight(name, "123"), "-")
@@ -30,7 +30,7 @@ func (q *queue) of(name string) *Permit {
 	return q.all[name]
 }
 
-// expect compares what has its slot.
+// expect compares the names of the plans that have their permit.
 func (q *queue) expect(what string, names ...string) {
 	q.t.Helper()
 	q.lock.Lock() // timers give seats back
@@ -48,7 +48,7 @@ func (q *queue) expect(what string, names ...string) {
 	}
 }
 
-// seats compares how many of a cluster are taken.
+// seats compares how many seats of a cluster are taken.
 func (q *queue) seats(what string, cluster types.UID, want int) {
 	q.t.Helper()
 	q.lock.Lock()
@@ -58,7 +58,7 @@ func (q *queue) seats(what string, cluster types.UID, want int) {
 	}
 }
 
-// empty expects that nothing is taken, and nobody waits, when all have left.
+// empty releases all permits, and requires that no seat is taken and no permit waits.
 func (q *queue) empty() {
 	q.t.Helper()
 	for _, slot := range q.all {
@@ -118,8 +118,8 @@ func TestTheOldestPlanIsTheNext(t *testing.T) {
 	q.empty()
 }
 
-// A wave has its seat in a cluster for as long as it waits for the controllers there, and keeps
-// others from it for half a minute besides.
+// A wave has its seat in a cluster for as long as it waits for the controllers there, and
+// for idleGrace after that.
 func TestAWaveGivesItsSeatsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{NewWaveLimiter(1), t, map[string]*Permit{}}
@@ -135,7 +135,7 @@ func TestAWaveGivesItsSeatsBack(t *testing.T) {
 		wave.Retain(plans.Destination)
 		q.expect("it comes to b, where another one is, and waits for nobody", "a-b", "d-b")
 		later()
-		q.expect("it is busy in b", "a-c") // d-b has idled, as nobody says what it does
+		q.expect("it is busy in b", "a-c") // d-b has idled: no call of Retain
 		toB.Release()
 		if toB.Acquire() {
 			t.Error("b has room, while one is busy there")
@@ -149,7 +149,7 @@ func TestAWaveGivesItsSeatsBack(t *testing.T) {
 		toC.Release()
 		wave.Release()
 		later()
-		if q.of("b-a").Acquire(); toB.Acquire() { // it has not begun in its time, and comes after the other now
+		if q.of("b-a").Acquire(); toB.Acquire() {
 			t.Error("a slot that it has idled away lets a wave begin")
 		}
 		q.empty()
@@ -168,7 +168,7 @@ func TestWhoWaitsForASlotCanBeStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{NewWaveLimiter(1), t, map[string]*Permit{}}
 		first, second, stop, got := q.of("a-b"), q.of("b-c"), make(chan struct{}), make(chan bool, 1)
-		second.Acquire() // what it is told of this is not about a later time
+		second.Acquire() // its grant must not count for a later wait
 		second.Release()
 		wait := func() { got <- second.Wait(stop) }
 		if !first.Wait(stop) {
@@ -195,7 +195,7 @@ func TestWhoWaitsForASlotCanBeStopped(t *testing.T) {
 	})
 }
 
-// What a wave waits for says in which cluster it is busy.
+// What a wave waits for decides in which cluster it is busy.
 func TestWhereAWaveIsBusy(t *testing.T) {
 	wait := plans.Wait("")
 	for name, c := range map[string]struct {
@@ -209,7 +209,7 @@ func TestWhereAWaveIsBusy(t *testing.T) {
 		"its pod ends":                        {plans.Vacate, wait.Idly(), nil, ""},
 		"its claim is to go":                  {plans.Release, wait, nil, plans.Destination},
 		"its volume is to be bound":           {plans.Claim, wait, nil, plans.Source},
-		"its pod is to be made":               {plans.Grow, wait, nil, plans.Source},
+		"its pod will be created":             {plans.Grow, wait, nil, plans.Source},
 		"its pod starts":                      {plans.Grow, wait.Idly(), nil, ""},
 		"its application is asked":            {plans.Verify, wait, nil, ""},
 		"its budgets are to be open":          {plans.Relax, wait, nil, plans.Source},

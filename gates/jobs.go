@@ -17,11 +17,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Label on a Job is the name of its gate.
+// Label on a Job holds the name of its gate.
 const Label = "stsmigrate.dev/gate"
 
-// jobDeadlineGrace is how much longer than its own deadline a Job may take to be given up by
-// its controller.
+// jobDeadlineGrace is the time that the Job controller may take, after a Job's own deadline, to mark the Job
+// as failed.
 const jobDeadlineGrace = time.Minute
 
 // Jobs lists the Jobs of this plan on a side, read live.
@@ -36,14 +36,14 @@ func Jobs(ctx context.Context, p *plans.Plan, c client.Client, side plans.Side) 
 	return slices.DeleteFunc(list.Items, func(j batchv1.Job) bool { return !(plans.Stamp{Plan: p.ID}).Mine(&j) }), nil
 }
 
-// Clear is the look that takes every Job of the plan away (S15). It is part of Thaw.
+// Clear is the look that deletes every Job of the plan (S15). It is part of Thaw.
 func (k *Keeper) Clear(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	k.recall(m)
 	return k.sweep(ctx, m, nil)
 }
 
-// sweep notes the turns whose Jobs are complete, and deletes the Jobs of the plan that
-// no turn needs any more: those, and what a walk that was turned round has left.
+// sweep records the turns whose Jobs are complete. It deletes the Jobs of the plan that no turn needs any
+// more: the completed ones, and the leftovers of a reversed plan.
 func (k *Keeper) sweep(ctx context.Context, m plans.StepContext, turns []turn) (plans.Observation, error) {
 	for _, side := range plans.Sides() {
 		jobs, err := Jobs(ctx, k.plan, k.on[side], side)
@@ -60,7 +60,7 @@ func (k *Keeper) sweep(ctx context.Context, m plans.StepContext, turns []turn) (
 			if i >= 0 && !k.has(turns[i]) {
 				continue
 			}
-			job, err := k.read(ctx, side, j.Name) // the one that the deletion is conditional on, and that a wait is for
+			job, err := k.read(ctx, side, j.Name) // the deletion is conditional on this read
 			if err != nil {
 				return plans.Observation{}, err
 			}
@@ -85,7 +85,7 @@ func (k *Keeper) read(ctx context.Context, side plans.Side, name string) (*batch
 	return &job, nil
 }
 
-// remove deletes a Job and its pods. What it says of its gate is journaled BEFORE.
+// remove deletes a Job and its pods. The result of its gate is journaled BEFORE.
 func (k *Keeper) remove(m plans.StepContext, side plans.Side, job *batchv1.Job, why string) plans.Observation {
 	where := k.plan.On(side)
 	if barred := m.Stamp.Barred(job); barred != "" {
@@ -94,13 +94,13 @@ func (k *Keeper) remove(m plans.StepContext, side plans.Side, job *batchv1.Job, 
 	if job.DeletionTimestamp != nil {
 		return plans.Wait(fmt.Sprintf("Job %s of %s is being deleted", job.Name, where))
 	}
-	podsFirst := client.PropagationPolicy(metav1.DeletePropagationForeground) // the default for Jobs would leave them
+	podsFirst := client.PropagationPolicy(metav1.DeletePropagationForeground) // the default for Jobs would leave the pods
 	return plans.Write(fmt.Sprintf("%s: delete Job %s, %s", side, job.Name, why), k.undo(),
 		func(ctx context.Context) error { return writes.Delete(ctx, k.on[side], job, podsFirst) })
 }
 
-// job brings one Job to its end. It is made suspended and let go with a conditional
-// write: a process that has been replaced may still make it, but not start it (S9).
+// job runs one Job to its end. The Job is created suspended and started with a conditional write: a process
+// that has been replaced may still create it, but not start it (S9).
 func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Observation, error) {
 	side := m.GateSide()
 	name, where := k.plan.JobName(t.Gate, m.Step, t.ordinal), k.plan.On(side)
@@ -120,7 +120,7 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 		return plans.Stop(fmt.Sprintf("Job %s of %s %s", name, where, m.Stamp.Barred(job))), nil
 	case is(job, batchv1.JobComplete) != nil:
 		k.pass(t.id())
-		return k.Look(ctx, m) // which deletes it
+		return k.Look(ctx, m) // the next look deletes the Job
 	case is(job, batchv1.JobFailed) != nil && !a.ran:
 		return k.remove(m, side, job, "which failed earlier, to try again"), nil
 	case is(job, batchv1.JobFailed) != nil:
@@ -147,8 +147,8 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 	return s, nil
 }
 
-// build is the Job of a turn. The variables come first in the environment, so that
-// Kubernetes itself fills them in, in commands and in the variables after them.
+// build returns the Job of a turn. The variables come first in the environment, so that Kubernetes itself
+// expands them in commands and in the variables after them.
 func (k *Keeper) build(m plans.StepContext, t turn) *batchv1.Job {
 	side := m.GateSide()
 	job := &batchv1.Job{
@@ -169,7 +169,7 @@ func (k *Keeper) build(m plans.StepContext, t turn) *batchv1.Job {
 	return job
 }
 
-// is gives the condition of a Job if it is true, or nil.
+// is returns the condition of a Job if it is true, else nil.
 func is(job *batchv1.Job, t batchv1.JobConditionType) *batchv1.JobCondition {
 	for i, c := range job.Status.Conditions {
 		if c.Type == t && c.Status == corev1.ConditionTrue {

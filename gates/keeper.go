@@ -15,30 +15,29 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Keeper asks the gates of one plan, one after the other: for the highest ordinal
-// of a wave first, in the order of the file. What it knows of a step lasts as long as
-// the process is at that step.
+// Keeper runs the gates of one plan, one after the other: for the highest ordinal of a wave first, in the
+// order of the file. It keeps its results for a step as long as the process is at that step.
 type Keeper struct {
-	// Prober asks pods. Without one nothing is asked.
+	// Prober sends questions to pods. If it is nil, no question is sent.
 	Prober Prober
-	// Stop, when closed, ends the question that is under way.
+	// Stop, when closed, cancels the question in progress.
 	Stop <-chan struct{}
 
 	plan *plans.Plan
 	on   map[plans.Side]client.Client
 	seq  int
-	// passed are the turns of this step that have passed, in order.
+	// passed lists the turns of this step that have passed, in order.
 	passed []string
 	asked  map[string]*asking
 }
 
-// asking is what is known of one turn.
+// asking is the state of one turn.
 type asking struct {
-	since time.Time // when it was first due
+	since time.Time // when the turn was first due
 	next  time.Time // when it may be asked again
 	times int
-	seen  string // what the last answer was
-	ran   bool   // its Job was seen unfinished by this process
+	seen  string // the result of the last answer, "" if it was good
+	ran   bool   // this process created its Job or saw it unfinished
 }
 
 // turn is one gate for one ordinal.
@@ -55,9 +54,8 @@ func New(p *plans.Plan, on map[plans.Side]client.Client) *Keeper {
 	return &Keeper{plan: p, on: on}
 }
 
-// Look is the look of Quiesce and Verify. It is After when every gate of the step
-// has passed for every ordinal of the wave and no Job is left, and Foreign when one
-// has not passed in time.
+// Look is the look of Quiesce and Verify. It returns After when every gate of the step has passed for every
+// ordinal of the wave and no Job is left. It returns Conflict when a gate has not passed in time.
 func (k *Keeper) Look(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	k.recall(m)
 	turns, err := k.turns(ctx, m)
@@ -79,8 +77,8 @@ func (k *Keeper) Look(ctx context.Context, m plans.StepContext) (plans.Observati
 	return k.ask(ctx, turns[i])
 }
 
-// recall forgets what is known of another step. The journal knows the gates of this
-// one whose Jobs may be gone.
+// recall drops the results of another step. For this step it adds the gates that the journal records as
+// passed, whose Jobs may be gone.
 func (k *Keeper) recall(m plans.StepContext) {
 	if k.seq != m.Seq {
 		k.seq, k.passed, k.asked = m.Seq, nil, map[string]*asking{}
@@ -101,8 +99,8 @@ func (k *Keeper) pass(id string) {
 
 func (k *Keeper) has(t turn) bool { return slices.Contains(k.passed, t.id()) }
 
-// undo is what a deletion would destroy: what the Jobs of the step say, and with
-// it what is known of the gates before them.
+// undo returns the record of what a deletion would destroy: the results of the Jobs of the step, together
+// with the results of the gates before them.
 func (k *Keeper) undo() plans.Undo {
 	if len(k.passed) == 0 {
 		return plans.Undo{}
@@ -110,20 +108,20 @@ func (k *Keeper) undo() plans.Undo {
 	return plans.Undo{Passed: &plans.Passed{Seq: k.seq, Gates: slices.Clone(k.passed)}}
 }
 
-// story says how a step came to its end.
+// story describes how a step ended.
 func (k *Keeper) story(m plans.StepContext, turns int) string {
 	switch {
 	case len(k.plan.GatesAt(m.Op)) == 0:
 		return ""
 	case m.SkipGates:
-		return "gates skipped, as a person asked"
+		return "gates skipped, as the user requested"
 	case turns == 0:
 		return "gates skipped: nothing has left or arrived here"
 	}
 	return "gates passed: " + strings.Join(k.passed, ", ")
 }
 
-// turns are those of the step, in the order in which they are due.
+// turns lists the turns of the step, in the order in which they are due.
 func (k *Keeper) turns(ctx context.Context, m plans.StepContext) ([]turn, error) {
 	gates := k.plan.GatesAt(m.Op)
 	if m.SkipGates || len(gates) == 0 {
@@ -144,9 +142,9 @@ func (k *Keeper) turns(ctx context.Context, m plans.StepContext) ([]turn, error)
 	return out, nil
 }
 
-// idle says of an ordinal of a plan that was turned round that there is nothing to ask:
-// it never left the side that gets it back, or never served on the one that gives
-// it. An abort must not need the gate that it is the way out of.
+// idle reports whether there is nothing to ask for an ordinal of a reversed plan. The ordinal never left the
+// side that gets it back, or never served on the side that gives it back. An abort must not need the gate
+// that it is the way out of.
 func (k *Keeper) idle(ctx context.Context, m plans.StepContext, o int32) (bool, error) {
 	if !m.Reversed {
 		return false, nil
@@ -168,7 +166,7 @@ func available(pod *corev1.Pod) bool {
 	})
 }
 
-// turnOf gives what is known of a turn. Its clock starts when it is first due.
+// turnOf returns the state of a turn. The clock of the turn starts when it is first due.
 func (k *Keeper) turnOf(t turn) *asking {
 	a := k.asked[t.id()]
 	if a == nil {
@@ -178,7 +176,7 @@ func (k *Keeper) turnOf(t turn) *asking {
 	return a
 }
 
-// ask asks a pod: at once, and again after each interval, until the time is up.
+// ask asks a pod: at once, and again after each interval, until the timeout.
 func (k *Keeper) ask(ctx context.Context, t turn) (plans.Observation, error) {
 	q, where, missing, err := k.question(ctx, t)
 	if err != nil {
@@ -187,7 +185,7 @@ func (k *Keeper) ask(ctx context.Context, t turn) (plans.Observation, error) {
 	a, now := k.turnOf(t), k.Prober.Now()
 	left := a.since.Add(t.Timeout.Duration).Sub(now)
 	switch {
-	case missing != "": // looked for again with every look, and when the pod changes
+	case missing != "": // checked again with every look, and when the pod changes
 		a.seen = missing
 		if left > 0 {
 			return k.wait(t, a, min(left, t.Interval.Duration)), nil
@@ -205,12 +203,11 @@ func (k *Keeper) ask(ctx context.Context, t turn) (plans.Observation, error) {
 	return plans.Write(what, plans.Undo{}, func(ctx context.Context) error { return k.put(ctx, t, q, max(left, time.Second)) }), nil
 }
 
-// requestTimeout is how long one request may take. A command may take as long as its gate
-// may.
+// requestTimeout is the limit of one request. A command may take as long as its gate.
 const requestTimeout = 10 * time.Second
 
-// put asks once and remembers the answer. A question that was broken off, because
-// the process shall end, has no answer and does not count.
+// put asks once and records the answer. A question that was cancelled because the process will end has no
+// answer and does not count.
 func (k *Keeper) put(ctx context.Context, t turn, q Question, limit time.Duration) error {
 	if q.Get != nil {
 		limit = min(limit, requestTimeout)
@@ -242,7 +239,7 @@ func (k *Keeper) put(ctx context.Context, t turn, q Question, limit time.Duratio
 	return nil
 }
 
-// judge says what is wrong with an answer, or "".
+// judge describes what is wrong with an answer, or returns "".
 func (t turn) judge(a Answer, err error) string {
 	what, good := "exit code", a.Code == 0
 	if t.HTTPGet != nil {
@@ -258,12 +255,12 @@ func (t turn) judge(a Answer, err error) string {
 	case !good:
 		return fmt.Sprintf("%s %d", what, a.Code)
 	case !strings.Contains(a.Body, t.Expect):
-		return fmt.Sprintf("%s %d, and %d bytes without what is expected in them", what, a.Code, len(a.Body))
+		return fmt.Sprintf("%s %d, and the expected text is not in the %d bytes of the answer", what, a.Code, len(a.Body))
 	}
 	return ""
 }
 
-// wanted is what a good answer would be.
+// wanted describes a good answer.
 func (t turn) wanted() string {
 	out := "exit code 0"
 	switch {
@@ -284,21 +281,20 @@ func (k *Keeper) wait(t turn, a *asking, again time.Duration) plans.Observation 
 	return s
 }
 
-// late is the hold of a turn whose time is up.
+// late returns the observation that blocks the plan at a turn whose timeout has passed.
 func (k *Keeper) late(t turn, a *asking, where string) plans.Observation {
 	return k.held(t, fmt.Sprintf("%s%s: %s", t.Kind(), where, a.seen), fmt.Sprintf("asked %d time(s) in %s", a.times, t.Timeout.Duration))
 }
 
 func (k *Keeper) held(t turn, saw, tried string) plans.Observation {
-	ways := "`abort` rolls back, `resume --skip-gates` goes on without it"
+	ways := "`abort` rolls back, `resume --skip-gates` continues without it"
 	if t.step.From == plans.Destination {
-		ways = "`abort --skip-gates` rolls back without gates"
+		ways = "`abort --skip-gates` returns to the source without gates"
 	}
 	return plans.Stop(fmt.Sprintf("gate %s (%s) of %s: %s; expected %s (%s); `resume` tries again, %s", t.Name, t.When, k.plan.Pod(t.ordinal), saw, t.wanted(), tried, ways))
 }
 
-// question finds the pod that is asked and what it is asked. missing is the reason
-// why there is no such pod.
+// question determines the pod to ask and the question. missing is the reason why there is no such pod.
 func (k *Keeper) question(ctx context.Context, t turn) (q Question, where, missing string, err error) {
 	pod, side, missing, err := k.whom(ctx, t)
 	if err != nil || missing != "" {
@@ -327,7 +323,7 @@ func (k *Keeper) question(ctx context.Context, t turn) (q Question, where, missi
 	return q, where, "", nil
 }
 
-// container is the one a command runs in, chosen as kubectl exec does.
+// container returns the name of the container that a command runs in, chosen as kubectl exec does.
 func container(pod *corev1.Pod, asked string) string {
 	switch known := pod.Annotations["kubectl.kubernetes.io/default-container"]; {
 	case asked != "":
@@ -338,7 +334,7 @@ func container(pod *corev1.Pod, asked string) string {
 	return pod.Spec.Containers[0].Name
 }
 
-// whom finds the pod that is asked, and the side it is on.
+// whom finds the pod to ask, and its side.
 func (k *Keeper) whom(ctx context.Context, t turn) (*corev1.Pod, plans.Side, string, error) {
 	side := t.step.GateSide()
 	if t.Pod == nil {
@@ -366,5 +362,5 @@ func (k *Keeper) whom(ctx context.Context, t turn) (*corev1.Pod, plans.Side, str
 			}
 		}
 	}
-	return nil, side, "no pod that could be asked is available on either side", nil
+	return nil, side, "no pod to send the gate's question to is available on either side", nil
 }

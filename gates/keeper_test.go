@@ -19,7 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// mouth answers what it is told to, and is its own clock.
+// mouth is a Prober with prepared answers and its own clock.
 type mouth struct {
 	answer Answer
 	err    error
@@ -41,7 +41,7 @@ func (p *mouth) Ask(ctx context.Context, q Question) (Answer, error) {
 	return p.answer, p.err
 }
 
-// bench is a Keeper, and the world that it looks at.
+// bench is a Keeper with the objects that it reads.
 type bench struct {
 	*Keeper
 	mouth  *mouth
@@ -56,7 +56,7 @@ func pod(namespace, name string, ready corev1.ConditionStatus) *corev1.Pod {
 	return p
 }
 
-// bare is a Keeper at the step that asks the gate for web-2, the last of three.
+// bare returns a Keeper at the step that asks the gate for web-2, the last of three.
 func bare(t *testing.T, g plans.Gate, objects ...client.Object) *bench {
 	t.Helper()
 	n := int32(3)
@@ -80,7 +80,7 @@ func bare(t *testing.T, g plans.Gate, objects ...client.Object) *bench {
 	return b
 }
 
-// look looks, demands a standing, and does what is due.
+// look calls Look, requires a standing, and executes the write that is due.
 func (b *bench) look(t *testing.T, want plans.Standing, words ...string) plans.Observation {
 	t.Helper()
 	s, err := b.Look(t.Context(), b.m)
@@ -119,7 +119,7 @@ func TestAnAnswerIsAskedForEveryIntervalUntilTheTimeIsUp(t *testing.T) {
 	if s := b.look(t, plans.Before); s.Reason != "" {
 		t.Errorf("asking again is told too: %q", s.Reason)
 	}
-	b.mouth.clock = b.mouth.clock.Add(3 * time.Second) // 10 of 12 have passed
+	b.mouth.clock = b.mouth.clock.Add(3 * time.Second) // 10 of 12 seconds have passed
 	if s := b.look(t, plans.During); s.Again != 2*time.Second {
 		t.Errorf("it is asked again in %s, expected when the time is up", s.Again)
 	}
@@ -139,7 +139,7 @@ func TestAGateThatHasPassedIsNotAskedAgain(t *testing.T) {
 	if len(b.mouth.asked) != 1 {
 		t.Errorf("asked %d times", len(b.mouth.asked))
 	}
-	b.m.Seq = 17 // another step of the same word
+	b.m.Seq = 17 // another step with the same op
 	b.look(t, plans.Before)
 }
 
@@ -157,13 +157,13 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 		{drain(), Answer{}, errors.New("container not found"), ": container not found; expected"},
 		{drain(), Answer{Complaint: "no such host"}, errors.New("broken"), "broken: no such host"},
 		{expecting(drain()), Answer{Body: "it is all good\n"}, nil, ""},
-		{expecting(drain()), Answer{Body: "bad"}, nil, `exit code 0, and 3 bytes without what is expected in them; expected exit code 0 and "all good"`},
+		{expecting(drain()), Answer{Body: "bad"}, nil, `exit code 0, and the expected text is not in the 3 bytes of the answer; expected exit code 0 and "all good"`},
 		{web, Answer{Code: 200}, nil, ""},
 		{web, Answer{Code: 302}, nil, ""},
 		{web, Answer{Code: 404}, nil, "HTTP status 404; expected HTTP status 200 to 399"},
 		{web, Answer{Code: 503, Complaint: "no endpoints"}, nil, "HTTP status 503: no endpoints"},
 		{expecting(web), Answer{Code: 200, Body: "all good"}, nil, ""},
-		{expecting(web), Answer{Code: 200}, nil, "HTTP status 200, and 0 bytes without"},
+		{expecting(web), Answer{Code: 200}, nil, "HTTP status 200, and the expected text is not in the 0 bytes of the answer"},
 	} {
 		b := bare(t, c.gate, pod("shop", "web-2", "True"))
 		b.mouth.answer, b.mouth.err = c.answer, c.err
@@ -257,7 +257,7 @@ func job() plans.Gate {
 	return plans.Gate{Name: "backup", When: plans.BeforeShrink, Job: &spec, Timeout: metav1.Duration{Duration: 90 * time.Second}}
 }
 
-// theJob reads the one Job there is, or nil.
+// theJob reads the only Job, or returns nil.
 func (b *bench) theJob(t *testing.T) *batchv1.Job {
 	t.Helper()
 	var list batchv1.JobList
@@ -300,7 +300,7 @@ func TestAJobIsMadeSuspendedStartedAndDeletedWhenItIsComplete(t *testing.T) {
 	}
 	b.look(t, plans.After, "gates passed: backup/2")
 
-	after := bare(t, job()) // a death, before the step was recorded
+	after := bare(t, job()) // a restart before the step was recorded
 	after.m.Passed = &plans.Passed{Seq: 7, Gates: []string{"backup/2"}}
 	after.look(t, plans.After)
 }
@@ -345,7 +345,7 @@ func TestAStrangersJobIsLeftAlone(t *testing.T) {
 	b.look(t, plans.Conflict, "another process has taken the plan over")
 }
 
-func TestAProcessThatCannotAskOnlyLooks(t *testing.T) { // such as status
+func TestAProcessThatCannotAskOnlyLooks(t *testing.T) { // `status` is such a process
 	for _, g := range []plans.Gate{drain(), job()} {
 		b := bare(t, g, pod("shop", "web-2", "True"))
 		b.Prober = nil

@@ -26,46 +26,45 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Prober puts questions to pods.
+// Prober sends questions to pods.
 type Prober interface {
-	// Ask asks once. An error means that there was no answer; it is bounded, and
-	// has nothing of what the pod wrote but the last line of a command's standard
-	// error (S16).
+	// Ask asks once. An error means that there was no answer. Its text is bounded, and of the pod's output it
+	// contains at most the last line of a command's standard error (S16).
 	Ask(context.Context, Question) (Answer, error)
-	// Now is the clock that timeouts and intervals are measured with.
+	// Now is the clock for timeouts and intervals.
 	Now() time.Time
 }
 
 // Question is a command in a container, or a request to a port.
 type Question struct {
-	Side           plans.Side // whose cluster the pod is in
+	Side           plans.Side // the cluster that the pod is in
 	Namespace, Pod string
-	// Container and Command are those of a command.
+	// Container and Command are set for a command.
 	Container string
 	Command   []string
-	// Get, if set, is a request; its port is a number.
+	// Get is set for a request; its port is a number.
 	Get *corev1.HTTPGetAction
 }
 
-// Answer is what came back.
+// Answer is the result of a question.
 type Answer struct {
 	// Code is the exit code or the HTTP status.
 	Code int
-	// Body is the standard output, of which the middle is left out beyond 2 MiB, or the
-	// first MiB of the body. It is searched, never shown.
+	// Body is the standard output, or the first MiB of the response body. Of a standard output larger than 2
+	// MiB, only the first and the last MiB are kept. Body is searched, never shown.
 	Body string
-	// Complaint is the last line of the standard error, or what the API server says
-	// about a pod that it could not reach.
+	// Complaint is the last line of the standard error, or the API server's message about a pod that it could
+	// not reach.
 	Complaint string
 }
 
 const (
 	most     = 1 << 20 // bytes of an answer that are kept
-	mostSaid = 300     // runes of it that are shown
+	mostSaid = 300     // runes of an answer that are shown
 )
 
-// Through returns the Prober that asks through the API servers: no pod network
-// need be reachable from here.
+// Through returns the Prober that sends its questions through the API servers: the pod network need not be
+// reachable from here.
 func Through(configs map[plans.Side]*rest.Config, now func() time.Time) Prober {
 	return server{configs, now}
 }
@@ -91,8 +90,7 @@ func (s server) Ask(ctx context.Context, q Question) (Answer, error) {
 	return run(ctx, config, set.CoreV1().RESTClient(), q)
 }
 
-// run runs a command over a WebSocket, or over SPDY where something on the way does
-// not know that.
+// run executes a command over a WebSocket, or over SPDY if something on the way does not support WebSockets.
 func run(ctx context.Context, config *rest.Config, api rest.Interface, q Question) (Answer, error) {
 	at := api.Post().Namespace(q.Namespace).Resource("pods").Name(q.Pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: q.Container, Command: q.Command, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
@@ -124,8 +122,8 @@ func run(ctx context.Context, config *rest.Config, api rest.Interface, q Questio
 	return a, nil
 }
 
-// get sends a request through the proxy of the API server. It follows no redirect:
-// the credentials of this process would go where a pod says.
+// get sends a request through the proxy of the API server. It follows no redirect: a pod could direct the
+// credentials of this process to any address.
 func get(ctx context.Context, config *rest.Config, api rest.Interface, q Question) (Answer, error) {
 	c, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -135,8 +133,8 @@ func get(ctx context.Context, config *rest.Config, api rest.Interface, q Questio
 	path, query, _ := strings.Cut(q.Get.Path, "?")
 	pod := Proxied(q.Pod, q.Get)
 	at := api.Get().Namespace(q.Namespace).Resource("pods").Name(pod).SubResource("proxy").URL()
-	// As it is written, with a slash at its end: without one the API server itself would
-	// answer for "/", with a redirect, and nobody would have asked the pod.
+	// The path is sent as it is written, but always begins with a slash, even if it is empty. Without one
+	// the API server itself would answer with a redirect to "/", and the request would not reach the pod.
 	at.Path = strings.TrimSuffix(at.Path, "/") + "/" + strings.TrimPrefix(path, "/")
 	at.RawQuery = query
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
@@ -155,7 +153,7 @@ func get(ctx context.Context, config *rest.Config, api rest.Interface, q Questio
 		return Answer{}, errors.New(shorten(err.Error()))
 	}
 	a := Answer{Code: response.StatusCode, Body: string(body)}
-	// The API server says in a Status what kept it from the pod.
+	// The API server reports in a Status why it could not reach the pod.
 	var status metav1.Status
 	if a.Code >= http.StatusBadRequest && json.Unmarshal(body, &status) == nil && status.Kind == "Status" {
 		a.Complaint = shorten(status.Message)
@@ -163,8 +161,8 @@ func get(ctx context.Context, config *rest.Config, api rest.Interface, q Questio
 	return a, nil
 }
 
-// Proxied is the name by which the proxy of the API server, and a Role, know a port of a pod; "" while the port is
-// known by its own name only.
+// Proxied returns the name of a pod's port for the proxy of the API server and for a Role, or "" while only
+// the name of the port is known.
 func Proxied(pod string, get *corev1.HTTPGetAction) string {
 	if get.Port.Type == intstr.String {
 		return ""
@@ -172,8 +170,8 @@ func Proxied(pod string, get *corev1.HTTPGetAction) string {
 	return fmt.Sprintf("%s:%s:%s", strings.ToLower(string(get.Scheme)), pod, get.Port.String())
 }
 
-// bounded keeps the first MiB of what is written to it, and the last one beyond
-// that. A stream that was broken off may go on writing for a while.
+// bounded keeps the first MiB of what is written to it, and the last MiB beyond that. A cancelled stream may
+// continue to write for a while.
 type bounded struct {
 	mu          sync.Mutex
 	first, last bytes.Buffer
@@ -191,20 +189,20 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String gives what was kept.
+// String returns the kept bytes.
 func (b *bounded) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.first.String() + b.last.String()
 }
 
-// lastLine gives the last line that says something.
+// lastLine returns the last line that is not blank.
 func lastLine(s string) string {
 	s = strings.TrimRightFunc(s, unicode.IsSpace)
 	return shorten(s[strings.LastIndexByte(s, '\n')+1:])
 }
 
-// shorten makes text of a stranger fit for a message.
+// shorten makes untrusted text fit for a message.
 func shorten(s string) string {
 	runes := []rune(plans.Line(s))
 	if len(runes) > mostSaid {

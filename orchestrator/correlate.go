@@ -5,8 +5,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// tryingAgain and refused are told again and again, in words that change, for as long as an outage lasts. What else
-// happens to a plan is told once each, and somebody waits for it.
+// tryingAgain and refused are reasons of events that repeat with changing messages for as long as an
+// outage lasts. Every other event occurs once, and users wait for it.
 const (
 	tryingAgain = "TryingAgain"
 	refused     = "Refused"
@@ -14,9 +14,9 @@ const (
 
 func chatty(e *corev1.Event) bool { return e.Reason == tryingAgain || e.Reason == refused }
 
-// correlation lets through all that matters. By themselves recorders write 25 events about an object and then one in five
-// minutes, of all reasons together, and put those of one reason into one: the last word on a plan would be lost
-// behind its outages, or behind its ordinals.
+// correlation lets all events through that matter. By default, recorders write 25 events about an object
+// and then one in five minutes, for all reasons together. They also merge the events of one reason. The
+// last event of a plan would be lost behind those of its outages or its ordinals.
 func correlation() record.CorrelatorOptions {
 	about := func(e *corev1.Event) string {
 		key, _ := record.EventAggregatorByReasonFunc(e)

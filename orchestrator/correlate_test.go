@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// However much was told of a plan before, what matters is written, each in its own words; an outage is not told for ever.
+// However many events a plan had before, those that matter are written with their own messages. The
+// events of an outage are limited.
 func TestWhatMattersIsAlwaysTold(t *testing.T) {
 	c := record.NewEventCorrelatorWithOptions(correlation())
 	told := func(kind, reason, message string) string {

@@ -20,7 +20,8 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// mortal is a client of a process that dies at a write, before or after it has come there. It says how many came.
+// mortal returns a client of a process that dies at write number at, before or after the write takes
+// effect, and the count of writes.
 func mortal(c client.Client, at int, after bool) (mortal client.Client, written *int) {
 	written = new(int)
 	dies := func(write func() error) error {
@@ -52,11 +53,12 @@ func mortal(c client.Client, at int, after bool) (mortal client.Client, written 
 	}), written
 }
 
-// life is what a process does about a plan until nothing is left to be taken over: all of it but the moves.
+// life does everything that a process does about a plan until nothing is left to take over, except the
+// moves.
 func life(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 	t.Helper()
-	h.ending = true // what runs besides is not asked here
-	for range 2 {   // the journal that it makes brings it back
+	h.ending = true // runs are not part of this test
+	for range 2 {   // the journal that the first pass creates requeues the plan
 		if _, err := h.Reconcile(t.Context(), request()); err != nil {
 			return err
 		}
@@ -75,8 +77,8 @@ func life(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 			return err
 		}
 		none := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
-		r := &run{hub: h, plan: p, what: carry, wish: asked.Command}
-		if err := engine.New(p, store, clusters.Clusters{plans.Source: none, plans.Destination: none}).Accept(t.Context(), r.wish, r.still); err != nil {
+		r := &run{hub: h, plan: p, what: carry, command: asked.Command}
+		if err := engine.New(p, store, clusters.Clusters{plans.Source: none, plans.Destination: none}).Accept(t.Context(), r.command, r.still); err != nil {
 			return err
 		}
 	}
@@ -84,7 +86,7 @@ func life(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 	return err
 }
 
-// Wherever a process dies between two writes, what was asked for is done by the next one, and done once.
+// Wherever a process dies between two writes, the next process carries the request out, and only once.
 func TestADeathLosesAndDoublesNoWish(t *testing.T) {
 	ask := func(a plans.Request) func(*plans.Declaration) { return func(d *plans.Declaration) { d.Request = &a } }
 	underWay := func(j *plans.Journal) { j.Epoch, j.Done, j.Begun = 2, 1, 1 }
@@ -127,16 +129,17 @@ func TestADeathLosesAndDoublesNoWish(t *testing.T) {
 	}
 }
 
-// wishing is what is asked for, of what plan.
+// wishing is a request, and the plan that it is for.
 type wishing struct {
-	before  func(*plans.Journal) // nil for none
+	before  func(*plans.Journal) // nil for no journal
 	declare func(*plans.Declaration)
 	done    func(*plans.Journal) bool
-	// meanwhile is what happens to the plan when it has gone on: the wish was for what was before.
+	// meanwhile changes the plan after the request was carried out: the request must not apply again.
 	meanwhile func(*plans.Journal)
 }
 
-// dies lets a process die at a write, before or after it, and reports whether it did not come so far.
+// dies lets a process die at a write, before or after it, and reports whether the process ended before
+// that write.
 func (c wishing) dies(t *testing.T, at int, after bool) bool {
 	t.Helper()
 	h, p := stage(t)
@@ -177,7 +180,7 @@ func (c wishing) dies(t *testing.T, at int, after bool) bool {
 		t.Fatal(err)
 	}
 	got, _, err := store.Journal(t.Context(), p)
-	want.Epoch = got.Epoch // whoever goes on with it takes it over
+	want.Epoch = got.Epoch // every process that carries the plan out raises the epoch
 	if err != nil || !equality.Semantic.DeepEqual(got, want) {
 		t.Fatalf("death at write %d (after it: %t): it was done twice: %+v, %v\nwas %+v", at, after, got, err, want)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// said is what is declared of a plan: nothing by an object that cannot be read, or that is being deleted before anything
-// was begun.
+// said returns what is declared of a plan. An object that cannot be read declares nothing (nil), and
+// neither does one that is being deleted before its plan was begun.
 func said(j *plans.Journal, d *records.Declared) *plans.Declaration {
 	if d == nil || d.Object.GetDeletionTimestamp() != nil && (j == nil || j.Epoch == 0) {
 		return nil
@@ -23,9 +23,9 @@ func said(j *plans.Journal, d *records.Declared) *plans.Declaration {
 	return d.Spec
 }
 
-// hear records a pause, and the refusal of a request, in the journal: neither needs a process that takes the plan over.
-// The object is read AFTER the journal that is replaced, so that of two processes the one that knows the older
-// object is the one that fails.
+// hear records a pause and the refusal of a request in the journal: neither needs a process that takes
+// the plan over. The object is read AFTER the journal that is replaced. Of two processes, the one with
+// the older object therefore fails.
 func (h *Orchestrator) hear(ctx context.Context, p *plans.Plan, j *plans.Journal, d *records.Declared) (*plans.Journal, error) {
 	news := func(j *plans.Journal, d *records.Declared) bool {
 		s := said(j, d)
@@ -58,13 +58,13 @@ func (h *Orchestrator) hear(ctx context.Context, p *plans.Plan, j *plans.Journal
 	return out, err
 }
 
-// still says why the journal, as it is now, is none any more to act for.
+// still returns errOvertaken if the run may not act for the journal as it is now.
 func (r *run) still(ctx context.Context, j *plans.Journal) error {
 	d, err := records.ReadDeclared(ctx, r.hub.Live, r.hub.Namespace, r.plan.Name)
 	if err != nil {
 		return err
 	}
-	if what, asked := actionFor(r.plan, j, said(j, d)); what != r.what || !asked.Command.Is(r.wish) {
+	if what, asked := actionFor(r.plan, j, said(j, d)); what != r.what || !asked.Command.Is(r.command) {
 		return errOvertaken
 	}
 	if j.Epoch > 0 {
@@ -72,12 +72,12 @@ func (r *run) still(ctx context.Context, j *plans.Journal) error {
 	}
 	guarded, err := r.hub.guarded(ctx, r.plan)
 	if err == nil && !guarded {
-		return errOvertaken // somebody deletes it
+		return errOvertaken // another client deletes it
 	}
 	return err
 }
 
-// opened makes the journal of a plan that is approved, and of which nothing has been done.
+// opened creates the journal of a plan that is approved and was never begun.
 func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Declared) (reconcile.Result, error) {
 	at := standing{name: p.Name, declared: d, plan: p, state: planReady}
 	spec := said(nil, d)
@@ -88,7 +88,7 @@ func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Dec
 	if err := h.Cached.Get(ctx, client.ObjectKeyFromObject(h.object(p)), &record); err != nil {
 		return reconcile.Result{}, err
 	}
-	if controllerutil.ContainsFinalizer(&record, finalizer) { // from before the first write to its end
+	if controllerutil.ContainsFinalizer(&record, finalizer) {
 		at.wrong = fmt.Errorf("plan %s has been begun, and its journal, ConfigMap %s-journal, is gone: restore it from a backup, or `stsmigrate recover` it; nothing is written without it", p.Name, record.Name)
 		return reconcile.Result{}, h.show(ctx, at)
 	}
@@ -99,5 +99,5 @@ func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Dec
 		at.wrong = err
 		return reconcile.Result{RequeueAfter: mirrorRetryInterval}, h.show(ctx, at)
 	}
-	return reconcile.Result{}, nil // its journal brings it back
+	return reconcile.Result{}, nil // its journal requeues the plan
 }

@@ -22,14 +22,14 @@ import (
 // planning is the state of an object without a plan.
 const planning = "Planning"
 
-// draftRetryInterval is when a plan that could not be made is tried again, and patience for how long clusters may take to say what it is
-// made of.
+// draftRetryInterval is the pause before a plan that could not be made is tried again. draftTimeout is
+// how long the clusters may take to provide what the plan is made of.
 const (
 	draftRetryInterval = time.Minute
 	draftTimeout       = 2 * time.Minute
 )
 
-// drafting is a plan that is being made, of the object as it was at a generation, or why it could not be made.
+// drafting is a plan that is being made from one generation of an object, or why it could not be made.
 type drafting struct {
 	of   string
 	busy bool
@@ -37,7 +37,8 @@ type drafting struct {
 	at   time.Time
 }
 
-// without is what is done about a plan that is not there: it is made, for people to look at.
+// without handles a plan that does not exist: it buries an old journal and has the plan made, for the
+// user to approve.
 func (h *Orchestrator) without(ctx context.Context, name string, d *records.Declared) (reconcile.Result, error) {
 	if err := records.NewStore(h.Live, h.Namespace, name).Delete(ctx); err != nil || d == nil {
 		h.undraft(name)
@@ -48,10 +49,10 @@ func (h *Orchestrator) without(ctx context.Context, name string, d *records.Decl
 	case d.Object.GetDeletionTimestamp() != nil:
 		return reconcile.Result{}, h.alter(ctx, d.Object.DeepCopy(), func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })
 	case at.wrong != nil:
-	case d.Over(): // its record was deleted since
+	case d.Over(): // its record was deleted after the end
 		return reconcile.Result{}, nil
 	case d.Spec.ApprovedHash != "":
-		at.wrong = fmt.Errorf("spec.approvedHash is %s, and there is no plan of it: ConfigMap %s is gone, or was never there; a plan is made of an object that approves none", d.Spec.ApprovedHash, records.RecordName(name))
+		at.wrong = fmt.Errorf("spec.approvedHash is %s, but no such plan is stored: ConfigMap %s does not exist; a plan is made only for an object without spec.approvedHash", d.Spec.ApprovedHash, records.RecordName(name))
 	default:
 		var later time.Duration
 		later, at.wrong = h.drafted(ctx, name, d)
@@ -60,8 +61,8 @@ func (h *Orchestrator) without(ctx context.Context, name string, d *records.Decl
 	return reconcile.Result{}, h.show(ctx, at)
 }
 
-// drafted has a plan made, and says why it could not be, and when to ask again. A cluster that does not answer keeps nobody
-// else waiting.
+// drafted starts making a plan in a goroutine. It returns when to call again, and why the last try
+// failed. A cluster that does not respond delays no other plan.
 func (h *Orchestrator) drafted(ctx context.Context, name string, d *records.Declared) (time.Duration, error) {
 	of := fmt.Sprintf("%s/%d", d.Object.GetUID(), d.Object.GetGeneration())
 	h.lock.Lock()
@@ -73,7 +74,7 @@ func (h *Orchestrator) drafted(ctx context.Context, name string, d *records.Decl
 	}
 	switch {
 	case h.ending || t != nil && t.busy:
-		return 0, nil // its end brings this back
+		return 0, nil // its end requeues the plan
 	case t != nil && t.of == of && left > 0:
 		return left, t.err
 	}
@@ -97,7 +98,7 @@ func (h *Orchestrator) drafted(ctx context.Context, name string, d *records.Decl
 	return 0, nil
 }
 
-// draft makes a plan with the rights of the orchestrator, and stores it.
+// draft makes a plan with the permissions of the orchestrator, and stores it.
 func (h *Orchestrator) draft(ctx context.Context, name string, d *plans.Declaration) error {
 	refs, on := map[plans.Side]plans.Ref{}, clusters.Clusters{}
 	target := d.Destination.Place
@@ -128,7 +129,7 @@ func (h *Orchestrator) draft(ctx context.Context, name string, d *plans.Declarat
 	}
 	p, err := preflight.Draft(ctx, on.InTheWordsOf(refs), refs[plans.Source], refs[plans.Destination], name, rand.String(6), d.Spec)
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("the plan cannot be made: %w; let the orchestrator look at the set (`kubectl create rolebinding stsmigrate-looks --clusterrole view --serviceaccount %s:orchestrator` in the namespaces %s and %s, with --context of their clusters), or make the plan yourself with `stsmigrate plan`, and hand it over with `stsmigrate apply --detach`",
+		return fmt.Errorf("the plan cannot be made: %w; grant the orchestrator read access to the set (`kubectl create rolebinding stsmigrate-looks --clusterrole view --serviceaccount %s:orchestrator` in the namespaces %s and %s, with --context of their clusters), or make the plan yourself with `stsmigrate plan`, and hand it over with `stsmigrate apply --detach`",
 			err, h.Namespace, refs[plans.Source].Namespace, refs[plans.Destination].Namespace)
 	}
 	if err != nil {
@@ -144,7 +145,7 @@ func (h *Orchestrator) draft(ctx context.Context, name string, d *plans.Declarat
 	return nil
 }
 
-// cluster finds a cluster by its name, its own one by what it calls that.
+// cluster finds a cluster by its name; fleet.Home is the orchestrator's own one.
 func (h *Orchestrator) cluster(name string) (*fleet.Cluster, error) {
 	if name == fleet.Home {
 		return h.Fleet.Find(name, h.Fleet.Own)
@@ -152,7 +153,7 @@ func (h *Orchestrator) cluster(name string) (*fleet.Cluster, error) {
 	return h.Fleet.Find(name, "")
 }
 
-// undraft forgets how a plan was made that is there.
+// undraft forgets the making of a plan that now exists or is not wanted any more.
 func (h *Orchestrator) undraft(name string) {
 	h.lock.Lock()
 	defer h.lock.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// undeclared is an Orchestrator whose namespace has an object, as Git would bring it, and no plan.
+// undeclared returns an Orchestrator whose namespace has an object, as Git would create it, and no plan.
 func undeclared(t *testing.T, change func(*plans.Declaration)) (*Orchestrator, *plans.Plan) {
 	t.Helper()
 	h, p := stage(t)
@@ -26,7 +26,7 @@ func undeclared(t *testing.T, change func(*plans.Declaration)) (*Orchestrator, *
 	return h, p
 }
 
-// told is what the status says.
+// told returns a field of the status.
 func told(t *testing.T, h *Orchestrator, field string) string {
 	t.Helper()
 	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, "web")
@@ -37,7 +37,8 @@ func told(t *testing.T, h *Orchestrator, field string) string {
 	return out
 }
 
-// Of an object that approves nothing a plan is made; one that approves a plan that is not there gets no other one.
+// A plan is made from an object that approves nothing. An object that approves a plan that does not
+// exist gets no other plan.
 func TestAPlanIsMadeOfWhatApprovesNone(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*plans.Declaration)
@@ -45,7 +46,7 @@ func TestAPlanIsMadeOfWhatApprovesNone(t *testing.T) {
 		tried  bool
 	}{
 		"nothing approved":      {func(d *plans.Declaration) { d.ApprovedHash = "" }, `no cluster named "`, true},
-		"another plan approved": {func(d *plans.Declaration) { d.ApprovedHash = "abc" }, "there is no plan of it", false},
+		"another plan approved": {func(d *plans.Declaration) { d.ApprovedHash = "abc" }, "spec.approvedHash is abc, but no such plan is stored: ConfigMap stsmigrate-web does not exist", false},
 		"nonsense":              {func(d *plans.Declaration) { d.ApprovedHash, d.Direction = "", "Fly" }, `spec.direction is "Fly"`, false},
 		"a file of somebody":    {func(d *plans.Declaration) { d.ApprovedHash, d.Source.Kubeconfig = "", "/etc/passwd" }, "spec.source.kubeconfig", false},
 		"no namespace":          {func(d *plans.Declaration) { d.ApprovedHash, d.Source.Namespace, d.Destination.Namespace = "", "", "" }, ".namespace is empty", true},
@@ -71,7 +72,7 @@ func TestAPlanIsMadeOfWhatApprovesNone(t *testing.T) {
 	}
 }
 
-// A plan waits until exactly its hash is approved, and is carried out then.
+// A plan waits until its exact hash is approved, and is then carried out.
 func TestAPlanWaitsForItsApproval(t *testing.T) {
 	h, p := undeclared(t, func(d *plans.Declaration) { d.ApprovedHash = "" })
 	h.ending = true
@@ -92,7 +93,7 @@ func TestAPlanWaitsForItsApproval(t *testing.T) {
 	if _, _, err := store.Journal(t.Context(), p); err == nil {
 		t.Error("it is begun")
 	}
-	declare(t, h.Live, p, func(*plans.Declaration) {}) // which approves it
+	declare(t, h.Live, p, func(*plans.Declaration) {}) // this approves the plan
 	look()
 	if j, _, err := store.Journal(t.Context(), p); err != nil || !j.Detached || j.Epoch != 0 {
 		t.Errorf("%+v, %v", j, err)
@@ -103,7 +104,7 @@ func TestAPlanWaitsForItsApproval(t *testing.T) {
 	}
 }
 
-// What is another plan than the approved one is begun by nobody, and what differs of a plan under way is said.
+// A plan other than the approved one never begins. Differences from a plan under way are reported.
 func TestWhatWasNotApprovedIsNotDone(t *testing.T) {
 	h, p := undeclared(t, func(d *plans.Declaration) { d.ApprovedHash, d.Window = "", 7 })
 	h.ending = true
@@ -113,7 +114,7 @@ func TestWhatWasNotApprovedIsNotDone(t *testing.T) {
 	if _, err := h.Reconcile(t.Context(), request()); err != nil {
 		t.Fatal(err)
 	}
-	if message := told(t, h, "message"); !strings.Contains(message, "spec.window is not that of the plan that was made: delete ConfigMap stsmigrate-web") {
+	if message := told(t, h, "message"); !strings.Contains(message, "spec.window differs from the stored plan: delete ConfigMap stsmigrate-web, and the plan is made again") {
 		t.Errorf("%q", message)
 	}
 }

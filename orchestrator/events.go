@@ -16,7 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// object is the ConfigMap of a plan, for events about it.
+// object returns the ConfigMap of a plan, for events about it.
 func (h *Orchestrator) object(p *plans.Plan) *corev1.ConfigMap {
 	o := &corev1.ConfigMap{ObjectMeta: named(h.Namespace, "stsmigrate-"+p.Name)}
 	o.APIVersion, o.Kind = "v1", "ConfigMap"
@@ -26,7 +26,7 @@ func (h *Orchestrator) object(p *plans.Plan) *corev1.ConfigMap {
 	return o
 }
 
-// report tells of the progress of a run.
+// report writes the progress of a run to log, metrics, traces and events.
 func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, err error) {
 	l := log.Log.WithName("plan").WithValues("plan", r.plan.Name)
 	step := ""
@@ -68,10 +68,10 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 	r.hub.isNews(r.plan.Name, "")
 }
 
-// ended tells how a run has ended.
+// ended reports how a run has ended.
 func (r *run) ended(ctx context.Context, how engine.Progress) {
 	switch {
-	case how.Overtaken: // who has it tells of it
+	case how.Overtaken: // its new holder reports it
 	case how.Kind == engine.Blocked:
 		r.tell(corev1.EventTypeWarning, "Blocked", how.Reason)
 	case how.Kind == engine.Paused:
@@ -86,7 +86,7 @@ func (r *run) ended(ctx context.Context, how engine.Progress) {
 	log.Log.WithName("plan").Info("ended", "plan", r.plan.Name, "how", how.Kind, "outcome", how.Outcome, "reason", how.Reason)
 }
 
-// born says since when the plan has been there; now if that is not known.
+// born returns when the plan was created, or now if that is not known.
 func (r *run) born(ctx context.Context, now time.Time) time.Time {
 	var cm corev1.ConfigMap
 	if r.hub.Cached.Get(ctx, client.ObjectKeyFromObject(r.hub.object(r.plan)), &cm) != nil || cm.CreationTimestamp.IsZero() {
@@ -95,7 +95,7 @@ func (r *run) born(ctx context.Context, now time.Time) time.Time {
 	return cm.CreationTimestamp.Time
 }
 
-// tell tells it on the plan and on both sets.
+// tell writes an event on the plan and on both sets.
 func (r *run) tell(kind, reason, message string) {
 	message = records.Brief(message)
 	r.hub.Events.Event(r.hub.object(r.plan), kind, reason, message)

@@ -8,7 +8,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 )
 
-// A plan that another process has taken over is not held, and nobody is called for it.
+// A plan that another process has taken over is not blocked, and no alert is raised for it.
 func TestATakeoverCallsNobody(t *testing.T) {
 	for name, c := range map[string]struct {
 		how  engine.Progress

@@ -14,10 +14,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// finalizer keeps the object and the plan of what is under way: they can be deleted, and go when it has ended.
+// finalizer protects the object and the record of a plan under way. Users can delete both, and both
+// disappear when the plan has ended.
 const finalizer = "stsmigrate.dev/under-way"
 
-// records are the two objects that must not go from under a plan.
+// records returns the two objects that must not disappear while their plan is under way.
 func (h *Orchestrator) records(p *plans.Plan) []client.Object {
 	return []client.Object{
 		&corev1.ConfigMap{ObjectMeta: named(h.Namespace, records.RecordName(p.Name))},
@@ -25,8 +26,8 @@ func (h *Orchestrator) records(p *plans.Plan) []client.Object {
 	}
 }
 
-// guard keeps both from being deleted. It comes BEFORE a plan is taken over; whoever takes over one that was never begun
-// sees for himself that it is so (guarded).
+// guard adds the finalizer to both objects. It runs BEFORE a plan is taken over. A process that takes
+// over a plan that was never begun checks this by itself (guarded).
 func (h *Orchestrator) guard(ctx context.Context, p *plans.Plan) error {
 	for _, o := range h.records(p) {
 		err := h.alter(ctx, o, func(o client.Object) bool {
@@ -39,7 +40,7 @@ func (h *Orchestrator) guard(ctx context.Context, p *plans.Plan) error {
 	return nil
 }
 
-// guarded reports whether both are there to stay.
+// guarded reports whether both objects exist, are not being deleted, and have the finalizer.
 func (h *Orchestrator) guarded(ctx context.Context, p *plans.Plan) (bool, error) {
 	for _, o := range h.records(p) {
 		err := h.Live.Get(ctx, client.ObjectKeyFromObject(o), o)
@@ -50,7 +51,8 @@ func (h *Orchestrator) guarded(ctx context.Context, p *plans.Plan) (bool, error)
 	return true, nil
 }
 
-// letGo lets both be deleted when the plan has ended, or when somebody deletes one and nothing was ever begun.
+// letGo removes the finalizers when the plan has ended and keeps no names, or when an object is being
+// deleted and the plan was never begun.
 func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *plans.Journal) error {
 	over := j.Ended() && !j.KeepNames
 	for _, o := range h.records(p) {
@@ -75,8 +77,9 @@ func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *plans.Journa
 	return nil
 }
 
-// unbegun reports whether an object is being deleted and nobody has begun its plan, or is about to. The Lease is read
-// AFTER the deletion was seen, and the journal after the Lease: who has it later sees the deletion.
+// unbegun reports whether an object is being deleted, its plan was never begun, and no process is about
+// to begin it. The Lease is read AFTER the deletion was observed, and the journal after the Lease: any
+// process that takes the Lease later observes the deletion.
 func (h *Orchestrator) unbegun(ctx context.Context, p *plans.Plan, o client.Object) (bool, error) {
 	if o.GetDeletionTimestamp() == nil {
 		return false, nil
@@ -90,7 +93,8 @@ func (h *Orchestrator) unbegun(ctx context.Context, p *plans.Plan, o client.Obje
 	return err == nil && j.Epoch == 0, err
 }
 
-// alter changes an object as it is now, if it is there. Who loses to others again and again comes back later.
+// alter changes an object as it is now, if it exists. If it loses to other writers every time, it
+// returns the conflict, and the caller tries again later.
 func (h *Orchestrator) alter(ctx context.Context, o client.Object, change func(client.Object) bool) error {
 	return client.IgnoreNotFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := h.Live.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// Who deletes the object or the record of a plan under way ends nothing: both go when it has ended. What was never begun
-// goes at once, and is not begun any more.
+// Deleting the object or the record of a plan under way ends nothing: both disappear when the plan has
+// ended. If the plan was never begun, they disappear at once, and the plan never begins.
 func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 	q := plan(t)
 	other, seconds, renewed := "other", int32(15), metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -70,13 +70,13 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 			t.Errorf("%s: %q is to be done, expected %q", name, what, c.begun)
 		}
 		shown := shows(frontStatus{}, standing{name: p.Name, declared: d, plan: p, journal: j}, metav1.Now())
-		if j.Blocked == "" && !strings.Contains(shown.Message, "goes when plan web has ended") {
+		if j.Blocked == "" && !strings.Contains(shown.Message, "it is being deleted, and disappears when plan web has ended; the deletion does not stop the plan") {
 			t.Errorf("%s: it says %q", name, shown.Message)
 		}
 	}
 }
 
-// deleted lets somebody delete object and record, and the process see it.
+// deleted deletes object and record, and lets the process observe it.
 func deleted(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 	t.Helper()
 	for _, o := range h.records(p) {
@@ -87,7 +87,7 @@ func deleted(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 	if d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name); err != nil || d == nil {
 		return fmt.Errorf("it went without a look: %w", err)
 	}
-	for range 2 { // the first deletion brings it back
+	for range 2 { // the first deletion requeues the plan
 		if _, err := h.Reconcile(t.Context(), request()); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func deleted(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 	return nil
 }
 
-// A plan that was begun, and whose journal is lost, is not begun anew.
+// A plan that was begun, and whose journal is lost, does not begin again.
 func TestALostJournalIsNotMadeAgain(t *testing.T) {
 	h, p := stage(t)
 	if err := h.guard(t.Context(), p); err != nil {
@@ -118,8 +118,8 @@ func TestALostJournalIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// The record of a plan that has ended goes as a whole when a person deletes the plan, and nothing goes of one that is
-// still needed.
+// The record of an ended plan is deleted as a whole when the user deletes the plan. Nothing is deleted
+// of a plan that is still needed.
 func TestTheJournalGoesWithAPlanThatHasEnded(t *testing.T) {
 	for outcome, gone := range map[plans.Outcome]bool{plans.Finalized: true, plans.Aborted: true, plans.Moved: false} {
 		h, p := stage(t)
@@ -147,7 +147,7 @@ func TestTheJournalGoesWithAPlanThatHasEnded(t *testing.T) {
 	}
 }
 
-// ended lets a plan have come to an end.
+// ended gives a plan an outcome.
 func ended(p *plans.Plan, outcome plans.Outcome) func(*plans.Journal) {
 	return func(j *plans.Journal) {
 		if direction := map[plans.Outcome]plans.Direction{plans.Finalized: plans.Finalize, plans.Aborted: plans.Abort}[outcome]; direction != "" {

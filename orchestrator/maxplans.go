@@ -12,15 +12,16 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// What a process takes, and what a plan under way adds to it, as the largest storm has measured it
-// (docs/results/storm.md), rounded up.
+// These are the memory of a process, and what each plan under way adds to it: the measurements of the
+// largest storm (docs/results/storm.md), rounded up.
 const (
 	processBytes = 64 << 20
 	planBytes    = 3 << 19
 )
 
-// PlansWithin returns how many plans fit into the memory that the program may take; 0 for any number, where nothing
-// limits that. More would end the process, then the one that takes its plans over, and so on.
+// PlansWithin returns how many plans fit into a memory limit in bytes; 0 means any number, because
+// nothing limits the memory. More plans would end this process, then the process that takes them over,
+// and so on.
 func PlansWithin(limit int64) int {
 	if limit == math.MaxInt64 {
 		return 0
@@ -28,13 +29,13 @@ func PlansWithin(limit int64) int {
 	return int(max((limit-processBytes)/planBytes, 1))
 }
 
-// urgency is the order in which plans get the room that there is.
+// urgency is the order in which plans get the room of a process.
 type urgency int
 
 const (
 	inFlight urgency = iota // ordinals are on neither side
 	begun
-	kept // only names and drains: a pod that restarts has no name meanwhile
+	kept // only names and drains: without a run, a restarting pod has no name
 	unbegun
 )
 
@@ -57,8 +58,8 @@ type waiter struct {
 	told    bool
 }
 
-// hasRoom says whether a plan may be begun here, and else lets it wait: until then any other process may take it. The
-// lock is held.
+// hasRoom reports whether a plan may begin in this process. Otherwise the plan waits here, and any other
+// process may take it meanwhile. The caller holds the lock.
 func (h *Orchestrator) hasRoom(name string, u urgency) bool {
 	before := 0
 	for other, w := range h.waiting {
@@ -81,8 +82,8 @@ func (h *Orchestrator) hasRoom(name string, u urgency) bool {
 	return false
 }
 
-// makeRoom ends as many runs that only keep names as there are plans with ordinals on neither side that wait. The
-// lock is held.
+// makeRoom ends runs that only keep names: one for each waiting plan with ordinals on neither side. The
+// caller holds the lock.
 func (h *Orchestrator) makeRoom() {
 	wanted := 0
 	for _, w := range h.waiting {
@@ -104,7 +105,7 @@ func (h *Orchestrator) makeRoom() {
 	}
 }
 
-// waitsNoMore forgets that a plan waits, which may let those behind it begin. The lock is held.
+// waitsNoMore forgets that a plan waits, which may let others begin. The caller holds the lock.
 func (h *Orchestrator) waitsNoMore(name string) {
 	if h.waiting[name] != nil {
 		delete(h.waiting, name)
@@ -113,7 +114,8 @@ func (h *Orchestrator) waitsNoMore(name string) {
 	}
 }
 
-// freed lets all plans that wait for room be looked at: which of them has it, their urgency says. The lock is held.
+// freed requeues all plans that wait for room; their urgency decides which one gets it. The caller holds
+// the lock.
 func (h *Orchestrator) freed() {
 	if len(h.waiting) == 0 || h.ending {
 		return
@@ -122,15 +124,16 @@ func (h *Orchestrator) freed() {
 	for name := range h.waiting {
 		names = append(names, name)
 	}
-	go func() { // there may be more than the channel holds
+	go func() { // the names may be more than the channel holds
 		for _, name := range names {
 			h.wake(name)
 		}
 	}()
 }
 
-// crowded tells of a plan that nobody has had room for, once, and returns when it is to be looked at for that; as before
-// for one that does not wait. At first another process may be about to take it.
+// crowded reports, once, a plan that no process has room for. It returns when to reconcile the plan for
+// that purpose, and before unchanged for a plan that does not wait. It does not report at once, because
+// another process may be about to take the plan.
 func (h *Orchestrator) crowded(ctx context.Context, p *plans.Plan, j *plans.Journal, before time.Duration) (time.Duration, error) {
 	h.lock.Lock()
 	w := h.waiting[p.Name]
@@ -145,14 +148,14 @@ func (h *Orchestrator) crowded(ctx context.Context, p *plans.Plan, j *plans.Jour
 	w.told = true
 	keeps := w.urgency == kept
 	h.lock.Unlock()
-	why := fmt.Sprintf("it waits for room: %d plans are under way in an orchestrator at most (--max-plans), and no other one has taken it; it goes on by itself. "+
+	why := fmt.Sprintf("it waits for room: %d plans is the limit of an orchestrator (--max-plans), and no other orchestrator has taken this plan; it continues by itself. "+
 		"More replicas or more memory make room, and so does finalizing plans that have moved", h.MaxPlans)
 	h.Events.Event(h.object(p), corev1.EventTypeNormal, "WaitsForRoom", why)
-	if keeps || j.Waiting == why { // what only keeps names is not taken over, which would take the words back
+	if keeps || j.Waiting == why {
 		return 0, nil
 	}
 	return 0, records.NewStore(h.Live, h.Namespace, p.Name).Change(ctx, p, func(now *plans.Journal) error {
-		if now.Epoch == j.Epoch { // nobody has taken it meanwhile
+		if now.Epoch == j.Epoch { // no process has taken it over meanwhile
 			now.Waiting = why
 		}
 		return nil

@@ -21,7 +21,7 @@ func TestThePlansOfAProcessFitIntoItsMemory(t *testing.T) {
 		512 << 20 * 4 / 5:       230,
 		64<<20 + 3<<20:          2,
 		64<<20 + 3<<20 - 1:      1,
-		32 << 20:                1, // it will not do, but nothing would go on else
+		32 << 20:                1, // too little memory, but without any plan there would be no progress
 		2 << 30:                 1322,
 		64<<20 + planBytes*1000: 1000,
 	} {
@@ -53,7 +53,7 @@ func TestAPlanThatIsDownGoesFirst(t *testing.T) {
 	}
 }
 
-// What a process has no room for waits, and of those that wait the most urgent gets the room, whoever asks first.
+// Plans without room wait, and the most urgent of them gets the room, whichever is tried first.
 func TestRoomIsForTheMostUrgent(t *testing.T) {
 	h, _ := stage(t)
 	h.MaxPlans = 2
@@ -91,7 +91,7 @@ func TestRoomIsForTheMostUrgent(t *testing.T) {
 		t.Error("the room is given to nobody")
 	}
 	var woken []string
-	for range 3 { // who was behind it is looked at again
+	for range 3 { // the plans behind it are requeued
 		woken = append(woken, (<-h.news).Object.GetLabels()[plans.PlanLabel])
 	}
 	if slices.Sort(woken); !slices.Equal(woken, []string{"b", "moving", "new"}) {
@@ -124,7 +124,7 @@ func stopped(r *run) bool {
 	}
 }
 
-// A plan that nobody has room for says so, begins nothing here meanwhile, and is begun when there is room.
+// A plan that no process has room for reports that, does not begin here, and begins when there is room.
 func TestAPlanSaysThatItWaitsForRoom(t *testing.T) {
 	h, p := stage(t)
 	events := record.NewFakeRecorder(10)
@@ -147,12 +147,12 @@ func TestAPlanSaysThatItWaitsForRoom(t *testing.T) {
 		t.Errorf("others have had no time to take it, and it says %s", got)
 	}
 	now = now.Add(mirrorRetryInterval)
-	for range 2 { // and is told once
+	for range 2 { // and it is reported once
 		if _, err := h.Reconcile(t.Context(), request()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := waits(t.Context()); !strings.HasPrefix(got, "it waits for room: 1 plans are under way") {
+	if got := waits(t.Context()); !strings.HasPrefix(got, "it waits for room: 1 plans is the limit of an orchestrator (--max-plans), and no other orchestrator has taken this plan") {
 		t.Errorf("it says %q", got)
 	}
 	if len(events.Events) != 1 || !strings.HasPrefix(<-events.Events, "Normal WaitsForRoom it waits for room") {

@@ -17,25 +17,25 @@ type gauges struct {
 	downtime                                      *prometheus.HistogramVec
 
 	lock   sync.Mutex
-	states map[string]string // of the plans
+	states map[string]string // by plan
 }
 
-// metric is one of them as people are told of it.
+// metric describes one metric for users.
 type metric struct {
 	name   string
 	labels []string
 	help   string
-	as     any // where it is kept; its type is that of the metric
+	as     any // points to where the metric is kept, and its type is that of the metric
 }
 
-// list has all metrics, and is the only place where they are named: what is registered, the page
-// about them, the dashboard and the alerts are made from it or compared with it.
+// list returns all metrics, and is the only place that names them. The registration, the page about
+// them, the dashboard and the alerts are made from it or compared with it.
 func (g *gauges) list() []metric {
 	return []metric{
 		{"stsmigrate_plans_running", nil, "Plans that this process has under way.", &g.running},
 		{"stsmigrate_plans_waiting", nil, "Plans that this process has no room for (`--max-plans`), and that no other one has taken.", &g.waiting},
 		{"stsmigrate_plan_state", []string{"plan", "state"}, "1 for the state that a plan is in, as `stsmigrate get` shows it; `Unreadable` for one whose ConfigMaps cannot be read.", &g.state},
-		{"stsmigrate_plan_step", []string{"plan"}, "The last step of a detached plan that is known to be done. It stands still when nothing goes on.", &g.step},
+		{"stsmigrate_plan_step", []string{"plan"}, "The last step of a detached plan that is known to be done. It does not change while the plan makes no progress.", &g.step},
 		{"stsmigrate_wave_left_timestamp_seconds", []string{"plan"}, "When the wave left that is on neither side; absent while none is.", &g.left},
 		{"stsmigrate_ordinals_arrived_total", []string{"side"}, "Ordinals that became available on a side.", &g.arrived},
 		{
@@ -49,7 +49,7 @@ func (g *gauges) list() []metric {
 	}
 }
 
-// kind is the type of a metric, as Prometheus calls it.
+// kind returns the type of a metric in Prometheus' words.
 func (m metric) kind() string {
 	switch m.as.(type) {
 	case **prometheus.CounterVec:
@@ -60,7 +60,7 @@ func (m metric) kind() string {
 	return "gauge"
 }
 
-// collector makes the metric.
+// collector creates the metric.
 func (m metric) collector() prometheus.Collector {
 	o := prometheus.Opts{Name: m.name, Help: m.help}
 	switch as := m.as.(type) {
@@ -77,22 +77,22 @@ func (m metric) collector() prometheus.Collector {
 	panic("no metric is kept there: " + m.name)
 }
 
-// newGauges makes the metrics and registers them.
+// newGauges creates the metrics and registers them.
 func newGauges(with prometheus.Registerer) (*gauges, error) {
 	g := &gauges{states: map[string]string{}}
 	var errs []error
 	for _, m := range g.list() {
 		errs = append(errs, with.Register(m.collector()))
 	}
-	g.panics.WithLabelValues().Add(0)  // from nothing to one is no increase
-	g.running.WithLabelValues().Set(0) // it is there from the beginning: without it there is no process
-	g.waiting.WithLabelValues().Set(0) // and without this it might have no room
+	g.panics.WithLabelValues().Add(0)  // a change from absent to 1 is no increase for Prometheus
+	g.running.WithLabelValues().Set(0) // present from the start: its absence means that no process runs
+	g.waiting.WithLabelValues().Set(0) // present from the start: its absence could hide a lack of room
 	return g, errors.Join(errs...)
 }
 
-// plan tells where a plan stands, as its journal has it. me is this process, and holder the one that
-// has the plan under way, if any: only that one knows whether a wave has arrived since the
-// journal was last written.
+// plan exports where a plan stands, as its journal records it. me is this process. holder is the process
+// that carries the plan out, if any: only the holder sees a wave arrive before the next write of the
+// journal.
 func (g *gauges) plan(p *plans.Plan, j *plans.Journal, state, holder, me string) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -109,7 +109,7 @@ func (g *gauges) plan(p *plans.Plan, j *plans.Journal, state, holder, me string)
 	}
 }
 
-// turned tells the state of a plan. The lock is held.
+// turned exports the state of a plan. The caller holds the lock.
 func (g *gauges) turned(plan, state string) {
 	if was, known := g.states[plan]; known && was != state {
 		g.state.DeleteLabelValues(plan, was)
@@ -118,14 +118,15 @@ func (g *gauges) turned(plan, state string) {
 	g.state.WithLabelValues(plan, state).Set(1)
 }
 
-// turn tells the state of a plan, and leaves what else was told of it.
+// turn exports the state of a plan and leaves its other metrics unchanged.
 func (g *gauges) turn(plan, state string) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	g.turned(plan, state)
 }
 
-// stateless takes the state of a plan back, which another process tells, and leaves what else was told of it.
+// stateless removes the state of a plan, which another process exports, and leaves its other metrics
+// unchanged.
 func (g *gauges) stateless(plan string) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -133,7 +134,7 @@ func (g *gauges) stateless(plan string) {
 	g.state.DeletePartialMatch(prometheus.Labels{"plan": plan})
 }
 
-// away tells since when a wave has been on neither side; the zero time for none.
+// away exports since when a wave has been on neither side; the zero time means that none is.
 func (g *gauges) away(plan string, since time.Time) {
 	if since.IsZero() {
 		g.left.DeleteLabelValues(plan)

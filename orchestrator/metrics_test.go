@@ -11,8 +11,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// The journal lags behind the process that has a plan under way: only that one, or the journal when
-// nobody has it, says since when a wave has been on neither side.
+// The journal lags behind the process that carries a plan out. Therefore only that process, or the
+// journal when no process does, shows since when a wave has been on neither side.
 func TestTheMetricsOfAPlan(t *testing.T) {
 	r := prometheus.NewRegistry()
 	g, err := newGauges(r)

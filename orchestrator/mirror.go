@@ -19,38 +19,40 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// The status of a StatefulSetMigration is made of the plan and its journal, with the conditions that tools know which wait
-// for objects (kstatus: Argo CD, Flux, Helm; `kubectl wait`). Nothing is decided by it.
+// The status of a StatefulSetMigration is derived from the plan and its journal. Its conditions are the
+// ones that tools that wait for objects understand (kstatus: Argo CD, Flux, Helm; `kubectl wait`). No
+// decision depends on the status.
 
-// planReady is the state of a plan that nobody has approved.
+// planReady is the state of a plan that is not approved yet.
 const planReady = "PlanReady"
 
-// kindMissing says what a cluster lacks that has no StatefulSetMigrations: what people want is in them.
+// kindMissing returns an error if a cluster has no kind StatefulSetMigration: without it there is
+// nothing to orchestrate.
 func kindMissing(m meta.RESTMapper, namespace string) error {
 	kind := records.DeclarationKind()
 	if _, err := m.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
-		return fmt.Errorf("this cluster has no kind %s, by which the orchestrator in namespace %s is asked for everything: install it (`stsmigrate install orchestrator --apply`, or the chart), which brings the CustomResourceDefinition", kind.Kind, namespace)
+		return fmt.Errorf("this cluster has no kind %s, which the orchestrator in namespace %s needs for every request: install it (`stsmigrate install orchestrator --apply`, or the chart), which brings the CustomResourceDefinition", kind.Kind, namespace)
 	} else if err != nil {
 		return err
 	}
 	return nil
 }
 
-// standing is where a plan stands, as far as there is one.
+// standing is the state of a plan as far as it is known.
 type standing struct {
 	name     string
 	declared *records.Declared
 	plan     *plans.Plan
 	journal  *plans.Journal
-	// state is that of orchestrator.State, or why there is none.
+	// state is the result of records.State, or why there is no plan or journal.
 	state, holder string
 	asked         engine.Requested
-	// wrong says why nothing can be done, and waits what is waited for.
+	// wrong is why nothing can be done, and waits is what the plan waits for.
 	wrong error
 	waits string
 }
 
-// frontStatus is what is shown of it.
+// frontStatus is the status of a StatefulSetMigration.
 type frontStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	State              string             `json:"state"`
@@ -64,7 +66,7 @@ type frontStatus struct {
 	Conditions         []metav1.Condition `json:"conditions"`
 }
 
-// otherwise says why something that is declared is not so, or not yet.
+// otherwise returns why a declaration has no effect, or none yet; "" if it has.
 func (s standing) otherwise() string {
 	d := s.declared
 	switch {
@@ -73,21 +75,21 @@ func (s standing) otherwise() string {
 	case d.Wrong != nil:
 		return d.Wrong.Error()
 	case d.Object.GetDeletionTimestamp() != nil:
-		return fmt.Sprintf("it was deleted, and goes when plan %s has ended; that stops nothing (to abort: spec.direction: %s)", s.plan.Name, plans.Abort)
+		return fmt.Sprintf("it is being deleted, and disappears when plan %s has ended; the deletion does not stop the plan (to abort: spec.direction: %s)", s.plan.Name, plans.Abort)
 	case s.journal == nil:
 		return ""
 	case !s.journal.Detached:
 		return fmt.Sprintf("plan %s is carried out by commands, and not by an orchestrator", s.plan.Name)
 	case d.Spec.ApprovedHash != s.plan.Hash:
-		return fmt.Sprintf("spec.approvedHash is %q, and the plan is another one (%s, hash %s): nothing is heard of this object", d.Spec.ApprovedHash, s.plan.ID, s.plan.Hash)
+		return fmt.Sprintf("spec.approvedHash is %q, but the plan under this name is %s (hash %s): this object has no effect on it", d.Spec.ApprovedHash, s.plan.ID, s.plan.Hash)
 	}
 	if field := s.plan.Differs(d.Spec); field != "" {
-		return fmt.Sprintf("spec.%s is not that of plan %s, and a plan does not change: nothing is done about it", field, s.plan.Name)
+		return fmt.Sprintf("spec.%s differs from plan %s, and a plan never changes: the difference has no effect", field, s.plan.Name)
 	}
 	return s.asked.Refused
 }
 
-// ready reports whether the plan is where it was to get.
+// ready reports whether the plan has reached its declared end.
 func (s standing) ready() bool {
 	if s.journal == nil || s.journal.Outcome == "" {
 		return false
@@ -98,12 +100,12 @@ func (s standing) ready() bool {
 	return s.declared == nil || s.declared.Spec == nil || s.declared.Spec.Direction != plans.Finalize || s.journal.Ended()
 }
 
-// underWay reports whether something is done about it now.
+// underWay reports whether the orchestrator works on the plan now.
 func (s standing) underWay() bool {
 	return s.asked.RemoveNames || slices.Contains([]string{planning, "Moving", "Aborting", "Finalizing"}, s.state)
 }
 
-// message is what a person has to know first.
+// message returns what the user needs to know first.
 func (s standing) message() string {
 	switch j := s.journal; {
 	case s.wrong != nil:
@@ -120,11 +122,11 @@ func (s standing) message() string {
 	return s.waits
 }
 
-// shows brings what is shown up to date.
+// shows returns the status before, brought up to date.
 func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	message := records.Brief(s.message())
 	out := frontStatus{}
-	if s.state == unreadable { // what is known of it stays said
+	if s.state == unreadable { // what is known of the plan stays in the status
 		out = before
 	}
 	out.State, out.Message, out.Conditions = s.state, message, slices.Clone(before.Conditions)
@@ -156,7 +158,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	}
 	why := s.otherwise()
 	say("Accepted", why == "" && s.wrong == nil, map[bool]string{true: "AsDeclared", false: "NotAsDeclared"}[why == "" && s.wrong == nil], records.Brief(why))
-	// These two are there only while they are True.
+	// These two exist only while they are True.
 	stalled := s.state == "Blocked" || j.Overdue != "" || s.wrong != nil
 	for kind, is := range map[string]bool{"Stalled": stalled, "Reconciling": !stalled && s.underWay()} {
 		if !is {
@@ -169,7 +171,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	return out
 }
 
-// show writes it, if this process has the plan under way or nobody has, and there is news.
+// show writes the status if it has changed, and if this process or no process holds the Lease.
 func (h *Orchestrator) show(ctx context.Context, s standing) error {
 	if s.declared == nil || s.holder != "" && s.holder != h.Holder {
 		return nil
@@ -177,7 +179,7 @@ func (h *Orchestrator) show(ctx context.Context, s standing) error {
 	var before frontStatus
 	status, _, _ := unstructured.NestedMap(s.declared.Object.Object, "status")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &before); err != nil {
-		before = frontStatus{} // somebody else has written something else
+		before = frontStatus{} // another writer has written a different status
 	}
 	next := shows(before, s, metav1.NewTime(h.Now()))
 	if equality.Semantic.DeepEqual(before, next) {
@@ -193,7 +195,7 @@ func (h *Orchestrator) show(ctx context.Context, s standing) error {
 	return client.IgnoreNotFound(h.Live.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("stsmigrate"), client.ForceOwnership))
 }
 
-// waiting shows a plan that nobody has approved.
+// unapproved returns the standing of a plan that is not approved, with what the user has to do.
 func (s standing) unapproved() standing {
 	s.waits = fmt.Sprintf("waits for approval: look at status.summary, and set spec.approvedHash to %s", s.plan.Hash)
 	d := s.declared
@@ -203,7 +205,7 @@ func (s standing) unapproved() standing {
 	field := s.plan.Differs(d.Spec)
 	switch said := d.Spec.ApprovedHash; {
 	case said != "":
-		s.wrong = fmt.Errorf("spec.approvedHash is %s, and the plan that is stored (ConfigMap %s) has %s: nothing is begun; approve that one in a new object, or delete the ConfigMap", said, records.RecordName(s.name), s.plan.Hash)
+		s.wrong = fmt.Errorf("spec.approvedHash is %s, but the stored plan (ConfigMap %s) has the hash %s: the plan does not begin; approve the stored plan in a new object, or delete the ConfigMap", said, records.RecordName(s.name), s.plan.Hash)
 	case field != "":
 		s.wrong = errors.New(stale(s.name, field))
 	}
@@ -211,5 +213,5 @@ func (s standing) unapproved() standing {
 }
 
 func stale(name, field string) string {
-	return fmt.Sprintf("spec.%s is not that of the plan that was made: delete ConfigMap %s, and it is made anew", field, records.RecordName(name))
+	return fmt.Sprintf("spec.%s differs from the stored plan: delete ConfigMap %s, and the plan is made again", field, records.RecordName(name))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// What Argo CD, Flux and Helm make of an object in every state, whatever it was before.
+// Argo CD, Flux and Helm compute the right status in every state, whatever the state before.
 func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 	h, p := stage(t)
 	now := metav1.NewTime(time.Unix(1700000000, 0))
@@ -40,11 +40,11 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 	for _, c := range []struct {
 		s     standing
 		want  kstatus.Status
-		waits string // the condition that `kubectl wait` finds
+		waits string // the condition that `kubectl wait` waits for
 	}{
 		{standing{declared: d, state: planning}, kstatus.InProgressStatus, ""},
 		{standing{declared: d, state: planning, wrong: errors.New("web is not there")}, kstatus.FailedStatus, ""},
-		{standing{declared: d, state: planReady, plan: p}.unapproved(), kstatus.FailedStatus, "Planned"}, // another one was approved
+		{standing{declared: d, state: planReady, plan: p}.unapproved(), kstatus.FailedStatus, "Planned"}, // another plan was approved
 		{standing{declared: &records.Declared{Object: d.Object, Spec: &plans.Declaration{Spec: d.Spec.Spec}}, state: planReady, plan: p}.unapproved(), kstatus.InProgressStatus, "Planned"},
 		{is("Planned", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
 		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
@@ -85,7 +85,7 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 	}
 }
 
-// awaited wants the condition that `kubectl wait` is to find, and those before it.
+// awaited checks that the condition for `kubectl wait` is True, and those before it.
 func awaited(t *testing.T, state string, is frontStatus, waits string) {
 	t.Helper()
 	for _, kind := range []string{"Planned", "Moved", "Finalized", "Aborted"} {
@@ -96,8 +96,8 @@ func awaited(t *testing.T, state string, is frontStatus, waits string) {
 	}
 }
 
-// What is the last that happens to a plan is shown, even if the API server was away just then:
-// nothing else would bring the plan back.
+// The last status of a plan is written even if the API server was unavailable just then: nothing else
+// would requeue the plan.
 func TestWhatCouldNotBeShownIsShownLater(t *testing.T) {
 	h, p := stage(t)
 	err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { j.StartLeg(p, plans.Abort); j.Outcome = plans.Aborted; return nil })

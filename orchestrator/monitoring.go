@@ -8,11 +8,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The dashboard and the alerts are values here and files in deploy/chart/monitoring, written by
-// `make generate`. In their queries, namespace is the label that Prometheus gives to what it collects
-// from a pod: several orchestrators may have plans of one name.
+// The dashboard and the alerts are values here and files in deploy/chart/monitoring, written by `make
+// generate`. In their queries, namespace is the label that Prometheus adds to the metrics of a pod:
+// plans of several orchestrators may have the same name.
 
-// alert is what wakes a person.
+// alert is one alert for the operator.
 type alert struct {
 	Name        string
 	Expr        string
@@ -30,18 +30,18 @@ func alerts() []alert {
 	return []alert{
 		{
 			"PlanBlocked", `max by (namespace, plan) (stsmigrate_plan_state{state="Blocked"}) == 1`, "1m", "warning",
-			plan + " waits for a person",
-			status + " says what it found, who wrote it, and what to do. When that is mended, " + resume + " goes on; " + abort + " walks everything back. Nothing is written meanwhile.",
+			plan + " waits for the user",
+			status + " shows the finding, which writer caused it, and the remedy. After the repair, " + resume + " goes on; " + abort + " moves everything back to the source. Nothing is written meanwhile.",
 		},
 		{
 			"PlanUnreadable", `max by (namespace, plan) (stsmigrate_plan_state{state="Unreadable"}) == 1`, "1m", "critical",
-			plan + " cannot be read, and nobody carries it out",
-			"The event Unreadable on its ConfigMaps, stsmigrate-{{ $labels.plan }} and stsmigrate-{{ $labels.plan }}-journal, says why, and so does " + status + ". What a newer release has written needs that release: install it again. What was edited or lost is restored from a backup. Until then it stops where it is, and nothing is written.",
+			plan + " cannot be read, and no orchestrator carries it out",
+			"The event Unreadable on its ConfigMaps, stsmigrate-{{ $labels.plan }} and stsmigrate-{{ $labels.plan }}-journal, says why, and so does " + status + ". If a newer release has written them, install that release again. If they were edited or lost, restore them from a backup. Until then the plan stops where it is, and nothing is written.",
 		},
 		{
 			"OrdinalOnNeitherSide", `time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds) > 900`, "1m", "critical",
 			plan + " has ordinals that have been on neither side for more than a quarter of an hour",
-			status + " says which ones, at which step, and why they wait: a node that does not let go of a volume, a pod that does not become available, a plan that is blocked. If it cannot be mended there, " + abort + " brings them back to the source.",
+			status + " shows which ones, at which step, and why they wait: a node that does not release a volume, a pod that does not become available, a plan that is blocked. If that cannot be repaired, " + abort + " brings them back to the source.",
 		},
 		{
 			"PlanMakesNoProgress",
@@ -53,17 +53,17 @@ func alerts() []alert {
 		{
 			"PlanErrorsGoOn", `sum by (namespace, plan) (increase(stsmigrate_plan_errors_total[10m])) > 3`, "15m", "warning",
 			plan + " has met errors for a quarter of an hour",
-			"They are tried again, and nothing is lost. " + status + " and the events TryingAgain on its ConfigMap say which: an API server that is away, credentials that are not good any more, a right that is missing (`stsmigrate rbac --plan FILE` prints them).",
+			"They are tried again, and nothing is lost. " + status + " and the events TryingAgain on its ConfigMap show which: an unavailable API server, expired credentials, a missing permission (`stsmigrate rbac --plan FILE` prints them).",
 		},
 		{
 			"PlansWaitForRoom", `min by (namespace) (stsmigrate_plans_waiting) > 0`, "15m", "warning",
-			"{{ $value }} plans in namespace {{ $labels.namespace }} wait for room: every orchestrator has as many under way as its memory is for",
-			"They go on by themselves when others end. More replicas, or a larger memory limit, make room at once; so does `stsmigrate finalize` for plans that have moved and only keep names (`stsmigrate get -n {{ $labels.namespace }} --context HOME` lists them).",
+			"{{ $value }} plans in namespace {{ $labels.namespace }} wait for room: every orchestrator carries out as many as its memory allows",
+			"They continue by themselves when other plans end. More replicas, or a larger memory limit, make room at once; so does `stsmigrate finalize` for plans that have moved and only keep names (`stsmigrate get -n {{ $labels.namespace }} --context HOME` lists them).",
 		},
 		{
 			"OrchestratorPanics", `sum by (namespace) (increase(stsmigrate_panics_total[1h])) > 0`, "0m", "warning",
-			"The orchestrator in namespace {{ $labels.namespace }} has failed over a plan, by a mistake of its own",
-			"The plan is blocked, and no other is harmed. `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans, and `stsmigrate status` says of the one that is blocked where the program failed; so do the logs. Tell those who make it; `stsmigrate abort` walks the plan back.",
+			"The orchestrator in namespace {{ $labels.namespace }} has panicked while it carried out a plan",
+			"The plan is blocked, and no other is harmed. `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans, and `stsmigrate status` says of the one that is blocked where the program failed; so do the logs. Report it to the maintainers; `stsmigrate abort` moves the plan back to the source.",
 		},
 		{
 			"ClusterRefused", `min by (namespace, secret) (stsmigrate_clusters) == 0`, "5m", "warning",
@@ -78,7 +78,7 @@ func alerts() []alert {
 	}
 }
 
-// panel is one picture of the dashboard.
+// panel is one panel of the dashboard.
 type panel struct {
 	title, unit string
 	queries     []query
@@ -92,7 +92,7 @@ func panels() []panel {
 		{"Plans by state", "short", []query{{`count by (state) (max by (namespace, plan, state) (stsmigrate_plan_state))`, "{{state}}"}}},
 		{"Plans under way, by process", "short", []query{{`stsmigrate_plans_running`, "{{pod}}"}}},
 		{"Plans that wait for room, by process", "short", []query{{`stsmigrate_plans_waiting`, "{{pod}}"}}},
-		{"Plans that wait for a person", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_state{state="Blocked"})`, each}}},
+		{"Plans that wait for the user", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_state{state="Blocked"})`, each}}},
 		{"Steps done", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_step)`, each}}},
 		{"Ordinals that arrived, per ten minutes", "short", []query{{`sum by (side) (increase(stsmigrate_ordinals_arrived_total[10m]))`, "on the {{side}}"}}},
 		{"For how long the wave under way has been on neither side", "s", []query{{`time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds)`, each}}},
@@ -108,7 +108,7 @@ func panels() []panel {
 
 type object = map[string]any
 
-// rules gives the alerts as an object of the Prometheus Operator.
+// rules returns the alerts as a PrometheusRule of the Prometheus Operator.
 func rules() ([]byte, error) {
 	var list []object
 	for _, a := range alerts() {
@@ -125,7 +125,7 @@ func rules() ([]byte, error) {
 	return append([]byte(head), raw...), err
 }
 
-// dashboard gives the panels as Grafana reads them, two in a row.
+// dashboard returns the panels as JSON for Grafana, two in a row.
 func dashboard() ([]byte, error) {
 	var list []object
 	for k, p := range panels() {

@@ -32,7 +32,7 @@ func TestDashboardAndAlertsAreAsGenerated(t *testing.T) {
 	}
 }
 
-// Queries ask for metrics and labels that there are, and each metric is on a panel.
+// Queries use only metrics and labels that exist, and each metric is on a panel.
 func TestQueriesAskForMetricsThatExist(t *testing.T) {
 	known := map[string][]string{}
 	for _, m := range new(gauges).list() {
@@ -59,7 +59,7 @@ func TestQueriesAskForMetricsThatExist(t *testing.T) {
 	}
 }
 
-// asked gives the metrics of a query, and wants their labels to exist: those of the metrics
+// asked returns the metrics of a query, and checks that their labels exist: those of the metrics
 // themselves, and those that Prometheus adds.
 func asked(t *testing.T, known map[string][]string, expr string) (names []string) {
 	t.Helper()

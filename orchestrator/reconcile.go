@@ -35,55 +35,53 @@ type Orchestrator struct {
 	plans  map[string]known
 	tries  map[string]*tries
 	lost   map[string]bool        // plans that wait for a cluster
-	told   map[string]string      // the last error of a plan
-	leases records.LeaseSightings // of plans that others have
-	// waiting are plans for which there is no room.
+	told   map[string]string      // the last reported error of a plan
+	leases records.LeaseSightings // Leases of plans that other processes carry out
+	// waiting holds the plans for which this process has no room.
 	waiting map[string]*waiter
 	drafts  map[string]*drafting
-	// checks are what plans wait for before they are checked for the first time.
+	// checks limits how many plans are checked for the first time at once.
 	checks *engine.WaveLimiter
 }
 
-// maxConcurrentChecks is how many plans are checked at once per cluster. What all checks of many plans take is
-// the same, but the first to be checked can move meanwhile; and what was checked of a plan when its
-// process dies has to be checked again.
+// maxConcurrentChecks is how many plans are checked at once per cluster. The checks of many plans take
+// the same time in total, but the plans that are checked first can move meanwhile. The finished checks
+// of a plan are lost when its process dies.
 const maxConcurrentChecks = 4
 
-// Setup is what an Orchestrator works with.
+// Setup is what an Orchestrator needs.
 type Setup struct {
-	// Live reads and writes plans without a cache; Cached reads what the watches of the
-	// namespace have brought.
+	// Live reads and writes plans without a cache. Cached reads from the watches of the namespace.
 	Live      client.Client
 	Cached    client.Client
 	Namespace string
 	Fleet     *fleet.Fleet
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
-	// Holder names this process in the Leases, and Dead says of another whether it is certainly
-	// gone.
+	// Holder names this process in the Leases. Dead reports whether another holder is certainly gone.
 	Holder string
 	Dead   func(holder string) bool
 	Now    func() time.Time
-	// Waves are what waves wait for before they begin.
+	// Slots limits how many waves are under way at once.
 	Slots *engine.WaveLimiter
-	// StepTimeout is that of orchestrator.Options.
+	// StepTimeout is the StepTimeout of Options.
 	StepTimeout time.Duration
-	// MaxPlans is how many plans may be under way here at once; 0 for any number.
+	// MaxPlans is how many plans may be under way in this process at once; 0 means no limit.
 	MaxPlans int
-	// ForgetAfter is for how long the record of an ended plan is kept; 0 for ever.
+	// ForgetAfter is how long the record of an ended plan is kept; 0 means for ever.
 	ForgetAfter time.Duration
 	Events      record.EventRecorder
 	gauges      *gauges
 	spans       tracer
 }
 
-// known is a plan that was read before. Plans never change.
+// known is a plan that was read before. A plan never changes.
 type known struct {
 	uid  types.UID
 	plan *plans.Plan
 }
 
-// tries are about when a plan may be begun by this process.
+// tries records when this process may begin a plan.
 type tries struct {
 	failures int
 	refusals engine.PermanentErrors
@@ -99,18 +97,18 @@ func New(s Setup) *Orchestrator {
 	}
 }
 
-// action is what is to be done about a plan now.
+// action is what to do about a plan now.
 type action string
 
 const (
 	nothing action = ""
-	carry   action = "carry"  // let it go on
-	keep    action = "keep"   // keep its names answered, and let drains through
-	unname  action = "unname" // take away the names that it has kept
+	carry   action = "carry"  // carry the plan out
+	keep    action = "keep"   // keep its names, and let drains through
+	unname  action = "unname" // remove the names that it has kept
 )
 
-// actionFor says what journal and Declaration ask for. A plan of which nothing is to be moved now, and of
-// which not all is over, has its names kept, and lets drains of either side through.
+// actionFor returns what the journal and the Declaration ask for. A plan that has begun and not ended,
+// and of which nothing moves now, keeps its names and lets drains of either side through.
 func actionFor(p *plans.Plan, j *plans.Journal, d *plans.Declaration) (action, engine.Requested) {
 	if !j.Detached {
 		return nothing, engine.Requested{}
@@ -129,16 +127,16 @@ func actionFor(p *plans.Plan, j *plans.Journal, d *plans.Declaration) (action, e
 	return nothing, asked
 }
 
-// Reconcile brings what runs here for a plan to what its StatefulSetMigration and its journal ask for:
+// Reconcile makes the runs of this process match the StatefulSetMigration and the journal of a plan:
 //
-//  1. reads object, plan and journal from the cache: whoever goes on reads them live
+//  1. reads object, plan and journal from the cache; a run reads them live
 //  2. makes the plan if there is none, and the journal once the plan is approved
-//  3. records in the journal what is heard of the object
-//  4. ends a run that is not what is wanted; its end brings this back
-//  5. leaves the plan to another process that has its Lease, until that expires
-//  6. lets processes that have less to do be faster
+//  3. records in the journal what the object declares
+//  4. ends a run that is not wanted any more; its end requeues the plan
+//  5. leaves the plan to another process that holds its Lease, until that expires
+//  6. delays its start, so that processes with fewer plans are faster
 //  7. begins a run
-//  8. shows where the plan stands, and lets go of object and plan when they may be deleted
+//  8. updates the status, and removes the finalizers of object and plan when both may be deleted
 func (h *Orchestrator) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
 	result, err := h.pass(ctx, q.Name)
 	if isUnreadable(err) {
@@ -186,10 +184,10 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 		h.letGo(ctx, p, j),
 	)
 	if h.isNews("front of "+p.Name, text(unshown)) && unshown != nil {
-		log.Log.WithName("plan").Info("it is not shown as a StatefulSetMigration", "plan", p.Name, "error", unshown.Error())
+		log.Log.WithName("plan").Info("status or finalizers of the StatefulSetMigration cannot be written", "plan", p.Name, "error", unshown.Error())
 	}
 	if unshown != nil && result.RequeueAfter == 0 {
-		result.RequeueAfter = mirrorRetryInterval // or what was its last state would never be shown
+		result.RequeueAfter = mirrorRetryInterval // otherwise the last state would never be shown
 	}
 	if result.RequeueAfter == 0 {
 		result.RequeueAfter, err = h.old(ctx, p, j)
@@ -197,7 +195,8 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 	return result, err
 }
 
-// old deletes the record of a plan that has ended long ago, or returns when to.
+// old deletes the record of a plan that ended long ago. Otherwise it returns how long to wait before
+// that; 0 means that there is nothing to wait for.
 func (h *Orchestrator) old(ctx context.Context, p *plans.Plan, j *plans.Journal) (time.Duration, error) {
 	if left, ever := h.keptFor(j); !ever || left > 0 {
 		return left, nil
@@ -205,7 +204,8 @@ func (h *Orchestrator) old(ctx context.Context, p *plans.Plan, j *plans.Journal)
 	return 0, records.NewStore(h.Live, h.Namespace, p.Name).Forget(ctx, p, h.Holder, h.dead(ctx, p.Name), h.Now)
 }
 
-// keptFor returns for how long the record of a plan is to be kept yet, and whether it ever goes by itself.
+// keptFor returns how long the record of a plan must still be kept, and whether it is deleted
+// automatically at all.
 func (h *Orchestrator) keptFor(j *plans.Journal) (time.Duration, bool) {
 	if h.ForgetAfter == 0 || !j.Ended() || j.KeepNames || j.EndedAt == nil {
 		return 0, false
@@ -220,10 +220,10 @@ func text(err error) string {
 	return err.Error()
 }
 
-// mirrorRetryInterval is when what could not be shown of a plan is shown anew.
+// mirrorRetryInterval is the pause before a failed status update is tried again.
 const mirrorRetryInterval = 10 * time.Second
 
-// settle is what Reconcile does from the fourth step on.
+// settle does what Reconcile describes from the fourth step on.
 func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *plans.Journal, what action, asked engine.Requested) reconcile.Result {
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -252,7 +252,7 @@ func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *plans.Journ
 	return reconcile.Result{}
 }
 
-// read gives plan and journal; nil for one that is not there, or not yet.
+// read returns plan and journal, nil for each that does not exist (yet).
 func (h *Orchestrator) read(ctx context.Context, name string) (*plans.Plan, *plans.Journal, error) {
 	store := records.NewStore(h.Cached, h.Namespace, name)
 	uid, err := store.UID(ctx)
@@ -284,7 +284,7 @@ func (h *Orchestrator) read(ctx context.Context, name string) (*plans.Plan, *pla
 	return k.plan, j, nil
 }
 
-// forget drops what is remembered of a plan that is no more.
+// forget drops everything remembered of a plan that no longer exists.
 func (h *Orchestrator) forget(name string) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -301,16 +301,18 @@ func (h *Orchestrator) forget(name string) {
 	h.gauges.forget(name)
 }
 
-// leased says for how long the Lease of a plan keeps this process away, 0 for not at all. The lock is held.
+// leased returns how long the Lease of a plan keeps this process away; 0 means not at all. The caller
+// holds the lock.
 func (h *Orchestrator) leased(ctx context.Context, name string) time.Duration {
 	var l coordinationv1.Lease
 	if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: records.LeaseName(name)}, &l) != nil {
-		return 0 // there is none, or the write that takes it finds out
+		return 0 // there is no Lease, or the write that takes it fails
 	}
 	return records.LeaseLeft(&l, h.Holder, h.Dead, h.leases.Since(&l, h.Now), h.Now())
 }
 
-// dead returns whether the holder of the Lease of a plan is gone: certainly, or for as long as this process has watched.
+// dead returns a function that reports whether the holder of a plan's Lease is gone: because Dead is
+// certain of it, or because this process has watched the Lease expire.
 func (h *Orchestrator) dead(ctx context.Context, name string) func(holder string) bool {
 	return func(holder string) bool {
 		if h.Dead(holder) {
@@ -319,7 +321,7 @@ func (h *Orchestrator) dead(ctx context.Context, name string) func(holder string
 		var l coordinationv1.Lease
 		if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: records.LeaseName(name)}, &l) != nil ||
 			l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != holder {
-			return false // who has it now has not been watched yet
+			return false // this process has not watched the present holder yet
 		}
 		h.lock.Lock()
 		defer h.lock.Unlock()
@@ -327,14 +329,15 @@ func (h *Orchestrator) dead(ctx context.Context, name string) func(holder string
 	}
 }
 
-// startDelayPerPlan is what every plan that a process has under way costs it when a new one is
-// to be begun, and most is the most. With equal processes, whoever has the fewest is the fastest.
+// startDelayPerPlan is how much every plan under way delays the start of a new one in the same process,
+// and maxStartDelay is the longest delay. Among equal processes, the one with the fewest plans begins
+// first.
 const (
 	startDelayPerPlan = 20 * time.Millisecond
 	maxStartDelay     = 2 * time.Second
 )
 
-// turn says how long to wait before a plan is begun here.
+// turn returns how long to wait before this process may begin a plan.
 func (h *Orchestrator) turn(name string) time.Duration {
 	now, t := h.Now(), h.tries[name]
 	if t == nil {
@@ -345,22 +348,21 @@ func (h *Orchestrator) turn(name string) time.Duration {
 	return t.after.Sub(now)
 }
 
-// failed lets a plan rest that could not be begun, or not be gone on with, for longer every
-// time.
+// failed delays the next try of a plan that could not be begun or continued, longer after every failure.
 func (h *Orchestrator) failed(name string) {
 	t := h.triesOf(name)
 	t.after = h.Now().Add(min(time.Second<<min(t.failures, 6), time.Minute))
 	t.failures++
 }
 
-// final says whether a person has to be asked about a plan that cannot be gone on with (L3).
+// final reports whether a plan that cannot be continued needs the user (L3).
 func (h *Orchestrator) final(name string, why error) bool {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	return h.triesOf(name).refusals.GiveUp(why, true, h.Now())
 }
 
-// triesOf gives the tries of a plan. The lock is held.
+// triesOf returns the tries of a plan. The caller holds the lock.
 func (h *Orchestrator) triesOf(name string) *tries {
 	if h.tries[name] == nil {
 		h.tries[name] = &tries{}
@@ -368,11 +370,11 @@ func (h *Orchestrator) triesOf(name string) *tries {
 	return h.tries[name]
 }
 
-// plansOf gives the plan that an object of the namespace is about.
+// plansOf returns a request for the plan that an object of the namespace belongs to.
 func plansOf(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[plans.PlanLabel]
 	if o.GetObjectKind().GroupVersionKind().Kind == plans.DeclarationKind {
-		name = o.GetName() // who writes one gives it no label
+		name = o.GetName() // users write these without a label
 	}
 	if name == "" {
 		return nil
@@ -380,7 +382,8 @@ func plansOf(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// isNews says whether an error of a plan is another one than the last: an outage is told once.
+// isNews reports whether an error of a plan differs from the last one, so that an outage is reported
+// once. An empty error forgets the last one.
 func (h *Orchestrator) isNews(plan, err string) bool {
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -393,12 +396,12 @@ func (h *Orchestrator) isNews(plan, err string) bool {
 	return was != err
 }
 
-// wake lets a plan be looked at.
+// wake requeues a plan.
 func (h *Orchestrator) wake(name string) {
 	h.news <- event.GenericEvent{Object: &corev1.ConfigMap{ObjectMeta: named(h.Namespace, name)}}
 }
 
-// Learn takes over a Secret, and wakes the plans that wait for a cluster.
+// Learn passes a Secret to the fleet, and requeues the plans that wait for a cluster.
 func (h *Orchestrator) Learn(s *corev1.Secret) error {
 	err := h.Fleet.Learn(s)
 	h.lock.Lock()

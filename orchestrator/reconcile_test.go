@@ -56,7 +56,7 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 		change    func(*plans.Journal)
 		declare   func(*plans.Declaration)
 		want      action
-		names     action // with names to keep
+		names     action // the action with names to keep
 		direction plans.Direction
 		fresh     bool
 	}{
@@ -73,7 +73,7 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 		"a paused one":                     {func(j *plans.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nil, nothing, keep, "", false},
 		"a split one": {func(j *plans.Journal) {
 			j.Epoch, j.Leg.Lowest, j.Done, j.Begun, j.Outcome = 2, 2, 12, 12, plans.Split
-		}, nil, keep, keep, "", false}, // one side of it can be drained, and has to be the right one
+		}, nil, keep, keep, "", false}, // drains of one side are let through, which must be the right one
 		"one that is blocked before it began": {func(j *plans.Journal) { j.Blocked = "a check fails" }, nil, nothing, nothing, "", false},
 		"such a one that is to go on":         {func(j *plans.Journal) { j.Blocked = "a check fails" }, on, carry, carry, plans.Move, true},
 		"such a one that is to go back":       {func(j *plans.Journal) { j.Blocked = "a check fails" }, back, carry, carry, plans.Abort, false},
@@ -112,7 +112,7 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 	}
 }
 
-// stage is an Orchestrator over an API server that has one plan.
+// stage returns an Orchestrator over an API server that has one plan.
 func stage(t *testing.T, more ...client.Object) (*Orchestrator, *plans.Plan) {
 	t.Helper()
 	p := plan(t)
@@ -148,8 +148,8 @@ func request() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "stsmigrate", Name: "web"}}
 }
 
-// A plan that another process has under its Lease is left to it until that has been seen to expire, and then
-// begun, though later by a process that has much to do.
+// A plan that another process carries out is left to it until its Lease was observed to expire. Then
+// this process begins it, with a delay if it carries out many plans.
 func TestAPlanIsLeftToWhoHasItsLease(t *testing.T) {
 	other, seconds := "other", int32(15)
 	renewed := metav1.NewMicroTime(time.Date(2025, 12, 31, 23, 59, 55, 0, time.UTC))
@@ -170,7 +170,7 @@ func TestAPlanIsLeftToWhoHasItsLease(t *testing.T) {
 	}
 }
 
-// A plan whose cluster is not known waits, says so, and is tried again when there is a Secret.
+// A plan whose cluster is not known waits, reports that, and is tried again when a Secret appears.
 func TestAPlanWaitsForItsClusters(t *testing.T) {
 	h, p := stage(t)
 	h.tries[p.Name] = &tries{} // its turn has come
@@ -202,10 +202,10 @@ func TestAPlanWaitsForItsClusters(t *testing.T) {
 	}
 }
 
-// A wish ends the run that is under way for another one; a process that ends begins nothing.
+// A request ends the run for a different request. A process that ends begins nothing.
 func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 	h, p := stage(t)
-	r := &run{hub: h, plan: p, what: carry, wish: plans.Command{Direction: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	r := &run{hub: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	look := func() bool {
 		t.Helper()
@@ -226,7 +226,7 @@ func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 		t.Error("it was told of a pause that nobody wants")
 	}
 	declare(t, h.Live, p, func(d *plans.Declaration) { d.Paused = true })
-	for range 2 { // the second time it has not listened yet
+	for range 2 { // the second time the run has not read the first signal yet
 		if look() || len(r.asked) != 1 {
 			t.Error("a pause ends no run: it is told of it, and knows where it can pause")
 		}
@@ -243,8 +243,8 @@ func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 	}
 }
 
-// A plan that the API server does not let be taken over is left to a person after a minute (L3), and
-// not while the reason may pass by itself, or somebody else goes on with it.
+// A plan that the API server refuses to let a process take over is blocked after a minute (L3). It is
+// not blocked while the reason may pass by itself, or while another process carries it out.
 func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 	volumes := schema.GroupResource{Resource: "persistentvolumes"}
 	refused := fmt.Errorf("taking plan web over: %w", apierrors.NewForbidden(volumes, "pv-0", errors.New("it would not be Retain")))
@@ -282,7 +282,7 @@ func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 	}
 }
 
-// What waits for its checks may have become another thing when its turn comes: it is looked at anew.
+// A plan that waits for its checks may have changed when its turn comes: it is reconciled again.
 func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 	journal := func(change func(*plans.Journal)) func(*Orchestrator, *plans.Plan) {
 		return func(h *Orchestrator, p *plans.Plan) {
@@ -310,7 +310,7 @@ func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 		if err := h.guard(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		r := &run{hub: h, plan: p, what: carry, wish: plans.Command{Direction: plans.Move}}
+		r := &run{hub: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}}
 		change(h, p)
 		if reason, err := r.ready(t.Context(), runner.Runner{Store: r.store()}); !errors.Is(err, errOvertaken) || reason != "" {
 			t.Errorf("%s: %q, %v", name, reason, err)
@@ -318,7 +318,7 @@ func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 	}
 }
 
-// A mistake of the program over one plan holds that plan, wherever it shows, and ends nothing else.
+// A panic over one plan blocks that plan, wherever it occurs, and ends nothing else.
 func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 	for name, do := range map[string]func(h *Orchestrator, p *plans.Plan, j *plans.Journal){
 		"in the run": func(h *Orchestrator, p *plans.Plan, j *plans.Journal) {
@@ -349,7 +349,7 @@ func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 		h.lock.Unlock()
 		h.all.Wait()
 		j, _, err := records.NewStore(h.Live, "stsmigrate", p.Name).Journal(t.Context(), p)
-		if err != nil || !strings.Contains(j.Blocked, "the program itself has failed over this plan") || !strings.Contains(j.Blocked, "nil pointer dereference, in ") {
+		if err != nil || !strings.Contains(j.Blocked, "stsmigrate has panicked while it worked on this plan, which is a bug of stsmigrate") || !strings.Contains(j.Blocked, "nil pointer dereference, in ") {
 			t.Errorf("%s: blocked because %q, %v", name, j.Blocked, err)
 		}
 		var m dto.Metric
@@ -364,11 +364,11 @@ func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 	}
 }
 
-// A plan that was deleted and made again is another one, though it has the name.
+// A plan that was deleted and recreated under the same name is a different plan.
 func TestARunIsOfOnePlanAndNotOfItsName(t *testing.T) {
 	_, p := stage(t)
 	asked := engine.Requested{Work: true}
-	r := &run{plan: p, what: carry, wish: plans.Command{Direction: plans.Move}}
+	r := &run{plan: p, what: carry, command: plans.Command{Direction: plans.Move}}
 	another, changed := *p, *p
 	another.ID, changed.Hash = "web-xyz", "another"
 	if same := *p; !r.suits(carry, &same, asked) || r.suits(carry, &another, asked) || r.suits(carry, &changed, asked) {
@@ -376,10 +376,10 @@ func TestARunIsOfOnePlanAndNotOfItsName(t *testing.T) {
 	}
 }
 
-// A ConfigMap that has another plan in it harms nobody but itself.
+// A ConfigMap that holds a different plan affects only itself.
 func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
 	h, p := stage(t)
-	r := &run{hub: h, plan: p, what: carry, wish: plans.Command{Direction: plans.Move}, stop: make(chan struct{})}
+	r := &run{hub: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{})}
 	h.runs[p.Name] = r
 	var cm corev1.ConfigMap
 	if err := h.Live.Get(t.Context(), client.ObjectKey{Namespace: "stsmigrate", Name: "stsmigrate-web"}, &cm); err != nil {
@@ -408,7 +408,8 @@ func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
 	}
 }
 
-// The record of a plan that has ended goes some time later, unless it is still needed, or nobody wants that.
+// The record of an ended plan is deleted some time later, unless it is still needed or is to be kept for
+// ever.
 func TestTheRecordOfAnEndedPlanGoesByItself(t *testing.T) {
 	ended := time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC) // an hour ago
 	for name, c := range map[string]struct {
@@ -447,7 +448,8 @@ func TestTheRecordOfAnEndedPlanGoesByItself(t *testing.T) {
 	}
 }
 
-// What a Secret held stays known while what it holds now is refused, which an event and a metric say.
+// The clusters of a Secret stay known while its new content is refused. An event and a metric report the
+// refusal.
 func TestASpoiltSecretIsToldAndTakesNothingAway(t *testing.T) {
 	h, _ := stage(t)
 	events := record.NewFakeRecorder(10)
@@ -487,7 +489,8 @@ users: [{name: u, user: {token: old}}]`)}}
 	}
 }
 
-// What an API server says is told as one line that commands no terminal, in journal and event.
+// Text of an API server appears in journal and events as one line without control sequences of
+// terminals.
 func TestTextOfAnAPIServerIsToldAsALine(t *testing.T) {
 	h, p := stage(t)
 	events := record.NewFakeRecorder(10)

@@ -25,30 +25,30 @@ import (
 
 // run is a plan under way in this process.
 type run struct {
-	hub  *Orchestrator
-	plan *plans.Plan
-	what action
-	wish plans.Command
-	// gone says that a person has vouched for the end of the source's cluster.
+	hub     *Orchestrator
+	plan    *plans.Plan
+	what    action
+	command plans.Command
+	// gone reports that the user has vouched for the end of the source's cluster.
 	gone bool
-	// fresh says that nothing has been begun, and now is to be: everything is checked first.
+	// fresh reports that the plan was never begun and will begin now: every check runs first.
 	fresh bool
-	// displaced says that it was ended for a plan that needs the room more.
+	// displaced reports that the run was ended to make room for a more urgent plan.
 	displaced bool
 	stop      chan struct{}
 	once      sync.Once
-	// asked has a value when the journal was written by somebody who wants a pause.
+	// asked has a value when another writer has requested a pause in the journal.
 	asked chan struct{}
-	// broken is a panic in what the run has other goroutines do.
+	// broken is a panic in one of the run's other goroutines.
 	broken atomic.Pointer[plans.Panic]
-	// herald tells the two sets, as soon as their clusters are known.
+	// herald writes events on the two sets, as soon as their clusters are known.
 	herald *runner.EventWriter
 }
 
-// end lets it stop after the write that is under way.
+// end stops the run after the write that is under way.
 func (r *run) end() { r.once.Do(func() { close(r.stop) }) }
 
-// hear tells it of a pause that is asked for: else it would learn of that at its next write only,
+// hear notifies the run of a requested pause. Otherwise the run would notice it only at its next write,
 // for which a wave may wait long.
 func (r *run) hear(j *plans.Journal) {
 	if !j.Paused {
@@ -60,11 +60,11 @@ func (r *run) hear(j *plans.Journal) {
 	}
 }
 
-// suits says whether the run is what is wanted now. One that carries the plan ends by itself
-// when it is paused, held or over; a wish that it has not taken over yet begins a new one.
+// suits reports whether the run does what is wanted now. A run that carries the plan ends by itself when
+// the plan is paused, blocked or over. A request that the run has not taken over yet needs a new run.
 func (r *run) suits(what action, p *plans.Plan, asked engine.Requested) bool {
 	if r.plan.ID != p.ID || r.plan.Hash != p.Hash {
-		return false // that of an earlier plan of this name
+		return false // the run of an earlier plan of this name
 	}
 	switch {
 	case r.what == carry:
@@ -73,22 +73,22 @@ func (r *run) suits(what action, p *plans.Plan, asked engine.Requested) bool {
 	case what == keep:
 		return true
 	}
-	return asked.Observed == nil || asked.Command.Is(r.wish)
+	return asked.Observed == nil || asked.Command.Is(r.command)
 }
 
-// fresh says whether a plan is to be checked before it is carried: one that is to be aborted has
-// nothing to lose, and may be so because its checks fail.
-func fresh(j *plans.Journal, wish plans.Command) bool {
-	return j.Epoch == 0 && wish.Direction == plans.Move
+// fresh reports whether a plan is checked before it is carried. A plan to be aborted is not: it has
+// nothing to lose, and its failing checks may be the reason for the abort.
+func fresh(j *plans.Journal, command plans.Command) bool {
+	return j.Epoch == 0 && command.Direction == plans.Move
 }
 
-// begin starts a run. The lock is held.
-func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what action, wish plans.Command) {
-	r := &run{hub: h, plan: p, what: what, wish: wish, gone: wish.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, wish), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+// begin starts a run. The caller holds the lock.
+func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what action, command plans.Command) {
+	r := &run{hub: h, plan: p, what: what, command: command, gone: command.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, command), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	h.gauges.running.WithLabelValues().Inc()
 	h.all.Go(func() {
-		err := r.safely(context.WithoutCancel(ctx)) // it outlives the pass that began it, and is ended by stop
+		err := r.safely(context.WithoutCancel(ctx)) // the run outlives this reconcile; stop ends it
 		h.lock.Lock()
 		delete(h.runs, p.Name)
 		h.freed()
@@ -106,8 +106,8 @@ func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *plans.Journa
 	})
 }
 
-// safely acts, and holds the plan if the program itself fails over it. The error lets the plan rest
-// before anything else is begun for it: its names would be kept by the same program.
+// safely calls do, and blocks the plan if the program itself panics. The returned error delays every
+// further run for the plan: the same program would also run the one that keeps its names.
 func (r *run) safely(ctx context.Context) error {
 	err := func() (err error) {
 		defer plans.RecoverPanic(&err)
@@ -124,11 +124,11 @@ func (r *run) safely(ctx context.Context) error {
 	log.Log.WithName("plan").Error(err, "the program has failed, and the plan is blocked", "plan", r.plan.Name)
 	return errors.Join(err, func() (err error) {
 		defer plans.RecoverPanic(&err)
-		return r.block(ctx, m.Error()+": tell those who make it. `resume` tries again, `abort` rolls back")
+		return r.block(ctx, m.Error()+": report it to the maintainers. `resume` tries again, `abort` rolls back")
 	}())
 }
 
-// complain tells of an error of what the run has others do. A panic there ends the run.
+// complain reports an error of one of the run's other goroutines. A panic there ends the run.
 func (r *run) complain(ctx context.Context, err error) {
 	var m plans.Panic
 	if errors.As(err, &m) {
@@ -139,7 +139,7 @@ func (r *run) complain(ctx context.Context, err error) {
 	r.report(ctx, nil, engine.Progress{}, err)
 }
 
-// do acts. What it cannot reach stalls only this plan.
+// do carries out the run. A cluster that it cannot reach stalls only this plan.
 func (r *run) do(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -176,14 +176,14 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.hub.guard(ctx, r.plan); err != nil {
 		return r.waits(ctx, err)
 	}
-	p, _, err := c.Run(ctx, r.wish)
+	p, _, err := c.Run(ctx, r.command)
 	switch {
 	case errors.As(err, new(plans.Panic)):
 		return err
 	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)):
 		return err
 	case errors.Is(err, errOvertaken):
-		return nil // it is looked at anew
+		return nil // the plan is reconciled again
 	case err != nil:
 		return r.stuck(ctx, err)
 	}
@@ -191,21 +191,21 @@ func (r *run) do(ctx context.Context) error {
 	return nil
 }
 
-// unname takes the names away that the plan has kept.
+// unname removes the names that the plan has kept.
 func (r *run) unname(ctx context.Context, c runner.Runner) error {
-	err := c.RemoveNames(ctx, r.wish, func(what string) {
+	err := c.RemoveNames(ctx, r.command, func(what string) {
 		log.Log.WithName("plan").Info(what, "plan", r.plan.Name)
 	})
 	switch {
 	case err == nil, errors.Is(err, errOvertaken):
-		return nil // it is looked at anew
+		return nil // the plan is reconciled again
 	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)):
 		return err
 	}
 	return r.waits(ctx, err)
 }
 
-// stuck ends a run whose plan could not be taken over, or not be carried on.
+// stuck ends a run whose plan could not be taken over or continued.
 func (r *run) stuck(ctx context.Context, why error) error {
 	if r.hub.final(r.plan.Name, why) {
 		return r.block(ctx, why.Error())
@@ -213,7 +213,7 @@ func (r *run) stuck(ctx context.Context, why error) error {
 	return r.waits(ctx, why)
 }
 
-// block leaves the plan to a person, unless another process goes on with it.
+// block blocks the plan until the user acts, unless another process carries it out.
 func (r *run) block(ctx context.Context, reason string) error {
 	store := r.store()
 	j, _, err := store.Journal(ctx, r.plan)
@@ -225,13 +225,13 @@ func (r *run) block(ctx context.Context, reason string) error {
 	}
 	r.tell(corev1.EventTypeWarning, "Blocked", reason)
 	return store.Change(ctx, r.plan, func(now *plans.Journal) error {
-		if now.Epoch != j.Epoch { // somebody has taken it over meanwhile
+		if now.Epoch != j.Epoch { // another process has taken it over meanwhile
 			return nil
 		}
-		if r.wish.Observed != nil { // it is answered, unless it is another by now
+		if r.command.Observed != nil { // the request counts as answered, unless it has changed by now
 			switch err := r.still(ctx, now); {
 			case err == nil:
-				now.Observed = *r.wish.Observed
+				now.Observed = *r.command.Observed
 			case !errors.Is(err, errOvertaken):
 				return err
 			}
@@ -241,7 +241,7 @@ func (r *run) block(ctx context.Context, reason string) error {
 	})
 }
 
-// elsewhere says whether another process goes on with the plan.
+// elsewhere reports whether another process carries the plan out.
 func (r *run) elsewhere(ctx context.Context) (bool, error) {
 	holder, err := r.store().Holder(ctx, r.hub.Now)
 	return holder != "" && holder != r.hub.Holder, err
@@ -251,15 +251,15 @@ func (r *run) store() *records.Store {
 	return records.NewStore(r.hub.Live, r.hub.Namespace, r.plan.Name)
 }
 
-// ends connects to the clusters of both sides, checks that they are those of the plan, and
-// ends the run when either is reached at another server.
+// ends connects to the clusters of both sides and checks that they are those of the plan. It ends the
+// run when the server of either cluster changes.
 func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 	out := map[plans.Side]*fleet.End{}
 	for _, side := range plans.Sides() {
 		ref := r.plan.On(side)
 		if r.gone && side == plans.Source {
 			if r.answers(ctx, ref) {
-				return nil, fmt.Errorf("the cluster of %s answers: it is not gone, as a person has vouched (--source-gone); finalize has to clean it up", ref)
+				return nil, fmt.Errorf("the cluster of %s answers requests, although --source-gone vouches that it is gone; finalize must clean up the source there", ref)
 			}
 			continue
 		}
@@ -286,14 +286,14 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 			return nil, fmt.Errorf("%s, cluster %s: %w", side, c.Name, err)
 		}
 		if uid != ref.Cluster {
-			return nil, fmt.Errorf("cluster %s is another one (kube-system has the UID %s) than the %s of the plan (%s): correct its Secret", c.Name, uid, side, ref.Cluster)
+			return nil, fmt.Errorf("cluster %s has the UID %s (of namespace kube-system), expected that of the %s of the plan (%s): correct its Secret", c.Name, uid, side, ref.Cluster)
 		}
 		out[side] = end
 	}
 	return out, nil
 }
 
-// answers reports whether the cluster of a set is there.
+// answers reports whether the cluster of a set can be reached and is the one of the plan.
 func (r *run) answers(ctx context.Context, ref plans.Ref) bool {
 	c, err := r.hub.Fleet.Find(ref.Context, ref.Cluster)
 	if err != nil {
@@ -326,11 +326,12 @@ func (r *run) process(ctx context.Context, ends map[plans.Side]*fleet.End) runne
 	return c
 }
 
-// errOvertaken says that the plan was begun, held or paused while it waited for its checks.
-var errOvertaken = errors.New("the plan is not what it was")
+// errOvertaken reports that the plan has changed since the run began: it was begun, blocked, paused,
+// deleted or given another direction while the run waited for its checks.
+var errOvertaken = errors.New("the plan has changed since the run began")
 
-// ready runs every check as the identity that will write, before the first write, and says what
-// fails.
+// ready runs every check before the first write, with the identity that will write. It returns what
+// fails, or "" if nothing does.
 func (r *run) ready(ctx context.Context, c runner.Runner) (string, error) {
 	j, _, err := c.Store.Journal(ctx, r.plan)
 	if err != nil {
@@ -339,7 +340,7 @@ func (r *run) ready(ctx context.Context, c runner.Runner) (string, error) {
 	if err := r.still(ctx, j); err != nil {
 		return "", err
 	}
-	if !fresh(j, r.wish) {
+	if !fresh(j, r.command) {
 		return "", errOvertaken
 	}
 	report, err := preflight.Check(ctx, r.plan, c.On, j, r.hub.Now)
@@ -353,7 +354,7 @@ func (r *run) ready(ctx context.Context, c runner.Runner) (string, error) {
 	return "a check before the first write fails, and nothing was written: " + check.Words(failed), nil
 }
 
-// waits records why nothing goes on for now.
+// waits records in the journal why the plan makes no progress for now.
 func (r *run) waits(ctx context.Context, why error) error {
 	r.report(ctx, nil, engine.Progress{}, why)
 	if elsewhere, err := r.elsewhere(ctx); err != nil || elsewhere {

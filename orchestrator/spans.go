@@ -12,15 +12,15 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// A plan is one trace, whichever processes carry it out: the ids are made from the plan and the
-// ordinals, so that what one process tells fits to what another has told before it. A span is
-// told when it is over. Attributes are names and numbers, and nothing that objects contain.
+// A plan is one trace, whichever processes carry it out. The ids are derived from the plan and the
+// ordinals, so that the spans of one process fit those that another process has sent before. A span is
+// sent when it is over. Attributes are names and numbers, never content of objects.
 
-// span is one of a trace, over and done with.
+// span is one finished span of a trace.
 type span struct {
 	name     string
 	id       trace.SpanID
-	parent   trace.SpanID // the zero id for that of the whole plan
+	parent   trace.SpanID // the zero id for the span of the whole plan
 	from, to time.Time
 	tags     []attribute.KeyValue
 }
@@ -40,8 +40,9 @@ func digest(p *plans.Plan, what string, of ...string) []byte {
 	return sum[:]
 }
 
-// waveSpans are those of a wave that has arrived at that time, the whole first: for how long it was
-// on neither side, and the parts of that one after the other, as the journal has them.
+// waveSpans returns the spans of a wave that arrived at that time. The first covers the whole time that
+// the wave was on neither side. The others are the parts of that time in order, as the journal records
+// them.
 func waveSpans(p *plans.Plan, s plans.Step, took engine.Took, arrived time.Time) []span {
 	now := arrived
 	for _, d := range took {
@@ -62,7 +63,7 @@ func waveSpans(p *plans.Plan, s plans.Step, took engine.Took, arrived time.Time)
 	return out
 }
 
-// planSpan is that of a plan all of whose ordinals are where they are to be.
+// planSpan returns the span of a plan whose ordinals have all arrived.
 func planSpan(p *plans.Plan, how plans.Outcome, from, to time.Time) span {
 	return span{"plan " + p.Name, spanOf(p), trace.SpanID{}, from, to, []attribute.KeyValue{
 		attribute.String("stsmigrate.plan", p.Name), attribute.String("stsmigrate.outcome", string(how)),

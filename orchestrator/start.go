@@ -35,35 +35,35 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// Options say how a process works.
+// Options configure the process.
 type Options struct {
-	// Namespace has the plans and the Secrets of clusters.
+	// Namespace is the namespace of the plans and of the Secrets with clusters.
 	Namespace string
-	// These addresses are host:port, or "0" for none. SecureMetrics asks who wants to see the
-	// metrics, and serves them by TLS, with the tls.crt and tls.key of MetricsCertDir or, without one, a certificate
-	// that is made at start.
+	// These addresses are host:port, or "0" for none. SecureMetrics authenticates and authorizes readers
+	// of the metrics, and serves them over TLS. The certificate is tls.crt and tls.key of
+	// MetricsCertDir, or one made at start if that is empty.
 	MetricsAddress, HealthAddress, ProfileAddress string
 	SecureMetrics                                 bool
 	MetricsCertDir                                string
 	StepTimeout                                   time.Duration
 	Limits                                        fleet.Limits
-	// Waves is how many may be under way in a cluster at once; 0 for any number.
+	// Waves is how many waves may be under way in a cluster at once; 0 means no limit.
 	Waves int
 	// MaxPlans and ForgetAfter are those of Setup.
 	MaxPlans    int
 	ForgetAfter time.Duration
-	// Agent is how the process calls itself to API servers.
+	// Agent is the user agent that the process sends to API servers.
 	Agent string
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
-	// Loopback lets Secrets have clusters of this machine, for test beds.
+	// Loopback lets Secrets name clusters on this machine, for test beds.
 	Loopback bool
 	Now      func() time.Time
-	// Spans takes the traces of plans; nil for nobody.
+	// Spans receives the traces of plans; nil means that none are sent.
 	Spans sdktrace.SpanExporter
 }
 
-// shutdownTimeout is how long a process that is asked to end waits for the writes that are under way.
+// shutdownTimeout is how long a process that was asked to end waits for the writes under way.
 const shutdownTimeout = 20 * time.Second
 
 // Run carries out the plans of a namespace until ctx ends.
@@ -112,7 +112,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	if err := kindMissing(m.GetRESTMapper(), o.Namespace); err != nil {
 		return nil, err
 	}
-	own, err := clusters.ClusterUID(ctx, live) // BEFORE any Secret: none may stand for it
+	own, err := clusters.ClusterUID(ctx, live) // BEFORE any Secret: no Secret may stand for this cluster
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +134,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	}), nil
 }
 
-// watch lets the plans be looked at when anything about them changes, and the fleet learn
-// of Secrets.
+// watch reconciles plans when anything about them changes, and passes Secrets to the fleet.
 func (h *Orchestrator) watch(m manager.Manager) error {
 	c, err := controller.New("plan", m, controller.Options{Reconciler: h, MaxConcurrentReconciles: 4})
 	if err != nil {
@@ -151,7 +150,7 @@ func (h *Orchestrator) watch(m manager.Manager) error {
 	)
 }
 
-// secrets tells the fleet; no plan is woken by it unless it waits for a cluster.
+// secrets passes Secrets to the fleet. It wakes only the plans that wait for a cluster.
 func (h *Orchestrator) secrets() handler.EventHandler {
 	learn := func(o client.Object) {
 		s, ok := o.(*corev1.Secret)
@@ -184,7 +183,7 @@ func (h *Orchestrator) secrets() handler.EventHandler {
 	}
 }
 
-// serve waits until the process is asked to end, and then for the runs.
+// serve waits until the process is asked to end, and then for the runs to stop.
 func (h *Orchestrator) serve(ctx context.Context) error {
 	<-ctx.Done()
 	h.lock.Lock()
@@ -197,12 +196,13 @@ func (h *Orchestrator) serve(ctx context.Context) error {
 	go func() { h.all.Wait(); close(over) }()
 	select {
 	case <-over:
-	case <-time.After(shutdownTimeout): // what is under way is recorded: others go on with it
+	case <-time.After(shutdownTimeout): // the journals record what is under way: other processes continue it
 	}
 	return nil
 }
 
-// live lets others see that this process is there, until it is asked to end: from then on it takes no plan.
+// live renews the heartbeat of this process until it is asked to end. From then on the process takes no
+// plan.
 func (h *Orchestrator) live(ctx context.Context) error {
 	records.NewHeartbeat(h.Live, h.Cached, h.Namespace, h.Holder, h.Version, h.Now).Keep(ctx, func(err error) {
 		text := ""
@@ -210,7 +210,7 @@ func (h *Orchestrator) live(ctx context.Context) error {
 			text = err.Error()
 		}
 		if h.isNews("sign of life", text) && err != nil {
-			log.Log.WithName("orchestrator").Info("it may be taken for dead", "error", text)
+			log.Log.WithName("orchestrator").Info("the heartbeat has failed: clients may take this orchestrator for dead", "error", text)
 		}
 	})
 	return nil

@@ -13,14 +13,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// traceFlushTimeout is how long a process that ends waits for its last spans to be taken.
+// traceFlushTimeout is how long an ending process waits for its last spans to be accepted.
 const traceFlushTimeout = 3 * time.Second
 
-// tracer sends spans away; one without a provider sends none. Nothing waits for it: what is not
-// taken in time is dropped.
+// tracer sends spans; without a provider it sends none. Nothing waits for it: a span that is not
+// accepted in time is dropped.
 type tracer struct{ provider *sdktrace.TracerProvider }
 
-// newTracer returns one that sends to the exporter, nil for none.
+// newTracer returns a tracer for the exporter; nil means none.
 func newTracer(ctx context.Context, to sdktrace.SpanExporter) (tracer, error) {
 	if to == nil {
 		return tracer{}, nil
@@ -32,7 +32,7 @@ func newTracer(ctx context.Context, to sdktrace.SpanExporter) (tracer, error) {
 	return tracer{sdktrace.NewTracerProvider(sdktrace.WithBatcher(&quiet{SpanExporter: to}), sdktrace.WithIDGenerator(given{}), sdktrace.WithResource(self))}, nil
 }
 
-// tell hands spans of a plan over.
+// tell sends the spans of a plan.
 func (t tracer) tell(ctx context.Context, p *plans.Plan, spans ...span) {
 	if t.provider == nil {
 		return
@@ -47,17 +47,17 @@ func (t tracer) tell(ctx context.Context, p *plans.Plan, spans ...span) {
 	}
 }
 
-// end sends what is left.
+// end sends the remaining spans.
 func (t tracer) end(ctx context.Context) {
 	if t.provider == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceFlushTimeout)
 	defer cancel()
-	_ = t.provider.Shutdown(ctx) // who does not answer now is not waited for
+	_ = t.provider.Shutdown(ctx) // a receiver that does not respond now is not waited for
 }
 
-// given is a generator of ids that are made already.
+// given is an ID generator that returns the ids stored in the context.
 type given struct{}
 
 type ids struct {
@@ -83,11 +83,11 @@ type quiet struct {
 	failing bool
 }
 
-// ExportSpans implements sdktrace.SpanExporter. It is never called by two at once.
+// ExportSpans implements sdktrace.SpanExporter. It is never called concurrently.
 func (q *quiet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := q.SpanExporter.ExportSpans(ctx, spans)
 	if err != nil && !q.failing {
-		log.Log.WithName("traces").Info("they are lost until somebody takes them; plans go on", "error", err.Error())
+		log.Log.WithName("traces").Info("spans are lost until the receiver accepts them; plans continue", "error", err.Error())
 	}
 	q.failing = err != nil
 	return nil

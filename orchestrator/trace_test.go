@@ -20,7 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// receiver takes spans as OTLP over HTTP.
+// receiver receives spans as OTLP over HTTP.
 type receiver struct {
 	*httptest.Server
 	lock  sync.Mutex
@@ -51,7 +51,7 @@ func receive(t *testing.T) *receiver {
 	return r
 }
 
-// traced is a run of a plan in a process of its own, whose spans go to the URL.
+// traced returns a run of a plan in its own process, whose spans go to the URL.
 func traced(t *testing.T, url string) *run {
 	t.Helper()
 	h, p := stage(t)
@@ -81,7 +81,7 @@ func TestAPlanIsOneTraceWhoeverCarriesIt(t *testing.T) {
 	first.report(t.Context(), nil, arrival(2, plans.Source), nil)
 	first.hub.spans.end(t.Context())
 	second.report(t.Context(), nil, arrival(1, plans.Source), nil)
-	second.report(t.Context(), nil, arrival(1, plans.Destination), nil) // walked back
+	second.report(t.Context(), nil, arrival(1, plans.Destination), nil) // an abort
 	second.ended(t.Context(), engine.Progress{Kind: engine.Finished, Outcome: plans.Aborted})
 	second.hub.spans.end(t.Context())
 
@@ -111,7 +111,7 @@ func TestAPlanIsOneTraceWhoeverCarriesIt(t *testing.T) {
 	}
 }
 
-// whole wants a wave to be made of its parts, and to tell names and nothing more.
+// whole checks that a wave consists of its parts, and that its attributes are only the expected ones.
 func whole(t *testing.T, wave *tracev1.Span, of []*tracev1.Span) {
 	t.Helper()
 	now := wave.StartTimeUnixNano
@@ -134,7 +134,7 @@ func whole(t *testing.T, wave *tracev1.Span, of []*tracev1.Span) {
 	}
 }
 
-// Whoever takes spans and does not answer stalls no plan, and keeps no process from ending.
+// A receiver of spans that does not respond stalls no plan, and delays the end of no process.
 func TestNothingWaitsForSpans(t *testing.T) {
 	stuck := make(chan struct{})
 	to := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-stuck }))

@@ -15,13 +15,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// Names that were kept go by the orchestrator, for the request that it was begun for, and then nothing keeps the object
-// from being deleted. What it cannot reach it says.
+// The orchestrator removes the kept names, for the request that started the run. Then nothing keeps the
+// object from being deleted. The status names a cluster that cannot be reached.
 func TestNamesGoByTheOrchestrator(t *testing.T) {
 	away := errors.New("the source does not answer")
 	for name, c := range map[string]struct {
 		answers error
-		asks    string // what is asked for when it is about to begin
+		asks    string // the request when the removal is about to begin
 		goes    bool
 	}{
 		"it is asked to":            {nil, "1", true},
@@ -56,7 +56,7 @@ func TestNamesGoByTheOrchestrator(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, asked := actionFor(p, j, said(j, d))
-		r := &run{hub: h, plan: p, what: unname, wish: asked.Command}
+		r := &run{hub: h, plan: p, what: unname, command: asked.Command}
 		ask(c.asks)
 		named := *p
 		named.Names = plans.Names{Mode: plans.Bridge, Service: "web"}
@@ -67,7 +67,7 @@ func TestNamesGoByTheOrchestrator(t *testing.T) {
 		if !errors.Is(err, c.answers) || read != nil || j.KeepNames == c.goes || (j.Observed.Request == "1") != c.goes || (j.Waiting != "") != (c.answers != nil) {
 			t.Errorf("%s: %v; %+v (%v)", name, err, j, read)
 		}
-		h.ending = true // what comes of it is not asked here
+		h.ending = true // runs are not part of this test
 		if _, err := h.Reconcile(t.Context(), request()); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestNamesGoByTheOrchestrator(t *testing.T) {
 	}
 }
 
-// answering has two clusters with nothing in them, that answer lists with an error if there is one.
+// answering returns two empty clusters. Lists fail with err if it is not nil.
 func answering(err error) clusters.Clusters {
 	on := clusters.Clusters{}
 	for _, side := range plans.Sides() {

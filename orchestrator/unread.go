@@ -18,19 +18,19 @@ import (
 // unreadable is the state of a plan whose record cannot be read, in metrics and conditions.
 const unreadable = "Unreadable"
 
-// unreadableRecheck is when such a record is looked at again, though nobody has changed it.
+// unreadableRecheck is the pause before such a record is read again, even if it has not changed.
 const unreadableRecheck = time.Minute
 
 func isUnreadable(err error) bool {
 	return errors.As(err, new(records.ErrUnreadable)) || errors.As(err, new(plans.Panic))
 }
 
-// recordOf is under which name it is remembered that a record cannot be read.
+// recordOf returns the key under which isNews remembers that a record cannot be read.
 func recordOf(plan string) string { return "record of " + plan }
 
-// unread tells of a plan that this process cannot read, and leaves it alone: its run ends. What else is known of it, as
-// that ordinals are on neither side, stays said. Where another process carries the plan out, of a newer release perhaps,
-// there is nothing to tell.
+// unread reports a plan whose record this process cannot read, and otherwise leaves it unchanged: its
+// run ends. Metrics and status keep what else is known of the plan, such as ordinals on neither side.
+// Where another process carries the plan out, perhaps of a newer release, there is nothing to report.
 func (h *Orchestrator) unread(ctx context.Context, name string, why error) (later reconcile.Result, err error) {
 	defer plans.RecoverPanic(&err)
 	later = reconcile.Result{RequeueAfter: unreadableRecheck}
@@ -65,7 +65,7 @@ func (h *Orchestrator) unread(ctx context.Context, name string, why error) (late
 	return later, h.show(ctx, standing{name: name, declared: d, state: unreadable, wrong: why})
 }
 
-// tellUnread makes an event on the ConfigMap that cannot be read.
+// tellUnread writes an event on the ConfigMap that cannot be read.
 func (h *Orchestrator) tellUnread(ctx context.Context, name string, why error) error {
 	at := client.ObjectKey{Namespace: h.Namespace, Name: "stsmigrate-" + name}
 	var e records.ErrUnreadable

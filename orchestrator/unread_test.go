@@ -20,7 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// series are the metrics about a plan.
+// series returns the metrics about a plan.
 func series(t *testing.T, of *prometheus.Registry) (out []string) {
 	t.Helper()
 	all, err := of.Gather()
@@ -40,7 +40,7 @@ func series(t *testing.T, of *prometheus.Registry) (out []string) {
 	return out
 }
 
-// showing looks at the conditions of the plan.
+// showing checks the conditions of the plan.
 func showing(t *testing.T, h *Orchestrator, p *plans.Plan, want string) {
 	t.Helper()
 	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
@@ -63,7 +63,7 @@ func showing(t *testing.T, h *Orchestrator, p *plans.Plan, want string) {
 	}
 }
 
-// replaced edits the journal by hand, and gives it as it is then.
+// replaced edits the journal by hand, and returns the result.
 func replaced(t *testing.T, h *Orchestrator, from, to string) string {
 	t.Helper()
 	var cm corev1.ConfigMap
@@ -77,8 +77,9 @@ func replaced(t *testing.T, h *Orchestrator, from, to string) string {
 	return cm.Data["journal.json"]
 }
 
-// A journal that only a newer release understands is left to that. Here the plan stands still, and every alarm says so: what
-// is known of its ordinals stays said, and nobody has to look at it to find out.
+// A journal that only a newer release understands is left to that release. Here the plan stops, and
+// metrics, status and an event report it. What is known of its ordinals stays visible without reading
+// the journal.
 func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
 	h, p := stage(t)
 	known := prometheus.NewRegistry()
@@ -117,7 +118,7 @@ func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
 	if len(events) != 1 {
 		t.Fatalf("%d events, expected one", len(events))
 	}
-	if e := <-events; !strings.HasPrefix(e, "Warning Unreadable ConfigMap stsmigrate/stsmigrate-web-journal: a newer stsmigrate has written this Journal") {
+	if e := <-events; !strings.HasPrefix(e, "Warning Unreadable ConfigMap stsmigrate/stsmigrate-web-journal: this Journal was written by a newer stsmigrate and requires support for [\"pairs\"]") {
 		t.Errorf("the event says %s", e)
 	}
 
@@ -126,12 +127,12 @@ func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
 	if err := h.Live.Create(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
-	look("plan_step", "wave_left_timestamp_seconds") // who carries it out tells its state
+	look("plan_step", "wave_left_timestamp_seconds") // the process that carries it out exports its state
 	if err := h.Live.Delete(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
 
-	replaced(t, h, `"requires":["pairs"]`, `"mood":"good"`) // the field of a newer release that nobody has to know of
+	replaced(t, h, `"requires":["pairs"]`, `"mood":"good"`)
 	look("plan_state Blocked", "plan_step", "wave_left_timestamp_seconds")
 	showing(t, h, p, "Ready=False Blocked, Stalled=True Blocked")
 	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Observed.Request = "7"; return nil }); err != nil {
@@ -142,7 +143,7 @@ func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
 	}
 }
 
-// A pass that panics is about one plan, and the next pass is about another.
+// A pass that panics affects its own plan, and the next pass serves another.
 func TestAPassThatPanicsTellsOfItsPlan(t *testing.T) {
 	h, p := stage(t)
 	h.Cached = interceptor.NewClient(h.Live.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {

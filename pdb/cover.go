@@ -16,14 +16,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Pod is a pod as budgets know it.
+// Pod is the part of a pod that matters to a PodDisruptionBudget.
 type Pod struct {
 	Name   string
 	Labels labels.Set
 }
 
-// Pods gives the pods of a set: those that its controller makes for the ordinals, with the labels of
-// the template and its own, and those of it that are there, which may have got others since.
+// Pods returns the pods of a set: those that its controller creates for the ordinals, with the labels of the
+// template and the controller's own, and the existing pods, whose labels may have changed since.
 func Pods(set *appsv1.StatefulSet, ordinals plans.Slice, there []corev1.Pod) []Pod {
 	var out []Pod
 	for o := range ordinals.All() {
@@ -38,19 +38,21 @@ func Pods(set *appsv1.StatefulSet, ordinals plans.Slice, there []corev1.Pod) []P
 	return out
 }
 
-// Clash is why the budgets over some pods cannot be kept by a move.
+// Clash is the reason why a move cannot keep the budgets over some pods.
 type Clash struct{ Object, Saw, Want, Remedy string }
 
-// String gives it in one sentence.
+// String returns the clash in one sentence.
 func (c Clash) String() string {
 	return fmt.Sprintf("%s: %s, expected %s: %s", c.Object, c.Saw, c.Want, c.Remedy)
 }
 
-// Over gives the one budget over all the pods, or none, or why neither is so.
+// Over returns the one budget over all the pods, or nil if no budget selects any, or the clash if neither is
+// true.
 //
-// A budget over some of them cannot be kept: what it allows depends on where just these pods are, it
-// finds others when labels change, and there is no number for the other side. It cannot be left alone
-// either: all pods need a budget while they move, and Kubernetes evicts no pod that two are over.
+// A budget over only some of the pods cannot be kept: what it allows depends on where exactly these pods
+// are, it selects other pods when labels change, and there is no number for the other side. It cannot be
+// left unchanged either: all pods need a budget while they move, and Kubernetes evicts no pod that two
+// budgets select.
 func Over(all []policyv1.PodDisruptionBudget, pods []Pod) (*policyv1.PodDisruptionBudget, *Clash, error) {
 	over := make([]*policyv1.PodDisruptionBudget, len(pods))
 	var found *policyv1.PodDisruptionBudget
@@ -76,9 +78,9 @@ func Over(all []policyv1.PodDisruptionBudget, pods []Pod) (*policyv1.PodDisrupti
 			found = b
 		default:
 			partial = &Clash{
-				Object: fmt.Sprintf("PodDisruptionBudget %s/%s", b.Namespace, b.Name), Saw: fmt.Sprintf("it selects pod %s, and not pod %s as the set makes it", pods[in[0]].Name, pods[out[0]].Name),
-				Want:   "a budget over all pods of the set, by labels of the pod template: one over some of them can neither be divided between two sides nor stand beside one over all",
-				Remedy: "delete it for the time of the move, or make one over all pods instead",
+				Object: fmt.Sprintf("PodDisruptionBudget %s/%s", b.Namespace, b.Name), Saw: fmt.Sprintf("it selects pod %s, and not pod %s with the labels that the set gives it", pods[in[0]].Name, pods[out[0]].Name),
+				Want:   "a budget that selects all pods of the set by labels of the pod template: a budget over some of them can neither be divided between two sides nor be combined with one over all",
+				Remedy: "delete it until the move is done, or replace it by one that selects all pods",
 			}
 		}
 	}
@@ -88,7 +90,8 @@ func Over(all []policyv1.PodDisruptionBudget, pods []Pod) (*policyv1.PodDisrupti
 	return found, nil, nil
 }
 
-// Selects says which of the pods a budget selects, and which not.
+// Selects returns the indexes of the pods that a budget selects (in) and of those that it does not select
+// (out).
 func Selects(b *policyv1.PodDisruptionBudget, pods []Pod) (in, out []int, err error) {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil {
@@ -104,13 +107,14 @@ func Selects(b *policyv1.PodDisruptionBudget, pods []Pod) (in, out []int, err er
 	return in, out, nil
 }
 
-// astray gives the reason why a budget is not one over the pods of its set: it protects none of them,
-// whatever its numbers are (S12). Or why there must be none: another one is over them.
+// astray returns the reason why a budget does not select all pods of its set: it does not protect the
+// others, whatever its numbers are (S12). If there is no budget, it returns the reason why none may be
+// created: another budget selects these pods.
 func (k budgets) astray(ctx context.Context, side plans.Side, b *policyv1.PodDisruptionBudget) (string, error) {
 	var set appsv1.StatefulSet
 	there, err := k.get(ctx, side, k.Plan.On(side).Name, &set)
 	if err != nil || !there {
-		return "", err // the looks at the set say so
+		return "", err // the looks at the set report this
 	}
 	if b == nil {
 		return k.rival(ctx, side, &set)
@@ -123,7 +127,7 @@ func (k budgets) astray(ctx context.Context, side plans.Side, b *policyv1.PodDis
 		b.Name, k.Plan.On(side), metav1.FormatLabelSelector(b.Spec.Selector), plans.Writer(b, "spec", "selector")), nil
 }
 
-// rival gives the reason why a budget must not be made.
+// rival returns the reason why a budget must not be created.
 func (k budgets) rival(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
 	var all policyv1.PodDisruptionBudgetList
 	if err := k.On[side].List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
@@ -141,7 +145,7 @@ func (k budgets) rival(ctx context.Context, side plans.Side, set *appsv1.Statefu
 	case clash != nil:
 		return clash.String(), nil
 	case found != nil:
-		return fmt.Sprintf("PodDisruptionBudget %s of %s was made by somebody else since the plan was made, over the same pods; delete it, or make a new plan", found.Name, k.Plan.On(side)), nil
+		return fmt.Sprintf("PodDisruptionBudget %s of %s was created by another writer after the plan was made, and selects the same pods; delete it, or make a new plan", found.Name, k.Plan.On(side)), nil
 	}
 	return "", nil
 }

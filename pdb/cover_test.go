@@ -31,7 +31,7 @@ func named(name string) change {
 	return func(b *policyv1.PodDisruptionBudget) { b.Name = name }
 }
 
-// Before an ordinal goes down, its side has one budget over its pods and no second one (S12).
+// Before an ordinal goes down, its side has exactly one budget over its pods (S12).
 func TestNoOrdinalGoesWithoutOneBudgetOverThePods(t *testing.T) {
 	ours := stamped("web-abc/1/9")
 	leader := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web-0", Labels: map[string]string{"app": "web", "role": "master"}}}
@@ -45,10 +45,10 @@ func TestNoOrdinalGoesWithoutOneBudgetOverThePods(t *testing.T) {
 	}{
 		{"both are over the pods", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours)}, plans.After, ""},
 		{"one was narrowed, and still is over them", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours, by(appsv1.StatefulSetPodNameLabel, "web-0"), by("app", "web")), budget("mall", atMost("0"), ours)}, plans.After, ""},
-		{"one was turned to others", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours, by("app", "mail")), budget("mall", atMost("0"), ours)}, plans.Conflict, "PodDisruptionBudget web of shop/web no longer selects the pods of the set: its selector was changed to app=mail by somebody; set it back"},
+		{"one was turned to others", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours, by("app", "mail")), budget("mall", atMost("0"), ours)}, plans.Conflict, "PodDisruptionBudget web of shop/web no longer selects the pods of the set: its selector was changed to app=mail by an unknown client; set it back"},
 		{"one was narrowed to some of them", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours, by(appsv1.PodIndexLabel, "0"))}, plans.Conflict, "of mall/web no longer selects the pods"},
 		{"it is seen before the budgets open", plans.Relax, []client.Object{budget("shop", atLeast(5), ours, by("app", "mail")), budget("mall", atMost("0"), ours)}, plans.Conflict, "of shop/web no longer selects the pods"},
-		{"none is made beside another", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("1"), named("theirs"))}, plans.Conflict, "PodDisruptionBudget theirs of mall/web was made by somebody else since the plan was made, over the same pods"},
+		{"none is made beside another", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("1"), named("theirs"))}, plans.Conflict, "PodDisruptionBudget theirs of mall/web was created by another writer after the plan was made, and selects the same pods"},
 		{"none is made beside one over a pod that got a label", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), leader, budget("mall", atMost("1"), named("theirs"), by("role", "master"))}, plans.Conflict, "PodDisruptionBudget mall/theirs: it selects pod web-0"},
 		{"those over others do not matter", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("1"), named("theirs"), by("app", "mail"))}, plans.Before, "destination: create PodDisruptionBudget web"},
 	} {

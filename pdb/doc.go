@@ -1,8 +1,7 @@
-// Package pdb keeps the PodDisruptionBudgets of both sides, so that what they
-// allow and what is in flight never add up to more than the budget d (S3).
+// Package pdb keeps the PodDisruptionBudgets of both sides, so that what they allow and what is in flight
+// never add up to more than the budget d (S3).
 //
-// It promises that a budget is lowered, and seen to be lowered by the disruption
-// controller, BEFORE any other is raised, and that a user's budget is changed
-// only after its spec is journaled. It never adds a second budget over pods that
-// have one: the eviction API refuses pods with two.
+// It lowers a budget, and waits until the disruption controller has observed that, BEFORE it raises any
+// other. It changes a user's budget only after the journal has its spec. It never adds a second budget over
+// pods that have one: the eviction API refuses pods with two.
 package pdb

@@ -30,15 +30,15 @@ func Looks(p *plans.Plan, on map[plans.Side]client.Client, needs Needs) map[plan
 	return map[plans.Op]plans.Look{plans.Tighten: k.tighten, plans.Relax: k.relax}
 }
 
-// Restore returns the look that gives the budgets back: the user's, with the numbers
-// that it had; ours, gone. It is part of Thaw, which orchestrator composes.
+// Restore returns the look that restores the budgets: a user's budget gets its former numbers back, and a
+// budget of ours is deleted. It is part of Thaw, which package engine composes.
 func Restore(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	return budgets{Pair: clusters.Pair{Plan: p, On: on}}.restore
 }
 
-// tighten takes the units of the ordinals that are about to be down out of both
-// budgets. After: the disruption controller has seen it, and no eviction that
-// it granted earlier is still to come (it may take two minutes to arrive).
+// tighten takes the units of the ordinals that are about to go down out of both budgets. After means that
+// the disruption controller has observed the change, and that no eviction which it granted earlier is still
+// outstanding (it may take two minutes to arrive).
 func (k budgets) tighten(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if m.Reversed {
 		if why, err := k.leaving(ctx, m); err != nil || why != "" {
@@ -53,17 +53,16 @@ func (k budgets) tighten(ctx context.Context, m plans.StepContext) (plans.Observ
 		if why := k.pending(side, b); why != "" {
 			return plans.Wait(why), nil
 		}
-		if why, err := k.astray(ctx, side, b); err != nil || why != "" { // also where nothing had to be written
+		if why, err := k.astray(ctx, side, b); err != nil || why != "" { // also checked where no write was due
 			return plans.Stop(why), err
 		}
 	}
 	return plans.Done(), nil
 }
 
-// leaving gives the reason why the side that gets the ordinal back cannot be
-// bounded by its replicas yet: the plan was turned round while its set had let go
-// of the pod and not deleted it. Such a pod counts as healthy, and maxUnavailable
-// would allow one eviction too many.
+// leaving returns the reason why the replicas of the side that gets the ordinal back cannot bound it yet:
+// the plan was reversed after its set had scaled the pod away, and before the pod was deleted. Such a pod
+// counts as healthy, and maxUnavailable would allow one eviction too many.
 func (k budgets) leaving(ctx context.Context, m plans.StepContext) (string, error) {
 	ref := k.Plan.On(m.To())
 	var set appsv1.StatefulSet
@@ -78,13 +77,13 @@ func (k budgets) leaving(ctx context.Context, m plans.StepContext) (string, erro
 			return "", err
 		}
 		if there && pod.DeletionTimestamp == nil && !plans.SliceOf(&set).Has(o) {
-			return fmt.Sprintf("pod %s of %s: waiting for the StatefulSet controller to delete it, as it was told before the plan was turned round", pod.Name, ref), nil
+			return fmt.Sprintf("pod %s of %s: waiting for the StatefulSet controller to delete it; its set was scaled down before the plan was reversed", pod.Name, ref), nil
 		}
 	}
 	return "", nil
 }
 
-// get reads an object of a side's namespace and says whether it is there.
+// get reads an object of a side's namespace and reports whether it exists.
 func (k budgets) get(ctx context.Context, side plans.Side, name string, into client.Object) (bool, error) {
 	err := k.On[side].Get(ctx, client.ObjectKey{Namespace: k.Plan.On(side).Namespace, Name: name}, into)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -93,14 +92,14 @@ func (k budgets) get(ctx context.Context, side plans.Side, name string, into cli
 	return err == nil, nil
 }
 
-// relax divides the whole budget over the new split.
+// relax divides the whole budget between the sides by the new numbers of ordinals.
 func (k budgets) relax(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	s, _, err := k.bring(ctx, m, goal{allowance: k.Plan.MaxUnavailable, needs: k.needs, settled: true})
 	return s, err
 }
 
-// bring brings both budgets to a goal. Those that fall are written first, and seen by the
-// controller BEFORE one that rises is written (S3).
+// bring brings both budgets to a goal. It writes the budgets that fall, and the controller observes them,
+// BEFORE it writes one that rises (S3).
 func (k budgets) bring(ctx context.Context, m plans.StepContext, g goal) (plans.Observation, map[plans.Side]*policyv1.PodDisruptionBudget, error) {
 	found, err := k.both(ctx)
 	if err != nil {
@@ -118,7 +117,7 @@ func (k budgets) bring(ctx context.Context, m plans.StepContext, g goal) (plans.
 	var waits *plans.Observation
 	for _, rise := range []bool{false, true} {
 		if waits != nil {
-			return *waits, nil, nil // lowered, not yet seen by the controller
+			return *waits, nil, nil // lowered, not yet observed by the controller
 		}
 		for _, side := range []plans.Side{m.From, m.To()} {
 			s, err := k.due(ctx, m, side, found, wants, rise)
@@ -138,7 +137,7 @@ func (k budgets) bring(ctx context.Context, m plans.StepContext, g goal) (plans.
 	return plans.Done(), found, nil
 }
 
-// due gives what one budget is due for: a write, if it is to rise or to fall now, or a wait.
+// due returns what is due for one budget: a write if the budget rises or falls in this round, or a wait.
 func (k budgets) due(ctx context.Context, m plans.StepContext, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, wants map[plans.Side]want, rise bool) (plans.Observation, error) {
 	b, w := found[side], wants[side]
 	if b != nil && matches(b.Spec, w) {
@@ -159,7 +158,7 @@ func (k budgets) due(ctx context.Context, m plans.StepContext, side plans.Side, 
 	return k.write(m, side, found, w.spec), nil
 }
 
-// foreign gives the reason why a budget is not the one the plan knows.
+// foreign returns the reason why a budget is not the one that the plan expects.
 func (k budgets) foreign(m plans.StepContext, side plans.Side, b *policyv1.PodDisruptionBudget) string {
 	name, existed := k.Plan.BudgetOn(side)
 	_, saved := m.Saved.Budgets[side]
@@ -167,15 +166,15 @@ func (k budgets) foreign(m plans.StepContext, side plans.Side, b *policyv1.PodDi
 	case b != nil && m.Stamp.Barred(b) != "":
 		return fmt.Sprintf("PodDisruptionBudget %s of %s %s", b.Name, k.Plan.On(side), m.Stamp.Barred(b))
 	case b == nil && (existed || saved):
-		return fmt.Sprintf("PodDisruptionBudget %s of %s was deleted by somebody else; make it again", name, k.Plan.On(side))
+		return fmt.Sprintf("PodDisruptionBudget %s of %s was deleted by another writer; recreate it", name, k.Plan.On(side))
 	case b != nil && !existed && !m.Stamp.Mine(b):
-		return fmt.Sprintf("PodDisruptionBudget %s of %s was made by somebody else since the plan was made; delete it, or make a new plan", name, k.Plan.On(side))
+		return fmt.Sprintf("PodDisruptionBudget %s of %s was created by another writer after the plan was made; delete it, or make a new plan", name, k.Plan.On(side))
 	}
 	return k.edited(side, b)
 }
 
-// edited gives the reason why a budget does not ask for what we last made it ask
-// for (S12).
+// edited returns the reason why the numbers of a budget differ from those that this program wrote last
+// (S12).
 func (k budgets) edited(side plans.Side, b *policyv1.PodDisruptionBudget) string {
 	if b == nil {
 		return ""
@@ -187,7 +186,7 @@ func (k budgets) edited(side plans.Side, b *policyv1.PodDisruptionBudget) string
 	return fmt.Sprintf("PodDisruptionBudget %s of %s was changed to %s by %s; set it back to %s", b.Name, k.Plan.On(side), Words(b.Spec), changer(b), ours)
 }
 
-// changer names who last wrote what a budget asks for.
+// changer names the writer that last changed the numbers of a budget.
 func changer(b *policyv1.PodDisruptionBudget) string {
 	if b.Spec.MaxUnavailable != nil {
 		return plans.Writer(b, "spec", "maxUnavailable")
@@ -195,7 +194,7 @@ func changer(b *policyv1.PodDisruptionBudget) string {
 	return plans.Writer(b, "spec", "minAvailable")
 }
 
-// both reads the budgets of both sides.
+// both reads the budgets of both sides. A budget that does not exist is nil.
 func (k budgets) both(ctx context.Context) (map[plans.Side]*policyv1.PodDisruptionBudget, error) {
 	found := map[plans.Side]*policyv1.PodDisruptionBudget{}
 	for _, side := range plans.Sides() {
@@ -221,8 +220,8 @@ func (k budgets) read(ctx context.Context, side plans.Side) (*policyv1.PodDisrup
 	return &b, nil
 }
 
-// write hands out the one write that brings a budget to a spec. The user's
-// specs of both sides are saved with the first of them.
+// write returns the one write that brings a budget to a spec. The user's specs of both sides are saved with
+// the first such write.
 func (k budgets) write(m plans.StepContext, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, spec policyv1.PodDisruptionBudgetSpec) plans.Observation {
 	var undo plans.Undo
 	undo.Saved.Budgets = map[plans.Side]policyv1.PodDisruptionBudgetSpec{}
@@ -247,14 +246,14 @@ func (k budgets) write(m plans.StepContext, side plans.Side, found map[plans.Sid
 		undo, func(ctx context.Context) error { return writes.Change(ctx, k.On[side], b, next) })
 }
 
-// sign stamps a budget and notes on it what it was made to ask for.
+// sign stamps a budget and records in an annotation the numbers that it was given.
 func sign(m plans.StepContext, b *policyv1.PodDisruptionBudget) {
 	m.Stamp.Put(b)
 	b.Annotations[plans.BudgetAnnotation] = Words(b.Spec)
 }
 
-// create makes a budget where there is none: on the destination like the user's
-// on the source, else over the pods of the set.
+// create creates a budget where there is none: on the destination like the user's budget on the source, else
+// over the pods of the set.
 func (k budgets) create(ctx context.Context, m plans.StepContext, side plans.Side, spec policyv1.PodDisruptionBudgetSpec) error {
 	name, _ := k.Plan.BudgetOn(side)
 	ref := k.Plan.On(side)
@@ -283,8 +282,7 @@ func (k budgets) create(ctx context.Context, m plans.StepContext, side plans.Sid
 	return k.On[side].Create(ctx, next)
 }
 
-// model is the user's budget on the source when a like one is due on the
-// destination, else nil.
+// model returns the user's budget on the source if a budget like it is due on the destination, else nil.
 func (k budgets) model(ctx context.Context, side plans.Side) (*policyv1.PodDisruptionBudget, error) {
 	if _, existed := k.Plan.BudgetOn(plans.Source); !existed || side != plans.Destination {
 		return nil, nil
@@ -292,7 +290,7 @@ func (k budgets) model(ctx context.Context, side plans.Side) (*policyv1.PodDisru
 	return k.read(ctx, plans.Source)
 }
 
-// Words says what a budget asks for.
+// Words describes the numbers of a budget.
 func Words(s policyv1.PodDisruptionBudgetSpec) string {
 	switch {
 	case s.MaxUnavailable != nil:
@@ -304,9 +302,9 @@ func Words(s policyv1.PodDisruptionBudgetSpec) string {
 	}
 }
 
-// restore gives both budgets their numbers back: a user's, its own; one of ours on a
-// destination that keeps the ordinals, those of the source; any other of ours goes.
-// Nothing else of a spec was ours to change, so what somebody changed stays (S12).
+// restore restores the numbers of both budgets: a user's budget gets its own; a budget of ours on a
+// destination that keeps the ordinals gets those of the source; any other budget of ours is deleted. This
+// program changed nothing else of a spec, so changes that another writer made to other fields stay (S12).
 func (k budgets) restore(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, side := range []plans.Side{m.From, m.To()} {
 		b, err := k.read(ctx, side)
@@ -348,7 +346,8 @@ func (k budgets) restore(ctx context.Context, m plans.StepContext) (plans.Observ
 	return plans.Done(), nil
 }
 
-// othersEdits tells what somebody changed of a budget besides its numbers since the move began.
+// othersEdits describes the fields other than the numbers that another writer has changed since the move
+// began.
 func othersEdits(now, before policyv1.PodDisruptionBudgetSpec) string {
 	var fields []string
 	if !equality.Semantic.DeepEqual(now.Selector, before.Selector) {
@@ -360,7 +359,7 @@ func othersEdits(now, before policyv1.PodDisruptionBudgetSpec) string {
 	if len(fields) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; somebody changed %s since the move began, and that is left as it is", strings.Join(fields, " and "))
+	return fmt.Sprintf("; another writer changed %s since the move began, and that change is kept", strings.Join(fields, " and "))
 }
 
 func (k budgets) remove(side plans.Side, b *policyv1.PodDisruptionBudget) plans.Observation {

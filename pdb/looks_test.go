@@ -14,8 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// plan moves web[0..4] from shop to mall with d = 1 and the user's budget on the
-// source.
+// plan returns a plan that moves web[0..4] from shop to mall with d = 1 and a user's budget on the source.
 func plan() *plans.Plan {
 	return &plans.Plan{
 		ID: "web-abc", Start: 0, Count: 5, MaxUnavailable: 1, Window: 1,
@@ -64,8 +63,8 @@ func moment(op plans.Op) plans.StepContext {
 	}
 }
 
-// 3335-17, 3335-37: of five ordinals one may be down. While one is on the way none of the others may, and when it has arrived one of
-// the four that are left.
+// 3335-17, 3335-37: one of five ordinals may be down. While one is in flight, none of the others may be
+// down. After it has arrived, one of the remaining four may be.
 func TestBudgets(t *testing.T) {
 	ours := stamped("web-abc/1/9")
 	tests := []struct {
@@ -83,8 +82,8 @@ func TestBudgets(t *testing.T) {
 		{"relax gives the unit to the larger side", plans.Relax, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours)}, plans.Before, "source: PodDisruptionBudget web: minAvailable 5 -> minAvailable 3"},
 		{"relax lowers one before it raises the other", plans.Relax, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("1"), ours)}, plans.Before, "destination: PodDisruptionBudget web: maxUnavailable 1 -> maxUnavailable 0"},
 		{"relax waits for what it lowered before it raises", plans.Relax, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours, unseen)}, plans.During, "waiting for the disruption controller"},
-		{"stops when the user's budget was deleted", plans.Tighten, nil, plans.Conflict, "was deleted by somebody else"},
-		{"stops at a budget that a stranger made", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("2"))}, plans.Conflict, "made by somebody else"},
+		{"stops when the user's budget was deleted", plans.Tighten, nil, plans.Conflict, "was deleted by another writer; recreate it"},
+		{"stops at a budget that a stranger made", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("2"))}, plans.Conflict, "was created by another writer after the plan was made"},
 		{"stops behind a later stamp", plans.Tighten, []client.Object{budget("shop", atMost("1"), stamped("web-abc/1/21"))}, plans.Conflict, "another process"},
 	}
 	for _, tt := range tests {
@@ -122,7 +121,7 @@ func TestRestore(t *testing.T) {
 		from  plans.Side // the side that ends up without the ordinals
 		saved plans.Saved
 		world []client.Object
-		// what is left of each, or "" for gone
+		// the budget that remains on each side, or "" if it is deleted
 		source, destination string
 	}{
 		{"after a move both are the user's", plans.Source, saved, []client.Object{budget("shop", atLeast(0), ours), budget("mall", atMost("1"), ours)}, "maxUnavailable 30%", "maxUnavailable 30%"},
@@ -156,7 +155,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// others is what a user changes of a budget besides its numbers.
+// others changes fields of a budget other than its numbers, as a user may.
 func others(b *policyv1.PodDisruptionBudget) {
 	always := policyv1.AlwaysAllow
 	b.Spec.UnhealthyPodEvictionPolicy = &always
@@ -171,7 +170,7 @@ func TestRestoreLeavesAndTellsWhatTheUserChangedBesidesTheNumbers(t *testing.T) 
 		want  string
 	}{
 		{"nothing", budget("shop", atMost("1"), stamped("web-abc/1/9")), "back to maxUnavailable 30%"},
-		{"both", budget("shop", atMost("1"), stamped("web-abc/1/9"), others), "back to maxUnavailable 30%; somebody changed its selector and its unhealthyPodEvictionPolicy since the move began, and that is left as it is"},
+		{"both", budget("shop", atMost("1"), stamped("web-abc/1/9"), others), "back to maxUnavailable 30%; another writer changed its selector and its unhealthyPodEvictionPolicy since the move began, and that change is kept"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithObjects(c.world).Build()

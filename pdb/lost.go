@@ -9,8 +9,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// lost looks at a budget without our mark at the end. Either it has been given back, or is somebody's own; or the mark was
-// taken off, and the numbers that the plan gave it would stay for good (S15): then it gives the reason to stop.
+// lost looks at a budget without our mark at the end. Either the budget was restored, or it belongs to
+// another writer; then lost returns "". Or the mark was removed, and the numbers that the plan wrote would
+// stay for good (S15); then lost returns the reason to stop.
 func (k budgets) lost(m plans.StepContext, side plans.Side, b *policyv1.PodDisruptionBudget) string {
 	was, saved := m.Saved.Budgets[side]
 	if !saved && side == plans.Destination && side == m.To() {
@@ -20,10 +21,11 @@ func (k budgets) lost(m plans.StepContext, side plans.Side, b *policyv1.PodDisru
 	case !saved, Words(b.Spec) == Words(was), !k.likeOurs(b.Spec):
 		return ""
 	}
-	return fmt.Sprintf("PodDisruptionBudget %s of %s lost the mark of this plan, and still asks for %s; before the plan it was %s: set it back", b.Name, k.Plan.On(side), Words(b.Spec), Words(was))
+	return fmt.Sprintf("PodDisruptionBudget %s of %s lost the stamp of this plan, and still has %s; before the plan it had %s: set it back", b.Name, k.Plan.On(side), Words(b.Spec), Words(was))
 }
 
-// likeOurs reports whether a plan may have written these numbers: it writes whole numbers that allow no more than d.
+// likeOurs reports whether a plan may have written these numbers: it writes integers that allow no more than
+// d.
 func (k budgets) likeOurs(spec policyv1.PodDisruptionBudgetSpec) bool {
 	for _, v := range []*intstr.IntOrString{spec.MinAvailable, spec.MaxUnavailable} {
 		if v != nil && v.Type != intstr.Int {

@@ -12,31 +12,30 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Needs gives the side that needs the last unit of the budget, or "" where neither does. It
-// is asked AFTER the budgets are read: what they had granted before is seen at the pods then.
+// Needs returns the side that needs the last unit of the budget, or "" if neither does. It is called AFTER
+// the budgets are read: evictions that they granted before that are then visible at the pods.
 type Needs func(context.Context) (plans.Side, error)
 
-// goal is what the budgets shall come to.
+// goal is the state that the budgets are brought to.
 type goal struct {
 	// allowance is what both budgets may allow together.
 	allowance int32
-	// before says that the ordinals are still on the side they leave.
+	// before is true while the ordinals are still on the side that they leave.
 	before bool
-	// needs, if any, says who gets a unit that cannot be divided; else the side with more
-	// ordinals gets it.
+	// needs, if not nil, returns the side that gets a unit which cannot be divided. If it is nil, the side
+	// with more ordinals gets the unit.
 	needs Needs
-	// settled says that either side may keep such a unit: who needs it is asked only where
-	// neither has it.
+	// settled means that either side may keep such a unit: needs is called only if neither side has it.
 	settled bool
 }
 
-// want is what a budget shall be, and over how many pods.
+// want is the spec that a budget gets, and the number of pods it applies to.
 type want struct {
 	spec policyv1.PodDisruptionBudgetSpec
 	pods int32
 }
 
-// wanted gives what the budgets shall be.
+// wanted returns the specs that the budgets get.
 func (k budgets) wanted(ctx context.Context, m plans.StepContext, g goal, found map[plans.Side]*policyv1.PodDisruptionBudget) (map[plans.Side]want, error) {
 	if g.settled {
 		for _, side := range plans.Sides() {
@@ -55,7 +54,7 @@ func (k budgets) wanted(ctx context.Context, m plans.StepContext, g goal, found 
 	return k.wants(m, g, needy), nil
 }
 
-// holds says whether there is one unit only, and the budgets are as wanted.
+// holds reports whether there is only one unit, and both budgets are as wanted.
 func (k budgets) holds(m plans.StepContext, g goal, found map[plans.Side]*policyv1.PodDisruptionBudget, w map[plans.Side]want) bool {
 	for _, side := range plans.Sides() {
 		if b := found[side]; b == nil || !matches(b.Spec, w[side]) {
@@ -65,7 +64,7 @@ func (k budgets) holds(m plans.StepContext, g goal, found map[plans.Side]*policy
 	return k.contested(m, g)
 }
 
-// contested says whether both sides have ordinals, and one unit is all that there is for them.
+// contested reports whether both sides have ordinals and only one unit is left for them.
 func (k budgets) contested(m plans.StepContext, g goal) bool {
 	has := k.has(m, g)
 	return g.allowance == 1 && has[plans.Source] > 0 && has[plans.Destination] > 0
@@ -80,7 +79,7 @@ func (k budgets) has(m plans.StepContext, g goal) map[plans.Side]int32 {
 	}
 }
 
-// wants gives what the budgets shall be if that side needs the last unit.
+// wants returns the specs that the budgets get if side needy needs the last unit.
 func (k budgets) wants(m plans.StepContext, g goal, needy plans.Side) map[plans.Side]want {
 	has, share := k.has(m, g), map[plans.Side]int32{}
 	share[plans.Source], share[plans.Destination] = Split(g.allowance, has[plans.Source], has[plans.Destination])
@@ -93,16 +92,16 @@ func (k budgets) wants(m plans.StepContext, g goal, needy plans.Side) map[plans.
 	return map[plans.Side]want{m.From: from, m.To(): to}
 }
 
-// matches compares the numbers; selector and eviction policy stay the user's. A minAvailable
-// from when there were more pods does not do, though it allows as little: not even a pod that
-// is broken could be evicted under it.
+// matches compares the numbers; selector and eviction policy stay the user's. A minAvailable from a time
+// with more pods does not match, although it allows as little: not even a broken pod could be evicted under
+// it.
 func matches(have policyv1.PodDisruptionBudgetSpec, w want) bool {
 	return equality.Semantic.DeepEqual(have.MinAvailable, w.spec.MinAvailable) &&
 		equality.Semantic.DeepEqual(have.MaxUnavailable, w.spec.MaxUnavailable)
 }
 
-// granted gives the reason why nothing may rise yet: more evictions than its share are still to
-// come on another side. They were granted before it was lowered.
+// granted returns the reason why no budget may rise yet: more evictions than its share are outstanding on
+// the other side. They were granted before that budget was lowered.
 func (k budgets) granted(found map[plans.Side]*policyv1.PodDisruptionBudget, wants map[plans.Side]want, rising plans.Side) string {
 	side := rising.Other()
 	b, w := found[side], wants[side]
@@ -112,23 +111,22 @@ func (k budgets) granted(found map[plans.Side]*policyv1.PodDisruptionBudget, wan
 	return k.pending(side, b)
 }
 
-// pending names a pod whose eviction was granted and is still to come, or is "".
+// pending names a pod whose eviction was granted and has not happened yet, or returns "".
 func (k budgets) pending(side plans.Side, b *policyv1.PodDisruptionBudget) string {
 	for pod := range b.Status.DisruptedPods {
-		return fmt.Sprintf("PodDisruptionBudget %s of %s: an eviction of pod %s was granted and is still to come", b.Name, k.Plan.On(side), pod)
+		return fmt.Sprintf("PodDisruptionBudget %s of %s: an eviction of pod %s was granted and has not happened yet", b.Name, k.Plan.On(side), pod)
 	}
 	return ""
 }
 
-// Contested says whether the budget is one unit and both sides have ordinals, where a wave has
-// arrived, or has not left: then the one side can be drained, or the other.
+// Contested reports whether the budget is one unit, both sides have ordinals, and the wave of the step has
+// arrived or has not left. Then only one of the sides can be drained at a time.
 func Contested(p *plans.Plan, s plans.Step) bool {
 	return s.Moves() && budgets{Pair: clusters.Pair{Plan: p}}.contested(plans.StepContext{Step: s}, resting(p, s, nil))
 }
 
-// HandOver returns the look that brings the last unit of the budget to the side that needs
-// it. The moment is that of the Relax of a wave that has arrived, or of the Tighten of one
-// that has not left.
+// HandOver returns the look that brings the last unit of the budget to the side that needs it. Its step
+// context is that of the Relax of a wave that has arrived, or of the Tighten of a wave that has not left.
 func HandOver(p *plans.Plan, on map[plans.Side]client.Client, needs Needs) plans.Look {
 	k := budgets{Pair: clusters.Pair{Plan: p, On: on}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
@@ -146,8 +144,8 @@ func resting(p *plans.Plan, s plans.Step, needs Needs) goal {
 	return goal{allowance: p.MaxUnavailable, before: s.Op == plans.Tighten, needs: needs}
 }
 
-// Holder gives the side that has the last unit of the budget, or "" if neither has. The step is
-// that of HandOver.
+// Holder returns the side that has the last unit of the budget, or "" if neither has. The step is that of
+// HandOver.
 func Holder(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, s plans.Step) (plans.Side, error) {
 	k, m, g := budgets{Pair: clusters.Pair{Plan: p, On: on}}, plans.StepContext{Step: s}, resting(p, s, nil)
 	found, err := k.both(ctx)

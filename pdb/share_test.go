@@ -13,7 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// With d = 1 the only unit is brought to the side that needs it, and never is on both sides.
+// With d = 1 the only unit moves to the side that needs it, and both sides never have it at once.
 func TestTheOnlyUnitIsHandedOver(t *testing.T) {
 	ours := stamped("web-abc/1/9")
 	for _, c := range []struct {
@@ -47,7 +47,7 @@ func TestTheOnlyUnitIsHandedOver(t *testing.T) {
 	}
 }
 
-// Relax leaves the unit where it is, and asks only where it is on neither side.
+// Relax leaves the unit where it is, and calls Needs only if neither side has it.
 func TestRelaxAsksOnceWhoNeedsTheUnit(t *testing.T) {
 	ours := stamped("web-abc/1/9")
 	for name, c := range map[string]struct {
@@ -73,7 +73,8 @@ func TestRelaxAsksOnceWhoNeedsTheUnit(t *testing.T) {
 	}
 }
 
-// A pod that its set has let go of and not deleted counts as healthy, and would let one too many be evicted.
+// A pod that its set has scaled away and not deleted yet counts as healthy. The budget would allow one
+// eviction too many.
 func TestNothingOpensWhileAPodIsStillToGoThatAPlanTurnedRoundLetGo(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-2"}}
 	source := set("shop")

@@ -7,10 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Split divides an allowance between two sides by the number of ordinals each
-// has. No side gets more than it has ordinals; from two units on, each side that
-// has ordinals gets at least one, so that nodes of both can be drained. The
-// two results never add up to more than the allowance.
+// Split divides an allowance between two sides in proportion to their numbers of ordinals. No side gets more
+// than it has ordinals. From two units on, each side that has ordinals gets at least one, so that nodes of
+// both can be drained. The two results never add up to more than the allowance.
 func Split(allowance, source, destination int32) (onSource, onDestination int32) {
 	all := source + destination
 	if allowance <= 0 || all <= 0 {
@@ -28,8 +27,9 @@ func Split(allowance, source, destination int32) (onSource, onDestination int32)
 	return min(allowance-onDestination, source), onDestination
 }
 
-// Budget reads how many of n pods a PodDisruptionBudget lets be unavailable, in
-// the way the disruption controller does: percentages round up.
+// Budget returns how many of n pods a PodDisruptionBudget allows to be unavailable, computed as the
+// disruption controller does: percentages round up. It fails for a value that is neither a number nor a
+// percentage.
 func Budget(spec policyv1.PodDisruptionBudgetSpec, n int32) (int32, error) {
 	switch {
 	case spec.MaxUnavailable != nil:
@@ -38,7 +38,7 @@ func Budget(spec policyv1.PodDisruptionBudgetSpec, n int32) (int32, error) {
 	case spec.MinAvailable != nil:
 		v, err := intstr.GetScaledValueFromIntOrPercent(spec.MinAvailable, int(n), true)
 		return int32(max(int(n)-v, 0)), wrap("minAvailable", spec.MinAvailable, err) //nolint:gosec // no more than n
-	default: // there is no default: no pods are expected then, and nothing is allowed
+	default: // without both fields the disruption controller expects no pods, and allows nothing
 		return 0, nil
 	}
 }
@@ -50,23 +50,23 @@ func wrap(field string, v *intstr.IntOrString, err error) error {
 	return nil
 }
 
-// departing bounds the side that is about to lose a pod: minAvailable, because
-// a maxUnavailable is counted from the set's replicas, and between the moment
-// these shrink and the moment the pod goes it would allow one eviction too many.
+// departing bounds the side that is about to lose a pod, by minAvailable. A maxUnavailable is counted from
+// the set's replicas, and between the moment these shrink and the moment the pod is deleted it would allow
+// one eviction too many.
 func departing(spec *policyv1.PodDisruptionBudgetSpec, pods, allowance int32) {
 	v := intstr.FromInt32(max(pods-allowance, 0))
 	spec.MinAvailable, spec.MaxUnavailable = &v, nil
 }
 
-// arriving bounds the side that is about to get a pod: maxUnavailable, which
-// counts the pod that is not there yet as unavailable and so never allows more.
+// arriving bounds the side that is about to get a pod, by maxUnavailable: it counts the pod that does not
+// exist yet as unavailable, and so never allows more.
 func arriving(spec *policyv1.PodDisruptionBudgetSpec, allowance int32) {
 	v := intstr.FromInt32(allowance)
 	spec.MinAvailable, spec.MaxUnavailable = nil, &v
 }
 
-// allows is what a spec allows of n pods that are all available. Integers only:
-// it is asked about specs that departing and arriving made.
+// allows returns how many of n available pods a spec allows to be unavailable. The specs are those that
+// departing and arriving make, or a user's; a spec that cannot be parsed counts as one that allows n.
 func allows(spec policyv1.PodDisruptionBudgetSpec, n int32) int32 {
 	v, err := Budget(spec, n)
 	if err != nil {

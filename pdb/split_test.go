@@ -21,7 +21,7 @@ func TestSplitDividesAnAllowanceByTheNumberOfOrdinals(t *testing.T) {
 		{2, 0, 5, 0, 2},
 		{3, 4, 1, 2, 1},
 		{3, 1, 4, 1, 2},
-		{5, 1, 1, 1, 1}, // never more than a side has
+		{5, 1, 1, 1, 1}, // never more than the number of ordinals of a side
 		{-1, 3, 3, 0, 0},
 	}
 	for _, tt := range tests {

@@ -10,9 +10,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Within returns the look that says whether both budgets together leave no more than they may for a wave that is about to
-// leave: what is down beside it counts (S3). It writes nothing. Tighten has brought them there; but gates may have taken
-// long since, and something else may have gone down.
+// Within returns the look that checks whether both budgets together leave no more than they may for a wave
+// that is about to leave: ordinals that are down beside the wave count (S3). It writes nothing. Tighten has
+// brought the budgets there, but gates may have taken long since, and another ordinal may have gone down.
 func Within(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	k := budgets{Pair: clusters.Pair{Plan: p, On: on}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
@@ -34,7 +34,7 @@ func Within(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 			left += allows(b.Spec, k.Plan.Slice(side, m.Ordinals, side == m.From).Replicas)
 		}
 		if may := max(k.Plan.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0); left > may {
-			return plans.Wait(fmt.Sprintf("the budgets allow %d evictions, and no more than %d may be allowed now that %d ordinals are down; nothing is taken down before they are tightened anew", left, may, m.Down)), nil
+			return plans.Wait(fmt.Sprintf("the budgets allow %d evictions, and no more than %d may be allowed now that %d ordinals are down; the wave starts only after they are tightened again", left, may, m.Down)), nil
 		}
 		return plans.Done(), nil
 	}

@@ -5,26 +5,25 @@ import (
 	"slices"
 )
 
-// Assurances is what persons have vouched for so far, as the journal keeps it. What was said of a node is
-// kept with the flight it was said of: the node may come back, and means nothing for another wave.
+// Assurances holds the facts for which users have vouched so far, as the journal keeps them. A node is recorded
+// with the flight for which it was named: the node may return, and means nothing for another wave.
 type Assurances struct {
-	// Readopt holds until the plan is taken over again.
+	// Readopt is valid until the next takeover of the plan.
 	Readopt bool `json:"readopt,omitempty"`
-	// MaxUnavailable holds for as long as the plan is walked back.
+	// MaxUnavailable is valid during an abort.
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
-	// SourceGone holds for good.
+	// SourceGone is valid for good.
 	SourceGone bool `json:"sourceGone,omitempty"`
 }
 
-// Assure records a word for the way that the plan is going now. It fails for a word that has no
-// meaning there.
+// Assure records a word for the current direction of the plan. It fails for a word that has no meaning there.
 func (j *Journal) Assure(p *Plan, w Assurance) error {
 	v := j.Assurances
 	v.Readopt = w.Readopt
 	flight := j.Flight
 	if w.NodeGone != "" {
 		if !j.Down(p) {
-			return fmt.Errorf("plan %s has no ordinals in flight: there is nothing to say of node %s", p.Name, w.NodeGone)
+			return fmt.Errorf("plan %s has no ordinals in flight: --node-gone %s has no effect now", p.Name, w.NodeGone)
 		}
 		next := *flight
 		if !slices.Contains(next.NodesGone, w.NodeGone) {
@@ -34,16 +33,16 @@ func (j *Journal) Assure(p *Plan, w Assurance) error {
 	}
 	if w.MaxUnavailable != 0 {
 		if j.Leg.Direction != Abort {
-			return fmt.Errorf("plan %s is not being aborted: on the way to the destination at most %d ordinals may be unavailable", p.Name, p.MaxUnavailable)
+			return fmt.Errorf("plan %s is not being aborted: during the move at most %d ordinals may be unavailable", p.Name, p.MaxUnavailable)
 		}
 		if w.MaxUnavailable < p.MaxUnavailable || w.MaxUnavailable > p.Count {
-			return fmt.Errorf("--max-unavailable %d: expected %d, what plan %s allows anyway, to %d, all of its ordinals", w.MaxUnavailable, p.MaxUnavailable, p.Name, p.Count)
+			return fmt.Errorf("--max-unavailable %d: expected %d, the number that plan %s allows, to %d, the number of its ordinals", w.MaxUnavailable, p.MaxUnavailable, p.Name, p.Count)
 		}
 		v.MaxUnavailable = w.MaxUnavailable
 	}
 	if w.SourceGone {
 		if p.OneCluster() || j.Leg.Direction != Finalize {
-			return fmt.Errorf("plan %s: only finalize, after a move to another cluster, can do without the source's", p.Name)
+			return fmt.Errorf("plan %s: --source-gone is only for finalize after a move to another cluster", p.Name)
 		}
 		v.SourceGone = true
 	}
@@ -51,7 +50,7 @@ func (j *Journal) Assure(p *Plan, w Assurance) error {
 	return nil
 }
 
-// AssuredFacts says what persons have vouched for, and is still of use.
+// AssuredFacts lists the facts for which users have vouched and which are still of use.
 func (j *Journal) AssuredFacts() []string {
 	var out []string
 	add := func(so bool, format string, args ...any) {
@@ -64,20 +63,20 @@ func (j *Journal) AssuredFacts() []string {
 			add(!j.Ended(), "node %s is gone for good, or cannot use the volumes of ordinals %s", node, j.Flight.Ordinals)
 		}
 	}
-	add(j.Saved.SourceUID != "", "the source is the set with the UID %s, which was made again", j.Saved.SourceUID)
-	add(j.Assurances.Readopt, "the sets and volumes without our mark are what they were")
-	add(j.Leg.Direction == Abort && j.Assurances.MaxUnavailable > 0, "%d ordinals may be unavailable during an abort", j.Assurances.MaxUnavailable)
+	add(j.Saved.SourceUID != "", "the source is the recreated set with the UID %s", j.Saved.SourceUID)
+	add(j.Assurances.Readopt, "the sets and volumes without the stamp of the plan are its own")
+	add(j.Leg.Direction == Abort && j.Assurances.MaxUnavailable > 0, "%d ordinals may be unavailable during the abort", j.Assurances.MaxUnavailable)
 	add(j.Assurances.SourceGone, "the cluster of the source is gone")
 	return out
 }
 
-// Down reports whether the ordinals of the flight may be on neither side now.
+// Down reports whether the ordinals of the flight may now be on neither side.
 func (j *Journal) Down(p *Plan) bool {
 	step, _, more := j.Next(p)
 	return more && step.Moves() && j.Flight != nil && j.Flight.Ordinals == step.Ordinals && (!step.Boundary() || j.Reversed(step))
 }
 
-// allows is how many ordinals may be unavailable on the way that the plan is going.
+// allows returns how many ordinals may be unavailable on the current direction of the plan.
 func (j *Journal) allows(p *Plan) int32 {
 	if j.Leg.Direction != Abort {
 		return p.MaxUnavailable
@@ -85,7 +84,7 @@ func (j *Journal) allows(p *Plan) int32 {
 	return max(p.MaxUnavailable, j.Assurances.MaxUnavailable)
 }
 
-// At returns what a look at a step is told. stamp is that of the process that looks.
+// At returns the input of a look at a step. stamp is the stamp of the process that looks.
 func (j *Journal) At(p *Plan, s Step, began bool, stamp Stamp) StepContext {
 	m := StepContext{
 		Step: s, Began: began, Reversed: j.Reversed(s), Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,

@@ -8,7 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// vacating is a journal whose first wave is on neither side.
+// vacating returns a journal whose first wave is on neither side.
 func vacating(p *Plan) *Journal {
 	j := NewJournal(p)
 	for s, more := p.Step(j.Leg, 1); more; s, more = p.Step(j.Leg, s.Seq+1) {

@@ -10,34 +10,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Inputs is everything a plan is made from.
+// Inputs holds everything from which a plan is made.
 type Inputs struct {
 	Name, ID            string
 	Source, Destination Ref
 	Set                 *appsv1.StatefulSet
 	Existing            *appsv1.StatefulSet // nil when the destination has none
-	// The one budget over the pods of each side; nil when there is none.
+	// The one budget over the pods of each side; nil if there is none.
 	SourceBudget, DestinationBudget *policyv1.PodDisruptionBudget
 	MaxUnavailable                  int32
 	Window                          int32 // 0 means 1
 	Names                           Names
 	Storage                         Storage
 	Shared                          []SharedVolume
-	// Empty are the claim templates whose ordinals start without data.
+	// Empty names the claim templates whose ordinals start without data.
 	Empty []string
-	// Versions is what the API servers say of themselves.
+	// Versions are the versions that the API servers report.
 	Versions map[Side]string
-	// Ignored are the checks whose findings are accepted.
+	// Ignored names the checks whose findings are accepted.
 	Ignored []string
-	// Patches are over the destination's set, in their order.
+	// Patches are applied to the destination's set, in their order.
 	Patches []Patch
-	// Dependencies are those of the patched set, with what is known about
-	// who makes them; nil takes them from the set alone.
+	// Dependencies are those of the patched set, together with the controllers that are known to make
+	// them; nil derives them from the set alone.
 	Dependencies []Dependency
 	Gates        []Gate
 }
 
-// SliceOf returns the range of ordinals a set has by its spec.
+// SliceOf returns the range of ordinals that a set has by its spec.
 func SliceOf(set *appsv1.StatefulSet) Slice {
 	s := Slice{Replicas: 1}
 	if set.Spec.Replicas != nil {
@@ -49,8 +49,8 @@ func SliceOf(set *appsv1.StatefulSet) Slice {
 	return s
 }
 
-// Build makes a plan. It is pure: whether the plan may be carried out is found
-// out by the checks before the first write.
+// Build makes a plan. It is pure: the checks before the first write decide whether the plan may be
+// carried out.
 func Build(in Inputs) (*Plan, error) {
 	destined, err := in.DestinationSet()
 	if err != nil {
@@ -72,7 +72,7 @@ func Build(in Inputs) (*Plan, error) {
 	return p, nil
 }
 
-// plan gathers what is promised, whether it can be kept or not.
+// plan collects the promise of the plan, whether or not it can be kept.
 func (in Inputs) plan(destined *appsv1.StatefulSet) (*Plan, error) {
 	slice := SliceOf(in.Set)
 	p := &Plan{
@@ -98,7 +98,8 @@ func (in Inputs) plan(destined *appsv1.StatefulSet) (*Plan, error) {
 	return p, err
 }
 
-// refuse gives what only the sets can say against a plan. Every gate is asked of both, on the way or on the way back.
+// refuse returns the reasons against a plan that only the sets show. Every gate is checked against
+// both sets, because it may be evaluated on either side, during a move or an abort.
 func (in Inputs) refuse(destined *appsv1.StatefulSet) error {
 	for _, name := range in.Empty {
 		if !slices.Contains(templateNames(in.Set.Spec), name) {
@@ -123,7 +124,7 @@ func (in Inputs) budget() Budget {
 	return b
 }
 
-// Fingerprints is what a plan over these objects is bound to.
+// Fingerprints returns the fingerprint that binds a plan to these objects.
 func Fingerprints(set, existing *appsv1.StatefulSet, budget *policyv1.PodDisruptionBudget) (Fingerprint, error) {
 	f := Fingerprint{SourceUID: set.UID}
 	var errs [3]error
@@ -139,7 +140,7 @@ func Fingerprints(set, existing *appsv1.StatefulSet, budget *policyv1.PodDisrupt
 	return f, errors.Join(errs[:]...)
 }
 
-// Changed lists in words what is no longer as it was when the plan was made.
+// Changed describes each difference from the time when the plan was made.
 func (f Fingerprint) Changed(now Fingerprint) []string {
 	var out []string
 	add := func(differs bool, what string) {
@@ -147,7 +148,7 @@ func (f Fingerprint) Changed(now Fingerprint) []string {
 			out = append(out, what)
 		}
 	}
-	add(f.SourceUID != now.SourceUID, "the source set was deleted and made again")
+	add(f.SourceUID != now.SourceUID, "the source set was deleted and recreated")
 	add(f.SourceUID == now.SourceUID && f.SourceSpec != now.SourceSpec, "the spec of the source set")
 	add(f.BudgetUID != now.BudgetUID, "the PodDisruptionBudget of the source (another object, or none)")
 	add(f.BudgetUID == now.BudgetUID && f.BudgetSpec != now.BudgetSpec, "the spec of the source's PodDisruptionBudget")
@@ -156,8 +157,8 @@ func (f Fingerprint) Changed(now Fingerprint) []string {
 	return out
 }
 
-// SameSource reports whether a set has the spec that the plan was made for, whatever its range and
-// its retention policy are now: these are what the plan itself changes.
+// SameSource reports whether a set has the spec for which the plan was made, whatever its range and
+// its retention policy are now: the plan itself changes these two.
 func (f Fingerprint) SameSource(set *appsv1.StatefulSet, p *Plan, saved Saved) (bool, error) {
 	spec := *set.Spec.DeepCopy()
 	spec.Replicas = &p.Count
@@ -186,6 +187,6 @@ func presence(was, is types.UID) string {
 	case is == "":
 		return "the destination set is gone"
 	default:
-		return "the destination set was deleted and made again"
+		return "the destination set was deleted and recreated"
 	}
 }

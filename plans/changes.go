@@ -11,7 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// Changes lists in what the destination's set differs from the source's, a line of "field = value" for each field.
+// Changes lists the fields in which the destination's set differs from the source's, one line of
+// "field = value" for each.
 func Changes(source, destined *appsv1.StatefulSet) ([]string, error) {
 	var forms [2]map[string]any
 	for i, set := range []*appsv1.StatefulSet{bare(source, destined.Namespace), destined} {
@@ -26,8 +27,9 @@ func Changes(source, destined *appsv1.StatefulSet) ([]string, error) {
 	return differences("", forms[0], forms[1]), nil
 }
 
-// Misstated gives the reason why the plan does not say what its patches do to the set, or "". Changes is what a person
-// has read before saying yes, and stands in the plan beside the patches.
+// Misstated returns the reason why the plan does not describe correctly what its patches do to the
+// set, or "". Changes is the text that the user read before the approval. It stands in the plan
+// beside the patches.
 func (p *Plan) Misstated(source *appsv1.StatefulSet) (string, error) {
 	destined, err := DestinationSet(source, p)
 	if err != nil {
@@ -43,10 +45,10 @@ func (p *Plan) Misstated(source *appsv1.StatefulSet) (string, error) {
 		}
 		return strings.Join(changes, ", ")
 	}
-	return fmt.Sprintf("it says that its patches change %s, and they change %s", listed(p.Changes), listed(now)), nil
+	return fmt.Sprintf("it records that its patches change %s, but they change %s", listed(p.Changes), listed(now)), nil
 }
 
-// differences walks two JSON values at one path.
+// differences compares two JSON values at one path.
 func differences(path string, before, after any) []string {
 	if reflect.DeepEqual(before, after) {
 		return nil
@@ -62,12 +64,12 @@ func differences(path string, before, after any) []string {
 	return out
 }
 
-// members gives the parts of two maps, or of two lists of named entries, by the step
-// that leads to each; ok is false for values that are looked at as a whole.
+// members returns the parts of two maps, or of two lists of named entries, by the path step that
+// leads to each; ok is false for values that are compared as a whole.
 func members(before, after any) (was, is map[string]any, ok bool) {
 	was, one := parts(before)
 	is, two := parts(after)
-	// What was absent is told in its parts; what goes, goes in one line.
+	// A new value is reported part by part, a removed one in one line.
 	return was, is, two && (one || before == nil && len(is) > 0)
 }
 
@@ -115,7 +117,7 @@ func union(a, b map[string]any) map[string]any {
 	return out
 }
 
-// text is a value in one line.
+// text returns a value in one line.
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ErrEdited says that a plan is not what it was when it was made.
+// ErrEdited reports that a plan was edited after it was made.
 var ErrEdited = errors.New("the plan was edited after it was made: its hash does not match its content; make a new one with `stsmigrate plan`")
 
 // Fingerprinted returns a short hash over the JSON form of v.
@@ -25,8 +25,8 @@ func Fingerprinted(v any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// seal fills in the hash; verify compares it. It is over the fields in the order of their names, known or not, as a file
-// has them in no order of its own.
+// seal sets the hash, and verify compares it. The hash covers all fields, known or unknown, in the
+// order of their names, because the order in a file has no meaning.
 func (p *Plan) seal() error {
 	open := *p
 	open.Hash = ""
@@ -51,17 +51,17 @@ func (p *Plan) verify() error {
 		return nil
 	}
 	again.Hash = ""
-	if was, err := Fingerprinted(again); err != nil || was != p.Hash { // that of releases that had no unknown fields
+	if was, err := Fingerprinted(again); err != nil || was != p.Hash { // the hash of releases without unknown fields
 		return errors.Join(err, ErrEdited)
 	}
 	return nil
 }
 
-// Encode gives the YAML form of a plan, a journal or a migration.
+// Encode returns the YAML form of a plan, a journal or a migration.
 func Encode(v any) ([]byte, error) { return yaml.Marshal(v) }
 
-// DecodePlan reads a plan. It refuses another version, an edited plan
-// and whatever Build would not have made, each with one sentence.
+// DecodePlan reads a plan. It refuses another version, an edited plan and any plan that Build would
+// not make, each with one sentence.
 func DecodePlan(raw []byte) (*Plan, error) {
 	if err := tooLong(raw); err != nil {
 		return nil, err
@@ -80,16 +80,16 @@ func DecodePlan(raw []byte) (*Plan, error) {
 	return &p, nil
 }
 
-// decode checks kind and version before it reads the rest, so that a file of
-// another version is called that. It gives the whole document if it has fields that
-// are not known, which is for those to decide who know what it is for.
+// decode checks kind and version before it reads the rest, so that the error for a file of another
+// version names the version. It returns the whole document if it has unknown fields, and nil
+// otherwise. The caller decides whether unknown fields are allowed.
 func decode(raw []byte, kind string, into any) (unknown json.RawMessage, err error) {
 	var head struct {
 		APIVersion string   `json:"apiVersion"`
 		Kind       string   `json:"kind"`
 		Requires   []string `json:"requires"`
 	}
-	if !json.Valid(raw) { // the journal is JSON: it is read at every pass
+	if !json.Valid(raw) { // the journal is JSON, because every pass reads it
 		if raw, err = yaml.YAMLToJSONStrict(raw); err != nil {
 			return nil, fmt.Errorf("not a %s: malformed YAML: %w", kind, err)
 		}
@@ -104,7 +104,7 @@ func decode(raw []byte, kind string, into any) (unknown json.RawMessage, err err
 		return nil, fmt.Errorf("the %s is of version %q, this program reads %q: use the stsmigrate that made it", kind, head.APIVersion, APIVersion)
 	}
 	if len(head.Requires) > 0 {
-		return nil, fmt.Errorf("a newer stsmigrate has written this %s, and whoever reads it has to know of %q, which this one does not: use the newer one", kind, head.Requires)
+		return nil, fmt.Errorf("this %s was written by a newer stsmigrate and requires support for %q, which this release does not have: use the newer release", kind, head.Requires)
 	}
 	strict, err := kjson.UnmarshalStrict(raw, into)
 	if err != nil {

@@ -13,32 +13,34 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// DeclarationKind is the kind of the object by which people and Git ask an orchestrator for a migration.
+// DeclarationKind is the kind of the object by which users and GitOps tools request a migration from
+// an orchestrator.
 const DeclarationKind = "StatefulSetMigration"
 
-// Declaration is the spec of a StatefulSetMigration: a Migration, which plan of it was approved, and what is wished of
-// that plan. The plan and its journal stay the record of what is done.
+// Declaration is the spec of a StatefulSetMigration: a Migration, the hash of the approved plan, and
+// the user's requests for that plan. The plan and its journal stay the record of the work done.
 type Declaration struct {
 	Spec `json:",inline"`
-	// Direction is how far the plan is to go; empty for ToMove.
+	// Direction is how far the plan goes; empty means Move.
 	Direction Direction `json:"direction,omitempty"`
 	Paused    bool      `json:"paused,omitempty"`
-	// KeepNames lets the names outlive a plan that is finalized.
+	// KeepNames lets the names outlive a finalized plan.
 	KeepNames bool `json:"keepNames,omitempty"`
-	// ApprovedHash is the hash of the plan that a person has looked at. Without it nothing is begun.
+	// ApprovedHash is the hash of the plan that the user has reviewed. Without it nothing begins.
 	ApprovedHash string `json:"approvedHash,omitempty"`
-	// Request is what is asked for once.
+	// Request is a one-time request.
 	Request *Request `json:"request,omitempty"`
 }
 
-// Request is done once for every ID. It lets a plan go on that is held, split, or paused by PauseAfter.
+// Request is done once for every ID. It lets a plan go on that is blocked, split, or paused by PauseAfter.
 type Request struct {
 	ID string `json:"id"`
-	// Resume says that to go on is all that is asked for.
+	// Resume requests only that the plan resumes.
 	Resume bool `json:"resume,omitempty"`
-	// RemoveNames takes away the names that a finalized plan has kept. It is asked for alone.
+	// RemoveNames removes the names that a finalized plan has kept. No other field may be set with it.
 	RemoveNames bool `json:"removeNames,omitempty"`
-	// The others are as in Word and Route. SourceGone is the UID of the cluster that a person vouches for.
+	// The other fields are as in Assurance and Limits. SourceGone is the UID of the cluster that the user
+	// declares gone.
 	NodeGone       string    `json:"nodeGone,omitempty"`
 	Readopt        bool      `json:"readopt,omitempty"`
 	MaxUnavailable int32     `json:"maxUnavailable,omitempty"`
@@ -48,61 +50,61 @@ type Request struct {
 	PauseAfter     int32     `json:"pauseAfter,omitempty"`
 }
 
-// Limits is how far the move is asked to go.
+// Limits returns how far the move goes.
 func (a Request) Limits() Limits { return Limits{Until: a.UntilOrdinal, PauseAfter: a.PauseAfter} }
 
-// Assurance is what the person vouches for.
+// Assurance returns the facts for which the user vouches.
 func (a Request) Assurance() Assurance {
 	return Assurance{NodeGone: a.NodeGone, Readopt: a.Readopt, MaxUnavailable: a.MaxUnavailable, SourceGone: a.SourceGone != ""}
 }
 
-// Observed is what a plan was told last of its Declaration. It is written together with what comes of it, so that a
-// death can neither lose nor double it.
+// Observed is the part of its Declaration that a plan took over last. It is written together with its
+// effect, so that a crash can neither lose nor double it.
 type Observed struct {
 	Direction Direction `json:"direction"`
 	Paused    bool      `json:"paused,omitempty"`
-	// Request is the ID of the Ask.
+	// Request is the ID of the Request.
 	Request string `json:"request,omitempty"`
-	// Refused says why nothing came of it.
+	// Refused is the reason why the direction or the request had no effect.
 	Refused string `json:"refused,omitempty"`
 }
 
-// SameRequest reports whether the two are of one course and one request.
+// SameRequest reports whether both have the same direction and the same request.
 func (h Observed) SameRequest(other Observed) bool {
 	return h.Direction == other.Direction && h.Request == other.Request
 }
 
-// Command is a course that a plan is to take, or to go on with.
+// Command is a direction that a plan takes or continues.
 type Command struct {
 	Direction Direction
 	SkipGates bool
-	// Assurance is what the person vouches for.
+	// Assurance holds the facts for which the user vouches.
 	Assurance Assurance
 	Limits    Limits
 	KeepNames bool
-	// RemoveNames says that a plan that has ended is to keep its names no longer; it goes nowhere.
+	// RemoveNames requests that an ended plan keeps its names no longer. The plan takes no direction.
 	RemoveNames bool
-	// Observed is what the journal keeps of a wish that it has not heard of yet; nil for one that is none of a
-	// Declaration.
+	// Observed is recorded in the journal for a request that the journal does not contain yet; nil for a
+	// request that does not come from a Declaration.
 	Observed *Observed
 }
 
-// Is reports whether two wishes are the same.
+// Is reports whether two requests are the same.
 func (w Command) Is(other Command) bool { return equality.Semantic.DeepEqual(w, other) }
 
-// Validate gives the reason why no plan can be made of it, or nothing be asked of one.
+// Validate returns the reason why no plan can be made from the Declaration, or why its request is invalid.
 func (d *Declaration) Validate() error {
 	if err := d.Spec.refuse(); err != nil {
 		return err
 	}
 	for side, place := range map[Side]Place{Source: d.Source, Destination: d.Destination.Place} {
 		if place.Kubeconfig != "" {
-			return fmt.Errorf("spec.%s.kubeconfig: the orchestrator knows clusters by context alone, the name of a Secret or of a context in one", side)
+			return fmt.Errorf("spec.%s.kubeconfig: expected none: the orchestrator finds clusters only by context, the name of a Secret or of a context in one", side)
 		}
 	}
 	for i, p := range d.Destination.Patches {
 		if p.Patch == "" {
-			return fmt.Errorf("spec.destination.patches[%d]: the orchestrator reads no files: expected patch, its text", i)
+			return fmt.Errorf("spec.destination.patches[%d]: expected patch, the text of the patch: the orchestrator reads no files", i)
 		}
 	}
 	if !slices.Contains([]Direction{"", Move, Abort, Finalize}, d.Direction) {
@@ -122,12 +124,12 @@ func (a *Request) refuse() error {
 	case a.MaxUnavailable < 0 || a.PauseAfter < 0 || a.UntilOrdinal != nil && *a.UntilOrdinal < 0:
 		return errors.New("spec.request: maxUnavailable, pauseAfter and untilOrdinal are 0 or more")
 	case a.RemoveNames && *a != (Request{ID: a.ID, RemoveNames: true}):
-		return errors.New("spec.request: removeNames is asked for alone, of a plan that has ended")
+		return errors.New("spec.request: removeNames must be the only field beside id, and the plan must have ended")
 	}
 	return nil
 }
 
-// Declared is the Declaration of a plan that a person has made and looked at.
+// Declared returns the Declaration of a plan that the user has made and reviewed.
 func (p *Plan) Declared() Declaration {
 	place := func(r Ref) Place {
 		return Place{Context: r.Context, Namespace: r.Namespace, Name: r.Name, Kind: r.SetKind()}
@@ -147,8 +149,8 @@ func (p *Plan) Declared() Declaration {
 	return d
 }
 
-// Differs names the first field in which a Declaration is about another plan, or "". What it leaves open is as in the
-// plan.
+// Differs returns the first field in which a Declaration is about another plan, or "". A field that
+// the Declaration leaves open matches any value.
 func (p *Plan) Differs(d *Declaration) string {
 	is := p.Declared()
 	open := func(said, has string) bool { return said == "" || said == has }
@@ -188,7 +190,8 @@ func (p *Plan) Differs(d *Declaration) string {
 	return ""
 }
 
-// DecodeDeclaration reads a spec. One with fields that are not known is refused: they may say the contrary of the others.
+// DecodeDeclaration reads a spec. A spec with unknown fields is refused, because they may contradict
+// the known ones.
 func DecodeDeclaration(raw []byte) (*Declaration, error) {
 	var d Declaration
 	strict, err := kjson.UnmarshalStrict(raw, &d)
@@ -204,26 +207,26 @@ func DecodeDeclaration(raw []byte) (*Declaration, error) {
 	return &d, nil
 }
 
-// Assurance is what a person vouches for with a command, where no API can show it (L6).
+// Assurance holds the facts for which the user vouches with a command, because no API can show them (L6).
 type Assurance struct {
 	// NodeGone is a node on which no pod of the wave under way can still run, and which can no longer
 	// write to its volumes.
 	NodeGone string `json:"nodeGone,omitempty"`
-	// Readopt says that the sets and volumes that lack the mark of the plan, or were made again, are
-	// its own nevertheless.
+	// Readopt declares that sets and volumes without the plan's stamp, or recreated ones, are the
+	// plan's own nevertheless.
 	Readopt bool `json:"readopt,omitempty"`
-	// MaxUnavailable is how many ordinals may be unavailable while the plan is walked back, if that
-	// is more than the plan allows. 0 is for what the plan allows.
+	// MaxUnavailable is how many ordinals may be unavailable during an abort, if more than the plan
+	// allows. 0 means the plan's number.
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
-	// SourceGone says that the source's cluster does not exist any more.
+	// SourceGone declares that the source's cluster no longer exists.
 	SourceGone bool `json:"sourceGone,omitempty"`
 }
 
-// Limits is how far the next run of a Move shall go. The zero value goes to the end.
+// Limits is how far the next run of a Move goes. The zero value means to the end.
 type Limits struct {
-	// Until, if set, ends the move in a split: the source keeps the ordinals below
-	// it, the destination has it and those above.
+	// Until, if set, ends the move in a split: the source keeps the ordinals below it, the
+	// destination has this ordinal and those above.
 	Until *int32
-	// PauseAfter is after how many ordinals the move pauses; 0 for no pause.
+	// PauseAfter is the number of ordinals after which the move pauses; 0 for no pause.
 	PauseAfter int32
 }

@@ -9,10 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Dependencies lists the ConfigMaps, Secrets, ServiceAccounts and the governing
-// Service that the set names, sorted and without repetition. What the control
-// plane makes in every namespace by itself is left out. A dependency is Optional
-// only if every reference to it is.
+// Dependencies lists the ConfigMaps, Secrets, ServiceAccounts and the governing Service that the set
+// names, sorted and without repetition. It omits the objects that the control plane creates in every
+// namespace. A dependency is Optional only if every reference to it is.
 func Dependencies(set *appsv1.StatefulSet) []Dependency {
 	all := references{}
 	all.add("Service", set.Spec.ServiceName, nil)
@@ -33,7 +32,7 @@ func Dependencies(set *appsv1.StatefulSet) []Dependency {
 	return SortDependencies(slices.Collect(maps.Values(all)))
 }
 
-// SortDependencies puts them in the order of a plan: by kind, then by name.
+// SortDependencies sorts the list as in a plan: by kind, then by name.
 func SortDependencies(list []Dependency) []Dependency {
 	slices.SortFunc(list, func(a, b Dependency) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
@@ -41,8 +40,8 @@ func SortDependencies(list []Dependency) []Dependency {
 	return list
 }
 
-// SharedClaims lists the claims that the pod template mounts by name, sorted and
-// without repetition. All ordinals share them, so that no ordinal takes them along.
+// SharedClaims lists the claims that the pod template mounts by name, sorted and without repetition.
+// All ordinals share them, so they do not move with an ordinal.
 func SharedClaims(set *appsv1.StatefulSet) []string {
 	var out []string
 	for _, v := range set.Spec.Template.Spec.Volumes {
@@ -56,10 +55,10 @@ func SharedClaims(set *appsv1.StatefulSet) []string {
 
 type named struct{ kind, name string }
 
-// references are what was found so far.
+// references are the dependencies found so far.
 type references map[named]Dependency
 
-// add notes a reference; optional is the field of that name, nil where a reference has none.
+// add records a reference. optional is the field of that name, nil where a reference has none.
 func (all references) add(kind, called string, optional *bool) {
 	if called == "" {
 		return
@@ -71,7 +70,7 @@ func (all references) add(kind, called string, optional *bool) {
 	all[named{kind, called}] = need
 }
 
-// volume looks at the kinds that name objects of the namespace as their content. The
+// volume records the references of the volume kinds whose content is an object of the namespace. The
 // token, the downward API and the claim template of an ephemeral volume name none.
 func (all references) volume(v corev1.VolumeSource) {
 	if s := v.ConfigMap; s != nil {
@@ -93,7 +92,7 @@ func (all references) volume(v corev1.VolumeSource) {
 	}
 }
 
-// inTree looks at the kinds that take a Secret to get at their storage.
+// inTree records the references of the volume kinds that need a Secret to reach their storage.
 func (all references) inTree(v corev1.VolumeSource) {
 	secret := func(r *corev1.LocalObjectReference) {
 		if r != nil {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// one is a dependency in short.
+// one returns a dependency that is not optional.
 func one(kind, name string) Dependency { return Dependency{Kind: kind, Name: name} }
 
 func maybe(kind, name string) Dependency {

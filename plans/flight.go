@@ -7,34 +7,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Flight is what has to be known about the ordinals of a wave after their pods
-// and claims are gone from one side. It is journaled before the first of them goes.
-// It grows with the window, not with the set.
+// Flight holds the facts about the ordinals of a wave that are needed after their pods and claims are
+// gone from one side. It is journaled BEFORE the first of them is removed. It grows with the window,
+// not with the set.
 type Flight struct {
 	Ordinals Slice    `json:"ordinals"`
 	From     Side     `json:"from"`
 	Pods     []Pod    `json:"pods,omitempty"`
 	Volumes  []Volume `json:"volumes,omitempty"`
-	// NodesGone are nodes that a person has vouched for (Word).
+	// NodesGone are the nodes for which the user has vouched (Assurance).
 	NodesGone []string `json:"nodesGone,omitempty"`
 }
 
-// Pod is the pod of an ordinal in flight. An ordinal whose pod was not there when
-// it was let go of has none.
+// Pod is the pod of an ordinal in flight. An ordinal that had no pod when it was released has none.
 type Pod struct {
 	Ordinal int32     `json:"ordinal"`
 	UID     types.UID `json:"uid"`
 	Node    string    `json:"node,omitempty"`
-	// NodeUID tells the node from another one of its name.
+	// NodeUID distinguishes the node from another one of the same name.
 	NodeUID types.UID `json:"nodeUID,omitempty"`
-	// Stopped says how its containers were found to have stopped. It is kept as soon as it is known:
-	// the node that says so may go away before its volumes are free.
+	// Stopped is the evidence that its containers have stopped. It is recorded as soon as it is
+	// known: the node that reports it may disappear before its volumes are free.
 	Stopped string `json:"stopped,omitempty"`
-	// Proof says how the pod and its volumes were found to be free (Vacate).
+	// Proof is the evidence that the pod and its volumes are free (Vacate).
 	Proof string `json:"proof,omitempty"`
 }
 
-// Pod returns the pod of an ordinal, the zero value for one without.
+// Pod returns the pod of an ordinal, or a Pod with only the ordinal if none is recorded.
 func (f *Flight) Pod(ordinal int32) Pod {
 	for _, p := range f.Pods {
 		if p.Ordinal == ordinal {
@@ -44,7 +43,7 @@ func (f *Flight) Pod(ordinal int32) Pod {
 	return Pod{Ordinal: ordinal}
 }
 
-// Put notes a pod in place of the one that was known of its ordinal.
+// Put records a pod in place of the one recorded for its ordinal.
 func (f *Flight) Put(pod Pod) {
 	for i := range f.Pods {
 		if f.Pods[i].Ordinal == pod.Ordinal {
@@ -66,8 +65,8 @@ func (f *Flight) Of(ordinal int32) []Volume {
 	return out
 }
 
-// Volume is one volume of an ordinal. Name is the PersistentVolume object's,
-// the same on both sides.
+// Volume is one volume of an ordinal. Name is the name of the PersistentVolume object, the same on
+// both sides.
 type Volume struct {
 	Ordinal  int32     `json:"ordinal"`
 	Template string    `json:"template"`

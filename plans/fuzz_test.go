@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Whatever stands in a journal that is read, it is gone on from without a panic, over no more than its plan has, and what
-// comes of that is read again.
+// A plan can be resumed from any journal that decodes: without a panic, over no more than its plan
+// has, and the resulting journal decodes again.
 func FuzzJournal(f *testing.F) {
 	p := three()
 	p.APIVersion, p.Kind, p.MaxUnavailable, p.Window = APIVersion, PlanKind, 2, 2
@@ -31,7 +31,7 @@ func FuzzJournal(f *testing.F) {
 			f.Fatal(err)
 		}
 		if _, err := DecodeJournal(raw, p); err != nil {
-			f.Fatal(err) // nothing would be tried from there
+			f.Fatal(err) // the seed would test nothing
 		}
 		for _, direction := range []Direction{Move, Abort, Finalize} {
 			f.Add(raw, string(direction), int32(3), int32(1))
@@ -46,7 +46,7 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// goneOn does with a journal what changes it.
+// goneOn applies to a journal every operation that changes it.
 func goneOn(t *testing.T, p *Plan, j *Journal, c Direction, until, pause int32) {
 	t.Helper()
 	again := func(what string) {
@@ -87,10 +87,10 @@ func goneOn(t *testing.T, p *Plan, j *Journal, c Direction, until, pause int32) 
 	}
 }
 
-// seen does with a journal what is done to look and to tell.
+// seen applies to a journal every operation that reads it, for a look or a report.
 func seen(p *Plan, j *Journal, step Step, began bool) {
 	j.At(p, step, began, Stamp{Plan: p.ID, Epoch: j.Epoch, Seq: step.Seq})
-	for seq := j.Done + 1; seq <= j.Begun; seq++ { // as whoever takes the plan over does
+	for seq := j.Done + 1; seq <= j.Begun; seq++ { // as a takeover does
 		s, _ := p.Step(j.Leg, seq)
 		for o := range s.Ordinals.All() {
 			_ = p.Pod(o)
@@ -113,7 +113,7 @@ func seen(p *Plan, j *Journal, step Step, began bool) {
 	Render(p, j.Leg)
 }
 
-// walked are journals of a plan at several places of its way.
+// walked returns journals of a plan at several points of its directions.
 func walked(p *Plan) []*Journal {
 	under := NewJournal(p)
 	under.Epoch, under.Done, under.Begun, under.Detached, under.Touched = 3, 8, 9, true, []int32{3, 4}

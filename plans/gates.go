@@ -15,51 +15,46 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// When says where in the move of an ordinal a gate stands.
+// When is the point in the move of an ordinal at which a gate stands.
 type When string
 
 const (
-	// BeforeShrink is before the pod of an ordinal goes, on the side that has it.
+	// BeforeShrink is before the pod of an ordinal is removed, on the side that has it.
 	BeforeShrink When = "BeforeShrink"
-	// AfterGrow is once the pod is available on the side that takes it over.
+	// AfterGrow is after the pod is available on the side that receives it.
 	AfterGrow When = "AfterGrow"
 )
 
-// AnyOther is what stands for any available pod of the set that does not
-// move at that moment, on either side.
+// AnyOther stands for any available pod of the set that does not move at that moment, on either side.
 const AnyOther = "AnyOther"
 
-// Gate is something that the application has to say yes to, for every ordinal,
-// before its move goes on: its leader has been moved away, its data has enough
-// copies again. Exactly one of Exec, HTTPGet and Job is set. It may be asked
-// more than once, so asking it twice has to do what asking it once does.
+// Gate is a condition that the application must confirm for every ordinal before its move continues:
+// for example, its leader has been moved away, or its data has enough copies again. Exactly one of
+// Exec, HTTPGet and Job is set. A gate may be evaluated more than once, so it must be idempotent.
 type Gate struct {
 	Name string `json:"name"`
 	When When   `json:"when"`
 	// Exec is a command in a pod; it passes with exit code 0.
 	Exec *Exec `json:"exec,omitempty"`
-	// HTTPGet is a request to a pod, as of a probe; it passes with a status from
-	// 200 to 399.
+	// HTTPGet is a request to a pod, as in a probe of Kubernetes; it passes with a status from 200 to 399.
 	HTTPGet *corev1.HTTPGetAction `json:"httpGet,omitempty"`
-	// Job is the spec of a Job in the namespace of the ordinal; it passes when that
-	// is complete.
+	// Job is the spec of a Job in the namespace of the ordinal; it passes when the Job is complete.
 	Job *batchv1.JobSpec `json:"job,omitempty"`
-	// Pod is the pod that is asked: unset for the one of the ordinal, AnyOther, or
-	// a fixed ordinal. A Job has none.
+	// Pod is the pod that is queried: unset for the pod of the ordinal, AnyOther, or a fixed ordinal.
+	// A Job has none.
 	Pod *intstr.IntOrString `json:"pod,omitempty"`
-	// Expect, if not empty, has to be somewhere in the standard output of the
-	// command or in the body of the response.
+	// Expect, if not empty, must occur in the standard output of the command or in the body of the response.
 	Expect string `json:"expect,omitempty"`
-	// Timeout is how long one ordinal may take to pass before the plan is held.
+	// Timeout is how long one ordinal may take to pass before the plan is blocked.
 	Timeout metav1.Duration `json:"timeout,omitzero"`
-	// Interval is how long it waits before it asks again. A Job is watched instead.
+	// Interval is the time between two queries. A Job is watched instead.
 	Interval metav1.Duration `json:"interval,omitzero"`
 }
 
 // Exec is a command in a container.
 type Exec struct {
 	Command []string `json:"command"`
-	// Container is empty for the default one of the pod.
+	// Container is empty for the default container of the pod.
 	Container string `json:"container,omitempty"`
 }
 
@@ -69,11 +64,11 @@ const (
 	maxTimeout      = 24 * time.Hour
 	defaultInterval = 5 * time.Second
 	minInterval     = time.Second
-	maxGateName     = 40       // the name of a Job has room for the ordinal and a hash beside it
+	maxGateName     = 40       // leaves room for the ordinal and a hash in the name of a Job
 	maxBytes        = 64 << 10 // of all gates, in the ConfigMap of the plan
 )
 
-// GatesAt returns the gates that a step asks, in the order of the file.
+// GatesAt returns the gates that a step evaluates, in the order of the file.
 func (p *Plan) GatesAt(op Op) []Gate {
 	when := map[Op]When{Quiesce: BeforeShrink, Verify: AfterGrow}[op]
 	var out []Gate
@@ -85,15 +80,15 @@ func (p *Plan) GatesAt(op Op) []Gate {
 	return out
 }
 
-// HasGate says whether any gate satisfies the predicate.
+// HasGate reports whether any gate satisfies the predicate.
 func (p *Plan) HasGate(is func(Gate) bool) bool {
 	return slices.ContainsFunc(p.Gates, is)
 }
 
-// IsJob says whether the gate is a Job.
+// IsJob reports whether the gate is a Job.
 func (g Gate) IsJob() bool { return g.Job != nil }
 
-// GateSide is the side whose pods the gates of a step are about.
+// GateSide returns the side whose pods the gates of a step are about.
 func (s Step) GateSide() Side {
 	if s.Op == Quiesce {
 		return s.From
@@ -101,18 +96,18 @@ func (s Step) GateSide() Side {
 	return s.To()
 }
 
-// Gated says whether the step asks gates: it waits as long as they say.
+// Gated reports whether the step evaluates gates: it waits until they pass.
 func (o Op) Gated() bool { return o == Quiesce || o == Verify }
 
-// JobName is the name of a gate's Job for an ordinal: at most 63 characters, and
-// the same for every process that may make it. The way back has its own.
+// JobName returns the name of a gate's Job for an ordinal: at most 63 characters, and the same for
+// every process that may create it. A move and an abort use different names.
 func (p *Plan) JobName(g Gate, s Step, ordinal int32) string {
 	sum := sha256.Sum256([]byte(p.ID + "/" + string(s.From)))
 	return fmt.Sprintf("%s-%d-%s", g.Name, ordinal, hex.EncodeToString(sum[:4]))
 }
 
-// GateVars are what a gate is told about the ordinal it is asked for: in $(NAME)
-// of a command, a path or a header, and in the environment of a Job.
+// GateVars returns the variables that describe the ordinal to a gate: as $(NAME) in a command, a path
+// or a header, and in the environment of a Job.
 func (p *Plan) GateVars(s Step, ordinal int32) []corev1.EnvVar {
 	side := s.GateSide()
 	return []corev1.EnvVar{
@@ -123,9 +118,8 @@ func (p *Plan) GateVars(s Step, ordinal int32) []corev1.EnvVar {
 	}
 }
 
-// Expand replaces $(NAME) as Kubernetes does in the command of a container: $$ is a
-// dollar sign, and what is not one of the variables stays as it is, so that a
-// shell's $(command) needs no care.
+// Expand replaces $(NAME) as Kubernetes does in the command of a container: $$ is a dollar sign, and
+// an unknown name stays as it is, so that a shell's $(command) needs no escaping.
 func Expand(in string, vars []corev1.EnvVar) string {
 	pairs := []string{"$$", "$"}
 	for _, v := range vars {
@@ -134,7 +128,7 @@ func Expand(in string, vars []corev1.EnvVar) string {
 	return strings.NewReplacer(pairs...).Replace(in)
 }
 
-// fill gives a copy of the gates in which nothing is left to be guessed.
+// fill returns a copy of the gates with all defaults set.
 func fill(gates []Gate) []Gate {
 	var out []Gate
 	for _, g := range gates {
@@ -161,7 +155,7 @@ func fill(gates []Gate) []Gate {
 	return out
 }
 
-// Port is the number of a port of a pod, and false for a name that no container has.
+// Port returns the number of a port of a pod, and false for a name that no container has.
 func Port(port intstr.IntOrString, pod corev1.PodSpec) (number int32, known bool) {
 	if port.Type == intstr.Int {
 		return port.IntVal, true
@@ -176,7 +170,7 @@ func Port(port intstr.IntOrString, pod corev1.PodSpec) (number int32, known bool
 	return 0, false
 }
 
-// Kind says in a few words how the gate is asked.
+// Kind describes in a few words how the gate is evaluated.
 func (g Gate) Kind() string {
 	switch {
 	case g.IsJob():
@@ -188,7 +182,7 @@ func (g Gate) Kind() string {
 	}
 }
 
-// words is a gate in one line.
+// words describes a gate in one line.
 func (g Gate) words() string {
 	in := "the pod of the ordinal"
 	switch {
@@ -206,7 +200,7 @@ func (g Gate) words() string {
 	return fmt.Sprintf("%s (%s): %s in %s, asked%s for up to %s per ordinal", g.Name, g.When, g.Kind(), in, often, g.Timeout.Duration)
 }
 
-// runs says in full what the gate lets run, a line each: a person says yes to that.
+// runs lists in full what the gate runs, one line each, for the user to approve.
 func (g Gate) runs() []string {
 	var out []string
 	if g.Exec != nil {
@@ -229,7 +223,7 @@ func (g Gate) runs() []string {
 	return out
 }
 
-// quoted gives words so that nothing of them is lost, or does anything to a terminal.
+// quoted quotes words so that nothing of them is lost and nothing affects a terminal.
 func quoted(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
@@ -238,14 +232,13 @@ func quoted(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// Passed are the gates of one step that are known to have passed. It is journaled
-// BEFORE the Job that says so is deleted: a Job never runs twice for a gate that
-// has passed.
+// Passed lists the gates of one step that have passed. It is journaled BEFORE the Job that proves it
+// is deleted: a Job never runs twice for a gate that has passed.
 type Passed struct {
 	Seq int `json:"seq"`
 	// Gates are entries of the form GATE/ORDINAL.
 	Gates []string `json:"gates,omitempty"`
 }
 
-// allSteps is more than any Seq.
+// allSteps is greater than any Seq.
 const allSteps = 1<<31 - 1

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// asking is a Migration with these gates.
+// asking returns a Migration with these gates.
 func asking(gates string) []byte {
 	return fmt.Appendf(nil, "apiVersion: %s\nkind: Migration\nspec:\n  source: {name: web}\n  gates:\n%s", APIVersion, gates)
 }
@@ -38,7 +38,7 @@ func TestGatesAreReadStrictly(t *testing.T) {
 	for gates, want := range map[string]string{
 		strings.Replace(good, "timeout", "timeoutSeconds", 1): `unknown field "spec.gates[0].timeoutSeconds"`,
 		strings.Replace(good, "drain", "Drain!", 1):           `spec.gates[0].name is "Drain!": expected a DNS label of at most 40 characters`,
-		good + good: "gate drain is there twice",
+		good + good: "gate drain is defined twice, expected a unique name",
 		strings.Replace(good, "BeforeShrink", "Before", 1):                              `when is "Before": expected BeforeShrink or AfterGrow`,
 		strings.Replace(good, "exec: {command: [drain]}, ", "", 1):                      "it has 0 of exec, httpGet and job: expected exactly one",
 		strings.Replace(good, "exec", "httpGet: {path: /, port: 1}, exec", 1):           "it has 2 of exec, httpGet and job",
@@ -119,7 +119,7 @@ func TestGatesThatTheSetCouldNeverAnswerAreRefused(t *testing.T) {
 	}
 }
 
-// A gate is asked on both sides, on the way there or on the way back.
+// A gate may be evaluated on either side, during a move or an abort.
 func TestGatesThatAPatchTakesTheAnswerFromAreRefused(t *testing.T) {
 	in := patchedInputs("spec: {template: {spec: {containers: [{name: sidecar, $patch: delete}]}}}")
 	in.Gates = []Gate{{Name: "g", When: AfterGrow, Exec: &Exec{Command: []string{"x"}, Container: "sidecar"}}}
@@ -129,7 +129,7 @@ func TestGatesThatAPatchTakesTheAnswerFromAreRefused(t *testing.T) {
 	}
 }
 
-// gated is a plan with a gate of each kind.
+// gated returns a plan with a gate of each kind.
 func gated(t *testing.T) *Plan {
 	t.Helper()
 	in := inputs()
@@ -196,7 +196,7 @@ func TestAPlanWithGatesHasTwoMoreSteps(t *testing.T) {
 	}
 }
 
-// An abort of a wave that was not let go of begins with that wave.
+// An abort of a wave that has not been released begins with that wave.
 func TestAnAbortAtAGateWalksItsWaveBack(t *testing.T) {
 	for _, id := range []string{"3/Quiesce", "3/Verify"} {
 		p := three()
@@ -249,23 +249,23 @@ func TestJobsHaveNamesOfTheirOwn(t *testing.T) {
 
 func TestSkippingIsForOneStepOrForTheWholeWayBack(t *testing.T) {
 	p := gated(t)
-	j := at(t, p, NewJournal(p), "3/Grow") // the hold may be known to the process alone
+	j := at(t, p, NewJournal(p), "3/Grow") // the journal need not record that the plan is blocked
 	if err := j.Skip(p); err != nil {
 		t.Fatal(err)
 	}
-	if s, _ := p.Step(j.Leg, j.SkipGates); s.ID() != "3/Verify" || j.Skipped(p) != "not asked at web-3 Verify (--skip-gates)" {
+	if s, _ := p.Step(j.Leg, j.SkipGates); s.ID() != "3/Verify" || j.Skipped(p) != "skipped at web-3 Verify (--skip-gates)" {
 		t.Errorf("skips up to %s: %s", s.ID(), j.Skipped(p))
 	}
 	j.StartLeg(p, Abort)
 	if j.Skipped(p) != "" {
 		t.Errorf("the abort begins with gates %s", j.Skipped(p))
 	}
-	if err := j.Skip(p); err != nil || j.Skipped(p) != "not asked during an abort (--skip-gates)" {
+	if err := j.Skip(p); err != nil || j.Skipped(p) != "skipped during the abort (--skip-gates)" {
 		t.Errorf("got %s, %v", j.Skipped(p), err)
 	}
 	for want, j := range map[string]*Journal{
 		"no gate left": at(t, p, NewJournal(p), "2/Relax"),
-		"asks no gate": {Leg: Leg{Direction: Finalize}},
+		"has no gates": {Leg: Leg{Direction: Finalize}},
 	} {
 		if err := j.Skip(p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, expected %q", err, want)
@@ -273,7 +273,7 @@ func TestSkippingIsForOneStepOrForTheWholeWayBack(t *testing.T) {
 	}
 }
 
-// What stands on the page for people can be used as it stands there.
+// The examples in the documentation can be used unchanged.
 func TestTheGatesInTheDocsAreGates(t *testing.T) {
 	page, err := os.ReadFile("../docs/gates.md")
 	if err != nil {

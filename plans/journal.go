@@ -8,100 +8,100 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Journal is what has been begun and done, and the old values of whole-plan
-// things. Its size does not depend on the number of ordinals: what belongs to
-// one ordinal travels on the objects of that ordinal.
+// Journal records the steps begun and done, and the old values of everything that is changed once for
+// the whole plan. Its size does not depend on the number of ordinals: the old values of one ordinal
+// are kept on the objects of that ordinal.
 type Journal struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// Plan is the ID of the plan this journal belongs to.
 	Plan string `json:"plan"`
-	// Hash is that of the plan: what was begun means nothing under another one of the same ID. A journal of a
-	// release that did not keep it is bound when it is next written.
+	// Hash is the hash of the plan: the journal means nothing under another plan of the same ID. A
+	// journal from a release without this field is bound to its plan at the next write.
 	Hash string `json:"hash,omitempty"`
-	// Read is that of a Plan.
+	// Read is as in Plan.
 	Read json.RawMessage `json:"-"`
-	// Epoch grows with every process that takes the plan over (S9).
+	// Epoch grows with every takeover of the plan (S9).
 	Epoch int64 `json:"epoch"`
 	Leg   Leg   `json:"leg"`
-	// Done is the Seq of the last step known to be finished. It may lag behind
-	// the world, never run ahead of it.
+	// Done is the Seq of the last step known to be finished. It may lag behind the clusters, but
+	// never run ahead of them.
 	Done int `json:"done"`
 	// Begun is the Seq of the last step that may have written (S10).
 	Begun int `json:"begun"`
-	// Flight is the wave under way, or the last one that was.
+	// Flight is the wave under way, or else the last one.
 	Flight *Flight `json:"flight,omitempty"`
 	Saved  Saved   `json:"saved"`
-	// Touched are the ordinals that a process has begun to fence. They stay until
-	// one has fenced them all: what it was writing when it died may come late too.
+	// Touched lists the ordinals that a process has begun to fence. They stay until one process has
+	// fenced them all: a write that a process sent before it died may also arrive late.
 	Touched []int32 `json:"touched,omitempty"`
-	// Paused lets the plan rest. It takes effect at the next Boundary.
+	// Paused pauses the plan. It takes effect at the next Boundary.
 	Paused bool `json:"paused,omitempty"`
-	// Resting says that a pause has taken effect since something was last begun: nothing is in flight, and
-	// the budgets are open.
+	// Resting records that a pause has taken effect since the last step began: nothing is in flight,
+	// and the budgets are open.
 	Resting bool `json:"resting,omitempty"`
-	// PauseAt, if not 0, pauses a Move before the first wave with no ordinal from it
-	// upwards: when all of these have arrived.
+	// PauseAt, if not 0, is an ordinal: a Move pauses before the first wave that lies wholly below
+	// it, when all ordinals from it upwards have arrived.
 	PauseAt int32 `json:"pauseAt,omitempty"`
-	// TightSince is since when the budgets have been tightened for the wave under way, and
-	// Longest how long they were at most for one. Both are told, and decide nothing.
+	// TightSince is the time at which the budgets were tightened for the wave under way, and Longest the
+	// longest time that a wave kept them tight. Both are only reported and decide nothing.
 	TightSince   *metav1.Time     `json:"tightSince,omitempty"`
 	LongestTight *metav1.Duration `json:"longestTight,omitempty"`
-	// Stopwatch measures the wave under way, and Downtime sums those before it. Both are told,
-	// and decide nothing.
+	// Stopwatch measures the wave under way, and Downtime sums the waves before it. Both are only
+	// reported and decide nothing.
 	Stopwatch *Stopwatch `json:"stopwatch,omitempty"`
 	Downtime  *Downtime  `json:"downtime,omitempty"`
-	// EndedAt is when the plan came to its end. It is told, and says how old a record is.
+	// EndedAt is the time at which the plan ended. It is reported, and gives the age of a record.
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
-	// Blocked is the reason why nothing goes on without a person. Cleared by the
-	// next process that finds the reason gone.
+	// Blocked is the reason why the plan is blocked and needs the user. The next process that finds the
+	// reason gone clears it.
 	Blocked string `json:"blocked,omitempty"`
-	// KeepNames is the wish of a person that the bridge of the names outlives the
-	// plan: a Clean leaves it, and who keeps it from then on knows it by this plan.
+	// KeepNames records that the user wants the bridge of the names to outlive the plan: Finalize
+	// leaves it, and the process that maintains it from then on identifies it by this plan.
 	KeepNames bool `json:"keepNames,omitempty"`
-	// Passed are gates of the step under way, or of the last one that had any.
+	// Passed lists passed gates of the step under way, or of the last step that had any.
 	Passed *Passed `json:"passed,omitempty"`
-	// SkipGates, if not 0, is the Seq of the last step whose gates a person wants not
-	// to be asked.
+	// SkipGates, if not 0, is the Seq of the last step whose gates the user wants skipped.
 	SkipGates int `json:"skipGates,omitempty"`
 	// Outcome is set when the Leg is finished.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Detached says that an orchestrator carries the plan out, and nobody else writes here. What people wish is in
-	// the StatefulSetMigration of the plan, and Heard what of that has been taken over.
+	// Detached records that an orchestrator carries the plan out and is the only writer of the
+	// journal. The user's requests are in the StatefulSetMigration of the plan, and Observed is the part
+	// of them that has been taken over.
 	Detached bool     `json:"detached,omitempty"`
 	Observed Observed `json:"observed,omitzero"`
-	// Waiting says why a detached plan does not go on, though nobody has to decide anything:
-	// it goes on by itself. It decides nothing.
+	// Waiting is the reason why a detached plan does not continue although it needs no decision: it
+	// resumes by itself. It decides nothing.
 	Waiting string `json:"waiting,omitempty"`
-	// Assurances is what persons have vouched for (L6).
+	// Assurances holds the facts for which users have vouched (L6).
 	Assurances Assurances `json:"assurances,omitzero"`
-	// Overdue says what a wave in flight has been waiting for, for longer than --step-timeout. It is
-	// told until the wave is a step further, and decides nothing.
+	// Overdue describes what a wave in flight has been waiting for longer than --step-timeout. It is
+	// reported until the wave is one step further, and decides nothing.
 	Overdue string `json:"overdue,omitempty"`
 }
 
-// Block leaves the plan to a person, who is told why.
+// Block blocks the plan until the user acts. why is the reason that the user is shown.
 func (j *Journal) Block(why string) { j.Blocked, j.Waiting, j.Overdue = why, "", "" }
 
-// Idle reports whether nothing goes on by itself: the plan has come to its end, is paused where it can be, or waits for
-// a person.
+// Idle reports whether nothing continues by itself: the plan has ended, is paused at a point where it
+// can be, or is blocked.
 func (j *Journal) Idle(p *Plan) bool { return j.Outcome != "" || j.Blocked != "" || j.AtRest(p) }
 
-// AtRest says whether the plan is paused, and not only asked to be. What was begun of a wave may have left the
-// budgets tight, and a wave that was turned round may be on neither side: only who has looked knows that.
+// AtRest reports whether the plan is paused, not only requested to pause. A wave that has begun may have left
+// the budgets tight, and a wave that was reversed may be on neither side: only a look can show that.
 func (j *Journal) AtRest(p *Plan) bool {
 	step, began, more := j.Next(p)
 	return j.Paused && more && step.Boundary() && (j.Resting || !began && !j.Reversed(step))
 }
 
-// Tightened notes that the budgets are tight from now on, if they were not before.
+// Tightened records that the budgets are tight from now on, if they were not before.
 func (j *Journal) Tightened(now time.Time) {
 	if j.TightSince == nil {
 		j.TightSince = &metav1.Time{Time: now}
 	}
 }
 
-// Loosened notes that the budgets are open again.
+// Loosened records that the budgets are open again.
 func (j *Journal) Loosened(now time.Time) {
 	if j.TightSince == nil {
 		return
@@ -112,10 +112,10 @@ func (j *Journal) Loosened(now time.Time) {
 	j.TightSince = nil
 }
 
-// Ended says whether the plan can never write again.
+// Ended reports whether the plan can never write again.
 func (j *Journal) Ended() bool { return j.Outcome == Finalized || j.Outcome == Aborted }
 
-// NewJournal returns the journal of a plan of which nothing has been done.
+// NewJournal returns the journal of a plan that has not begun.
 func NewJournal(p *Plan) *Journal {
 	return &Journal{
 		APIVersion: APIVersion, Kind: JournalKind, Plan: p.ID, Hash: p.Hash,
@@ -123,16 +123,16 @@ func NewJournal(p *Plan) *Journal {
 	}
 }
 
-// Next returns the step to look at and whether its intent is already durable.
-// It returns false when the leg is finished.
+// Next returns the step to look at and whether its intent is already durable. more is false when the
+// leg is finished.
 func (j *Journal) Next(p *Plan) (s Step, began, more bool) {
 	s, more = p.Step(j.Leg, j.Done+1)
 	return s, s.Seq <= j.Begun, more
 }
 
-// Begin records the intent of a step, and of those after it that Batch allows
-// to be announced with it, together with the old values it would destroy. Old
-// values already saved are never replaced (design rule: saved once).
+// Begin records the intent of a step, and of the steps after it that Batch allows to be announced
+// with it, together with the old values that they would destroy. An old value already saved is never
+// replaced (design rule: saved once).
 func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 	j.Done = s.Seq - 1
 	j.Begun = max(j.Begun, s.Seq)
@@ -144,7 +144,7 @@ func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 		j.Begun++
 	}
 	if s.Op == Reserve || s.Op == Grow {
-		j.Begun++ // and Claim, Verify or Relax behind it: they destroy nothing that is not saved yet
+		j.Begun++ // and Claim, Verify or Relax after it: every old value that they destroy is already saved
 	}
 	if u.Passed != nil {
 		j.Passed = u.Passed
@@ -156,9 +156,8 @@ func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 	j.Blocked, j.Resting = "", false
 }
 
-// Recorded says whether the journal holds every old value of u. A step of several
-// writes may destroy more with a later one than with its first, and what is
-// known of a flight may have changed since its intent was written.
+// Recorded reports whether the journal holds every old value of u. A later write of a step may destroy more
+// than its first, and the facts about a flight may have changed since the intent was written.
 func (j *Journal) Recorded(u Undo) bool {
 	if u.Flight != nil && !equality.Semantic.DeepEqual(u.Flight, j.Flight) {
 		return false
@@ -182,10 +181,9 @@ func (j *Journal) Recorded(u Undo) bool {
 	return u.Saved.Slice == nil || j.Saved.Slice != nil
 }
 
-// Reversed says whether the ordinals of this step had not arrived, or had not even
-// left, when the plan was turned round: what the earlier leg did not reach is
-// then already as it should be. It ends when they are found to have arrived and
-// leave again.
+// Reversed reports whether the ordinals of this step had not arrived, or had not even left, when the
+// plan was reversed. Everything that the earlier leg did not reach is then already as it should be.
+// Reversed becomes false when the ordinals are found to have arrived and leave again.
 func (j *Journal) Reversed(s Step) bool {
 	left := j.Flight != nil && j.Flight.Ordinals == s.Ordinals && j.Flight.From == s.From
 	return j.Leg.Direction == Abort && s.Moves() && s.Ordinals.Start == j.Leg.Lowest && !left

@@ -11,7 +11,7 @@ func (j Journal) MarshalJSON() ([]byte, error) {
 	return beside(j.Read, known(j), &known{})
 }
 
-// ErrOtherPlan says that a journal is that of another plan.
+// ErrOtherPlan reports that a journal belongs to another plan.
 type ErrOtherPlan struct{ its, asked string }
 
 func (e ErrOtherPlan) Error() string {

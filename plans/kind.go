@@ -11,12 +11,12 @@ import (
 // The kinds of sets. A Ref to a StatefulSet leaves its Kind empty.
 const (
 	NativeKind = "StatefulSet"
-	// SliceKind is that of the slice controller.
+	// SliceKind is the kind that the slice controller reconciles.
 	SliceKind = "StatefulSetSlice"
 )
 
-// KindOf is the kind of set that a person means: its kind, its resource or a short name,
-// in upper or lower case; empty for a StatefulSet, as in a Ref.
+// KindOf returns the kind of set for a word of the user: a kind, a resource or a short name, in upper
+// or lower case. It is empty for a StatefulSet, as in a Ref.
 func KindOf(word string) (string, error) {
 	switch strings.ToLower(word) {
 	case "", "sts", "statefulset", "statefulsets":
@@ -27,7 +27,7 @@ func KindOf(word string) (string, error) {
 	return "", fmt.Errorf("%q is no kind of set: expected StatefulSet (sts) or StatefulSetSlice (stss)", word)
 }
 
-// SetOf splits NAME or KIND/NAME, as a person types it; KindOf knows the words for kinds.
+// SetOf splits NAME or KIND/NAME, as the user types it. KindOf translates the kind.
 func SetOf(typed string) (kind, name string) {
 	if kind, name, found := strings.Cut(typed, "/"); found {
 		return kind, name
@@ -35,19 +35,19 @@ func SetOf(typed string) (kind, name string) {
 	return "", typed
 }
 
-// IsSet says whether a kind, as owners and autoscalers name it, is one of sets.
+// IsSet reports whether a kind, as owner references and autoscalers name it, is a kind of set.
 func IsSet(kind string) bool { return kind == NativeKind || kind == SliceKind }
 
-// IsSlice says whether the set is a StatefulSetSlice.
+// IsSlice reports whether the set is a StatefulSetSlice.
 func (r Ref) IsSlice() bool { return r.Kind == SliceKind }
 
-// SetKind is the kind of the set, also of a StatefulSet.
+// SetKind returns the kind of the set, also for a StatefulSet.
 func (r Ref) SetKind() string { return cmp.Or(r.Kind, NativeKind) }
 
-// Set gives the reference with the kind in front, the form messages about the set use.
+// Set returns the reference with the kind in front, the form used in messages about the set.
 func (r Ref) Set() string { return r.SetKind() + " " + r.String() }
 
-// Typed gives the set as SetOf reads it.
+// Typed returns the set in the form that SetOf reads.
 func (r Ref) Typed() string {
 	if r.IsSlice() {
 		return "stss/" + r.Name
@@ -55,7 +55,7 @@ func (r Ref) Typed() string {
 	return r.Name
 }
 
-// OfOtherKind names the set of that name of the other kind.
+// OfOtherKind returns the reference to the set of the same name and the other kind.
 func (r Ref) OfOtherKind() Ref {
 	if r.IsSlice() {
 		r.Kind = ""
@@ -68,10 +68,10 @@ func (r Ref) OfOtherKind() Ref {
 // enforcedRollingUpdate is the update strategy that only slices have.
 const enforcedRollingUpdate = "EnforcedRollingUpdate"
 
-// Strategy gives the update strategy of another set as this one can have it.
+// Strategy returns the update strategy of another set in a form that this set supports.
 func (r Ref) Strategy(s appsv1.StatefulSetUpdateStrategy) appsv1.StatefulSetUpdateStrategy {
 	if s.Type == enforcedRollingUpdate && !r.IsSlice() {
-		s.Type = appsv1.RollingUpdateStatefulSetStrategyType // a StatefulSet has nothing nearer
+		s.Type = appsv1.RollingUpdateStatefulSetStrategyType // the nearest that a StatefulSet has
 	}
 	return *s.DeepCopy()
 }

@@ -2,27 +2,26 @@ package plans
 
 import "fmt"
 
-// Direction is a direction in which a plan is walked.
+// Direction is a direction in which a plan is carried out.
 type Direction string
 
 const (
 	// Move takes the ordinals from source to destination, highest first.
 	Move Direction = "Move"
-	// Abort walks back what Move did, the last ordinal first, and restores the
+	// Abort aborts: it moves back the ordinals that Move moved, the last one first, and restores the
 	// source field for field.
 	Abort Direction = "Abort"
-	// Finalize removes the source and our marks after a finished Move.
+	// Finalize finalizes: it removes the source and the migration's annotations after a finished Move.
 	Finalize Direction = "Finalize"
 )
 
-// Leg is one walk over a plan: a course, the Seq of its first step, and the
-// ordinals [Lowest, End) that it walks over, a Move from the top and a Return from the
-// bottom. A Clean walks over none.
+// Leg is one pass over a plan: a direction, the Seq of its first step, and the ordinals [Lowest, End). A
+// Move takes these from the top, an Abort from the bottom. Finalize has none.
 type Leg struct {
 	Direction Direction `json:"direction"`
 	First     int       `json:"first"`
-	// Lowest is Start for a Move of everything, and more for one that ends in a
-	// split. For a Return it is the lowest ordinal that may have left the source.
+	// Lowest is Start for a Move of everything, and higher for a Move that ends in a split. For a
+	// Return it is the lowest ordinal that may have left the source.
 	Lowest int32 `json:"lowest"`
 	End    int32 `json:"end"`
 	// Head is how many ordinals the first wave has; 0 for as many as the others.
@@ -36,8 +35,7 @@ func (l Leg) head(p *Plan) int32 {
 	return min(p.Window, l.End-l.Lowest)
 }
 
-// Outcome is what a finished walk in this direction means when it leaves nothing
-// behind.
+// Outcome returns the outcome of a finished leg of this direction, if no ordinals are left.
 func (c Direction) Outcome() Outcome {
 	switch c {
 	case Abort:
@@ -50,7 +48,7 @@ func (c Direction) Outcome() Outcome {
 	return Moved
 }
 
-// Outcome is what a finished walk over this leg means.
+// Outcome returns the outcome of this leg when it is finished.
 func (l Leg) Outcome(p *Plan) Outcome {
 	if l.Direction == Move && l.Lowest > p.Start {
 		return Split
@@ -58,18 +56,18 @@ func (l Leg) Outcome(p *Plan) Outcome {
 	return l.Direction.Outcome()
 }
 
-// Outcome says how a leg ended.
+// Outcome is how a leg ended.
 type Outcome string
 
 const (
-	// Moved means: every ordinal is on the destination; finalize or abort is next.
+	// Moved means that every ordinal is on the destination; finalize or abort is next.
 	Moved Outcome = "Moved"
-	// Split means: the ordinals from the leg's Lowest upwards are on the destination,
-	// the others stay on the source until somebody goes on or walks back.
+	// Split means that the ordinals from the leg's Lowest upwards are on the destination. The others
+	// stay on the source until the plan is resumed or aborted.
 	Split Outcome = "Split"
-	// Finalized means: the source is cleaned up. Nothing is left to do.
+	// Finalized means that the source is cleaned up. Nothing is left to do.
 	Finalized Outcome = "Finalized"
-	// Aborted means: everything is back on the source. Nothing is left to do.
+	// Aborted means that everything is back on the source. Nothing is left to do.
 	Aborted Outcome = "Aborted"
 )
 
@@ -95,7 +93,7 @@ func (l Leg) refuse(p *Plan) error {
 	return nil
 }
 
-// length is how many steps a leg has.
+// length returns the number of steps of a leg.
 func (p *Plan) length(l Leg) int {
 	waves, shared := p.waves(l)*len(p.perWave()), min(len(p.Shared), 1)
 	switch {

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// Line makes one line of text that strangers wrote, such as the error of an API server: no control
-// characters, which a terminal obeys, nothing that turns the direction of reading, and no bytes that are
-// no text. It is for what is recorded and told.
+// Line turns untrusted text, such as the error of an API server, into one line. It removes control
+// characters, which a terminal obeys, characters that change the reading direction, and invalid
+// UTF-8. It is for text that is recorded or reported.
 func Line(s string) string {
 	printable := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -19,8 +19,8 @@ func Line(s string) string {
 	return strings.Join(strings.Fields(printable), " ")
 }
 
-// Shown makes text harmless for a terminal and leaves its lines as they are. What cannot be shown is
-// written as in JSON, where it means the same.
+// Shown makes text harmless for a terminal and keeps its lines. Characters that cannot be shown
+// become the escapes \uXXXX, as in JSON, or \UXXXXXXXX above U+FFFF, as in YAML.
 func Shown(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, "?") {

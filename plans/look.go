@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Standing is where a step stands in the world.
+// Standing is the progress of a step as seen in the clusters.
 type Standing int
 
 const (
-	// Before means: the step's write has not happened and may happen now.
+	// Before means that the step's write has not happened and may happen now.
 	Before Standing = iota
-	// During means: on its way; nothing to do but wait.
+	// During means that the step is on its way and only has to be waited for.
 	During
-	// After means: finished.
+	// After means that the step is finished.
 	After
-	// Conflict means: the world is neither as it was planned nor as we made it.
+	// Conflict means that the clusters are neither as planned nor as this plan left them.
 	Conflict
 )
 
-// String gives the word.
+// String returns the name of the standing.
 func (s Standing) String() string {
 	return [...]string{"Before", "During", "After", "Foreign"}[s]
 }
 
-// StepContext is what a look is told: the step, whether its intent is durable, the
-// stamp its writes carry, and what the journal remembers.
+// StepContext is the input of a look: the step, whether its intent is durable, the stamp that its
+// writes carry, and the facts from the journal.
 type StepContext struct {
 	Step
 	Began    bool
@@ -34,22 +34,22 @@ type StepContext struct {
 	Stamp    Stamp
 	Flight   *Flight
 	Saved    Saved
-	// KeepNames is that of the Journal.
+	// KeepNames is as in the Journal.
 	KeepNames bool
-	// Passed is that of the Journal, if it is about this step.
+	// Passed is as in the Journal, if it is about this step.
 	Passed *Passed
-	// SkipGates says that a person wants the gates of this step not to be asked.
+	// SkipGates reports that the user wants the gates of this step skipped.
 	SkipGates bool
-	// Allowed is how many ordinals may be unavailable: d, or what a person allows for the way back.
+	// Allowed is how many ordinals may be unavailable: d, or the number that the user allows for an abort.
 	Allowed int32
-	// Down is how many ordinals beside the wave are down already, as far as the step has counted them:
-	// the budgets leave so much less.
+	// Down is how many ordinals outside the wave are already down, as far as the step has counted
+	// them. The budgets leave that much less.
 	Down int32
-	// Readopt is that of Word.
+	// Readopt is as in Assurance.
 	Readopt bool
 }
 
-// InFlight says whether the journal knows the pods and volumes of this wave.
+// InFlight reports whether the journal has the pods and volumes of this wave.
 func (m StepContext) InFlight() bool { return m.Flight != nil && m.Flight.Ordinals == m.Ordinals }
 
 // Undo holds the old values that a write would destroy. They are journaled
@@ -60,59 +60,56 @@ type Undo struct {
 	Passed *Passed
 }
 
-// Observation is what a look saw.
+// Observation is the result of a look.
 type Observation struct {
 	Standing Standing
-	// Reason is one sentence for a person: with During what is waited for, with
-	// Foreign what is wrong and what to do, with Before what the write does.
+	// Reason is one sentence for the user: with During the thing that the step waits for, with
+	// Conflict the problem and the remedy, with Before the effect of the write.
 	Reason string
-	// Undo goes into the journal: with Before, before the write; with After, together
-	// with the next intent; with During, before the wait.
+	// Undo is journaled: with Before, before the write; with After, together with the next intent;
+	// with During, before the wait.
 	Undo Undo
-	// Write sends the writes that are due, each conditional and prepared against
-	// exactly the object that was seen: one, or one for each volume of a wave. Valid
-	// with Before; the outcome is what the next look sees.
-	// It may also ask an application something, which is as good as a write: it may
-	// change something there, and what it answered the next look knows.
+	// Write sends the writes that are due, one or one for each volume of a wave. Each is conditional
+	// and prepared against exactly the object that was seen. It is valid with Before; the next look
+	// sees the outcome. It may also query an application, which counts as a write: the query may
+	// change something there, and its result is available to the next look.
 	Write func(context.Context) error
-	// Again, with During, is when to look again even if nothing is seen to change; 0
-	// for no such time.
+	// Again, with During, is the time after which to look again even if no change is seen; 0 for none.
 	Again time.Duration
-	// Span is which part of an ordinal's time on neither side the wait is, where the step
-	// does not say it.
+	// Span is the part of an ordinal's time on neither side to which the wait belongs, where the step
+	// does not determine it.
 	Span Span
-	// Idle, with During, says that the wait is for a node, a disk or the application, and not for
+	// Idle, with During, reports that the wait is for a node, a disk or the application, and not for
 	// the controllers of a cluster.
 	Idle bool
 }
 
-// In gives the observed as being within a span.
+// In returns the observation with the given span.
 func (s Observation) In(span Span) Observation {
 	s.Span = span
 	return s
 }
 
-// Idly gives the observed as not being a wait for controllers.
+// Idly returns the observation marked as not waiting for controllers.
 func (s Observation) Idly() Observation {
 	s.Idle = true
 	return s
 }
 
-// Look reads the world for one step. It never writes; an error means that it
-// could not see.
+// Look reads the clusters for one step. It never writes; an error means that it could not see them.
 type Look func(context.Context, StepContext) (Observation, error)
 
-// Done is the observed of a finished step.
+// Done returns the observation of a finished step.
 func Done() Observation { return Observation{Standing: After} }
 
-// Wait is the observed of a step on its way.
+// Wait returns the observation of a step on its way.
 func Wait(reason string) Observation { return Observation{Standing: During, Reason: reason} }
 
-// Stop is the observed of a world that somebody else has changed.
+// Stop returns the observation of clusters that another writer has changed.
 func Stop(reason string) Observation { return Observation{Standing: Conflict, Reason: reason} }
 
-// Together is the observed of a step in parts that do not touch one another: foreign
-// if one part is, else Before with every write that is due, else what is waited for.
+// Together returns the observation of a step whose parts are independent of one another: the first
+// Conflict part, else Before with every write that is due, else the first wait, else Done.
 func Together(parts []Observation) Observation {
 	var due, waits []Observation
 	for _, s := range parts {
@@ -137,9 +134,8 @@ func Together(parts []Observation) Observation {
 	return Done()
 }
 
-// inOneGo sends the writes one after the other, up to the first that fails: what
-// they wait for in the cluster then happens at the same time. None of them may need
-// an Undo of its own.
+// inOneGo sends the writes one after the other, up to the first that fails, so that the cluster works
+// on all of them at the same time. None of them may need an Undo of its own.
 func inOneGo(due []Observation) Observation {
 	var reasons []string
 	for _, s := range due {
@@ -155,7 +151,7 @@ func inOneGo(due []Observation) Observation {
 	})
 }
 
-// Write is the observed of a step whose next write is due.
+// Write returns the observation of a step whose next write is due.
 func Write(what string, undo Undo, write func(context.Context) error) Observation {
 	return Observation{Standing: Before, Reason: what, Undo: undo, Write: write}
 }

@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// Migration is the file behind `stsmigrate plan -f`: what a person asks for,
-// in the form that is kept under version control. Flags given beside the file
-// win over it.
+// Migration is the file behind `stsmigrate plan -f`: the user's request, in the form that is kept
+// under version control. Flags on the command line override it.
 type Migration struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -28,22 +27,20 @@ type Spec struct {
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
 	// Window is w, how many ordinals move together; 0 means 1.
 	Window int32 `json:"window,omitempty"`
-	// Storage says what is called otherwise in the destination's cluster.
+	// Storage lists the names that differ in the destination's cluster.
 	Storage Storage `json:"storage,omitzero"`
-	// Empty names claim templates whose ordinals start without data on the destination;
-	// the application replicates it again.
+	// Empty names claim templates whose ordinals start without data on the destination; the
+	// application replicates the data again.
 	Empty []string `json:"empty,omitempty"`
-	// Names is how pods are found meanwhile; empty for Bridge wherever that is
-	// possible.
+	// Names is how pods are found during the migration; empty means Bridge where that is possible.
 	Names NameMode `json:"names,omitempty"`
 	// Ignore names checks whose findings are accepted.
 	Ignore []string `json:"ignore,omitempty"`
-	// Gates are what the application is asked for every ordinal.
+	// Gates are evaluated for every ordinal.
 	Gates []Gate `json:"gates,omitempty"`
 }
 
-// Place is a StatefulSet and how to get to its cluster. In the destination,
-// what is left out is as in the source.
+// Place is a set and the access to its cluster. In the destination, an omitted field is as in the source.
 type Place struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Context    string `json:"context,omitempty"`
@@ -53,7 +50,7 @@ type Place struct {
 	Kind string `json:"kind,omitempty"`
 }
 
-// Target is the Place to move to, and what the set is to have otherwise there.
+// Target is the destination of the move, with the changes to the set there.
 type Target struct {
 	Place `json:",inline"`
 	// Patches are applied in their order, each given by path (from the folder of the
@@ -68,13 +65,13 @@ func DecodeMigration(raw []byte) (*Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strict != nil { // a person has mistyped it
+	if strict != nil { // a typing error of the user
 		return nil, fmt.Errorf("malformed Migration: %w", strictly(strict, &Migration{}))
 	}
 	return &m, m.Spec.refuse()
 }
 
-// refuse gives the reason why no plan can be made of it, whatever the clusters are like.
+// refuse returns the reason why no plan can be made from the request, whatever the clusters contain.
 func (r Spec) refuse() error {
 	if r.Source.Name == "" {
 		return errors.New("spec.source.name is empty, expected the name of a StatefulSet")

@@ -2,47 +2,44 @@ package plans
 
 import "fmt"
 
-// NameMode says how pods are found by name while they are on two sides.
+// NameMode is how pods are found by name while they are on two sides.
 type NameMode string
 
 const (
-	// Bridge lists every pod in the governing Services of both sides, by mirroring
-	// the addresses of the other side. The pod networks must be routed to one
-	// another.
+	// Bridge lists every pod in the governing Services of both sides, by mirroring the addresses of
+	// the other side. The pod networks must be routed to one another.
 	Bridge NameMode = "bridge"
-	// MCS exports the governing Services of both sides to the other cluster, by the
-	// clusters' own Multi-Cluster Services (KEP-1645). The namespaces must have the
-	// same name.
+	// MCS exports the governing Services of both sides to the other cluster, by the clusters' own
+	// Multi-Cluster Services (KEP-1645). The namespaces must have the same name.
 	MCS NameMode = "mcs"
-	// NoNames leaves names alone: each side lists its own pods only.
+	// NoNames leaves names unchanged: each side lists its own pods only.
 	NoNames NameMode = "none"
 )
 
 // Names is how the pods are found during the migration.
 type Names struct {
 	Mode NameMode `json:"mode"`
-	// Service is the governing Service of the set (rule ID-5), headless; empty where
-	// names are left alone.
+	// Service is the governing Service of the set (rule ID-5), headless; empty if names are left unchanged.
 	Service string `json:"service,omitempty"`
-	// SourceID and DestinationID are what the clusters call themselves in the names
-	// of MCS, where they say it (KEP-2149).
+	// SourceID and DestinationID are the clusters' own IDs in the names of MCS, where a cluster
+	// reports one (KEP-2149).
 	SourceID      string `json:"sourceID,omitempty"`
 	DestinationID string `json:"destinationID,omitempty"`
 }
 
-// Directory is a headless Service of the governing Service's name in one
-// namespace of one cluster: what a pod name is looked up in.
+// Directory is a headless Service with the name of the governing Service, in one namespace of one
+// cluster. Pod names are looked up in it.
 type Directory struct {
-	// On is the side whose cluster it is in.
+	// On is the side whose cluster contains it.
 	On        Side
 	Namespace string
-	// Lists is the side whose pods the control plane lists in it; empty for a
-	// Service that has no pods of its own and is made for the migration.
+	// Lists is the side whose pods the control plane lists in it; empty for a Service that has no
+	// pods of its own and is created for the migration.
 	Lists Side
 }
 
-// Directories are the places where all pods have to be found: the old and the new
-// name, in every cluster. There are none unless the mode is Bridge.
+// Directories returns the places in which every pod must be found: under the old and the new name, in
+// every cluster. There are none unless the mode is Bridge.
 func (p *Plan) Directories() []Directory {
 	if p.Names.Mode != Bridge {
 		return nil
@@ -55,8 +52,8 @@ func (p *Plan) Directories() []Directory {
 	return out
 }
 
-// Exports are the sides whose governing Service is exported, in order. There are none
-// unless the mode is MCS.
+// Exports returns the sides whose governing Service is exported, in order. There are none unless the
+// mode is MCS.
 func (p *Plan) Exports() []Side {
 	if p.Names.Mode != MCS {
 		return nil
@@ -64,12 +61,12 @@ func (p *Plan) Exports() []Side {
 	return []Side{Source, Destination}
 }
 
-// Host is the name of a pod in a namespace, without the cluster's domain.
+// Host returns the name of a pod in a namespace, without the cluster's domain.
 func (p *Plan) Host(ordinal int32, namespace string) string {
 	return fmt.Sprintf("%s.%s.%s.svc", p.Pod(ordinal), p.Names.Service, namespace)
 }
 
-// FindAs is the name of a pod on a side, by which the other side finds it.
+// FindAs returns the name by which the other side finds a pod of a side.
 func (p *Plan) FindAs(ordinal int32, side Side) string {
 	ref := p.On(side)
 	if p.Names.Mode != MCS {

@@ -7,9 +7,10 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// A plan or journal of a newer release may have fields that this one does not know. They are kept when it is written
-// again. Where a reader that does not know of them would do harm, the writer names them in the list requires, and whoever
-// does not know all of that refuses the whole (decode). There is nothing yet that has to be known.
+// A plan or journal of a newer release may have fields that this release does not know. They are
+// preserved when it is written again. If ignoring a field would do harm, its writer names it in the
+// list requires, and a reader that does not know every entry refuses the document (decode). No such
+// field exists yet.
 
 // MarshalJSON implements json.Marshaler.
 func (p Plan) MarshalJSON() ([]byte, error) {
@@ -17,8 +18,8 @@ func (p Plan) MarshalJSON() ([]byte, error) {
 	return beside(p.Read, known(p), &known{})
 }
 
-// beside gives the JSON of a value that was read from a document with unknown fields: the document with what has changed
-// of the known ones. before takes the value as it was.
+// beside returns the JSON of a value that was read from a document with unknown fields: the document,
+// with the changes of the known fields. before receives the value as it was read.
 func beside(read json.RawMessage, now, before any) ([]byte, error) {
 	raw, err := json.Marshal(now)
 	if err != nil || read == nil {

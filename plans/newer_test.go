@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// newer is a JSON document as the next release might write it: with fields that this one does not know, at every depth.
+// newer returns a JSON document as the next release might write it, with fields that this release
+// does not know, at every depth.
 func newer(t *testing.T, v any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -24,7 +25,7 @@ func TestAJournalOfTheNextReleaseIsWrittenBackWithWhatIsNotKnown(t *testing.T) {
 	first.Flight = &Flight{Ordinals: Slice{4, 1}, From: Source, Pods: []Pod{{Ordinal: 4, UID: "u"}}}
 	first.Blocked = "a reason"
 	raw := newer(t, first)
-	for range 2 { // what was written back is read and written back again
+	for range 2 { // read and write twice
 		j, err := DecodeJournal(raw, p)
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +47,7 @@ func TestAJournalOfTheNextReleaseIsWrittenBackWithWhatIsNotKnown(t *testing.T) {
 
 func TestAPlanOfTheNextReleaseIsStillTheOneThatWasMade(t *testing.T) {
 	p, _ := built(t)
-	p.Read = newer(t, p) // as that release would have it
+	p.Read = newer(t, p) // as the next release would write it
 	raw := sealed(t, p)
 	if !strings.Contains(string(raw), "mood:") {
 		t.Fatalf("the test has lost the field: %s", raw)
@@ -74,7 +75,7 @@ func TestWhatAReaderHasToKnowOfIsSaidInOneSentence(t *testing.T) {
 	}
 	_, journal := DecodeJournal([]byte(strings.Replace(string(doc), "{", `{"requires":["pairs"],`, 1)), p)
 	for kind, err := range map[string]error{PlanKind: plan, JournalKind: journal} {
-		want := "a newer stsmigrate has written this " + kind + `, and whoever reads it has to know of ["pairs"], which this one does not: use the newer one`
+		want := "this " + kind + ` was written by a newer stsmigrate and requires support for ["pairs"], which this release does not have: use the newer release`
 		if err == nil || err.Error() != want {
 			t.Errorf("%v, expected %q", err, want)
 		}

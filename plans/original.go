@@ -12,34 +12,35 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Original is what the migration changes of a set or a budget once for the whole plan, as it was. The journal
-// has it too; on the object it outlives the journal.
+// Original holds the old values of the fields of a set or a budget that the migration changes once
+// for the whole plan. The journal has them too; on the object they outlive the journal.
 type Original struct {
 	Retention *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy `json:"retention,omitempty"`
-	// Slice is that of a destination set that existed before the plan.
+	// Slice is the range of a destination set that existed before the plan.
 	Slice          *Slice              `json:"slice,omitempty"`
 	MinAvailable   *intstr.IntOrString `json:"minAvailable,omitempty"`
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
-// NumbersOf is what of a budget's spec the migration changes.
+// NumbersOf returns the fields of a budget's spec that the migration changes.
 func NumbersOf(spec policyv1.PodDisruptionBudgetSpec) Original {
 	return Original{MinAvailable: spec.MinAvailable, MaxUnavailable: spec.MaxUnavailable}
 }
 
-// Put notes it on an object that is about to be sent, unless it has been noted: the first value is the user's.
+// Put writes the old values on an object that will be sent, unless the object already has some: the
+// first value is the user's.
 func (b Original) Put(o metav1.Object) {
 	if _, noted := o.GetAnnotations()[BeforeAnnotation]; noted {
 		return
 	}
 	raw, err := json.Marshal(b)
 	if err != nil {
-		return // numbers and words only: it cannot fail
+		return // cannot fail: only numbers and strings
 	}
 	annotate(o, BeforeAnnotation, string(raw))
 }
 
-// OriginalOf reads what is noted on an object; nil means that nothing is.
+// OriginalOf reads the old values from an object; nil means that it has none.
 func OriginalOf(o metav1.Object) (*Original, error) {
 	raw, noted := o.GetAnnotations()[BeforeAnnotation]
 	if !noted {
@@ -52,13 +53,13 @@ func OriginalOf(o metav1.Object) (*Original, error) {
 	return &b, nil
 }
 
-// MarkSet notes on a set the course that the plan is on and, as far as it is known, what the set is to be given
-// back at the end. Both stand beside the stamp, in the same write.
+// MarkSet writes on a set the direction of the plan and, if they are known, the old values that the set
+// gets back at the end. Both stand beside the stamp, in the same write.
 func MarkSet(set *appsv1.StatefulSet, p *Plan, side Side, direction Direction, s Saved) {
 	annotate(set, DirectionAnnotation, string(direction))
 	of := side
 	if side == Destination && !p.Existed() {
-		of = Source // one that the migration made gets the policy of the source's
+		of = Source // a set that the migration created gets the policy of the source's
 	}
 	policy, known := s.Retention[of]
 	if !known {
@@ -71,14 +72,14 @@ func MarkSet(set *appsv1.StatefulSet, p *Plan, side Side, direction Direction, s
 	b.Put(set)
 }
 
-// With gives what is saved together with what is about to be. Old values are never replaced.
+// With returns the saved values together with those of u. Old values are never replaced.
 func (s Saved) With(u Saved) Saved {
 	s.Retention, s.Budgets = maps.Clone(s.Retention), maps.Clone(s.Budgets)
 	s.keep(u)
 	return s
 }
 
-// Direction is the one that a step of this kind belongs to.
+// Direction returns the direction to which a step of this kind belongs.
 func (s Step) Direction() Direction {
 	switch {
 	case s.From == Destination:
@@ -98,13 +99,13 @@ func annotate(o metav1.Object, name, value string) {
 	o.SetAnnotations(a)
 }
 
-// Saved is what the migration changes once for the whole plan, as it was.
+// Saved holds the old values of everything that the migration changes once for the whole plan.
 type Saved struct {
 	Retention map[Side]appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy `json:"retention,omitempty"`
-	// Slice is that of a destination set that existed before.
+	// Slice is the range of a destination set that existed before the plan.
 	Slice   *Slice                                    `json:"slice,omitempty"`
 	Budgets map[Side]policyv1.PodDisruptionBudgetSpec `json:"budgets,omitempty"`
-	// SourceUID is that of a source set that was made again, and that a person has vouched for.
+	// SourceUID is the UID of a recreated source set for which the user has vouched.
 	SourceUID types.UID `json:"sourceUID,omitempty"`
 }
 
@@ -128,12 +129,12 @@ func (s *Saved) keep(u Saved) {
 	if s.Slice == nil {
 		s.Slice = u.Slice
 	}
-	if u.SourceUID != "" { // no old value: the latest one holds
+	if u.SourceUID != "" { // not an old value: the latest one is valid
 		s.SourceUID = u.SourceUID
 	}
 }
 
-// Source returns the UID of the set that is the source: that of the plan, or of the one that was made again.
+// Source returns the UID of the source set: the plan's, or that of the recreated set.
 func (s Saved) Source(p *Plan) types.UID {
 	if s.SourceUID != "" {
 		return s.SourceUID

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Panic is a panic of this program over a plan. It is a mistake of the program, whatever is in the plan, and one plan
-// must not end what is done for the others.
+// Panic is a panic of this program while it works on a plan. It is a bug of the program, whatever
+// the plan contains, and one plan must not stop the work on the others.
 type Panic struct {
 	What  string // the first line of the panic
-	Where string // the function and the line that it came from
+	Where string // the function and line of its origin
 }
 
 func (m Panic) Error() string {
-	return fmt.Sprintf("the program itself has failed over this plan, which is a mistake of the program: %s, in %s", m.What, m.Where)
+	return fmt.Sprintf("stsmigrate has panicked while it worked on this plan, which is a bug of stsmigrate: %s, in %s", m.What, m.Where)
 }
 
-// RecoverPanic is deferred by a function that works on one plan: a panic becomes its error.
+// RecoverPanic is deferred by a function that works on one plan: it turns a panic into the function's error.
 func RecoverPanic(err *error) {
 	if what := recover(); what != nil {
 		line, _, _ := strings.Cut(fmt.Sprint(what), "\n")
@@ -25,7 +25,7 @@ func RecoverPanic(err *error) {
 	}
 }
 
-// origin gives the first function below the runtime's handling of a panic.
+// origin returns the first function below the runtime's handling of a panic.
 func origin() string {
 	var at [64]uintptr
 	frames := runtime.CallersFrames(at[:runtime.Callers(1, at[:])])

@@ -12,7 +12,7 @@ func TestAPanicOverAPlanIsAnErrorThatSaysWhere(t *testing.T) {
 		want string
 	}{
 		"a gate without a kind": {func() error { _ = Gate{}.Kind(); return nil }, "nil pointer dereference, in plans.Gate.Kind (line "},
-		"several lines":         {func() error { panic("one\ntwo") }, "the program: one, in plans.TestAPanic"},
+		"several lines":         {func() error { panic("one\ntwo") }, "a bug of stsmigrate: one, in plans.TestAPanic"},
 		"an error":              {func() error { return errors.New("no answer") }, "no answer"},
 		"nothing":               {func() error { return nil }, ""},
 	} {

@@ -23,16 +23,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Patch is what the destination's set is to have otherwise than the source's: a
-// strategic merge patch, or a JSON patch (RFC 6902), in YAML or JSON.
+// Patch is a change to the destination's set, compared with the source's: a strategic merge patch, or
+// a JSON patch (RFC 6902), in YAML or JSON.
 type Patch struct {
-	// Path is the file it was read from.
+	// Path is the file from which the patch was read.
 	Path string `json:"path,omitempty"`
 	// Patch is its text. A plan always has it; a Migration has it or Path.
 	Patch string `json:"patch,omitempty"`
 }
 
-// String names the patch in messages.
+// String returns the name of the patch for messages.
 func (p Patch) String() string {
 	if p.Path == "" {
 		return "patch"
@@ -40,11 +40,10 @@ func (p Patch) String() string {
 	return "patch " + p.Path
 }
 
-// DestinationSet gives the source's set as the destination is to have it: in the
-// destination's namespace, with the patches of the plan, and without what the
-// source's control plane knows about it. Its range is still that of the source. It
-// fails for a patch that does not fit the set, has unknown fields, or changes what
-// the move goes by.
+// DestinationSet returns the source's set in its form for the destination: in the destination's namespace,
+// with the patches of the plan, and without the fields that the source's control plane sets. Its
+// range is still the source's. It fails for a patch that does not fit the set, has unknown fields, or
+// changes a field on which the move relies.
 func DestinationSet(set *appsv1.StatefulSet, p *Plan) (*appsv1.StatefulSet, error) {
 	out := bare(set, p.Destination.Namespace)
 	out.Spec.UpdateStrategy = p.Destination.Strategy(out.Spec.UpdateStrategy)
@@ -54,14 +53,14 @@ func DestinationSet(set *appsv1.StatefulSet, p *Plan) (*appsv1.StatefulSet, erro
 			return nil, fmt.Errorf("%s: %w", patch, err)
 		}
 		if field := guarded(out, next); field != "" {
-			return nil, fmt.Errorf("%s: it changes %s, which the move itself decides or goes by; take that out of the patch", patch, field)
+			return nil, fmt.Errorf("%s: it changes %s, which the move itself sets or relies on; remove that from the patch", patch, field)
 		}
 		out = next
 	}
 	return out, nil
 }
 
-// DestinationSet is the set that a plan of these inputs would make, before there is one.
+// DestinationSet returns the set that a plan from these inputs would create.
 func (in Inputs) DestinationSet() (*appsv1.StatefulSet, error) {
 	out, err := DestinationSet(in.Set, &Plan{Destination: in.Destination, Patches: in.Patches})
 	if err != nil {
@@ -70,7 +69,7 @@ func (in Inputs) DestinationSet() (*appsv1.StatefulSet, error) {
 	return out, in.selected(out)
 }
 
-// selected refuses a pod template that a selector of the move no longer finds.
+// selected refuses a pod template that a selector of the move no longer matches.
 func (in Inputs) selected(after *appsv1.StatefulSet) error {
 	by := map[string]*metav1.LabelSelector{"the set's selector": in.Set.Spec.Selector}
 	for side, b := range map[Side]*policyv1.PodDisruptionBudget{Source: in.SourceBudget, Destination: in.DestinationBudget} {
@@ -101,7 +100,7 @@ func bare(set *appsv1.StatefulSet, namespace string) *appsv1.StatefulSet {
 	}
 }
 
-// guarded names the field that a patch must not change and has changed, or "".
+// guarded returns the first field that a patch must not change and has changed, or "".
 func guarded(before, after *appsv1.StatefulSet) string {
 	b, a := before.Spec, after.Spec
 	for _, f := range []struct {
@@ -136,7 +135,7 @@ func unlabelled(set *appsv1.StatefulSet) metav1.ObjectMeta {
 	return out
 }
 
-// ours gives an annotation by which the migration marks objects, or "".
+// ours returns an annotation of the migration, or "".
 func ours(annotations map[string]string) string {
 	for k := range annotations {
 		if strings.HasPrefix(k, "stsmigrate.dev/") {
@@ -199,7 +198,7 @@ func apply(doc, patch []byte) ([]byte, error) {
 	return nil, errors.New("expected a strategic merge patch (a map) or a JSON patch (a list)")
 }
 
-// A patch could make a document as large as it likes by copying, with every operation twice as large.
+// A patch can double a document with every copy operation. This limit bounds the size.
 func init() { jsonpatch.AccumulatedCopySizeLimit = maxPatchBytes } //nolint:gochecknoinits // the library has this limit for all of a process
 
 func applyJSON(doc, patch []byte) ([]byte, error) {
@@ -219,9 +218,8 @@ func applyJSON(doc, patch []byte) ([]byte, error) {
 	return ops.Apply(doc)
 }
 
-// applyMerge applies a strategic merge patch. The API merges the entries of most
-// lists by name, and replaces volumeClaimTemplates as a whole; here they are merged by
-// name as well.
+// applyMerge applies a strategic merge patch. The API merges the entries of most lists by name, but
+// replaces volumeClaimTemplates as a whole; here they are also merged by name.
 func applyMerge(doc, patch []byte) ([]byte, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(patch, &fields); err != nil {
@@ -245,14 +243,14 @@ func applyMerge(doc, patch []byte) ([]byte, error) {
 	return strategicpatch.StrategicMergePatch(doc, patch, appsv1.StatefulSet{})
 }
 
-// mergeTemplates gives all claim templates of the set, with the given ones merged
-// into those of their name.
+// mergeTemplates returns all claim templates of the set, with each given entry merged into the
+// template of its name.
 func mergeTemplates(doc []byte, entries any) ([]any, error) {
 	var set appsv1.StatefulSet
 	if err := json.Unmarshal(doc, &set); err != nil {
 		return nil, err
 	}
-	list, _ := entries.([]any) // its type was looked at before
+	list, _ := entries.([]any) // its type was checked before
 	for i, e := range list {
 		raw, err := json.Marshal(e)
 		if err != nil {
@@ -286,8 +284,7 @@ func mergeTemplates(doc []byte, entries any) ([]any, error) {
 	return out, nil
 }
 
-// undirected is a patch without its directives ($patch and the like), which are no
-// fields of the API.
+// undirected returns a patch without its directives ($patch and the like), which are not fields of the API.
 func undirected(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -308,8 +305,7 @@ func undirected(v any) any {
 	return v
 }
 
-// strictly decodes JSON and refuses fields that are unknown or given twice, by their
-// full path.
+// strictly decodes JSON and refuses unknown and duplicate fields, by their full path.
 func strictly(raw []byte, into any) error {
 	strict, err := kjson.UnmarshalStrict(raw, into)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// shop is a set with something to patch, as an API server hands it out.
+// shop returns a set with something to patch, as an API server returns it.
 func shop() *appsv1.StatefulSet {
 	class, app := "fast", map[string]string{"app": "web", "tier": "front"}
 	s := set(2, 3)
@@ -217,7 +217,7 @@ func TestRenderSaysWhatIsCopiedRequiredAndPatched(t *testing.T) {
 	for _, want := range []string{
 		"patched      spec.template.spec.nodeSelector.zone = west\n",
 		"copied       ConfigMap/web, if it is absent",
-		"required     Secret/tls, which has to be on the destination already (made by Certificate web of cert-manager)\n",
+		"required     Secret/tls, which must already exist on the destination (made by Certificate web of cert-manager)\n",
 	} {
 		if !strings.Contains(Render(p, NewJournal(p).Leg), want) {
 			t.Errorf("%q is not in\n%s", want, Render(p, NewJournal(p).Leg))

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// APIVersion is the version of the files and ConfigMaps that this package
-// reads and writes. A file of another version is refused, never guessed at.
+// APIVersion is the version of the files and ConfigMaps that this package reads and writes. A file of
+// another version is refused and never interpreted.
 const APIVersion = "stsmigrate.dev/v1alpha1"
 
 // The kinds of file under APIVersion.
@@ -19,16 +19,16 @@ const (
 	MigrationKind = "Migration"
 )
 
-// Side says which end of the migration is meant.
+// Side is one end of the migration.
 type Side string
 
-// The two sides. Home, where plan and journal live, is the destination.
+// The two sides. The home of plan and journal is the destination, unless the plan is detached.
 const (
 	Source      Side = "source"
 	Destination Side = "destination"
 )
 
-// Sides are both, in the order in which they are reported.
+// Sides returns both sides, in the order in which they are reported.
 func Sides() []Side { return []Side{Source, Destination} }
 
 // Other returns the opposite side.
@@ -39,21 +39,21 @@ func (s Side) Other() Side {
 	return Source
 }
 
-// Ref names the StatefulSet of one side.
+// Ref names the set of one side.
 type Ref struct {
-	// Cluster is the UID of the cluster's kube-system namespace: the only
-	// name of a cluster that no kubeconfig can change.
+	// Cluster is the UID of the cluster's kube-system namespace, the only name of a cluster that no
+	// kubeconfig can change.
 	Cluster types.UID `json:"cluster"`
-	// Context is the kubeconfig context used when the plan was made. It is for
-	// people; Cluster decides.
+	// Context is the kubeconfig context used when the plan was made. It is only shown: Cluster
+	// identifies the cluster.
 	Context   string `json:"context,omitempty"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Kind is StatefulSetSlice for one of those, and empty for a StatefulSet.
+	// Kind is StatefulSetSlice for a StatefulSetSlice, and empty for a StatefulSet.
 	Kind string `json:"kind,omitempty"`
 }
 
-// String gives "namespace/name in context", the form messages use.
+// String returns "namespace/name in context", the form used in messages.
 func (r Ref) String() string {
 	if r.Context == "" {
 		return r.Namespace + "/" + r.Name
@@ -61,34 +61,34 @@ func (r Ref) String() string {
 	return r.Namespace + "/" + r.Name + " in " + r.Context
 }
 
-// Dependency is an object that the destination's pods name and that has to be in
-// the destination namespace. Unless it is Required, it is copied from the source when
-// absent, and an existing one that differs blocks the plan.
+// Dependency is an object that the destination's pods name and that must exist in the destination
+// namespace. Unless it is Required, it is copied from the source when absent, and an existing object
+// that differs blocks the plan.
 type Dependency struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Optional says that the pods run without it too.
+	// Optional reports that the pods also run without the object.
 	Optional bool `json:"optional,omitempty"`
-	// Required, if not empty, says why the object is neither copied nor compared
-	// and must be there already, such as "made by Certificate web of cert-manager".
+	// Required, if not empty, is the reason why the object is neither copied nor compared and must
+	// already exist, such as "made by Certificate web of cert-manager".
 	Required string `json:"required,omitempty"`
 }
 
-// String gives "Kind/name".
+// String returns "Kind/name".
 func (d Dependency) String() string { return d.Kind + "/" + d.Name }
 
 // Budget names the PodDisruptionBudgets of both sides.
 type Budget struct {
 	Source      string `json:"source"`
 	Destination string `json:"destination"`
-	// SourceExisted and DestinationExisted say whether the budget was the
-	// user's. One that was not is created by the migration and deleted after it.
+	// SourceExisted and DestinationExisted report whether the budget is the user's. Any other budget
+	// is created by the migration and deleted after it.
 	SourceExisted      bool `json:"sourceExisted"`
 	DestinationExisted bool `json:"destinationExisted"`
 }
 
-// Fingerprint is what the plan was made against. A plan whose world no longer
-// matches it is refused before the first write.
+// Fingerprint identifies the objects for which the plan was made. A plan that no longer matches them
+// is refused before the first write.
 type Fingerprint struct {
 	SourceUID      types.UID `json:"sourceUID"`
 	SourceSpec     string    `json:"sourceSpec"`
@@ -99,18 +99,18 @@ type Fingerprint struct {
 	DestinationSpec string `json:"destinationSpec,omitempty"`
 }
 
-// Plan is the immutable promise: which ordinals move, from where to where, and
-// how many may be down. Its size does not depend on the number of ordinals.
+// Plan is the immutable promise: which ordinals move, from where to where, and how many may be
+// unavailable. Its size does not depend on the number of ordinals.
 type Plan struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
-	// ID is unique to this plan, also among plans of one name made one after the
-	// other. It is what marks on objects carry.
+	// ID is unique to this plan, also among plans that use one name one after the other. The stamps
+	// on objects carry it.
 	ID string `json:"id"`
 	// Hash covers every other field; an edited plan is refused.
 	Hash string `json:"hash"`
-	// Read is the whole of what was read, if it has fields that are not known.
+	// Read is the whole document as it was read, if it has unknown fields; nil otherwise.
 	Read json.RawMessage `json:"-"`
 
 	Source      Ref `json:"source"`
@@ -118,35 +118,35 @@ type Plan struct {
 	// The ordinals that move: [Start, Start+Count).
 	Start int32 `json:"start"`
 	Count int32 `json:"count"`
-	// MaxUnavailable is d: at most so many ordinals are unavailable at once,
-	// over both sides together. At least 1.
+	// MaxUnavailable is d: the maximum number of ordinals that are unavailable at once, over both
+	// sides together. At least 1.
 	MaxUnavailable int32 `json:"maxUnavailable"`
 	// Window is w: how many ordinals one wave moves together, from 1 to d.
 	Window int32 `json:"window"`
 
 	Claims  []ClaimMove `json:"claims,omitempty"`
 	Storage Storage     `json:"storage,omitzero"`
-	// Shared are the volumes that the pod template itself names.
+	// Shared lists the volumes that the pod template itself names.
 	Shared       []SharedVolume `json:"shared,omitempty"`
 	Dependencies []Dependency   `json:"dependencies,omitempty"`
-	// Patches are what the destination's set is to have otherwise than the source's,
-	// and Changes what comes of them, a line of "field = value" each. Changes is
-	// for people.
+	// Patches are the user's changes to the destination's set, compared with the source's. Changes
+	// lists their effect, one line of "field = value" for each field. Changes is for the user to
+	// read; Misstated compares it with the patches.
 	Patches []Patch     `json:"patches,omitempty"`
 	Changes []string    `json:"changes,omitempty"`
 	Names   Names       `json:"names,omitzero"`
 	Gates   []Gate      `json:"gates,omitempty"`
 	Budget  Budget      `json:"budget"`
 	Seen    Fingerprint `json:"seen"`
-	// Versions is what the API servers of both sides said of themselves when the plan
-	// was made, as far as they did.
+	// Versions are the versions that the API servers of both sides reported when the plan was made. A
+	// side that reported none is absent.
 	Versions map[Side]string `json:"versions,omitempty"`
-	// Ignored names the checks whose findings the person who made the plan accepts.
-	// They do not block this plan, now or later.
+	// Ignored names the checks whose findings the user accepted when the plan was made. They do not
+	// block this plan, now or later.
 	Ignored []string `json:"ignored,omitempty"`
 }
 
-// End is the ordinal after the last one that moves.
+// End returns the ordinal after the last one that moves.
 func (p *Plan) End() int32 { return p.Start + p.Count }
 
 // On returns the set of the given side.
@@ -157,14 +157,13 @@ func (p *Plan) On(s Side) Ref {
 	return p.Destination
 }
 
-// OneCluster says whether both sides are namespaces of the same cluster.
+// OneCluster reports whether both sides are namespaces of the same cluster.
 func (p *Plan) OneCluster() bool { return p.Source.Cluster == p.Destination.Cluster }
 
-// Existed says whether the destination set was there before the plan.
+// Existed reports whether the destination set existed before the plan.
 func (p *Plan) Existed() bool { return p.Seen.DestinationUID != "" }
 
-// BudgetOn returns the name of the PodDisruptionBudget of a side and whether it
-// was the user's.
+// BudgetOn returns the name of the PodDisruptionBudget of a side and whether it is the user's.
 func (p *Plan) BudgetOn(s Side) (name string, existed bool) {
 	if s == Source {
 		return p.Budget.Source, p.Budget.SourceExisted
@@ -172,7 +171,7 @@ func (p *Plan) BudgetOn(s Side) (name string, existed bool) {
 	return p.Budget.Destination, p.Budget.DestinationExisted
 }
 
-// Pods names the pods of a wave, such as "web-4" or "web-2..4".
+// Pods returns the names of the pods of a wave, such as "web-4" or "web-2..4".
 func (p *Plan) Pods(wave Slice) string {
 	if wave.Replicas == 1 {
 		return p.Pod(wave.Start)
@@ -180,12 +179,12 @@ func (p *Plan) Pods(wave Slice) string {
 	return fmt.Sprintf("%s..%d", p.Pod(wave.Start), wave.End()-1)
 }
 
-// Pod is the name of the pod with the given ordinal, on either side.
+// Pod returns the name of the pod with the given ordinal, on either side.
 func (p *Plan) Pod(ordinal int32) string {
 	return fmt.Sprintf("%s-%d", p.Source.Name, ordinal)
 }
 
-// ClaimName is the name of the claim that template and ordinal give (rule ID-8).
+// ClaimName returns the name of the claim for a template and an ordinal (rule ID-8).
 func (p *Plan) ClaimName(template string, ordinal int32) string {
 	return fmt.Sprintf("%s-%s-%d", template, p.Source.Name, ordinal)
 }
@@ -196,13 +195,13 @@ type Slice struct {
 	Replicas int32 `json:"replicas"`
 }
 
-// Has says whether the ordinal lies in the slice.
+// Has reports whether the ordinal lies in the slice.
 func (s Slice) Has(ordinal int32) bool { return ordinal >= s.Start && ordinal < s.End() }
 
-// End is the ordinal after the last one.
+// End returns the ordinal after the last one.
 func (s Slice) End() int32 { return s.Start + s.Replicas }
 
-// All gives the ordinals, lowest first.
+// All iterates over the ordinals, lowest first.
 func (s Slice) All() iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		for o := s.Start; o < s.End(); o++ {
@@ -213,7 +212,7 @@ func (s Slice) All() iter.Seq[int32] {
 	}
 }
 
-// String gives the ordinals, such as "[0..4]" or "[]".
+// String returns the ordinals, such as "[0..4]" or "[]".
 func (s Slice) String() string {
 	switch s.Replicas {
 	case 0:
@@ -225,12 +224,12 @@ func (s Slice) String() string {
 	}
 }
 
-// Ordinals are all those that move.
+// Ordinals returns all ordinals that move.
 func (p *Plan) Ordinals() Slice { return Slice{Start: p.Start, Replicas: p.Count} }
 
-// Slice returns the range a side has to have around the move of one wave: with
-// its ordinals (has), or without them. Whichever way they travel, everything
-// below them is on the source and everything above them on the destination (S7).
+// Slice returns the range that a side must have around the move of one wave: with the wave's ordinals
+// (has), or without them. In either direction, everything below them is on the source and everything
+// above them on the destination (S7).
 func (p *Plan) Slice(side Side, wave Slice, has bool) Slice {
 	if side == Source {
 		n := wave.Start - p.Start

@@ -43,7 +43,7 @@ func TestAStatefulSetOnTheDestinationRollsAsItCan(t *testing.T) {
 	}
 }
 
-// The ConfigMaps of a plan have names made of its own, so some names are those of others.
+// The names of a plan's ConfigMaps derive from its own name, so some plan names collide with other objects.
 func TestNamesThatOthersNeedAreRefused(t *testing.T) {
 	for name, bad := range map[string]bool{
 		"db": false, "journal": false, "adopt": false, "my-consent": false,

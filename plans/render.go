@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Render says in words what a plan will do: first what holds for all ordinals,
-// then a line for each wave of the leg, in the order in which they move.
+// Render describes what a plan will do: first what holds for all ordinals, then one line for each
+// wave of the leg, in the order in which they move.
 func Render(p *Plan, l Leg) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Plan %s (%s)\n", p.Name, p.ID)
 	fmt.Fprintf(&b, "  source       StatefulSet %s %s\n", p.Source, Slice{p.Start, p.Count})
 	there := "created from the source, with no ordinals yet"
 	if p.Existed() {
-		there = "there already, with no ordinals"
+		there = "exists, with no ordinals"
 	}
 	fmt.Fprintf(&b, "  destination  StatefulSet %s (%s)\n", p.Destination, there)
 	fmt.Fprintf(&b, "  unavailable  at most %d ordinal(s) at once, over both sides together\n", p.MaxUnavailable)
@@ -42,7 +42,7 @@ func Render(p *Plan, l Leg) string {
 		}
 	}
 	if len(p.Ignored) > 0 {
-		fmt.Fprintf(&b, "  ignored      what these checks find: %s\n", strings.Join(p.Ignored, ", "))
+		fmt.Fprintf(&b, "  ignored      the findings of these checks: %s\n", strings.Join(p.Ignored, ", "))
 	}
 	b.WriteString("\nBefore the first ordinal: volumes and claims are protected (reclaim and retention policies to Retain, old values saved).\n\n")
 	b.WriteString("ORDINAL  SOURCE     DESTINATION  WHAT HAPPENS\n")
@@ -52,12 +52,12 @@ func Render(p *Plan, l Leg) string {
 	}
 	if l.Lowest > p.Start {
 		wave := Slice{Start: l.Lowest}
-		fmt.Fprintf(&b, "\nThere it stops, split: the source keeps %s, the destination has %s. `resume` goes on.\n", p.Slice(Source, wave, true), p.Slice(Destination, wave, true))
+		fmt.Fprintf(&b, "\nThe move stops there in a split: the source keeps %s, the destination has %s. `resume` continues it.\n", p.Slice(Source, wave, true), p.Slice(Destination, wave, true))
 	}
 	if p.Names.Service != "" {
 		b.WriteString("\n" + RenderNames(p))
 	}
-	b.WriteString("\nAfter the last: everything stays as it is until `finalize` (cleans the source up) or `abort` (rolls back).\n")
+	b.WriteString("\nAfter the last ordinal: both sides stay unchanged until `finalize` (cleans the source up) or `abort` (moves everything back).\n")
 	return b.String()
 }
 
@@ -87,14 +87,14 @@ func renderChanges(b *strings.Builder, p *Plan) {
 		fmt.Fprintf(b, "  patched      %s\n", c)
 	}
 	if len(p.Patches) > 0 && len(p.Changes) == 0 {
-		b.WriteString("  patched      nothing: the destination is as the patches want it without them\n")
+		b.WriteString("  patched      nothing: the set already has the values of the patches\n")
 	}
 }
 
 func renderDependencies(b *strings.Builder, p *Plan) {
 	for _, d := range p.Dependencies {
 		if d.Required != "" {
-			fmt.Fprintf(b, "  required     %s, which has to be on the destination already (%s)\n", d, d.Required)
+			fmt.Fprintf(b, "  required     %s, which must already exist on the destination (%s)\n", d, d.Required)
 			continue
 		}
 		fmt.Fprintf(b, "  copied       %s, if it is absent on the destination\n", d)
@@ -104,7 +104,7 @@ func renderDependencies(b *strings.Builder, p *Plan) {
 func renderBudget(b *strings.Builder, p *Plan) {
 	for _, side := range []Side{Source, Destination} {
 		name, existed := p.BudgetOn(side)
-		what := "created for the time of the move"
+		what := "created for the duration of the move"
 		if existed {
 			what = "yours; changed step by step, restored field for field"
 		} else if side == Destination && p.Budget.SourceExisted {
@@ -114,11 +114,11 @@ func renderBudget(b *strings.Builder, p *Plan) {
 	}
 }
 
-// RenderNames is the table of the names under which each pod is found, on both
-// sides, from the first step to the last.
+// RenderNames returns the table of the names under which each pod is found, on both sides, from the
+// first step to the last.
 func RenderNames(p *Plan) string {
 	if p.Names.Service == "" {
-		return "Names are left alone: each side finds its own pods only.\n"
+		return "Names are not changed: each side finds only its own pods.\n"
 	}
 	var b strings.Builder
 	width := len(p.FindAs(p.End()-1, Source))
@@ -136,13 +136,13 @@ func renderNames(b *strings.Builder, p *Plan) {
 		return
 	case Bridge:
 	case NoNames:
-		b.WriteString("  names        left alone: each side finds its own pods only\n")
+		b.WriteString("  names        not changed: each side finds only its own pods\n")
 		return
 	}
 	b.WriteString("  names        bridge (every pod is found under its old and its new name on both sides, until the end)\n")
 	for _, d := range p.Directories() {
 		if d.Lists == "" {
-			fmt.Fprintf(b, "  names        Service %s/%s on the %s is made for the time of the move\n", d.Namespace, p.Names.Service, d.On)
+			fmt.Fprintf(b, "  names        Service %s/%s on the %s is created for the duration of the move\n", d.Namespace, p.Names.Service, d.On)
 		}
 	}
 }
@@ -155,10 +155,10 @@ func (m Mode) words() string {
 		return "empty (the ordinal starts WITHOUT data, the application replicates it; the source's claims stay)"
 	case Reimport:
 	}
-	return "reimport (a PersistentVolume with the same handle is made in the destination cluster)"
+	return "reimport (a PersistentVolume with the same handle is created in the destination cluster)"
 }
 
-// ordinals gives those of a wave, such as "4" or "2..4".
+// ordinals returns the ordinals of a wave, such as "4" or "2..4".
 func ordinals(wave Slice) string {
 	if wave.Replicas == 1 {
 		return strconv.Itoa(int(wave.Start))
@@ -166,7 +166,7 @@ func ordinals(wave Slice) string {
 	return fmt.Sprintf("%d..%d", wave.Start, wave.End()-1)
 }
 
-// story is the move of one wave in one line.
+// story describes the move of one wave in one line.
 func (p *Plan) story(wave Slice) string {
 	hand := ""
 	switch {

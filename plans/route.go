@@ -4,26 +4,25 @@ import (
 	"fmt"
 )
 
-// StartLeg starts a new leg behind everything that may have been written so far.
+// StartLeg starts a new leg after every step that may have written so far.
 func (j *Journal) StartLeg(p *Plan, c Direction) {
 	next := Leg{Direction: c, First: j.Begun + 1, Lowest: p.End(), End: p.End()}
 	switch c {
 	case Abort:
 		under := j.underWay(p)
 		next.Lowest, next.Head = under.Start, under.Replicas
-	case Move: // on from a split
+	case Move: // continue from a split
 		next.Lowest, next.End = p.Start, j.Leg.Lowest
 	case Finalize:
 	}
 	j.Leg, j.Done = next, j.Begun
 	j.Outcome, j.Blocked, j.Paused, j.PauseAt, j.Resting = "", "", false, 0, false
 	j.Passed, j.SkipGates, j.Overdue = nil, 0, ""
-	j.KeepNames = j.KeepNames && c == Finalize // what was walked back has no names to keep
+	j.KeepNames = j.KeepNames && c == Finalize // an aborted plan has no names to keep
 }
 
-// underWay is the wave that a Move may have touched last: the one under way, or
-// else the last one that arrived. Without one it is empty, at the end of the
-// ordinals that have not left.
+// underWay returns the wave that a Move may have touched last: the one under way, or else the last
+// one that arrived. If there is none, it is empty, at the end of the ordinals that have not left.
 func (j *Journal) underWay(p *Plan) Slice {
 	if s, ok := p.Step(j.Leg, j.Begun); ok && s.Moves() {
 		return s.Ordinals
@@ -31,13 +30,12 @@ func (j *Journal) underWay(p *Plan) Slice {
 	return Slice{Start: j.Leg.End}
 }
 
-// Limit sets the route of a Move. It works where no wave is in flight, though one may have tightened the
-// budgets and be waiting, and cuts the
-// waves anew from there: the first is as large as it takes for the pause to come
-// after exactly so many ordinals.
+// Limit sets the route of a Move. It works where no wave is in flight, even if one has tightened the
+// budgets and waits. From there it divides the ordinals into new waves: the first is as large as
+// needed for the pause to come after exactly that many ordinals.
 func (j *Journal) Limit(p *Plan, r Limits) error {
 	if j.Leg.Direction != Move {
-		return fmt.Errorf("plan %s is not being moved to the destination: --until-ordinal and --pause-after have no meaning", p.Name)
+		return fmt.Errorf("plan %s is not being moved to the destination: --until-ordinal and --pause-after have no effect", p.Name)
 	}
 	if r.PauseAfter < 0 {
 		return fmt.Errorf("--pause-after %d: expected a number of ordinals", r.PauseAfter)
@@ -53,7 +51,7 @@ func (j *Journal) Limit(p *Plan, r Limits) error {
 		if r == (Limits{}) {
 			return nil
 		}
-		return fmt.Errorf("plan %s has ordinals %s in flight: --until-ordinal and --pause-after can be given when they have arrived; go on without, or `pause` first", p.Name, step.Ordinals)
+		return fmt.Errorf("plan %s has ordinals %s in flight: --until-ordinal and --pause-after can be given when they have arrived; run without them, or `pause` first", p.Name, step.Ordinals)
 	}
 	top := j.Leg.End
 	if step.Moves() {
@@ -74,8 +72,8 @@ func (j *Journal) Limit(p *Plan, r Limits) error {
 	return nil
 }
 
-// behind puts the waves that are still to come, from top downwards, behind what was begun. The leg of Freeze
-// and Hold stays one, and goes on as it is while none of its waves has begun.
+// behind puts the waves that are still to come, from top downwards, after the steps that have begun.
+// The leg of Freeze and Protect is kept while none of its waves has begun.
 func (j *Journal) behind(p *Plan, top int32, began bool) {
 	switch {
 	case top < p.End():
@@ -85,17 +83,16 @@ func (j *Journal) behind(p *Plan, top int32, began bool) {
 	}
 }
 
-// PauseDue says whether the step is the first of a wave that was to be paused
-// before.
+// PauseDue reports whether the step is the first of a wave before which a pause is requested.
 func (j *Journal) PauseDue(s Step) bool {
 	return j.PauseAt > 0 && s.Op == Tighten && j.Leg.Direction == Move && s.Ordinals.End() <= j.PauseAt
 }
 
-// Skip records the wish of a person to go on without gates: of a Move without those
-// of the step under way or the next one that has any, of a Return without all.
+// Skip records the user's request to continue without gates: for a Move, without those of the step under
+// way or of the next step that has any; for an Abort, without any.
 func (j *Journal) Skip(p *Plan) error {
 	if len(p.Gates) == 0 || j.Leg.Direction == Finalize {
-		return fmt.Errorf("--skip-gates: plan %s asks no gates", p.Name)
+		return fmt.Errorf("--skip-gates: plan %s has no gates to skip", p.Name)
 	}
 	if j.Leg.Direction == Abort {
 		j.SkipGates = allSteps
@@ -104,7 +101,7 @@ func (j *Journal) Skip(p *Plan) error {
 	for seq := j.Done + 1; ; seq++ {
 		s, more := p.Step(j.Leg, seq)
 		if !more {
-			return fmt.Errorf("--skip-gates: plan %s has no gate left to ask", p.Name)
+			return fmt.Errorf("--skip-gates: plan %s has no gate left to skip", p.Name)
 		}
 		if len(p.GatesAt(s.Op)) > 0 {
 			j.SkipGates = seq
@@ -113,15 +110,15 @@ func (j *Journal) Skip(p *Plan) error {
 	}
 }
 
-// Skipped says in words which gates are not asked, or were not, or "".
+// Skipped describes the gates that are or were skipped, or returns "".
 func (j *Journal) Skipped(p *Plan) string {
 	s, more := p.Step(j.Leg, j.SkipGates)
 	switch {
 	case j.SkipGates == 0:
 		return ""
 	case !more:
-		return "not asked during an abort (--skip-gates)"
+		return "skipped during the abort (--skip-gates)"
 	default:
-		return fmt.Sprintf("not asked at %s %s (--skip-gates)", p.Pods(s.Ordinals), s.Op)
+		return fmt.Sprintf("skipped at %s %s (--skip-gates)", p.Pods(s.Ordinals), s.Op)
 	}
 }

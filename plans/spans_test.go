@@ -18,7 +18,7 @@ func TestTheStopwatchSumsSpans(t *testing.T) {
 		now := from
 		for k, s := range Spans() {
 			j.Enter(s, at(now))
-			j.Enter(s, at(now)) // looked at twice
+			j.Enter(s, at(now)) // a second look
 			if left := j.Left(); !left.Equal(at(from)) {
 				t.Errorf("in %s it has been away since %s, expected %s", s, left, at(from))
 			}
@@ -39,7 +39,7 @@ func TestTheStopwatchSumsSpans(t *testing.T) {
 	if d.Waves != 2 || d.Mean(Terminating) != 2*time.Second || d.Longest[Terminating].Duration != 3*time.Second || d.Longest[Starting].Duration != 5*time.Second || d.Total[HandingOver].Duration != 4*time.Second {
 		t.Errorf("%+v", d)
 	}
-	// A walk that is turned round goes back to an earlier span; a clock that goes back counts as none.
+	// A reversed plan returns to an earlier span; a clock that goes back counts as zero.
 	j.Enter(Terminating, at(200))
 	j.Enter(Detaching, at(199))
 	j.Enter(Terminating, at(201))

@@ -8,45 +8,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The annotations that the migration puts on objects and takes off at its end.
+// The annotations and the label that the migration sets on objects. The annotations are removed at its end.
 const (
-	// StampAnnotation says which plan, epoch and step wrote the object last.
+	// StampAnnotation names the plan, epoch and step that wrote the object last.
 	StampAnnotation = "stsmigrate.dev/stamp"
-	// PolicyAnnotation on a PersistentVolume is its original reclaim policy.
+	// PolicyAnnotation on a PersistentVolume holds its original reclaim policy.
 	PolicyAnnotation = "stsmigrate.dev/reclaim-policy"
-	// ClaimAnnotation on a PersistentVolume is the whole manifest of the claim
-	// of the source.
+	// ClaimAnnotation on a PersistentVolume holds the whole manifest of the source's claim.
 	ClaimAnnotation = "stsmigrate.dev/claim"
-	// VolumeAnnotation on a PersistentVolume of the destination is the source's one, where that
-	// one is written in other words.
+	// VolumeAnnotation on a PersistentVolume of the destination holds the source's PersistentVolume,
+	// if the two differ: in names (Storage), or because the source's is not a CSI volume.
 	VolumeAnnotation = "stsmigrate.dev/volume"
-	// ProofAnnotation on a PersistentVolume says how it was found to be free before it
-	// was handed over.
+	// ProofAnnotation on a PersistentVolume holds the evidence that it was free before it was handed over.
 	ProofAnnotation = "stsmigrate.dev/vacated"
-	// BudgetAnnotation on a PodDisruptionBudget is what the migration last made
-	// it ask for. Another spec beside it is somebody else's (S12).
+	// BudgetAnnotation on a PodDisruptionBudget holds the numbers that the migration last wrote. A
+	// different spec beside it comes from another writer (S12).
 	BudgetAnnotation = "stsmigrate.dev/budget"
-	// DirectionAnnotation on a set is the course that the plan was on when the set was last marked.
+	// DirectionAnnotation on a set is the direction that the plan was on when the set was last marked.
 	DirectionAnnotation = "stsmigrate.dev/direction"
-	// BeforeAnnotation on a set or a PodDisruptionBudget is what the migration changes of it, as it was.
+	// BeforeAnnotation on a set or a PodDisruptionBudget holds the old values of the fields that the
+	// migration changes (Original).
 	BeforeAnnotation = "stsmigrate.dev/before"
-	// PlanLabel on the ConfigMaps and the Lease of a plan, and on the volumes that it makes, is the plan's name.
+	// PlanLabel on the ConfigMaps and the Lease of a plan, and on the volumes that it creates, holds
+	// the plan's name.
 	PlanLabel = "stsmigrate.dev/plan"
 )
 
-// Stamp says which step of which epoch of which plan wrote an object. A stamp
-// higher than one's own means that somebody has gone further (S9): resourceVersion
-// alone would let a stale process undo a later step with a fresh read.
+// Stamp names the step, epoch and plan that wrote an object. A stamp higher than a process's own
+// means that another process has gone further (S9): resourceVersion alone would let a stale process
+// undo a later step after a fresh read.
 type Stamp struct {
 	Plan  string
 	Epoch int64
 	Seq   int
 }
 
-// String gives "plan/epoch/seq".
+// String returns "plan/epoch/seq".
 func (s Stamp) String() string { return fmt.Sprintf("%s/%d/%d", s.Plan, s.Epoch, s.Seq) }
 
-// Put writes the stamp on an object that is about to be sent.
+// Put writes the stamp on an object that will be sent.
 func (s Stamp) Put(o metav1.Object) {
 	a := o.GetAnnotations()
 	if a == nil {
@@ -56,8 +56,8 @@ func (s Stamp) Put(o metav1.Object) {
 	o.SetAnnotations(a)
 }
 
-// Stamped reads the stamp of an object; ok is false when there is none. A stamp
-// that cannot be read counts as another plan's.
+// Stamped reads the stamp of an object; ok is false if there is none. A stamp that cannot be read
+// counts as another plan's.
 func Stamped(o metav1.Object) (s Stamp, ok bool) {
 	v, ok := o.GetAnnotations()[StampAnnotation]
 	if !ok {
@@ -75,15 +75,14 @@ func Stamped(o metav1.Object) (s Stamp, ok bool) {
 	return Stamp{Plan: parts[0], Epoch: epoch, Seq: seq}, true
 }
 
-// Mine says whether the object carries a stamp of this plan.
+// Mine reports whether the object carries a stamp of this plan.
 func (s Stamp) Mine(o metav1.Object) bool {
 	have, ok := Stamped(o)
 	return ok && have.Plan == s.Plan
 }
 
-// Barred gives the reason why the holder of this stamp must not write the
-// object: it belongs to another plan, or somebody has gone further. Empty means
-// free to write.
+// Barred returns the reason why a process with this stamp must not write the object: it belongs to
+// another plan, or another process has gone further. An empty string means that the write is allowed.
 func (s Stamp) Barred(o metav1.Object) string {
 	have, ok := Stamped(o)
 	switch {
@@ -98,8 +97,8 @@ func (s Stamp) Barred(o metav1.Object) string {
 	return ""
 }
 
-// Unmark takes every annotation of ours off the object, and the label of a volume that was made, and says whether there
-// was an annotation (S15).
+// Unmark removes the migration's annotations from the object, and the label of a volume that the
+// migration created. It reports whether there was an annotation (S15).
 func Unmark(o metav1.Object) bool {
 	a := o.GetAnnotations()
 	n := len(a)

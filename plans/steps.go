@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Op is one word of the list of steps.
+// Op is the operation of a step.
 type Op string
 
-// The steps. Each is described where it is carried out.
+// The operations. Each is described where it is carried out.
 const (
 	Freeze  Op = "Freeze"
 	Protect Op = "Protect"
@@ -29,21 +29,21 @@ const (
 	Thaw    Op = "Thaw"
 )
 
-// perWave is the move of one wave from one side to the other, in the only
-// order that is safe. The same list, with the sides swapped, walks it back.
-// A plan without gates has neither Quiesce nor Verify.
+// perWave returns the operations that move one wave from one side to the other, in the only order
+// that is safe. An abort uses the same list with the sides swapped. A plan without gates has neither
+// Quiesce nor Verify.
 func (p *Plan) perWave() []Op {
 	all := []Op{
-		Tighten, // both budgets leave room for the ordinals that are about to be down
-		Quiesce, // the application says that they may go
-		Shrink,  // the side that has them lets go of them
+		Tighten, // both budgets leave room for the ordinals that will be down
+		Quiesce, // the application confirms that they may leave
+		Shrink,  // the side that has them scales down
 		Vacate,  // their pods and their volumes are proven free
-		Release, // their claims are deleted; the volumes are held by Retain
-		Reserve, // the volumes are promised to the claims of the other side
-		Claim,   // those claims are made and bound
-		Grow,    // the other side takes them
-		Verify,  // the application says that they have come
-		Relax,   // both budgets for the new split
+		Release, // their claims are deleted; Retain protects the volumes
+		Reserve, // the volumes are reserved for the claims of the other side
+		Claim,   // those claims are created and bound
+		Grow,    // the other side scales up
+		Verify,  // the application confirms that they have arrived
+		Relax,   // both budgets fit the new split
 	}
 	if len(p.Gates) == 0 {
 		return slices.DeleteFunc(all, Op.Gated)
@@ -51,29 +51,28 @@ func (p *Plan) perWave() []Op {
 	return all
 }
 
-// Step is one word of the list and the ordinals it is for: those of a wave, one
-// for Hold and Settle, none for a step of the whole plan. Seq grows by one from
-// step to step over the whole life of a plan, also when it is walked back, and is
-// stamped on every object that the step writes.
+// Step is one operation and its ordinals: those of a wave, one for Protect and Settle, none for a step
+// of the whole plan. Seq grows by one from step to step over the whole life of a plan, also during an
+// abort, and is stamped on every object that the step writes.
 type Step struct {
 	Seq      int   `json:"seq"`
 	Op       Op    `json:"op"`
 	Ordinals Slice `json:"ordinals"`
-	// From is the side that has the ordinals before the move. For Retire, Settle
-	// and Thaw it is the side that ends up without them.
+	// From is the side that has the ordinals before the move. For Retire, Settle and Thaw it is the
+	// side that ends up without them.
 	From Side `json:"from"`
 }
 
-// To is the side that has the ordinals after the move.
+// To returns the side that has the ordinals after the move.
 func (s Step) To() Side { return s.From.Other() }
 
-// Whole says whether the step concerns the whole plan and no ordinal of its own.
+// Whole reports whether the step concerns the whole plan and has no ordinals.
 func (s Step) Whole() bool { return s.Ordinals.Replicas == 0 }
 
-// Moves says whether the step is one of a wave.
+// Moves reports whether the step belongs to a wave.
 func (s Step) Moves() bool { return !s.Whole() && s.Op != Protect && s.Op != Settle }
 
-// ID gives "4/Reserve", "2..4/Reserve", or "Freeze" for a step of the whole plan.
+// ID returns "4/Reserve", "2..4/Reserve", or "Freeze" for a step of the whole plan.
 func (s Step) ID() string {
 	switch s.Ordinals.Replicas {
 	case 0:
@@ -85,7 +84,7 @@ func (s Step) ID() string {
 	}
 }
 
-// Step returns the step with the given Seq, or false behind the last one.
+// Step returns the step with the given Seq, or false after the last one.
 func (p *Plan) Step(l Leg, seq int) (Step, bool) {
 	s := Step{Seq: seq, From: Source}
 	i := seq - l.First
@@ -97,15 +96,15 @@ func (p *Plan) Step(l Leg, seq int) (Step, bool) {
 		s.Op, s.Ordinals = p.moveStep(l, i)
 	case Abort:
 		s.From = Destination
-		s.Op, s.Ordinals = p.returnStep(l, i)
+		s.Op, s.Ordinals = p.abortStep(l, i)
 	case Finalize:
 		s.Op, s.Ordinals = p.closing(i)
 	}
 	return s, s.Op != ""
 }
 
-// moveStep: Freeze, Hold for each ordinal, Share if volumes are shared, then the
-// waves, highest first. A leg that goes on from a split has the waves only.
+// moveStep returns the i-th step of a Move: Freeze, Protect for each ordinal, Share if volumes are
+// shared, then the waves, highest first. A leg that continues from a split has the waves only.
 func (p *Plan) moveStep(l Leg, i int) (Op, Slice) {
 	if l.End == p.End() {
 		switch {
@@ -129,8 +128,8 @@ func (p *Plan) moveStep(l Leg, i int) (Op, Slice) {
 	return "", Slice{}
 }
 
-// returnStep: the waves from the lowest upwards, then the closing steps.
-func (p *Plan) returnStep(l Leg, i int) (Op, Slice) {
+// abortStep returns the i-th step of an Abort: the waves from the lowest upwards, then the closing steps.
+func (p *Plan) abortStep(l Leg, i int) (Op, Slice) {
 	ops := p.perWave()
 	if wave := p.wave(l, i/len(ops)); wave.Replicas > 0 {
 		return ops[i%len(ops)], wave
@@ -138,8 +137,8 @@ func (p *Plan) returnStep(l Leg, i int) (Op, Slice) {
 	return p.closing(i - p.waves(l)*len(ops))
 }
 
-// wave gives the ordinals of the i-th wave of a leg, none behind the last one.
-// The first has Head of them, the others Window; the last has what is left.
+// wave returns the ordinals of the i-th wave of a leg, and none after the last one. The first wave
+// has Head of them, the others Window; the last has the rest.
 func (p *Plan) wave(l Leg, i int) Slice {
 	n, head := l.End-l.Lowest, l.head(p)
 	from, to := int32(0), head
@@ -168,8 +167,8 @@ func (p *Plan) waves(l Leg) int {
 	return 1 + int((rest+p.Window-1)/p.Window)
 }
 
-// closing ends a plan in either direction: the emptied set goes, each volume is
-// given back its own policy, shared ones too, and the marks and budgets go last.
+// closing returns the i-th step that ends a plan in either direction: the emptied set is deleted, then each
+// volume gets back its own policy, shared ones too, and the annotations and budgets are removed last.
 func (p *Plan) closing(i int) (Op, Slice) {
 	switch {
 	case i == 0:
@@ -187,8 +186,7 @@ func (p *Plan) closing(i int) (Op, Slice) {
 	return "", Slice{}
 }
 
-// Boundary says whether no ordinal is in flight just before this step: the
-// places where a pause takes effect.
+// Boundary reports whether no ordinal is in flight just before this step. A pause takes effect only there.
 func (s Step) Boundary() bool {
 	switch s.Op {
 	case Quiesce, Shrink, Vacate, Release, Reserve, Claim, Grow, Verify, Relax:
@@ -199,19 +197,18 @@ func (s Step) Boundary() bool {
 	return false
 }
 
-// Closes says whether the word comes after the last wave, when everything is where it
-// stays.
+// Closes reports whether the operation comes after the last wave, when every ordinal is where it stays.
 func (o Op) Closes() bool { return o == Retire || o == Settle || o == Unshare || o == Thaw }
 
-// Arrives says whether the word is about the side that gets the ordinals of a wave, and not
-// about the one that lets them go.
+// Arrives reports whether the operation concerns the side that receives the ordinals of a wave, and
+// not the side that releases them.
 func (o Op) Arrives() bool {
 	return o == Reserve || o == Claim || o == Grow || o == Verify || o == Relax
 }
 
-// Batch is how many steps of the same word one journal entry may announce. Hold
-// and Settle keep their old values on the very object they write, in the same
-// write, so the journal need only say that they may have begun.
+// Batch returns how many steps of the same operation one journal entry may announce. Protect and Settle
+// keep their old values on the very object that they write, in the same write, so the journal need
+// only record that they may have begun.
 func (o Op) Batch() int {
 	if o == Protect || o == Settle {
 		return maxAnnounced
@@ -219,5 +216,5 @@ func (o Op) Batch() int {
 	return 1
 }
 
-// maxAnnounced is how far Begun may be ahead of Done: what Begin announces at once.
+// maxAnnounced bounds how far Begun may be ahead of Done: the number of steps that Begin announces at once.
 const maxAnnounced = 64

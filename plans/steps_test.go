@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// three is a plan over the ordinals 2, 3 and 4 of a set named web.
+// three returns a plan over the ordinals 2, 3 and 4 of a set named web.
 func three() *Plan {
 	return &Plan{
 		Name: "web", ID: "web-abc", Start: 2, Count: 3, MaxUnavailable: 1, Window: 1,
@@ -54,7 +54,7 @@ func TestCleanDeletesTheSourceAndSettlesEveryVolume(t *testing.T) {
 	}
 }
 
-// waves is the first step of every wave of a leg.
+// waves lists the waves of a leg.
 func waves(p *Plan, l Leg) string {
 	var out []string
 	for _, id := range strings.Fields(walk(p, l)) {
@@ -92,7 +92,7 @@ func TestSlicesAreWholeAtEveryWave(t *testing.T) {
 	p := three()
 	for _, wave := range []Slice{{2, 1}, {3, 1}, {4, 1}, {2, 2}, {3, 2}, {2, 3}} {
 		for _, from := range []Side{Source, Destination} {
-			for has := 0; has < 3; has++ { // on from, in flight, on the other side
+			for has := 0; has < 3; has++ { // on the side from, in flight, on the other side
 				s, d := p.Slice(Source, wave, has == 0 == (from == Source) && has != 1), p.Slice(Destination, wave, has == 2 == (from == Source) && has != 1)
 				inFlight := int32(0)
 				if has == 1 {
@@ -106,7 +106,7 @@ func TestSlicesAreWholeAtEveryWave(t *testing.T) {
 	}
 }
 
-// at is the journal of a plan that has begun the step with the given ID and no more.
+// at returns the journal of a plan whose last begun step is the one with the given ID.
 func at(t *testing.T, p *Plan, j *Journal, id string) *Journal {
 	t.Helper()
 	for seq := j.Leg.First; ; seq++ {
@@ -161,9 +161,9 @@ func TestARouteEndsOrPausesWhereItWasAsked(t *testing.T) {
 		{3, "", -1, 1, "6 3..5 0..2", 6},
 		{3, "", -1, 4, "6 3..5 0..2", 3},
 		{3, "", 2, 0, "4..6 2..3", 0},
-		{3, "", 2, 5, "5..6 2..4", 0}, // it ends there anyway
+		{3, "", 2, 5, "5..6 2..4", 0}, // the move ends there anyway
 		{3, "2/Protect", 2, 0, "4..6 2..3", 0},
-		{3, "4..6/Tighten", 2, 5, "5..6 2..4", 0}, // it waits for other pods, and has not left
+		{3, "4..6/Tighten", 2, 5, "5..6 2..4", 0}, // the wave waits for other pods and has not left
 		{3, "4..6/Tighten", -1, 4, "6 3..5 0..2", 3},
 		{3, "4..6/Relax", -1, 0, "1..3 0", 0},
 		{3, "1..3/Tighten", -1, 1, "3 0..2", 3},
@@ -250,8 +250,8 @@ func TestASplitGoesOnFromWhereItEnded(t *testing.T) {
 	}
 }
 
-// A wish that came with a finalize that did not begin must not outlive a walk back: the
-// record could not make room for another plan.
+// A request that came with a finalize that did not begin must not outlive an abort: the record could not
+// make room for another plan.
 func TestOnlyACleanCarriesTheWishToKeepNames(t *testing.T) {
 	for direction, want := range map[Direction]bool{Finalize: true, Abort: false} {
 		p := three()

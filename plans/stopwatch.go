@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Stopwatch measures the spans of the wave under way. It is told and decides nothing: a
-// death loses what was not journaled with the next intent.
+// Stopwatch measures the spans of the wave under way. It is only reported and decides nothing: a
+// crash loses what was not journaled with the next intent.
 type Stopwatch struct {
 	Span  Span                     `json:"span"`
 	Since metav1.MicroTime         `json:"since"`
@@ -23,12 +23,11 @@ type Downtime struct {
 	Longest map[Span]metav1.Duration `json:"longest"`
 }
 
-// Enter notes that a span has begun, and that the one before it is over. Within a span it
-// does nothing.
+// Enter records that a span has begun and the one before it has ended. Within the same span it does nothing.
 func (j *Journal) Enter(s Span, now time.Time) {
 	if j.Stopwatch == nil {
 		if s != Terminating {
-			return // its beginning was not seen
+			return // its beginning was not observed
 		}
 		j.Stopwatch = &Stopwatch{Took: map[Span]metav1.Duration{}}
 	}
@@ -44,7 +43,7 @@ func (w *Stopwatch) stop(now time.Time) {
 	if w.Span == "" {
 		return
 	}
-	took := map[Span]metav1.Duration{} // the journal that was read is not written to
+	took := map[Span]metav1.Duration{} // never change the map of the journal that was read
 	for s, d := range w.Took {
 		took[s] = d
 	}
@@ -52,7 +51,7 @@ func (w *Stopwatch) stop(now time.Time) {
 	w.Took = took
 }
 
-// Left says since when a wave has been on neither side; the zero time while none is.
+// Left returns the time since which a wave has been on neither side; the zero time if no wave is.
 func (j *Journal) Left() time.Time {
 	w := j.Stopwatch
 	if w == nil || j.Outcome != "" {
@@ -62,11 +61,10 @@ func (j *Journal) Left() time.Time {
 	for _, took := range w.Took {
 		left = left.Add(-took.Duration)
 	}
-	return left.UTC().Round(0).Truncate(time.Microsecond) // whether the journal was read or is remembered
+	return left.UTC().Round(0).Truncate(time.Microsecond) // equal for a decoded journal and one in memory
 }
 
-// Arrive notes that the wave is available, and gives how long each span was; nil if that is
-// not known.
+// Arrive records that the wave is available, and returns how long each span took; nil if that is not known.
 func (j *Journal) Arrive(now time.Time) map[Span]time.Duration {
 	w := j.Stopwatch
 	if w == nil {
@@ -92,12 +90,12 @@ func (j *Journal) Arrive(now time.Time) map[Span]time.Duration {
 	return out
 }
 
-// Mean is how long a span was on average.
+// Mean returns how long a span took on average.
 func (d *Downtime) Mean(s Span) time.Duration {
 	return d.Total[s].Duration / time.Duration(max(d.Waves, 1))
 }
 
-// String gives one line for people.
+// String returns one line for the user.
 func (d *Downtime) String() string {
 	var parts []string
 	var mean time.Duration

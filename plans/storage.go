@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// Mode says how the volumes of one claim template get to the destination.
+// Mode is how the volumes of one claim template get to the destination.
 type Mode string
 
 const (
 	// Rebind keeps the PersistentVolume object and points it at the new claim:
 	// both sides are namespaces of one cluster.
 	Rebind Mode = "rebind"
-	// Reimport makes a second PersistentVolume object with the same volume
-	// handle: two clusters that share one storage backend.
+	// Reimport creates a second PersistentVolume object with the same volume handle: two clusters
+	// share one storage backend.
 	Reimport Mode = "reimport"
-	// Empty moves no volume: the ordinal starts without data on the destination and the
-	// application replicates it again. The source's claim stays where it is.
+	// Empty moves no volume: the ordinal starts without data on the destination, and the application
+	// replicates the data again. The source's claim stays.
 	Empty Mode = "empty"
 )
 
@@ -29,23 +29,22 @@ type ClaimMove struct {
 	Mode     Mode   `json:"mode"`
 }
 
-// Storage says what is called otherwise in the destination's cluster. It is
-// used for volumes that are reimported; what it does not name stays as it is.
+// Storage maps the names that differ in the destination's cluster. It is used for volumes that are
+// reimported; a name without an entry stays as it is.
 type Storage struct {
 	// Classes maps StorageClasses, by name.
 	Classes map[string]string `json:"classes,omitempty"`
-	// Drivers maps names of CSI drivers, where one driver is called otherwise there.
+	// Drivers maps names of CSI drivers, where one driver has another name there.
 	Drivers map[string]string `json:"drivers,omitempty"`
 	// Topology maps the node labels that volumes are bound to.
 	Topology []Topology `json:"topology,omitempty"`
-	// Secrets maps the Secrets that CSI drivers are given, as namespace/name.
+	// Secrets maps the Secrets that CSI drivers use, as namespace/name.
 	Secrets map[string]string `json:"secrets,omitempty"`
 	// VolumeAttributes maps values of a CSI volume's attributes, by key.
 	VolumeAttributes map[string]map[string]string `json:"volumeAttributes,omitempty"`
 }
 
-// Topology maps one label key of node affinity, and its values. A value that is not
-// in Values stays.
+// Topology maps one label key of node affinity, and its values. A value without an entry in Values stays.
 type Topology struct {
 	Key    string            `json:"key"`
 	As     string            `json:"as,omitempty"` // empty for the same key
@@ -61,9 +60,8 @@ type SharedVolume struct {
 	Handle string `json:"handle"`
 }
 
-// SecondVolume is the name of the PersistentVolume object that the destination gets
-// for a shared disk. In one cluster there are two for a time, so that it cannot be the
-// same.
+// SecondVolume returns the name of the PersistentVolume object that the destination gets for a shared
+// disk. In one cluster both objects exist for a time, so their names differ.
 func (p *Plan) SecondVolume(s SharedVolume) string {
 	if p.OneCluster() {
 		return s.Volume + "-" + p.Destination.Namespace
@@ -71,15 +69,15 @@ func (p *Plan) SecondVolume(s SharedVolume) string {
 	return s.Volume
 }
 
-// None says whether nothing is called otherwise.
+// None reports whether no name differs.
 func (s Storage) None() bool {
 	return len(s.Classes)+len(s.Drivers)+len(s.Topology)+len(s.Secrets)+len(s.VolumeAttributes) == 0
 }
 
-// Moved says whether volumes of this mode change hands.
+// Moved reports whether volumes of this mode change sides.
 func (m Mode) Moved() bool { return m != Empty }
 
-// HasVolumes says whether the set has volumes at all.
+// HasVolumes reports whether the set has any volumes.
 func (p *Plan) HasVolumes() bool { return len(p.Claims)+len(p.Shared) > 0 }
 
 // Moved lists the claim templates whose volumes move.
@@ -87,7 +85,7 @@ func (p *Plan) Moved() []ClaimMove {
 	return slices.DeleteFunc(slices.Clone(p.Claims), func(c ClaimMove) bool { return !c.Mode.Moved() })
 }
 
-// Class is what a StorageClass of the source is called on the destination.
+// Class returns the destination's name of a StorageClass of the source.
 func (s Storage) Class(name string) string {
 	if to, ok := s.Classes[name]; ok {
 		return to
@@ -95,7 +93,7 @@ func (s Storage) Class(name string) string {
 	return name
 }
 
-// Driver is what a CSI driver of the source is called on the destination.
+// Driver returns the destination's name of a CSI driver of the source.
 func (s Storage) Driver(name string) string {
 	if to, ok := s.Drivers[name]; ok {
 		return to
@@ -103,7 +101,7 @@ func (s Storage) Driver(name string) string {
 	return name
 }
 
-// refuse gives the one sentence that says why a map makes no sense.
+// refuse returns one sentence that explains why a map is invalid.
 func (s Storage) refuse(oneCluster bool) error {
 	if oneCluster && !s.None() {
 		return errors.New("storage: nothing has another name in the same cluster, and its volumes keep their PersistentVolume objects; leave the maps out")
@@ -126,7 +124,7 @@ func (s Storage) refuse(oneCluster bool) error {
 	return nil
 }
 
-// claimMoves says how each claim template moves.
+// claimMoves returns how each claim template moves.
 func (in Inputs) claimMoves(mode Mode) []ClaimMove {
 	var out []ClaimMove
 	for _, t := range in.Set.Spec.VolumeClaimTemplates {

@@ -16,10 +16,11 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// The bounds of a plan. Whoever reads one goes over its ordinals, claims and dependencies, and a plan may be a stranger's.
+// The bounds of a plan. A reader iterates over its ordinals, claims and dependencies, and a plan may
+// come from an untrusted source.
 const (
 	maxOrdinals     = 10_000
-	maxWindow       = 64 // bounds the journal, which knows the volumes of a whole wave
+	maxWindow       = 64 // bounds the journal, which has the volumes of a whole wave
 	maxClaims       = 32
 	maxShared       = 64
 	maxDependencies = 1000
@@ -28,8 +29,9 @@ const (
 	maxPlanBytes    = 900 << 10 // a ConfigMap holds 1 MiB
 )
 
-// validate gives the reason why a plan cannot be carried out, whatever the clusters are like. It is asked where a plan is
-// made and where one is read, so that whatever is made can be read, and nothing can be read that could not be made.
+// validate returns the reason why a plan cannot be carried out, whatever the clusters contain. It
+// runs where a plan is made and where one is read, so that every plan that is made can be read, and
+// no plan can be read that could not be made.
 func (p *Plan) validate() error {
 	for _, refuse := range []func() error{
 		p.refusePlaces, p.refuseNames, p.refuseCounts, p.refuseGates, p.refusePatches, p.refuseClaims, p.refuseBudget, p.refuseDependencies,
@@ -92,8 +94,8 @@ func (p *Plan) refuseNames() error {
 	return nil
 }
 
-// RefuseName gives the reason why a plan cannot have a name. Its ConfigMaps are stsmigrate-NAME and
-// stsmigrate-NAME-journal, and others of that form are not of plans.
+// RefuseName returns the reason why a plan cannot have a name. Its ConfigMaps are stsmigrate-NAME and
+// stsmigrate-NAME-journal, and some names of that form belong to other objects.
 func RefuseName(name string) error {
 	if !label(name) || len(name) > 40 {
 		return fmt.Errorf("plan name %.60q: expected a DNS label of at most 40 characters; give one with --name", name)
@@ -120,7 +122,7 @@ func (p *Plan) refuseCounts() error {
 	return nil
 }
 
-// refuseGates looks at gates that have been filled: nothing is left to be guessed of them.
+// refuseGates checks gates after fill: every default must be set.
 func (p *Plan) refuseGates() error {
 	if err := refuseGates(p.Gates); err != nil {
 		return err
@@ -138,7 +140,7 @@ func (p *Plan) refuseGates() error {
 	return nil
 }
 
-// refusePatches bounds them, so that to apply them takes no longer than to read the set.
+// refusePatches bounds the patches, so that applying them takes no longer than reading the set.
 func (p *Plan) refusePatches() error {
 	documents, size := 0, 0
 	for _, patch := range p.Patches {
@@ -169,7 +171,7 @@ func (p *Plan) refuseClaims() error {
 		case c.Mode != mode && c.Mode != Empty:
 			return fmt.Errorf("claim template %s: mode is %q, expected %s or %s between these two places", c.Template, c.Mode, mode, Empty)
 		case c.Mode == Empty && !p.HasGate(func(g Gate) bool { return g.When == AfterGrow }):
-			return fmt.Errorf("empty: claim template %s starts without data, and nothing says when the application has it again: add a gate with `when: AfterGrow` to the Migration (docs/gates.md)", c.Template)
+			return fmt.Errorf("empty: claim template %s starts without data, and no gate checks that the application has replicated it: add a gate with `when: AfterGrow` to the Migration (docs/gates.md)", c.Template)
 		}
 		seen[c.Template] = true
 	}
@@ -205,7 +207,7 @@ func (p *Plan) refuseDependencies() error {
 	return nil
 }
 
-// mode is how volumes get from one side to the other.
+// mode returns how volumes get from one side to the other.
 func (p *Plan) mode() Mode {
 	if p.OneCluster() {
 		return Rebind

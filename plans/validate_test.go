@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// asked is a gate that Build would have filled.
+// asked returns a gate with the defaults that Build sets.
 func asked(change func(*Gate)) []Gate {
 	g := Gate{Name: "g", When: AfterGrow, Exec: &Exec{Command: []string{"x"}}, Timeout: metav1.Duration{Duration: time.Minute}, Interval: metav1.Duration{Duration: time.Second}}
 	change(&g)
@@ -38,7 +38,8 @@ func templates(names ...string) *appsv1.StatefulSet {
 	return s
 }
 
-// What cannot be planned cannot be read either, and both say the same: a plan in a ConfigMap may be a stranger's.
+// A plan that cannot be made cannot be read either, and both errors are the same: a plan in a
+// ConfigMap may come from an untrusted source.
 func TestWhatCannotBeMadeCannotBeRead(t *testing.T) {
 	many := func(n int) (names []string, claims []ClaimMove) {
 		for i := range n {
@@ -93,7 +94,7 @@ func TestWhatCannotBeMadeCannotBeRead(t *testing.T) {
 		"a gate without a pause":           pair("interval is 1ms")(gates(asked(func(g *Gate) { g.Interval.Duration = time.Millisecond }))),
 		"a gate without a command":         pair("exec.command is empty")(gates(asked(func(g *Gate) { g.Exec.Command = nil }))),
 		"a gate of a bad name":             pair("expected a DNS label")(gates(asked(func(g *Gate) { g.Name = "G!" }))),
-		"a gate twice":                     pair("is there twice")(gates(append(asked(func(*Gate) {}), asked(func(*Gate) {})...))),
+		"a gate twice":                     pair("is defined twice, expected a unique name")(gates(append(asked(func(*Gate) {}), asked(func(*Gate) {})...))),
 		"a gate of another ordinal":        pair("pod is 9: expected an ordinal of the set, [2..4]")(gates(asked(func(g *Gate) { g.Pod = &intstr.IntOrString{IntVal: 9} }))),
 		"a gate of another host":           pair("httpGet.host is set")(gates(got(func(h *corev1.HTTPGetAction) { h.Host = "example.org" }))),
 		"a gate with a bad port":           pair("httpGet.port")(gates(got(func(h *corev1.HTTPGetAction) { h.Port.IntVal = 0 }))),
@@ -136,14 +137,14 @@ func TestWhatCannotBeMadeCannotBeRead(t *testing.T) {
 	}
 }
 
-// sealed is a plan as a stranger would write it.
+// sealed returns a plan as an attacker would write it, with a valid hash.
 func sealed(t *testing.T, p *Plan) []byte {
 	t.Helper()
 	if err := p.seal(); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := Encode(p)
-	if err != nil { // YAML has not all that JSON has
+	if err != nil { // not every JSON value has a YAML form
 		raw, err = json.Marshal(p)
 	}
 	if err != nil {
@@ -152,7 +153,7 @@ func sealed(t *testing.T, p *Plan) []byte {
 	return raw
 }
 
-// Such a gate would be asked without a pause, and be late at once.
+// Without its defaults, a gate would be evaluated without a pause and time out at once.
 func TestAGateThatNobodyFilledInIsRefused(t *testing.T) {
 	p, _ := built(t)
 	for want, change := range map[string]func(*Gate){
@@ -166,7 +167,7 @@ func TestAGateThatNobodyFilledInIsRefused(t *testing.T) {
 	}
 }
 
-// A patch that copies what it has copied doubles a document with every line.
+// A copy operation that copies its own result doubles the document each time.
 func TestAPatchCannotMakeASetAsLargeAsItLikes(t *testing.T) {
 	in := patchedInputs("[" + `{"op":"add","path":"/x","value":["` + strings.Repeat("y", 100) + `"]}` +
 		strings.Repeat(`,{"op":"copy","from":"/x","path":"/x/-"}`, 20) + "]")

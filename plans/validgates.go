@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// refuseGates gives the first mistake in the gates of a Migration, in one sentence.
+// refuseGates returns the first mistake in the gates of a Migration, in one sentence.
 func refuseGates(gates []Gate) error {
 	seen := map[string]bool{}
 	for i, g := range gates {
@@ -23,7 +23,7 @@ func refuseGates(gates []Gate) error {
 			return fmt.Errorf("spec.gates[%d].name is %q: expected a DNS label of at most %d characters", i, g.Name, maxGateName)
 		}
 		if seen[g.Name] {
-			return fmt.Errorf("gate %s is there twice: a gate is known by its name", g.Name)
+			return fmt.Errorf("gate %s is defined twice, expected a unique name", g.Name)
 		}
 		seen[g.Name] = true
 		for _, refuse := range []func() string{g.refuse, g.refuseTimes, g.refuseExec, g.refuseHTTP, g.refuseJob} {
@@ -109,7 +109,8 @@ func (g Gate) refuseHTTP() string {
 	return ""
 }
 
-// wanders reports whether a path leads elsewhere than it says, however often it is decoded on its way.
+// wanders reports whether a path leads to another place than it shows, however often it is decoded on
+// its way.
 func wanders(whole string) bool {
 	at, _, _ := strings.Cut(whole, "?")
 	for {
@@ -124,7 +125,8 @@ func wanders(whole string) bool {
 	}
 }
 
-// forTheAPIServer reports whether a header says to an API server who asks, or is about the connection to it.
+// forTheAPIServer reports whether a header identifies the caller to an API server, or concerns the
+// connection to it.
 func forTheAPIServer(name string) bool {
 	name = strings.ToLower(strings.TrimSpace(name))
 	return slices.Contains([]string{"authorization", "host", "connection"}, name) || strings.HasPrefix(name, "impersonate-") || strings.HasPrefix(name, "x-remote-")
@@ -159,8 +161,8 @@ func (g Gate) refuseJob() string {
 	return ""
 }
 
-// refuseFor gives the first gate that the set could never answer; where says which of
-// the two it is.
+// refuseFor returns an error for the first gate that can never be evaluated on the set. where names
+// the set for the message.
 func refuseFor(gates []Gate, set *appsv1.StatefulSet, where string) error {
 	for _, g := range gates {
 		if g.Exec != nil && g.Exec.Container != "" && !hasContainer(set, g.Exec.Container) {

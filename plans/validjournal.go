@@ -7,8 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// validate gives the reason why a journal cannot be that of a plan. Whoever goes on by it goes over its steps, and
-// writes what it has saved.
+// validate returns the reason why a journal cannot belong to a plan. A process that resumes from a
+// journal iterates over its steps, and writes its saved values.
 func (j *Journal) validate(p *Plan) error {
 	for _, refuse := range []func(*Plan) error{j.Leg.refuse, j.refuseSteps, j.refuseRoute, j.refuseState, j.refuseFlight, j.refuseSaved, j.refuseObserved} {
 		if err := refuse(p); err != nil {
@@ -31,13 +31,13 @@ func (j *Journal) refuseSteps(p *Plan) error {
 	case j.Begun > j.Done && !j.together(p):
 		return fmt.Errorf("begun is %d and done is %d, expected that all between them are the steps of one wave, or of one kind", j.Begun, j.Done)
 	case j.Passed != nil && (j.Passed.Seq < 1 || j.Passed.Seq > last || len(j.Passed.Gates) > len(p.Gates)*int(p.Window)):
-		return fmt.Errorf("passed says that %d gates passed at step %d, expected a step of its leg, and gates of the plan", len(j.Passed.Gates), j.Passed.Seq)
+		return fmt.Errorf("passed has %d gates at step %d, expected a step of its leg and no more gates than the plan has", len(j.Passed.Gates), j.Passed.Seq)
 	}
 	return nil
 }
 
-// together reports whether the steps that have begun and are not done belong to one wave, or are announced at once.
-// Another route is taken behind them, so a wave that is not reached yet must not have begun.
+// together reports whether the steps that have begun and are not done belong to one wave, or are announced at
+// once. A new route takes effect after them, so a wave that is not reached yet must not have begun.
 func (j *Journal) together(p *Plan) bool {
 	first, _ := p.Step(j.Leg, j.Done+1)
 	last, _ := p.Step(j.Leg, j.Begun)
@@ -95,7 +95,7 @@ func (j *Journal) refuseSaved(p *Plan) error {
 	}
 	for side, b := range j.Saved.Budgets {
 		if !slices.Contains(Sides(), side) || b.MinAvailable != nil && b.MaxUnavailable != nil {
-			return fmt.Errorf("saved.budgets: that of the side %q is no PodDisruptionBudget of a side", side)
+			return fmt.Errorf("saved.budgets: the entry %q is invalid, expected the spec of a PodDisruptionBudget, with source or destination as its side", side)
 		}
 	}
 	if s := j.Saved.Slice; s != nil && (!p.Existed() || s.Start < 0 || s.Replicas < 0 || s.End() < s.Start) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A journal decides what is written and how far somebody goes over it, so it has to fit its plan.
+// A journal decides what is written and how far a process iterates, so it must fit its plan.
 func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 	in := inputs()
 	in.Set = templates("data")
@@ -52,7 +52,7 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 		"gates skipped before":            {func(j *Journal) { j.SkipGates = -1 }, "skipGates is -1"},
 		"ordinals of others":              {func(j *Journal) { j.Touched = []int32{2, 9} }, "touched has 2 ordinals"},
 		"ordinals again and again":        {func(j *Journal) { j.Touched = []int32{2, 2, 2, 2} }, "touched has 4 ordinals"},
-		"gates that nobody asks":          {func(j *Journal) { j.Passed = &Passed{Seq: 1, Gates: []string{"g/2"}} }, "1 gates passed at step 1"},
+		"gates that nobody asks":          {func(j *Journal) { j.Passed = &Passed{Seq: 1, Gates: []string{"g/2"}} }, "passed has 1 gates at step 1"},
 		"another end":                     {func(j *Journal) { j.Outcome = "Lost" }, `outcome is "Lost"`},
 		"the end of another way":          {func(j *Journal) { j.Outcome = Finalized }, `outcome is "Finalized" on a Move`},
 		"more may be down than there are": {func(j *Journal) { j.Assurances.MaxUnavailable = 4 }, "vouched.maxUnavailable is 4"},
@@ -80,7 +80,7 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 		"a budget of two kinds": {func(j *Journal) {
 			j.Saved.Budgets = map[Side]policyv1.PodDisruptionBudgetSpec{Source: {MinAvailable: &one, MaxUnavailable: &one}}
 		}, "saved.budgets"},
-		"a budget of no side":             {func(j *Journal) { j.Saved.Budgets = map[Side]policyv1.PodDisruptionBudgetSpec{"home": {}} }, `that of the side "home"`},
+		"a budget of no side":             {func(j *Journal) { j.Saved.Budgets = map[Side]policyv1.PodDisruptionBudgetSpec{"home": {}} }, `saved.budgets: the entry "home" is invalid`},
 		"the range of what was not there": {func(j *Journal) { j.Saved.Slice = &Slice{} }, "a destination set that was there before"},
 		"news of another way":             {func(j *Journal) { j.Observed.Direction = "Away" }, `observed.direction is "Away"`},
 	} {
@@ -97,7 +97,7 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 	}
 }
 
-// As many steps as the list has, whichever way a leg goes.
+// The length of a leg is the number of its steps, in every direction.
 func TestALegIsAsLongAsItsSteps(t *testing.T) {
 	for _, shared := range [][]SharedVolume{nil, {{}}} {
 		for _, gates := range [][]Gate{nil, {{}}} {

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Writer names who last wrote a field, by the object's managedFields, so that a
-// person knows whom to ask. path is the field's path, such as spec, replicas.
+// Writer returns the manager that last wrote a field, from the object's managedFields, so that the
+// user knows whom to ask. path is the field's path, such as spec, replicas.
 func Writer(o metav1.Object, path ...string) string {
 	var last *metav1.ManagedFieldsEntry
 	for i, e := range o.GetManagedFields() {
@@ -19,7 +19,7 @@ func Writer(o metav1.Object, path ...string) string {
 		}
 	}
 	if last == nil {
-		return "somebody"
+		return "an unknown client"
 	}
 	out := last.Manager + " (" + string(last.Operation)
 	if last.Subresource != "" {
@@ -31,7 +31,7 @@ func Writer(o metav1.Object, path ...string) string {
 	return out + ")"
 }
 
-// Owns says whether a manager has a field, by its entry of managedFields.
+// Owns reports whether a manager owns a field, by its entry of managedFields.
 func Owns(raw []byte, path []string) bool {
 	var fields map[string]json.RawMessage
 	for _, p := range path {

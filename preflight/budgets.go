@@ -26,12 +26,12 @@ func (w survey) budgetsOf(ctx context.Context, side plans.Side) ([]policyv1.PodD
 	return list.Items, nil
 }
 
-// covered gives the pods that budgets of a side may be over: those that a set is to have there, and
-// those that one has; and the pods of others.
+// covered returns the pods of a side that budgets may cover: those that the controller of to will make, and
+// the existing ones that has controls. others are the pods of other workloads.
 func (w survey) covered(ctx context.Context, side plans.Side, to, has *appsv1.StatefulSet, ordinals plans.Slice) (pods []pdb.Pod, others []corev1.Pod, err error) {
 	all, err := w.EveryPod(ctx, side)
 	if apierrors.IsForbidden(err) {
-		err = nil // the check permissions says so; until then the template is what there is
+		err = nil // the check permissions reports it; until then only the template is known
 	}
 	if err != nil {
 		return nil, nil, err
@@ -47,13 +47,13 @@ func (w survey) covered(ctx context.Context, side plans.Side, to, has *appsv1.St
 	return pdb.Pods(to, ordinals, own), others, nil
 }
 
-// errClash is a Clash where one budget is asked for.
+// errClash is a Clash where a single budget is needed.
 type errClash struct{ pdb.Clash }
 
 func (e errClash) Error() string { return e.String() }
 
-// budgets reads the one PodDisruptionBudget over the pods of each side, if there is any, and what d is.
-// An errClash is what the check budget-alone finds.
+// budgets reads the one PodDisruptionBudget over the pods of each side, if there is one, and sets d
+// (MaxUnavailable). An errClash is reported by the check budget-alone.
 func (w survey) budgets(ctx context.Context, in *plans.Inputs, asked int32) error {
 	destined, err := in.DestinationSet()
 	if err != nil {
@@ -70,7 +70,7 @@ func (w survey) budgets(ctx context.Context, in *plans.Inputs, asked int32) erro
 	return err
 }
 
-// budget finds the one PodDisruptionBudget over the pods of a side. The pods of the destination are
+// budget returns the one PodDisruptionBudget over the pods of a side, or nil. The pods of the destination are
 // those that the plan makes there.
 func (w survey) budget(ctx context.Context, side plans.Side, to, has *appsv1.StatefulSet, ordinals plans.Slice) (*policyv1.PodDisruptionBudget, error) {
 	all, err := w.budgetsOf(ctx, side)
@@ -88,9 +88,9 @@ func (w survey) budget(ctx context.Context, side plans.Side, to, has *appsv1.Sta
 	return found, err
 }
 
-// BudgetAlone wants one budget of each side to be over the pods of the set, over all of them and over no
-// others: its numbers are going to be those of the set's ordinals. Where the plan makes one, it wants
-// none, and its name free.
+// BudgetAlone requires that at most one budget of each side covers pods of the set, and that it covers all of
+// them and no others: its numbers become those of the set's ordinals. Where the plan makes a budget,
+// BudgetAlone requires that there is none and that its name is free.
 func BudgetAlone(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, side := range plans.Sides() {
@@ -145,8 +145,8 @@ func budgetsAgainst(ctx context.Context, i check.Inspection, side plans.Side) ([
 	return out, nil
 }
 
-// nameTaken finds a budget in the place of one that the plan makes: it would be found when Tighten makes
-// it, after the sets and the volumes have been written.
+// nameTaken reports a budget that is in the way of the one that the plan makes. Otherwise Tighten would find
+// it when it creates the budget, after the sets and the volumes have been written.
 func nameTaken(i check.Inspection, side plans.Side, all []policyv1.PodDisruptionBudget, over *policyv1.PodDisruptionBudget) *check.Finding {
 	name, existed := i.Plan.BudgetOn(side)
 	if existed {

@@ -35,7 +35,7 @@ func TestABudgetThatAllowsNothingIsRefused(t *testing.T) {
 	}
 }
 
-// pg is a set of two with labels of its own, and its pods: the first of them says that it leads.
+// pg is a set of two with its own labels, and its pods. The label role marks pg-0 as the leader.
 func pg(namespace string) []client.Object {
 	replicas := int32(2)
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pg", UID: "set"}}
@@ -69,9 +69,9 @@ func TestABudgetIsFoundByEveryLabelThatPodsHave(t *testing.T) {
 		refused string
 	}{
 		{"none", []*policyv1.PodDisruptionBudget{over("shop", "other", map[string]string{"app": "web"})}, "", ""},
-		{"one over all pods", []*policyv1.PodDisruptionBudget{all}, "all", ""},
+		{"one that selects all pods", []*policyv1.PodDisruptionBudget{all}, "all", ""},
 		{"two over all pods", []*policyv1.PodDisruptionBudget{all, over("shop", "twice", map[string]string{"app": "spilo"})}, "", "PodDisruptionBudgets all and twice of namespace shop: both select pod pg-0"},
-		{"one over a pod that got a label when it ran", []*policyv1.PodDisruptionBudget{over("shop", "master", map[string]string{"role": "master"})}, "", "PodDisruptionBudget shop/master: it selects pod pg-0, and not pod pg-0 as the set makes it"},
+		{"one over a pod that got a label when it ran", []*policyv1.PodDisruptionBudget{over("shop", "master", map[string]string{"role": "master"})}, "", "PodDisruptionBudget shop/master: it selects pod pg-0, and not pod pg-0 with the labels that the set gives it"},
 		{"one that loses a pod by its label", []*policyv1.PodDisruptionBudget{follower}, "", "PodDisruptionBudget shop/followers: it selects pod pg-0, and not pod pg-0"},
 		{"one beside it over all pods", []*policyv1.PodDisruptionBudget{all, over("shop", "master", map[string]string{"role": "master"})}, "", "PodDisruptionBudgets all and master of namespace shop: both select pod pg-0"},
 		{"one over a pod by its name", []*policyv1.PodDisruptionBudget{over("shop", "first", map[string]string{appsv1.StatefulSetPodNameLabel: "pg-1"})}, "", "PodDisruptionBudget shop/first: it selects pod pg-1"},
@@ -101,7 +101,7 @@ func TestABudgetIsFoundByEveryLabelThatPodsHave(t *testing.T) {
 	}
 }
 
-// What is asked before every wave: budgets that were made since the plan was are as bad as those before it.
+// Budgets are checked before every wave: one made after the plan does as much harm as an older one.
 func TestBudgetsAreAskedForAgainBeforeEveryWave(t *testing.T) {
 	p := planstest.Named(t, "abc")
 	p.Source.Name, p.Destination.Name = "pg", "pg"

@@ -13,30 +13,30 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/volumes"
 )
 
-// row is one entry of the catalogue. It never writes, except for requests that the
-// API server only tries out (dry run).
+// row is one entry of the catalogue. A check never writes; it only sends requests that the API server tries
+// out (dry run).
 type row struct {
 	group, name string
-	// about is what the check wants; remedy what to do in general. A finding is more
-	// exact than either.
+	// about is the state that the check requires; remedy is the general advice. A finding is more exact than
+	// either.
 	about, remedy string
-	// worst is the worst level that a finding of it has.
+	// worst is the worst level of its findings.
 	worst check.Level
-	// ignorable says that a person may go on in spite of it: a check that only warns,
-	// or one of what would make a pod wait and could not harm it.
+	// ignorable reports whether the user may continue in spite of a finding: the check only warns, or it is
+	// about a state that would make a pod wait and could not harm it.
 	ignorable bool
-	// wave says that it is asked again before every wave: what may have changed
-	// since, and what the looks of the engine would find too late or not at all.
+	// wave reports whether the check runs again before every wave: for a state that may have changed since,
+	// and that the engine's looks would find too late or not at all.
 	wave bool
-	// back says that it is asked before every wave of the way back, too.
+	// back reports whether the check also runs before every wave of an abort.
 	back bool
 	run  func(context.Context, check.Inspection) ([]check.Finding, error)
 }
 
-// catalogue is every check, in the order of the report.
+// catalogue returns every check, in the order of the report.
 func catalogue() []row { return slices.Concat(accessChecks(), lookingChecks()) }
 
-// lookingChecks are those that need the rights which accessChecks ask for.
+// lookingChecks returns the checks that need the rights which accessChecks verify.
 func lookingChecks() []row {
 	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), afterwardsChecks(), budgetChecks(), networkChecks(), dependencyChecks(), capacityChecks())
 }
@@ -45,7 +45,7 @@ func accessChecks() []row {
 	return grouped("Access", []row{
 		{
 			name: "permissions", worst: check.Fail, wave: true, back: true, run: access.Permissions,
-			about:  "you may do on both sides what the move, its abort and its end need",
+			about:  "you have the rights on both sides that move, abort and finalize need",
 			remedy: "ask for a Role with the verbs it names",
 		},
 		{
@@ -67,7 +67,7 @@ func consentChecks() []row {
 	return grouped("Access", []row{{
 		name: "consent", worst: check.Fail, wave: true, back: true, run: access.Consent,
 		about:  "every namespace that is written to agrees, where an orchestrator carries the plan out (`apply --detach`)",
-		remedy: "`stsmigrate consent` prints the ConfigMap for whoever is responsible for the namespace",
+		remedy: "`stsmigrate consent` prints the ConfigMap for the owner of the namespace",
 	}})
 }
 
@@ -101,7 +101,7 @@ func setChecks() []row {
 		{
 			name: "not-migrating", worst: check.Fail, run: NotMigrating,
 			about:  "no other plan is at work on the sets",
-			remedy: "finish that plan, or walk it back",
+			remedy: "finish that plan, or abort it",
 		},
 		{
 			name: "source-settled", worst: check.Fail, run: SourceSettled,
@@ -176,7 +176,7 @@ func storageChecks() []row {
 	})
 }
 
-// afterwardsChecks are about the time after the move: what becomes of the volumes there.
+// afterwardsChecks are about the volumes on the destination after the move.
 func afterwardsChecks() []row {
 	return grouped("Storage", []row{
 		{
@@ -192,7 +192,7 @@ func afterwardsChecks() []row {
 		{
 			name: "namespace-kept", worst: check.Warn, ignorable: true, run: volumes.NamespaceKept,
 			about:  "within one cluster, neither the volumes nor their backups need the old namespace",
-			remedy: "keep the namespace, or make anew what would go with it",
+			remedy: "keep the namespace, or recreate what would be deleted with it",
 		},
 		{
 			name: "file-owners", worst: check.Warn, ignorable: true, run: volumes.FileOwners,
@@ -221,7 +221,7 @@ func budgetChecks() []row {
 		},
 		{
 			name: "gates", worst: check.Warn, ignorable: true, run: pods.Gates,
-			about:  "a replicated database is asked before an ordinal goes and after it has come",
+			about:  "a replicated database has gates before an ordinal leaves and after it has arrived",
 			remedy: "let gates ask it (docs/gates.md)",
 		},
 	})
@@ -231,7 +231,7 @@ func networkChecks() []row {
 	return grouped("Network", []row{
 		{
 			name: "names", worst: check.Fail, run: Names,
-			about:  "what keeps the pods' names answered can be made on both sides",
+			about:  "the objects that keep the pods' names resolvable can be made on both sides",
 			remedy: "make room for it, or make the plan with --names none",
 		},
 		{
@@ -256,13 +256,13 @@ func dependencyChecks() []row {
 		},
 		{
 			name: "dependencies", worst: check.Fail, run: pods.Dependencies,
-			about:  "what the pods name is absent on the destination, or equal; what something makes is there",
-			remedy: "make them equal, or delete that of the destination; have its maker make it there",
+			about:  "each object that the pods name is absent on the destination, or equal; a generated object exists there",
+			remedy: "make them equal, or delete that of the destination; let the generator of a generated object make it there",
 		},
 		{
 			name: "rbac", worst: check.Warn, ignorable: true, run: pods.Rbac,
 			about:  "the roles bound to the service account are bound on the destination too",
-			remedy: "bind them there; they do not come along",
+			remedy: "bind them there; they are not copied",
 		},
 		{
 			name: "classes", worst: check.Fail, run: pods.Classes,
@@ -307,8 +307,8 @@ func capacityChecks() []row {
 	})
 }
 
-// Ignorable refuses names of checks that a person may not ignore, and gives the rest
-// sorted and without repetition, as a plan keeps them.
+// Ignorable returns the names sorted and without repetition, as a plan keeps them. It returns an error for a
+// name that is not a check's, and for a check that the user may not ignore.
 func Ignorable(names []string) ([]string, error) {
 	may := map[string]bool{}
 	var list []string
@@ -332,8 +332,8 @@ func Ignorable(names []string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// ownershipChecks are about everybody else who writes what a move writes: they would
-// write it back, and a pod would run on two sides (S1).
+// ownershipChecks are about the other writers of what a move writes. Another writer would revert the write,
+// and a pod would run on two sides (S1).
 func ownershipChecks() []row {
 	return grouped("Ownership", []row{
 		{
@@ -368,7 +368,7 @@ func ownershipChecks() []row {
 		},
 		{
 			name: "writers-unseen", worst: check.Fail, ignorable: true, wave: true, run: owners.WritersUnseen,
-			about:  "what marks sets and budgets as its own can be looked at",
+			about:  "the tools that mark sets and budgets as theirs can be read",
 			remedy: "see to it that it is stopped, then --ignore writers-unseen",
 		},
 		{
@@ -378,7 +378,7 @@ func ownershipChecks() []row {
 		},
 		{
 			name: "field-managers", worst: check.Fail, ignorable: true, run: owners.FieldManagers,
-			about:  "replicas and ordinals were last written by people, or by what the checks above know",
+			about:  "replicas and ordinals were last written by the tools of users, or by writers that the checks above cover",
 			remedy: "stop what writes them",
 		},
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// table is the catalogue as docs/checks.md has it.
+// table is the catalogue as it stands in docs/checks.md.
 func table() string {
 	yes := map[bool]string{true: "yes"}
 	var b strings.Builder
@@ -74,7 +74,7 @@ func TestOnlyChecksThatMayBeIgnoredAre(t *testing.T) {
 	}
 }
 
-// A check that fails is a warning where the plan ignores it, if it may be ignored at all.
+// A failed check is a warning where the plan ignores it, if the check is ignorable at all.
 func TestWhatAPlanIgnoresDoesNotBlockIt(t *testing.T) {
 	finds := func(l check.Level) func(context.Context, check.Inspection) ([]check.Finding, error) {
 		return func(context.Context, check.Inspection) ([]check.Finding, error) {
@@ -152,7 +152,7 @@ func TestVersionsAreComparedWithEachOtherAndWithThePlans(t *testing.T) {
 	}
 }
 
-// Whoever reads of a check finds its function by the same name.
+// A check's function has the name of the check, so that a reader finds it.
 func TestTheFunctionOfACheckIsNamedForItsID(t *testing.T) {
 	for _, c := range catalogue() {
 		full := runtime.FuncForPC(reflect.ValueOf(c.run).Pointer()).Name()

@@ -23,8 +23,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// SourceSettled wants every ordinal available, one revision and no partition: a
-// move starts from a set that is at rest (S2, S13).
+// SourceSettled requires every ordinal available, one revision and no partition: a move starts from a set at
+// rest (S2, S13).
 func SourceSettled(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	set := i.Now.Set
 	var out []check.Finding
@@ -50,10 +50,10 @@ func SourceSettled(ctx context.Context, i check.Inspection) ([]check.Finding, er
 	return out, nil
 }
 
-// NameFree wants no plan of the same name that has not ended.
+// NameFree requires that no other plan of the same name is still needed.
 func NameFree(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	if i.Orchestrated != nil {
-		return nil, nil // it is kept where the orchestrator runs, and storing it has found out
+		return nil, nil // the plan is kept where the orchestrator runs, and storing it has checked the name
 	}
 	store := records.NewStore(i.On[plans.Destination], i.Plan.Destination.Namespace, i.Plan.Name)
 	have, err := store.Plan(ctx)
@@ -72,9 +72,9 @@ func NameFree(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 	return nil, nil
 }
 
-// Names wants what the bridge of the names stands on: the governing Service,
-// headless as the plan saw it, and for names that the other cluster does not know a
-// namespace to make a Service in, and no Service of somebody else's.
+// Names requires what the bridge of the names depends on: the governing Service, headless as when the plan
+// was made, and, for names that the other cluster does not know, a namespace to make a Service in that has no
+// foreign Service of that name.
 func Names(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	if names := i.Plan.Names; names.Service != "" && i.Now.Names.Service != names.Service {
@@ -112,8 +112,8 @@ func Names(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return out, nil
 }
 
-// kept wants no names that an earlier plan left behind: nobody keeps them right any
-// more once the pods move again, and they would answer beside ours.
+// kept requires that no names of an earlier plan are left: no process keeps them correct once the pods move
+// again, and DNS would answer with them beside ours.
 func kept(ctx context.Context, i check.Inspection, d plans.Directory) ([]check.Finding, error) {
 	var all discoveryv1.EndpointSliceList
 	err := i.On[d.On].List(ctx, &all, client.InNamespace(d.Namespace), client.MatchingLabels{
@@ -130,7 +130,7 @@ func kept(ctx context.Context, i check.Inspection, d plans.Directory) ([]check.F
 	return nil, err
 }
 
-// standIn wants room for a Service that stands in for one of the other cluster.
+// standIn requires room for a Service that stands in for one of the other cluster.
 func standIn(ctx context.Context, i check.Inspection, d plans.Directory) ([]check.Finding, error) {
 	var namespace corev1.Namespace
 	err := i.On[d.On].Get(ctx, client.ObjectKey{Name: d.Namespace}, &namespace)
@@ -155,8 +155,7 @@ func standIn(ctx context.Context, i check.Inspection, d plans.Directory) ([]chec
 	}}, err
 }
 
-// ClaimsBound wants each claim of the range bound both ways and owned by nobody
-// but the set.
+// ClaimsBound requires that each claim of the range and its volume name each other.
 func ClaimsBound(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for o := range i.Ordinals.All() {
@@ -171,8 +170,8 @@ func ClaimsBound(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 	return out, nil
 }
 
-// ClaimsUnshared refuses claims that other pods mount, or that a finalizer keeps: they would keep the
-// claim from going, with an ordinal down.
+// ClaimsUnshared refuses claims that other pods mount or that a finalizer keeps: they would delay the
+// deletion of the claim while an ordinal is down.
 func ClaimsUnshared(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var pods corev1.PodList
 	if err := i.On[plans.Source].List(ctx, &pods, client.InNamespace(i.Plan.Source.Namespace)); err != nil {
@@ -198,8 +197,8 @@ func ClaimsUnshared(ctx context.Context, i check.Inspection) ([]check.Finding, e
 	return out, nil
 }
 
-// DestinationFree refuses pods and claims that are in the way. A destination set
-// with ordinals of its own is one.
+// DestinationFree refuses pods and claims that are in the way. Before the first write it also refuses a
+// destination set that has ordinals.
 func DestinationFree(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	if s := i.Now.Existing; s != nil && !i.Midway && plans.SliceOf(s).Replicas != 0 {
@@ -240,7 +239,7 @@ func DestinationFree(ctx context.Context, i check.Inspection) ([]check.Finding, 
 	return out, nil
 }
 
-// claimFree refuses a claim of a name that is needed on the destination.
+// claimFree refuses a claim whose name is needed on the destination.
 func claimFree(ctx context.Context, i check.Inspection, name, why string) ([]check.Finding, error) {
 	ns := i.Plan.Destination.Namespace
 	err := i.On[plans.Destination].Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, &corev1.PersistentVolumeClaim{})
@@ -256,8 +255,8 @@ func claimFree(ctx context.Context, i check.Inspection, name, why string) ([]che
 	}}, nil
 }
 
-// DestinationCompatible compares a destination set that is there with what the same API
-// server makes of a copy of the source's, so that defaults do not count.
+// DestinationCompatible compares an existing destination set with the result that the same API server returns
+// for a copy of the source's set (dry run), so that defaults do not count as differences.
 func DestinationCompatible(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	have := i.Now.Existing
 	if have == nil {

@@ -1,6 +1,6 @@
-// Package preflight says whether a plan may start, before anything is written, and between two waves again. It surveys what a
-// plan is made from, holds the catalogue of checks, the rights that a plan needs on each side, and the consent of those whose
-// namespaces and volumes it touches.
+// Package preflight decides whether a plan may start, before anything is written, and checks again between
+// waves. It surveys the inputs of a plan. It holds the catalogue of checks, the rights that a plan needs on
+// each side, and the consent of those whose namespaces and volumes the plan touches.
 //
-// A check reads, tries with dry runs, and never writes. What cannot be read is a finding, not a pass.
+// A check reads, sends dry runs, and never writes. An object that cannot be read is a finding, not a pass.
 package preflight

@@ -10,8 +10,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/pods"
 )
 
-// Draft makes the plan that is asked for between two sets. It reads, and writes nothing; whether the plan can be carried
-// out is for the checks to say.
+// Draft makes the requested plan between two sets. It reads and writes nothing. The checks decide whether the
+// plan can be carried out.
 func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, name, id string, r plans.Spec) (*plans.Plan, error) {
 	if r.MaxUnavailable < 0 {
 		return nil, fmt.Errorf("--max-unavailable %d: at least 1 is needed", r.MaxUnavailable)

@@ -9,7 +9,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// What a person reads of a plan is what it does, or the checks refuse it.
+// The user reads the changes that a plan lists: they must match its patches, or the checks refuse the plan.
 func TestAPlanThatSaysOtherThanItsPatchesDoIsRefused(t *testing.T) {
 	n := int32(3)
 	set := planstest.Varied()

@@ -8,7 +8,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// PlanCurrent refuses a plan whose world has moved on.
+// PlanCurrent refuses a plan whose sets or budget have changed since it was made, or that misstates its
+// patches.
 func PlanCurrent(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 	now, err := plans.Fingerprints(i.Now.Set, i.Now.Existing, i.Now.SourceBudget)
 	if err != nil {
@@ -25,19 +26,19 @@ func PlanCurrent(_ context.Context, i check.Inspection) ([]check.Finding, error)
 		why = err.Error()
 	}
 	if why != "" {
-		return []check.Finding{{Object: "plan " + i.Plan.Name, Saw: why, Want: "what its patches change", Remedy: "make a new plan with `stsmigrate plan`, and do not trust who made this one"}}, nil
+		return []check.Finding{{Object: "plan " + i.Plan.Name, Saw: why, Want: "what its patches change", Remedy: "make a new plan with `stsmigrate plan`, and do not trust the origin of this one"}}, nil
 	}
 	return nil, nil
 }
 
-// NotMigrating refuses sets that another plan is working on.
+// NotMigrating refuses sets that carry the stamp of another plan.
 func NotMigrating(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for side, set := range i.Sets {
 		if s, ok := plans.Stamped(set); ok && !i.Ours(set) {
 			out = append(out, check.Finding{
 				Object: i.Name(side), Saw: "it is being moved by plan " + s.Plan, Want: "no plan to be at work on it",
-				Remedy: "finish that plan (`stsmigrate finalize`) or walk it back (`stsmigrate abort`)",
+				Remedy: "finish that plan (`stsmigrate finalize`) or abort it (`stsmigrate abort`)",
 			})
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// The words of many findings have a length.
+// The text of many findings has a bounded length.
 func TestTheWordsOfManyFindingsHaveALength(t *testing.T) {
 	var found []check.Finding
 	for o := range 1000 {

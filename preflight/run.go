@@ -14,9 +14,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/volumes"
 )
 
-// Check runs the whole catalogue and reports everything that it finds (not only the
-// first). Nothing has been written when it returns. j is the journal of a stored plan of
-// which nothing has been begun, or nil.
+// Check runs the whole catalogue and reports every finding, not only the first. It writes nothing. j is the
+// journal of a stored plan of which no step has begun, or nil.
 func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plans.Journal, orchestrated check.Orchestrated) (*Report, error) {
 	r := &Report{APIVersion: plans.APIVersion, Kind: "CheckReport", Plan: p.Name, Source: p.Source, Destination: p.Destination}
 	i := check.Inspect(p, on)
@@ -30,7 +29,7 @@ func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plans.Jo
 		r.NotRun = len(others)
 		return r, nil
 	}
-	if i.Now, err = Survey(ctx, on, p.Source, p.Destination, p.MaxUnavailable, "", p.Patches); err != nil && !errors.As(err, new(errClash)) { // a check finds that
+	if i.Now, err = Survey(ctx, on, p.Source, p.Destination, p.MaxUnavailable, "", p.Patches); err != nil && !errors.As(err, new(errClash)) { // the check budget-alone reports it
 		return nil, err
 	}
 	more, err := results(ctx, i, others)
@@ -42,12 +41,12 @@ func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plans.Jo
 	return r, err
 }
 
-// CheckWave asks again, before the given ordinals move, what can have changed since Check
-// and would not be found, or be found too late, by the looks of the engine. on must be
-// clients that may be used side by side, such as those of Connect. It gives
-// what must be mended before they move: warnings have been given before the first
-// write, and what the plan ignores is ignored here too. Of a plan that is being walked back only what would stop
-// it anyway is asked, with the ordinals down (S17): the way out is never barred by more.
+// CheckWave checks again, before the given ordinals move, what can have changed since Check and what the
+// engine's looks would not find, or would find too late. The clients in on must be safe for concurrent use,
+// such as those of Connect. CheckWave returns the findings that must be fixed before the ordinals move. It
+// leaves out warnings, which were reported before the first write, and what the plan ignores. On an abort it
+// runs only the checks of conditions that would stop it anyway, with the ordinals down (S17): no other check
+// may bar an abort. On finalize it runs none.
 func CheckWave(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plans.Journal, ordinals plans.Slice, orchestrated check.Orchestrated) ([]check.Finding, error) {
 	if j.Leg.Direction == plans.Finalize {
 		return nil, nil
@@ -65,7 +64,7 @@ func CheckWave(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plan
 		return nil, err
 	}
 	if i.Now.Set == nil || i.Now.Existing == nil {
-		return nil, nil // the next look says which of them is gone
+		return nil, nil // the next look reports which of them is gone
 	}
 	again := slices.DeleteFunc(catalogue(), func(c row) bool { return !c.wave || j.Leg.Direction == plans.Abort && !c.back })
 	results, err := results(ctx, i, again)
@@ -75,7 +74,7 @@ func CheckWave(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plan
 	return (&Report{Checks: results}).Failed(), nil
 }
 
-// results runs checks side by side, and gives what they found in their order.
+// results runs checks concurrently, and returns their results in the order of the checks.
 func results(ctx context.Context, i check.Inspection, checks []row) ([]Result, error) {
 	out := make([]Result, len(checks))
 	g, ctx := errgroup.WithContext(ctx)

@@ -17,13 +17,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// survey reads what a plan is made from.
+// survey reads the inputs of a plan.
 type survey struct{ clusters.Pair }
 
-// Survey reads what a plan is made from. maxUnavailable is what the person asked
-// for, 0 for the budget of the source's PodDisruptionBudget; names is the mode that
-// was asked for, "" for Bridge wherever there is something to bridge. The patches say what pods the
-// destination gets.
+// Survey reads the inputs of a plan. maxUnavailable is the number that the user requests, 0 for the budget of
+// the source's PodDisruptionBudget. names is the requested mode, "" for Bridge wherever there is a name to
+// bridge. The patches determine the pods of the destination.
 func Survey(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, maxUnavailable int32, names plans.NameMode, patches []plans.Patch) (plans.Inputs, error) {
 	in := plans.Inputs{Source: source, Destination: destination, Patches: patches}
 	w := survey{clusters.Pair{Plan: &plans.Plan{Source: source, Destination: destination}, On: on}}
@@ -50,7 +49,7 @@ func Survey(ctx context.Context, on clusters.Clusters, source, destination plans
 	return in, err
 }
 
-// naming says how pods will be found. Only a headless Service gives pods names.
+// naming determines how pods will be found. Only a headless Service gives pods names.
 func (w survey) naming(ctx context.Context, service string, asked plans.NameMode) (plans.Names, error) {
 	switch asked {
 	case plans.NoNames:
@@ -97,8 +96,8 @@ func (w survey) named(ctx context.Context, asked plans.NameMode, service string)
 	return n, err
 }
 
-// clusterID is what a cluster calls itself (KEP-2149), or "" where it does not say so
-// to everybody. It is for the eyes only.
+// clusterID returns the name that a cluster gives itself (KEP-2149), or "" where the cluster has none or does
+// not let the user read it. It is for display only.
 func (w survey) clusterID(ctx context.Context, side plans.Side) (string, error) {
 	property := &unstructured.Unstructured{}
 	property.SetGroupVersionKind(schema.GroupVersionKind{Group: "about.k8s.io", Version: "v1alpha1", Kind: "ClusterProperty"})
@@ -113,8 +112,8 @@ func (w survey) clusterID(ctx context.Context, side plans.Side) (string, error) 
 	return id, err
 }
 
-// allowance is d: the source's budget, or what was asked for if that is no
-// more, or 1.
+// allowance returns d: the requested number; if none is requested, the source's budget, or 1 where the source
+// has no budget. It fails where the budget allows no pod to be unavailable, or fewer than requested.
 func allowance(in plans.Inputs, asked int32) (int32, error) {
 	if in.SourceBudget == nil {
 		return max(asked, 1), nil

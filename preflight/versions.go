@@ -17,8 +17,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// versions asks both API servers which version they are of. One that does not say it to
-// everybody is left out.
+// versions asks both API servers for their version. It leaves out a server that does not let the user read
+// it.
 func (w survey) versions(ctx context.Context) (map[plans.Side]string, error) {
 	out := map[plans.Side]string{}
 	for _, side := range plans.Sides() {
@@ -39,15 +39,15 @@ func (w survey) versions(ctx context.Context) (map[plans.Side]string, error) {
 }
 
 const (
-	// minDestinationMinor is the first version that keeps spec.ordinals without being told to.
+	// minDestinationMinor is the first version that keeps spec.ordinals by default.
 	minDestinationMinor = 27
-	// maxMinorSkew is how many minor versions two clusters may be apart: as far as the parts
-	// of one cluster may.
+	// maxMinorSkew is how many minor versions two clusters may be apart: as many as the components of one
+	// cluster.
 	maxMinorSkew = 3
 )
 
-// ApiVersion wants API servers that mean the same by a StatefulSet. The versions are
-// words; ordinals-kept and admission try out what they promise.
+// ApiVersion requires API servers that treat a StatefulSet alike. Versions only promise it; the checks
+// ordinals-kept and admission try it out.
 func ApiVersion(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	now := i.Now.Versions
 	if i.Midway {
@@ -59,8 +59,8 @@ func ApiVersion(ctx context.Context, i check.Inspection) ([]check.Finding, error
 	return versionFindings(i.Plan, now), nil
 }
 
-// versionFindings compares what the API servers say with what they need, with one
-// another, and with what they said when the plan was made.
+// versionFindings compares the versions of the API servers with what a move needs, with each other, and with
+// the versions when the plan was made.
 func versionFindings(p *plans.Plan, now map[plans.Side]string) []check.Finding {
 	var out []check.Finding
 	minor := map[plans.Side]uint{}
@@ -98,9 +98,8 @@ func versionFindings(p *plans.Plan, now map[plans.Side]string) []check.Finding {
 	return out
 }
 
-// tryOut sends the destination set as a dry run and reads back what the API
-// server made of it. The name differs from the real one so that a set that is
-// there already does not answer in its place.
+// tryOut sends the destination set as a dry run and returns the set as the API server made it. Its name
+// differs from the real one, so that the API server does not refuse it where the set exists already.
 func tryOut(ctx context.Context, i check.Inspection) (*appsv1.StatefulSet, error) {
 	t, err := tryBoth(ctx, i)
 	if err == nil {
@@ -125,19 +124,20 @@ func tryBoth(ctx context.Context, i check.Inspection) (trial, error) {
 	})
 }
 
-// trial is what the API server made of the set that it was sent, or why it refuses it.
+// trial is the set as the API server returned it for the set sent, or the error with which the API server
+// refused it.
 type trial struct {
 	sent    *appsv1.StatefulSet
 	twin    *appsv1.StatefulSet
 	refusal error
 }
 
-// OrdinalsKept proves that the destination knows spec.ordinals: an API server
-// that drops the field would make pods with ordinals that run elsewhere.
+// OrdinalsKept proves that the destination knows spec.ordinals: an API server that drops the field would make
+// pods with ordinals that run elsewhere.
 func OrdinalsKept(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	back, err := tryOut(ctx, i)
 	if apierrors.IsNotFound(err) || check.Refused(err) {
-		return nil, nil // namespace and admission say so
+		return nil, nil // the checks namespace and admission report it
 	}
 	if err != nil {
 		return nil, err
@@ -151,14 +151,14 @@ func OrdinalsKept(ctx context.Context, i check.Inspection) ([]check.Finding, err
 	return nil, nil
 }
 
-// Admission wants what admits objects to the destination (webhooks, policies, quotas) to
-// accept a copy of the source's set, and to leave it as it is.
+// Admission requires that the admission of the destination (webhooks, policies, quotas) accepts a copy of the
+// source's set, and leaves it unchanged.
 func Admission(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	back, err := tryOut(ctx, i)
 	object := "API server of " + i.Plan.Destination.String()
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil // no namespace; that check says so
+		return nil, nil // no namespace; the check namespace reports it
 	case check.Refused(err):
 		return []check.Finding{{
 			Object: object, Saw: "it refuses the set: " + strings.Join(strings.Fields(err.Error()), " "), Want: "it to accept a copy of the source's set",
@@ -181,5 +181,5 @@ func Admission(ctx context.Context, i check.Inspection) ([]check.Finding, error)
 	}}, nil
 }
 
-// trialKey is a key of what is read once.
+// trialKey is the key of check.Once for the dry run of the set.
 type trialKey struct{}

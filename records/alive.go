@@ -19,16 +19,16 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Sign is what an orchestrator that is alive says of itself.
+// Sign is the heartbeat of a live orchestrator.
 type Sign struct {
-	// Version is that of the program, and Reads that of the plans that it reads.
+	// Version is the version of the program, and Reads the API version of the plans that it reads.
 	Version, Reads string
 }
 
-// ErrNoOrchestrator says that none is alive in a namespace.
+// ErrNoOrchestrator reports that no orchestrator is alive in a namespace.
 type ErrNoOrchestrator struct {
 	Namespace string
-	// Waited is for how long nobody has given a sign of life; 0 if nobody ever has.
+	// Waited is how long no heartbeat was observed; 0 if there is no Lease of an orchestrator at all.
 	Waited time.Duration
 }
 
@@ -36,10 +36,10 @@ func (e ErrNoOrchestrator) Error() string {
 	if e.Waited == 0 {
 		return fmt.Sprintf("there is no orchestrator in namespace %s", e.Namespace)
 	}
-	return fmt.Sprintf("no orchestrator in namespace %s has given a sign of life for %s", e.Namespace, e.Waited)
+	return fmt.Sprintf("no orchestrator in namespace %s has renewed its Lease for %s", e.Namespace, e.Waited)
 }
 
-// ErrOtherVersion says that an orchestrator and this program cannot read each other's plans.
+// ErrOtherVersion reports that an orchestrator and this program cannot read each other's plans.
 type ErrOtherVersion struct {
 	Namespace, Mine string
 	Sign            Sign
@@ -53,15 +53,17 @@ func (e ErrOtherVersion) Error() string {
 	return fmt.Sprintf("the orchestrator in namespace %s (%s) reads plans of version %q, and this stsmigrate (%s) writes %q: %s", e.Namespace, e.Sign.Version, e.Sign.Reads, e.Mine, plans.APIVersion, older)
 }
 
-// generation compares two versions of an API as Kubernetes does.
+// generation compares two API versions by the rules of Kubernetes; it is negative if a is the older one.
 func generation(a, b string) int {
 	_, a, _ = strings.Cut(a, "/")
 	_, b, _ = strings.Cut(b, "/")
 	return version.CompareKubeAwareVersionStrings(a, b)
 }
 
-// Alive waits for a sign of life of an orchestrator that reads the plans of this program (mine is its version), for as
-// long as one that lives could take. No clock of another process is believed: what counts is that a Lease is renewed.
+// Alive waits for the heartbeat of an orchestrator that reads the plans of this program (mine is its
+// version), for as long as a live one may take: LeaseSeconds. It trusts no clock of another process:
+// only an observed renewal of a Lease counts. It returns ErrNoOrchestrator or ErrOtherVersion if it
+// finds none.
 func Alive(ctx context.Context, home client.Client, on *clusters.Watches, namespace, mine string) (Sign, error) {
 	var list coordinationv1.LeaseList
 	if err := home.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{HeartbeatLabel}); err != nil {

@@ -6,11 +6,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// MaxReasonBytes is how long a reason is at most, in bytes, so that it fits into a journal whatever it is made of.
+// MaxReasonBytes limits a reason in bytes, so that it fits into a journal whatever it contains.
 const MaxReasonBytes = 4 << 10
 
-// Brief makes of a reason what journals and events have of it: it may quote an API server, which
-// may be anybody's, so it is one line of what can be shown, and cut where it is too long.
+// Brief returns a reason in the form for journals and events. A reason may quote an API server, which is
+// not trusted. The result is therefore one line of printable text, cut where it is too long.
 func Brief(reason string) string {
 	if reason = plans.Line(reason); len(reason) <= MaxReasonBytes {
 		return reason
@@ -18,7 +18,7 @@ func Brief(reason string) string {
 	return strings.ToValidUTF8(reason[:MaxReasonBytes], "") + " ... (cut)"
 }
 
-// Shortened is a text of several lines, cut where it is too long to be shown within an object.
+// Shortened returns a text of several lines, cut where it is too long for an object's status.
 func Shortened(text string) string {
 	if len(text) <= 8*MaxReasonBytes {
 		return text

@@ -11,7 +11,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
-// A journal can be saved whatever is wrong with a large set.
+// A journal can be saved however many things are wrong with a large set.
 func TestReasonsHaveALength(t *testing.T) {
 	p := planstest.Named(t, "abc")
 	home := fake.NewClientBuilder().Build()

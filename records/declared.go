@@ -15,7 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// DeclarationKind is the kind of object by which an orchestrator is asked for a migration.
+// DeclarationKind returns the kind of the object that requests a migration from an orchestrator.
 func DeclarationKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(plans.APIVersion, plans.DeclarationKind)
 }
@@ -23,19 +23,19 @@ func DeclarationKind() schema.GroupVersionKind {
 // Declared is a StatefulSetMigration as it was read.
 type Declared struct {
 	Object *unstructured.Unstructured
-	// Spec is nil if it cannot be read, and Wrong says why.
+	// Spec is nil if it cannot be read, and Wrong is the reason.
 	Spec  *plans.Declaration
 	Wrong error
 }
 
-// ErrNoKind says that a cluster has no StatefulSetMigrations.
+// ErrNoKind reports that a cluster has no kind StatefulSetMigration.
 type ErrNoKind struct{ namespace string }
 
 func (e ErrNoKind) Error() string {
 	return fmt.Sprintf("the cluster of namespace %s has no kind StatefulSetMigration: install the orchestrator there (stsmigrate install orchestrator --apply)", e.namespace)
 }
 
-// NewDeclared returns the object of a plan, with nothing in it.
+// NewDeclared returns the object of a plan, without content.
 func NewDeclared(namespace, plan string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(DeclarationKind())
@@ -44,7 +44,7 @@ func NewDeclared(namespace, plan string) *unstructured.Unstructured {
 	return o
 }
 
-// ReadDeclared reads the StatefulSetMigration of a plan, nil if there is none.
+// ReadDeclared reads the StatefulSetMigration of a plan; it returns nil if there is none.
 func ReadDeclared(ctx context.Context, home client.Reader, namespace, plan string) (*Declared, error) {
 	o := NewDeclared(namespace, plan)
 	err := home.Get(ctx, client.ObjectKeyFromObject(o), o)
@@ -70,14 +70,14 @@ func DeclaredIn(o *unstructured.Unstructured) *Declared {
 	return d
 }
 
-// Over reports whether the plan of it has ended.
+// Over reports whether the plan of the object has ended, by its status.
 func (d *Declared) Over() bool {
 	state, _, _ := unstructured.NestedString(d.Object.Object, "status", "state")
 	return state == string(plans.Finalized) || state == string(plans.Aborted)
 }
 
-// Declare changes what is declared of a plan, or declares it first, as nothing but approved: the change may be about what
-// is wished. It is done again if somebody else was faster.
+// Declare changes what is declared of a plan. If nothing is declared yet, it first declares the approved
+// plan, and then applies the change. It tries again if another writer was faster.
 func Declare(ctx context.Context, home client.Client, namespace string, p *plans.Plan, change func(*plans.Declaration) error) error {
 	for n := new(Attempts); ; {
 		err := declare(ctx, home, namespace, p, change)
@@ -103,9 +103,9 @@ func declare(ctx context.Context, home client.Client, namespace string, p *plans
 		}
 		return declare(ctx, home, namespace, p, change)
 	case have.Spec.ApprovedHash != "" && have.Spec.ApprovedHash != p.Hash:
-		return fmt.Errorf("StatefulSetMigration %s/%s approves a plan with the hash %s, and plan %s has %s: delete the one that nobody needs", namespace, p.Name, have.Spec.ApprovedHash, p.ID, p.Hash)
+		return fmt.Errorf("StatefulSetMigration %s/%s approves a plan with the hash %s, and plan %s has %s: delete the one that is not needed", namespace, p.Name, have.Spec.ApprovedHash, p.ID, p.Hash)
 	case p.Differs(have.Spec) != "":
-		return fmt.Errorf("StatefulSetMigration %s/%s is about another plan than %s: its spec.%s differs; make the plan of it, or delete it", namespace, p.Name, p.ID, p.Differs(have.Spec))
+		return fmt.Errorf("StatefulSetMigration %s/%s does not match plan %s: its spec.%s differs; have the plan made from this object, or delete the object", namespace, p.Name, p.ID, p.Differs(have.Spec))
 	default:
 		d = *have.Spec
 		d.ApprovedHash = p.Hash
@@ -132,7 +132,8 @@ func declare(ctx context.Context, home client.Client, namespace string, p *plans
 	return writes.Change(ctx, home, have.Object, next)
 }
 
-// Undeclare deletes the StatefulSetMigration and the record of a plan that has ended, but for its journal.
+// Undeclare deletes the StatefulSetMigration and the record of a plan that has ended, except its
+// journal. It returns an error while the record is needed.
 func Undeclare(ctx context.Context, home client.Client, namespace string, p *plans.Plan) error {
 	store := NewStore(home, namespace, p.Name)
 	if why := store.Needed(ctx, p); why != nil {

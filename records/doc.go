@@ -1,6 +1,6 @@
-// Package records is where a plan, its journal and its requests are kept: ConfigMaps, the StatefulSetMigration beside them, and
-// the Lease of the process whose turn it is.
+// Package records stores a plan, its journal and its requests: in ConfigMaps, in the
+// StatefulSetMigration beside them, and in the Lease of the process that carries the plan out.
 //
-// Every write is conditional on what was read. The Lease is politeness: what makes a second process harmless is the epoch
-// in the journal.
+// Every write is conditional on the version that was read. The Lease only keeps a second process from
+// trying: the epoch in the journal makes a second process harmless.
 package records

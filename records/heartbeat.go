@@ -17,13 +17,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// An orchestrator renews a Lease of its own for as long as it lives, so that whoever hands a plan over knows that
-// somebody will take it. No plan has a Lease of such a name: there are no dots in theirs.
+// An orchestrator renews its own Lease for as long as it lives, so that a client can rely on it before
+// handing a plan over. No plan has a Lease of such a name: names of plans contain no dots.
 const (
 	heartbeatPrefix = "stsmigrate.orchestrator."
-	// HeartbeatLabel is on the Leases with which orchestrators say that they live.
+	// HeartbeatLabel marks the Leases that are heartbeats of orchestrators.
 	HeartbeatLabel = "stsmigrate.dev/orchestrator"
-	// madeBy and reads are the version of the program, and that of the plans that it reads.
+	// madeBy is the version of the program, and reads the API version of the plans that it reads.
 	madeBy = "stsmigrate.dev/version"
 	reads  = "stsmigrate.dev/reads"
 )
@@ -31,23 +31,24 @@ const (
 const (
 	// heartbeatInterval is how often a Lease is renewed.
 	heartbeatInterval = LeaseSeconds * time.Second / 3
-	// heartbeatExpiry is after how long without a renewal that of a process that could not take it away itself is deleted.
+	// heartbeatExpiry is how long a Lease stays without a renewal before others delete it. It is for
+	// processes that could not delete their own Lease.
 	heartbeatExpiry = 10 * time.Minute
 )
 
-// Heartbeat is the sign of life of one process. It is not safe for concurrent use.
+// Heartbeat is the heartbeat of one process. It is not safe for concurrent use.
 type Heartbeat struct {
 	home   client.Client
 	cached client.Reader
 	holder string
 	now    func() time.Time
-	lease  coordinationv1.Lease // as it is to be
+	lease  coordinationv1.Lease // the next Lease, without holder and times
 	have   *coordinationv1.Lease
 	others LeaseSightings
 }
 
-// NewHeartbeat returns the sign of life of a process of this version, which nobody sees yet. home writes, and cached may
-// read what a watch has brought.
+// NewHeartbeat returns the heartbeat of a process of this version. It writes nothing yet. home writes,
+// and cached may read from a watch.
 func NewHeartbeat(home client.Client, cached client.Reader, namespace, holder, version string, now func() time.Time) *Heartbeat {
 	return &Heartbeat{home: home, cached: cached, holder: holder, now: now, others: LeaseSightings{}, lease: coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: heartbeatName(holder),
@@ -56,7 +57,7 @@ func NewHeartbeat(home client.Client, cached client.Reader, namespace, holder, v
 	}}}
 }
 
-// heartbeatName makes a name of an object of that of a process.
+// heartbeatName returns the name of the Lease of a process.
 func heartbeatName(holder string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -64,10 +65,11 @@ func heartbeatName(holder string) string {
 		}
 		return '-'
 	}, strings.ToLower(holder))
-	return heartbeatPrefix + "p" + name[max(0, len(name)-200):] // which may begin with anything
+	return heartbeatPrefix + "p" + name[max(0, len(name)-200):] // after the cut, name may begin with a dash
 }
 
-// Keep renews it until ctx ends, and then takes it away. complain is told of what fails, which is tried again.
+// Keep renews the Lease until ctx ends, and then deletes it. complain receives the result of every try,
+// nil for a success. Failures are tried again.
 func (h *Heartbeat) Keep(ctx context.Context, complain func(error)) {
 	tick := time.NewTicker(heartbeatInterval)
 	defer tick.Stop()
@@ -84,7 +86,7 @@ func (h *Heartbeat) Keep(ctx context.Context, complain func(error)) {
 	}
 }
 
-// Beat renews the Lease. It is ours alone, and is written whole.
+// Beat renews the Lease. No other process writes it, so it is written as a whole.
 func (h *Heartbeat) Beat(ctx context.Context) error {
 	seconds, now := int32(LeaseSeconds), metav1.NewMicroTime(h.now())
 	next := h.lease.DeepCopy()
@@ -92,7 +94,7 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	var err error
 	if h.have == nil {
 		err = h.home.Create(ctx, next)
-		if apierrors.IsAlreadyExists(err) { // of a process of this name that died
+		if apierrors.IsAlreadyExists(err) { // left by a dead process of the same name
 			var old coordinationv1.Lease
 			if err = h.home.Get(ctx, client.ObjectKeyFromObject(next), &old); err == nil {
 				next.ResourceVersion = old.ResourceVersion
@@ -111,7 +113,8 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	return nil
 }
 
-// sweep takes away what processes have left that were killed. That none has renewed it is seen by the clock of this one.
+// sweep deletes the Leases of killed processes. Whether a Lease is still renewed is judged by this
+// process's clock alone.
 func (h *Heartbeat) sweep(ctx context.Context) error {
 	var list coordinationv1.LeaseList
 	if err := h.cached.List(ctx, &list, client.InNamespace(h.lease.Namespace), client.HasLabels{HeartbeatLabel}); err != nil {
@@ -132,7 +135,7 @@ func (h *Heartbeat) sweep(ctx context.Context) error {
 	return nil
 }
 
-// end takes it away. Whoever fails to is found out by others.
+// end deletes the Lease. If that fails, other processes let it expire.
 func (h *Heartbeat) end(ctx context.Context) {
 	if h.have == nil {
 		return

@@ -32,7 +32,7 @@ func leasesIn(t *testing.T, c client.Client) []coordinationv1.Lease {
 	return list.Items
 }
 
-// A process says that it lives from its beginning to its end, and what it can read.
+// A process has a heartbeat from its start to its end, with the version that it can read.
 func TestAnOrchestratorSaysThatItLives(t *testing.T) {
 	c := clientfake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 	now := func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
@@ -55,7 +55,7 @@ func TestAnOrchestratorSaysThatItLives(t *testing.T) {
 	if first.ResourceVersion == second.ResourceVersion || first.UID != second.UID {
 		t.Error("it is not renewed")
 	}
-	again := NewHeartbeat(c, c, "stsmigrate", "Node_1.example/42", "v1.2.4", now) // the container was started again
+	again := NewHeartbeat(c, c, "stsmigrate", "Node_1.example/42", "v1.2.4", now) // the container was restarted
 	if l := beat(again); l.Annotations[madeBy] != "v1.2.4" {
 		t.Errorf("%+v", l)
 	}
@@ -72,8 +72,8 @@ func TestAnOrchestratorSaysThatItLives(t *testing.T) {
 	}
 }
 
-// What a killed process has left goes when nobody has renewed it for long, by the clock of whoever looks: its own may have
-// been anywhere.
+// The Lease of a killed process is deleted after a long time without a renewal, by the clock of the
+// process that observes it: the clock of the killed process may have been anywhere.
 func TestTheLeaseOfAKilledOrchestratorGoes(t *testing.T) {
 	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	c := clientfake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
@@ -98,7 +98,7 @@ func TestTheLeaseOfAKilledOrchestratorGoes(t *testing.T) {
 	}
 }
 
-// That an orchestrator lives is seen by its Lease being renewed, whatever the clocks say.
+// An orchestrator counts as alive when its Lease is renewed, whatever the clocks show.
 func TestAnOrchestratorIsAliveWhenItRenewsItsLease(t *testing.T) {
 	for name, c := range map[string]struct {
 		renewed time.Duration // by its clock
@@ -108,8 +108,8 @@ func TestAnOrchestratorIsAliveWhenItRenewsItsLease(t *testing.T) {
 	}{
 		"it lives":                          {0, plans.APIVersion, true, ""},
 		"it lives, its clock a day behind":  {-24 * time.Hour, plans.APIVersion, true, ""},
-		"it is dead, its clock a day ahead": {24 * time.Hour, plans.APIVersion, false, "has given a sign of life for 15s"},
-		"it has just died":                  {0, plans.APIVersion, false, "has given a sign of life for 15s"},
+		"it is dead, its clock a day ahead": {24 * time.Hour, plans.APIVersion, false, "no orchestrator in namespace stsmigrate has renewed its Lease for 15s"},
+		"it has just died":                  {0, plans.APIVersion, false, "no orchestrator in namespace stsmigrate has renewed its Lease for 15s"},
 		"it is older":                       {0, "stsmigrate.dev/v1alpha0", true, "the orchestrator is the older of the two"},
 		"it is newer":                       {0, "stsmigrate.dev/v2", true, "this stsmigrate is the older of the two"},
 	} {

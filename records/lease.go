@@ -15,16 +15,17 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// LeaseSeconds is how long a Lease that is no longer renewed keeps others away, and keepSeconds that of a plan that only
-// has its names kept: there are many of those, for weeks, and each renewal is a write.
+// LeaseSeconds is how long a Lease that is no longer renewed keeps other processes away. KeepSeconds is
+// the same for a plan that only has its names kept: there are many of these, for weeks, and each renewal
+// is a write.
 const (
 	LeaseSeconds = 15
 	KeepSeconds  = 4 * LeaseSeconds
 )
 
-// Lease keeps a second process of the same plan away while the first one
-// lives. For the engine it is politeness, not safety: safety is the epoch (design rule 8). What
-// has no epoch, a Keeper of names, writes only while Current says so.
+// Lease keeps a second process away from a plan while the first one lives. For the engine it only saves
+// a conflict: safety comes from the epoch (design rule 8). A Keeper of names has no epoch, and therefore
+// writes only while Current returns nil.
 type Lease struct {
 	home   client.Client
 	key    client.ObjectKey
@@ -33,21 +34,21 @@ type Lease struct {
 	now    func() time.Time
 	// have is the Lease as it was last written.
 	have *coordinationv1.Lease
-	// lost is closed when it is certain that another process has it, or that it is gone.
+	// lost is closed when it is certain that another process holds the Lease, or that it is deleted.
 	lost chan struct{}
-	// seconds is for how long the next renewal asks.
+	// seconds is the duration that the next renewal requests.
 	seconds int32
 	lock    sync.Mutex
-	// renewed is when the last renewal that went well was sent, and good for how long that keeps others away.
+	// renewed is when the last successful renewal was sent, and good how long that keeps others away.
 	renewed time.Time
 	good    time.Duration
-	// writing is held by whoever writes the Lease, and over says that it was given back: a renewal that comes too late
-	// would keep others away for a process that works no more.
+	// writing is held while the Lease is written. over reports that the Lease was released: a later
+	// renewal would keep others away on behalf of a process that does no more work.
 	writing sync.Mutex
 	over    bool
 }
 
-// ErrLeaseTaken says that another process works on the plan.
+// ErrLeaseTaken reports that another process works on the plan.
 type ErrLeaseTaken struct {
 	Plan, Holder string
 	Renewed      time.Time
@@ -59,19 +60,20 @@ func (e ErrLeaseTaken) Error() string {
 		e.Plan, e.Holder, e.Renewed.UTC().Format("15:04:05 MST"), e.Plan, int(e.Lasts.Seconds()))
 }
 
-// ErrLeaseLost says that this process does not have the Lease of a plan any more, or cannot tell.
+// ErrLeaseLost reports that this process no longer holds the Lease of a plan, or cannot know.
 type ErrLeaseLost struct{ Plan, Why string }
 
 func (e ErrLeaseLost) Error() string {
 	return fmt.Sprintf("the Lease of plan %s %s; this process keeps its names no longer", e.Plan, e.Why)
 }
 
-// Acquire takes the Lease of a plan, or answers ErrHeld. dead says of a holder
-// whether it is certainly gone, so that nobody waits for a process of the same
-// machine that was killed. A Lease is ours alone, and is written whole.
+// Acquire takes the Lease of a plan, or returns ErrLeaseTaken. dead reports whether a holder is certainly
+// gone, so that no caller waits for a killed process of the same machine. No other program writes the
+// Lease, so it is written as a whole.
 //
-// No two clocks are compared to take a Lease away: one whose last renewal looks old, or is yet to come, is watched for as
-// long as it lasts, and is expired if it is not renewed meanwhile. One that looks fresh keeps this process away at once.
+// Acquire compares no two clocks to take a Lease from its holder. If the last renewal looks old, or lies
+// in the future, Acquire watches the Lease for as long as it lasts, and takes it if it is not renewed
+// meanwhile. A Lease that looks fresh fails at once with ErrLeaseTaken.
 func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder string) bool, now func() time.Time) (*Lease, error) {
 	l := &Lease{home: s.home, key: client.ObjectKey(s.planMap()), plan: s.name.Name, holder: holder, now: now, lost: make(chan struct{}), seconds: LeaseSeconds}
 	watched, n := "", new(Attempts)
@@ -96,7 +98,7 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 			err = s.home.Update(ctx, l.sign(&have))
 		}
 		if (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && n.Again(ctx) {
-			continue // somebody was faster; see who
+			continue // another process was faster: read again
 		}
 		if err != nil {
 			return nil, fmt.Errorf("taking the Lease of plan %s: %w", s.name, err)
@@ -107,7 +109,8 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 	}
 }
 
-// leaseMeta lets a Lease go with its plan: who dies at its very end leaves it.
+// leaseMeta makes the plan the owner of its Lease: a process that dies at the very end leaves the Lease
+// behind.
 func (s *Store) leaseMeta(ctx context.Context) metav1.ObjectMeta {
 	meta := s.meta(s.planMap())
 	if uid, err := s.UID(ctx); err == nil {
@@ -116,15 +119,15 @@ func (s *Store) leaseMeta(ctx context.Context) metav1.ObjectMeta {
 	return meta
 }
 
-// clockSkew is by how much the clocks of two processes may differ without being told of.
+// clockSkew is the difference between the clocks of two processes that is tolerated.
 const clockSkew = time.Second
 
-// LeaseName is the name of a plan's Lease.
+// LeaseName returns the name of a plan's Lease.
 func LeaseName(plan string) string {
 	return (&Store{name: types.NamespacedName{Name: plan}}).planMap().Name
 }
 
-// LeaseSightings are when Leases were first seen as they are, by their names.
+// LeaseSightings record, by name, when each Lease was first observed in its present version.
 type LeaseSightings map[string]leaseSighting
 
 type leaseSighting struct {
@@ -132,7 +135,8 @@ type leaseSighting struct {
 	at      time.Time
 }
 
-// Since returns when a Lease was first seen as it is, which is now for one that was not seen before.
+// Since returns when a Lease was first observed in its present version; now if it was not observed
+// before.
 func (s LeaseSightings) Since(l *coordinationv1.Lease, now func() time.Time) time.Time {
 	if s[l.Name].version != l.ResourceVersion {
 		s[l.Name] = leaseSighting{l.ResourceVersion, now()}
@@ -140,8 +144,9 @@ func (s LeaseSightings) Since(l *coordinationv1.Lease, now func() time.Time) tim
 	return s[l.Name].at
 }
 
-// LeaseLeft returns for how long a Lease keeps others than its holder away, 0 for not at all. since is when
-// whoever asks has first seen it as it is: only that is compared, since the holder's clock may be ahead or behind.
+// LeaseLeft returns how long a Lease still keeps processes other than its holder away; 0 means not at
+// all. since is when the caller first observed the present version. Only that time is compared, since
+// the holder's clock may be ahead or behind.
 func LeaseLeft(have *coordinationv1.Lease, me string, dead func(holder string) bool, since, now time.Time) time.Duration {
 	if l := (&Lease{holder: me}); !l.others(have) || dead(*have.Spec.HolderIdentity) {
 		return 0
@@ -149,19 +154,21 @@ func LeaseLeft(have *coordinationv1.Lease, me string, dead func(holder string) b
 	return max(lasts(have)-Elapsed(since, now), 0)
 }
 
-// others reports whether another process has the Lease, or had it when it died.
+// others reports whether another process holds the Lease, or held it when it died.
 func (l *Lease) others(have *coordinationv1.Lease) bool {
 	s := have.Spec
 	return s.HolderIdentity != nil && *s.HolderIdentity != "" && *s.HolderIdentity != l.holder && s.RenewTime != nil
 }
 
-// fresh reports whether a Lease looks as if it was renewed lately. Clocks may differ, so nothing is taken away by it.
+// fresh reports whether a Lease looks recently renewed. Clocks may differ, so no Lease is taken because
+// of it.
 func (l *Lease) fresh(have *coordinationv1.Lease) bool {
 	age := l.now().Sub(have.Spec.RenewTime.Time)
 	return age > -clockSkew && age < lasts(have)
 }
 
-// lasts is how long a Lease that is no longer renewed keeps others away: as its holder says, within reason.
+// lasts returns how long a Lease that is no longer renewed keeps others away: the duration that its
+// holder wrote, or LeaseSeconds if that is missing or above KeepSeconds.
 func lasts(have *coordinationv1.Lease) time.Duration {
 	if s := have.Spec.LeaseDurationSeconds; s != nil && *s > 0 && *s <= KeepSeconds {
 		return time.Duration(*s) * time.Second
@@ -175,19 +182,20 @@ func (l *Lease) sign(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	return lease
 }
 
-// Stretch lets the Lease last for keepSeconds from its next renewal on, for who only keeps names.
+// Stretch makes the Lease last KeepSeconds from its next renewal on, for a process that only keeps
+// names.
 func (l *Lease) Stretch() { l.seconds = KeepSeconds }
 
-// every is how often the Lease is renewed.
+// every returns the interval between renewals of the Lease.
 func (l *Lease) every() time.Duration { return time.Duration(l.seconds) * time.Second / 3 }
 
-// Keep renews the Lease until ctx ends or it is lost. A failure to renew is not an error: at
-// worst another process takes over, which is safe.
+// Keep renews the Lease until ctx ends or the Lease is lost. A failed renewal is not an error: at worst
+// another process takes over, which is safe.
 func (l *Lease) Keep(ctx context.Context) {
 	tick := time.NewTicker(l.every())
 	defer tick.Stop()
 	for stretched := l.seconds > LeaseSeconds; ; stretched = false {
-		if stretched && !l.renew(ctx) { // at once: what others know of is over before the first tick
+		if stretched && !l.renew(ctx) { // at once: the duration that others know ends before the first tick
 			close(l.lost)
 			return
 		}
@@ -203,8 +211,8 @@ func (l *Lease) Keep(ctx context.Context) {
 	}
 }
 
-// renew writes the Lease as it was last written, which costs one request; only when somebody
-// else has written it meanwhile is it read. It is false when the Lease is certainly lost.
+// renew writes the Lease as it was last written, which costs one request. It reads the Lease only after
+// a conflict with another writer. It returns false when the Lease is certainly lost.
 func (l *Lease) renew(ctx context.Context) bool {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -235,11 +243,11 @@ func (l *Lease) renewedAt(at time.Time) {
 	l.renewed, l.good = at, lasts(l.have)
 }
 
-// Lost is closed when the Lease is certainly not this process's any more.
+// Lost returns a channel that is closed when the Lease is certainly not this process's any more.
 func (l *Lease) Lost() <-chan struct{} { return l.lost }
 
-// Current returns nil while nobody else can have taken the Lease, as far as this process can tell by
-// itself: it was renewed in time.
+// Current returns nil while no other process can have taken the Lease, as far as this process can know
+// without a read: the last renewal was in time.
 func (l *Lease) Current() error {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -249,7 +257,7 @@ func (l *Lease) Current() error {
 	return nil
 }
 
-// Mine returns nil if the Lease, read live, is this process's.
+// Mine returns nil if the Lease, read live, is held by this process.
 func (l *Lease) Mine(ctx context.Context) error {
 	var have coordinationv1.Lease
 	err := l.home.Get(ctx, l.key, &have)
@@ -264,14 +272,14 @@ func (l *Lease) Mine(ctx context.Context) error {
 	return nil
 }
 
-// Elapsed is how long ago a time was, by the clock that says more: that of the process stands while
-// the machine sleeps, and that of the wall may be set back.
+// Elapsed returns how long ago a time was, by the clock that shows more. The monotonic clock stops while
+// the machine sleeps, and the wall clock may be set back.
 func Elapsed(then, now time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
 
-// Release gives the Lease back. With ended it is deleted, since nobody will
-// need it again (S15).
+// Release gives the Lease up. With ended it deletes the Lease, since no process will need it again
+// (S15).
 func (l *Lease) Release(ctx context.Context, ended bool) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -287,8 +295,8 @@ func (l *Lease) Release(ctx context.Context, ended bool) error {
 	return l.home.Update(ctx, &have)
 }
 
-// Holder tells who works on the plan, and "" when nobody does, as far as two clocks can tell. It is for people; who takes
-// over goes by Acquire.
+// Holder returns which process works on the plan, or "" if none does, as far as a comparison of two
+// clocks can show. No takeover relies on it: that needs Acquire.
 func (s *Store) Holder(ctx context.Context, now func() time.Time) (string, error) {
 	var have coordinationv1.Lease
 	if err := s.home.Get(ctx, client.ObjectKey(s.planMap()), &have); err != nil {

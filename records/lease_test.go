@@ -18,7 +18,7 @@ import (
 )
 
 func TestALeaseKeepsASecondProcessAwayWhileTheFirstLives(t *testing.T) {
-	synctest.Test(t, keepsAway) // an old Lease is watched
+	synctest.Test(t, keepsAway) // Acquire watches an old Lease, so time must pass
 }
 
 func keepsAway(t *testing.T) {
@@ -63,8 +63,8 @@ func keepsAway(t *testing.T) {
 	}
 }
 
-// Who slept for longer than a Lease lasts cannot know whether it is still his; who finds another in it, or
-// none, knows that it is not.
+// A process that slept for longer than a Lease lasts cannot tell whether it still holds the Lease.
+// Another holder, or a deleted Lease, shows that it does not.
 func TestALeaseIsLost(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	alive, gone := func(string) bool { return false }, func(string) bool { return true }
@@ -115,8 +115,8 @@ func TestALeaseIsLost(t *testing.T) {
 	}
 }
 
-// Who only keeps names writes the Lease every twenty seconds, and has it for a minute: not before others know of that, and
-// not for a second longer than they let it.
+// A process that only keeps names writes the Lease every twenty seconds, and holds it for a minute: not
+// before others know of that duration, and not for a second longer than they grant it.
 func TestALeaseForNamesLastsLonger(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	alive := func(string) bool { return false }
@@ -141,7 +141,7 @@ func TestALeaseForNamesLastsLonger(t *testing.T) {
 		current bool
 	}{
 		{false, 14 * time.Second, true},
-		{false, 15 * time.Second, false}, // nobody knows yet
+		{false, 15 * time.Second, false}, // no other process knows the longer duration yet
 		{true, 59 * time.Second, true},
 		{false, 59 * time.Second, true},
 		{false, 60 * time.Second, false},
@@ -170,8 +170,8 @@ func TestALeaseForNamesLastsLonger(t *testing.T) {
 	}
 }
 
-// What a holder's clock says decides nothing: a dead holder keeps nobody away for longer than its Lease lasts, and one
-// that lives keeps its Lease.
+// A holder's clock decides nothing: a dead holder keeps no process away for longer than its Lease lasts,
+// and a live one keeps its Lease.
 func TestALeaseIsJudgedByWhatIsSeenOfIt(t *testing.T) {
 	for _, c := range []struct {
 		ahead time.Duration
@@ -214,7 +214,7 @@ func TestALeaseIsJudgedByWhatIsSeenOfIt(t *testing.T) {
 // bubbled is the clock of a synctest bubble.
 func bubbled() time.Time { return time.Now() } //nolint:forbidigo // it is the test's own
 
-// A renewal that comes after the Lease was given back does not take it again.
+// A renewal after the release does not take the Lease again.
 func TestALeaseThatWasGivenBackIsNotRenewed(t *testing.T) {
 	store := NewStore(fake.NewClientBuilder().Build(), "shop", "web")
 	l, err := store.Acquire(t.Context(), "a/1", func(string) bool { return false }, planstest.Noon)

@@ -12,22 +12,23 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Unreadable is the state of a plan that is there and that this program cannot read.
+// Unreadable is the state of a plan that exists and that this program cannot read.
 const Unreadable = "Unreadable"
 
-// Listed is one plan of a list, in the namespace that keeps it: the one that its set goes to, or that of the
-// orchestrator.
+// Listed is one plan of a list, in the namespace that stores it: the destination's namespace, or that of
+// the orchestrator.
 type Listed struct {
 	Name        string     `json:"name"`
 	Namespace   string     `json:"namespace"`
 	State       string     `json:"state"`
 	Source      *plans.Ref `json:"source,omitempty"`
 	Destination *plans.Ref `json:"destination,omitempty"`
-	// Reason says why a plan is Unreadable.
+	// Reason is why a plan is Unreadable.
 	Reason string `json:"reason,omitempty"`
 }
 
-// List gives the plans of a namespace, or of all with "". One that cannot be read is Unreadable, and hides no other.
+// List returns the plans of a namespace, or of all namespaces with "". A plan that cannot be read is
+// listed as Unreadable, and hides no other.
 func List(ctx context.Context, home client.Client, namespace string, now func() time.Time) ([]Listed, error) {
 	var maps corev1.ConfigMapList
 	if err := home.List(ctx, &maps, client.InNamespace(namespace), client.HasLabels{plans.PlanLabel}); err != nil {
@@ -42,13 +43,14 @@ func List(ctx context.Context, home client.Client, namespace string, now func() 
 	return out, nil
 }
 
-// holdsPlan reports whether a ConfigMap is that of a plan: by its name too, since what it holds may be lost.
+// holdsPlan reports whether a ConfigMap is the record of a plan. The name alone suffices, since the
+// content may be lost.
 func holdsPlan(cm *corev1.ConfigMap) bool {
 	_, has := cm.Data[planKey]
 	return has || cm.Name == RecordName(cm.Labels[plans.PlanLabel])
 }
 
-// describe reads one plan, and its journal where the plan is.
+// describe reads one plan, and its journal from the same namespace.
 func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now func() time.Time) Listed {
 	out := Listed{Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable}
 	p, err := planIn(cm)
@@ -58,7 +60,7 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 	}
 	out.Source, out.Destination = &p.Source, &p.Destination
 	store := NewStore(home, cm.Namespace, out.Name)
-	holder, err := store.Holder(ctx, now) // BEFORE the journal, which says last how it has ended
+	holder, err := store.Holder(ctx, now)
 	if err != nil {
 		out.Reason = err.Error()
 		return out
@@ -72,8 +74,7 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 	return out
 }
 
-// State is the state of a plan in a word or two. holder is who works on it now,
-// or "".
+// State returns the state of a plan in one word. holder is the process that works on it now, or "".
 func State(p *plans.Plan, j *plans.Journal, holder string) string {
 	switch {
 	case j.Outcome != "":
@@ -85,7 +86,7 @@ func State(p *plans.Plan, j *plans.Journal, holder string) string {
 	case j.Epoch == 0:
 		return "Planned"
 	case holder == "" && j.Detached:
-		return "Waiting" // for a process that has it next
+		return "Waiting" // for a process to take it
 	case holder == "":
 		return "Stopped"
 	case j.Leg.Direction == plans.Abort:

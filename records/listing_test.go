@@ -14,8 +14,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
-// A plan is listed where it is kept, which for a detached one is not where its set goes; and what cannot be read is
-// listed beside the others, with the reason.
+// A plan is listed in the namespace that stores it, which for a detached plan is not its destination. A
+// plan that cannot be read is listed beside the others, with the reason.
 func TestEveryPlanIsListedWhereItIsKept(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	keep := func(namespace, name string) *Store {
@@ -59,7 +59,7 @@ func TestEveryPlanIsListedWhereItIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	noon := func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
-	want := map[string]string{ // the state, and what the reason says
+	want := map[string]string{ // the state, and a part of the reason
 		"mall/local": "Planned", "stsmigrate/detached": "Planned",
 		"stsmigrate/newer": `Unreadable "stsmigrate.dev/v99"`, "stsmigrate/begun-by-a-newer": `Unreadable "stsmigrate.dev/v99"`,
 		"stsmigrate/broken": "Unreadable malformed YAML", "mall/emptied": `Unreadable kind is ""`, "mall/bare": "Unreadable mall/stsmigrate-bare-journal, does not exist",

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Attempts counts how often somebody else was faster (409). Two are nothing special; from then on the pauses
-// grow, and after twelve, half a minute later, it was nobody who is faster.
+// Attempts counts conflicts with other writers (409). Two are normal. From then on the pauses grow.
+// After twelve, about half a minute later, the cause is not another writer.
 type Attempts int
 
-// Again waits before the next attempt, and is false when there is to be none.
+// Again waits before the next attempt. It returns false when no further attempt is allowed.
 func (n *Attempts) Again(ctx context.Context) bool {
 	switch *n++; {
 	case *n <= 2:
@@ -20,7 +20,7 @@ func (n *Attempts) Again(ctx context.Context) bool {
 	return false
 }
 
-// sleep waits, whatever else happens.
+// sleep waits for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	pause := time.NewTimer(d)
 	defer pause.Stop()

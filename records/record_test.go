@@ -16,8 +16,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
-// What is in the place of a plan or of its journal, and is neither, is left alone, and nothing is stored
-// beside it.
+// An object in the place of a plan or of its journal that is neither is left unchanged, and nothing is
+// stored beside it.
 func TestAPlanIsNotStoredOverWhatIsNotItsOwn(t *testing.T) {
 	p := planstest.Named(t, "abc")
 	for _, name := range []string{"stsmigrate-web", "stsmigrate-web-journal"} {
@@ -33,7 +33,7 @@ func TestAPlanIsNotStoredOverWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
-// Without its label a plan is found by nobody, and a person may have put it there.
+// A plan without its label is not found by any list, and another writer may have created it.
 func TestAPlanWithoutItsLabelIsNotTakenForStored(t *testing.T) {
 	home, p := fake.NewClientBuilder().Build(), planstest.Named(t, "abc")
 	store := NewStore(home, "mall", "web")
@@ -53,7 +53,7 @@ func TestAPlanWithoutItsLabelIsNotTakenForStored(t *testing.T) {
 	}
 }
 
-// A death in the middle of making room does not keep the name for ever.
+// A death in the middle of making room does not block the name for ever.
 func TestRoomIsMadeInSpiteOfADeath(t *testing.T) {
 	dead := errors.New("dead")
 	for at := range 2 {
@@ -85,7 +85,7 @@ func TestRoomIsMadeInSpiteOfADeath(t *testing.T) {
 	}
 }
 
-// A plan that could be another tomorrow, or that is kept in the place of another one, is no plan.
+// A plan that could change, or that is stored in the place of another one, is not accepted.
 func TestAPlanIsReadFromItsOwnPlaceAndNeverChanges(t *testing.T) {
 	for want, change := range map[string]func(*corev1.ConfigMap){
 		"ConfigMap mall/stsmigrate-web: it is not immutable":      func(cm *corev1.ConfigMap) { cm.Immutable = nil },
@@ -122,8 +122,8 @@ func TestAPlanIsReadFromItsOwnPlaceAndNeverChanges(t *testing.T) {
 	}
 }
 
-// A plan that was deleted and made again with its ID and another content is not what the journal is about; one that was
-// restored as it was is.
+// A plan that was deleted and recreated with its ID and different content does not match the journal. A
+// plan that was restored unchanged does.
 func TestAJournalIsOfOneContentOfItsPlan(t *testing.T) {
 	home := fake.NewClientBuilder().Build()
 	store, p := NewStore(home, "mall", "web"), planstest.Named(t, "abc")

@@ -12,13 +12,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Lost reports why the record of a plan is not one to be recovered, or nil: its journal is not there, and the plan is this
-// very one, or not there either.
+// Lost returns nil if the record of a plan may be recovered: its journal does not exist, and the stored
+// plan is this one or does not exist either. Otherwise it returns the reason.
 func (s *Store) Lost(ctx context.Context, p *plans.Plan) error {
 	var cm corev1.ConfigMap
 	err := s.home.Get(ctx, s.journalMap(), &cm)
 	if err == nil {
-		return fmt.Errorf("the journal of plan %s is there, ConfigMap %s: nothing is recovered while it is; if it cannot be read, keep a copy, delete it, and say this again", p.Name, s.journalMap())
+		return fmt.Errorf("the journal of plan %s exists (ConfigMap %s), and only a lost journal is recovered; if it cannot be read, keep a copy, delete it, and repeat the command", p.Name, s.journalMap())
 	}
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading ConfigMap %s: %w", s.journalMap(), err)
@@ -35,8 +35,8 @@ func (s *Store) Lost(ctx context.Context, p *plans.Plan) error {
 	return nil
 }
 
-// Restore stores a recovered record: the plan first, so that a death between the two leaves what Restore begins with. It
-// never replaces a journal.
+// Restore stores a recovered record, the plan first: if the process dies between the two writes, Restore
+// can start again. It never replaces a journal.
 func (s *Store) Restore(ctx context.Context, p *plans.Plan, j *plans.Journal) error {
 	if err := s.Lost(ctx, p); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *Store) Restore(ctx context.Context, p *plans.Plan, j *plans.Journal) er
 	if err := s.putPlan(ctx, p); err != nil {
 		return err
 	}
-	if err := s.Lost(ctx, p); err != nil { // what is there of that name is this plan
+	if err := s.Lost(ctx, p); err != nil { // the stored plan of that name must be this one
 		return err
 	}
 	err = s.home.Create(ctx, &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap()), Data: map[string]string{journalKey: string(raw)}})

@@ -23,16 +23,14 @@ const (
 	journalKey = "journal.json"
 )
 
-// Store keeps one plan and its journal in two ConfigMaps of the home
-// namespace: the plan in an immutable one, the journal in one that every write
-// replaces conditionally.
+// Store keeps one plan and its journal in two ConfigMaps of the home namespace. The plan is in an
+// immutable one. The journal is in one that every write replaces conditionally.
 type Store struct {
 	home client.Client
 	name types.NamespacedName // of the plan
 }
 
-// NewStore returns the store of the plan of that name. The client must read
-// live.
+// NewStore returns the store of the plan of that name. The client must read live.
 func NewStore(home client.Client, namespace, plan string) *Store {
 	return &Store{home: home, name: types.NamespacedName{Namespace: namespace, Name: plan}}
 }
@@ -41,34 +39,34 @@ func (s *Store) planMap() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.name.Namespace, Name: RecordName(s.name.Name)}
 }
 
-// RecordName is the name of the ConfigMap that holds a plan.
+// RecordName returns the name of the ConfigMap that holds a plan.
 func RecordName(plan string) string { return "stsmigrate-" + plan }
 
 func (s *Store) journalMap() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.name.Namespace, Name: RecordName(s.name.Name) + "-journal"}
 }
 
-// Version is the state of the journal that a Save replaces.
+// Version identifies the state of the journal that a Save replaces.
 type Version struct {
 	uid     types.UID
 	version string
 }
 
-// ErrNoPlan says that no plan of this name is stored.
+// ErrNoPlan reports that no plan of this name is stored.
 type ErrNoPlan struct{ Name types.NamespacedName }
 
 func (e ErrNoPlan) Error() string {
 	return fmt.Sprintf("there is no plan %s in namespace %s; `stsmigrate get -A` lists the plans of a cluster", e.Name.Name, e.Name.Namespace)
 }
 
-// ErrNoJournal says that the plan is stored and its journal is not.
+// ErrNoJournal reports that the plan is stored and its journal is not.
 type ErrNoJournal struct{ Name types.NamespacedName }
 
 func (e ErrNoJournal) Error() string {
 	return fmt.Sprintf("the journal of the plan, ConfigMap %s, does not exist, and nothing is written without it: restore it from a backup, or have it rebuilt from the marks on the objects (stsmigrate recover)", e.Name)
 }
 
-// ErrUnreadable says that a plan or its journal is there, and is not what this program understands.
+// ErrUnreadable reports that a plan or its journal exists, and that this program cannot read it.
 type ErrUnreadable struct {
 	Name types.NamespacedName // of the ConfigMap
 	Why  error
@@ -76,7 +74,7 @@ type ErrUnreadable struct {
 
 func (e ErrUnreadable) Error() string { return fmt.Sprintf("ConfigMap %s: %v", e.Name, e.Why) }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e ErrUnreadable) Unwrap() error { return e.Why }
 
 // UID reads the UID of the object that holds the plan, which never changes.
@@ -101,14 +99,14 @@ func (s *Store) Plan(ctx context.Context) (*plans.Plan, error) {
 	return planIn(&cm)
 }
 
-// planIn reads the plan of a ConfigMap. Whoever has read it goes on by what was read, so it must not change, and it is
-// found by its name.
+// planIn reads the plan of a ConfigMap. It requires the ConfigMap to be immutable, because every reader
+// continues with what it has read, and to have the plan's name, by which the plan is found.
 func planIn(cm *corev1.ConfigMap) (*plans.Plan, error) {
 	p, err := plans.DecodePlan([]byte(cm.Data[planKey]))
 	switch {
 	case err != nil:
 	case cm.Name != RecordName(p.Name):
-		err = fmt.Errorf("it holds plan %s, which belongs into ConfigMap %s: delete the one of them that nobody needs", p.Name, RecordName(p.Name))
+		err = fmt.Errorf("it holds plan %s, which belongs into ConfigMap %s: delete the one that is not needed", p.Name, RecordName(p.Name))
 	case cm.Immutable == nil || !*cm.Immutable:
 		err = errors.New("it is not immutable, and a plan never changes: compare it with the file that was applied, and set its field immutable to true")
 	}
@@ -118,7 +116,7 @@ func planIn(cm *corev1.ConfigMap) (*plans.Plan, error) {
 	return p, nil
 }
 
-// Journal reads the journal and the version a Save has to replace.
+// Journal reads the journal and the version that a Save must replace.
 func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Version, error) {
 	var cm corev1.ConfigMap
 	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
@@ -134,9 +132,9 @@ func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Ver
 	return j, Version{uid: cm.UID, version: cm.ResourceVersion}, nil
 }
 
-// Create stores a plan and its first journal, of which nothing has been done. It is safe to run again after a
-// death in the middle: a plan that is there already is accepted if it is this
-// one. Another of the same name makes room if it has ended, and refuses otherwise.
+// Create stores a plan and its first journal, in which nothing has begun. It is safe to run again after
+// the process died in the middle: an existing plan is accepted if it is this one. Another plan of the
+// same name is deleted if it has ended, and otherwise an error.
 func (s *Store) Create(ctx context.Context, p *plans.Plan, first *plans.Journal) error {
 	if err := s.create(ctx, p, true); err != nil {
 		return err
@@ -148,16 +146,16 @@ func (s *Store) Create(ctx context.Context, p *plans.Plan, first *plans.Journal)
 	if err := s.put(ctx, &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap()), Data: map[string]string{journalKey: string(raw)}}); err != nil {
 		return err
 	}
-	_, _, err = s.Journal(ctx, p) // it is ours, or an error
+	_, _, err = s.Journal(ctx, p) // it is the journal of this plan, or an error
 	return err
 }
 
-// CreatePlan stores a plan as Create does, for an orchestrator that makes the journal: to change or delete one is not for
-// others.
+// CreatePlan stores a plan as Create does, for an orchestrator that creates the journal: clients of an
+// orchestrator may not change or delete journals.
 func (s *Store) CreatePlan(ctx context.Context, p *plans.Plan) error { return s.create(ctx, p, false) }
 
 func (s *Store) create(ctx context.Context, p *plans.Plan, journals bool) error {
-	if err := plans.RefuseName(p.Name); err != nil { // whoever made it
+	if err := plans.RefuseName(p.Name); err != nil { // whichever client made the plan
 		return err
 	}
 	if err := s.cleared(ctx, p, journals); err != nil {
@@ -179,8 +177,8 @@ func (s *Store) create(ctx context.Context, p *plans.Plan, journals bool) error 
 	return s.create(ctx, p, journals)
 }
 
-// JournalOrNew reads the journal, or gives that of a plan of which nothing has been done: a detached plan has none until an
-// orchestrator sees that it is approved.
+// JournalOrNew reads the journal, or returns that of a plan that was never begun: a detached plan has no
+// journal until an orchestrator observes its approval.
 func (s *Store) JournalOrNew(ctx context.Context, p *plans.Plan) (*plans.Journal, error) {
 	j, _, err := s.Journal(ctx, p)
 	if !errors.As(err, new(ErrNoJournal)) {
@@ -195,7 +193,7 @@ func (s *Store) JournalOrNew(ctx context.Context, p *plans.Plan) (*plans.Journal
 	return j, nil
 }
 
-// putPlan creates the object that holds a plan, unless one of that name is there.
+// putPlan creates the object that holds a plan, unless one of that name exists.
 func (s *Store) putPlan(ctx context.Context, p *plans.Plan) error {
 	raw, err := plans.Encode(p)
 	if err != nil {
@@ -205,8 +203,9 @@ func (s *Store) putPlan(ctx context.Context, p *plans.Plan) error {
 	return s.put(ctx, &corev1.ConfigMap{ObjectMeta: s.meta(s.planMap()), Immutable: &fixed, Data: map[string]string{planKey: string(raw)}})
 }
 
-// cleared makes sure, BEFORE a plan is stored, that nothing else is in the place of its journal. One of an
-// earlier plan that has ended, whose record went without it, is deleted as it was read, or left for who may do that.
+// cleared checks, BEFORE a plan is stored, that no other object is in the place of its journal. The
+// journal of an earlier plan that has ended, and whose record is gone, is deleted in the version that
+// was read. Without journals it is left to the orchestrator, which may delete it.
 func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error {
 	var cm corev1.ConfigMap
 	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
@@ -217,11 +216,11 @@ func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error
 	}
 	var j plans.Journal
 	if err := json.Unmarshal([]byte(cm.Data[journalKey]), &j); err != nil || j.Kind != plans.JournalKind || cm.Labels[plans.PlanLabel] != s.name.Name {
-		return fmt.Errorf("ConfigMap %s is not the journal of a plan named %s: delete it if nobody needs it, or give the plan another --name", s.journalMap(), s.name.Name)
+		return fmt.Errorf("ConfigMap %s is not the journal of a plan named %s: delete it if it is not needed, or give the plan another --name", s.journalMap(), s.name.Name)
 	}
 	have, err := s.Plan(ctx)
 	switch {
-	case j.Plan == p.ID, err == nil && have.ID != p.ID: // or the plan there says what is to become of it
+	case j.Plan == p.ID, err == nil && have.ID != p.ID: // the stored plan decides what happens to it
 		return nil
 	case err != nil && !errors.As(err, new(ErrNoPlan)):
 		return err
@@ -233,7 +232,7 @@ func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error
 	return s.remove(ctx, &cm)
 }
 
-// Delete deletes the journal of a plan that is gone, if that has ended.
+// Delete deletes the journal of a plan that no longer exists, if that plan has ended and keeps no names.
 func (s *Store) Delete(ctx context.Context) error {
 	var cm corev1.ConfigMap
 	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
@@ -243,11 +242,11 @@ func (s *Store) Delete(ctx context.Context) error {
 	if json.Unmarshal([]byte(cm.Data[journalKey]), &j) == nil && j.Kind == plans.JournalKind && j.Ended() && !j.KeepNames {
 		return client.IgnoreNotFound(s.remove(ctx, &cm))
 	}
-	return nil // a person may need it
+	return nil // the user may need it
 }
 
-// Needed gives the reason why the record of a plan must stay, or nil: it has ended, and
-// nothing of it is kept. Without its journal nobody can tell.
+// Needed returns why the record of a plan must stay; nil means that the plan has ended and keeps no
+// names. Without the journal this is unknown, so that a failed read is a reason too.
 func (s *Store) Needed(ctx context.Context, p *plans.Plan) error {
 	j, _, err := s.Journal(ctx, p)
 	switch {
@@ -261,8 +260,8 @@ func (s *Store) Needed(ctx context.Context, p *plans.Plan) error {
 	return nil
 }
 
-// Forget deletes the record of a plan that has ended, and its Lease. It refuses while the plan is needed, or while another
-// process works on it.
+// Forget deletes the record of a plan that has ended, and its Lease. It returns an error while the plan
+// is needed, or while another process works on it.
 func (s *Store) Forget(ctx context.Context, p *plans.Plan, holder string, dead func(string) bool, now func() time.Time) error {
 	if why := s.Needed(ctx, p); why != nil {
 		return fmt.Errorf("the record of plan %s, %w, must stay", s.name, why)
@@ -271,12 +270,13 @@ func (s *Store) Forget(ctx context.Context, p *plans.Plan, holder string, dead f
 	if err != nil {
 		return err
 	}
-	// With the Lease nobody can begin anything: an ended plan stays ended, and its names are looked at by their keeper.
+	// Under the Lease no process can begin anything: an ended plan stays ended, and only the Keeper of
+	// its names would act on them.
 	return errors.Join(s.forget(ctx, true), lease.Release(ctx, true))
 }
 
-// forget deletes the record of an ended plan, as it was read. The plan goes first: what a death leaves is
-// a journal that says that it has ended, and whose it was.
+// forget deletes the record of an ended plan, in the version that was read. The plan goes first: if the
+// process dies in between, a journal is left that records the end and to which plan it belongs.
 func (s *Store) forget(ctx context.Context, journals bool) error {
 	for _, name := range []types.NamespacedName{s.planMap(), s.journalMap()} {
 		if name == s.journalMap() && !journals {
@@ -304,8 +304,9 @@ func (s *Store) meta(name types.NamespacedName) metav1.ObjectMeta {
 	}}
 }
 
-// put creates an object unless one of that name is there that nobody but us has made: it has the same label, by which the
-// plan is found, and the same keys. Which plan it is of, the caller finds out by reading.
+// put creates an object, unless one of that name exists that only this program can have created: it has
+// the same label, by which the plan is found, and the same keys. The caller checks by reading to which
+// plan it belongs.
 func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 	err := s.home.Create(ctx, cm)
 	if err == nil {
@@ -320,16 +321,16 @@ func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 	}
 	for key := range cm.Data {
 		if _, ok := have.Data[key]; !ok || have.Labels[plans.PlanLabel] != cm.Labels[plans.PlanLabel] {
-			return fmt.Errorf("ConfigMap %s/%s is there without %s or without the label %s=%s, and is not of a plan named %s: delete it if nobody needs it, or give the plan another --name",
+			return fmt.Errorf("ConfigMap %s/%s is there without %s or without the label %s=%s, and is not of a plan named %s: delete it if it is not needed, or give the plan another --name",
 				cm.Namespace, cm.Name, key, plans.PlanLabel, cm.Labels[plans.PlanLabel], s.name.Name)
 		}
 	}
 	return nil
 }
 
-// Save replaces the version of the journal that was read and gives the version
-// that it now has. A conflict means that somebody else has written it since. The ConfigMap is ours alone,
-// so that it is written whole.
+// Save replaces the version of the journal that was read, and returns the new version. A conflict means
+// that another process has written it since. No other program writes the ConfigMap, so it is written as
+// a whole.
 func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version, error) {
 	short := *j
 	short.Blocked, short.Waiting, short.Overdue, short.Observed.Refused = Brief(j.Blocked), Brief(j.Waiting), Brief(j.Overdue), Brief(j.Observed.Refused)
@@ -345,8 +346,8 @@ func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version,
 	return Version{uid: cm.UID, version: cm.ResourceVersion}, nil
 }
 
-// Change reads the journal, lets change edit it and saves it, again if somebody
-// else was faster. It is for the wishes of a person, such as a pause.
+// Change reads the journal, applies change and saves the result. It tries again if another writer was
+// faster. It is for requests of the user, such as a pause.
 func (s *Store) Change(ctx context.Context, p *plans.Plan, change func(*plans.Journal) error) error {
 	for n := new(Attempts); ; {
 		j, v, err := s.Journal(ctx, p)

@@ -20,7 +20,7 @@ func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
 	if _, err := store.Plan(t.Context()); !errors.As(err, new(ErrNoPlan)) {
 		t.Errorf("an absent plan is %v", err)
 	}
-	for range 2 { // again, as after a death in the middle
+	for range 2 { // twice, as after a death in the middle
 		if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
 			t.Fatal(err)
 		}
@@ -115,12 +115,12 @@ func TestTheWriterOfAFieldIsNamed(t *testing.T) {
 	if got := plans.Writer(set, "spec", "replicas"); got != "autoscaler (Update of scale)" {
 		t.Errorf("got %q", got)
 	}
-	if got := plans.Writer(&appsv1.StatefulSet{}, "spec", "replicas"); got != "somebody" {
+	if got := plans.Writer(&appsv1.StatefulSet{}, "spec", "replicas"); got != "an unknown client" {
 		t.Errorf("without managedFields: %q", got)
 	}
 }
 
-// The record of a plan goes when nobody needs it any more, and with it the Lease.
+// The record of a plan, and with it the Lease, can be deleted only when the plan is not needed any more.
 func TestOnlyARecordThatNobodyNeedsIsForgotten(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*plans.Plan, *plans.Journal)

@@ -23,8 +23,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// History is what a set's pods have been made from, as its ControllerRevisions keep it
-// (KEP-961, RV-1): for either kind of sets what `kubectl rollout` has for its own only.
+// History lists the pod templates that a set has had, as its ControllerRevisions keep them (KEP-961, RV-1).
+// It works for both kinds, as `kubectl rollout history` does for built-in kinds.
 type History struct {
 	on  client.Client
 	ref plans.Ref
@@ -36,14 +36,14 @@ type History struct {
 // Revision is one pod template that a set has had.
 type Revision struct {
 	Number int64
-	// Name is that of the ControllerRevision, which pods carry as a label.
+	// Name is that of the ControllerRevision, which pods have as a label.
 	Name string
-	// Pods is how many are of it.
+	// Pods is the number of pods of this revision.
 	Pods int
-	// Cause is what a person noted in the annotation kubernetes.io/change-cause.
+	// Cause is the user's note in the annotation kubernetes.io/change-cause.
 	Cause    string
 	template corev1.PodTemplateSpec
-	// whole is the template as it is kept, with fields that this program does not know.
+	// whole is the template as it is stored, with fields that this program does not know.
 	whole map[string]any
 }
 
@@ -86,7 +86,8 @@ func ReadHistory(ctx context.Context, on client.Client, ref plans.Ref) (*History
 	return h, nil
 }
 
-// templateOf is the pod template that a revision keeps: a strategic merge patch that replaces that of the set.
+// templateOf returns the pod template that a revision stores: a strategic merge patch that replaces that of
+// the set.
 func templateOf(r *appsv1.ControllerRevision) (known corev1.PodTemplateSpec, whole map[string]any, err error) {
 	var doc struct {
 		Spec struct {
@@ -101,7 +102,7 @@ func templateOf(r *appsv1.ControllerRevision) (known corev1.PodTemplateSpec, who
 	return known, whole, runtime.DefaultUnstructuredConverter.FromUnstructured(whole, &known)
 }
 
-// Find gives a revision by its number; 0 is the one before the set's own.
+// Find returns a revision by its number; 0 is the newest revision other than the set's update revision.
 func (h *History) Find(number int64) (Revision, error) {
 	var known []string
 	for k := len(h.Revisions) - 1; k >= 0; k-- {
@@ -117,9 +118,10 @@ func (h *History) Find(number int64) (Revision, error) {
 	return Revision{}, fmt.Errorf("%s has no revision %d: expected one of %s", h.ref.Set(), number, strings.Join(known, ", "))
 }
 
-// Undo gives the set the pod template of a revision, unless its spec has changed since it was read; dry says that nothing
-// is to be stored. An update to it begins, or, where the pods are of it already, ends. A status that changes meanwhile, as it
-// does all the time while an update fails, is no reason to refuse: the write is made anew from the newer object.
+// Undo gives the set the pod template of a revision, unless its spec has changed since it was read; dry
+// requests a dry run. An update to that template begins or, if the pods are of it already, ends. A status
+// that changes meanwhile, as it does all the time while an update fails, is no reason to refuse: the write
+// is built again from the newer object.
 func (h *History) Undo(ctx context.Context, r Revision, dry bool) error {
 	var opts []client.PatchOption
 	if dry {
@@ -146,10 +148,10 @@ func (h *History) Undo(ctx context.Context, r Revision, dry bool) error {
 	return changedMeanwhile(h.ref)
 }
 
-// undoTries is how often a set is read again that has changed between its read and the write.
+// undoTries is how often Undo reads a set that has changed between the read and the write.
 const undoTries = 10
 
-// undone is the set with the template of a revision, and the cause that was noted with it.
+// undone returns the set with the template of a revision, and with the change cause of that revision.
 func undone(was *unstructured.Unstructured, r Revision) (*unstructured.Unstructured, error) {
 	next := was.DeepCopy()
 	if err := unstructured.SetNestedMap(next.Object, r.whole, "spec", "template"); err != nil {
@@ -165,7 +167,7 @@ func undone(was *unstructured.Unstructured, r Revision) (*unstructured.Unstructu
 	return next, nil
 }
 
-// asItIs reads the set in the words of its own kind, whole, and with the spec that h has.
+// asItIs reads the whole set as its own kind, and checks that its spec is still the one that h has.
 func (h *History) asItIs(ctx context.Context) (*unstructured.Unstructured, error) {
 	u, err := entire(ctx, h.on, h.ref)
 	if err != nil {
@@ -180,7 +182,7 @@ func (h *History) asItIs(ctx context.Context) (*unstructured.Unstructured, error
 	return u, nil
 }
 
-// Is says whether the set has the template of a revision already.
+// Is reports whether the set already has the template of a revision.
 func (h *History) Is(r Revision) bool {
 	return r.Name == h.set.Status.UpdateRevision && h.set.Status.ObservedGeneration == h.set.Generation || equality.Semantic.DeepEqual(r.template, h.set.Spec.Template)
 }

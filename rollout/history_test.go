@@ -17,7 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// A template is brought back as its revision has it, with the fields of a newer Kubernetes.
+// Undo restores a template as its revision has it, with the fields of a newer Kubernetes.
 func TestAnUndoBringsBackFieldsThatAreNotKnown(t *testing.T) {
 	yes := true
 	for kind, ref := range map[string]plans.Ref{
@@ -61,12 +61,12 @@ func TestAnUndoBringsBackFieldsThatAreNotKnown(t *testing.T) {
 	}
 }
 
-// A status that changes meanwhile does not keep a set from going back; another spec does, and so does the mark of a plan.
+// A newer status does not prevent an undo. A changed spec, a recreated set and the stamp of a plan do.
 func TestAnUndoIsMadeAnewOverANewerStatus(t *testing.T) {
 	yes := true
 	for name, c := range map[string]struct {
 		meanwhile func(*appsv1.StatefulSet)
-		want      string // what is refused; "" for nothing
+		want      string // the refusal; "" for none
 	}{
 		"a newer status": {func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas++ }, ""},
 		"another spec":   {func(s *appsv1.StatefulSet) { s.Generation++ }, "was changed while this ran"},

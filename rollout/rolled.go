@@ -19,20 +19,20 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// Rolled is how far the update of a set is.
+// Rolled is the progress of the update of a set.
 type Rolled struct {
-	// Done says that nothing is waited for, and Summary what there is then.
+	// Done is true if nothing is waited for. Summary then describes the result.
 	Done    bool
 	Summary string
-	// Stuck says why it will not go on by itself, or nothing.
+	// Stuck is the reason why the update does not continue by itself, or "".
 	Stuck string
-	// Waits is what is waited for: a sentence about the set, and then one for each pod.
+	// Waits lists what is waited for: a sentence about the set, and then one for each pod.
 	Waits []string
-	// Notes are what else there is to know of the set.
+	// Notes lists other facts about the set.
 	Notes []string
 }
 
-// rolling is a set whose update is looked at.
+// rolling is a set whose update is examined.
 type rolling struct {
 	plans.Ref
 	set    *appsv1.StatefulSet
@@ -42,12 +42,12 @@ type rolling struct {
 	pods       map[string]*corev1.Pod
 }
 
-// Watch rings whenever the set, or a pod of its namespace, has changed, until ctx ends.
+// Watch signals w whenever the set, or a pod of its namespace, has changed, until ctx ends.
 func (r Rollout) Watch(ctx context.Context, w *clusters.ChangeSignal, on *clusters.Watches) {
 	w.Follow(ctx, on, plans.Source, r.Set.Namespace, clusters.Kinds{"Pod": {Version: "v1", Resource: "pods"}, "StatefulSet": clusters.ResourceOf(r.Set)})
 }
 
-// Look reads how far the update of the set is.
+// Look reads the progress of the update of the set. It fails if the set does not exist.
 func (r Rollout) Look(ctx context.Context) (Rolled, error) {
 	seen, err := r.see(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (r Rollout) see(ctx context.Context) (*rolling, error) {
 	return seen, nil
 }
 
-// aim gives a StatefulSet that is paused the partition that it goes on with.
+// aim sets on a paused StatefulSet the partition that it gets when it resumes.
 func (r *rolling) aim(was string) {
 	ru := r.set.Spec.UpdateStrategy.RollingUpdate
 	if ru == nil || ru.Partition == nil || int64(*ru.Partition) != protectsAll {
@@ -120,7 +120,7 @@ func (r *rolling) judge() Rolled {
 	if r.set.Status.ObservedGeneration < r.set.Generation || r.set.Status.UpdateRevision == "" {
 		out.Waits = []string{fmt.Sprintf("%s: its controller has not seen generation %d yet", r.Set(), r.set.Generation)}
 		if stalled != nil {
-			out.Waits[0] += "; it said of an earlier one: " + stalled.Message
+			out.Waits[0] += "; it reported for an earlier generation: " + stalled.Message
 		}
 		return out
 	}
@@ -141,14 +141,14 @@ func (r *rolling) judge() Rolled {
 	}
 	first := fmt.Sprintf("%s: %d of %d pods are of revision %s, %d of %d are available", r.Set(), updated, all, r.set.Status.UpdateRevision, n, all)
 	if r.paused {
-		first += "; it is paused, and replaces no pod until it goes on: stsmigrate rollout resume " + r.Typed()
+		first += "; it is paused, and replaces no pod until it is resumed: stsmigrate rollout resume " + r.Typed()
 	}
 	out.Waits = append([]string{first}, waits...)
 	return out
 }
 
-// podsWaitedFor says of each pod what is to become of it, those that only wait for their turn last; which pods are to be
-// replaced; and how many of the range are of the latest revision.
+// podsWaitedFor returns what is waited for of each pod, with the pods that only wait for their turn last;
+// the pods that must be replaced; and the number of pods of the range that are of the latest revision.
 func (r *rolling) podsWaitedFor() (waits, outdated []string, updated int) {
 	var turns, outside []string
 	replicas := plans.SliceOf(r.set)
@@ -169,25 +169,25 @@ func (r *rolling) podsWaitedFor() (waits, outdated []string, updated int) {
 		}
 		switch why := sets.Ready(pod); {
 		case !there:
-			waits = append(waits, "pod "+name+" is to be made")
+			waits = append(waits, "pod "+name+" will be created")
 		case old && why != "":
-			waits = append(waits, fmt.Sprintf("pod %s %s; it is of revision %s and is to be replaced", name, why, revision))
+			waits = append(waits, fmt.Sprintf("pod %s %s; it is of revision %s and will be replaced", name, why, revision))
 		case why != "":
 			waits = append(waits, "pod "+name+" "+why)
 		case old:
-			turns = append(turns, fmt.Sprintf("pod %s is of revision %s and is to be replaced", name, revision))
+			turns = append(turns, fmt.Sprintf("pod %s is of revision %s and will be replaced", name, revision))
 		}
 	}
 	for name := range r.pods {
 		outside = append(outside, "pod "+name+" is outside the range and still there")
 	}
 	slices.Sort(outside)
-	slices.Reverse(turns) // the highest ordinal goes first
+	slices.Reverse(turns) // the highest ordinal is replaced first
 	return slices.Concat(waits, outside, turns), outdated, updated
 }
 
-// staged says whether an ordinal is on the side of the partition that is updated. The partition of a StatefulSet is an
-// offset, that of a slice an ordinal.
+// staged reports whether an ordinal is on the updated side of the partition. The partition of a StatefulSet
+// is an offset, that of a slice an ordinal.
 func (r *rolling) staged(ordinal, start int32) bool {
 	ru := r.set.Spec.UpdateStrategy.RollingUpdate
 	if ru == nil || ru.Partition == nil {
@@ -201,7 +201,7 @@ func (r *rolling) staged(ordinal, start int32) bool {
 
 func (r *rolling) notes() (out []string) {
 	if s, marked := plans.Stamped(r.set); marked {
-		out = append(out, fmt.Sprintf("%s is being moved by plan %s: this is about what is here of it, %s", r.Set(), s.Plan, plans.SliceOf(r.set)))
+		out = append(out, fmt.Sprintf("%s is being moved by plan %s: this is the status of the part on this side, %s", r.Set(), s.Plan, plans.SliceOf(r.set)))
 	}
 	return out
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// cast are the pods of words such as "0 1o 2!": o of the old revision, ! not ready, ~ terminating.
+// cast returns the pods that words such as "0 1o 2!" describe: o is of the old revision, ! not ready, ~
+// terminating.
 func cast(words string) (out []client.Object) {
 	for _, word := range strings.Fields(words) {
 		ordinal := strings.TrimRight(word, "o!~")
@@ -49,29 +50,29 @@ func TestAnUpdateSaysWhatItWaitsForPodByPod(t *testing.T) {
 		{"of a slice too", "0 1 2", true, nil, []string{done, "StatefulSetSlice shop/web is rolled out: 3 of 3 pods are of revision web-b, and all are available"}},
 		{"pods that wait for their turn come last", "0o 1! 2o", false, []func(*appsv1.StatefulSet){behind(2)}, []string{
 			native + "1 of 3 pods are of revision web-b, 2 of 3 are available", "pod web-1 is Running and not Ready",
-			"pod web-2 is of revision web-a and is to be replaced", "pod web-0 is of revision web-a and is to be replaced",
+			"pod web-2 is of revision web-a and will be replaced", "pod web-0 is of revision web-a and will be replaced",
 		}},
 		{"one that is broken and to be replaced", "0o! 1 2", false, []func(*appsv1.StatefulSet){behind(2)}, []string{
-			native + "2 of 3 pods are of revision web-b, 2 of 3 are available", "pod web-0 is Running and not Ready; it is of revision web-a and is to be replaced",
+			native + "2 of 3 pods are of revision web-b, 2 of 3 are available", "pod web-0 is Running and not Ready; it is of revision web-a and will be replaced",
 		}},
 		{"one that is gone, one that goes, one outside", "0~ 2 3", true, []func(*appsv1.StatefulSet){behind(1)}, []string{
-			slice + "2 of 3 pods are of revision web-b, 1 of 3 are available", "pod web-0 is terminating", "pod web-1 is to be made", "pod web-3 is outside the range and still there",
+			slice + "2 of 3 pods are of revision web-b, 1 of 3 are available", "pod web-0 is terminating", "pod web-1 will be created", "pod web-3 is outside the range and still there",
 		}},
 		{"minReadySeconds", "0 1 2", false, []func(*appsv1.StatefulSet){behind(2)}, []string{native + "3 of 3 pods are of revision web-b, 2 of 3 are available"}},
 		{"a partition of a StatefulSet is an offset", "3o 4 5", false, []func(*appsv1.StatefulSet){from(3), parted(1)}, []string{
 			done, "StatefulSet shop/web is rolled out: 2 of 3 pods are of revision web-b, and all are available",
 		}},
 		{"that of a slice an ordinal", "3o 4 5", true, []func(*appsv1.StatefulSet){from(3), parted(1)}, []string{
-			slice + "2 of 3 pods are of revision web-b, 3 of 3 are available", "pod web-3 is of revision web-a and is to be replaced",
+			slice + "2 of 3 pods are of revision web-b, 3 of 3 are available", "pod web-3 is of revision web-a and will be replaced",
 		}},
 		{"the controller has not looked", "0o 1o 2o", false, []func(*appsv1.StatefulSet){func(s *appsv1.StatefulSet) { s.Generation++ }}, []string{native + "its controller has not seen generation 3 yet"}},
 		{"a StatefulSet that is paused", "0o 1o 2", false, []func(*appsv1.StatefulSet){parted(int32(protectsAll)), annotated(pausedFrom, "1")}, []string{
-			native + "1 of 3 pods are of revision web-b, 3 of 3 are available; it is paused, and replaces no pod until it goes on: stsmigrate rollout resume web",
-			"pod web-1 is of revision web-a and is to be replaced",
+			native + "1 of 3 pods are of revision web-b, 3 of 3 are available; it is paused, and replaces no pod until it is resumed: stsmigrate rollout resume web",
+			"pod web-1 is of revision web-a and will be replaced",
 		}},
 		{"OnDelete without an old pod", "0 1 2", false, []func(*appsv1.StatefulSet){strategy("OnDelete")}, []string{done, "StatefulSet shop/web is rolled out: 3 of 3 pods are of revision web-b, and all are available"}},
 		{"pods of others do not count", "0 1 2", false, []func(*appsv1.StatefulSet){func(s *appsv1.StatefulSet) { s.UID = "another" }}, []string{
-			native + "0 of 3 pods are of revision web-b, 3 of 3 are available", "pod web-0 is to be made", "pod web-1 is to be made", "pod web-2 is to be made",
+			native + "0 of 3 pods are of revision web-b, 3 of 3 are available", "pod web-0 will be created", "pod web-1 will be created", "pod web-2 will be created",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -135,11 +136,11 @@ func TestAnUpdateThatDoesNotGoOnByItselfSaysWhy(t *testing.T) {
 	}
 }
 
-// In the middle of a move it is about what is on this side.
+// During a move the status covers the part of the set on this side.
 func TestAnUpdateSaysThatItsSetIsBeingMoved(t *testing.T) {
 	r, _ := rolls(false, rolledSet(annotated(plans.StampAnnotation, "tidy/1/2")), cast("0 1 2")...)
 	got, err := r.Look(t.Context())
-	if want := "StatefulSet shop/web is being moved by plan tidy: this is about what is here of it, [0..2]"; err != nil || !got.Done || len(got.Notes) != 1 || got.Notes[0] != want {
+	if want := "StatefulSet shop/web is being moved by plan tidy: this is the status of the part on this side, [0..2]"; err != nil || !got.Done || len(got.Notes) != 1 || got.Notes[0] != want {
 		t.Errorf("%v: %+v, expected %q", err, got, want)
 	}
 }

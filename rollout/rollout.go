@@ -19,28 +19,29 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Rollout is the update of a set of either kind, for a person who steers it: what `kubectl rollout`
-// has for Deployments. Every write is bound to the version of the set that was read.
+// Rollout controls the update of a set of either kind on behalf of a user, as `kubectl rollout` does for
+// Deployments. Every write is bound to the version of the set that was read.
 type Rollout struct {
 	On  client.Client
 	Set plans.Ref
 }
 
-// A StatefulSet has no field by which it is paused. So its partition protects all of its pods, and an annotation keeps
-// the partition that it had.
+// A StatefulSet has no field that pauses it. So Pause sets a partition that protects all of its pods, and an
+// annotation keeps the former partition.
 const (
 	pausedFrom = "stsmigrate.dev/paused-partition"
-	// noPartition is what the annotation says of a set that had none.
+	// noPartition is the value of the annotation if the set had no partition.
 	noPartition = "none"
-	// protectsAll is a partition that no set outgrows: it is an offset from the first ordinal, and one of as many as there
-	// are replicas would protect no pod that is added.
+	// protectsAll is a partition that no set outgrows. The partition is an offset from the first ordinal:
+	// one equal to the number of replicas would not protect pods that are added later.
 	protectsAll int64 = math.MaxInt32
 )
 
 // restartedAt is the annotation of a pod template that `kubectl rollout restart` sets.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// Pause keeps the controller of the set from replacing pods for an update. It reports whether there was anything to do.
+// Pause prevents the controller of the set from replacing pods for an update. It reports whether it changed
+// the set.
 func (r Rollout) Pause(ctx context.Context) (changed bool, err error) {
 	set, err := r.read(ctx)
 	if err != nil {
@@ -52,7 +53,7 @@ func (r Rollout) Pause(ctx context.Context) (changed bool, err error) {
 	}
 	switch kind := strategyOf(set); kind {
 	case appsv1.OnDeleteStatefulSetStrategyType:
-		return false, fmt.Errorf("%s has the update strategy OnDelete: its pods are replaced when somebody deletes them, and there is nothing to pause", r.Set.Set())
+		return false, fmt.Errorf("%s has the update strategy OnDelete: its pods are replaced when a user deletes them, and there is nothing to pause", r.Set.Set())
 	case appsv1.RollingUpdateStatefulSetStrategyType, v1alpha1.EnforcedRollingUpdate:
 	default:
 		return false, fmt.Errorf("%s has the update strategy %s, which this release does not know how to pause: expected RollingUpdate", r.Set.Set(), kind)
@@ -70,7 +71,8 @@ func (r Rollout) Pause(ctx context.Context) (changed bool, err error) {
 	})
 }
 
-// Resume lets the controller go on. A StatefulSet gets the very partition back that it had.
+// Resume lets the controller continue, and reports whether it changed the set. A StatefulSet gets its former
+// partition back.
 func (r Rollout) Resume(ctx context.Context) (changed bool, err error) {
 	set, err := r.read(ctx)
 	if err != nil {
@@ -99,7 +101,8 @@ func (r Rollout) Resume(ctx context.Context) (changed bool, err error) {
 	})
 }
 
-// Restart gives the pod template an annotation with the time, as kubectl does, so that every pod is replaced.
+// Restart sets an annotation with the time on the pod template, as kubectl does, so that every pod is
+// replaced. It fails for a set that is paused.
 func (r Rollout) Restart(ctx context.Context, now time.Time) error {
 	set, err := r.read(ctx)
 	if err != nil {
@@ -110,7 +113,7 @@ func (r Rollout) Restart(ctx context.Context, now time.Time) error {
 		return err
 	}
 	if held {
-		return fmt.Errorf("%s is paused: let it go on first (rollout resume), and say it again", r.Set.Set())
+		return fmt.Errorf("%s is paused: resume it first (rollout resume), and run the command again", r.Set.Set())
 	}
 	return r.change(ctx, set, func(next *unstructured.Unstructured) error {
 		return unstructured.SetNestedField(next.Object, now.Format(time.RFC3339), "spec", "template", "metadata", "annotations", restartedAt)
@@ -126,12 +129,13 @@ func (r Rollout) read(ctx context.Context) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("%s does not exist: check name, --namespace and --context", r.Set.Set())
 	}
 	if s, marked := plans.Stamped(set); marked {
-		return nil, fmt.Errorf("%s is being moved by plan %s, and is left as it is until then: finish that first", r.Set.Set(), s.Plan)
+		return nil, fmt.Errorf("%s is being moved by plan %s, and is left unchanged until the move ends: finish that first", r.Set.Set(), s.Plan)
 	}
 	return set, nil
 }
 
-// paused reports whether the set is paused. It fails for a StatefulSet that was, and was changed since.
+// paused reports whether the set is paused. It fails if another writer has changed the partition of a paused
+// StatefulSet.
 func (r Rollout) paused(set *unstructured.Unstructured) (bool, error) {
 	if r.Set.IsSlice() {
 		held, _, err := unstructured.NestedBool(set.Object, "spec", "paused")
@@ -142,13 +146,13 @@ func (r Rollout) paused(set *unstructured.Unstructured) (bool, error) {
 		return false, nil
 	}
 	if p, there := partitionOf(set); !there || p != protectsAll {
-		return false, fmt.Errorf("%s was paused with partition %d, and somebody has changed its update strategy since (the partition was %s before): set the partition that it is to have, and take the pause off: kubectl -n %s annotate statefulset %s %s-",
+		return false, fmt.Errorf("%s was paused with partition %d, and another writer has changed its update strategy since (the partition was %s before): set the partition that you want, and end the pause: kubectl -n %s annotate statefulset %s %s-",
 			r.Set.Set(), protectsAll, was, r.Set.Namespace, r.Set.Name, pausedFrom)
 	}
 	return true, nil
 }
 
-// change writes what becomes of the set, if it is as it was read.
+// change writes the set that how makes of was, unless the set has changed since it was read.
 func (r Rollout) change(ctx context.Context, was *unstructured.Unstructured, how func(*unstructured.Unstructured) error) error {
 	next := was.DeepCopy()
 	if err := how(next); err != nil {
@@ -165,10 +169,11 @@ func (r Rollout) change(ctx context.Context, was *unstructured.Unstructured, how
 }
 
 func changedMeanwhile(set plans.Ref) error {
-	return errors.New(set.Set() + " was changed while this ran: look at it, and say it again")
+	return errors.New(set.Set() + " was changed while this ran: check it, and run the command again")
 }
 
-// entire reads a set in the words of its own kind, with the fields that this program does not know; nil if there is none.
+// entire reads a set as its own kind, with the fields that this program does not know. It returns nil if
+// there is no such set.
 func entire(ctx context.Context, on client.Client, set plans.Ref) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(plans.NativeKind))
@@ -183,13 +188,13 @@ func partitionPath() []string {
 	return []string{"spec", "updateStrategy", "rollingUpdate", "partition"}
 }
 
-// partitionOf is the partition of a StatefulSet.
+// partitionOf returns the partition of a StatefulSet, and whether it has one.
 func partitionOf(set *unstructured.Unstructured) (partition int64, there bool) {
 	partition, there, err := unstructured.NestedInt64(set.Object, partitionPath()...)
 	return partition, there && err == nil
 }
 
-// strategyOf is the update strategy of a set of either kind.
+// strategyOf returns the update strategy of a set of either kind.
 func strategyOf(set *unstructured.Unstructured) appsv1.StatefulSetUpdateStrategyType {
 	kind, _, _ := unstructured.NestedString(set.Object, "spec", "updateStrategy", "type")
 	if kind == "" {
@@ -198,7 +203,7 @@ func strategyOf(set *unstructured.Unstructured) appsv1.StatefulSetUpdateStrategy
 	return appsv1.StatefulSetUpdateStrategyType(kind)
 }
 
-// annotate sets an annotation; without a value it takes it off.
+// annotate sets an annotation; an empty value removes it.
 func annotate(o client.Object, name, value string) {
 	notes := o.GetAnnotations()
 	if value == "" {

@@ -21,7 +21,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// rolledSet is a set of three whose update is at its end.
+// rolledSet returns a set of three replicas whose update is complete.
 func rolledSet(change ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 	n := int32(3)
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", Generation: 2}}
@@ -48,7 +48,7 @@ func annotated(name, value string) func(*appsv1.StatefulSet) {
 	return func(s *appsv1.StatefulSet) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, name, value) }
 }
 
-// rolls is a cluster with a set, as the kind that it is asked for by.
+// rolls returns a cluster with the set, as a slice or as a StatefulSet.
 func rolls(slice bool, set *appsv1.StatefulSet, pods ...client.Object) (Rollout, client.WithWatch) {
 	ref := plans.Ref{Namespace: "shop", Name: "web"}
 	var there client.Object = set
@@ -68,7 +68,7 @@ func (r Rollout) stored(t *testing.T) *appsv1.StatefulSet {
 	return set
 }
 
-// What pausing has changed of a StatefulSet is as it was when it goes on.
+// Resume restores everything that Pause changed of a StatefulSet.
 func TestAStatefulSetGetsThePartitionBackThatItHad(t *testing.T) {
 	for name, change := range map[string]func(*appsv1.StatefulSet){
 		"a partition": parted(2),
@@ -124,7 +124,7 @@ func TestASliceIsPausedByItsField(t *testing.T) {
 	}
 }
 
-// What cannot be done is one sentence, and nothing is written.
+// An impossible request fails with one sentence, and nothing is written.
 func TestWhatCannotBeDoneToAnUpdateIsNotBegun(t *testing.T) {
 	pause := func(ctx context.Context, r Rollout) error { _, err := r.Pause(ctx); return err }
 	resume := func(ctx context.Context, r Rollout) error { _, err := r.Resume(ctx); return err }
@@ -145,9 +145,9 @@ func TestWhatCannotBeDoneToAnUpdateIsNotBegun(t *testing.T) {
 		{"OnDelete", false, rolledSet(strategy("OnDelete")), pause, "there is nothing to pause"},
 		{"OnDelete of a slice", true, rolledSet(strategy("OnDelete")), pause, "there is nothing to pause"},
 		{"a strategy of a later Kubernetes", false, rolledSet(strategy("Recreate")), pause, "Recreate"},
-		{"somebody has set the partition", false, rolledSet(parted(1), annotated(pausedFrom, "2")), resume, "somebody has changed its update strategy since (the partition was 2 before)"},
-		{"and pauses again", false, rolledSet(parted(1), annotated(pausedFrom, "2")), pause, "somebody has changed"},
-		{"somebody has taken it off", false, rolledSet(strategy("OnDelete"), annotated(pausedFrom, "2")), resume, "somebody has changed"},
+		{"somebody has set the partition", false, rolledSet(parted(1), annotated(pausedFrom, "2")), resume, "another writer has changed its update strategy since (the partition was 2 before)"},
+		{"and pauses again", false, rolledSet(parted(1), annotated(pausedFrom, "2")), pause, "another writer has changed its update strategy since"},
+		{"somebody has taken it off", false, rolledSet(strategy("OnDelete"), annotated(pausedFrom, "2")), resume, "another writer has changed its update strategy since"},
 		{"the annotation is no number", false, rolledSet(held("two")...), resume, `is "two"`},
 		{"nor one below 0", false, rolledSet(held("-1")...), resume, `is "-1"`},
 		{"a restart of what is paused", false, rolledSet(held("0")...), restart, "is paused"},
@@ -172,7 +172,7 @@ func TestWhatCannotBeDoneToAnUpdateIsNotBegun(t *testing.T) {
 	}
 }
 
-// Nobody's change is overwritten.
+// No change of another writer is overwritten.
 func TestWhoeverChangesASetMeanwhileIsHeard(t *testing.T) {
 	r, on := rolls(false, rolledSet(parted(0)))
 	r.On = interceptor.NewClient(on, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
@@ -206,7 +206,7 @@ func TestARestartIsThatOfKubectl(t *testing.T) {
 	}
 }
 
-// pod is one of the set, of a revision, and ready or not.
+// rolledPod returns a pod of the set, of a revision, ready or not.
 func rolledPod(name, revision string, isReady bool) *corev1.Pod {
 	yes := true
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{

@@ -14,8 +14,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// replica makes the object that the destination gets: what a person wrote, and
-// nothing of what the source's control plane added.
+// replica returns the object for the destination: what a user wrote, and nothing of what the
+// source's control plane added.
 func replica(o client.Object, namespace string) client.Object {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: o.GetName(), Labels: o.GetLabels(), Annotations: map[string]string{}}
 	for k, v := range o.GetAnnotations() {
@@ -37,8 +37,8 @@ func replica(o client.Object, namespace string) client.Object {
 	return nil
 }
 
-// service keeps what a person decides about a Service. Addresses and node ports
-// belong to the cluster that gave them.
+// service keeps what a user decides about a Service. Addresses and node ports belong to the
+// cluster that assigned them.
 func service(s corev1.ServiceSpec) corev1.ServiceSpec {
 	out := *s.DeepCopy()
 	if out.ClusterIP != corev1.ClusterIPNone {
@@ -52,7 +52,7 @@ func service(s corev1.ServiceSpec) corev1.ServiceSpec {
 	return out
 }
 
-// Same says whether two dependencies mean the same to a pod.
+// Same reports whether two dependencies are equivalent for a pod.
 func Same(a, b client.Object) bool {
 	switch a := a.(type) {
 	case *corev1.ConfigMap:
@@ -72,18 +72,18 @@ func Same(a, b client.Object) bool {
 	return false
 }
 
-// copies hands out the writes that bring the dependencies to the destination.
+// copies returns the writes that copy the dependencies to the destination.
 func (w Steps) copies(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, d := range w.Plan.Dependencies {
 		if d.Required != "" {
-			continue // its own maker is to make it there
+			continue // not copied: it must already exist there
 		}
 		from, err := w.Dependency(ctx, plans.Source, d)
 		if err != nil {
 			return plans.Observation{}, err
 		}
 		if from == nil {
-			continue // named but absent: the pods run without it, there as here
+			continue // named but absent: the pods run without it on either side
 		}
 		have, err := w.Dependency(ctx, plans.Destination, d)
 		if err != nil {
@@ -107,8 +107,8 @@ func (w Steps) copies(ctx context.Context, m plans.StepContext) (plans.Observati
 	return plans.Done(), nil
 }
 
-// mountable gives the Secrets that an account lists and that come along: pods of
-// some accounts may mount no others. A token that it lists stays where it is valid.
+// mountable returns the Secrets that an account lists and that are copied: pods of some accounts may mount no
+// others. A token that the account lists stays in the cluster where it is valid.
 func (w Steps) mountable(account client.Object) (out []corev1.ObjectReference) {
 	for _, s := range account.(*corev1.ServiceAccount).Secrets { //nolint:forcetypeassert // copies asks only for these
 		if slices.ContainsFunc(w.Plan.Dependencies, func(d plans.Dependency) bool { return d.Kind == "Secret" && d.Name == s.Name }) {
@@ -118,8 +118,8 @@ func (w Steps) mountable(account client.Object) (out []corev1.ObjectReference) {
 	return out
 }
 
-// Uncopy takes our marks off the copies, or takes the copies back when the
-// plan was walked back. What we did not make is not touched.
+// Uncopy removes our stamps from the copies, or deletes the copies after an abort. It leaves
+// unchanged what we did not create.
 func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, d := range slices.Backward(w.Plan.Dependencies) {
 		have, err := w.Dependency(ctx, plans.Destination, d)
@@ -143,7 +143,7 @@ func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observati
 	return plans.Done(), nil
 }
 
-// remove hands out the deletion of exactly the object that was seen.
+// remove returns the write that deletes exactly the object that was observed.
 func (w Steps) remove(side plans.Side, o client.Object, name, why string) plans.Observation {
 	return plans.Write(fmt.Sprintf("%s: delete %s, %s", side, name, why), plans.Undo{},
 		func(ctx context.Context) error {

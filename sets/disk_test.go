@@ -13,7 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// The set is let grow over a volume of the driver's other name, and over no other disk.
+// The set may grow over a volume under the other name of its driver, and over no other disk.
 func TestAnOrdinalFindsItsDiskUnderTheOtherNameOfItsDriver(t *testing.T) {
 	const ours = "spec: {csi: {driver: ebs.csi.aws.com, volumeHandle: vol-1}}"
 	for text, found := range map[string]bool{

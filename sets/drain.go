@@ -15,20 +15,20 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// IsDrained says whether pods are being evicted from a node, or are about to be. Not every
+// IsDrained reports whether pods are being evicted from a node, or are about to be. Not every
 // drain begins with a cordon.
 func IsDrained(n *corev1.Node) bool {
 	return n.Spec.Unschedulable || n.DeletionTimestamp != nil || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		switch t.Key {
-		case "karpenter.sh/disrupted", "karpenter.sh/disruption", // of Karpenter, since v1 and before
-			"ToBeDeletedByClusterAutoscaler": // DeletionCandidate... is a thought only
+		case "karpenter.sh/disrupted", "karpenter.sh/disruption", // Karpenter, since v1 and before
+			"ToBeDeletedByClusterAutoscaler": // DeletionCandidate... only considers it
 			return true
 		}
 		return false
 	})
 }
 
-// Drained are the nodes of a side that are being drained.
+// Drained returns the nodes of a side that are being drained.
 func Drained(ctx context.Context, w clusters.Pair, side plans.Side) (map[string]bool, error) {
 	out := map[string]bool{}
 	err := clusters.Each(ctx, w.On[side], func() client.ObjectList { return &corev1.NodeList{} }, func(n *corev1.Node) {
@@ -42,7 +42,7 @@ func Drained(ctx context.Context, w clusters.Pair, side plans.Side) (map[string]
 	return out, nil
 }
 
-// PlacedOn gives the pods that are on some nodes, and these.
+// PlacedOn returns the pods that are on the given nodes, each with its node.
 func PlacedOn(pods map[string]*corev1.Pod, nodes map[string]bool) map[string]string {
 	out := map[string]string{}
 	for name, pod := range pods {
@@ -53,19 +53,19 @@ func PlacedOn(pods map[string]*corev1.Pod, nodes map[string]bool) map[string]str
 	return out
 }
 
-// Need is why an eviction has to come for pods of a side, or came already.
+// Need is why pods of a side must be evicted, or have been evicted already.
 type Need struct {
-	// Exposed are the pods on nodes that are being drained, and these.
+	// Exposed maps the pods on nodes that are being drained to their nodes.
 	Exposed map[string]string
-	// Down is a pod that is not ready, or "". It costs the unit already, and only its own side may
-	// spend that, on this very pod.
+	// Down is a pod that is not ready, or "". It costs the one unit of the budget already, and only its own
+	// side may spend that unit, on this very pod.
 	Down string
 }
 
-// Needs are those of both sides.
+// Needs are the needs of both sides.
 type Needs map[plans.Side]Need
 
-// Needs reads what both sides need. Who may not see nodes sees no drain.
+// Needs reads what both sides need. Without the right to list nodes it finds no drain.
 func (w Steps) Needs(ctx context.Context) (Needs, error) {
 	out, nodes := Needs{}, map[string]bool{}
 	for _, side := range plans.Sides() {
@@ -97,8 +97,8 @@ func (w Steps) Needs(ctx context.Context) (Needs, error) {
 	return out, nil
 }
 
-// Most gives the side that needs the last unit of the budget most, and "" if neither needs it. turn
-// is whose turn it is where both have pods on nodes that are being drained.
+// Most returns the side that needs the last unit of the budget most, or "" if neither needs it. turn is the
+// side that goes first if both have pods on nodes that are being drained.
 func (n Needs) Most(turn plans.Side) plans.Side {
 	needy := func(is func(Need) bool) plans.Side {
 		switch a, b := is(n[plans.Source]), is(n[plans.Destination]); {
@@ -120,14 +120,14 @@ func (n Needs) Most(turn plans.Side) plans.Side {
 	return turn
 }
 
-// Spare leaves pods out that are about to leave a side anyway.
+// Spare removes the pods that will leave a side anyway.
 func (n Needs) Spare(p *plans.Plan, side plans.Side, leave plans.Slice) {
 	for o := range leave.All() {
 		delete(n[side].Exposed, p.Pod(o))
 	}
 }
 
-// On names the pods of some sides that are on nodes which are being drained.
+// On lists the pods of some sides that are on nodes which are being drained.
 func (n Needs) On(sides ...plans.Side) string {
 	var out []string
 	for _, side := range sides {

@@ -12,7 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Retention is what becomes of the claims of a set.
+// Retention is the retention policy for the claims of a set.
 type Retention = appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 
 func retain() *Retention {
@@ -22,7 +22,7 @@ func retain() *Retention {
 	}
 }
 
-// retentionOf reads the policy with the API's defaults filled in.
+// retentionOf returns the policy with the API's defaults filled in.
 func retentionOf(set *appsv1.StatefulSet) Retention {
 	out := *retain()
 	if p := set.Spec.PersistentVolumeClaimRetentionPolicy; p != nil {
@@ -36,9 +36,8 @@ func retentionOf(set *appsv1.StatefulSet) Retention {
 	return out
 }
 
-// Freeze makes both sets safe to resize BEFORE any volume or ordinal is
-// touched: claims survive scaling and deletion (KEP-1847 policies to Retain), the
-// dependencies are there, and the destination set stands ready with no
+// Freeze makes both sets safe to resize BEFORE any volume or ordinal is touched: claims survive scaling and
+// deletion (KEP-1847 policies to Retain), the dependencies exist, and the destination set exists with no
 // ordinals, its start at the end of the source's range.
 func (w Steps) Freeze(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	source, err := w.Set(ctx, plans.Source)
@@ -50,10 +49,10 @@ func (w Steps) Freeze(ctx context.Context, m plans.StepContext) (plans.Observati
 		return plans.Observation{}, err
 	}
 	if source == nil || source.UID != w.Plan.Seen.SourceUID {
-		return plans.Stop(fmt.Sprintf("%s is gone, or another than the plan was made for; make a new plan", w.Plan.Source.Set())), nil
+		return plans.Stop(fmt.Sprintf("%s does not exist, or is not the set that the plan was made for; make a new plan", w.Plan.Source.Set())), nil
 	}
 	if (destination != nil) && !w.Plan.Existed() && !m.Stamp.Mine(destination) {
-		return plans.Stop(fmt.Sprintf("%s was made by somebody else since the plan was made; make a new plan", w.Plan.Destination.Set())), nil
+		return plans.Stop(fmt.Sprintf("%s was created by another writer after the plan was made; make a new plan", w.Plan.Destination.Set())), nil
 	}
 	undo := saved(source, destination, w.Plan)
 	if s := w.freezeSet(m, plans.Source, source, plans.Slice{Start: w.Plan.Start, Replicas: w.Plan.Count}, undo); s.Standing != plans.After {
@@ -64,14 +63,14 @@ func (w Steps) Freeze(ctx context.Context, m plans.StepContext) (plans.Observati
 	}
 	if destination == nil {
 		if w.Plan.Existed() {
-			return plans.Stop(fmt.Sprintf("%s was deleted by somebody else", w.Plan.Destination.Set())), nil
+			return plans.Stop(fmt.Sprintf("%s was deleted by another writer", w.Plan.Destination.Set())), nil
 		}
 		return w.twinned(m, source, undo)
 	}
 	return w.freezeSet(m, plans.Destination, destination, plans.Slice{Start: w.Plan.End()}, undo), nil
 }
 
-// twinned makes the destination's set, if it is what the plan says of it.
+// twinned returns the write that creates the destination set, if that set is what the plan states.
 func (w Steps) twinned(m plans.StepContext, source *appsv1.StatefulSet, undo plans.Undo) (plans.Observation, error) {
 	next, err := DestinationSet(source, w.Plan)
 	if err != nil {
@@ -98,8 +97,8 @@ func saved(source, destination *appsv1.StatefulSet, p *plans.Plan) plans.Undo {
 	return plans.Undo{Saved: s}
 }
 
-// freezeSet marks one set, sets its retention policy to Retain and its range to
-// what the plan starts from, in one write.
+// freezeSet marks one set, sets its retention policy to Retain and its range to the one that the plan
+// starts from, in one write.
 func (w Steps) freezeSet(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, slice plans.Slice, undo plans.Undo) plans.Observation {
 	if why := m.Stamp.Barred(set); why != "" {
 		return plans.Stop(fmt.Sprintf("%s %s", w.Plan.On(side).Set(), why))
@@ -125,8 +124,8 @@ func (w Steps) freezeSet(m plans.StepContext, side plans.Side, set *appsv1.State
 		undo, func(ctx context.Context) error { return writes.Change(ctx, w.On[side], set, next) })
 }
 
-// DestinationSet is the destination set: the source's spec with the plan's patches and no
-// ordinals yet. It fails only where the patches do not fit the set.
+// DestinationSet returns the destination set: the source's spec with the plan's patches and no ordinals yet.
+// It returns an error only if the patches do not fit the set.
 func DestinationSet(source *appsv1.StatefulSet, p *plans.Plan) (*appsv1.StatefulSet, error) {
 	next, err := plans.DestinationSet(source, p)
 	if err != nil {
@@ -141,7 +140,7 @@ func DestinationSet(source *appsv1.StatefulSet, p *plans.Plan) (*appsv1.Stateful
 		t.Status = corev1.PersistentVolumeClaimStatus{}
 		if class := t.Spec.StorageClassName; class != nil {
 			to := p.Storage.Class(*class)
-			t.Spec.StorageClassName = &to // it can never be changed later
+			t.Spec.StorageClassName = &to // it cannot be changed later
 		}
 	}
 	for _, t := range Ephemeral(next.Spec.Template.Spec) {
@@ -153,13 +152,13 @@ func DestinationSet(source *appsv1.StatefulSet, p *plans.Plan) (*appsv1.Stateful
 	return next, nil
 }
 
-// Retire deletes the set that has lost its ordinals, once nothing depends on it:
-// no ordinals, no pods, and no claim that the garbage collector would take with
-// it (claims of ordinals that were scaled away long ago among them).
+// Retire deletes the set that has lost its ordinals, once nothing depends on it: it has no ordinals, no
+// pods, and no claim that the garbage collector would delete with it (including claims of ordinals that
+// were scaled down long ago).
 func (w Steps) Retire(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	side := m.From
 	if side == plans.Destination && w.Plan.Existed() {
-		return plans.Done(), nil // it was there before; Thaw restores it
+		return plans.Done(), nil // it existed before the plan; Thaw restores it
 	}
 	set, err := w.Set(ctx, side)
 	if err != nil || set == nil {
@@ -190,8 +189,8 @@ func (w Steps) Retire(ctx context.Context, m plans.StepContext) (plans.Observati
 	return w.remove(side, set, w.Plan.On(side).SetKind()+" "+set.Name, "which has no ordinals left"), nil
 }
 
-// ownFeet says whether the side that keeps the ordinals has all of them in its range, and, after a move, available.
-// There is no way back from what follows, so it is asked once more.
+// ownFeet checks that the side that keeps the ordinals has all of them in its range, and, after a move, that
+// they are available. What follows cannot be undone, so this is checked once more.
 func (w Steps) ownFeet(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	kept, err := w.Set(ctx, m.To())
 	if err != nil {
@@ -210,7 +209,7 @@ func (w Steps) ownFeet(ctx context.Context, m plans.StepContext) (plans.Observat
 	return plans.Wait(why + "; nothing of the source is deleted before that"), nil
 }
 
-// misplaced says in what the range of a set is not the one that the plan gives it, or "".
+// misplaced describes how the range of a set differs from the one that the plan gives it, or returns "".
 func (w Steps) misplaced(side plans.Side, set *appsv1.StatefulSet, want plans.Slice) string {
 	name := w.Plan.On(side).Set()
 	if set == nil {
@@ -226,7 +225,8 @@ func (w Steps) misplaced(side plans.Side, set *appsv1.StatefulSet, want plans.Sl
 	return fmt.Sprintf("%s has the ordinals %s, expected %s; replicas were last written by %s; stop that writer and set them back", name, have, want, plans.Writer(set, "spec", "replicas"))
 }
 
-// InPlace looks at both ranges at the end of a Move: what moved is on the destination and nowhere else (S1, S12).
+// InPlace checks both ranges at the end of a Move: what moved is on the destination and nowhere else (S1,
+// S12). It returns what is wrong, or "".
 func (w Steps) InPlace(ctx context.Context, lowest int32) (string, error) {
 	for side, want := range map[plans.Side]plans.Slice{
 		plans.Source:      {Start: w.Plan.Start, Replicas: lowest - w.Plan.Start},
@@ -258,8 +258,7 @@ func (w Steps) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.Stat
 	return "", nil
 }
 
-// InTurn is the look of a step in several parts, each begun when the one before it is
-// finished.
+// InTurn returns the look of a step in several parts. Each part begins when the one before it is finished.
 func InTurn(looks ...plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		for _, look := range looks {
@@ -271,7 +270,7 @@ func InTurn(looks ...plans.Look) plans.Look {
 	}
 }
 
-// ThawLoser restores a destination set that was there before the plan.
+// ThawLoser restores a destination set that existed before the plan.
 func (w Steps) ThawLoser(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	set, err := w.Set(ctx, m.From)
 	if err != nil || set == nil || set.DeletionTimestamp != nil {
@@ -284,7 +283,7 @@ func (w Steps) ThawLoser(ctx context.Context, m plans.StepContext) (plans.Observ
 		return w.unthawed(m, m.From, set, m.From), nil
 	}
 	if m.From == plans.Source || !w.Plan.Existed() {
-		return w.Retire(ctx, m) // made by a process that was late, after Retire
+		return w.Retire(ctx, m) // created by a late process, after Retire
 	}
 	next := set.DeepCopy()
 	if s := m.Saved.Slice; s != nil {
@@ -297,8 +296,8 @@ func (w Steps) ThawLoser(ctx context.Context, m plans.StepContext) (plans.Observ
 	return w.thawSet(m, m.From, set, next, m.From), nil
 }
 
-// ThawWinner gives the set that keeps the ordinals its retention policy back, once both ranges are seen to be as they
-// have to be for good. A destination set that we made gets the source's policy.
+// ThawWinner restores the retention policy of the set that keeps the ordinals, once both ranges are observed
+// to be final. A destination set that we created gets the source's policy.
 func (w Steps) ThawWinner(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	set, err := w.Set(ctx, m.To())
 	if err != nil || set == nil {
@@ -323,8 +322,8 @@ func (w Steps) ThawWinner(ctx context.Context, m plans.StepContext) (plans.Obser
 	return w.thawSet(m, m.To(), set, set.DeepCopy(), policyOf), nil
 }
 
-// unthawed looks at a set without our mark: either it has been thawed, or somebody took the mark off, and what we made
-// of the set would stay (S15).
+// unthawed looks at a set without our mark: either it has been thawed, or another writer removed the mark,
+// and the plan's changes to the set would stay (S15).
 func (w Steps) unthawed(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, policyOf plans.Side) plans.Observation {
 	was, saved := m.Saved.Retention[policyOf]
 	if have := retentionOf(set); !saved || have == was || have != *retain() {
@@ -334,7 +333,8 @@ func (w Steps) unthawed(m plans.StepContext, side plans.Side, set *appsv1.Statef
 		w.Plan.On(side).Set(), was.WhenDeleted, was.WhenScaled))
 }
 
-// thawSet takes our mark off a set, and gives it its policy back unless somebody has set another one since.
+// thawSet removes our mark from a set and restores its policy, unless another writer has
+// changed the policy since.
 func (w Steps) thawSet(m plans.StepContext, side plans.Side, set, next *appsv1.StatefulSet, policyOf plans.Side) plans.Observation {
 	if why := m.Stamp.Barred(set); why != "" {
 		return plans.Stop(fmt.Sprintf("%s %s", w.Plan.On(side).Set(), why))
@@ -347,7 +347,7 @@ func (w Steps) thawSet(m plans.StepContext, side plans.Side, set, next *appsv1.S
 		func(ctx context.Context) error { return writes.Change(ctx, w.On[side], set, next) })
 }
 
-// Ephemeral are the claim templates of the volumes that are made with each pod and go with it.
+// Ephemeral returns the claim templates of the volumes that are created and deleted with each pod.
 func Ephemeral(spec corev1.PodSpec) map[string]*corev1.PersistentVolumeClaimTemplate {
 	out := map[string]*corev1.PersistentVolumeClaimTemplate{}
 	for _, v := range spec.Volumes {

@@ -13,8 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// guarded reads a set that this plan may write, or says why it may not. What a person has vouched for is taken back
-// into the plan first.
+// guarded reads a set that this plan may write, or returns an observation that states why the plan may not. A
+// set that the user has vouched for is taken back into the plan first.
 func (w Steps) guarded(ctx context.Context, m plans.StepContext, side plans.Side) (*appsv1.StatefulSet, *plans.Observation, error) {
 	set, err := w.Set(ctx, side)
 	if err != nil {
@@ -26,23 +26,24 @@ func (w Steps) guarded(ctx context.Context, m plans.StepContext, side plans.Side
 	case set != nil && m.Stamp.Barred(set) != "":
 		s = plans.Stop(fmt.Sprintf("%s %s", name, m.Stamp.Barred(set)))
 	case set != nil && set.DeletionTimestamp != nil:
-		s = plans.Stop(fmt.Sprintf("%s is being deleted by somebody else; when it is gone, make it again as it was, and say --readopt", name))
+		s = plans.Stop(fmt.Sprintf("%s is being deleted by another writer; when it is gone, recreate it as it was, and pass --readopt", name))
 	case set != nil && m.Stamp.Mine(set) && (side == plans.Destination || set.UID == m.Saved.Source(w.Plan)):
 		return set, nil, nil
 	case m.Readopt:
 		s, err = w.readopt(ctx, m, side, set)
 	case set == nil:
-		s = plans.Stop(fmt.Sprintf("%s does not exist; its pods and volumes are not touched; make it again as it was, with the ordinals %s, and say --readopt", name, w.expects(m, side)))
+		s = plans.Stop(fmt.Sprintf("%s does not exist; its pods and volumes are not touched; recreate it as it was, with the ordinals %s, and pass --readopt", name, w.expects(m, side)))
 	case side == plans.Source && set.UID != m.Saved.Source(w.Plan):
-		s = plans.Stop(fmt.Sprintf("%s was deleted and made again (UID %s, expected %s); if it is what it was, say --readopt", name, set.UID, m.Saved.Source(w.Plan)))
+		s = plans.Stop(fmt.Sprintf("%s was deleted and recreated (UID %s, expected %s); if its spec is unchanged, pass --readopt", name, set.UID, m.Saved.Source(w.Plan)))
 	default:
-		s = plans.Stop(fmt.Sprintf("%s no longer carries the mark of this plan: it was made again, or somebody replaced its annotations; if it is what it was, say --readopt", name))
+		s = plans.Stop(fmt.Sprintf("%s no longer carries the mark of this plan: it was recreated, or another writer replaced its annotations; if its spec is unchanged, pass --readopt", name))
 	}
 	return nil, &s, err
 }
 
-// expects is the range that a set has to have, as far as the journal knows it, when a step begins. Of a wave that was
-// turned round it does not know; then it is the one without the ordinals, which starts nothing.
+// expects returns the range that a set must have when a step begins, as far as the journal knows it.
+// For a wave that was reversed the journal does not know it; then it is the range without the
+// ordinals, which starts nothing.
 func (w Steps) expects(m plans.StepContext, side plans.Side) plans.Slice {
 	switch {
 	case !m.Whole():
@@ -54,8 +55,8 @@ func (w Steps) expects(m plans.StepContext, side plans.Side) plans.Slice {
 	return plans.Slice{Start: w.Plan.End()}
 }
 
-// readopt takes a set back into the plan that lost its mark, or was made again: it has to be what it was, and to have
-// the ordinals that it had. A destination that is not there is made again from the source.
+// readopt takes a set back into the plan that lost its mark, or was recreated: it must be what it was, and
+// have the ordinals that it had. A destination set that does not exist is recreated from the source.
 func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) (plans.Observation, error) {
 	name, slice := w.Plan.On(side).Set(), w.expects(m, side)
 	other, err := w.Set(ctx, side.Other())
@@ -67,7 +68,7 @@ func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side
 	}
 	have := plans.SliceOf(set)
 	if (m.Reversed || m.Op == plans.Grow && m.Began && side == m.To()) && have == w.Plan.Slice(side, m.Ordinals, true) {
-		slice = have // the write of the step may have been made
+		slice = have // the write of the step may have happened
 	}
 	if have != slice && have.Replicas+slice.Replicas > 0 {
 		return plans.Stop(fmt.Sprintf("%s has the ordinals %s (start %d), expected %s (start %d): it cannot be taken back into the plan like that; set them back", name, have, have.Start, slice, slice.Start)), nil
@@ -83,15 +84,15 @@ func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side
 	if side == plans.Source {
 		undo.Saved.SourceUID = set.UID
 	}
-	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: taken back into the plan, as a person has vouched for it (UID %s)", side, set.Name, set.UID),
+	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: taken back into the plan, as the user has confirmed (UID %s)", side, set.Name, set.UID),
 		undo, func(ctx context.Context) error { return writes.Change(ctx, w.On[side], set, next) }), nil
 }
 
-// remake hands out the write that makes a set again, from the other one. Only the destination's can be: the source's spec
-// is kept nowhere but in the source.
+// remake returns the write that recreates a set from the other one. Only the destination set can be
+// recreated: the source's spec exists nowhere but in the source.
 func (w Steps) remake(m plans.StepContext, side plans.Side, other *appsv1.StatefulSet, slice plans.Slice) plans.Observation {
 	if side == plans.Source || other == nil {
-		return plans.Stop(fmt.Sprintf("%s does not exist; make it again as it was, with the ordinals %s", w.Plan.On(side).Set(), slice))
+		return plans.Stop(fmt.Sprintf("%s does not exist; recreate it as it was, with the ordinals %s", w.Plan.On(side).Set(), slice))
 	}
 	next, err := DestinationSet(other, w.Plan)
 	if err != nil {
@@ -106,13 +107,15 @@ func (w Steps) remake(m plans.StepContext, side plans.Side, other *appsv1.Statef
 		})
 }
 
-// earlier is a stamp of the step before: that of the step itself would say that its own write has been made (written).
+// earlier returns a stamp of the step before: the stamp of the step itself would mean that its own
+// write has been made (written).
 func earlier(s plans.Stamp) plans.Stamp {
 	s.Seq--
 	return s
 }
 
-// another says in what a set differs from the one that the plan knows. A source that only lost its mark is the same.
+// another describes how a set differs from the one that the plan knows, or returns "". A source that only
+// lost its mark is the same.
 func (w Steps) another(m plans.StepContext, side plans.Side, set, other *appsv1.StatefulSet) (string, error) {
 	if side == plans.Source {
 		if set.UID == m.Saved.Source(w.Plan) {
@@ -122,7 +125,7 @@ func (w Steps) another(m plans.StepContext, side plans.Side, set, other *appsv1.
 		if err != nil || same {
 			return "", err
 		}
-		return "its spec is another than when the plan was made", nil
+		return "its spec differs from the one that the plan was made for", nil
 	}
 	if other == nil {
 		return "", nil // nothing to compare with
@@ -137,7 +140,7 @@ func (w Steps) another(m plans.StepContext, side plans.Side, set, other *appsv1.
 	return "", nil
 }
 
-// Differing names the fields of two sets that decide what their pods are.
+// Differing lists the fields in which two sets differ and which decide what their pods are.
 func Differing(a, b *appsv1.StatefulSet) []string {
 	var out []string
 	add := func(field string, a, b any) {

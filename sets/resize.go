@@ -17,9 +17,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Shrink takes the wave out of the range of the side that has it. BEFORE
-// that, everything that a later step of the wave will demand is looked at on both sides (S17), what is
-// taken down leaves no more unavailable than may be (S2), and what will be needed to prove the pods gone is journaled.
+// Shrink removes the wave from the range of the side that has it. BEFORE that, it checks on both sides
+// everything that a later step of the wave will require (S17), it checks that no more ordinals become
+// unavailable than may be (S2), and it journals what will be needed to prove the pods gone.
 func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	set, stop, err := w.guarded(ctx, m, m.From)
 	if err != nil || stop != nil {
@@ -36,7 +36,7 @@ func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observati
 		return plans.Done(), nil
 	case w.Plan.Slice(m.From, m.Ordinals, true):
 		if written(m, set) {
-			// Done, and undone by somebody else. Vacate says so, also after a takeover.
+			// Done, and undone by another writer. Vacate reports that, also after a takeover.
 			return plans.Done(), nil
 		}
 		return w.depart(ctx, m, set)
@@ -45,14 +45,14 @@ func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observati
 	}
 }
 
-// depart hands out the write that takes the wave down, if it may go and could come up on the other side.
+// depart returns the write that scales the wave down, if the wave may go and could come up on the other side.
 func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.StatefulSet) (plans.Observation, error) {
 	to, stop, err := w.guarded(ctx, m, m.To())
 	if err != nil || stop != nil {
 		return orEmpty(stop), err
 	}
 	if plans.SliceOf(to) != w.Plan.Slice(m.To(), m.Ordinals, false) {
-		return w.strange(m.To(), to, m.Ordinals), nil // what is missing there would be down as well (S7)
+		return w.strange(m.To(), to, m.Ordinals), nil
 	}
 	for side, set := range map[plans.Side]*appsv1.StatefulSet{m.From: from, m.To(): to} {
 		if retentionOf(set) != *retain() {
@@ -75,7 +75,7 @@ func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.Sta
 	return w.letGo(ctx, m, from, s.Undo.Flight)
 }
 
-// letGo notes the pods of the wave beside its volumes, and hands out the write.
+// letGo records the pods of the wave with its volumes, and returns the write.
 func (w Steps) letGo(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, flight *plans.Flight) (plans.Observation, error) {
 	all, err := w.EveryPod(ctx, m.From)
 	if err != nil {
@@ -103,8 +103,8 @@ func (w Steps) letGo(ctx context.Context, m plans.StepContext, set *appsv1.State
 	return w.resize(m, m.From, set, false, plans.Undo{Flight: flight}), nil
 }
 
-// leaves notes a pod of the wave and its node. A pod that serves is not taken down while its node could not
-// tell of its end; one that is down already has nothing to lose.
+// leaves records a pod of the wave and its node. A pod that serves is not scaled down while its node could
+// not report its end. A pod that is down already has nothing to lose.
 func (w Steps) leaves(ctx context.Context, m plans.StepContext, pod *corev1.Pod) (plans.Pod, string, error) {
 	out := plans.Pod{UID: pod.UID, Node: pod.Spec.NodeName}
 	if out.Node == "" {
@@ -121,9 +121,8 @@ func (w Steps) leaves(ctx context.Context, m plans.StepContext, pod *corev1.Pod)
 	return out, "", nil
 }
 
-// shared gives the reason why the claims of the wave could not be released: a
-// pod that is not the set's mounts one. It is better waited for with the ordinals
-// up than with them down.
+// shared returns the reason why the claims of the wave could not be released, or "": a pod that is not the
+// set's mounts one of them. The wait for that pod is better with the ordinals up than with them down.
 func (w Steps) shared(all []corev1.Pod, m plans.StepContext) string {
 	for o := range m.Ordinals.All() {
 		others := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.Name == w.Plan.Pod(o) })
@@ -137,8 +136,8 @@ func (w Steps) shared(all []corev1.Pod, m plans.StepContext) string {
 	return ""
 }
 
-// Grow puts the wave into the range of the side that takes over. BEFORE that,
-// the other side's range is without it and its pods are gone, both read live (S1).
+// Grow adds the wave to the range of the side that receives it. BEFORE that, the other side's range is
+// without the wave and its pods are gone, both read live (S1).
 func (w Steps) Grow(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if s, err := w.starting(ctx, m); err != nil || s.Standing == plans.During {
 		return s, err
@@ -163,7 +162,7 @@ func (w Steps) Grow(ctx context.Context, m plans.StepContext) (plans.Observation
 	}
 }
 
-// take hands out the write that takes the wave in, if it has left the other side for good and finds its volumes here.
+// take returns the write that adds the wave, if it has left the other side for good and has its volumes here.
 func (w Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet) (plans.Observation, error) {
 	if why, err := w.otherHas(ctx, m); err != nil || why != "" {
 		return plans.Stop(why), err
@@ -177,8 +176,7 @@ func (w Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	return w.resize(m, m.To(), set, true, plans.Undo{}), nil
 }
 
-// starting waits for pods that are on their way up. Where one is not, the set has to be
-// asked what is the matter.
+// starting waits for pods that are coming up. If a pod is not, the set must be read to find the cause.
 func (w Steps) starting(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if !m.Began {
 		return plans.Done(), nil
@@ -203,15 +201,14 @@ func (w Steps) starting(ctx context.Context, m plans.StepContext) (plans.Observa
 	return plans.Done(), nil
 }
 
-// comes waits for a pod. One that is there is up to its scheduler, its node and its application.
+// comes waits for a pod. A pod that exists depends on its scheduler, its node and its application.
 func (w Steps) comes(m plans.StepContext, ordinal int32, pod *corev1.Pod) plans.Observation {
 	s := plans.Wait(fmt.Sprintf("pod %s of %s %s", w.Plan.Pod(ordinal), w.Plan.On(m.To()), Ready(pod)))
 	s.Idle = pod != nil
 	return s
 }
 
-// otherHas gives the reason why an ordinal is still, or again, on the side it
-// has left.
+// otherHas returns the reason why an ordinal is still, or again, on the side that it has left, or "".
 func (w Steps) otherHas(ctx context.Context, m plans.StepContext) (string, error) {
 	other, err := w.Set(ctx, m.From)
 	if err != nil {
@@ -232,8 +229,8 @@ func (w Steps) otherHas(ctx context.Context, m plans.StepContext) (string, error
 	return "", nil
 }
 
-// empty gives the reason why a pod would not find its data: the set's controller
-// makes a claim that is missing, and it is given a new and empty volume (S5).
+// empty returns the reason why a pod would not find its data, or "": the set's controller creates a claim
+// that is missing, and the claim gets a new and empty volume (S5).
 func (w Steps) empty(ctx context.Context, m plans.StepContext) (string, error) {
 	for o := range m.Ordinals.All() {
 		vols, why, err := storage.Volumes(ctx, w.Plan, w.On, m.To(), o)
@@ -252,15 +249,14 @@ func (w Steps) empty(ctx context.Context, m plans.StepContext) (string, error) {
 	return "", nil
 }
 
-// written says whether the step that is looked at has already written the set, in
-// this very epoch. A range as it was before that step is then somebody else's
-// doing (S12).
+// written reports whether the current step has already written the set, in this very epoch. If the range is
+// nevertheless as it was before the step, another writer has set it back (S12).
 func written(m plans.StepContext, set *appsv1.StatefulSet) bool {
 	have, ok := plans.Stamped(set)
 	return ok && have == m.Stamp
 }
 
-// again reports an ordinal of a wave in the range that it was taken out of, or "".
+// again describes an ordinal of a wave that is in the range from which it was removed, or returns "".
 func (w Steps) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) string {
 	if set == nil {
 		return ""
@@ -273,10 +269,9 @@ func (w Steps) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice)
 	return ""
 }
 
-// Outside keeps a step away from ordinals that the side which let go of them has
-// in its range again: their pods and claims are not ours to touch then (S6). A
-// step that touches nothing is let be, unless it is Vacate and opens the gate, or waits for a pod
-// that nobody deletes.
+// Outside stops a step for ordinals that are again in the range of the side that released them: their pods
+// and claims are then not ours to touch (S6). A step that touches nothing continues, unless it is a Vacate
+// that lets the next step begin, or that waits for a pod which no controller deletes.
 func (w Steps) Outside(look plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		s, err := look(ctx, m)
@@ -298,7 +293,7 @@ func (w Steps) Outside(look plans.Look) plans.Look {
 	}
 }
 
-// arrived waits until the pods are available where they have arrived.
+// arrived waits until the pods of the wave are available on the side that receives it.
 func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet) (plans.Observation, error) {
 	pods := map[int32]*corev1.Pod{}
 	for o := range m.Ordinals.All() {
@@ -331,8 +326,8 @@ func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.Sta
 	return plans.Done(), nil
 }
 
-// resize hands out the write that gives a side its range with or without the
-// wave: start and replicas in ONE request (S7).
+// resize returns the write that gives a side its range with or without the wave: start and
+// replicas in ONE request (S7).
 func (w Steps) resize(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, has bool, undo plans.Undo) plans.Observation {
 	slice := w.Plan.Slice(side, m.Ordinals, has)
 	next := set.DeepCopy()
@@ -345,7 +340,7 @@ func (w Steps) resize(m plans.StepContext, side plans.Side, set *appsv1.Stateful
 		undo, func(ctx context.Context) error { return writes.Change(ctx, w.On[side], set, next) })
 }
 
-// strange reports a range that neither we nor the plan can explain (S12).
+// strange stops at a range that neither we nor the plan can explain (S12).
 func (w Steps) strange(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) plans.Observation {
 	have, with, without := plans.SliceOf(set), w.Plan.Slice(side, wave, true), w.Plan.Slice(side, wave, false)
 	expected := with.String() + " or " + without.String()

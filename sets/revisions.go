@@ -12,8 +12,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// UnmarkRevisions takes our mark off the revisions of the sets that stay (S15): the controller of a set copies the annotations that
-// the set has onto each revision that it makes. It comes AFTER the mark is off the set, or a new one could get it.
+// UnmarkRevisions removes our mark from the revisions of the sets that remain (S15): the controller of a set
+// copies the annotations of the set to each revision that it creates. It runs AFTER the mark is off the set,
+// or a new revision could get it.
 func (w Steps) UnmarkRevisions(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, side := range []plans.Side{m.From, m.To()} {
 		set, err := w.Set(ctx, side)
@@ -21,7 +22,7 @@ func (w Steps) UnmarkRevisions(ctx context.Context, m plans.StepContext) (plans.
 			return plans.Observation{}, err
 		}
 		if set == nil {
-			continue // they go with it
+			continue // its revisions are deleted with it
 		}
 		var all appsv1.ControllerRevisionList
 		if err := w.On[side].List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {

@@ -17,7 +17,7 @@ type Steps struct {
 	Tighten plans.Look
 }
 
-// Ready gives the reason why a pod is not ready to serve, or "".
+// Ready returns the reason why a pod is not ready to serve, or "".
 func Ready(pod *corev1.Pod) string {
 	switch {
 	case pod == nil:
@@ -44,7 +44,7 @@ func because(pod *corev1.Pod, t corev1.PodConditionType) string {
 	return ""
 }
 
-// Unsettled gives the reason why a set is in the middle of something else (S13).
+// Unsettled returns the reason why a set is in the middle of another change, or "" (S13).
 func Unsettled(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet) string {
 	switch {
 	case set.Status.ObservedGeneration < set.Generation:
@@ -55,7 +55,7 @@ func Unsettled(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet) string {
 	return ""
 }
 
-// replaced says whether every pod of a set with OnDelete has the latest revision. Kubernetes never moves
+// replaced reports whether every pod of a set with OnDelete has the latest revision. Kubernetes never changes
 // the current revision of such a set, but counts the pods by their label.
 func replaced(set *appsv1.StatefulSet) bool {
 	return set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType && set.Status.UpdatedReplicas >= plans.SliceOf(set).Replicas

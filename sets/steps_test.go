@@ -8,8 +8,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// The current revision of a set with OnDelete stays what it was when the set was made: its pods say
-// whether it is in the middle of an update (S13).
+// A set with OnDelete keeps the current revision that it was created with: its pods show whether it is in the
+// middle of an update (S13).
 func TestASetWithOnDeleteIsJudgedByItsPods(t *testing.T) {
 	for _, c := range []struct {
 		strategy appsv1.StatefulSetUpdateStrategyType

@@ -12,12 +12,13 @@ import (
 
 // tally counts the ordinals of a side by whether they serve.
 type tally struct {
-	// serving is how many of the wave are Ready, and down says of each other ordinal that is not available why.
+	// serving is how many pods of the wave are Ready. down has the reason for each other
+	// ordinal that is not available.
 	serving int32
 	down    []string
-	// early is how many pods are Ready and not available yet (minReadySeconds). Which they are is the set
-	// controller's word, by number only, since no clock of ours is compared with a node's: so they are taken for others
-	// than those of the wave.
+	// early is how many pods are Ready and not available yet (minReadySeconds). The set controller
+	// reports only their number, and no clock of ours is compared with a node's. So they are
+	// assumed to be outside the wave.
 	early int32
 }
 
@@ -49,10 +50,12 @@ func count(ctx context.Context, w clusters.Pair, side plans.Side, set *appsv1.St
 	return t, nil
 }
 
-// mayGo gives the reason why the wave must not be taken down now, or "" (S2), and how many ordinals beside it are down.
+// mayGo returns the reason why the wave must not be scaled down now, or "" (S2), and how many ordinals
+// outside the wave are down.
 //
-// On the way there every other ordinal has to be available. On the way back they are counted: a side that is
-// broken is what one walks back from. What is down already costs nothing, so a wave of such ordinals may always go.
+// In a move every other ordinal must be available. In an abort the ordinals that are down are counted:
+// a broken side is what users abort from. An ordinal that is down already costs nothing, so a wave of
+// such ordinals may always go.
 func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.StatefulSet) (others int32, why string, err error) {
 	here, err := count(ctx, w.Pair, m.From, from, m.Ordinals)
 	if err != nil {
@@ -79,11 +82,11 @@ func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.
 	case here.serving == 0, others+m.Ordinals.Replicas <= m.Allowed:
 		return others, "", nil
 	}
-	return others, fmt.Sprintf("%s; with %s %d ordinals would be unavailable, and at most %d may be: nothing is taken down until it is available, or until a person allows more with --max-unavailable %d",
+	return others, fmt.Sprintf("%s; with %s %d ordinals would be unavailable, and at most %d may be: nothing is taken down until it is available, or until the user allows more with --max-unavailable %d",
 		down[0], w.Plan.Pods(m.Ordinals), others+m.Ordinals.Replicas, m.Allowed, others+m.Ordinals.Replicas), nil
 }
 
-// Unavailable gives the reason why some ordinal of a side is not available, or "".
+// Unavailable returns the reason why some ordinal of a side is not available, or "".
 func Unavailable(ctx context.Context, w clusters.Pair, side plans.Side, set *appsv1.StatefulSet) (string, error) {
 	t, err := count(ctx, w, side, set, plans.Slice{})
 	if err != nil || len(t.down) == 0 {
@@ -92,8 +95,8 @@ func Unavailable(ctx context.Context, w clusters.Pair, side plans.Side, set *app
 	return t.down[0] + "; nothing is taken down until it is available", nil
 }
 
-// Steadily lets the budgets be tightened only when the wave may go: Shrink asks the same, and budgets that
-// allow nothing must not wait for it. What is down already they leave out.
+// Steadily tightens the budgets only when the wave may go: Shrink checks the same, and budgets that allow
+// nothing must not wait for it. The budgets leave out the ordinals that are down already.
 func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	from, err := w.Set(ctx, m.From)
 	if err != nil {
@@ -104,7 +107,7 @@ func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observa
 		return plans.Observation{}, err
 	}
 	here := from != nil && plans.SliceOf(from) == w.Plan.Slice(m.From, m.Ordinals, true)
-	if here && to != nil && plans.SliceOf(to) == w.Plan.Slice(m.To(), m.Ordinals, false) { // else the next look says what is the matter
+	if here && to != nil && plans.SliceOf(to) == w.Plan.Slice(m.To(), m.Ordinals, false) {
 		var why string
 		if m.Down, why, err = w.mayGo(ctx, m, from, to); err != nil || why != "" {
 			return plans.Wait(why), err

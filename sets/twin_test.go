@@ -9,7 +9,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
-// What a person reads of a plan is what it does, or the step that makes the destination's set does nothing.
+// The plan does what it shows to the user, or the step that creates the destination set does nothing.
 func TestAStepRefusesAPlanThatSaysOtherThanItsPatchesDo(t *testing.T) {
 	n := int32(3)
 	set := planstest.Varied()

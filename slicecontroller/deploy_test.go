@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// described are the metrics of a collector, by name, with their labels.
+// described lists the metrics of a collector by name, with their labels.
 func described(c prometheus.Collector) map[string]string {
 	ch := make(chan *prometheus.Desc)
 	go func() { c.Describe(ch); close(ch) }()
@@ -25,8 +25,8 @@ func described(c prometheus.Collector) map[string]string {
 	return out
 }
 
-// Every metric and label that an alert or a panel asks for is one that the controller has, and every metric is
-// asked for: how many are unavailable, too (961-22).
+// Every metric and label that an alert or a panel uses exists in the controller, and every metric is used,
+// including the number of unavailable ordinals (961-22).
 func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
 	known := map[string]string{}
 	g := newGauges()
@@ -38,7 +38,7 @@ func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
 		}
 	}
 	ours := len(known)
-	// Those of controller-runtime are registered when the package is loaded.
+	// The metrics of controller-runtime are registered when the package is loaded.
 	_ = workqueue.DefaultTypedControllerRateLimiter[string]()
 	if r, ok := metrics.Registry.(*prometheus.Registry); ok {
 		for name, labels := range described(r) {
@@ -71,7 +71,7 @@ func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
 	}
 }
 
-// expressions are the queries of alerts and dashboard.
+// expressions returns the queries of the alerts and of the dashboard.
 func expressions(t *testing.T) []string {
 	t.Helper()
 	read := func(file string, into any, parse func([]byte, any) error) {

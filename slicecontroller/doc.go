@@ -1,19 +1,20 @@
-// Package slicecontroller keeps the pods and claims of StatefulSets as their specs say.
-// What is to be done is decided by its package core; this one connects it to a cluster:
+// Package slicecontroller reconciles StatefulSetSlices and StatefulSets: it brings their pods and
+// claims to the state that their specs describe. Its package core decides what to do. This
+// package connects core to a cluster:
 //
 //	kinds.go     what the kinds of sets have in common, and in what they differ
-//	world.go     what is seen of a set, from the cache
-//	effects.go   what is written, each write conditional and noted in the ledger
+//	world.go     the read of a set from the cache
+//	effects.go   the writes, each conditional and recorded in the ledger
 //	ledger.go    our own writes that the cache does not have yet: nothing is decided before (SC-4)
-//	wake.go      which sets an event is about
-//	slim.go      what the cache keeps of pods of others
-//	template.go  the pod template as it is stored, or the last one that could be used
+//	wake.go      which sets an event concerns
+//	slim.go      what the cache keeps of pods of other controllers
+//	template.go  the pod template as it is stored, or the last usable one
 //	reconcile.go one pass
-//	guard.go     finds out whether another controller is at work
-//	version.go   whether the API server is one that this release knows
-//	run.go       puts it all together
+//	guard.go     the search for another controller at work
+//	version.go   whether this release knows the version of the API server
+//	run.go       puts everything together
 //
-// It knows nothing of plans, moves or other clusters. A process that dies anywhere is
-// followed by one that sees what is there and goes on; two at once harm nothing, since
-// every write names the version or the UID that it is about (SC-6).
+// It does not know plans, moves or other clusters. If a process dies at any point, the next process reads
+// the state of the cluster and continues. Two processes at once do no harm, since every write names the
+// version or the UID of its object (SC-6).
 package slicecontroller

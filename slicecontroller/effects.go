@@ -20,7 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// effects carries out what the core decides for one set.
+// effects carries out the decisions of core for one set.
 type effects struct {
 	*Reconciler
 	key    types.NamespacedName
@@ -38,12 +38,12 @@ func (e effects) Read(ctx context.Context, o core.Object) error {
 	return e.live.Get(ctx, client.ObjectKeyFromObject(o), o)
 }
 
-// maxRememberedTemplates is how many templates of a set are remembered: its own and that of its newest
-// revision are asked about again and again.
+// maxRememberedTemplates is how many templates of a set are remembered: those of the set and of its newest
+// revision are needed again and again.
 const maxRememberedTemplates = 8
 
-// Default implements core.Reads: it lets the API server try to make a PodTemplate, which
-// it fills in as it would the template of a set. The last answers for a set are kept.
+// Default implements core.Reads: it creates a PodTemplate as a dry run, and the API server defaults it as
+// it would the template of a set. The last results for a set are kept.
 func (e effects) Default(ctx context.Context, t corev1.PodTemplateSpec) (corev1.PodTemplateSpec, error) {
 	asked, err := json.Marshal(t)
 	if err != nil {
@@ -57,7 +57,7 @@ func (e effects) Default(ctx context.Context, t corev1.PodTemplateSpec) (corev1.
 	}
 	tried := core.Trial(e.key.Namespace, t, e.kind.read(e.object).Spec.VolumeClaimTemplates)
 	if err := e.client.Create(ctx, tried, client.DryRunAll); err != nil {
-		return t, fmt.Errorf("trying the template out: %w", err)
+		return t, fmt.Errorf("creating the pod template as a dry run: %w", err)
 	}
 	if len(m.filled) >= maxRememberedTemplates {
 		clear(m.filled)
@@ -76,22 +76,23 @@ func (e effects) Create(ctx context.Context, o core.Object) error {
 	return nil
 }
 
-// Update implements core.Writes. Only what has changed is sent: a later Kubernetes has fields that this release does not know,
-// and a write without them would change or clear them. The object must still have the resourceVersion that it was seen with.
+// Update implements core.Writes. It sends only the changed fields: a later Kubernetes has fields that this
+// release does not know, and a write without them would change or clear them. The object must still have
+// the resourceVersion that it was read with; otherwise Update returns a conflict.
 func (e effects) Update(ctx context.Context, o core.Object) error {
 	was := like(o)
 	if err := e.client.Get(ctx, client.ObjectKeyFromObject(o), was); err != nil {
 		return err
 	}
-	if was.GetResourceVersion() != o.GetResourceVersion() { // the pass has read it by itself, after a conflict: the cache is behind
+	if was.GetResourceVersion() != o.GetResourceVersion() { // the pass read it itself, after a conflict: the cache is behind
 		if err := e.Read(ctx, was); err != nil {
 			return err
 		}
 	}
 	if was.GetUID() != o.GetUID() || was.GetResourceVersion() != o.GetResourceVersion() {
-		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("it has changed since this pass has seen it"))
+		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("it has changed since this pass read it"))
 	}
-	was.GetObjectKind().SetGroupVersionKind(o.GetObjectKind().GroupVersionKind()) // which a cache fills in, but not in lists
+	was.GetObjectKind().SetGroupVersionKind(o.GetObjectKind().GroupVersionKind()) // a cache sets it, but not in lists
 	if err := e.client.Patch(ctx, o, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
@@ -99,14 +100,15 @@ func (e effects) Update(ctx context.Context, o core.Object) error {
 	return nil
 }
 
-// like is an empty object of the same type.
+// like returns an empty object of the same type.
 func like(o client.Object) client.Object {
 	out, _ := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
 	return out
 }
 
-// current makes sure, before the first pod outside the range of a set is deleted in the life of this process, that the range is
-// the one that the API server has: the cache of a process that has just started may have newer pods beside an older set.
+// current checks that the range of a set is the one of the API server, BEFORE this process
+// deletes its first pod outside that range: the cache of a process that just started may have
+// newer pods beside an older set.
 func (e effects) current(ctx context.Context) error {
 	m := e.memory(e.key, e.object.GetUID())
 	m.lock.Lock()
@@ -140,8 +142,8 @@ func (e effects) Delete(ctx context.Context, o core.Object) error {
 	return nil
 }
 
-// Evict implements core.Writes. The client does not try again by itself, as it would where it is told when: the core knows
-// when, and others wait for this worker.
+// Evict implements core.Writes. The client does not retry by itself, as it would after a Retry-After: core
+// decides when to retry, and other sets wait for this worker.
 func (e effects) Evict(ctx context.Context, pod *corev1.Pod) error {
 	uid, version := pod.UID, pod.ResourceVersion
 	eviction := &policyv1.Eviction{
@@ -171,8 +173,8 @@ func (e effects) Hold(ctx context.Context, held bool) error {
 	return nil
 }
 
-// Adopt implements core.Ownership: the patch names the UID, so that a namesake refuses
-// it.
+// Adopt implements core.Ownership: the patch names the UID, so that it fails for
+// another object of the same name.
 func (e effects) Adopt(ctx context.Context, o core.Object, owner metav1.OwnerReference) error {
 	return e.patch(ctx, o, map[string]any{"ownerReferences": []any{owner}, "uid": o.GetUID()})
 }
@@ -195,8 +197,7 @@ func (e effects) patch(ctx context.Context, o core.Object, metadata map[string]a
 	return nil
 }
 
-// maxStatusRetries is how often a status is written again when the set has changed meanwhile
-// (ST-8).
+// maxStatusRetries is how often a status is written again if the set changed meanwhile (ST-8).
 const maxStatusRetries = 5
 
 // WriteStatus implements core.Effects.
@@ -215,7 +216,7 @@ func (e effects) WriteStatus(ctx context.Context, status core.Status) error {
 		fresh, _ := now.(client.Object)
 		theirs, ours := e.kind.read(fresh).Status, e.kind.read(e.object).Status
 		if now.GetUID() != e.object.GetUID() || !equality.Semantic.DeepEqual(theirs, ours) {
-			return err // somebody else has written the status: it is to be looked at again
+			return err // another writer changed the status: the set must be looked at again
 		}
 		next = fresh
 	}
@@ -234,9 +235,8 @@ func (e effects) Tell(about core.Event) {
 	tell(e.events, e.client.Scheme(), e.object, about)
 }
 
-// wrote notes a write in the ledger, and strikes it out again if the cache has it
-// already. In this order nothing is missed: what the cache gets later is told to the
-// ledger by its event.
+// wrote records a write in the ledger, and removes it again if the cache already has it. This order misses
+// nothing: what the cache receives later reaches the ledger by its event.
 func (e effects) wrote(ctx context.Context, o client.Object, gone bool) {
 	e.ledger.add(entry{set: e.object.GetUID(), key: e.key, object: o, gone: gone, since: e.now()})
 	have := like(o)

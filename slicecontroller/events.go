@@ -11,8 +11,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// relatedTo carries the object that an Event is related to (ER-6) through the recorder, which knows
-// of none, to the sink. It is not stored.
+// relatedTo is the annotation that carries the related object of an Event (ER-6) through the recorder,
+// which has no field for it, to the sink. It is not stored.
 const relatedTo = "apps.stsmigrate.dev/related-to"
 
 // tell records an Event about a set.
@@ -28,7 +28,7 @@ func tell(with record.EventRecorder, scheme *runtime.Scheme, set runtime.Object,
 	with.AnnotatedEventf(set, notes, about.Type, about.Reason, "%s", about.Message)
 }
 
-// sink stores Events with what they are related to.
+// sink stores Events with their related objects.
 type sink struct{ record.EventSink }
 
 // Create implements record.EventSink.

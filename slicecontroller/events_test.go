@@ -13,7 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// stored are the Events that came to the API server.
+// stored receives the Events that reach the API server.
 type stored struct {
 	record.EventSink
 	events chan *corev1.Event
@@ -24,7 +24,7 @@ func (s stored) Create(e *corev1.Event) (*corev1.Event, error) {
 	return e, nil
 }
 
-// An Event about a pod of a set names the pod, so that it is found by it (ER-6).
+// An Event about a pod of a set names the pod, so that the Event is found by the pod (ER-6).
 func TestEventsNameWhatTheyAreRelatedTo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

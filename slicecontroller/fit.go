@@ -19,9 +19,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// fit refuses to take care of slices of a kind that is not there, or is older than this
-// release (KEP-3335 on downgrade): it would drop fields, such as the range, on the next
-// write. Of a kind that is newer only the slices that make use of it are left alone.
+// fit returns an error if the CustomResourceDefinition of slices is missing or older than this release
+// (KEP-3335 on downgrade): the controller would drop fields, such as the range, on its next write. A newer
+// definition is accepted: only the slices that use its new fields are left unchanged.
 func fit(ctx context.Context, c client.Client, config *rest.Config) error {
 	var ours, theirs apiextensionsv1.CustomResourceDefinition
 	if err := yaml.Unmarshal(manifests.CRD, &ours); err != nil {
@@ -29,25 +29,25 @@ func fit(ctx context.Context, c client.Client, config *rest.Config) error {
 	}
 	err := c.Get(ctx, client.ObjectKeyFromObject(&ours), &theirs)
 	served := schemaOf(theirs)
-	if apierrors.IsForbidden(err) { // to who has rights in namespaces alone
+	if apierrors.IsForbidden(err) { // for callers with rights in namespaces only
 		served, err = published(config, ours.Spec.Names.Kind)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("the cluster does not know the kind %s: apply the manifests of this release first (slicecontroller/manifests)", ours.Spec.Names.Kind)
+		return fmt.Errorf("the kind %s is not installed in the cluster: apply the manifests of this release first (slicecontroller/manifests)", ours.Spec.Names.Kind)
 	case err != nil:
 		return fmt.Errorf("reading CustomResourceDefinition %s: %w", ours.Name, err)
 	}
 	if served == nil {
-		return fmt.Errorf("CustomResourceDefinition %s does not serve %s: apply the one of this release first", ours.Name, v1alpha1.GroupVersion().Version)
+		return fmt.Errorf("CustomResourceDefinition %s does not serve %s: apply the definition of this release first", ours.Name, v1alpha1.GroupVersion().Version)
 	}
 	if lost := lacks(*schemaOf(ours), *served, ""); len(lost) > 0 {
-		return fmt.Errorf("CustomResourceDefinition %s is older than this release and drops %s: apply the one of this release first", ours.Name, strings.Join(lost, ", "))
+		return fmt.Errorf("CustomResourceDefinition %s is older than this release and drops %s: apply the definition of this release first", ours.Name, strings.Join(lost, ", "))
 	}
 	return nil
 }
 
-// published is the schema of the kind as the API server shows it to everybody, or nil.
+// published returns the schema of the kind that the API server publishes to every user, or nil.
 func published(config *rest.Config, kind string) (*apiextensionsv1.JSONSchemaProps, error) {
 	c, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -81,7 +81,7 @@ func published(config *rest.Config, kind string) (*apiextensionsv1.JSONSchemaPro
 	return nil, nil
 }
 
-// schemaOf is that of the version that this release knows, or nil.
+// schemaOf returns the schema of the version that this release knows, or nil.
 func schemaOf(d apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {
 	for _, v := range d.Spec.Versions {
 		if v.Name == v1alpha1.GroupVersion().Version && v.Served && v.Schema != nil {
@@ -91,8 +91,8 @@ func schemaOf(d apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONS
 	return nil
 }
 
-// lacks names the fields of one schema that another does not have. Where a field is
-// missing those below it are not named, and where all are kept none is.
+// lacks lists the fields of the first schema that the second one does not have. The fields below a missing
+// field are not listed. If the second schema preserves unknown fields, none is listed.
 func lacks(wanted, has apiextensionsv1.JSONSchemaProps, at string) []string {
 	if has.XPreserveUnknownFields != nil && *has.XPreserveUnknownFields {
 		return nil

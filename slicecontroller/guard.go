@@ -17,23 +17,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// canaryLabel marks StatefulSets that nobody is to take care of.
+// canaryLabel marks StatefulSets that no controller should reconcile.
 const canaryLabel = "apps.stsmigrate.dev/canary"
 
-// canaryTimeout is how long the guard waits for somebody else to take care of its canary. A
-// controller that is idle needs some milliseconds.
+// canaryTimeout is how long the guard waits for another controller to write to its canary. An idle
+// controller needs some milliseconds.
 const canaryTimeout = time.Second
 
-// ErrAnother says that another controller takes care of StatefulSets in this cluster.
-var ErrAnother = errors.New("another controller takes care of StatefulSets in this cluster")
+// ErrAnother means that another controller reconciles StatefulSets in this cluster.
+var ErrAnother = errors.New("another controller reconciles StatefulSets in this cluster")
 
-// canary is a StatefulSet without replicas that nobody is to take care of (AM-6): whoever writes its status takes care of the
-// others too, and two controllers at once would not agree. It is kept for as long as the process leads, since another one may
-// come at any time: a kube-controller-manager that an upgrade has given its own flags back.
+// canary is a StatefulSet without replicas that no controller should reconcile (AM-6). A controller that
+// writes its status reconciles the other StatefulSets too, and two controllers at once would disagree. The
+// canary is kept as long as the process leads, since another controller may start at any time: for example,
+// a kube-controller-manager whose original flags an upgrade restored.
 type canary struct {
 	client    client.WithWatch
 	namespace string
-	// found says that somebody has been seen, and who.
+	// found receives the error that names the other controller.
 	found chan error
 
 	lock sync.Mutex
@@ -44,7 +45,7 @@ func newGuard(c client.WithWatch, namespace string) *canary {
 	return &canary{client: c, namespace: namespace, found: make(chan error, 1)}
 }
 
-// is says whether a set is the canary. There may be none.
+// is reports whether a set is the canary. There may be no canary.
 func (c *canary) is(key types.NamespacedName) bool {
 	if c == nil {
 		return false
@@ -54,22 +55,22 @@ func (c *canary) is(key types.NamespacedName) bool {
 	return key.Name == c.name && key.Namespace == c.namespace
 }
 
-// release makes the canary, and takes those away of processes that died.
+// release creates the canary, and deletes those of processes that died.
 func (c *canary) release(ctx context.Context) (*appsv1.StatefulSet, error) {
 	if err := sweep(ctx, c.client, c.namespace); err != nil {
 		return nil, err
 	}
 	set := newCanary(c.namespace)
 	c.lock.Lock()
-	c.name = set.Name // before anybody can hear of it
+	c.name = set.Name // BEFORE an event about it can arrive
 	c.lock.Unlock()
 	if err := c.client.Create(ctx, set); err != nil {
-		return nil, fmt.Errorf("making a StatefulSet without replicas in namespace %s, to see whether another controller is at work (--guard=false does without): %w", c.namespace, err)
+		return nil, fmt.Errorf("creating a StatefulSet without replicas in namespace %s, to detect another controller (--guard=false skips this check): %w", c.namespace, err)
 	}
 	return set, nil
 }
 
-// first looks, before anything is done, whether anybody takes care of the canary.
+// first checks, BEFORE anything is done, whether another controller writes to the canary.
 func (c *canary) first(ctx context.Context) error {
 	set, err := c.release(ctx)
 	if err != nil {
@@ -100,7 +101,7 @@ func (c *canary) first(ctx context.Context) error {
 	}
 }
 
-// look is the pass over the canary. One that somebody has deleted is made anew.
+// look is the pass over the canary. A deleted canary is recreated.
 func (c *canary) look(ctx context.Context, o client.Object, gone bool) error {
 	if gone {
 		_, err := c.release(ctx)
@@ -109,13 +110,13 @@ func (c *canary) look(ctx context.Context, o client.Object, gone bool) error {
 	if s, ok := o.(*appsv1.StatefulSet); ok && s.Status.ObservedGeneration > 0 {
 		select {
 		case c.found <- touched(s):
-		default: // somebody was found already
+		default: // another controller was found already
 		}
 	}
 	return nil
 }
 
-// end takes the canary away. What fails is left to the next sweep.
+// end deletes the canary. If that fails, the next sweep deletes it.
 func (c *canary) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), canaryTimeout)
 	defer cancel()
@@ -126,7 +127,7 @@ func (c *canary) end(ctx context.Context) {
 	}
 }
 
-// keep does something for as long as nobody else is seen.
+// keep runs do for as long as no other controller is found.
 func (c *canary) keep(ctx context.Context, do func(context.Context) error) error {
 	defer c.end(ctx)
 	if err := c.first(ctx); err != nil {
@@ -141,13 +142,13 @@ func (c *canary) keep(ctx context.Context, do func(context.Context) error) error
 		return err
 	case err := <-c.found:
 		cancel()
-		return errors.Join(err, <-done) // no pass is under way any more
+		return errors.Join(err, <-done) // no pass is running any more
 	}
 }
 
 func touched(s *appsv1.StatefulSet) error {
-	return fmt.Errorf("%w: %s has written the status of StatefulSet %s/%s, which was made to find that out. "+
-		"Switch it off (kube-controller-manager --controllers=*,-statefulset-controller), or stop the other process; --guard=false starts without looking",
+	return fmt.Errorf("%w: %s has written the status of StatefulSet %s/%s, which the guard created to detect other controllers. "+
+		"Switch that controller off (kube-controller-manager --controllers=*,-statefulset-controller), or stop the other process; --guard=false skips this check",
 		ErrAnother, writer(s), s.Namespace, s.Name)
 }
 
@@ -165,7 +166,7 @@ func newCanary(namespace string) *appsv1.StatefulSet {
 	}
 }
 
-// harmless is what every namespace lets in without a warning.
+// harmless returns a pod spec that every namespace admits without a warning.
 func harmless() corev1.PodSpec {
 	yes, no := true, false
 	return corev1.PodSpec{
@@ -176,7 +177,7 @@ func harmless() corev1.PodSpec {
 	}
 }
 
-// sweep deletes canaries that nobody is watching any more.
+// sweep deletes canaries that no process watches any more: those older than a minute.
 func sweep(ctx context.Context, c client.Client, namespace string) error {
 	var list appsv1.StatefulSetList
 	if err := c.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{canaryLabel}); err != nil {
@@ -194,12 +195,12 @@ func sweep(ctx context.Context, c client.Client, namespace string) error {
 	return nil
 }
 
-// writer names who has written the status last.
+// writer returns the field manager of the status.
 func writer(s *appsv1.StatefulSet) string {
 	for _, m := range s.ManagedFields {
 		if m.Subresource == "status" {
 			return m.Manager
 		}
 	}
-	return "somebody"
+	return "an unknown client"
 }

@@ -13,31 +13,31 @@ import (
 
 // kind is a kind of sets: how they are read and what they are called.
 type kind struct {
-	// component is the source of the events about them (EV-1).
+	// component is the source of the events about sets of the kind (EV-1).
 	component string
-	// lease is what the processes that take care of the kind elect their leader with.
+	// lease is the name of the Lease for the leader election among the processes of the kind.
 	lease string
 	gvk   schema.GroupVersionKind
 	empty func() client.Object
 	list  func() client.ObjectList
-	// undefaulted says that the API server does not fill in pod templates of this kind, so
-	// that they have to be before anything is made from them (RV-13).
+	// undefaulted means that the API server does not default pod templates of this kind. They must be
+	// defaulted BEFORE anything is created from them (RV-13).
 	undefaulted bool
-	// read gives an object in the words of the core. Nothing in it may be written to.
+	// read converts an object to a core.Set. The caller must not modify the result.
 	read func(client.Object) *core.Set
-	// tell puts a status into an object.
+	// tell sets the status of an object.
 	tell func(client.Object, core.Status)
-	// unknown names the fields of an object that this release does not know.
+	// unknown lists the fields of an object that this release does not know.
 	unknown func(client.Object) []string
-	// fit says, before the first pass, why this process cannot take care of the kind.
+	// fit returns, before the first pass, why this process cannot reconcile the kind, or nil.
 	fit func(context.Context, client.Client, *rest.Config) error
-	// evicts says that sets of the kind may ask for evictions, and wait for budgets.
+	// evicts means that sets of the kind may request evictions, and wait for budgets.
 	evicts bool
-	// guarded says that another controller may take care of the kind, and must not.
+	// guarded means that another controller could reconcile the kind, and must not.
 	guarded bool
 }
 
-// native are StatefulSets, done as the built-in controller does them.
+// native returns the kind StatefulSet, reconciled as the built-in controller does it.
 func native(traits core.Traits) kind {
 	traits.Kind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 	return kind{
@@ -53,7 +53,7 @@ func native(traits core.Traits) kind {
 		tell: func(o client.Object, status core.Status) {
 			o.(*appsv1.StatefulSet).Status = status.StatefulSetStatus //nolint:forcetypeassert // made by empty
 		},
-		unknown: func(client.Object) []string { return nil }, // the API server has dropped them, which is no newer than this release
+		unknown: func(client.Object) []string { return nil }, // the API server, which is no newer than this release, has dropped them
 		fit:     func(context.Context, client.Client, *rest.Config) error { return nil },
 		guarded: true,
 	}

@@ -9,21 +9,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ledger has what this process has written and the cache has not shown yet (SC-4, SC-5).
-// While it has anything of a set, nothing is decided about that set: what was created
-// would be created again, and what was deleted counted as if it stayed.
+// ledger holds the writes of this process that the cache does not show yet (SC-4, SC-5). While it has an
+// entry of a set, nothing is decided about that set: a created object would be created again, and a deleted
+// object would count as if it stayed.
 type ledger struct {
 	lock sync.Mutex
-	// open are the pages of sets, and whose finds the set by the UID of what was written.
+	// open holds the page of each set. whose finds the set by the UID of the written object.
 	open  map[types.NamespacedName]*page
 	whose map[types.UID]types.NamespacedName
 }
 
-// page is what is open of a set, by the UID of what was written.
+// page holds the open entries of a set, by the UID of the written object.
 type page struct {
 	entries map[types.UID]entry
-	// awaited says that a pass has found something open, and comes back for it: nobody has to
-	// wake the set before the last entry is struck out.
+	// awaited means that a pass found an open entry and requeues the set itself: no event needs to wake the
+	// set before the last entry is removed.
 	awaited bool
 }
 
@@ -31,8 +31,8 @@ type page struct {
 type entry struct {
 	set    types.UID
 	key    types.NamespacedName // of the set
-	object client.Object        // as the API server answered, or as it was deleted
-	// gone says that the object was deleted: it has to be seen terminating, or no more.
+	object client.Object        // as the API server returned it, or as it was deleted
+	// gone means that the object was deleted: the cache must show it as terminating, or no longer have it.
 	gone  bool
 	since time.Time
 }
@@ -41,8 +41,8 @@ func newLedger() *ledger {
 	return &ledger{open: map[types.NamespacedName]*page{}, whose: map[types.UID]types.NamespacedName{}}
 }
 
-// add notes a write. The caller looks into the cache afterwards, and calls saw or lost: the
-// event may have come before the answer.
+// add records a write. The caller reads the cache AFTERWARDS, and calls saw or lost: the event may arrive
+// before the response to the write.
 func (l *ledger) add(e entry) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -52,8 +52,8 @@ func (l *ledger) add(e entry) {
 	l.open[e.key].entries[e.object.GetUID()], l.whose[e.object.GetUID()] = e, e.key
 }
 
-// saw strikes out what an object in the cache shows to have arrived. Of a set of which
-// nothing is open any more it gives the name.
+// saw removes the entry that an object in the cache confirms. settled reports whether that was
+// the last open entry of the set.
 func (l *ledger) saw(o client.Object) (set types.NamespacedName, settled bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -64,7 +64,7 @@ func (l *ledger) saw(o client.Object) (set types.NamespacedName, settled bool) {
 	return set, l.strike(set, o.GetUID())
 }
 
-// lost strikes out whatever is open about an object that is no more.
+// lost removes the entry of an object that no longer exists.
 func (l *ledger) lost(uid types.UID) (set types.NamespacedName, settled bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -86,12 +86,12 @@ func (e entry) shownBy(o client.Object) bool {
 		return o.GetDeletionTimestamp() != nil
 	}
 	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), e.object.GetResourceVersion())
-	return err != nil || order >= 0 // versions that cannot be compared stop nobody
+	return err != nil || order >= 0 // versions that cannot be compared block nothing
 }
 
-// wait says whether anything is open of a set, and what is since a time or longer. Who is
-// told so comes back by himself, at the latest then. Entries of a namesake that is no more
-// are struck out; a set that is gone has no UID.
+// wait reports whether a set has open entries, and returns those written at since or earlier. If open is
+// true, the caller must requeue the set, at the latest for the time when an entry becomes overdue. Entries
+// of a previous set of the same name are removed. A deleted set has the UID "".
 func (l *ledger) wait(key types.NamespacedName, set types.UID, since time.Time) (open bool, overdue []entry) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -111,7 +111,7 @@ func (l *ledger) wait(key types.NamespacedName, set types.UID, since time.Time) 
 	return len(p.entries) > 0, overdue
 }
 
-// oldest is what was written first of all that is open of a set, or nil.
+// oldest returns the object of the oldest open entry of a set, or nil.
 func (l *ledger) oldest(key types.NamespacedName) client.Object {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -126,7 +126,7 @@ func (l *ledger) oldest(key types.NamespacedName) client.Object {
 	return first.object
 }
 
-// awaited says that a set is looked at again anyway.
+// awaited reports whether a set will be looked at again anyway.
 func (l *ledger) awaited(key types.NamespacedName) bool {
 	l.lock.Lock()
 	defer l.lock.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// lagging is a client whose reads come from a cache that a test keeps behind.
+// lagging is a client whose reads come from a cache that the test keeps behind.
 type lagging struct {
 	client.Client // the API server
 	cached        map[string]client.Object
@@ -39,7 +39,7 @@ func (c lagging) List(ctx context.Context, l client.ObjectList, opts ...client.L
 	return c.cache().List(ctx, l, opts...)
 }
 
-// catchUp lets the cache have an object as the API server has it.
+// catchUp copies an object from the API server into the cache.
 func (c lagging) catchUp(t *testing.T, o client.Object) {
 	t.Helper()
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -50,12 +50,12 @@ func (c lagging) catchUp(t *testing.T, o client.Object) {
 
 func (c lagging) cache() client.Client { return c.fill(slices.Collect(maps.Values(c.cached))...) }
 
-// rig is a Reconciler with a set of two, over such a client.
+// rig is a Reconciler over such a client, with a set of two replicas.
 type rig struct {
 	*Reconciler
 	lagging
 	created, deleted []string
-	uids             map[string]*types.UID // that deletions named
+	uids             map[string]*types.UID // from the preconditions of the deletions
 	clock            time.Time
 }
 
@@ -119,7 +119,7 @@ func (g *rig) pass(t *testing.T) reconcile.Result {
 	return r
 }
 
-// skips is how many passes were put off, for whatever resource.
+// skips returns how many passes were put off, over all resources.
 func (g *rig) skips() (n float64) {
 	for _, of := range [][]string{{"", "pods"}, {"", "persistentvolumeclaims"}, {"apps", "controllerrevisions"}, {"apps", "statefulsets"}} {
 		n += testutil.ToFloat64(g.gauges.skips.WithLabelValues(of...))
@@ -127,7 +127,7 @@ func (g *rig) skips() (n float64) {
 	return n
 }
 
-// SC-4: nothing is decided before the cache has what this process has written.
+// SC-4: nothing is decided before the cache has the writes of this process.
 func TestNothingIsDecidedBeforeOurOwnWritesAreSeen(t *testing.T) {
 	g := newRig(t)
 	g.pass(t)
@@ -165,7 +165,7 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 }
 
-// A write whose end no watch has shown does not stop a set for ever.
+// A write whose end no watch shows does not block a set for ever.
 func TestWhatTheWatchNeverShowsIsAskedFor(t *testing.T) {
 	g := newRig(t)
 	g.pass(t)
@@ -186,7 +186,7 @@ func TestWhatTheWatchNeverShowsIsAskedFor(t *testing.T) {
 	}
 }
 
-// SC-2: a deletion counts as such before the cache shows it.
+// SC-2: a deletion counts before the cache shows it.
 func TestDeletionsAreRemembered(t *testing.T) {
 	l := newLedger()
 	key := types.NamespacedName{Namespace: "shop", Name: "web"}
@@ -194,7 +194,7 @@ func TestDeletionsAreRemembered(t *testing.T) {
 	p.UID, p.ResourceVersion = "a", "5"
 	l.add(entry{set: "set", key: key, object: p, gone: true})
 	seen := p.DeepCopy()
-	seen.ResourceVersion = "9" // a status, written before
+	seen.ResourceVersion = "9" // of a status that was written before
 	if _, struck := l.saw(seen); struck {
 		t.Error("a pod that is not terminating shows its deletion")
 	}
@@ -227,8 +227,8 @@ func (l *ledger) has(key types.NamespacedName) bool {
 	return l.open[key] != nil
 }
 
-// Until the cache has all that a pass is waiting for, nothing wakes its set; then the last
-// of it does.
+// No event wakes a set before the cache has everything that a pass waits for. The
+// last missing object wakes it.
 func TestASetSleepsUntilEverythingHasArrived(t *testing.T) {
 	l := newLedger()
 	key := types.NamespacedName{Namespace: "shop", Name: "web"}
@@ -252,7 +252,7 @@ func TestASetSleepsUntilEverythingHasArrived(t *testing.T) {
 	}
 }
 
-// told gives the events since it was last asked.
+// told returns the events since its last call.
 func (g *rig) told() []string {
 	var out []string
 	events, _ := g.events.(*record.FakeRecorder)

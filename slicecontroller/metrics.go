@@ -12,8 +12,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// gauges are the metrics of the controller itself; those of its queue and of its requests
-// come with controller-runtime. Their names are those of the KEPs.
+// gauges are the metrics of the controller itself. controller-runtime adds those of its queue and its
+// requests. The metric names are those of the KEPs.
 type gauges struct {
 	maxUnavailable, unavailable, strategies *prometheus.GaugeVec
 	enforced, replacements, skips           *prometheus.CounterVec
@@ -26,24 +26,24 @@ type gauges struct {
 	queued map[types.NamespacedName]time.Time
 }
 
-// rollout is what the metrics of a set go by.
+// rollout is the state from which the metrics of a set are computed.
 type rollout struct {
 	uid      types.UID
 	strategy appsv1.StatefulSetUpdateStrategyType
-	// updating is the revision that an update is to, and since when it was seen; "" for none.
+	// updating is the target revision of the running update, "" if none runs. since is when
+	// that update was first observed.
 	updating string
 	since    time.Time
-	forced   map[string]forced // by the name of the pod
+	forced   map[string]forced // by pod name
 }
 
-// forced is a pod that was replaced because it was broken, and the revision it was
-// replaced for.
+// forced is a pod that was replaced because it was broken, and the revision it was replaced for.
 type forced struct {
 	was     types.UID
 	towards string
 }
 
-// minutes are the buckets for what takes seconds to hours.
+// minutes returns the histogram buckets, in seconds, for durations from seconds to hours.
 func minutes() []float64 { return prometheus.ExponentialBuckets(1, 2.5, 11) }
 
 func newGauges() *gauges {
@@ -75,7 +75,7 @@ func newGauges() *gauges {
 	}
 }
 
-// register makes the metrics known.
+// register registers the metrics.
 func (g *gauges) register(with prometheus.Registerer) error {
 	var errs []error
 	for _, c := range []prometheus.Collector{
@@ -86,7 +86,7 @@ func (g *gauges) register(with prometheus.Registerer) error {
 	return errors.Join(errs...)
 }
 
-// woken notes when a set was first woken, and started how long that was ago (MT-7).
+// woken records when a set was first enqueued, and started observes how long ago that was (MT-7).
 func (g *gauges) woken(set types.NamespacedName, now time.Time) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -104,7 +104,7 @@ func (g *gauges) started(set types.NamespacedName, now time.Time) {
 	}
 }
 
-// observe tells what a pass has found, also one that could do nothing (MT-1).
+// observe records the result of a pass, including a pass that could do nothing (MT-1).
 func (g *gauges) observe(w core.World, o core.Outcome) {
 	if o.Status == nil {
 		return
@@ -132,7 +132,7 @@ func (g *gauges) observe(w core.World, o core.Outcome) {
 	g.replaced(r, w, o)
 }
 
-// follow keeps up with the strategy of a set and with its update (MT-2, MT-4, MT-6).
+// follow tracks the strategy of a set and its update (MT-2, MT-4, MT-6).
 func (g *gauges) follow(r *rollout, w core.World, o core.Outcome) {
 	strategy, target := w.Set.Spec.UpdateStrategy.Type, o.Status.UpdateRevision
 	if r.strategy != strategy {
@@ -164,7 +164,7 @@ func (g *gauges) fail(r *rollout) {
 	r.updating = ""
 }
 
-// leave ends what a set does under its strategy.
+// leave ends the update and the strategy of a set.
 func (g *gauges) leave(r *rollout) {
 	g.fail(r)
 	if r.strategy != "" {
@@ -172,7 +172,7 @@ func (g *gauges) leave(r *rollout) {
 	}
 }
 
-// replaced follows the pods that were replaced by force (MT-3, MT-5).
+// replaced tracks the pods that were replaced by force (MT-3, MT-5).
 func (g *gauges) replaced(r *rollout, w core.World, o core.Outcome) {
 	target := o.Status.UpdateRevision
 	result := func(words string) prometheus.Counter {
@@ -202,7 +202,7 @@ func (g *gauges) replaced(r *rollout, w core.World, o core.Outcome) {
 	}
 }
 
-// forget ends the series of a set (MT-9).
+// forget deletes the series of a set (MT-9).
 func (g *gauges) forget(set types.NamespacedName) {
 	g.lock.Lock()
 	defer g.lock.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// story tells the metrics of one set, pass by pass.
+// story runs the passes of one set, whose metrics a test compares.
 type story struct {
 	*gauges
 	w core.World
@@ -55,8 +55,8 @@ func (s *story) expect(t *testing.T, want string, names ...string) {
 	}
 }
 
-// 961-47, 3541-30 to 3541-34: an update that completes, with a pod that was replaced by force. The
-// counters are 3541-30 and 3541-31, the number of sets by strategy is 3541-34.
+// 961-47, 3541-30 to 3541-34: an update that completes, with a pod that was replaced by force. 3541-30 and
+// 3541-31 are the counters, and 3541-34 is the number of sets by strategy.
 func TestTheMetricsOfAnUpdate(t *testing.T) {
 	s := newStory()
 	s.w.Revisions = []*appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: "b", CreationTimestamp: metav1.NewTime(s.w.Now)}}}
@@ -143,7 +143,7 @@ statefulset_safety_halt_total 2
 
 func TestTheDelayIsThatOfTheFirstEvent(t *testing.T) {
 	g, key, now := newGauges(), types.NamespacedName{Name: "web"}, time.Unix(1, 0)
-	g.started(key, now) // woken by nobody: a retry
+	g.started(key, now) // no event woke it: a retry
 	g.woken(key, now)
 	g.woken(key, now.Add(time.Second))
 	g.started(key, now.Add(3*time.Second))

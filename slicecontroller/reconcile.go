@@ -20,37 +20,37 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// Reconciler makes one pass over a set whenever something that it is about has changed.
+// Reconciler makes one pass over a set whenever one of its objects changes.
 type Reconciler struct {
 	kind kind
-	// client reads from the cache, and live from the API server.
+	// client reads from the cache, and live reads from the API server.
 	client client.Client
 	live   client.Reader
-	// evictions are asked for with a client that can be told not to try again by itself.
+	// evictions creates evictions. Unlike client, it can switch off its own retries.
 	evictions rest.Interface
 	events    record.EventRecorder
 	now       func() time.Time
 	ledger    *ledger
 	canary    *canary
-	queue     queue // of the sets that are to be looked at
+	queue     queue // of the sets to reconcile
 	gauges    *gauges
 
 	lock     sync.Mutex
 	memories map[types.NamespacedName]*memory
 }
 
-// memory is what is remembered of a set for as long as it is there. Nothing rests on it
-// but the number of events and requests.
+// memory is what is remembered of a set while the set exists. Only the number of
+// events and requests depends on it.
 type memory struct {
 	uid    types.UID
 	lock   sync.Mutex
 	told   map[string]bool
-	filled map[string]corev1.PodTemplateSpec // templates as they are stored, by what they were
-	// current says that the set was seen as the API server had it.
+	filled map[string]corev1.PodTemplateSpec // templates as the API server stores them, by their original JSON
+	// current means that the cached set was compared with the API server and had the same generation.
 	current bool
 }
 
-// first says whether something was not told before.
+// first reports whether the text what is new, and records it.
 func (m *memory) first(what string) bool {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -59,7 +59,7 @@ func (m *memory) first(what string) bool {
 	return !was
 }
 
-// memory is that of a set, and not of a namesake that is no more.
+// memory returns the memory of a set. That of a previous set of the same name is replaced.
 func (r *Reconciler) memory(key types.NamespacedName, uid types.UID) *memory {
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -71,7 +71,7 @@ func (r *Reconciler) memory(key types.NamespacedName, uid types.UID) *memory {
 	return m
 }
 
-// forget drops what is remembered of a set that is no more.
+// forget drops what is remembered of a deleted set.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.ledger.wait(key, "", time.Time{})
 	r.gauges.forget(key)
@@ -80,19 +80,19 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	delete(r.memories, key)
 }
 
-// uncachedWriteTimeout is how long a write may be missing from the cache before the API server is asked
-// what has become of it.
+// uncachedWriteTimeout is how long a write may be missing from the cache before the
+// object is read from the API server.
 const uncachedWriteTimeout = 5 * time.Second
 
 // Reconcile does for a set what can be done now:
 //
-//  1. reads it from the cache; of one that is gone everything is forgotten
-//  2. waits if the cache lacks a write of ours
-//  3. leaves it alone if its spec, but for the pod template, is not understood
-//  4. reads its pods, claims and revisions from the cache
-//  5. has its pod template filled in, or goes by the last one that could be
-//  6. lets the core make a pass
-//  7. comes back when a pod is due to become available, or to try again
+//  1. It reads the set from the cache. If the set is gone, it forgets everything about it.
+//  2. It waits if the cache lacks one of our writes.
+//  3. It leaves the set unchanged if its spec, except the pod template, is not understood.
+//  4. It reads the pods, claims and revisions of the set from the cache.
+//  5. It has the pod template defaulted, or uses the last usable one.
+//  6. It lets core make a pass.
+//  7. It requeues the set for the time when a pod becomes available, or for a retry.
 func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
 	r.gauges.started(q.NamespacedName, r.now())
 	o := r.kind.empty()
@@ -108,7 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	if r.behind(ctx, q.NamespacedName, o.GetUID()) {
-		return reconcile.Result{RequeueAfter: uncachedWriteTimeout}, nil // woken before, by what it waits for
+		return reconcile.Result{RequeueAfter: uncachedWriteTimeout}, nil // the awaited event wakes it earlier
 	}
 	now := r.now()
 	set, do := r.kind.read(o), effects{r, q.NamespacedName, o}
@@ -126,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	return r.after(ctx, q, outcome, errors.Join(untried, err))
 }
 
-// after says when to look again: when a pod is due to become available, and, by a back-off, when something has failed.
+// after returns when to requeue: when a pod becomes available and, with a back-off, when something failed.
 func (r *Reconciler) after(ctx context.Context, q reconcile.Request, outcome core.Outcome, err error) (reconcile.Result, error) {
 	var again time.Duration
 	if !outcome.Again.IsZero() {
@@ -139,7 +139,7 @@ func (r *Reconciler) after(ctx context.Context, q reconcile.Request, outcome cor
 		return reconcile.Result{}, nil
 	case failed != nil:
 		if again > 0 && r.queue != nil {
-			r.queue.AddAfter(q, again) // beside an error a Result counts for nothing
+			r.queue.AddAfter(q, again) // controller-runtime ignores the Result beside an error
 		}
 		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.kind.gvk.Kind, q.NamespacedName, failed)
 	case err != nil && (again == 0 || again > uncachedWriteTimeout):
@@ -148,7 +148,7 @@ func (r *Reconciler) after(ctx context.Context, q reconcile.Request, outcome cor
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// besides gives what has failed besides one error: of errors that were joined, those that are not it.
+// besides returns err without expected: of joined errors, it returns those that are not expected.
 func besides(err, expected error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []error
@@ -163,15 +163,15 @@ func besides(err, expected error) error {
 	return err
 }
 
-// behind says whether the cache lacks a write of ours to the set. What is missing for long
-// may have been followed by a deletion that no watch has shown: the API server knows.
+// behind reports whether the cache lacks one of our writes to the set. A write that is missing for long may
+// have been followed by a deletion that no watch showed: then behind reads the object from the API server.
 func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName, uid types.UID) bool {
 	open, overdue := r.ledger.wait(key, uid, r.now().Add(-uncachedWriteTimeout))
 	if !open {
 		return false
 	}
 	if o := r.ledger.oldest(key); o != nil {
-		gvk, _ := r.client.GroupVersionKindFor(o) // it was written with this client
+		gvk, _ := r.client.GroupVersionKindFor(o) // no error: o was written with this client
 		what, _ := meta.UnsafeGuessKindToResource(gvk)
 		r.gauges.skips.WithLabelValues(what.Group, what.Resource).Inc()
 	}
@@ -179,8 +179,8 @@ func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName, uid t
 		have, _ := e.object.DeepCopyObject().(client.Object)
 		err := r.live.Get(ctx, client.ObjectKeyFromObject(e.object), have)
 		if client.IgnoreNotFound(err) != nil {
-			// Nobody wakes the set meanwhile: it must not wait for a back-off that grows.
-			log.FromContext(ctx).Info("the API server cannot say what has become of a write", "object", e.object.GetName(), "error", err.Error())
+			// No event wakes the set meanwhile: it must not wait for a growing back-off.
+			log.FromContext(ctx).Info("reading the object of an unconfirmed write from the API server failed; the set waits", "object", e.object.GetName(), "error", err.Error())
 			return true
 		}
 		if err != nil || have.GetUID() != e.object.GetUID() {

@@ -34,7 +34,7 @@ import (
 
 func web() types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: "web"} }
 
-// delays is a queue that notes what is to be looked at later.
+// delays is a queue that records what is added, and after which delay.
 type delays struct {
 	queue
 	after []time.Duration
@@ -44,8 +44,8 @@ type delays struct {
 func (q *delays) AddAfter(_ reconcile.Request, d time.Duration) { q.after = append(q.after, d) }
 func (q *delays) Add(r reconcile.Request)                       { q.added = append(q.added, r.NamespacedName) }
 
-// A pod that is due to become available is looked at then, also when the pass has failed (SY-5, 2599-12), and an error is not hidden by
-// a cache that is behind.
+// A set is requeued for the time when a pod becomes available, even if the pass failed (SY-5, 2599-12). A
+// cache that is behind hides no other error.
 func TestAPassThatFailsForgetsNothing(t *testing.T) {
 	g := newRig(t)
 	full := errors.New("exceeded quota")
@@ -79,7 +79,7 @@ func TestAPassThatFailsForgetsNothing(t *testing.T) {
 	}
 }
 
-// does gives the effects of a rig, for its set as the cache has it.
+// does returns the effects of a rig, for its set as the cache has it.
 func (g *rig) does(t *testing.T) effects {
 	t.Helper()
 	set := &appsv1.StatefulSet{}
@@ -89,8 +89,8 @@ func (g *rig) does(t *testing.T) effects {
 	return effects{g.Reconciler, web(), set}
 }
 
-// What is changed of a pod or of a claim is sent, and nothing else: fields of a later Kubernetes stay. What has changed
-// meanwhile is not written over.
+// Only the changes to a pod or claim are sent: the fields of a later Kubernetes stay. A change that another
+// writer made meanwhile is not overwritten.
 func TestOnlyWhatHasChangedIsSent(t *testing.T) {
 	g := newRig(t)
 	var sent []string
@@ -141,8 +141,8 @@ func TestOnlyWhatHasChangedIsSent(t *testing.T) {
 	}
 }
 
-// A process that has just started deletes no pod outside the range before it knows that the range is the one that holds: its
-// cache may have pods that are newer than the set.
+// A process that just started deletes no pod outside the range BEFORE it has confirmed the range with the
+// API server: its cache may have pods that are newer than the set.
 func TestTheRangeIsAskedForBeforeAPodOutsideItGoes(t *testing.T) {
 	g := newRig(t)
 	reads := 0
@@ -168,7 +168,7 @@ func TestTheRangeIsAskedForBeforeAPodOutsideItGoes(t *testing.T) {
 		}
 		return g.does(t).Delete(t.Context(), p)
 	}
-	if err := there(1, "web-1"); err != nil || reads != 0 { // of the range
+	if err := there(1, "web-1"); err != nil || reads != 0 { // in the range
 		t.Errorf("%v, %d reads", err, reads)
 	}
 	if err := there(2, "web-2"); !errors.Is(err, core.ErrBehind) || len(g.deleted) != 1 {
@@ -182,7 +182,8 @@ func TestTheRangeIsAskedForBeforeAPodOutsideItGoes(t *testing.T) {
 	}
 }
 
-// A set hears of its pods by whatever version of its kind they refer to, and when a pod that was in its way is gone.
+// A set is woken by its pods in whatever version of its kind they refer to it, and by the deletion
+// of a pod that was in its way.
 func TestWhoIsWoken(t *testing.T) {
 	yes := true
 	owned := func(name, version, kind, owner string) *corev1.Pod {
@@ -227,7 +228,7 @@ func names(keys []types.NamespacedName) string {
 	return strings.Join(out, " ")
 }
 
-// With a strategy that is not known nothing is done, and an event says so.
+// Under an unknown strategy nothing is done, and an event reports it.
 func TestAnUnknownStrategyIsLeftAlone(t *testing.T) {
 	g := newRig(t)
 	set, _ := g.cached["set"].(*appsv1.StatefulSet)
@@ -246,7 +247,7 @@ func TestAnUnknownStrategyIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A process that leads goes on until somebody else takes care of its canary, and makes another one when that is deleted.
+// A leading process works until another controller writes to its canary. It recreates a deleted canary.
 func TestTheCanaryIsKeptWhileTheProcessLeads(t *testing.T) {
 	g := newRig(t)
 	at := fake.NewClientBuilder().WithStatusSubresource(&appsv1.StatefulSet{}).Build()
@@ -304,8 +305,8 @@ func TestTheCanaryIsKeptWhileTheProcessLeads(t *testing.T) {
 	}
 }
 
-// An eviction is of the very pod that was seen, and is not tried again behind the back of the core, whatever the API server
-// suggests: a worker would stand still meanwhile.
+// An eviction names the very pod that was seen. The client does not retry it, whatever the API server
+// suggests: a worker would be blocked meanwhile.
 func TestAnEvictionIsAskedForOnce(t *testing.T) {
 	g := newRig(t)
 	var asked []string
@@ -335,7 +336,7 @@ func TestAnEvictionIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// A budget that changes wakes the sets of its namespace that evict, and no others.
+// A changed budget wakes the sets of its namespace that evict, and no others.
 func TestBudgetsWakeWhoEvicts(t *testing.T) {
 	slice := func(name string, evict bool) *v1alpha1.StatefulSetSlice {
 		return &v1alpha1.StatefulSetSlice{

@@ -35,62 +35,63 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// Options say what a process takes care of, and how.
+// Options are the settings of a slice controller process.
 type Options struct {
-	// Namespace is its own: the guard's canary and the Lease of the leader are there.
+	// Namespace is the namespace of the process. It holds the guard's canary and the Lease of the leader.
 	Namespace   string
 	LeaderElect bool
-	// Namespaces are those whose slices are taken care of, with rights there alone; none for all.
+	// Namespaces are those whose slices are reconciled, with rights in these
+	// namespaces only. None means all.
 	Namespaces []string
 	// MetricsAddress, HealthAddress and WebhookAddress are host:port, or "0" for none. Only
 	// slices have a webhook.
 	MetricsAddress, HealthAddress, WebhookAddress string
-	// SecureMetrics asks who wants to see the metrics, and serves them by TLS, with the tls.crt and tls.key of
-	// MetricsCertDir or, without one, a certificate that is made at start.
+	// SecureMetrics authenticates and authorizes each request for the metrics, and serves them
+	// over TLS. The certificate is tls.crt and tls.key of MetricsCertDir or, without one, a
+	// certificate generated at start.
 	SecureMetrics  bool
 	MetricsCertDir string
-	// WebhookCertDir has the webhook's tls.crt and tls.key; they are read again when they
-	// change.
+	// WebhookCertDir holds tls.crt and tls.key of the webhook. They are read again when they change.
 	WebhookCertDir string
-	// Guard looks for another controller of StatefulSets before the first pass.
+	// Guard checks for another controller of StatefulSets, BEFORE the first pass and then continuously.
 	Guard bool
-	// StateMetrics tells of sets what kube-state-metrics would (MT-8).
+	// StateMetrics exposes the metrics of sets that kube-state-metrics would expose (MT-8).
 	StateMetrics bool
-	// Workers is how many sets are looked at at once.
+	// Workers is the number of sets that are reconciled at once.
 	Workers int
-	// Gates are the traits that feature gates decide.
+	// Gates are the traits that the feature gates decide.
 	Gates core.Traits
-	// MaxUnavailable says that its gate was switched on or off; nil for neither: then StatefulSets have it as the
-	// built-in controller has.
+	// MaxUnavailable is the value of its feature gate. It is nil if the gate is not set: then StatefulSets
+	// follow the built-in controller.
 	MaxUnavailable *bool
-	// EmulatedVersion is the Kubernetes, 1.36 say, whose rules StatefulSets are taken care of by; "" for that of the
-	// API server, which must not be newer than this release.
+	// EmulatedVersion is the Kubernetes version, such as 1.36, whose rules apply to StatefulSets. "" means
+	// the version of the API server, which must not be newer than this release.
 	EmulatedVersion string
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// The back-off of a set whose pass has failed.
+// The back-off of a set after a failed pass.
 const (
 	minBackoff = 5 * time.Millisecond
 	maxBackoff = 5 * time.Minute
 )
 
-// Run takes care of the StatefulSetSlices of a cluster until ctx ends. Their kind must
-// have been installed.
+// Run reconciles the StatefulSetSlices of a cluster until ctx ends. Their
+// CustomResourceDefinition must be installed.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return run(ctx, config, sliced(o.Gates), o)
 }
 
-// RunNative takes care of the StatefulSets of a cluster, in place of the built-in
-// controller, until ctx ends. It must be the only one that does: ErrAnother.
+// RunNative reconciles the StatefulSets of a cluster, in place of the built-in controller, until ctx ends.
+// No other controller may reconcile them: if one does, RunNative returns ErrAnother.
 func RunNative(ctx context.Context, config *rest.Config, o Options) error {
-	o.WebhookAddress = "" // the API server itself answers for StatefulSets
+	o.WebhookAddress = "" // the API server validates StatefulSets itself
 	minor, err := ruled(config, o.EmulatedVersion)
 	if err != nil {
 		return err
 	}
-	log.Log.WithName("rules").Info("StatefulSets are taken care of as the built-in controller does it", "kubernetes", fmt.Sprintf("1.%d", minor))
+	log.Log.WithName("rules").Info("StatefulSets follow the rules of the built-in controller of this Kubernetes version", "kubernetes", fmt.Sprintf("1.%d", minor))
 	return run(ctx, config, native(followed(minor, o)), o)
 }
 
@@ -132,8 +133,8 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	if err != nil {
 		return err
 	}
-	// With several replicas the guard has to wait until this one leads: the leader before
-	// it would take care of the canary.
+	// With several replicas the guard must wait until this replica leads: the previous
+	// leader would reconcile the canary.
 	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		if err := k.fit(ctx, live, config); err != nil {
 			return err
@@ -152,7 +153,7 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	return m.Start(ctx)
 }
 
-// only are the namespaces that are watched; nil for all.
+// only returns the cache options of the watched namespaces, or nil for all namespaces.
 func only(namespaces []string) map[string]cache.Config {
 	if len(namespaces) == 0 {
 		return nil
@@ -164,7 +165,7 @@ func only(namespaces []string) map[string]cache.Config {
 	return out
 }
 
-// told is how the metrics are served.
+// told returns the options of the metrics server.
 func told(o Options) server.Options {
 	out := server.Options{BindAddress: o.MetricsAddress}
 	if o.SecureMetrics {
@@ -173,7 +174,7 @@ func told(o Options) server.Options {
 	return out
 }
 
-// serving is the server of the webhook, or nil if none is wanted.
+// serving returns the server of the webhook, or nil if the webhook is switched off.
 func serving(o Options) (webhook.Server, error) {
 	if o.WebhookAddress == "" || o.WebhookAddress == "0" {
 		return nil, nil
@@ -189,18 +190,18 @@ func serving(o Options) (webhook.Server, error) {
 	return webhook.NewServer(webhook.Options{Host: host, Port: int(n), CertDir: o.WebhookCertDir}), nil
 }
 
-// admit lets every replica answer for slices, also those that do not lead.
+// admit lets every replica serve the webhook, including those that do not lead.
 func admit(m manager.Manager, config *rest.Config, off core.Traits) error {
 	live, err := client.New(config, client.Options{Scheme: m.GetScheme()})
 	if err != nil {
 		return err
 	}
-	hooks := m.GetWebhookServer() // which has it started with the rest
+	hooks := m.GetWebhookServer() // this call adds the server to the manager, which starts it
 	hooks.Register(admission.Path, ctrladmission.WithValidator(m.GetScheme(), admission.Validator{Live: live, Off: off}))
 	return m.AddReadyzCheck("webhook", hooks.StartedChecker())
 }
 
-// reconciling is the controller, with everything that wakes it.
+// reconciling returns the controller with all its event sources.
 func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k kind, o Options, guard *canary) (controller.Controller, error) {
 	for _, i := range indexes() {
 		if err := m.GetFieldIndexer().IndexField(ctx, i.of, i.name, i.values); err != nil {
@@ -239,7 +240,7 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 	return c, nil
 }
 
-// recorder records events in core/v1, with the source that people look for (EV-1).
+// recorder records events in core/v1, with the source that users look for (EV-1).
 func recorder(ctx context.Context, c *typedcorev1.CoreV1Client, m manager.Manager, k kind) record.EventRecorder {
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(sink{&typedcorev1.EventSinkImpl{Interface: c.Events("")}})

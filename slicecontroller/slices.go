@@ -9,11 +9,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// HoldClaims is the annotation of a slice that keeps all its claims, whatever its
-// retention policy says: a migration moves every ordinal out of the range (CP-14).
+// RetainClaims is the annotation of a slice that keeps all its claims, whatever its retention policy is: a
+// migration moves every ordinal out of the range (CP-14).
 const RetainClaims = "apps.stsmigrate.dev/retain-claims"
 
-// sliced are StatefulSetSlices.
+// sliced returns the kind StatefulSetSlice with the traits of the feature gates.
 func sliced(gates core.Traits) kind {
 	traits := gates
 	traits.Kind, traits.Conditioned = v1alpha1.Kind(), true

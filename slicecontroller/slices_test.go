@@ -7,14 +7,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// The core knows no package but the API's, and so not that of the kind.
+// core imports only the packages of the Kubernetes API, and so not that of the kind: the names must agree.
 func TestTheCoreHasTheWordsOfTheKind(t *testing.T) {
 	if core.EnforcedRollingUpdate != v1alpha1.EnforcedRollingUpdate {
 		t.Errorf("%s and %s", core.EnforcedRollingUpdate, v1alpha1.EnforcedRollingUpdate)
 	}
 }
 
-// Processes for either kind run beside each other in one namespace.
+// Processes for both kinds can run in one namespace.
 func TestEitherKindElectsALeaderOfItsOwn(t *testing.T) {
 	if a, b := native(core.Traits{}).lease, sliced(core.Traits{}).lease; a == b || a == "" || b == "" {
 		t.Errorf("both elect with Lease %q (%q)", a, b)

@@ -9,8 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// slim keeps little of the pods that somebody else controls, which are most of a cluster's: whose they are, and what they are
-// called. Those that nobody controls are kept whole, since a set may adopt them.
+// slim returns the cache options for pods. Most pods of a cluster are controlled by other kinds: only
+// their metadata is kept, such as names, labels and owner references. Pods without a controller are kept
+// whole, since a set may adopt them.
 func slim(of schema.GroupVersionKind) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: slimPod(of)}}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// Of the pods of others nothing is kept that takes room; those that a set has or may have are kept whole.
+// Of the pods of other controllers only small metadata is kept. Pods that a set
+// has or may adopt are kept whole.
 func TestPodsOfOthersTakeLittleRoom(t *testing.T) {
 	yes := true
 	for kind, whole := range map[string]bool{"": true, "StatefulSetSlice": true, "ReplicaSet": false, "StatefulSet": false, "Job": false} {

@@ -11,16 +11,16 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// stateMetrics are what kube-state-metrics tells of sets (MT-8), by the names that the KEPs
-// have for it, for clusters without it. They are read from the cache whenever somebody
-// asks, so that nothing is told of sets that are gone (MT-9).
+// stateMetrics are the metrics of sets that kube-state-metrics exposes (MT-8), under the names of the KEPs,
+// for clusters without kube-state-metrics. Each scrape reads them from the cache, so that there are no
+// series of deleted sets (MT-9).
 type stateMetrics struct {
 	ctx  context.Context //nolint:containedctx // a Collector is given none
 	kind kind
 	sets client.Reader
 }
 
-// stateMetric is one of them.
+// stateMetric is one metric and its value for a set, if it has one.
 type stateMetric struct {
 	desc  *prometheus.Desc
 	value func(*core.Set) (float64, bool)
@@ -57,7 +57,7 @@ func (m stateMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. A cache that has not been filled yet has no sets.
+// Collect implements prometheus.Collector. A cache that is not filled yet has no sets.
 func (m stateMetrics) Collect(to chan<- prometheus.Metric) {
 	list := m.kind.list()
 	if m.sets.List(m.ctx, list, client.UnsafeDisableDeepCopy) != nil {

@@ -54,7 +54,7 @@ kube_statefulset_status_replicas{namespace="shop",statefulset="web"} 0
 	}
 }
 
-// The configuration for kube-state-metrics tells the same, from fields that there are.
+// The configuration for kube-state-metrics reports the same, from fields that exist.
 func TestKubeStateMetricsTellsTheSame(t *testing.T) {
 	raw, err := os.ReadFile("../deploy/slicecontroller/kube-state-metrics.yaml")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// inTemplate separates what is not known in the pod template of a set from what is not known elsewhere.
+// inTemplate separates the unknown fields in the pod template of a set from the other unknown fields.
 func inTemplate(unknown []string) (template, elsewhere []string) {
 	for _, path := range unknown {
 		if strings.HasPrefix(path, "spec.template.") || strings.HasPrefix(path, "spec.template ") {
@@ -26,7 +26,7 @@ func inTemplate(unknown []string) (template, elsewhere []string) {
 	return template, elsewhere
 }
 
-// unfit is why nothing can be done for a set at all, or nil.
+// unfit returns why nothing can be done for a set at all, or nil.
 func unfit(set *core.Set, unknown []string) *core.Fault {
 	if len(unknown) > 0 {
 		return &core.Fault{Reason: "NotUnderstood", Message: "nothing is done: " + strange(unknown)}
@@ -35,19 +35,20 @@ func unfit(set *core.Set, unknown []string) *core.Fault {
 	case "", appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType, core.EnforcedRollingUpdate:
 		return nil
 	default:
-		return &core.Fault{Reason: "UnknownStrategy", Message: fmt.Sprintf("nothing is done: this release of the slice controller does not know the update strategy %s; run one that does, or choose another", strategy)}
+		return &core.Fault{Reason: "UnknownStrategy", Message: fmt.Sprintf("nothing is done: this release of the slice controller does not know the update strategy %s; run a release that supports it, or choose another strategy", strategy)}
 	}
 }
 
 func strange(unknown []string) string {
-	return "this release of the slice controller does not know " + strings.Join(unknown, ", ") + "; run the one that it was written for, or take that off"
+	return "this release of the slice controller does not know " + strings.Join(unknown, ", ") + "; run the release that the set was written for, or remove those fields"
 }
 
-// maxQuotedBytes is how much of an API server's answer a condition repeats.
+// maxQuotedBytes is how many bytes of the API server's message a condition repeats.
 const maxQuotedBytes = 1024
 
-// fillIn lets a set have its pod template as the API server would store it, if it does not do that for the kind (RV-13). Where
-// that cannot be had, the set gets the last one that could, and the reason. An error is worth trying again soon.
+// fillIn replaces the pod template of a set by the template as the API server would store it, if the API
+// server does not default the templates of the kind (RV-13). If that fails, the set gets the last usable
+// template and the reason for the failure. A returned error is worth an early retry.
 func (r *Reconciler) fillIn(ctx context.Context, do effects, w core.World, unknown []string) error {
 	if !r.kind.undefaulted {
 		return nil
@@ -75,14 +76,14 @@ func (r *Reconciler) fillIn(ctx context.Context, do effects, w core.World, unkno
 	set.Fault = refusal(err)
 	set.Spec.Template, _ = w.LastGood()
 	if invalid(err) {
-		return nil // nothing becomes valid by itself
+		return nil // a retry cannot make it valid
 	}
 	return err
 }
 
 func invalid(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }
 
-// refusal says in the words of the API server why it does not fill a template in.
+// refusal returns the fault for an error of the API server, in the words of the API server.
 func refusal(err error) *core.Fault {
 	said := err.Error()
 	if len(said) > maxQuotedBytes {

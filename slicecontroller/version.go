@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	// minMinor is the minor version of the first Kubernetes whose rules are known, and newest that of the last one, which is
-	// that of the API packages, and so of the fields that are known.
+	// minMinor is the minor version of the oldest Kubernetes whose rules are known. maxMinor is that of the
+	// newest one: the version of the API packages, and so of the known fields.
 	minMinor, maxMinor = 34, 37
-	// maxUnavailableMinor is that of the first Kubernetes with maxUnavailable by default, with Parallel updates that do not wait for
-	// broken pods (MU-1, MU-8), and with an end of updates under OnDelete (RV-9). Between 1.34 and 1.36 no rule changed.
+	// maxUnavailableMinor is the minor version of the first Kubernetes with maxUnavailable by default, with
+	// Parallel updates that do not wait for broken pods (MU-1, MU-8), and with an end of updates under
+	// OnDelete (RV-9). Between 1.34 and 1.36 no rule changed.
 	maxUnavailableMinor = 37
 )
 
-// ruled returns the minor version of the Kubernetes whose rules StatefulSets are taken care of by: the one that is asked for
-// (1.36 say), or that of the API server. A server that is older than all that are known has the rules of the oldest. One that
-// is newer than this release is refused: pods would be made without the fields that are not known, and nothing would say so;
-// one of them may be what keeps a pod safe.
+// ruled returns the minor version of the Kubernetes whose rules apply to StatefulSets: emulated, such as
+// 1.36, or the version of the API server. A server older than all known versions has the rules of the
+// oldest one. A server newer than this release is refused: pods would silently lack the fields that this
+// release does not know, and one of those may keep a pod safe.
 func ruled(config *rest.Config, emulated string) (int, error) {
 	if emulated != "" {
 		return parsed(emulated)
@@ -41,7 +42,7 @@ func ruled(config *rest.Config, emulated string) (int, error) {
 	return known(v)
 }
 
-// parsed reads 1.36.
+// parsed returns the minor version of a version such as 1.36, or an error if the version is not known.
 func parsed(emulated string) (int, error) {
 	m := regexp.MustCompile(`^1\.(\d{1,4})$`).FindStringSubmatch(emulated)
 	if m != nil {
@@ -53,20 +54,21 @@ func parsed(emulated string) (int, error) {
 }
 
 func known(v *version.Info) (int, error) {
-	minor, err := strconv.Atoi(strings.TrimRight(v.Minor, "+")) // as some providers write it
-	anyway := fmt.Sprintf("--emulated-version=1.%d goes on all the same, by the rules of that version", maxMinor)
+	minor, err := strconv.Atoi(strings.TrimRight(v.Minor, "+")) // some providers write 34+
+	anyway := fmt.Sprintf("--emulated-version=1.%d starts the controller anyway, with the rules of that version", maxMinor)
 	switch {
 	case err != nil || v.Major != "1":
-		return 0, fmt.Errorf("the API server is of version %q (major %q, minor %q): expected 1.%d or an earlier one; %s", v.GitVersion, v.Major, v.Minor, maxMinor, anyway)
+		return 0, fmt.Errorf("the API server is of version %q (major %q, minor %q): expected 1.%d or earlier; %s", v.GitVersion, v.Major, v.Minor, maxMinor, anyway)
 	case minor > maxMinor:
-		return 0, fmt.Errorf("the API server is of Kubernetes 1.%d, and this release knows the fields of pods up to 1.%d: it would make pods without those that are newer. "+
+		return 0, fmt.Errorf("the API server is of Kubernetes 1.%d, and this release knows the fields of pods up to 1.%d: it would create pods without the newer fields. "+
 			"Run a later release, or leave StatefulSets to the built-in controller; %s", minor, maxMinor, anyway)
 	}
 	return max(minor, minMinor), nil
 }
 
-// followed are the traits of the built-in controller of a minor version, so that a cluster keeps the rules that it had when
-// this one takes its place. Who asks for maxUnavailable by its gate gets the rules that came with it.
+// followed returns the traits of the built-in controller of a minor version, so that a cluster keeps
+// its rules when this controller replaces the built-in one. With MaxUnavailable set explicitly, sets
+// get the rules that came with it.
 func followed(minor int, o Options) core.Traits {
 	t := o.Gates
 	t.OffsetPartition, t.AdoptOutside, t.CompleteEmpty = true, true, true

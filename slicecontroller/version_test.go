@@ -13,7 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// StatefulSets of a Kubernetes whose fields are not all known are left to others.
+// The controller refuses StatefulSets of a Kubernetes that has fields unknown to this release.
 func TestANewerKubernetesIsRefused(t *testing.T) {
 	for _, c := range []struct{ major, minor, says string }{
 		{"1", "25", ""},
@@ -21,8 +21,8 @@ func TestANewerKubernetesIsRefused(t *testing.T) {
 		{"1", strconv.Itoa(maxMinor) + "+", ""},
 		{"1", strconv.Itoa(maxMinor + 1), "the API server is of Kubernetes 1.38, and this release knows the fields of pods up to 1.37"},
 		{"1", strconv.Itoa(maxMinor+1) + "+", "Kubernetes 1.38"},
-		{"2", "0", "expected 1.37 or an earlier one"},
-		{"1", "", "expected 1.37 or an earlier one"},
+		{"2", "0", "expected 1.37 or earlier; --emulated-version=1.37"},
+		{"1", "", "expected 1.37 or earlier; --emulated-version=1.37"},
 	} {
 		_, err := known(&version.Info{Major: c.major, Minor: c.minor})
 		if (err != nil) != (c.says != "") || err != nil && (!strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "--emulated-version=1.37")) {
@@ -31,7 +31,7 @@ func TestANewerKubernetesIsRefused(t *testing.T) {
 	}
 }
 
-// What is known is what the API packages have.
+// The newest known version is that of the API packages.
 func TestTheNewestKubernetesIsThatOfTheAPIPackages(t *testing.T) {
 	module, err := os.ReadFile("../go.mod")
 	if err != nil {
@@ -43,7 +43,8 @@ func TestTheNewestKubernetesIsThatOfTheAPIPackages(t *testing.T) {
 	}
 }
 
-// A cluster keeps the rules of its Kubernetes when this controller takes over, unless somebody asks for others.
+// A cluster keeps the rules of its Kubernetes when this controller replaces the built-in
+// one, unless the user sets others.
 func TestStatefulSetsFollowTheRulesOfTheirKubernetes(t *testing.T) {
 	always := core.Traits{OffsetPartition: true, AdoptOutside: true, CompleteEmpty: true}
 	before := always

@@ -27,8 +27,9 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// sources are everything that wakes a set (SY-4): itself, its pods, orphans that might be
-// its own, the end of a claim or a revision, and budgets that evictions wait for.
+// sources returns everything that wakes a set (SY-4): events of the set itself, of its pods, of
+// orphans that it may adopt, of a claim that grows or is deleted, of a deleted revision, and of
+// budgets that evictions wait for.
 func (r *Reconciler) sources(c cache.Cache) []source.Source {
 	out := []source.Source{
 		source.Func(func(_ context.Context, q queue) error { r.queue = q; return nil }),
@@ -45,12 +46,12 @@ func (r *Reconciler) sources(c cache.Cache) []source.Source {
 
 func (r *Reconciler) pods() handler.EventHandler { return r.heard(r.ofPod, r.ofPodGone) }
 
-// whose gives the sets that an object is about.
+// whose returns the sets that an object concerns.
 type whose func(context.Context, client.Object) []types.NamespacedName
 
 func nobody(context.Context, client.Object) []types.NamespacedName { return nil }
 
-// heard strikes out of the ledger what an event shows, and wakes whoever it is about.
+// heard removes from the ledger what an event confirms, and enqueues the sets that the event concerns.
 func (r *Reconciler) heard(there, gone whose) handler.EventHandler {
 	wake := func(q queue, sets []types.NamespacedName) {
 		for _, s := range sets {
@@ -86,7 +87,7 @@ func (r *Reconciler) heard(there, gone whose) handler.EventHandler {
 	}
 }
 
-// moved says that an object may have changed hands.
+// moved reports whether the controller of an object changed.
 func moved(from, to client.Object) bool {
 	a, b := metav1.GetControllerOfNoCopy(from), metav1.GetControllerOfNoCopy(to)
 	return (a == nil) != (b == nil) || a != nil && a.UID != b.UID
@@ -96,19 +97,19 @@ func (r *Reconciler) itself(_ context.Context, o client.Object) []types.Namespac
 	return []types.NamespacedName{client.ObjectKeyFromObject(o)}
 }
 
-// ofController is the set that controls an object.
+// ofController returns the set that controls an object.
 func (r *Reconciler) ofController(_ context.Context, o client.Object) []types.NamespacedName {
 	c := metav1.GetControllerOfNoCopy(o)
 	if c == nil || c.Kind != r.kind.gvk.Kind {
 		return nil
 	}
 	if of, err := schema.ParseGroupVersion(c.APIVersion); err != nil || of.Group != r.kind.gvk.Group {
-		return nil // in any version of the group: what an earlier release has made refers to an earlier one
+		return nil // in any version of the group: objects created by an earlier release refer to an earlier version
 	}
 	return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: c.Name}}
 }
 
-// ofPod is the set of a pod, or those that might adopt it.
+// ofPod returns the set that controls a pod, or the sets that may adopt it.
 func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []types.NamespacedName {
 	if metav1.GetControllerOfNoCopy(o) != nil {
 		return r.ofController(ctx, o)
@@ -123,7 +124,8 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []types.Namespa
 	return out
 }
 
-// ofPodGone is, besides, the set that has an ordinal of this name: somebody else's pod had it, and was in its way (CL-10).
+// ofPodGone also returns the set with an ordinal of this name: a pod of another owner had the name
+// and blocked the ordinal (CL-10).
 func (r *Reconciler) ofPodGone(ctx context.Context, o client.Object) []types.NamespacedName {
 	out := r.ofPod(ctx, o)
 	name := o.GetName()
@@ -132,13 +134,13 @@ func (r *Reconciler) ofPodGone(ctx context.Context, o client.Object) []types.Nam
 		return out
 	}
 	if r.client.Get(ctx, key, r.kind.empty(), client.UnsafeDisableDeepCopy) != nil {
-		return out // the cache has no other error than that there is none
+		return out // NotFound is the only error of the cache
 	}
 	return append(out, key)
 }
 
-// ofClaim is the set whose ordinal a claim is named after: a pod may wait for it to go
-// (CP-3, CP-8).
+// ofClaim returns the set whose ordinal a claim is named after: a pod may wait for the
+// deletion of the claim (CP-3, CP-8).
 func (r *Reconciler) ofClaim(ctx context.Context, o client.Object) []types.NamespacedName {
 	return r.ofClaimWhere(ctx, o, func(*core.Set) bool { return true })
 }
@@ -159,12 +161,12 @@ func (r *Reconciler) ofClaimWhere(ctx context.Context, o client.Object, which fu
 	return out
 }
 
-// ofGrowing is the set of a claim that waits for claims to grow.
+// ofGrowing returns the set of a claim if the set waits for claims to grow.
 func (r *Reconciler) ofGrowing(ctx context.Context, o client.Object) []types.NamespacedName {
 	return r.ofClaimWhere(ctx, o, func(s *core.Set) bool { return meta.IsStatusConditionTrue(s.Status.Told, core.ClaimsOutdated) })
 }
 
-// ofBudget are the sets that may wait for a budget of their namespace.
+// ofBudget returns the sets that may wait for a budget of their namespace.
 func (r *Reconciler) ofBudget(ctx context.Context, o client.Object) []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, s := range r.setsIn(ctx, o.GetNamespace()) {
@@ -178,7 +180,7 @@ func (r *Reconciler) ofBudget(ctx context.Context, o client.Object) []types.Name
 func (r *Reconciler) setsIn(ctx context.Context, namespace string) []*core.Set {
 	list := r.kind.list()
 	if r.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy) != nil {
-		return nil // the cache has no errors
+		return nil // the cache returns no errors
 	}
 	var out []*core.Set
 	_ = meta.EachListItem(list, func(o runtime.Object) error {

@@ -16,15 +16,15 @@ import (
 
 // The indexes of the cache.
 const (
-	// byController finds pods and revisions by the UID of their controller, and those
-	// without one as orphans.
+	// byController finds pods and revisions by the UID of their controller. Objects without a
+	// controller are found by orphans.
 	byController = "controller"
 	orphans      = "none"
 	// byOwner finds claims by the UIDs of all their owners.
 	byOwner = "owner"
 )
 
-// index finds objects by values of theirs.
+// index finds objects by some of their values.
 type index struct {
 	of     client.Object
 	name   string
@@ -52,13 +52,13 @@ func indexes() []index {
 	}
 }
 
-// see reads from the cache what there is of a set. Nothing of it is copied, and nobody may
-// write to it.
+// see reads the objects of a set from the cache. Nothing is copied, and the
+// caller must not modify the result.
 func (r *Reconciler) see(ctx context.Context, set *core.Set, now time.Time) (core.World, error) {
 	w := core.World{Set: set, Now: now}
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
-		selector = labels.Nothing() // the core says so
+		selector = labels.Nothing() // core reports the error
 	}
 	var pods, strays corev1.PodList
 	var revisions, lone appsv1.ControllerRevisionList
@@ -94,7 +94,7 @@ func (r *Reconciler) see(ctx context.Context, set *core.Set, now time.Time) (cor
 	w.Claim = func(name string) *corev1.PersistentVolumeClaim {
 		var c corev1.PersistentVolumeClaim
 		if r.client.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name}, &c, client.UnsafeDisableDeepCopy) != nil {
-			return nil // the cache has no other error than that there is none
+			return nil // NotFound is the only error of the cache
 		}
 		return &c
 	}

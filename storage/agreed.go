@@ -15,10 +15,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Facts are what a cluster agrees to when it lets a plan make a volume: whose it is, for which claim, which disk it
-// means, and which Secrets its driver is given. The admission policy of new volumes works out the same lines of the
-// object that it is asked about, so their form is part of what is installed in clusters. The driver's attributes are among them, as
-// many a driver goes by these and not by the handle.
+// Facts lists the facts that a cluster consents to when it lets a plan create a volume: the plan, the claim,
+// the disk, and the Secrets that the driver receives. The admission policy for new volumes derives the same
+// lines from the object under review, so their form is part of what is installed in clusters. The driver's
+// attributes are among them, because many drivers identify the disk by its attributes and not by the handle.
+// Facts returns an error for a volume source other than csi and nfs, and for a fact with control characters.
 func Facts(plan string, pv *corev1.PersistentVolume) ([]string, error) {
 	out := []string{"plan " + plan}
 	if ref := pv.Spec.ClaimRef; ref != nil {
@@ -40,7 +41,7 @@ func Facts(plan string, pv *corev1.PersistentVolume) ([]string, error) {
 		out = append(out, "secret "+s.Namespace+"/"+s.Name)
 	}
 	for _, fact := range out {
-		// A line break would make two facts of one, and the second could say anything.
+		// A line break would turn one fact into two, and the second could claim anything.
 		if strings.ContainsFunc(fact, unicode.IsControl) {
 			return nil, fmt.Errorf("volume %s cannot be agreed to: %q has control characters", pv.Name, fact)
 		}
@@ -48,8 +49,9 @@ func Facts(plan string, pv *corev1.PersistentVolume) ([]string, error) {
 	return out, nil
 }
 
-// Made is the object that a side has of a volume, and otherwise the one that a plan would make there of the other side's;
-// there says which. It is nil where neither side has it. A reason says why none can be made.
+// Made returns the volume object of a side if it exists. Otherwise it returns the object that a plan would
+// create there from the one of the other side. there reports which of the two pv is. pv is nil if neither
+// side has the volume; why is the reason why none can be created.
 func Made(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, name string) (pv *corev1.PersistentVolume, there bool, why string, err error) {
 	v := mover{clusters.Pair{Plan: p, On: on}}
 	if pv, err = v.volumeOf(ctx, side, name); err != nil || pv != nil {
@@ -78,7 +80,8 @@ func Made(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, s
 	return pv, false, "", nil
 }
 
-// label marks a volume that the plan makes, as the admission policy of new volumes is asked about those that have it.
+// label adds the plan label to a volume that the plan creates. The admission policy for new volumes is
+// evaluated for the volumes that carry this label.
 func (v mover) label(pv *corev1.PersistentVolume) {
 	if pv.Labels == nil {
 		pv.Labels = map[string]string{}

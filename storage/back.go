@@ -15,9 +15,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Changed is the saved manifest of a claim with what somebody has changed since about the claim
-// that was made from it: its size, its VolumeAttributesClass, labels and annotations. The rest
-// is of the place that it was saved in, and stays.
+// Changed returns the saved manifest of a claim, updated with the later changes to the claim that was created
+// from it: size, VolumeAttributesClass, labels and annotations. All other fields belong to the place where
+// the manifest was saved, and stay.
 func Changed(saved, now string) (string, error) {
 	var was, is map[string]any
 	if err := json.Unmarshal([]byte(saved), &was); err != nil {
@@ -40,16 +40,16 @@ func Changed(saved, now string) (string, error) {
 		}
 	}
 	if reflect.DeepEqual(was, next.Object) {
-		return saved, nil // as it was written, whatever the order of its fields
+		return saved, nil // the original text, so that the order of its fields does not matter
 	}
 	raw, err := json.Marshal(next.Object)
 	return string(raw), err
 }
 
-// learn hands out the write by which the volume object of the side that takes over again gets to
-// know what has become of the disk and of its claim on the other side: an expansion is the
-// disk's, and a claim for less than the disk would forget it. A side that was only about to
-// take the ordinal knows nothing new.
+// learn returns the write that updates the volume object of the side that takes the ordinal back. The write
+// records what became of the disk and of its claim on the other side: the disk itself was expanded, and a
+// claim for less than the disk would lose that. There is nothing to learn from a side that was only about to
+// take the ordinal.
 func (v mover) learn(ctx context.Context, m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	if v.Plan.OneCluster() || m.Reversed {
 		return plans.Done(), nil
@@ -69,9 +69,9 @@ func (v mover) learn(ctx context.Context, m plans.StepContext, vol plans.Volume,
 		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], pv, next) }), nil
 }
 
-// rewritten is the volume object of one side in the words of the other. Where these are others,
-// the source's object is kept on the destination's, since it could not be found again from it:
-// two names may have become one. A reason says why there is none.
+// rewritten translates the volume object of one side for the other. If the names differ, the source's object
+// is saved on the destination's. It could not be derived from the destination's object again, because two
+// names may have become one. why is the reason why there is no such object.
 func (v mover) rewritten(held *corev1.PersistentVolume, to plans.Side, ref corev1.ObjectReference) (next *corev1.PersistentVolume, why string, err error) {
 	if to == plans.Source {
 		if kept, ok := held.Annotations[plans.VolumeAnnotation]; ok {
@@ -79,13 +79,13 @@ func (v mover) rewritten(held *corev1.PersistentVolume, to plans.Side, ref corev
 			return next, "", err
 		}
 		if !v.Plan.Storage.None() {
-			return nil, fmt.Sprintf("volume %s is gone, and annotation %s of the destination's volume does not say how it was; make it again by hand, for claim %s/%s", held.Name, plans.VolumeAnnotation, ref.Namespace, ref.Name), nil
+			return nil, fmt.Sprintf("volume %s is gone, and annotation %s of the destination's volume does not contain a copy of it; recreate it by hand, for claim %s/%s", held.Name, plans.VolumeAnnotation, ref.Namespace, ref.Name), nil
 		}
 		return VolumeFrom(held, ref, plans.Storage{}), "", nil
 	}
 	csi, err := AsCSI(held)
 	if err != nil {
-		return nil, err.Error() + "; write it down as a csi volume", nil //nolint:nilerr // trying again would not mend it
+		return nil, err.Error() + "; define the volume with a csi source", nil //nolint:nilerr // trying again would not mend it
 	}
 	next = VolumeFrom(csi, ref, v.Plan.Storage)
 	if v.Plan.Storage.None() && csi == held {
@@ -98,7 +98,7 @@ func (v mover) rewritten(held *corev1.PersistentVolume, to plans.Side, ref corev
 	return next, "", err
 }
 
-// recalled makes the source's volume object again as it was kept.
+// recalled recreates the source's volume object from its saved copy.
 func recalled(held *corev1.PersistentVolume, kept string, ref corev1.ObjectReference) (*corev1.PersistentVolume, error) {
 	var was corev1.PersistentVolume
 	if err := json.Unmarshal([]byte(kept), &was); err != nil {

@@ -18,7 +18,7 @@ func sized(size string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 }
 
-// savedOn is the manifest of the source's claim, as it was when the ordinal left.
+// savedOn saves the manifest of the source's claim on the volume, as it was when the ordinal left.
 func savedOn(pv *corev1.PersistentVolume) {
 	class := "silver"
 	m, err := Manifest(claimIn("shop", "old", func(c *corev1.PersistentVolumeClaim) {
@@ -32,7 +32,8 @@ func savedOn(pv *corev1.PersistentVolume) {
 	pv.Annotations[plans.ClaimAnnotation] = m
 }
 
-// grown is the claim of the destination after somebody has expanded and changed it.
+// grown changes the claim of the destination as a user would: expanded, with another class and other
+// metadata.
 func grown(c *corev1.PersistentVolumeClaim) {
 	class := "gold"
 	c.Annotations = map[string]string{plans.StampAnnotation: "web-abc/1/9", "note": "n"}
@@ -41,7 +42,7 @@ func grown(c *corev1.PersistentVolumeClaim) {
 
 func back(m *plans.StepContext) { m.From = plans.Destination }
 
-// carry lets a look make its writes, until it has nothing to write.
+// carry executes the writes of a look until there is nothing left to write.
 func carry(t *testing.T, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext, most int) plans.Observation {
 	t.Helper()
 	for n := 0; ; n++ {
@@ -115,8 +116,8 @@ func TestWhatWasChangedOnTheDestinationComesBackWithTheOrdinal(t *testing.T) {
 	})
 }
 
-// A plan that is turned round before the ordinal arrived has nothing to learn: what the other
-// side knows may be from an earlier stay.
+// A plan that is reversed before the ordinal arrived has nothing to learn: the data of the other side may be
+// from an earlier stay.
 func TestNothingIsLearntFromASideOnWhichNothingRan(t *testing.T) {
 	fresh := func(pv *corev1.PersistentVolume) { savedOn(pv); pv.Spec.Capacity = sized("40Gi") }
 	stale := func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = sized("10Gi") }
@@ -157,7 +158,7 @@ func apart() *plans.Plan {
 	return p
 }
 
-// What is called otherwise there can not always be called back: two names may have become one.
+// A translated name cannot always be translated back: two names may have become one.
 func TestTheSourcesVolumeObjectIsMadeAgainAsItWas(t *testing.T) {
 	p := apart()
 	p.Storage = plans.Storage{Classes: map[string]string{"fast": "any", "slow": "any"}, Secrets: map[string]string{"rook/key": "ceph/key"}}
@@ -208,7 +209,7 @@ func TestASourceVolumeObjectOfWhichNothingWasKeptIsNotGuessed(t *testing.T) {
 	}
 }
 
-// The claim of the destination stays while nobody could say how the source's was.
+// The claim of the destination stays while the source's claim cannot be reconstructed.
 func TestAClaimStaysWhileTheOneOfTheSourceCouldNotBeMadeAgain(t *testing.T) {
 	held := volume("mall", "new", func(pv *corev1.PersistentVolume) {
 		delete(pv.Annotations, plans.ClaimAnnotation)

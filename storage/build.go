@@ -13,8 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// bindingNotes are annotations by which binder, scheduler and provisioner talk
-// about one binding. On another claim they would be lies.
+// bindingNotes lists the annotations by which binder, scheduler and provisioner describe one binding. On
+// another claim they would be false.
 func bindingNotes() []string {
 	return []string{
 		"pv.kubernetes.io/bind-completed",
@@ -28,14 +28,14 @@ func bindingNotes() []string {
 	}
 }
 
-// Manifest is the part of a claim that has to be kept to make it again, in
-// JSON. It is saved on the volume before the claim is deleted.
+// Manifest returns the fields of a claim that are needed to recreate it, in JSON. It is saved on the volume
+// before the claim is deleted.
 func Manifest(c *corev1.PersistentVolumeClaim) (string, error) {
 	raw, err := json.Marshal(lasting(c))
 	return string(raw), err
 }
 
-// lasting is what of a claim would be true of another one in its place.
+// lasting returns the part of a claim that is still true for another claim in its place.
 func lasting(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	keep := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels, Annotations: map[string]string{}},
@@ -49,12 +49,12 @@ func lasting(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	return keep
 }
 
-// ClaimFrom makes the claim for a volume from the manifest saved on it. In another
-// namespace than the one it was saved from, references into the old namespace
-// are left out: the volume has its data already.
+// ClaimFrom builds the claim for a volume from the manifest saved on the volume. If the claim's namespace
+// differs from the one that the manifest was saved in, references into the old namespace are dropped: the
+// volume has its data already.
 //
-// The class is that of the volume, whatever the manifest says: a claim without
-// one would be given the cluster's default, and the binder wants both to be equal.
+// The class is always that of the volume, not that of the manifest: a claim without a class would get the
+// cluster's default, and the binder requires both to be equal.
 func ClaimFrom(pv *corev1.PersistentVolume, namespace string) (*corev1.PersistentVolumeClaim, error) {
 	var c corev1.PersistentVolumeClaim
 	if err := json.Unmarshal([]byte(pv.Annotations[plans.ClaimAnnotation]), &c); err != nil {
@@ -70,11 +70,10 @@ func ClaimFrom(pv *corev1.PersistentVolume, namespace string) (*corev1.Persisten
 	return &c, nil
 }
 
-// VolumeFrom makes the second PersistentVolume object for the disk behind pv,
-// for another cluster and promised to one claim there from the start (S5).
-// What ties the object to its own cluster is left out; `provisioned-by` stays,
-// or the policy Delete would mean nothing later. What is called otherwise there is
-// written as names says.
+// VolumeFrom builds the second PersistentVolume object for the disk behind pv. It is meant for another
+// cluster and reserved for one claim there from the start (S5). Everything that ties the object to its own
+// cluster is dropped. `provisioned-by` stays, or the policy Delete would have no effect later. Names that
+// differ there are translated with names.
 func VolumeFrom(pv *corev1.PersistentVolume, ref corev1.ObjectReference, names plans.Storage) *corev1.PersistentVolume {
 	notes := map[string]string{}
 	for k, v := range pv.Annotations {
@@ -92,18 +91,16 @@ func VolumeFrom(pv *corev1.PersistentVolume, ref corev1.ObjectReference, names p
 	return out
 }
 
-// RefTo is the claimRef of a volume that waits for a claim. Without a UID only
-// a claim of exactly this namespace and name can take the volume, and the binder
-// fills the UID in.
+// RefTo returns the claimRef of a volume that waits for a claim. Without a UID, only a claim of exactly this
+// namespace and name can bind the volume, and the binder fills in the UID.
 func RefTo(namespace, name string, uid types.UID) corev1.ObjectReference {
 	return corev1.ObjectReference{
 		Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: namespace, Name: name, UID: uid,
 	}
 }
 
-// Handle names the disk behind a volume, independently of the object and the
-// cluster. Portable says whether the same handle means the same disk in another
-// cluster that has the driver.
+// Handle names the disk behind a volume, independently of the object and the cluster. portable reports
+// whether the same handle means the same disk in another cluster that has the driver.
 func Handle(pv *corev1.PersistentVolume) (handle string, portable bool) {
 	s := pv.Spec.PersistentVolumeSource
 	switch {
@@ -116,7 +113,7 @@ func Handle(pv *corev1.PersistentVolume) (handle string, portable bool) {
 	case s.Local != nil:
 		return "local^" + s.Local.Path, false
 	default:
-		// An in-tree source: its whole content is its name.
+		// An in-tree source is identified by its whole content.
 		raw, err := json.Marshal(s)
 		if err != nil {
 			return "volume^" + pv.Name, false

@@ -10,8 +10,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// take makes the claim of the side that takes over, by its fixed name and with
-// the volume named in it, and waits until both name each other.
+// take creates the claim of the side that takes over, with its fixed name and its volumeName set. It then
+// waits until claim and volume name each other.
 func (v mover) take(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	to := m.To()
 	claim, err := v.claimOf(ctx, to, vol)
@@ -19,7 +19,7 @@ func (v mover) take(ctx context.Context, m plans.StepContext, vol plans.Volume) 
 		return plans.Observation{}, err
 	}
 	if claim != nil && m.Stamp.Mine(claim) && pending(claim) {
-		return v.unbound(claim, to), nil // the binder writes the volume first; the claim tells when it is done
+		return v.unbound(claim, to), nil // the binder updates the volume first, the claim last
 	}
 	pv, err := v.volumeOf(ctx, to, vol.Name)
 	if err != nil {
@@ -37,7 +37,7 @@ func (v mover) take(ctx context.Context, m plans.StepContext, vol plans.Volume) 
 	return v.inspect(m, claim, pv), nil
 }
 
-// makeClaim makes the claim that a volume is promised to.
+// makeClaim creates the claim that a volume is reserved for.
 func (v mover) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	to := m.To()
 	if why := v.unsafe(pv, vol); why != "" {
@@ -59,7 +59,7 @@ func (v mover) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv 
 		plans.Undo{}, func(ctx context.Context) error { return whole.Create(ctx, v.On[to], next) }), nil
 }
 
-// inspect tells our claim, or the one that was never deleted, from a stranger's.
+// inspect distinguishes our claim, or the one that was never deleted, from the claim of another writer.
 func (v mover) inspect(m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) plans.Observation {
 	to := v.Plan.On(m.To())
 	together := pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
@@ -67,9 +67,9 @@ func (v mover) inspect(m plans.StepContext, claim *corev1.PersistentVolumeClaim,
 	case claim.Spec.VolumeName != pv.Name:
 		return plans.Stop(fmt.Sprintf("claim %s of %s names volume %q, expected %s; delete the claim if it is not needed", claim.Name, to, claim.Spec.VolumeName, pv.Name))
 	case !m.Stamp.Mine(claim) && !together:
-		return plans.Stop(fmt.Sprintf("claim %s of %s was made by somebody else; delete it if it is not needed", claim.Name, to))
+		return plans.Stop(fmt.Sprintf("claim %s of %s was not created by this plan; delete it if it is not needed", claim.Name, to))
 	case claim.DeletionTimestamp != nil:
-		return plans.Stop(fmt.Sprintf("claim %s of %s is being deleted by somebody else", claim.Name, to))
+		return plans.Stop(fmt.Sprintf("claim %s of %s is being deleted by another writer", claim.Name, to))
 	case claim.Status.Phase == corev1.ClaimLost:
 		return plans.Stop(fmt.Sprintf("claim %s of %s is Lost; its volume is %s", claim.Name, to, pv.Name))
 	case claim.Status.Phase != corev1.ClaimBound || !together:
@@ -78,8 +78,8 @@ func (v mover) inspect(m plans.StepContext, claim *corev1.PersistentVolumeClaim,
 	return plans.Done()
 }
 
-// pending says whether a claim was made so lately that the binder may not have
-// come to it. Later, its volume may tell why it does not.
+// pending reports whether a claim is so new that the binder may not have processed it yet. After that, the
+// volume may show why the claim is not bound.
 func pending(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimPending && claim.DeletionTimestamp == nil && time.Since(claim.CreationTimestamp.Time) < bindingGrace
 }

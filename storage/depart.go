@@ -14,12 +14,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// PVCProtection is the finalizer that keeps a claim for as long as a pod mounts it.
+// PVCProtection is the finalizer that keeps a claim while a pod mounts it.
 const PVCProtection = "kubernetes.io/pvc-protection"
 
-// Departing returns the look at a wave that is about to leave a side (S17): whatever Release, Reserve and Claim
-// will demand of its claims and volumes, on both sides, is demanded while its pods are up. After: the Undo has the
-// volumes in a Flight. What it may write, it writes because a person has vouched for it (Word).
+// Departing returns the look at a wave that is about to leave a side (S17). All conditions that Release,
+// Reserve and Claim will require of the wave's claims and volumes, on both sides, are checked while its pods
+// are still up. After: the Undo has the volumes in a Flight. It writes only if the user has vouched for the
+// write (Assurance).
 func Departing(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	v := mover{clusters.Pair{Plan: p, On: on}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
@@ -47,7 +48,7 @@ func (v mover) departing(ctx context.Context, m plans.StepContext, template stri
 	}
 	vol = plans.Volume{Ordinal: ordinal, Template: template, Claim: claim.UID, Name: pv.Name, Handle: HandleFor(v.Plan, pv)}
 	if kept := KeptBy(claim); kept != "" {
-		return vol, plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s; nothing is taken down until that has let go of it", claim.Name, v.Plan.On(m.From), kept)), nil
+		return vol, plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s; no pod is scaled down until that is removed", claim.Name, v.Plan.On(m.From), kept)), nil
 	}
 	if owner := owned(v.Plan, claim); owner != nil {
 		return vol, *owner, nil
@@ -62,8 +63,8 @@ func (v mover) departing(ctx context.Context, m plans.StepContext, template stri
 	return vol, s, err
 }
 
-// KeptBy names the finalizers of a claim that are neither Kubernetes' own protection nor end with the pod: a
-// snapshot that is being made of it, a replication, a clone.
+// KeptBy names the finalizers of a claim other than Kubernetes' own protection. They belong to a snapshot
+// that is being taken of it, a replication or a clone, and do not end with the pod.
 func KeptBy(claim *corev1.PersistentVolumeClaim) string {
 	others := slices.DeleteFunc(slices.Clone(claim.Finalizers), func(f string) bool { return f == PVCProtection })
 	if len(others) == 0 {
@@ -72,7 +73,7 @@ func KeptBy(claim *corev1.PersistentVolumeClaim) string {
 	return "finalizer " + strings.Join(others, ", ")
 }
 
-// ours wants a volume that is held by this plan, with the user's policy kept on it.
+// ours requires that this plan protects the volume, and that the user's policy is saved on it.
 func (v mover) ours(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol plans.Volume) plans.Observation {
 	why := v.unsafe(pv, vol)
 	switch {
@@ -92,28 +93,29 @@ func (v mover) ours(ctx context.Context, m plans.StepContext, claim *corev1.Pers
 	return plans.Stop(fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back, or let it be protected again, with the policy that it has now, by --readopt", pv.Name))
 }
 
-// marked reports whether a volume carries all that is kept on it: whose it is, its policy, and the claim of the source.
+// marked reports whether a volume carries all its annotations: the plan that owns it, its policy, and the
+// claim of the source.
 func (v mover) marked(m plans.StepContext, pv *corev1.PersistentVolume) bool {
 	_, saved := pv.Annotations[plans.PolicyAnnotation]
 	_, err := ClaimFrom(pv, v.Plan.On(m.To()).Namespace)
 	return saved && err == nil && m.Stamp.Mine(pv)
 }
 
-// inTheWay looks at what has the name of the claim on the other side.
+// inTheWay looks at the object that has the claim's name on the other side.
 func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	there, err := v.claimOf(ctx, m.To(), vol)
 	switch {
 	case err != nil || there == nil:
 		return plans.Done(), err
 	case there.DeletionTimestamp != nil:
-		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s); nothing is taken down before it is gone", there.Name, v.Plan.On(m.To()), strings.Join(there.Finalizers, ", "))), nil
+		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s); no pod is scaled down before it is gone", there.Name, v.Plan.On(m.To()), strings.Join(there.Finalizers, ", "))), nil
 	case !m.Stamp.Mine(there) || there.Spec.VolumeName != vol.Name:
-		return plans.Stop(fmt.Sprintf("claim %s of %s is in the way: it was not made by this plan; delete it if its data is not needed", there.Name, v.Plan.On(m.To()))), nil
+		return plans.Stop(fmt.Sprintf("claim %s of %s has the name of the claim to create, and was not created by this plan; delete it if its data is not needed", there.Name, v.Plan.On(m.To()))), nil
 	}
 	return plans.Done(), nil
 }
 
-// otherObject looks at the volume object of the other cluster, which has to be as this plan left it, or absent.
+// otherObject looks at the volume object of the other cluster. It must be as this plan left it, or absent.
 func (v mover) otherObject(ctx context.Context, m plans.StepContext, vol plans.Volume, own *corev1.PersistentVolume) (plans.Observation, error) {
 	if v.Plan.OneCluster() {
 		return plans.Done(), nil
@@ -125,9 +127,9 @@ func (v mover) otherObject(ctx context.Context, m plans.StepContext, vol plans.V
 	}
 	if pv == nil {
 		if to == plans.Destination || v.Plan.Storage.None() || own.Annotations[plans.VolumeAnnotation] != "" {
-			return plans.Done(), nil // it is made
+			return plans.Done(), nil // Reserve creates it
 		}
-		return plans.Stop(fmt.Sprintf("volume %s of the %s is gone, and what it said cannot be made from the other one; make it again", vol.Name, to)), nil
+		return plans.Stop(fmt.Sprintf("volume %s of the %s is gone, and its fields cannot be derived from the volume object of the other side; recreate it", vol.Name, to)), nil
 	}
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(fmt.Sprintf("on the %s, %s", to, why)), nil
@@ -145,7 +147,7 @@ func (v mover) otherObject(ctx context.Context, m plans.StepContext, vol plans.V
 	return plans.Stop(fmt.Sprintf("volume %s on the %s no longer carries the marks of this plan; put its annotations stsmigrate.dev/* back, or let it be protected again, with the policy that it has now, by --readopt", pv.Name, to)), nil
 }
 
-// remark puts the marks of a volume back, the claim among them, as the object of the other cluster has it.
+// remark restores the marks of a volume, and its saved claim from the object of the other cluster.
 func (v mover) remark(m plans.StepContext, pv, own *corev1.PersistentVolume) plans.Observation {
 	next := pv.DeepCopy()
 	m.Stamp.Put(next)
@@ -153,6 +155,6 @@ func (v mover) remark(m plans.StepContext, pv, own *corev1.PersistentVolume) pla
 		next.Annotations[plans.PolicyAnnotation] = string(pv.Spec.PersistentVolumeReclaimPolicy)
 	}
 	next.Annotations[plans.ClaimAnnotation] = own.Annotations[plans.ClaimAnnotation]
-	return plans.Write(fmt.Sprintf("%s: volume %s: protected again, as a person has vouched for it", m.To(), pv.Name), plans.Undo{},
+	return plans.Write(fmt.Sprintf("%s: volume %s: protected again, as the user has confirmed", m.To(), pv.Name), plans.Undo{},
 		func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], pv, next) })
 }

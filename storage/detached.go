@@ -14,10 +14,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Detached returns whether the volumes of a wave are still free on the side that let go of them. Vacate
-// has proven it; but a wait, or the death of a process, may lie between, and a pod of somebody else may
-// have mounted a claim meanwhile. In one cluster the control plane itself keeps a volume from two nodes, by
-// its name; in two clusters nobody does, so it is asked again before the other side can have them (S1).
+// Detached checks that the volumes of a wave are still detached on the side that released them. Vacate has
+// proven it. But a wait or the death of a process may lie between, and a pod of another writer may have
+// mounted a claim meanwhile. In one cluster the control plane itself keeps a volume from two nodes, by its
+// name. In two clusters nothing does, so Detached reads it again before the other side can have the volumes
+// (S1).
 func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext) (plans.Observation, error) {
 	return mover{clusters.Pair{Plan: p, On: on}}.detachedAgain(ctx, m)
 }
@@ -29,7 +30,7 @@ func (v mover) detachedAgain(ctx context.Context, m plans.StepContext) (plans.Ob
 	return v.detached(ctx, m.Flight, m.From)
 }
 
-// free lets a look write only while the volumes are detached on the side that let go of them.
+// free lets a look write only while the volumes are detached on the side that released them.
 func (v mover) free(look plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		s, err := look(ctx, m)
@@ -43,7 +44,7 @@ func (v mover) free(look plans.Look) plans.Look {
 	}
 }
 
-// clusters names a side of each cluster, the one that lets go first.
+// clusters returns one side of each cluster, the side that releases first.
 func (v mover) clusters(m plans.StepContext) []plans.Side {
 	if v.Plan.OneCluster() {
 		return []plans.Side{m.From}
@@ -51,8 +52,8 @@ func (v mover) clusters(m plans.StepContext) []plans.Side {
 	return []plans.Side{m.From, m.To()}
 }
 
-// detached waits until the clusters of these sides have no VolumeAttachment for the volumes, but for
-// nodes that a person has vouched for.
+// detached waits until the clusters of these sides have no VolumeAttachment for the volumes. It ignores nodes
+// that the user has vouched for.
 func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plans.Side) (plans.Observation, error) {
 	if len(flight.Volumes) == 0 {
 		return plans.Done(), nil
@@ -83,12 +84,12 @@ func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plan
 type attached struct {
 	volume     plans.Volume
 	name, node string
-	failed     string // why it never came to be attached, as far as its driver says
+	failed     string // why the volume was never attached, if the driver reports it
 }
 
 func (a attached) String() string {
 	if a.failed != "" {
-		return fmt.Sprintf("volume %s could not be attached to node %s (VolumeAttachment %s: %s), and its driver has not taken that back yet; if it cannot be in use there, say so with --node-gone %s",
+		return fmt.Sprintf("volume %s could not be attached to node %s (VolumeAttachment %s: %s), and its driver has not removed the attachment yet; if the volume cannot be in use there, confirm it with --node-gone %s",
 			a.volume.Name, a.node, a.name, a.failed, a.node)
 	}
 	return fmt.Sprintf("volume %s is still attached to node %s (VolumeAttachment %s)", a.volume.Name, a.node, a.name)
@@ -102,8 +103,8 @@ func failed(a *storagev1.VolumeAttachment) string {
 	return line[:min(len(line), 200)]
 }
 
-// off reports whether a person has vouched that the node cannot use the volume. A node that is Ready and says that it
-// does is believed more.
+// off reports whether the user has vouched that the node cannot use the volume. A node that is Ready and
+// reports the volume in use overrides the user's word.
 func (v mover) off(ctx context.Context, side plans.Side, flight *plans.Flight, a attached) (bool, error) {
 	if !slices.Contains(flight.NodesGone, a.node) {
 		return false, nil
@@ -115,8 +116,8 @@ func (v mover) off(ctx context.Context, side plans.Side, flight *plans.Flight, a
 	return node == nil || !NodeReady(node) || unused(node, []plans.Volume{a.volume}).Standing == plans.After, nil
 }
 
-// freed says what shows that the volumes of an ordinal are free. A driver that never attaches leaves nothing that
-// could be looked at: then the end of the pod is all there is.
+// freed describes the evidence that the volumes of an ordinal are free. A driver that never attaches leaves
+// nothing to check; then the end of the pod is the only evidence.
 func (v mover) freed(ctx context.Context, m plans.StepContext, volumes []plans.Volume) (string, error) {
 	if len(volumes) == 0 {
 		return "", nil
@@ -142,8 +143,8 @@ func (v mover) attaches(ctx context.Context, side plans.Side, vol plans.Volume) 
 	return Attaches(ctx, v.On[side], driver, side)
 }
 
-// Attaches reports whether a CSI driver has VolumeAttachments. Who may not look, or whose driver says nothing, is told
-// that it has, which is the default of Kubernetes.
+// Attaches reports whether a CSI driver uses VolumeAttachments. It returns true, the default of Kubernetes,
+// if the driver does not specify it, has no CSIDriver object, or the read is forbidden.
 func Attaches(ctx context.Context, c client.Reader, driver string, side plans.Side) (bool, error) {
 	var d storagev1.CSIDriver
 	err := c.Get(ctx, client.ObjectKey{Name: driver}, &d)

@@ -12,16 +12,16 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// migratedTo is the note of the PV controller on a volume of one of Kubernetes' own sources that a
-// CSI driver looks after: its attachments and what its nodes report are that driver's.
+// migratedTo is the annotation that the PV controller sets on a volume with an in-tree source that a CSI
+// driver manages. The volume's attachments, and the reports of its nodes, use the name of that driver.
 const migratedTo = "pv.kubernetes.io/migrated-to"
 
-// SameDisk says whether two handles mean one disk: the driver may be called otherwise in each
-// cluster, and one of the two volume objects may have a source of Kubernetes' own.
+// SameDisk reports whether two handles mean one disk. The driver may have a different name in each cluster,
+// and one of the two volume objects may have an in-tree source.
 func SameDisk(a, b string) bool { return a == b || Canonical(a) == Canonical(b) }
 
-// Means says whether a volume object means the disk of a handle, itself or as the other cluster
-// has it.
+// Means reports whether a volume object means the disk of a handle, directly or in the form that the other
+// cluster uses.
 func Means(pv *corev1.PersistentVolume, handle string) bool {
 	have, _ := Handle(pv)
 	if SameDisk(have, handle) {
@@ -35,8 +35,8 @@ func Means(pv *corev1.PersistentVolume, handle string) bool {
 	return SameDisk(have, handle)
 }
 
-// HandleFor is the handle under which a plan knows the disk of a volume of the source: between
-// two clusters that of the CSI driver, which alone means something there.
+// HandleFor returns the handle under which a plan knows the disk of a volume of the source. Between two
+// clusters it is the handle of the CSI driver, since only that has a meaning in the other cluster.
 func HandleFor(p *plans.Plan, pv *corev1.PersistentVolume) string {
 	if csi, err := AsCSI(pv); err == nil && !p.OneCluster() {
 		pv = csi
@@ -45,7 +45,7 @@ func HandleFor(p *plans.Plan, pv *corev1.PersistentVolume) string {
 	return handle
 }
 
-// Canonical is a handle in the words of the driver that is best known for its disk.
+// Canonical returns a handle with the best-known name of the driver for its disk.
 func Canonical(handle string) string {
 	var s corev1.PersistentVolumeSource
 	if strings.HasPrefix(handle, "{") && json.Unmarshal([]byte(handle), &s) == nil {
@@ -61,10 +61,10 @@ func Canonical(handle string) string {
 	return kind(driver) + "^" + rest
 }
 
-// SameDriver says whether two names are those of one driver.
+// SameDriver reports whether two names belong to one driver.
 func SameDriver(a, b string) bool { return kind(a) == kind(b) }
 
-// Provisioner is the CSI driver behind a provisioner of Kubernetes' own, or the name itself.
+// Provisioner returns the CSI driver behind an in-tree provisioner, or the name itself.
 func Provisioner(name string) string {
 	if driver, err := csitranslation.New().GetCSINameFromInTreeName(name); err == nil {
 		return driver
@@ -72,8 +72,8 @@ func Provisioner(name string) string {
 	return name
 }
 
-// AsCSI is a volume as the other cluster is to have it: one with a source of Kubernetes' own that
-// a CSI driver looks after in its cluster becomes that driver's. All others stay.
+// AsCSI returns a volume in the form that the other cluster needs. An in-tree volume that a CSI driver
+// manages in its cluster becomes a volume of that driver. All others are returned unchanged.
 func AsCSI(pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	driver := pv.Annotations[migratedTo]
 	if driver == "" || pv.Spec.CSI != nil {
@@ -81,10 +81,10 @@ func AsCSI(pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	}
 	next, err := csitranslation.New().TranslateInTreePVToCSI(klog.Background(), pv)
 	if err != nil {
-		return nil, fmt.Errorf("volume %s in the words of driver %s: %w", pv.Name, driver, err)
+		return nil, fmt.Errorf("converting volume %s to a volume of driver %s: %w", pv.Name, driver, err)
 	}
 	if next.Spec.CSI == nil || next.Spec.CSI.Driver != driver {
-		return nil, fmt.Errorf("volume %s is said to be driver %s's, and its source is another driver's", pv.Name, driver)
+		return nil, fmt.Errorf("volume %s is annotated as migrated to driver %s, but its source belongs to another driver", pv.Name, driver)
 	}
 	delete(next.Annotations, migratedTo)
 	if by := next.Annotations[provisionedBy]; by != "" {
@@ -93,5 +93,5 @@ func AsCSI(pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	return next, nil
 }
 
-// provisionedBy names the driver that the policy Delete will call.
+// provisionedBy names the driver that the policy Delete calls.
 const provisionedBy = "pv.kubernetes.io/provisioned-by"

@@ -33,7 +33,7 @@ func TestADiskIsTheSameUnderTheOtherNameOfItsDriver(t *testing.T) {
 	}
 }
 
-// renamed is a plan between two clusters in which the driver is called otherwise.
+// renamed returns a plan between two clusters in which the driver has different names.
 func renamed() *plans.Plan {
 	p := apart()
 	p.Storage = plans.Storage{Drivers: map[string]string{"ebs.csi.aws.com": "ebs.csi.eks.amazonaws.com"}}
@@ -81,7 +81,7 @@ func TestAVolumeGoesThereAndBackUnderTheOtherNameOfItsDriver(t *testing.T) {
 	}
 }
 
-// The kubelet reports what it uses under the name that the driver has in its own cluster.
+// The kubelet reports the volumes in use under the name that the driver has in its own cluster.
 func TestAVolumeInUseIsSeenUnderTheOtherNameOfItsDriver(t *testing.T) {
 	for handle, name := range map[string]string{
 		"ebs.csi.aws.com^vol-1":                                          "ebs.csi.eks.amazonaws.com^vol-1",
@@ -112,8 +112,8 @@ func inTree(source corev1.PersistentVolumeSource, driver string) func(*corev1.Pe
 	}
 }
 
-// A source of Kubernetes' own that a CSI driver looks after becomes that driver's in the other
-// cluster, and stays what it was where it came from.
+// An in-tree volume that a CSI driver manages becomes a volume of that driver in the other cluster. In its
+// own cluster it stays as it was.
 func TestAMigratedVolumeBecomesACSIVolumeInTheOtherCluster(t *testing.T) {
 	file := "default"
 	for name, c := range map[string]struct {

@@ -7,12 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PortableAnnotation on a CSIDriver object of the destination is an administrator's word
-// that a volume handle of that driver means the same disk in every cluster that has the
-// driver, as "true". It is needed only for drivers that are not known here.
+// PortableAnnotation, with the value "true" on a CSIDriver object of the destination, is the administrator's
+// statement that a volume handle of that driver means the same disk in every cluster that has the driver. It
+// is needed only for drivers that this package does not know.
 const PortableAnnotation = "stsmigrate.dev/portable-handles"
 
-// Portability says what is known of the volume handles of a CSI driver.
+// Portability describes what is known about the volume handles of a CSI driver.
 type Portability string
 
 const (
@@ -24,22 +24,22 @@ const (
 	UnknownHandles Portability = "unknown"
 )
 
-// Driver is what a CSI driver documents of its volumes; none of it is tested here.
+// Driver holds what a CSI driver documents about its volumes. None of it is tested here.
 type Driver struct {
 	Handles Portability
-	// Share is what both clusters must share.
+	// Share names what both clusters must share.
 	Share string
-	// Owner says by what tools, when they delete the old cluster, would know a disk as one
-	// of its own. It is empty where nothing of the kind is known.
+	// Owner describes how tools that delete the old cluster would recognize a disk as one of its own. It is
+	// empty if no such case is known.
 	Owner string
-	// Look is a command that shows it.
+	// Look is a command that shows the owner.
 	Look string
-	// Backend are the parameters of a class that say by which backend its volumes are kept.
-	// Each may, where the driver is not known; the others are about volumes yet to be made.
+	// Backend lists the parameters of a class that select the backend of its volumes. For an unknown driver,
+	// every parameter may select it. All other parameters concern only volumes that do not exist yet.
 	Backend []string
 }
 
-// Known says what is known of the driver of a volume.
+// Known returns what is known about the driver of a volume.
 func Known(s *corev1.CSIPersistentVolumeSource) Driver {
 	name := kind(s.Driver)
 	d, ok := drivers()[name]
@@ -97,15 +97,15 @@ func drivers() map[string]Driver {
 	return out
 }
 
-// guest says whether the handle of a disk of vSphere is that of a guest cluster: the name of a
-// claim in the Supervisor, which is made of the UIDs of the cluster and of its own claim.
+// guest reports whether the handle of a vSphere disk is that of a guest cluster. Such a handle is the name of
+// a claim in the Supervisor, composed of the UIDs of the cluster and of its own claim.
 func guest(handle string) bool {
 	const uid = `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
 	return regexp.MustCompile(`^` + uid + `-` + uid + `$`).MatchString(handle)
 }
 
-// kind is the name under which a driver is known. EKS calls one of them otherwise in its
-// Auto Mode, and Rook puts the namespace of its operator before the name.
+// kind returns the name under which a driver is known here. EKS renames one of them in its Auto Mode, and
+// Rook puts the namespace of its operator before the name.
 func kind(driver string) string {
 	for _, ceph := range []string{"rbd.csi.ceph.com", "cephfs.csi.ceph.com"} {
 		if strings.HasSuffix(driver, "."+ceph) {

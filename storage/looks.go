@@ -12,12 +12,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// mover carries out the storage steps of one plan. Its clients read live.
+// mover executes the storage steps of one plan. Its clients read live.
 type mover struct{ clusters.Pair }
 
-// Looks returns the looks of this package for one plan. The clients must read
-// from the API server, never from a cache: every gate here decides on what it
-// reads.
+// Looks returns the looks of this package for one plan. The clients must read from the API server, never from
+// a cache: every gate here decides on what it reads.
 func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Look {
 	v := mover{clusters.Pair{Plan: p, On: on}}
 	return map[plans.Op]plans.Look{
@@ -35,9 +34,9 @@ func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Lo
 // one is the part of a look that concerns one volume of the wave.
 type one func(context.Context, plans.StepContext, plans.Volume) (plans.Observation, error)
 
-// perVolume looks at every volume of the wave and hands the writes out that are due
-// for them, so that binder, protection and provisioner work on all of them at the
-// same time. Nothing is written while one of them is foreign.
+// perVolume looks at every volume of the wave and returns all writes that are due, so that binder, protection
+// and provisioner work on all volumes at the same time. Nothing is written while the observation of one of
+// them is Conflict.
 func (v mover) perVolume(look one) plans.Look {
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		if len(v.Plan.Moved()) == 0 {
@@ -64,20 +63,20 @@ func unknown(m plans.StepContext) string {
 	return fmt.Sprintf("the journal does not know the pod and the volumes of ordinals %s; was it edited?", m.Ordinals)
 }
 
-// claimOf reads the claim of a volume on a side; nil means that there is none.
+// claimOf reads the claim of a volume on a side. It returns nil if there is none.
 func (v mover) claimOf(ctx context.Context, side plans.Side, vol plans.Volume) (*corev1.PersistentVolumeClaim, error) {
 	return v.Claim(ctx, side, v.claim(vol))
 }
 
-// claim is the name of the claim of a volume, the same on both sides.
+// claim returns the name of the claim of a volume, which is the same on both sides.
 func (v mover) claim(vol plans.Volume) string { return v.Plan.ClaimName(vol.Template, vol.Ordinal) }
 
-// volumeOf reads a volume; nil means that there is none.
+// volumeOf reads a volume. It returns nil if there is none.
 func (v mover) volumeOf(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolume, error) {
 	return clusters.Get[corev1.PersistentVolume](ctx, v.On[side], "", name, "the "+string(side))
 }
 
-// named says whether a claimRef names the claim of a volume on this side.
+// named reports whether a claimRef names the claim of a volume on this side.
 func (v mover) named(ref *corev1.ObjectReference, side plans.Side, vol plans.Volume) bool {
 	return ref != nil && ref.Namespace == v.Plan.On(side).Namespace && ref.Name == v.claim(vol)
 }
@@ -89,8 +88,8 @@ func uidOf(c *corev1.PersistentVolumeClaim) types.UID {
 	return c.UID
 }
 
-// Volumes reads which volumes the claims of an ordinal that move are bound to. A
-// reason says why they cannot be named.
+// Volumes lists the volumes that the moved claims of an ordinal are bound to. reason is set if they cannot be
+// determined.
 func Volumes(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, ordinal int32) (vols []plans.Volume, reason string, err error) {
 	v := mover{clusters.Pair{Plan: p, On: on}}
 	for _, c := range p.Moved() {
@@ -103,8 +102,8 @@ func Volumes(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 	return vols, "", nil
 }
 
-// bound reads a claim and the volume it is bound to, both ways. A reason says
-// what is not as it has to be.
+// bound reads a claim and the volume it is bound to, in both directions. The returned reason describes what
+// is wrong with the binding, or is "".
 func (v mover) bound(ctx context.Context, side plans.Side, template string, ordinal int32) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, string, error) {
 	name := v.Plan.ClaimName(template, ordinal)
 	claim, err := v.Claim(ctx, side, name)
@@ -118,7 +117,7 @@ func (v mover) bound(ctx context.Context, side plans.Side, template string, ordi
 		return nil, nil, fmt.Sprintf("claim %s of %s is %s, expected Bound", name, v.Plan.On(side), claim.Status.Phase), nil
 	}
 	if claim.DeletionTimestamp != nil {
-		return nil, nil, fmt.Sprintf("claim %s of %s is being deleted by somebody else; its data is lost to the set when its pod stops", name, v.Plan.On(side)), nil
+		return nil, nil, fmt.Sprintf("claim %s of %s is being deleted by another writer; its data is lost to the set when its pod stops", name, v.Plan.On(side)), nil
 	}
 	pv, err := v.volumeOf(ctx, side, claim.Spec.VolumeName)
 	if err != nil {

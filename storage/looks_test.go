@@ -29,7 +29,7 @@ func rebind() *plans.Plan {
 	}
 }
 
-// claimIn is the bound claim of ordinal 4 in a namespace.
+// claimIn returns the bound claim of ordinal 4 in a namespace.
 func claimIn(namespace string, uid types.UID, change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data-web-4", UID: uid}}
 	c.Spec.VolumeName = "pv-1"
@@ -40,7 +40,7 @@ func claimIn(namespace string, uid types.UID, change ...func(*corev1.PersistentV
 	return c
 }
 
-// volume is the volume behind it, held by the plan.
+// volume returns the volume behind that claim, protected by the plan.
 func volume(namespace string, uid types.UID, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	manifest, err := Manifest(claimIn("shop", "old"))
 	if err != nil {
@@ -88,7 +88,7 @@ func attachment() *storagev1.VolumeAttachment {
 	}}
 }
 
-// at is the moment of a step of ordinal 4 on its way from source to destination.
+// at returns the StepContext of a step that moves ordinal 4 from source to destination.
 func at(op plans.Op, change ...func(*plans.StepContext)) plans.StepContext {
 	m := plans.StepContext{
 		Step: plans.Step{Seq: 20, Op: op, Ordinals: plans.Slice{Start: 4, Replicas: 1}, From: plans.Source}, Began: true,
@@ -112,7 +112,7 @@ type row struct {
 	world  []client.Object
 	want   plans.Standing
 	reason string
-	// then looks at the world after the write, for Before.
+	// then inspects the objects after the write, for Before.
 	then func(*testing.T, client.Client)
 }
 
@@ -185,9 +185,9 @@ func TestVacate(t *testing.T) {
 	there, terminating := pod("web-4", "pod-uid"), pod("web-4", "pod-uid")
 	terminating.DeletionTimestamp, terminating.Finalizers = &metav1.Time{Time: time.Unix(1e9, 0)}, []string{"a/b"}
 	check(t, []row{
-		{name: "waits for the pod to be deleted", moment: at(plans.Vacate), world: []client.Object{there}, want: plans.During, reason: "to be deleted by the controller"},
+		{name: "waits for the pod to be deleted", moment: at(plans.Vacate), world: []client.Object{there}, want: plans.During, reason: "will be deleted by the controller"},
 		{name: "waits for the pod", moment: at(plans.Vacate), world: []client.Object{terminating}, want: plans.During, reason: "terminating"},
-		{name: "stops at another pod of that name", moment: at(plans.Vacate), world: []client.Object{pod("web-4", "another")}, want: plans.Conflict, reason: "made again"},
+		{name: "stops at another pod of that name", moment: at(plans.Vacate), world: []client.Object{pod("web-4", "another")}, want: plans.Conflict, reason: "was recreated after it left the set's range, and not by the set"},
 		{name: "does not believe a node that is gone", moment: at(plans.Vacate), want: plans.Conflict, reason: "no longer exists"},
 		{name: "does not believe a node that is not Ready", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionUnknown)}, want: plans.During, reason: "may still run"},
 		{name: "waits while the node uses the volume", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue, "kubernetes.io/csi/"+disk)}, want: plans.During, reason: "in use"},
@@ -224,8 +224,8 @@ func TestRelease(t *testing.T) {
 		},
 		{name: "stops when the volume is not Retain", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound, policy)}, want: plans.Conflict, reason: "expected Retain"},
 		{name: "waits for pods that mount the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound), pod("backup", "b", "data-web-4")}, want: plans.During, reason: "mounted by pod backup"},
-		{name: "stops at another claim of that name", moment: at(plans.Release), world: []client.Object{claimIn("shop", "new"), volume("shop", "old")}, want: plans.Conflict, reason: "another object"},
-		{name: "stops when somebody else deleted the claim", moment: at(plans.Release, notBegun), world: []client.Object{volume("shop", "old")}, want: plans.Conflict, reason: "deleted by somebody else"},
+		{name: "stops at another claim of that name", moment: at(plans.Release), world: []client.Object{claimIn("shop", "new"), volume("shop", "old")}, want: plans.Conflict, reason: "is not the claim that this plan releases"},
+		{name: "stops when somebody else deleted the claim", moment: at(plans.Release, notBegun), world: []client.Object{volume("shop", "old")}, want: plans.Conflict, reason: "was deleted by another writer"},
 		{name: "waits for the binder", moment: at(plans.Release), world: []client.Object{volume("shop", "old", bound)}, want: plans.During, reason: "waiting for the binder"},
 		{name: "is done when the volume is Released", moment: at(plans.Release), world: []client.Object{volume("shop", "old")}, want: plans.After},
 		{name: "stops behind a later stamp", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old", marked("web-abc/2/1")), volume("shop", "old")}, want: plans.Conflict, reason: "another process"},
@@ -270,13 +270,13 @@ func TestClaim(t *testing.T) {
 		},
 		{name: "waits until it is bound", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new", marked("web-abc/1/20"), pending)}, want: plans.During, reason: "Pending"},
 		{name: "is done when both name each other", moment: at(plans.Claim), world: []client.Object{volume("mall", "new"), claimIn("mall", "new", marked("web-abc/1/20"))}, want: plans.After},
-		{name: "stops at a claim of a stranger", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new")}, want: plans.Conflict, reason: "made by somebody else"},
+		{name: "stops at a claim of a stranger", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new")}, want: plans.Conflict, reason: "was not created by this plan"},
 		{name: "stops at a claim for another volume", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new", marked("web-abc/1/20"), other)}, want: plans.Conflict, reason: `names volume "pv-2"`},
 		{name: "does not make the claim for a volume that is promised to another", moment: at(plans.Claim), world: []client.Object{volume("elsewhere", "x")}, want: plans.Conflict, reason: "no longer promised"},
 	})
 }
 
-// A write that conflicts leaves the world to the next look.
+// A write that conflicts leaves the correction to the next look.
 func TestAWritePreparedAgainstAnOlderVolumeIsTurnedAway(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(volume("shop", "old")).Build()
 	on := map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}
@@ -302,7 +302,7 @@ func touch(t *testing.T, c client.Client) {
 	}
 }
 
-// A claim that nothing protects goes at once, also under a pod: then the pods are
+// A claim without the protection finalizer is deleted at once, even while a pod mounts it. The pods are then
 // read live, not from a watch cache.
 func TestTheUsersOfAnUnprotectedClaimAreReadLive(t *testing.T) {
 	for finalizer, version := range map[string]string{"kubernetes.io/pvc-protection": "0", "example.com/other": ""} {

@@ -13,10 +13,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// LastSeen returns what can still be told of the pod of an ordinal that has left a side, where nobody has noted it: the
-// pod itself while it is there, else the node that its volumes name, so that Vacate asks that node. Where nothing names a
-// node, every node of the cluster has to be one whose kubelet can be believed, and none may use the volumes. A reason says
-// why nobody can tell that its containers have stopped.
+// LastSeen reconstructs the last known state of the pod of an ordinal that has left a side, when no record of
+// it exists. It returns the pod itself while it exists, else the node that its volumes name, so that Vacate
+// checks that node. If nothing names a node, the kubelet of every node of the cluster must be trustworthy,
+// and no node may use the volumes. why is the reason why the end of its containers cannot be proven.
 func LastSeen(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, ordinal int32, volumes []plans.Volume) (out plans.Pod, why string, err error) {
 	v := mover{clusters.Pair{Plan: p, On: on}}
 	out.Ordinal = ordinal
@@ -58,11 +58,11 @@ func LastSeen(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 	}
 	switch name := p.Pod(ordinal); {
 	case !attaches:
-		return out, fmt.Sprintf("nobody knows on which node %s ran, and it has no volume whose VolumeAttachment would tell", name), nil
+		return out, fmt.Sprintf("the node on which %s ran is unknown, and the pod has no volume whose VolumeAttachment would name it", name), nil
 	case doubtful != "":
-		return out, fmt.Sprintf("nobody knows on which node %s ran, and node %s is not Ready", name, doubtful), nil
+		return out, fmt.Sprintf("the node on which %s ran is unknown, and node %s is not Ready", name, doubtful), nil
 	}
-	out.Stopped = fmt.Sprintf("every node of the %s is Ready and uses none of its volumes (on which one it ran was lost with the journal)", side)
+	out.Stopped = fmt.Sprintf("every node of the %s is Ready and uses none of its volumes (the record of its node was lost with the journal)", side)
 	return out, "", nil
 }
 
@@ -77,7 +77,7 @@ func (v mover) nodeUID(ctx context.Context, side plans.Side, name string) (uid t
 	return node.UID, nil
 }
 
-// attachedTo names the node that a VolumeAttachment has one of the volumes for, or is "".
+// attachedTo returns the node that a VolumeAttachment names for one of the volumes, or "".
 func (v mover) attachedTo(ctx context.Context, side plans.Side, volumes []plans.Volume) (node string, err error) {
 	err = clusters.Each(ctx, v.On[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
 		for _, vol := range volumes {

@@ -25,8 +25,8 @@ import (
 //nolint:gochecknoglobals // a flag of the test
 var update = flag.Bool("update", false, "write what the looks make into the pages of docs/storage")
 
-// TestPagesShowWhatTheLooksMake carries the move of each page of docs/storage out, from
-// its objects before to those after `apply` and after `finalize`.
+// TestPagesShowWhatTheLooksMake executes the move on each page of docs/storage, from the objects before the
+// move to those after `apply` and after `finalize`.
 func TestPagesShowWhatTheLooksMake(t *testing.T) {
 	files, err := filepath.Glob("../docs/storage/*.md")
 	if err != nil || len(files) < 5 {
@@ -34,7 +34,7 @@ func TestPagesShowWhatTheLooksMake(t *testing.T) {
 	}
 	for _, file := range files {
 		if filepath.Base(file) == "before-the-old-cluster-goes.md" {
-			continue // about the time after a move
+			continue // describes the time after a move
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			raw, err := os.ReadFile(file)
@@ -55,8 +55,8 @@ func TestPagesShowWhatTheLooksMake(t *testing.T) {
 	}
 }
 
-// page is one page: a text with blocks of YAML below headings, and the world that the
-// block "Before" describes.
+// page is one page: a text with blocks of YAML below headings, and the clusters that the block "Before"
+// describes.
 type page struct {
 	t    *testing.T
 	text string
@@ -138,7 +138,7 @@ func decoded(t *testing.T, doc string) client.Object {
 	return o
 }
 
-// walk carries a course out, as far as it is about storage.
+// walk executes the storage steps of a direction.
 func (p *page) walk(c plans.Direction) {
 	p.t.Helper()
 	leg := plans.Leg{Direction: c, First: p.seq, Lowest: p.plan.Start, End: p.plan.End()}
@@ -179,8 +179,8 @@ func (p *page) walk(c plans.Direction) {
 	}
 }
 
-// bind is what the control plane does: claims and volumes that name each other are
-// bound, and a volume whose claim is gone is released.
+// bind acts as the control plane: it binds claims and volumes that name each other, and releases a volume
+// whose claim is gone.
 func (p *page) bind() {
 	for name, c := range p.clusters() {
 		volumes, claims := contents(p.t, c)
@@ -205,7 +205,7 @@ func (p *page) bind() {
 	}
 }
 
-// write sends an object, and then its status.
+// write updates an object, and then its status.
 func write(t *testing.T, c client.Client, spec, status client.Object) {
 	t.Helper()
 	must(t, c.Update(t.Context(), spec))
@@ -237,7 +237,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// compare demands that the objects below a heading are those that there are now.
+// compare requires that the objects below a heading equal the current ones.
 func (p *page) compare(heading string) {
 	p.t.Helper()
 	now := p.objects()

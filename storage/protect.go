@@ -10,9 +10,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// protect makes the volumes of an ordinal safe BEFORE anything moves (S4): reclaim
-// policy Retain, with the old policy and the manifest of the claim saved on the
-// volume in the same write.
+// protect protects the volumes of an ordinal BEFORE anything moves (S4). One write sets the reclaim policy to
+// Retain and saves the old policy and the manifest of the claim on the volume.
 func (v mover) protect(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, c := range v.Plan.Moved() {
 		claim, pv, reason, err := v.bound(ctx, m.From, c.Template, m.Ordinals.Start)
@@ -33,9 +32,10 @@ func (v mover) protect(ctx context.Context, m plans.StepContext) (plans.Observat
 	return plans.Done(), nil
 }
 
-// owned stops or waits while a claim has an owner: the garbage collector would
-// take the claim, and with it the binding, when the owner goes. The StatefulSet
-// controller takes its own reference off once the retention policy is Retain.
+// owned stops or waits while a claim has an owner. When the owner is deleted, the garbage collector would
+// delete the claim, and with it the binding. The StatefulSet controller removes its own owner reference once
+// the retention policy is Retain
+// (https://github.com/kubernetes/enhancements/tree/master/keps/sig-apps/1847-autoremove-statefulset-pvcs).
 func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Observation {
 	var found *plans.Observation
 	for _, o := range claim.OwnerReferences {
@@ -43,13 +43,13 @@ func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Observatio
 			s := plans.Stop(fmt.Sprintf("claim %s is owned by %s %s, expected no owner: it would be deleted together with it; remove the owner reference", claim.Name, o.Kind, o.Name))
 			return &s
 		}
-		s := plans.Wait(fmt.Sprintf("claim %s: waiting for the controller of the set to take its owner reference off", claim.Name))
+		s := plans.Wait(fmt.Sprintf("claim %s: waiting for the controller of the set to remove its owner reference", claim.Name))
 		found = &s
 	}
 	return found
 }
 
-// retain hands out the write that holds a volume, unless it is held already.
+// retain returns the write that protects a volume, or Done if it is protected already.
 func (v mover) retain(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	if why := m.Stamp.Barred(pv); why != "" {
 		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
@@ -58,9 +58,9 @@ func (v mover) retain(ctx context.Context, m plans.StepContext, claim *corev1.Pe
 	if err != nil {
 		return plans.Observation{}, err
 	}
-	if was := pv.Annotations[plans.ClaimAnnotation]; m.From == plans.Destination && (was != "" || !m.Readopt) { // its claim was made from that one
+	if was := pv.Annotations[plans.ClaimAnnotation]; m.From == plans.Destination && (was != "" || !m.Readopt) { // the claim was created from the saved manifest
 		if manifest, err = Changed(was, manifest); err != nil {
-			return plans.Stop(fmt.Sprintf("annotation %s of volume %s is not a claim any more, and the source's could not be made again: put it back (%s)", plans.ClaimAnnotation, pv.Name, err)), nil
+			return plans.Stop(fmt.Sprintf("annotation %s of volume %s is no longer a valid claim, and the source's claim could not be recreated: put it back (%s)", plans.ClaimAnnotation, pv.Name, err)), nil
 		}
 	}
 	_, saved := pv.Annotations[plans.PolicyAnnotation]

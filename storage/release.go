@@ -15,13 +15,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// bindingGrace is how long the binding of a claim, or the deletion of one that nobody
-// mounts, takes at most. Before that, nobody needs to know what it waits for. A
-// clock that is wrong makes for a read too many or a reason too late, no more.
+// bindingGrace is the longest normal duration of the binding of a claim, or of the deletion of an unmounted
+// one. The reason for a wait is not looked up before it has passed. A wrong clock causes at most one extra
+// read, or a reason that comes too late.
 const bindingGrace = 10 * time.Second
 
-// release deletes the claim of the side that lets go. BEFORE that, its manifest
-// is on the volume and the volume is Retain, both read live in this very look.
+// release deletes the claim of the side that releases the ordinal. BEFORE that, its manifest is on the volume
+// and the volume is Retain. Both are read live in this very look.
 func (v mover) release(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	claim, err := v.claimOf(ctx, m.From, vol)
 	if err != nil {
@@ -31,15 +31,15 @@ func (v mover) release(ctx context.Context, m plans.StepContext, vol plans.Volum
 		return v.released(ctx, m, vol)
 	}
 	if m.Reversed {
-		// The claim of the side that was only about to take the ordinal. Nothing
-		// ran on it; its own UID is what we delete.
+		// This is the claim of the side that was only about to take the ordinal. Nothing ran on it; the UID
+		// to delete is its own.
 		if !m.Stamp.Mine(claim) {
-			return plans.Stop(fmt.Sprintf("claim %s of %s was not made by this plan; delete it if nobody needs it", claim.Name, v.Plan.On(m.From))), nil
+			return plans.Stop(fmt.Sprintf("claim %s of %s was not created by this plan; delete it if it is not needed", claim.Name, v.Plan.On(m.From))), nil
 		}
 		vol.Claim = claim.UID
 	}
 	if claim.UID != vol.Claim {
-		return plans.Stop(fmt.Sprintf("claim %s of %s is another object than the one that was to be released (UID %s, expected %s); find out who made it", claim.Name, v.Plan.On(m.From), claim.UID, vol.Claim)), nil
+		return plans.Stop(fmt.Sprintf("claim %s of %s is not the claim that this plan releases (UID %s, expected %s); find out what created it", claim.Name, v.Plan.On(m.From), claim.UID, vol.Claim)), nil
 	}
 	if claim.DeletionTimestamp != nil {
 		return v.terminating(ctx, m, claim)
@@ -50,15 +50,15 @@ func (v mover) release(ctx context.Context, m plans.StepContext, vol plans.Volum
 	return v.letGo(ctx, m, vol, claim)
 }
 
-// released accepts an absent claim only if we may have deleted it, and once the
-// volume has noticed.
+// released accepts an absent claim only if this plan may have deleted it, and once the volume reflects the
+// deletion.
 func (v mover) released(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	if m.Reversed {
 		return plans.Done(), nil
 	}
 	name := v.claim(vol)
-	if !m.Began && m.From == plans.Source { // on the way back, nobody will need it again
-		return plans.Stop(fmt.Sprintf("claim %s of %s was deleted by somebody else; its volume %s is protected, abort makes the claim again", name, v.Plan.On(m.From), vol.Name)), nil
+	if !m.Began && m.From == plans.Source { // during an abort, this claim is not needed again
+		return plans.Stop(fmt.Sprintf("claim %s of %s was deleted by another writer; its volume %s is protected, `abort` recreates the claim", name, v.Plan.On(m.From), vol.Name)), nil
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)
 	if err != nil {
@@ -73,14 +73,14 @@ func (v mover) released(ctx context.Context, m plans.StepContext, vol plans.Volu
 	return plans.Done(), nil
 }
 
-// unsafe gives the reason why nothing about a volume may be changed: it is not
-// the disk that was promised, or its data is not held (S4).
+// unsafe returns the reason why nothing about a volume may be changed, or "". The volume is not the promised
+// disk, or its data is not protected (S4).
 func (v mover) unsafe(pv *corev1.PersistentVolume, vol plans.Volume) string {
 	switch {
 	case pv == nil:
 		return fmt.Sprintf("volume %s is gone; the disk is %s: check that it still exists", vol.Name, vol.Handle)
 	case pv.DeletionTimestamp != nil:
-		return fmt.Sprintf("volume %s is being deleted by somebody else", vol.Name)
+		return fmt.Sprintf("volume %s is being deleted by another writer", vol.Name)
 	case pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
 		return fmt.Sprintf("volume %s has reclaim policy %s, expected Retain: it was changed back by %s; set it to Retain again", vol.Name, pv.Spec.PersistentVolumeReclaimPolicy, plans.Writer(pv, "spec", "persistentVolumeReclaimPolicy"))
 	}
@@ -90,14 +90,14 @@ func (v mover) unsafe(pv *corev1.PersistentVolume, vol plans.Volume) string {
 	return ""
 }
 
-// letGo hands out the two writes of a release: the manifest, if the claim has
-// changed since it was saved, then the deletion.
+// letGo returns the two writes of a release in turn: the manifest, if the claim has changed since it was
+// saved, then the deletion.
 func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
 		return plans.Wait(fmt.Sprintf("claim %s of %s is still mounted by pod %s; wait for it or delete it", claim.Name, v.Plan.On(m.From), users)), err
 	}
-	if kept := KeptBy(claim); kept != "" { // a deletion could not be taken back, and abort would wait for it too
-		return plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s, and is not deleted before that has let go of it; abort brings the ordinal back with it", claim.Name, v.Plan.On(m.From), kept)), nil
+	if kept := KeptBy(claim); kept != "" { // a deletion cannot be undone, and abort would wait for the finalizer too
+		return plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s, and is deleted only after that is removed; abort returns the ordinal together with the claim", claim.Name, v.Plan.On(m.From), kept)), nil
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)
 	if err != nil {
@@ -106,10 +106,10 @@ func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume,
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(why), nil
 	}
-	if !m.Stamp.Mine(pv) { // the user's own policy, kept on it, would be lost
+	if !m.Stamp.Mine(pv) { // the user's own policy, saved on the volume, would be lost
 		return plans.Stop(fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back", pv.Name)), nil
 	}
-	if m.From == plans.Source || !m.Reversed { // else nothing ran on it
+	if m.From == plans.Source || !m.Reversed { // otherwise nothing ran on it
 		if s, err := v.retain(ctx, m, claim, pv); err != nil || s.Standing != plans.After {
 			return s, err
 		}
@@ -118,8 +118,7 @@ func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume,
 		func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], claim) }), nil
 }
 
-// terminating waits for our deletion, which a pod that mounts the claim keeps
-// back.
+// terminating waits for our deletion. A pod that mounts the claim delays it.
 func (v mover) terminating(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if time.Since(claim.DeletionTimestamp.Time) < bindingGrace {
 		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.Plan.On(m.From), strings.Join(claim.Finalizers, ", "))), nil
@@ -134,12 +133,12 @@ func (v mover) terminating(ctx context.Context, m plans.StepContext, claim *core
 	return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted, but pod %s still mounts it; wait for it or delete it", claim.Name, v.Plan.On(m.From), users)), nil
 }
 
-// users names the pods, in whatever phase, that mount a claim.
+// users names the pods, in any phase, that mount a claim.
 //
-// A claim with the usual finalizer does not go while a pod mounts it: the API
-// server's side reads that live before it takes the finalizer off. Our own look is
-// then only there to wait before the deletion rather than after it, and may come
-// out of the API server's watch cache. Without the finalizer it is the proof (S1).
+// A claim with the usual finalizer is not removed while a pod mounts it: the controller in the control plane
+// reads the pods live before it removes the finalizer. This read then only decides whether to wait before the
+// deletion rather than after it, and may be served from the API server's watch cache. Without the finalizer,
+// this read is the proof (S1).
 func (v mover) users(ctx context.Context, side plans.Side, claim *corev1.PersistentVolumeClaim) (string, error) {
 	opts := []client.ListOption{client.InNamespace(v.Plan.On(side).Namespace)}
 	if controllerutil.ContainsFinalizer(claim, "kubernetes.io/pvc-protection") {
@@ -152,7 +151,7 @@ func (v mover) users(ctx context.Context, side plans.Side, claim *corev1.Persist
 	return Users(pods.Items, claim.Name), nil
 }
 
-// Users names the pods, in whatever phase, that mount a claim.
+// Users names the pods, in any phase, that mount a claim.
 func Users(pods []corev1.Pod, claim string) string {
 	var names []string
 	for i := range pods {
@@ -163,7 +162,7 @@ func Users(pods []corev1.Pod, claim string) string {
 	return strings.Join(names, ", ")
 }
 
-// Mounts says whether the pod names the claim among its volumes.
+// Mounts reports whether the pod names the claim among its volumes.
 func Mounts(p *corev1.Pod, claim string) bool {
 	for _, vol := range p.Spec.Volumes {
 		if c := vol.PersistentVolumeClaim; c != nil && c.ClaimName == claim {

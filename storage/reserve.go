@@ -10,11 +10,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// reserve promises the volume to the claim of the side that takes over, BEFORE
-// that claim exists: the binder then binds it at once, and at no time could
-// another claim take the volume (S5). In one cluster claimRef goes from the old
-// claim to the new one in a single write; in another cluster the volume is made
-// with it.
+// reserve sets the volume's claimRef to the claim of the side that takes over, BEFORE that claim exists. The
+// binder then binds the claim at once, and at no time could another claim take the volume (S5). In one
+// cluster, a single write changes claimRef from the old claim to the new one. In another cluster, the volume
+// is created with it.
 func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	to := m.To()
 	pv, err := v.volumeOf(ctx, to, vol.Name)
@@ -46,17 +45,16 @@ func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volum
 	}
 }
 
-// reserved accepts a claimRef that the claim of this side can use: without a
-// UID, or with that of the claim that is there. A UID of a claim that is gone
-// would leave the volume Released for ever, so it is taken out.
+// reserved accepts a claimRef that the claim of this side can use: without a UID, or with the UID of the
+// existing claim. The UID of a deleted claim would leave the volume Released forever, so it is removed.
 func (v mover) reserved(ctx context.Context, m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	claim, err := v.claimOf(ctx, m.To(), vol)
 	if err != nil {
 		return plans.Observation{}, err
 	}
 	if claim != nil && claim.DeletionTimestamp != nil {
-		// Our own deletion, on its way when the plan was turned round: the claim
-		// has to be gone before it can be made again.
+		// This is our own deletion, in progress when the plan was reversed. The claim must be gone before it
+		// can be recreated.
 		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted", claim.Name, v.Plan.On(m.To()))), nil
 	}
 	if uid := pv.Spec.ClaimRef.UID; uid == "" || uid == uidOf(claim) {
@@ -65,7 +63,7 @@ func (v mover) reserved(ctx context.Context, m plans.StepContext, vol plans.Volu
 	return v.point(m, vol, pv), nil
 }
 
-// swap re-points the volume once the old claim is gone, read live.
+// swap points the volume to the new claim once a live read shows that the old claim is gone.
 func (v mover) swap(ctx context.Context, m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	claim, err := v.claimOf(ctx, m.From, vol)
 	if err != nil {
@@ -96,8 +94,7 @@ func sign(m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) {
 	}
 }
 
-// reimport makes the volume object of the other cluster from the one that is
-// held in the first.
+// reimport creates the volume object of the other cluster from the protected one of the first cluster.
 func (v mover) reimport(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	held, err := v.volumeOf(ctx, m.From, vol.Name)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// settle gives the volumes of an ordinal back to the side that ends up with
-// them (m.To): first the leftover object of the other cluster goes, while it is
-// Retain; then our marks; the user's own reclaim policy comes back LAST (S15).
+// settle returns the volumes of an ordinal to the side that keeps them (m.To), in this order: it deletes the
+// leftover volume object of the other cluster while that is Retain, removes our marks, and restores the
+// user's own reclaim policy LAST (S15).
 func (v mover) settle(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, c := range v.Plan.Moved() {
 		claim, err := v.Claim(ctx, m.To(), v.Plan.ClaimName(c.Template, m.Ordinals.Start))
@@ -21,10 +21,10 @@ func (v mover) settle(ctx context.Context, m plans.StepContext) (plans.Observati
 			return plans.Observation{}, err
 		}
 		if claim == nil || claim.Spec.VolumeName == "" {
-			continue // never held: there is no volume to give back
+			continue // never protected: there is no volume to return
 		}
 		if claim.DeletionTimestamp != nil {
-			return plans.Stop(fmt.Sprintf("claim %s of %s is being deleted by somebody else; its volume %s stays at Retain, or the data would go with the claim", claim.Name, v.Plan.On(m.To()), claim.Spec.VolumeName)), nil
+			return plans.Stop(fmt.Sprintf("claim %s of %s is being deleted by another writer; its volume %s stays at Retain, or the data would go with the claim", claim.Name, v.Plan.On(m.To()), claim.Spec.VolumeName)), nil
 		}
 		for _, look := range []func(context.Context, plans.StepContext, *corev1.PersistentVolumeClaim) (plans.Observation, error){
 			v.late, v.forget, v.unmarkClaim, v.restore,
@@ -38,9 +38,8 @@ func (v mover) settle(ctx context.Context, m plans.StepContext) (plans.Observati
 	return plans.Done(), nil
 }
 
-// late deletes a claim of ours on the destination that came after the plan was
-// turned round: a creation that was under way then cannot be called back. No pod
-// of ours ever used it.
+// late deletes a claim of ours that appeared on the destination after the plan was reversed: a creation that
+// was in progress then cannot be cancelled. No pod of ours ever used it.
 func (v mover) late(ctx context.Context, m plans.StepContext, kept *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if m.From == plans.Source {
 		return plans.Done(), nil
@@ -52,11 +51,11 @@ func (v mover) late(ctx context.Context, m plans.StepContext, kept *corev1.Persi
 	return v.dropClaim(ctx, m, claim)
 }
 
-// forget deletes the volume object of the side that let go. It must be Retain
-// at that moment, read live: with Delete the disk itself would be destroyed.
+// forget deletes the volume object of the side that released the ordinal. A live read must show it as Retain
+// at that moment: with Delete, the disk itself would be destroyed.
 func (v mover) forget(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if v.Plan.OneCluster() {
-		return plans.Done(), nil // it is one and the same object
+		return plans.Done(), nil // both sides have the same object
 	}
 	old, err := v.volumeOf(ctx, m.From, claim.Spec.VolumeName)
 	if err != nil {
@@ -72,8 +71,7 @@ func (v mover) forget(ctx context.Context, m plans.StepContext, claim *corev1.Pe
 	return v.dropVolume(ctx, m, old, kept, claim.Name)
 }
 
-// dropVolume deletes a volume object that is Retain, while another one for the same
-// disk is kept.
+// dropVolume deletes a volume object that is Retain, while another object for the same disk is kept.
 func (v mover) dropVolume(ctx context.Context, m plans.StepContext, old, kept *corev1.PersistentVolume, claim string) (plans.Observation, error) {
 	if kept == nil || !sameDisk(kept, old) {
 		return plans.Stop(fmt.Sprintf("volume %s means another disk on each side; nothing is deleted", old.Name)), nil
@@ -101,8 +99,8 @@ func sameDisk(a, b *corev1.PersistentVolume) bool {
 	return Means(a, y) || Means(b, x)
 }
 
-// unmarkClaim takes our mark off a claim, while the marks of its volume still have to be there: if they are not, nobody but
-// the user knows the volume's policy, and that is said.
+// unmarkClaim removes our mark from a claim while the marks of its volume must still be there. If they are
+// missing, only the user knows the volume's policy, and the write's text reports that.
 func (v mover) unmarkClaim(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if !m.Stamp.Mine(claim) {
 		return plans.Done(), nil
@@ -116,16 +114,15 @@ func (v mover) unmarkClaim(ctx context.Context, m plans.StepContext, claim *core
 	}
 	left := ""
 	if pv != nil && !m.Stamp.Mine(pv) {
-		left = fmt.Sprintf("; its volume %s lost the marks of this plan, and is left with reclaim policy %s: set the one that it had before", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy)
+		left = fmt.Sprintf("; its volume %s lost the annotations of this plan, and keeps reclaim policy %s: set its previous policy", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy)
 	}
 	next := claim.DeepCopy()
 	plans.Unmark(next)
-	return plans.Write(fmt.Sprintf("%s: take our mark off claim %s%s", m.To(), claim.Name, left),
+	return plans.Write(fmt.Sprintf("%s: remove the annotations of this plan from claim %s%s", m.To(), claim.Name, left),
 		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], claim, next) }), nil
 }
 
-// restore puts the user's reclaim policy back and takes our marks off, in one
-// write.
+// restore writes the user's reclaim policy back and removes our marks, in one write.
 func (v mover) restore(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	pv, err := v.volumeOf(ctx, m.To(), claim.Spec.VolumeName)
 	if err != nil {

@@ -10,10 +10,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// share gives the destination its own claim for each volume that the pod template
-// names and all ordinals mount. It is done once, before the first ordinal moves,
-// since the pods of both sides need it at the same time: the disk then has two
-// volume objects, both Retain, until unshare takes one of them away.
+// share creates a claim on the destination for each volume that the pod template names and all ordinals
+// mount. This is done once, before the first ordinal moves, because the pods of both sides need the volume at
+// the same time. The disk then has two volume objects, both Retain, until unshare deletes one of them.
 func (v mover) share(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	return v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
 		held, err := v.volumeOf(ctx, plans.Source, s.Volume)
@@ -37,7 +36,7 @@ func (v mover) share(ctx context.Context, m plans.StepContext) (plans.Observatio
 	})
 }
 
-// second makes the volume and the claim of the destination, in this order (S5).
+// second creates the volume and then the claim of the destination, in this order (S5).
 func (v mover) second(ctx context.Context, m plans.StepContext, s plans.SharedVolume, held *corev1.PersistentVolume) (plans.Observation, error) {
 	name := v.Plan.SecondVolume(s)
 	pv, err := v.volumeOf(ctx, plans.Destination, name)
@@ -56,7 +55,7 @@ func (v mover) second(ctx context.Context, m plans.StepContext, s plans.SharedVo
 			}), nil
 	}
 	if !m.Stamp.Mine(pv) || m.Stamp.Barred(pv) != "" {
-		return plans.Stop(fmt.Sprintf("volume %s on the destination was made by somebody else; delete it if it is not needed (reclaim policy Retain first)", name)), nil
+		return plans.Stop(fmt.Sprintf("volume %s on the destination was not created by this plan; delete it if it is not needed (reclaim policy Retain first)", name)), nil
 	}
 	claim, err := v.Claim(ctx, plans.Destination, s.Claim)
 	if err != nil {
@@ -68,7 +67,7 @@ func (v mover) second(ctx context.Context, m plans.StepContext, s plans.SharedVo
 	return v.inspect(m, claim, pv), nil
 }
 
-// twice is the second object of a shared volume.
+// twice returns the second volume object of a shared volume.
 func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	if !v.Plan.OneCluster() {
 		var err error
@@ -82,9 +81,8 @@ func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*core
 	return next, nil
 }
 
-// unshare leaves the shared volumes to the side that ends up with the ordinals:
-// the other side's claim goes, then its volume object while that is Retain, and the
-// user's policy comes back LAST (S15).
+// unshare leaves the shared volumes to the side that keeps the ordinals. The other side's claim is deleted
+// first, then its volume object while that is Retain. The user's policy is restored LAST (S15).
 func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	return v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
 		name := map[plans.Side]string{plans.Source: s.Volume, plans.Destination: v.Plan.SecondVolume(s)}
@@ -109,7 +107,7 @@ func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observat
 	})
 }
 
-// giveUp deletes the claim and then the volume object of the side that lets go.
+// giveUp deletes the claim and then the volume object of the side that releases the ordinals.
 func (v mover) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVolume, lost *corev1.PersistentVolume, keptName string) (plans.Observation, error) {
 	claim, err := v.Claim(ctx, m.From, s.Claim)
 	if err != nil {
@@ -129,7 +127,7 @@ func (v mover) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVo
 	return v.dropVolume(ctx, m, lost, kept, s.Claim)
 }
 
-// dropClaim deletes a claim that nobody mounts.
+// dropClaim deletes a claim that no pod mounts.
 func (v mover) dropClaim(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if claim.DeletionTimestamp != nil {
 		return v.terminating(ctx, m, claim)
@@ -137,7 +135,7 @@ func (v mover) dropClaim(ctx context.Context, m plans.StepContext, claim *corev1
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
 		return plans.Stop(fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.Plan.On(m.From), users)), err
 	}
-	return plans.Write(fmt.Sprintf("%s: delete claim %s, which nobody needs any more", m.From, claim.Name), plans.Undo{},
+	return plans.Write(fmt.Sprintf("%s: delete claim %s, which is no longer needed", m.From, claim.Name), plans.Undo{},
 		func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], claim) }), nil
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Shared finds the volumes behind the claims that the pod template itself
-// names. Those whose claim the destination has already are the person's to answer for.
+// Shared finds the volumes behind the claims that the pod template itself names. It skips a claim that
+// already exists on the destination: the user is responsible for that one.
 func Shared(ctx context.Context, w clusters.Pair, set *appsv1.StatefulSet) ([]plans.SharedVolume, error) {
 	var out []plans.SharedVolume
 	for _, name := range plans.SharedClaims(set) {
@@ -27,7 +27,7 @@ func Shared(ctx context.Context, w clusters.Pair, set *appsv1.StatefulSet) ([]pl
 			return nil, err
 		}
 		if there != nil || here == nil || here.Spec.VolumeName == "" {
-			continue // the check says what is wrong
+			continue // the check reports the cause
 		}
 		var pv corev1.PersistentVolume
 		err = w.On[plans.Source].Get(ctx, client.ObjectKey{Name: here.Spec.VolumeName}, &pv)

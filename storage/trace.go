@@ -12,17 +12,19 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Trace is what there is, on both sides, of the volume of one ordinal and claim template. What is not there is nil.
+// Trace holds the objects, on both sides, of the volume of one ordinal and claim template. A missing object
+// is nil.
 type Trace struct {
 	Ordinal  int32
 	Template string
 	Claims   map[plans.Side]*corev1.PersistentVolumeClaim
-	// Volumes are one and the same object in one cluster.
+	// Volumes holds the same object for both sides in one cluster.
 	Volumes map[plans.Side]*corev1.PersistentVolume
 }
 
-// Traces reads what there is of the volumes that move. visit is shown every volume of both clusters that a plan
-// has marked, and every claim of both namespaces.
+// Traces reads the existing objects of the volumes that move. It calls visit with every volume, of both
+// clusters, that the plan has marked or whose claimRef names one of its two namespaces, and with every claim
+// of these namespaces.
 func Traces(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, visit func(client.Object)) ([]Trace, error) {
 	sides := map[plans.Side]*shelf{}
 	for _, side := range plans.Sides() {
@@ -52,14 +54,15 @@ func Traces(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client,
 	return out, nil
 }
 
-// shelf is what one side has.
+// shelf holds the objects of one side.
 type shelf struct {
 	claims    map[string]*corev1.PersistentVolumeClaim
 	volumes   map[string]*corev1.PersistentVolume
-	manifests map[string]string // names of volumes, by the claim of the source that is kept on them
+	manifests map[string]string // volume names, by the source claim that is saved on them
 }
 
-// fill reads the volumes that the plan may mean: those with its mark, and those that a claim of a side has.
+// fill reads the volumes that may belong to the plan: those with its mark, and those whose claimRef names one
+// of its two namespaces.
 func (s *shelf) fill(ctx context.Context, p *plans.Plan, on client.Client, visit func(client.Object)) error {
 	stamp := plans.Stamp{Plan: p.ID}
 	return clusters.Each(ctx, on, func() client.ObjectList { return &corev1.PersistentVolumeList{} }, func(pv *corev1.PersistentVolume) {
@@ -78,8 +81,8 @@ func (s *shelf) fill(ctx context.Context, p *plans.Plan, on client.Client, visit
 	})
 }
 
-// trace gathers what belongs together: a volume is the one that the claim of the source is kept on, or else the one
-// that a claim is bound to.
+// trace collects the objects of one volume. The volume is the one on which the source's claim is saved, or
+// else the one that a claim is bound to.
 func trace(p *plans.Plan, sides map[plans.Side]*shelf, template string, ordinal int32) Trace {
 	t := Trace{Ordinal: ordinal, Template: template, Claims: map[plans.Side]*corev1.PersistentVolumeClaim{}, Volumes: map[plans.Side]*corev1.PersistentVolume{}}
 	claim, name := p.ClaimName(template, ordinal), ""
@@ -106,7 +109,7 @@ func trace(p *plans.Plan, sides map[plans.Side]*shelf, template string, ordinal 
 	return t
 }
 
-// Protected reports whether a volume has all that is kept on it for its end.
+// Protected reports whether a volume carries everything that its final restoration needs.
 func (t Trace) Protected(p *plans.Plan) bool {
 	for _, pv := range t.Volumes {
 		if _, saved := pv.Annotations[plans.PolicyAnnotation]; saved && (plans.Stamp{Plan: p.ID}).Mine(pv) {
@@ -116,7 +119,7 @@ func (t Trace) Protected(p *plans.Plan) bool {
 	return false
 }
 
-// Promise returns the claimRef of the volume object on a side, if it names the claim of that side, else nil.
+// Promise returns the claimRef of the volume object on a side if it names the claim of that side, else nil.
 func (t Trace) Promise(p *plans.Plan, side plans.Side) *corev1.ObjectReference {
 	pv := t.Volumes[side]
 	if pv == nil || !(mover{clusters.Pair{Plan: p}}).named(pv.Spec.ClaimRef, side, plans.Volume{Template: t.Template, Ordinal: t.Ordinal}) {
@@ -125,7 +128,8 @@ func (t Trace) Promise(p *plans.Plan, side plans.Side) *corev1.ObjectReference {
 	return pv.Spec.ClaimRef
 }
 
-// Volume is what the journal has to know of it when the ordinal leaves a side; false if there is no volume object there.
+// Volume returns the journal's record of the volume when the ordinal leaves a side. It returns false if there
+// is no volume object there.
 func (t Trace) Volume(p *plans.Plan, side plans.Side) (plans.Volume, bool) {
 	pv := t.Volumes[side]
 	if pv == nil {

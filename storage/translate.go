@@ -9,9 +9,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// translate writes a volume down in the words of the destination's cluster. It is
-// done when the object is made: source and node affinity can never be changed
-// afterwards.
+// translate converts a volume to the names of the destination's cluster. This is done when the object is
+// created: source and node affinity are immutable afterwards.
 func translate(pv *corev1.PersistentVolume, names plans.Storage) {
 	translateNotes(pv, names)
 	translateLabels(pv, names.Topology)
@@ -38,8 +37,8 @@ func translate(pv *corev1.PersistentVolume, names plans.Storage) {
 	}
 }
 
-// notedSecrets are the Secrets that a driver's helpers note in annotations, each in two, which
-// end in -name and -namespace: with them volumes are deleted and modified.
+// notedSecrets lists the annotations in which a driver's sidecars record Secrets. Each is a pair with the
+// suffixes -name and -namespace. Volumes are deleted and modified with these Secrets.
 func notedSecrets() []string {
 	return []string{"volume.kubernetes.io/provisioner-deletion-secret", "volume.kubernetes.io/controller-modify-secret"}
 }
@@ -49,7 +48,7 @@ func notedSecret(pv *corev1.PersistentVolume, note string) (corev1.SecretReferen
 	return ref, ref.Namespace != "" && ref.Name != ""
 }
 
-// translateNotes writes down anew what annotations say.
+// translateNotes translates the names in annotations.
 func translateNotes(pv *corev1.PersistentVolume, names plans.Storage) {
 	for _, note := range notedSecrets() {
 		if ref, ok := notedSecret(pv, note); ok {
@@ -62,7 +61,7 @@ func translateNotes(pv *corev1.PersistentVolume, names plans.Storage) {
 	}
 }
 
-// Secrets are all that the driver of a volume is given, or will be when it is deleted or
+// Secrets lists all Secrets that the driver of a volume receives, now or when the volume is deleted or
 // modified.
 func Secrets(pv *corev1.PersistentVolume) []corev1.SecretReference {
 	var out []corev1.SecretReference
@@ -79,13 +78,13 @@ func Secrets(pv *corev1.PersistentVolume) []corev1.SecretReference {
 	return out
 }
 
-// ZoneLabels are those of a volume by which the scheduler keeps pods in its zone, besides the
-// node affinity. A value may name several zones.
+// ZoneLabels lists the labels of a volume by which, besides the node affinity, the scheduler keeps pods in
+// its zone. A value may name several zones.
 func ZoneLabels() []string {
 	return []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion}
 }
 
-// Zones are the values of a zone label.
+// Zones splits the value of a zone label.
 func Zones(label string) []string { return strings.Split(label, zoneDelimiter) }
 
 const zoneDelimiter = "__"
@@ -123,7 +122,7 @@ func relabel(e *corev1.NodeSelectorRequirement, rules []plans.Topology) {
 	}
 }
 
-// secretRefs are the references of a CSI volume to the Secrets its driver needs.
+// secretRefs returns the references of a CSI volume to the Secrets that its driver needs.
 func secretRefs(csi *corev1.CSIPersistentVolumeSource) []*corev1.SecretReference {
 	var out []*corev1.SecretReference
 	for _, ref := range []*corev1.SecretReference{
@@ -136,8 +135,7 @@ func secretRefs(csi *corev1.CSIPersistentVolumeSource) []*corev1.SecretReference
 	return out
 }
 
-// SecretRef is the Secret that the destination's driver is given for one of the
-// source's.
+// SecretRef returns the Secret that the destination's driver receives in place of one of the source.
 func SecretRef(ref corev1.SecretReference, names plans.Storage) corev1.SecretReference {
 	to, ok := names.Secrets[ref.Namespace+"/"+ref.Name]
 	if !ok {

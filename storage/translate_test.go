@@ -9,7 +9,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// The Secrets with which a volume is deleted and modified are noted on it, and not in its
+// The Secrets for the deletion and modification of a volume are recorded in its annotations, not in its
 // source.
 func TestSecretsThatAnnotationsNameAreMappedLikeThoseOfTheSource(t *testing.T) {
 	const deletion, modify = "volume.kubernetes.io/provisioner-deletion-secret", "volume.kubernetes.io/controller-modify-secret"

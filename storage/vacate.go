@@ -13,10 +13,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// vacate is the gate between the two sides (S1). It proves for each ordinal of the
-// wave, in this order, that the pod object is gone, that its containers have stopped, that
-// the kubelet no longer uses the volumes, and that no node has them attached any more. It
-// never writes; what it has proven goes into the journal, at once if it has to wait on.
+// vacate is the gate between the two sides (S1). For each ordinal of the wave it proves, in this order: the
+// pod object is gone, its containers have stopped, the kubelet no longer uses the volumes, and no node has
+// them attached any more. It never writes. The proofs go into the journal, at once if it must continue to
+// wait.
 func (v mover) vacate(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if m.Reversed {
 		return v.neverRan(ctx, m)
@@ -34,8 +34,8 @@ func (v mover) vacate(ctx context.Context, m plans.StepContext) (plans.Observati
 	return s, err
 }
 
-// neverRan is the gate of a wave that was turned round before it arrived on this side. It is
-// not taken on trust: somebody may have set the range back after pods had come.
+// neverRan is the gate of a wave that was reversed before it arrived on this side. The absence of pods is
+// checked, not assumed: another writer may have restored the range after pods had been created.
 func (v mover) neverRan(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for o := range m.Ordinals.All() {
 		pod, err := v.Pod(ctx, m.From, o)
@@ -50,7 +50,7 @@ func (v mover) neverRan(ctx context.Context, m plans.StepContext) (plans.Observa
 	return s.In(plans.Detaching).Idly(), err
 }
 
-// left waits until pods and volumes have left the side, and notes in the flight what is known so far.
+// left waits until pods and volumes have left the side. It records in the flight what is known so far.
 func (v mover) left(ctx context.Context, m plans.StepContext, flight *plans.Flight) (plans.Observation, error) {
 	for o := range m.Ordinals.All() {
 		if s, err := v.gone(ctx, m, flight, o); err != nil || s.Standing != plans.After {
@@ -66,7 +66,7 @@ func (v mover) left(ctx context.Context, m plans.StepContext, flight *plans.Flig
 	return s.In(plans.Detaching).Idly(), err
 }
 
-// proven is the observed of a wave that has left, with the proofs to be kept.
+// proven returns the observation of a wave that has left, with the proofs to keep.
 func (v mover) proven(ctx context.Context, m plans.StepContext, flight plans.Flight) (plans.Observation, error) {
 	done := plans.Done()
 	done.Undo.Flight = &flight
@@ -83,9 +83,8 @@ func (v mover) proven(ctx context.Context, m plans.StepContext, flight plans.Fli
 	return done, nil
 }
 
-// gone waits until the pod object of an ordinal is gone. A pod that the set's own controller made
-// again, by what it knew before it saw the new range, goes like the first one: then it is that one
-// whose end has to be proven.
+// gone waits until the pod object of an ordinal is gone. The set's own controller may recreate a pod before
+// its cache shows the new range. Such a pod leaves like the first one, and then its end must be proven.
 func (v mover) gone(ctx context.Context, m plans.StepContext, flight *plans.Flight, ordinal int32) (plans.Observation, error) {
 	pod, err := v.Pod(ctx, m.From, ordinal)
 	if err != nil || pod == nil {
@@ -96,13 +95,13 @@ func (v mover) gone(ctx context.Context, m plans.StepContext, flight *plans.Flig
 		if pod.DeletionTimestamp != nil {
 			return v.leaving(m, pod), nil
 		}
-		return plans.Stop(fmt.Sprintf("pod %s of %s was made again after it was taken out of the set's range, and not by the set; find out who made it and delete it", pod.Name, v.Plan.On(m.From))), nil
+		return plans.Stop(fmt.Sprintf("pod %s of %s was recreated after it left the set's range, and not by the set; find out what created it and delete it", pod.Name, v.Plan.On(m.From))), nil
 	}
 	flight.Put(v.noted(pod, known))
 	return v.leaving(m, pod), nil
 }
 
-// noted is what is known of a pod that is there, beyond what was known of its ordinal's.
+// noted returns the record of an existing pod, based on the record of its ordinal's last known pod.
 func (mover) noted(pod *corev1.Pod, known plans.Pod) plans.Pod {
 	next := plans.Pod{Ordinal: known.Ordinal, UID: pod.UID, Node: pod.Spec.NodeName}
 	if pod.UID == known.UID && pod.Spec.NodeName == known.Node {
@@ -114,10 +113,10 @@ func (mover) noted(pod *corev1.Pod, known plans.Pod) plans.Pod {
 	return next
 }
 
-// leaving waits for a pod that is there.
+// leaving waits for an existing pod to be deleted.
 func (v mover) leaving(m plans.StepContext, pod *corev1.Pod) plans.Observation {
 	if pod.DeletionTimestamp == nil {
-		return plans.Wait(fmt.Sprintf("pod %s of %s is to be deleted by the controller of its set", pod.Name, v.Plan.On(m.From)))
+		return plans.Wait(fmt.Sprintf("pod %s of %s will be deleted by the controller of its set", pod.Name, v.Plan.On(m.From)))
 	}
 	return plans.Wait(fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.Plan.On(m.From))).Idly()
 }
@@ -127,8 +126,8 @@ func (v mover) ofSet(pod *corev1.Pod, side plans.Side) bool {
 	return owner != nil && plans.IsSet(owner.Kind) && owner.Name == v.Plan.On(side).Name
 }
 
-// ended reports whether the kubelet has said of every container of a pod that is being deleted that it
-// has ended. Who else deletes pods, by force or because their node is gone, says nothing of containers.
+// ended reports whether the kubelet has reported the end of every container of a pod that is being deleted. A
+// forced deletion, or a deletion because the node is gone, reports nothing about containers.
 func ended(pod *corev1.Pod) bool {
 	all := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses)
 	running := func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil }
@@ -136,8 +135,9 @@ func ended(pod *corev1.Pod) bool {
 		len(pod.Status.ContainerStatuses) == len(pod.Spec.Containers) && !slices.ContainsFunc(all, running)
 }
 
-// stopped believes "the pod is gone" only from a node that is there and Ready, or that somebody
-// who knows has declared dead: a pod object that was deleted by force says nothing about its containers.
+// stopped accepts an absent pod as proof only if its node exists and is Ready, or if the user or an
+// administrator has declared the node dead: a pod object that was deleted by force proves nothing about its
+// containers.
 func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.Flight, pod *plans.Pod) (plans.Observation, error) {
 	name := v.Plan.Pod(pod.Ordinal)
 	switch {
@@ -159,38 +159,38 @@ func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.F
 		}
 		pod.Stopped = fmt.Sprintf("node %s is Ready", node.Name)
 	case vouched:
-		pod.Stopped = fmt.Sprintf("node %s is gone for good, as a person has vouched (--node-gone)", pod.Node)
+		pod.Stopped = fmt.Sprintf("node %s is permanently gone, as the user has confirmed (--node-gone)", pod.Node)
 	case node == nil || pod.NodeUID != "" && node.UID != pod.NodeUID:
-		return plans.Stop(fmt.Sprintf("node %s, where %s ran, no longer exists: nobody can say that its containers have stopped; make sure that the machine is off, and say so with --node-gone %s",
+		return plans.Stop(fmt.Sprintf("node %s, where %s ran, no longer exists, so the end of its containers cannot be proven; make sure that the machine is off, and confirm it with --node-gone %s",
 			pod.Node, name, pod.Node)), nil
 	case outOfService(node):
 		pod.Stopped = fmt.Sprintf("node %s is out of service (taint %s)", node.Name, corev1.TaintNodeOutOfService)
 	default:
-		return plans.Wait(fmt.Sprintf("node %s, where %s ran, is not Ready: its containers may still run; repair the node, or make sure that the machine is off and say so: taint it %s, or --node-gone %s",
+		return plans.Wait(fmt.Sprintf("node %s, where %s ran, is not Ready: its containers may still run; repair the node, or make sure that the machine is off and confirm it: taint the node with %s, or use --node-gone %s",
 			node.Name, name, corev1.TaintNodeOutOfService, node.Name)), nil
 	}
 	return plans.Done(), nil
 }
 
-// nodeOf reads a node; nil means that there is none.
+// nodeOf reads a node. It returns nil if there is none.
 func (v mover) nodeOf(ctx context.Context, side plans.Side, name string) (*corev1.Node, error) {
 	return clusters.Get[corev1.Node](ctx, v.On[side], "", name, "the "+string(side))
 }
 
-// NodeReady reports whether the kubelet of a node can be believed.
+// NodeReady reports whether the node is Ready, so that the reports of its kubelet can be trusted.
 func NodeReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// outOfService reports whether an administrator has told Kubernetes that a node is off (KEP-2268).
+// outOfService reports whether an administrator has declared to Kubernetes that a node is off (KEP-2268).
 func outOfService(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
-// unused waits until the kubelet no longer reports the volumes in use. Only CSI
-// volumes have a name here that can be told from their handle.
+// unused waits until the kubelet no longer reports the volumes in use. Only CSI volumes have a name here that
+// can be derived from their handle.
 func unused(node *corev1.Node, volumes []plans.Volume) plans.Observation {
 	for _, vol := range volumes {
 		for _, used := range node.Status.VolumesInUse {

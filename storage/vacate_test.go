@@ -37,7 +37,7 @@ func TestWhatIsBelievedOfAPodsEnd(t *testing.T) {
 		{name: "a node that is out of service", moment: at(plans.Vacate), world: []client.Object{off}, want: plans.After, reason: "out of service"},
 		{name: "but not before its volume is detached", moment: at(plans.Vacate), world: []client.Object{off, attachment()}, want: plans.During, reason: "still attached"},
 		{name: "what was seen before the node went", moment: at(plans.Vacate, pods(seen)), want: plans.After, reason: "node n1 is Ready"},
-		{name: "a person who knows that the node is gone", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n1")), want: plans.After, reason: "as a person has vouched"},
+		{name: "a person who knows that the node is gone", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n1")), want: plans.After, reason: "node n1 is permanently gone, as the user has confirmed (--node-gone)"},
 		{name: "who spoke of another node", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n2")), want: plans.Conflict, reason: "--node-gone n1"},
 		{name: "a node rather than the person", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n1")), world: []client.Object{busy}, want: plans.During, reason: "in use"},
 		{name: "not another node of that name", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1", NodeUID: "a machine"})), world: []client.Object{again}, want: plans.Conflict, reason: "no longer exists"},
@@ -74,7 +74,8 @@ func TestWhatTheKubeletReportsOfAPodIsKept(t *testing.T) {
 	}
 }
 
-// A set's controller that had not seen the new range makes the pod once more: then it is that pod whose end is proven.
+// The set's controller may recreate the pod before it sees the new range. The end of that pod must then be
+// proven.
 func TestAPodThatTheSetMadeAgainIsTheOneThatHasToEnd(t *testing.T) {
 	got := (mover{clusters.Pair{Plan: rebind()}}).noted(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "another"}, Spec: corev1.PodSpec{NodeName: "n2"}}, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1", Stopped: "node n1 is Ready"})
 	if want := (plans.Pod{Ordinal: 4, UID: "another", Node: "n2"}); got != want {

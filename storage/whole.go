@@ -11,8 +11,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// wholeManifest is the Manifest of a claim as its API server has it, with the fields that this program does
-// not know.
+// wholeManifest returns the Manifest of a claim as its API server has it, including the fields that this
+// program does not know.
 func wholeManifest(ctx context.Context, on client.Client, c *corev1.PersistentVolumeClaim) (string, error) {
 	whole, err := writes.Read(ctx, on, c)
 	if err != nil {
@@ -26,7 +26,7 @@ func wholeManifest(ctx context.Context, on client.Client, c *corev1.PersistentVo
 	return string(raw), err
 }
 
-// savedClaim is the manifest that is saved on a volume, whole.
+// savedClaim returns the complete manifest that is saved on a volume.
 func savedClaim(pv *corev1.PersistentVolume) (writes.Whole, error) {
 	return writes.Decode(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), []byte(pv.Annotations[plans.ClaimAnnotation]), &corev1.PersistentVolumeClaim{})
 }

@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// carried is what raw becomes where what is known of it becomes next: everything in raw that is not known
-// stays as it is.
+// carried returns raw with the change from known to next. Everything in raw that is not known stays as it is.
 func carried(raw, known, next any) any {
 	if reflect.DeepEqual(known, next) {
 		return raw
@@ -56,8 +55,8 @@ func carriedItems(raw, known, next []any) []any {
 	return out
 }
 
-// counterpart gives which item of a list an item of the next one was made from, or -1. What has a name
-// goes by it.
+// counterpart returns the index of the item in known from which item i of next was made, or -1. Items
+// with a name are matched by name.
 func counterpart(known, next []any, i int) int {
 	if name := nameOf(next[i]); name != nil {
 		return slices.IndexFunc(known, func(v any) bool { return nameOf(v) == name })
@@ -68,7 +67,7 @@ func counterpart(known, next []any, i int) int {
 	return slices.IndexFunc(known, func(v any) bool { return reflect.DeepEqual(v, next[i]) })
 }
 
-// nameOf is the name of a container, a port, a variable or an object, or nil.
+// nameOf returns the name of a container, a port, a variable or an object, or nil.
 func nameOf(item any) any {
 	fields, _ := item.(map[string]any)
 	if meta, ok := fields["metadata"].(map[string]any); ok {
@@ -81,7 +80,7 @@ func nameOf(item any) any {
 	return name
 }
 
-// unknown lists the paths of what raw has and known has not, sorted. A null is nothing.
+// unknown lists the paths of the fields that are in raw and not in known, sorted. A null counts as absent.
 func unknown(raw, known any, path string) (out []string) {
 	switch r := raw.(type) {
 	case map[string]any:

@@ -1,6 +1,6 @@
-// Package writes changes objects of a cluster without losing what this program does not know of them.
+// Package writes changes objects of a cluster and preserves the fields that this program does not know.
 //
-// An object that was read into Go types has only the fields that these types have. Sent back whole, it
-// takes from the cluster what a newer API server keeps in it. So a change is sent as the difference to the
-// object as it was read, and bound to the very version of it that was read (S8, S9).
+// An object that was read into Go types has only the fields of these types. Sent back whole, it would
+// remove the fields that a newer API server stores in it. So a change is sent as the difference from
+// the object as it was read, and is bound to exactly that version of it (S8, S9).
 package writes

@@ -10,20 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Change makes an object next that was read as was. It is a conflict if the object has been changed
-// since. next is then what the API server made of it.
+// Change changes an object from was, the object as it was read, to next. It returns a conflict if the
+// object has changed since. Afterwards next is the object as the API server returned it.
 func Change(ctx context.Context, on client.Client, was, next client.Object, opts ...client.PatchOption) error {
 	return on.Patch(ctx, next, Patch{Was: was}, opts...)
 }
 
-// Patch is a JSON merge patch (RFC 7386) from an object as it was read to what it is to be. A list that
-// is to be otherwise is replaced as a whole.
+// Patch is a JSON merge patch (RFC 7386) from an object as it was read to its next state. A list that
+// differs is replaced as a whole.
 type Patch struct{ Was client.Object }
 
 // Type implements client.Patch.
 func (Patch) Type() types.PatchType { return types.MergePatchType }
 
-// Data implements client.Patch. It has the UID and the resourceVersion of the object as it was read.
+// Data implements client.Patch. The patch contains the UID and the resourceVersion of the object as
+// it was read.
 func (p Patch) Data(next client.Object) ([]byte, error) {
 	if p.Was.GetResourceVersion() == "" {
 		return nil, fmt.Errorf("%s/%s has no resourceVersion to make its change conditional on", p.Was.GetNamespace(), p.Was.GetName())
@@ -39,7 +40,7 @@ func (p Patch) Data(next client.Object) ([]byte, error) {
 	return jsonpatch.CreateMergePatch(before, after)
 }
 
-// identified is an object in JSON, as the one of that UID and version.
+// identified returns an object in JSON with the given UID and version.
 func identified(o client.Object, uid types.UID, version string) ([]byte, error) {
 	copied, ok := o.DeepCopyObject().(client.Object)
 	if !ok {

@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Whole is an object with all that its API server said of it, known here or not.
+// Whole is an object with all fields from its API server, known to this program or not.
 type Whole struct {
 	kind       schema.GroupVersionKind
 	raw, known map[string]any
 }
 
-// Read reads an object anew, whole. It is a conflict if it is another than was read as o, which may also
+// Read reads the whole object again. It returns a conflict if the UID is not that of o. o may also
 // have no more than a name.
 func Read(ctx context.Context, on client.Client, o client.Object) (Whole, error) {
 	kind, err := on.GroupVersionKindFor(o)
@@ -36,12 +36,12 @@ func Read(ctx context.Context, on client.Client, o client.Object) (Whole, error)
 		return Whole{}, fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
 	}
 	if uid := o.GetUID(); uid != "" && u.GetUID() != uid {
-		return Whole{}, apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, key.String(), errors.New("it was deleted and made again"))
+		return Whole{}, apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, key.String(), errors.New("it was deleted and recreated"))
 	}
 	return of(kind, u.Object, o)
 }
 
-// Decode takes an object of the type of o from JSON.
+// Decode decodes an object of the type of o from JSON.
 func Decode(kind schema.GroupVersionKind, raw []byte, o client.Object) (Whole, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(raw, &doc); err != nil {
@@ -59,8 +59,8 @@ func of(kind schema.GroupVersionKind, raw map[string]any, o client.Object) (Whol
 	return Whole{kind, content(raw), content(known)}, err
 }
 
-// content is an object without what every object has, and without its status: these are made anew for
-// every object.
+// content returns an object without the fields that every object has, and without its status: these
+// are set anew for every object.
 func content(doc map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range doc {
@@ -74,8 +74,8 @@ func content(doc map[string]any) map[string]any {
 // Unknown lists the fields that the types of this program do not have.
 func (w Whole) Unknown() []string { return unknown(w.raw, w.known, "") }
 
-// Like is next, a typed object that was made from what is known of this one, with all that is not known of
-// it. It is next itself if there is nothing of the kind.
+// Like returns next, a typed object made from the known fields of this one, with all unknown fields
+// of this one added. It returns next itself if there are none.
 func (w Whole) Like(next client.Object) (client.Object, error) {
 	if len(w.Unknown()) == 0 {
 		return next, nil
@@ -91,9 +91,9 @@ func (w Whole) Like(next client.Object) (client.Object, error) {
 	return u, nil
 }
 
-// Create creates next, a typed object that was made from what is known of this one, with all that is not
-// known of it. It is refused where the API server does not know such a field either, and would drop it. next
-// is then what the API server made of it.
+// Create creates next, a typed object made from the known fields of this one, with all unknown fields
+// of this one added. It fails if the API server does not know such a field either and would drop it.
+// Afterwards next is the object as the API server returned it.
 func (w Whole) Create(ctx context.Context, on client.Client, next client.Object, opts ...client.CreateOption) error {
 	made, err := w.Like(next)
 	if err != nil {
@@ -109,7 +109,8 @@ func (w Whole) Create(ctx context.Context, on client.Client, next client.Object,
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, next)
 }
 
-// Copy creates next, which was made from an object that was read as src, with all that is not known of src.
+// Copy creates next, which was made from an object that was read as src, with all unknown fields of
+// src added.
 func Copy(ctx context.Context, from client.Client, src client.Object, to client.Client, next client.Object, opts ...client.CreateOption) error {
 	whole, err := Read(ctx, from, src)
 	if err != nil {

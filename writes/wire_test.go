@@ -18,7 +18,8 @@ const ahead = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"
 "template":{"metadata":{"labels":{"app":"web"}},"spec":{"futurePod":{"precious":"yes"},"containers":[{"name":"c","image":"old","futureContainer":1}]}}},
 "status":{"observedGeneration":1,"replicas":3,"futureStatus":1}}`
 
-// server is an API server that is newer than this program, with one set. It gives what it was sent.
+// server returns a client of an API server that is newer than this program and has one set. sent
+// returns the last write request.
 func server(t *testing.T) (on client.Client, sent func() string) {
 	t.Helper()
 	var last string

@@ -1,5 +1,5 @@
-// Command orchestrator carries out the plans that are put into its namespace, between its own
-// cluster and those whose kubeconfigs it finds there.
+// Command orchestrator carries out the plans in its namespace, between its own cluster and those whose
+// kubeconfigs it finds there.
 package main
 
 import (
@@ -24,7 +24,7 @@ var version string // set by the linker
 
 func main() { program.Serve(command()) }
 
-// flags are what the command line says.
+// flags are the values of the command line.
 type flags struct {
 	orchestrator.Options
 	kubeconfig string
@@ -48,18 +48,18 @@ Several of these processes share the plans and take over from one another.`,
 	s.SortFlags = false
 	s.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig of its own cluster; without it, that of the pod's service account")
 	s.StringVar(&f.Namespace, "namespace", "", "where plans and Secrets of clusters are (default: that of the kubeconfig or of the pod)")
-	s.DurationVar(&f.StepTimeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before its plan is blocked; with an ordinal in flight that is told, and the wait goes on")
+	s.DurationVar(&f.StepTimeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before its plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
 	s.Float32Var(&f.Limits.QPS, "cluster-qps", 50, "requests per second to one cluster, of all plans together")
 	s.IntVar(&f.Limits.Burst, "cluster-burst", 100, "requests at once before that limit holds")
 	s.IntVar(&f.Waves, "cluster-waves", 16, "how many waves may be under way in one cluster at once, of all plans together, or 0 for any number: the others wait with their pods up")
 	s.IntVar(&f.MaxPlans, "max-plans", 0, "how many plans may be under way here at once, or 0 for as many as fit into the memory that GOMEMLIMIT or the container limits: the others wait, or another replica takes them")
 	s.DurationVar(&f.ForgetAfter, "forget-after", 0, "for how long the record of a plan that has ended is kept (720h for a month), or 0 for ever")
-	s.BoolVar(&f.Loopback, "allow-loopback-clusters", false, "let Secrets have clusters of this machine: for test beds, since a kubeconfig of somebody else could then reach what listens here")
+	s.BoolVar(&f.Loopback, "allow-loopback-clusters", false, "let Secrets have clusters of this machine: for test beds only: a kubeconfig of another user could then reach services on this machine")
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8443", "host:port of the metrics, or 0 for none")
 	s.BoolVar(&f.SecureMetrics, "metrics-secure", true, "serve metrics by TLS, to those who may get the path /metrics")
-	s.StringVar(&f.MetricsCertDir, "metrics-cert-dir", "", "where the tls.crt and tls.key of the metrics are; without them a certificate is made at start, which nobody has signed")
+	s.StringVar(&f.MetricsCertDir, "metrics-cert-dir", "", "where the tls.crt and tls.key of the metrics are; without them a self-signed certificate is created at start")
 	s.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
-	s.StringVar(&f.ProfileAddress, "pprof-bind-address", "0", "host:port of Go's profiles, which anybody who reaches it can read, or 0 for none")
+	s.StringVar(&f.ProfileAddress, "pprof-bind-address", "0", "host:port of Go's profiles, readable without authentication, or 0 for none")
 	s.IntVarP(&f.verbosity, "v", "v", 0, "how much is logged: 1 for what each plan waits for, 6 for every request; never what an object contains")
 	return c
 }
@@ -88,7 +88,7 @@ func (f *flags) run(ctx context.Context) error {
 		f.Namespace = namespace
 	}
 	f.Now, f.Version, f.Agent = time.Now, program.Version(version), "stsmigrate-orchestrator/"+program.Version(version)
-	config.UserAgent, config.QPS = f.Agent, -1 // plans of its own cluster go by the limits of a cluster
+	config.UserAgent, config.QPS = f.Agent, -1 // plans that use its own cluster obey the limits of a cluster
 	if err := program.Log(f.verbosity); err != nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func (f *flags) run(ctx context.Context) error {
 	return orchestrator.Run(ctx, config, f.Options)
 }
 
-// spans gives who takes the traces, by the variables that OpenTelemetry has for it: nobody
-// unless one of them names an address.
+// spans returns the exporter of the traces, from OpenTelemetry's standard variables. It is nil unless one of
+// them names an address.
 func spans(ctx context.Context, env func(string) string) (sdktrace.SpanExporter, error) {
 	if env("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
 		return nil, nil

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// Traces are sent only where the standard variables of OpenTelemetry name an address.
+// Traces are sent only where OpenTelemetry's standard variables name an address.
 func TestTracesAreOffUnlessAskedFor(t *testing.T) {
 	for _, c := range []struct {
 		env     map[string]string

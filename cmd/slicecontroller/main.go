@@ -1,5 +1,5 @@
-// Command slicecontroller takes care of StatefulSetSlices, or, in place of the built-in
-// controller, of the cluster's own StatefulSets.
+// Command slicecontroller reconciles StatefulSetSlices or, in place of the built-in controller, the cluster's
+// own StatefulSets.
 package main
 
 import (
@@ -23,7 +23,7 @@ var version string // set by the linker
 
 func main() { program.Serve(command()) }
 
-// flags are what the command line says.
+// flags are the values of the command line.
 type flags struct {
 	slicecontroller.Options
 	manage, kubeconfig string
@@ -33,8 +33,7 @@ type flags struct {
 	gates              map[string]string
 }
 
-// gates are the features that can be switched off, by the names that the KEPs have for
-// them.
+// gates maps the names that the KEPs give to features to the fields that switch these features off.
 func gates(t *core.Traits) map[string]*bool {
 	return map[string]*bool{"MaxUnavailableStatefulSet": &t.OneAtATime, "EnforcedRollingUpdateInStatefulSet": &t.NotEnforced}
 }
@@ -60,7 +59,7 @@ func (f *flags) choose() error {
 	return nil
 }
 
-// What can be taken care of.
+// The kinds that --manage accepts.
 const (
 	slice  = "apps.stsmigrate.dev/v1alpha1"
 	native = "apps/v1"
@@ -85,8 +84,8 @@ func command() *cobra.Command {
 	s.BoolVar(&f.Guard, "guard", true, "refuse to start where another controller takes care of StatefulSets")
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8443", "host:port of the metrics, or 0 for none")
 	s.BoolVar(&f.SecureMetrics, "metrics-secure", true, "serve metrics by TLS, to those who may get the path /metrics")
-	s.StringVar(&f.MetricsCertDir, "metrics-cert-dir", "", "where the tls.crt and tls.key of the metrics are; without them a certificate is made at start, which nobody has signed")
-	s.BoolVar(&f.StateMetrics, "state-metrics", false, "tell of sets what kube-state-metrics would, where there is none")
+	s.StringVar(&f.MetricsCertDir, "metrics-cert-dir", "", "where the tls.crt and tls.key of the metrics are; without them a self-signed certificate is created at start")
+	s.BoolVar(&f.StateMetrics, "state-metrics", false, "export the metrics of sets that kube-state-metrics would export, where there is none")
 	s.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz, or 0 for none")
 	s.StringVar(&f.WebhookAddress, "webhook-bind-address", "0", "host:port of the webhook that refuses slices whose pods cannot be made, or 0 for none")
 	s.StringVar(&f.WebhookCertDir, "webhook-cert-dir", "/etc/slicecontroller/webhook", "where the webhook's tls.crt and tls.key are")
@@ -94,7 +93,7 @@ func command() *cobra.Command {
 	s.Float32Var(&f.qps, "kube-api-qps", 100, "requests per second to the API server")
 	s.IntVar(&f.burst, "kube-api-burst", 200, "requests at once before that limit holds")
 	s.StringToStringVar(&f.gates, "feature-gates", nil, "features as NAME=true or NAME=false; all are on, but MaxUnavailableStatefulSet for the StatefulSets of a Kubernetes before 1.37: "+strings.Join(known(), ", "))
-	s.StringVar(&f.EmulatedVersion, "emulated-version", "", "the Kubernetes whose rules StatefulSets are taken care of by, such as 1.37 (default: that of the API server, which must not be newer than this release)")
+	s.StringVar(&f.EmulatedVersion, "emulated-version", "", "the Kubernetes version whose rules apply to StatefulSets, such as 1.37 (default: that of the API server, which must not be newer than this release)")
 	return c
 }
 
@@ -104,7 +103,7 @@ func (f *flags) run(ctx context.Context) error {
 	case !known:
 		return fmt.Errorf("--manage is %q: expected %s or %s", f.manage, slice, native)
 	case len(f.Namespaces) > 0 && f.manage == native:
-		return fmt.Errorf("--namespaces is for %s: with %s nobody would take care of the StatefulSets of other namespaces", slice, native)
+		return fmt.Errorf("--namespaces is for %s: with %s no controller would reconcile the StatefulSets of other namespaces", slice, native)
 	case slices.Contains(f.Namespaces, ""):
 		return fmt.Errorf("--namespaces has a name that is empty")
 	case f.EmulatedVersion != "" && f.manage != native:

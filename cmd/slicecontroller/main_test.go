@@ -10,7 +10,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 )
 
-// Bad input gets one sentence and exit code 1, before any cluster is asked.
+// Bad input yields one line of error and exit code 1, before any request to a cluster.
 func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(nowhere, nil, 0o600); err != nil {
@@ -18,7 +18,7 @@ func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"--manage=apps/v2":                                  `error: --manage is "apps/v2": expected apps.stsmigrate.dev/v1alpha1 or apps/v1`,
-		"--manage=apps/v1 --namespaces=a,b":                 "error: --namespaces is for apps.stsmigrate.dev/v1alpha1: with apps/v1 nobody would take care of the StatefulSets of other namespaces",
+		"--manage=apps/v1 --namespaces=a,b":                 "error: --namespaces is for apps.stsmigrate.dev/v1alpha1: with apps/v1 no controller would reconcile the StatefulSets of other namespaces",
 		"--namespaces=a,":                                   "error: --namespaces has a name that is empty",
 		"--workers=0":                                       "error: --workers is 0: expected 1 or more",
 		"--emulated-version=1.37":                           "error: --emulated-version is for --manage=apps/v1: slices have rules of their own",
@@ -27,7 +27,7 @@ func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		"--kubeconfig=/nowhere":                             "error: reading /nowhere: ",
 		"--kubeconfig=" + nowhere + " --leader-elect=false": "error: reading " + nowhere,
 		"serve": "error: unknown command",
-		"":      "error: there is no --kubeconfig, and this is no pod",
+		"":      "error: --kubeconfig is missing, and this process is not in a pod",
 	} {
 		var out, errOut bytes.Buffer
 		if code := program.Run(t.Context(), command(), strings.Fields(args), &out, &errOut); code != 1 || !strings.HasPrefix(errOut.String(), want) || strings.Count(errOut.String(), "\n") != 1 {

@@ -7,10 +7,10 @@ import (
 )
 
 func (a *app) abortCommand() *cobra.Command {
-	cmd := a.turnCommand("abort", plans.Abort, "Walk a plan back: every ordinal to the source, same volumes, same budget",
-		"Walk plan %s back, every ordinal to %s?", nil)
-	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "do not ask the plan's gates during an abort")
-	cmd.Flags().Int32Var(&a.word.MaxUnavailable, "max-unavailable", 0, "let so many ordinals be unavailable during an abort, if that is more than the plan allows: for a destination where something is broken")
+	cmd := a.turnCommand("abort", plans.Abort, "Abort a plan: move every ordinal back to the source, with the same volumes and the same budget",
+		"Abort plan %s and move every ordinal back to %s?", nil)
+	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "do not ask the plan's gates during the abort")
+	cmd.Flags().Int32Var(&a.word.MaxUnavailable, "max-unavailable", 0, "how many ordinals may be unavailable during the abort, if more than the plan allows: for a broken destination")
 	a.wordFlags(cmd)
 	return cmd
 }

@@ -21,7 +21,7 @@ func (a *app) adoptCommand() *cobra.Command {
 
 The set is deleted without its pods, one of the other kind is made, and its controller
 adopts them: pods, claims and revisions stay as they are. What was is kept in a ConfigMap
-from before the first write until the end; the same command goes on after an interruption.`,
+from before the first write until the end; the same command continues after an interruption.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, set, err := a.typedSet(args[0])
@@ -38,8 +38,7 @@ from before the first write until the end; the same command goes on after an int
 	return cmd
 }
 
-// adopt carries an adoption out. A death anywhere leaves something that the next look
-// knows.
+// adopt carries out an adoption. A crash at any point leaves a state that the next look recognises.
 func (a *app) adopt(ctx context.Context, at *end, what adoption.Adoption) error {
 	wake := clusters.NewChangeSignal()
 	wake.WatchSets(ctx, at.watches, at.namespace)
@@ -75,21 +74,21 @@ func (a *app) waitForAdoption(ctx context.Context, wake *clusters.ChangeSignal, 
 	case <-wake.C():
 		return nil
 	case <-a.stop:
-		return exitCode{code: exitInterrupted, message: "interrupted; the same command goes on"}
+		return exitCode{code: exitInterrupted, message: "interrupted; the same command continues"}
 	case <-ctx.Done():
 		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s; the same command waits again", s.Reason)}
 	}
 }
 
-// writeAdoption asks once, and writes.
+// writeAdoption asks for confirmation once, and writes.
 func (a *app) writeAdoption(ctx context.Context, at *end, what adoption.Adoption, s plans.Observation) error {
-	if err := a.confirm(fmt.Sprintf("Let %s/%s change hands? Its pods stay.", at.namespace, what.Set.Name)); err != nil {
+	if err := a.confirm(fmt.Sprintf("Turn %s/%s into the other kind? Its pods stay.", at.namespace, what.Set.Name)); err != nil {
 		return err
 	}
 	a.yes = true
 	err := s.Write(ctx)
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("%s: %w; the same command goes on", s.Reason, err)
+		return fmt.Errorf("%s: %w; the same command continues", s.Reason, err)
 	}
 	return nil
 }

@@ -26,8 +26,8 @@ func (a *app) applyCommand() *cobra.Command {
 	var home homeFlags
 	cmd := &cobra.Command{
 		Use:   "apply FILE|PLAN",
-		Short: "Carry a plan out, or go on with one that was stopped",
-		Long: `Carry a plan out, or go on with one that was stopped, killed or blocked.
+		Short: "Carry a plan out, or continue one that was stopped",
+		Long: `Carry a plan out, or continue one that was stopped, killed or blocked.
 
 FILE is a plan written by "plan --out"; PLAN is the name of one that was applied
 before. It may be stopped with Ctrl-C at any moment and started again. A plan that
@@ -59,10 +59,10 @@ that namespace.`,
 
 func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().DurationVar(timeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight that is told, and the wait goes on")
+	cmd.Flags().DurationVar(timeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
 }
 
-// load finds a plan by file or by name. fresh says that it is not stored yet.
+// load finds a plan by file or by name. fresh reports that it is not stored yet.
 func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target, fresh bool, err error) {
 	if what != "-" && !strings.ContainsAny(what, "/.") {
 		if _, err := os.Stat(what); err != nil { // not a file: a name
@@ -89,7 +89,7 @@ func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target
 	return t, false, err
 }
 
-// fromFile reads a plan, and connects to the clusters that it is for.
+// fromFile reads a plan from a file and connects to its clusters.
 func (a *app) fromFile(ctx context.Context, what string, home *homeFlags) (*target, *plans.Plan, error) {
 	raw, err := a.read(what)
 	if err != nil {
@@ -107,8 +107,8 @@ func (a *app) fromFile(ctx context.Context, what string, home *homeFlags) (*targ
 	return t, p, err
 }
 
-// apply carries a Move out: checks and a question before the first write, none of
-// the checks when the plan is already under way.
+// apply carries out a Move. Before the first write it runs the checks and asks for confirmation. A plan that
+// is already under way is not checked here.
 func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags, timeout time.Duration) error {
 	j, err := t.journal(ctx, fresh)
 	if err != nil {
@@ -123,9 +123,9 @@ func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags,
 		fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
 		return nil
 	case j.Leg.Direction != plans.Move:
-		return fmt.Errorf("plan %s is being aborted or cleaned up: go on with %s", t.plan.Name, t.command("resume"))
+		return fmt.Errorf("plan %s is being aborted or finalized: continue it with %s", t.plan.Name, t.command("resume"))
 	case j.Paused:
-		return fmt.Errorf("plan %s is paused: go on with %s", t.plan.Name, t.command("resume"))
+		return fmt.Errorf("plan %s is paused: continue it with %s", t.plan.Name, t.command("resume"))
 	case j.Begun > 0:
 		route, err := a.goOn(ctx, t, j, far)
 		if err != nil {
@@ -133,7 +133,7 @@ func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags,
 		}
 		return a.carry(ctx, t, j, plans.Move, route, timeout)
 	}
-	if err := a.heard(ctx, t, far); err != nil {
+	if err := a.observed(ctx, t, far); err != nil {
 		return err
 	}
 	route, err := a.begin(ctx, t, j, far)
@@ -143,9 +143,9 @@ func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags,
 	return a.carry(ctx, t, j, plans.Move, route, timeout)
 }
 
-// journal reads the journal of the plan, or gives that of a plan of which nothing
-// has been done. A death between storing the plan and its journal leaves nothing
-// begun; had the plan been under way, the marks on its sets would say so.
+// journal reads the journal of the plan, or returns a new one for a plan of which nothing has been done. A
+// crash between storing the plan and its journal leaves nothing begun: had the plan been under way, the marks
+// on its sets would show it.
 func (t *target) journal(ctx context.Context, fresh bool) (*plans.Journal, error) {
 	if fresh {
 		return plans.NewJournal(t.plan), nil
@@ -157,7 +157,7 @@ func (t *target) journal(ctx context.Context, fresh bool) (*plans.Journal, error
 	return j, err
 }
 
-// confirm asks before anything is written.
+// confirm asks the user before anything is written.
 func (a *app) confirm(question string) error {
 	if a.yes {
 		return nil
@@ -173,7 +173,7 @@ func (a *app) confirm(question string) error {
 	return nil
 }
 
-// process is this process, about to carry the plan out.
+// process returns the runner with which this process carries out the plan.
 func (a *app) process(t *target, timeout time.Duration) runner.Runner {
 	return runner.Runner{
 		Plan: t.plan, Store: t.store, On: t.on, Configs: t.configs, Watches: t.watches, Names: t.names,
@@ -182,8 +182,8 @@ func (a *app) process(t *target, timeout time.Duration) runner.Runner {
 	}
 }
 
-// carry lets the plan go in the given direction until it is finished, paused, held or
-// stopped; of a detached one it tells the orchestrator, and how far it shall go.
+// carry runs the plan in the given direction until it is finished, paused, held or stopped. For a detached
+// plan it declares to the orchestrator the direction and how far to go.
 func (a *app) carry(ctx context.Context, t *target, j *plans.Journal, direction plans.Direction, route plans.Limits, timeout time.Duration) error {
 	if j.Detached {
 		if err := a.ask(ctx, t, direction, route); err != nil || direction == plans.Move {
@@ -204,12 +204,12 @@ func (a *app) carry(ctx context.Context, t *target, j *plans.Journal, direction 
 	if !j.KeepNames {
 		return nil
 	}
-	fmt.Fprintf(a.Out, "The old names are still answered, with the addresses of today. Keep them right when pods restart: %s; take them away: %s\n",
+	fmt.Fprintf(a.Out, "The old names are still answered, with the current addresses. To keep them current when pods restart: %s; to remove them: %s\n",
 		t.command("names -w"), t.command("names --remove"))
 	return nil
 }
 
-// complain prints an error that is tried again.
+// complain prints an error that will be retried.
 func (a *app) complain(err error) {
 	fmt.Fprintf(a.Out, "%s  %-16s will try again: %s\n", a.now().UTC().Format("15:04:05.000"), "", oneLine(err.Error()))
 }
@@ -232,7 +232,7 @@ func (a *app) tell(e *engine.Engine, p engine.Progress, err error) {
 		line = fmt.Sprintf("available on the %s", p.Step.To())
 	case p.Kind == engine.Advanced && p.Step.Op.Gated() && p.Reason != "":
 	case p.Kind != engine.Wrote:
-		return // a step without news, or an end that conclude tells
+		return // a step without news, or an end that conclude reports
 	}
 	fmt.Fprintf(a.Out, "%s  %-16s %s\n", a.now().UTC().Format("15:04:05.000"), e.StepOf(p.Step), line)
 }

@@ -45,7 +45,7 @@ PLAN.yaml is a file that "plan --out" wrote. Exit code 3 says that something blo
 	return cmd
 }
 
-// report checks the move of a set, or a plan that was made before.
+// report checks the move of a set, or a plan that was made earlier.
 func (a *app) report(ctx context.Context, f planFlags, args []string) (*preflight.Report, error) {
 	if len(args) == 0 || f.file != "" || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(args[0])) {
 		_, report, err := a.checked(ctx, f, args)
@@ -71,8 +71,8 @@ func (a *app) report(ctx context.Context, f planFlags, args []string) (*prefligh
 	return preflight.Check(ctx, t.plan, t.on, j, a.orchestrated(j))
 }
 
-// checkTable is a report as text: a line for each finding and for each check without
-// one, how many there are, and what to do about those that do not pass.
+// checkTable formats a report as text: a line for each finding and for each check without one, the counts,
+// and the remedies for the checks that do not pass.
 func checkTable(r *preflight.Report) string {
 	var b strings.Builder
 	count := map[check.Level]int{}
@@ -105,8 +105,7 @@ func checkTable(r *preflight.Report) string {
 	return b.String()
 }
 
-// judge prints what is worth knowing and turns what fails into the message and the exit
-// code of a blocked move.
+// judge prints the warnings. It returns the failures as an error with the exit code of a blocked move.
 func (a *app) judge(r *preflight.Report) error {
 	failed, warned := r.Failed(), r.Warned()
 	if len(failed) == 0 {
@@ -117,7 +116,7 @@ func (a *app) judge(r *preflight.Report) error {
 	return exitCode{code: exitRefused, message: strings.TrimRight(text, "\n")}
 }
 
-// findings gives a line for each, with what is there to be typed indented below it.
+// findings formats one line per finding, with the commands of its remedy indented below.
 func findings(all []check.Finding) string {
 	var b strings.Builder
 	for _, f := range all {
@@ -129,7 +128,8 @@ func findings(all []check.Finding) string {
 	return b.String()
 }
 
-// orchestrated is the clock of a plan that an orchestrator carries out, and nil of one that this process does.
+// orchestrated returns the clock for a plan that an orchestrator carries out, and nil for one that this
+// process carries out.
 func (a *app) orchestrated(j *plans.Journal) check.Orchestrated {
 	if j == nil || !j.Detached {
 		return nil

@@ -21,14 +21,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// reach is how the two clusters are reached: kubectl's flags twice.
+// reach describes how the two clusters are reached: kubectl's flags twice.
 type reach struct {
 	source, destination *genericclioptions.ConfigFlags
 	opened              []*end
 }
 
-// addFlags adds kubectl's flags for the source, and those that name a cluster
-// once more with the prefix "to-" for the destination.
+// addFlags adds kubectl's flags for the source. Those that name a cluster are added once more with the prefix
+// "to-" for the destination.
 func (r *reach) addFlags(flags *pflag.FlagSet) {
 	r.source = genericclioptions.NewConfigFlags(false)
 	r.source.CacheDir, r.source.DisableCompression = nil, nil
@@ -52,7 +52,7 @@ func (r *reach) addFlags(flags *pflag.FlagSet) {
 	})
 }
 
-// end is one cluster as a kubeconfig names it.
+// end is one cluster, as a kubeconfig names it.
 type end struct {
 	config    *rest.Config
 	client    client.Client
@@ -62,14 +62,14 @@ type end struct {
 	namespace string
 }
 
-// wait returns when no watch of a cluster is open any more. The context of the command must have ended.
+// wait returns when no watch of any cluster is open any more. The context of the command must have ended.
 func (r *reach) wait() {
 	for _, e := range r.opened {
 		e.watches.Wait()
 	}
 }
 
-// open connects to what the flags name. It asks the API server nothing yet.
+// open connects to the cluster that the flags name. It sends no request to the API server yet.
 func (r *reach) open(flags *genericclioptions.ConfigFlags) (*end, error) {
 	loader := flags.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
@@ -93,12 +93,12 @@ func (r *reach) open(flags *genericclioptions.ConfigFlags) (*end, error) {
 	if e.namespace, _, err = loader.Namespace(); err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig(flags), err)
 	}
-	// One request follows the other; the API server's own fairness is enough.
+	// Requests follow one another; the API server's own fairness is enough.
 	e.config.QPS = -1
 	e.config.UserAgent = "stsmigrate/" + versionText()
 	e.config.WarningHandlerWithContext = clusters.Warnings{}
-	// The person chose the server, so that any address is good. Where it redirects to nobody chose, and
-	// the credentials would go there too.
+	// The user chose the server, so any address is accepted. The target of a redirect is not chosen by the
+	// user, and the credentials would be sent there too.
 	e.config = fleet.Careful(e.config)
 	if e.client, err = clusters.Connect(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.context, err)
@@ -134,13 +134,13 @@ func keys[T any](m map[string]T) string {
 	return strings.Join(out, ", ")
 }
 
-// asked says whether any flag names this end.
+// asked reports whether any flag names this end.
 func asked(f *genericclioptions.ConfigFlags) bool {
 	return *f.KubeConfig != "" || *f.Context != "" || *f.ClusterName != "" || *f.Namespace != ""
 }
 
-// inherit fills in what the destination's flags leave out: it is as on the
-// source. Another kubeconfig has its own current context.
+// inherit fills in the destination's missing flags from the source. If the destination has another
+// kubeconfig, its own current context applies.
 func (r *reach) inherit() {
 	s, d := r.source, r.destination
 	if *d.KubeConfig == "" {
@@ -172,8 +172,7 @@ func (r *reach) both() (source, destination *end, err error) {
 	return source, destination, nil
 }
 
-// target is a plan and the two ends it is for, checked to be the very clusters
-// that the plan was made for.
+// target is a plan and its two ends. The ends are verified to be the clusters that the plan was made for.
 type target struct {
 	plan    *plans.Plan
 	store   *records.Store
@@ -181,16 +180,17 @@ type target struct {
 	configs map[plans.Side]*rest.Config
 	watches map[plans.Side]*clusters.Watches
 	names   map[plans.Side]*dns.Cluster
-	// lost has the sides that could not be connected to, and why; they are in none of the maps
+	// lost holds, per side that could not be connected to, the reason. These sides are in none of the maps
 	// above.
 	lost map[plans.Side]error
-	// home is where the plan is, or is to be, stored.
+	// home is the cluster and namespace where the plan is, or will be, stored.
 	home *end
-	// flags finds the plan again, for messages that name the next command.
+	// flags are those with which a later command finds the plan, for messages that name the next command.
 	flags string
 }
 
-// command is another command on this plan, ready to be typed, such as "status" or "status -w".
+// command returns another command on this plan, ready to be typed. verb may end with a flag, as in "status
+// -w".
 func (t *target) command(verb string) string {
 	verb, flag, _ := strings.Cut(verb, " ")
 	return "`" + strings.TrimSpace("stsmigrate "+verb+" "+t.plan.Name+t.flags+" "+flag) + "`"
@@ -218,15 +218,15 @@ func (r *reach) stored(ctx context.Context, name string) (*target, error) {
 	return t, t.connected()
 }
 
-// recorded finds a plan by its name in its home: what the --to flags name, or the plain flags
-// when there are none. It may be that one or both of its clusters cannot be reached.
+// recorded finds a plan by its name in its home: the one that the --to flags name, or the plain flags if
+// there are none. One or both of its clusters may be unreachable.
 func (r *reach) recorded(ctx context.Context, name string) (*target, error) {
 	s, d := r.source, r.destination
 	if asked(d) {
 		r.inherit()
 	} else {
 		r.inherit()
-		*s.Context = "" // it named the home; the plan knows its source
+		*s.Context = "" // it named the home; the plan has the context of its source
 	}
 	home, err := r.open(d)
 	if err != nil {
@@ -237,13 +237,13 @@ func (r *reach) recorded(ctx context.Context, name string) (*target, error) {
 		return nil, err
 	}
 	if uid, err := clusters.ClusterUID(ctx, home.client); err != nil || uid != p.Destination.Cluster {
-		*d.Context = "" // it named the home of a detached plan; the plan knows its destination
+		*d.Context = "" // it named the home of a detached plan; the plan has the context of its destination
 	}
 	return r.forPlan(ctx, p, home)
 }
 
-// inFile connects to the clusters of a plan that was read from a file. Without a home it is
-// stored on the destination.
+// inFile connects to the clusters of a plan that was read from a file. If home is nil, the plan is stored on
+// the destination.
 func (r *reach) inFile(ctx context.Context, p *plans.Plan, home *end) (*target, error) {
 	r.oneFile()
 	t, err := r.forPlan(ctx, p, home)
@@ -253,7 +253,7 @@ func (r *reach) inFile(ctx context.Context, p *plans.Plan, home *end) (*target, 
 	return t, t.connected()
 }
 
-// oneFile lets both sides be found in one kubeconfig, unless flags name another for the destination.
+// oneFile makes both sides use one kubeconfig, unless flags name another for the destination.
 func (r *reach) oneFile() {
 	if asked(r.destination) {
 		r.inherit()
@@ -262,7 +262,7 @@ func (r *reach) oneFile() {
 	}
 }
 
-// connected says why one of the two clusters is not there.
+// connected returns the reason why one of the two clusters is not connected, or nil.
 func (t *target) connected() error {
 	for _, side := range plans.Sides() {
 		if err := t.lost[side]; err != nil {
@@ -272,8 +272,8 @@ func (t *target) connected() error {
 	return nil
 }
 
-// sides connects to the two clusters of a plan. One that cannot be asked, or that no context
-// of the kubeconfig is for, is lost.
+// sides connects to the two clusters of a plan. A cluster is lost if it cannot be reached, or if no context
+// of the kubeconfig is for it.
 func (r *reach) sides(ctx context.Context, p *plans.Plan) (ends map[plans.Side]*end, lost map[plans.Side]error, err error) {
 	ends, lost = map[plans.Side]*end{}, map[plans.Side]error{}
 	for side, flags := range map[plans.Side]*genericclioptions.ConfigFlags{plans.Source: r.source, plans.Destination: r.destination} {
@@ -291,7 +291,7 @@ func (r *reach) sides(ctx context.Context, p *plans.Plan) (ends map[plans.Side]*
 	return ends, lost, nil
 }
 
-// forPlan connects to the two clusters of a plan, of which either may be lost.
+// forPlan connects to the two clusters of a plan. Either may be lost.
 func (r *reach) forPlan(ctx context.Context, p *plans.Plan, home *end) (*target, error) {
 	ends, lost, err := r.sides(ctx, p)
 	if err != nil {
@@ -310,11 +310,11 @@ func (r *reach) forPlan(ctx context.Context, p *plans.Plan, home *end) (*target,
 	return t, nil
 }
 
-// errOtherCluster says that a context is for another cluster than a side of the plan.
+// errOtherCluster reports that a context is for another cluster than that side of the plan.
 type errOtherCluster struct{ error }
 
-// connect connects to a cluster of a plan and checks that it is that one. A context that no flag
-// names is the one of the plan.
+// connect connects to a cluster of a plan and verifies its identity. Without a flag that names a context, it
+// uses the context of the plan.
 func (r *reach) connect(ctx context.Context, p *plans.Plan, side plans.Side, flags *genericclioptions.ConfigFlags) (*end, error) {
 	context := p.On(side).Context
 	if raw, err := flags.ToRawKubeConfigLoader().RawConfig(); err == nil && *flags.Context == "" && raw.Contexts[context] != nil {
@@ -339,7 +339,7 @@ func (r *reach) connect(ctx context.Context, p *plans.Plan, side plans.Side, fla
 	return e, nil
 }
 
-// again gives the flags with which a later command finds the plan.
+// again returns the flags with which a later command finds the plan.
 func (r *reach) again(home *end) string {
 	s, d := *r.source.KubeConfig, *r.destination.KubeConfig
 	switch {

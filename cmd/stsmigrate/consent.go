@@ -13,8 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
 
-// consentLasts is for how long a namespace agrees where nobody says otherwise: long enough for a large set with a
-// window at night, and short enough that a consent which was forgotten ends.
+// consentLasts is the default duration of a namespace's consent. It is long enough for a large set with a
+// window at night, and short enough that a forgotten consent ends.
 const consentLasts = 30 * 24 * time.Hour
 
 func (a *app) consentCommand() *cobra.Command {
@@ -55,7 +55,7 @@ nothing else may be made. It is for the administrator of the cluster, who knows 
 	return cmd
 }
 
-// consents are the ConfigMaps of the namespaces on one side, with what they agree to already.
+// consents returns the ConfigMaps of the namespaces on one side, including their existing consents.
 func consents(ctx context.Context, r *reached, side plans.Side, until time.Time) ([]client.Object, error) {
 	var out []client.Object
 	for _, n := range access.Parties(r.plan) {
@@ -63,7 +63,7 @@ func consents(ctx context.Context, r *reached, side plans.Side, until time.Time)
 			continue
 		}
 		have, err := n.Consent(ctx, r.on)
-		if err != nil { // what cannot be read cannot be kept either, and other plans may go by it
+		if err != nil { // consents that cannot be read cannot be kept, and other plans may need them
 			return nil, err
 		}
 		next := n.Agree(r.plan, until, have)
@@ -73,8 +73,8 @@ func consents(ctx context.Context, r *reached, side plans.Side, until time.Time)
 	return out, nil
 }
 
-// clusterConsent is the ConfigMap of the cluster on one side, with what it agrees to already; nothing where the plan makes
-// no volume there.
+// clusterConsent returns the ConfigMap of the cluster on one side, including its existing consents. It
+// returns nothing if the plan creates no volume there.
 func clusterConsent(ctx context.Context, r *reached, side plans.Side) ([]client.Object, error) {
 	if err := r.lost[side.Other()]; err != nil && !r.plan.OneCluster() {
 		return nil, fmt.Errorf("which disks the %s is to agree to is known on both sides: %w", side, err)
@@ -88,7 +88,7 @@ func clusterConsent(ctx context.Context, r *reached, side plans.Side) ([]client.
 		return nil, err
 	}
 	have, err := access.AgreedVolumes(ctx, r.on[side], side)
-	if err != nil { // what cannot be read cannot be kept either, and other plans may go by it
+	if err != nil { // consents that cannot be read cannot be kept, and other plans may need them
 		return nil, err
 	}
 	next, err := access.AgreeVolumes(r.plan, volumes, have)
@@ -99,8 +99,8 @@ func clusterConsent(ctx context.Context, r *reached, side plans.Side) ([]client.
 	return []client.Object{next}, nil
 }
 
-// asRead is what `kubectl apply` needs to know of an object that holds what others agreed to as well: it leaves their labels
-// alone, and is refused where they have changed the object since it was read.
+// asRead returns the metadata that `kubectl apply` needs for an object that also holds other plans' consents.
+// The apply then leaves their labels unchanged, and is refused if the object has changed since it was read.
 func asRead(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), ResourceVersion: o.GetResourceVersion()}
 }

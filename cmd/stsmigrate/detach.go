@@ -15,7 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// homeFlags say that an orchestrator shall carry a plan out, and where it runs.
+// homeFlags select whether an orchestrator carries out a plan, and where that orchestrator runs.
 type homeFlags struct {
 	detach             bool
 	context, namespace string
@@ -38,7 +38,7 @@ func (f *homeFlags) check() error {
 	return nil
 }
 
-// open connects to where the orchestrator runs; nil without one.
+// open connects to the orchestrator's cluster and namespace. It returns nil without --detach.
 func (f *homeFlags) open(r *reach, p *plans.Plan) (*end, error) {
 	if !f.detach {
 		return nil, nil
@@ -62,7 +62,7 @@ func (f *homeFlags) open(r *reach, p *plans.Plan) (*end, error) {
 	return home, nil
 }
 
-// elsewhere is the same plan as commands would keep it: beside the set that they make.
+// elsewhere returns the same plan with the home that commands would use: the destination's namespace.
 func (r *reach) elsewhere(t *target) *target {
 	there := *t
 	there.home = &end{client: t.on[plans.Destination], namespace: t.plan.Destination.Namespace, context: t.plan.Destination.Context}
@@ -71,17 +71,18 @@ func (r *reach) elsewhere(t *target) *target {
 	return &there
 }
 
-// notOfCommands refuses to detach a plan that commands carry out: two records of it would know nothing of each other.
+// notOfCommands refuses to detach a plan that commands carry out: two records of it would not know of each
+// other.
 func (t *target) notOfCommands(ctx context.Context) error {
 	have, err := t.store.Plan(ctx)
 	switch {
 	case errors.As(err, new(records.ErrNoPlan)), apierrors.IsForbidden(err), err == nil && have.ID != t.plan.ID:
-		return nil // whoever may not look there has not stored one there either
+		return nil // without the right to read there, the user has stored no plan there either
 	case err != nil:
 		return err
 	}
 	j, err := t.store.JournalOrNew(ctx, t.plan)
-	if errors.As(err, new(records.ErrNoJournal)) { // nothing was begun
+	if errors.As(err, new(records.ErrNoJournal)) { // nothing has begun
 		return nil
 	}
 	if err != nil || j.Detached {
@@ -91,15 +92,16 @@ func (t *target) notOfCommands(ctx context.Context) error {
 		t.plan.Name, t.home.namespace, t.command("apply"), t.command("abort"))
 }
 
-// heard makes sure, BEFORE a plan is handed over, that an orchestrator is there to take it, and can read it.
-func (a *app) heard(ctx context.Context, t *target, far *routeFlags) error {
+// heard requires, BEFORE a plan is handed over, that an orchestrator is alive and can read the plan. A user
+// without the right to check that is only warned.
+func (a *app) observed(ctx context.Context, t *target, far *routeFlags) error {
 	if !far.detach {
 		return nil
 	}
 	_, err := records.Alive(ctx, t.home.client, t.home.watches, t.home.namespace, versionText())
 	switch {
 	case apierrors.IsForbidden(err):
-		fmt.Fprintf(a.ErrOut, "Whether an orchestrator lives in namespace %s is not for you to see (%s): look with %s whether it goes on.\n", t.home.namespace, oneLine(err.Error()), t.command("status"))
+		fmt.Fprintf(a.ErrOut, "You may not read whether an orchestrator runs in namespace %s (%s). To check the progress of the plan: %s.\n", t.home.namespace, oneLine(err.Error()), t.command("status"))
 		return nil
 	case errors.As(err, new(records.ErrNoOrchestrator)):
 		return fmt.Errorf("%w, and nobody would carry plan %s out; nothing has been written: install one (`stsmigrate install orchestrator`), name the place of another with --home-namespace and --home-context, or leave --detach", err, t.plan.Name)
@@ -107,7 +109,8 @@ func (a *app) heard(ctx context.Context, t *target, far *routeFlags) error {
 	return err
 }
 
-// handsOver refuses what commands carry out, and a home where nobody could ask an orchestrator for anything.
+// handsOver refuses a plan that commands carry out, and a home where no request can be declared to an
+// orchestrator.
 func (r *reach) handsOver(ctx context.Context, t *target) error {
 	if err := r.elsewhere(t).notOfCommands(ctx); err != nil {
 		return err
@@ -116,14 +119,14 @@ func (r *reach) handsOver(ctx context.Context, t *target) error {
 	return err
 }
 
-// ask declares what is wanted of a plan that an orchestrator carries out, or is to. What that would refuse is refused here,
-// and not written.
+// ask declares the user's request for a plan that an orchestrator carries out, or will carry out. A request
+// that the orchestrator would refuse is refused here and not written.
 func (a *app) ask(ctx context.Context, t *target, direction plans.Direction, route plans.Limits) error {
 	err := t.declare(ctx, func(j *plans.Journal, d *plans.Declaration) error {
 		d.Direction, d.Paused = direction, false
 		d.KeepNames = d.KeepNames || a.keepsNames
 		if j.Epoch == 0 && direction == plans.Move && j.Blocked == "" && !j.Paused && route == (plans.Limits{}) {
-			return nil // it is new
+			return nil // the plan is new
 		}
 		d.Request = &plans.Request{
 			ID: rand.String(8), Resume: true, SkipGates: a.skipGates,
@@ -139,7 +142,7 @@ func (a *app) ask(ctx context.Context, t *target, direction plans.Direction, rou
 	return nil
 }
 
-// declare changes what is declared of a plan, by its journal as it is then.
+// declare changes the declaration of a plan, given its journal as it is at that moment.
 func (t *target) declare(ctx context.Context, change func(*plans.Journal, *plans.Declaration) error) error {
 	return records.Declare(ctx, t.home.client, t.home.namespace, t.plan, func(d *plans.Declaration) error {
 		j, err := t.journal(ctx, false)

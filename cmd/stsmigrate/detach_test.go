@@ -15,8 +15,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// A plan that is stored for commands stays theirs: it is kept elsewhere than an orchestrator looks, and what it
-// finds there may be under way.
+// A plan that is stored for commands cannot be detached. Its record is in another place than the orchestrator
+// reads, and the plan may be under way.
 func TestAPlanOfCommandsIsNotDetached(t *testing.T) {
 	for name, change := range map[string]func(*plans.Journal){
 		"stored":    func(*plans.Journal) {},
@@ -36,7 +36,7 @@ func TestAPlanOfCommandsIsNotDetached(t *testing.T) {
 	}
 }
 
-// What is wanted of a plan that an orchestrator carries out is declared, and its journal is left alone.
+// A request for a plan that an orchestrator carries out is declared, and its journal is left unchanged.
 func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 	underWay := func(j *plans.Journal) { j.Detached, j.Epoch, j.Done, j.Begun = true, 2, 1, 1 }
 	moved := func(j *plans.Journal) {
@@ -63,7 +63,7 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 		"the abort":         {underWay, "abort web --yes --max-unavailable 2", func(d *plans.Declaration) bool { return d.Direction == plans.Abort && d.Request.MaxUnavailable == 2 }, ""},
 		"more than all":     {underWay, "abort web --yes --max-unavailable 9", nil, "--max-unavailable 9: expected"},
 		"a senseless word":  {underWay, resume + " --yes --node-gone n", nil, "has no ordinals in flight"},
-		"gates of no gate":  {underWay, resume + " --yes --skip-gates", nil, "asks no gates"},
+		"gates of no gate":  {underWay, resume + " --yes --skip-gates", nil, "has no gates"},
 		"an early end":      {underWay, "finalize web --yes", nil, "is not complete"},
 		"the end":           {moved, "finalize web --yes", func(d *plans.Declaration) bool { return d.Direction == plans.Finalize && !d.KeepNames }, ""},
 		"names of none":     {moved, "finalize web --yes --keep-names", nil, "bridges no names"},
@@ -87,12 +87,12 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 	}
 }
 
-// asksForNoNames reports whether nothing but that is asked for.
+// asksForNoNames reports whether the removal of the names is all that is requested.
 func asksForNoNames(d *plans.Declaration) bool {
 	return *d.Request == plans.Request{ID: d.Request.ID, RemoveNames: true} && d.Direction == plans.Finalize && !d.KeepNames
 }
 
-// declared wants a command to have gone well, and what it wished for to be declared of the very plan.
+// declared requires that a command succeeded, and that its request is declared for exactly this plan.
 func declared(t *testing.T, name string, p *plans.Plan, got outcome, d *records.Declared, want func(*plans.Declaration) bool) {
 	t.Helper()
 	if got.code != exitDone || d == nil || d.Wrong != nil || d.Spec.ApprovedHash != p.Hash || !want(d.Spec) || p.Differs(d.Spec) != "" {
@@ -100,7 +100,7 @@ func declared(t *testing.T, name string, p *plans.Plan, got outcome, d *records.
 	}
 }
 
-// journaled is the version of the journal.
+// journaled returns the resource version of the journal.
 func journaled(t *testing.T, on client.Client) string {
 	t.Helper()
 	var cm corev1.ConfigMap
@@ -110,7 +110,7 @@ func journaled(t *testing.T, on client.Client) string {
 	return cm.ResourceVersion
 }
 
-// Two requests are two, though they say the same; what somebody else has declared meanwhile stays.
+// Two identical requests count as two. What another writer has declared in the meantime is kept.
 func TestARequestIsOneOfItsOwn(t *testing.T) {
 	on, config := serve(t, []string{"home"})
 	keep(t, on, "stsmigrate", func(j *plans.Journal) { j.Detached, j.Epoch = true, 2 })
@@ -135,7 +135,7 @@ func TestARequestIsOneOfItsOwn(t *testing.T) {
 	}
 }
 
-// Where there is no orchestrator to ask, nothing is stored for one.
+// Without an orchestrator's API there, nothing is stored for one.
 func TestADetachedPlanNeedsTheKind(t *testing.T) {
 	on, config := serve(t, []string{"home"})
 	delete(on.kinds, "statefulsetmigrations")
@@ -149,7 +149,7 @@ func TestADetachedPlanNeedsTheKind(t *testing.T) {
 	}
 }
 
-// orchestratorOf is the Lease of one that reads plans of this version.
+// orchestratorOf returns the Lease of an orchestrator that reads plans of this version.
 func orchestratorOf(reads string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "stsmigrate", Name: "stsmigrate.orchestrator.p1", Labels: map[string]string{records.HeartbeatLabel: ""},
@@ -157,7 +157,7 @@ func orchestratorOf(reads string) *coordinationv1.Lease {
 	}}
 }
 
-// A plan is handed over to somebody, or not at all.
+// A plan is handed over only to an orchestrator that is alive.
 func TestAPlanIsHandedOverToWhoLives(t *testing.T) {
 	replicas := int32(3)
 	p, err := plans.Build(plans.Inputs{
@@ -194,14 +194,14 @@ func TestAPlanIsHandedOverToWhoLives(t *testing.T) {
 	}
 }
 
-// A plan that waits for an orchestrator says so when there is none.
+// The status of a plan that waits for an orchestrator reports when there is none.
 func TestTheStatusSaysThatNoOrchestratorLives(t *testing.T) {
 	for name, c := range map[string]struct {
 		lives *coordinationv1.Lease
 		want  string
 	}{
 		"none":  {nil, "orchestrator: there is no orchestrator in namespace stsmigrate\nnext:    start an orchestrator there"},
-		"one":   {orchestratorOf(plans.APIVersion), "next:    the orchestrator goes on with it"},
+		"one":   {orchestratorOf(plans.APIVersion), "next:    the orchestrator continues it"},
 		"other": {orchestratorOf("stsmigrate.dev/v2"), "this stsmigrate is the older of the two"},
 	} {
 		on, config := serve(t, []string{"home"})

@@ -12,7 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/volumes"
 )
 
-// conclude says how a run ended and what comes next.
+// conclude reports how a run ended and which command comes next.
 func (a *app) conclude(t *target, direction plans.Direction, p engine.Progress, err error) error {
 	verb := map[plans.Direction]string{plans.Move: "apply", plans.Abort: "abort", plans.Finalize: "finalize"}[direction]
 	back := "; to abort: " + t.command("abort")
@@ -27,7 +27,7 @@ func (a *app) conclude(t *target, direction plans.Direction, p engine.Progress, 
 	case p.Overtaken:
 		return exitCode{code: exitBlocked, message: fmt.Sprintf("%s. To watch it: %s", p.Reason, t.command("status -w"))}
 	case p.Kind == engine.Blocked:
-		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s\nNothing more is written. When that is mended: %s%s", p.Reason, t.command("resume"), back)}
+		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s\nNothing more is written. When the cause is fixed: %s%s", p.Reason, t.command("resume"), back)}
 	case p.Kind == engine.Paused:
 		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. To go on: %s%s\n%s", p.Reason, t.command("resume"), back, bridged(t))
 	case p.Outcome == plans.Split:
@@ -44,17 +44,17 @@ func (a *app) conclude(t *target, direction plans.Direction, p engine.Progress, 
 		a.leftBehind(t, plans.Destination)
 		fmt.Fprint(a.Out, record(t, &plans.Journal{}))
 	case p.Outcome == plans.Finalized:
-		fmt.Fprintf(a.Out, "finalized: %s is on its own; the source set is gone. What else the namespace %s has (Services, ConfigMaps, budgets of yours) is left for you.\n", t.plan.Destination, t.plan.Source.Namespace)
+		fmt.Fprintf(a.Out, "finalized: %s is on its own; the source set is gone. Other objects of the namespace %s (Services, ConfigMaps, your own budgets) are left unchanged.\n", t.plan.Destination, t.plan.Source.Namespace)
 		a.leftBehind(t, plans.Source)
 	}
 	return nil
 }
 
-// farewell says what is to be seen to before what the set has left is deleted. It is the last
-// word on it: the plan has ended, and what cannot be looked at any more is no error.
+// farewell reports what needs attention before the old cluster or namespace is deleted. It comes last: the
+// plan has ended, and a failure to look is no error.
 func (a *app) farewell(ctx context.Context, t *target, j *plans.Journal) {
 	if a.word.SourceGone || j.Assurances.SourceGone {
-		return // it has gone with its cluster
+		return // it is gone with its cluster
 	}
 	old := "cluster"
 	if t.plan.OneCluster() {
@@ -66,15 +66,15 @@ func (a *app) farewell(ctx context.Context, t *target, j *plans.Journal) {
 		found, err = volumes.Farewell(ctx, t.plan, t.on)
 	}
 	if err != nil {
-		fmt.Fprintf(a.ErrOut, "What has to be seen to before the old %s is deleted could not be looked up: %s\n", old, oneLine(err.Error()))
+		fmt.Fprintf(a.ErrOut, "The checks before the deletion of the old %s could not run: %s\n", old, oneLine(err.Error()))
 	}
 	if len(found) > 0 {
 		fmt.Fprintf(a.Out, "Before you delete the old %s:\n%s", old, findings(found))
 	}
 }
 
-// leftBehind names the claims that a side keeps because their volumes did not move. Their
-// data is a copy, and only the person knows whether it is still needed.
+// leftBehind names the claims that a side keeps because their volumes did not move. Their data is a copy, and
+// only the user knows whether it is still needed.
 func (a *app) leftBehind(t *target, side plans.Side) {
 	var names []string
 	for _, c := range t.plan.Claims {
@@ -86,11 +86,12 @@ func (a *app) leftBehind(t *target, side plans.Side) {
 	}
 	if len(names) > 0 {
 		ref := t.plan.On(side)
-		fmt.Fprintf(a.Out, "Left on %s, with what the application had there: delete them when nobody needs them: kubectl --context %s -n %s delete pvc %s\n", ref, ref.Context, ref.Namespace, strings.Join(names, " "))
+		fmt.Fprintf(a.Out, "Left on %s, with the data that the application had there. To delete them when they are no longer needed: kubectl --context %s -n %s delete pvc %s\n", ref, ref.Context, ref.Namespace, strings.Join(names, " "))
 	}
 }
 
-// bridged says what has to run while nobody carries a plan whose names are bridged, or nothing.
+// bridged returns which command has to run while no process carries out a plan whose names are bridged, or
+// "".
 func bridged(t *target) string {
 	if len(t.plan.Directories()) == 0 {
 		return ""
@@ -98,7 +99,8 @@ func bridged(t *target) string {
 	return fmt.Sprintf("Until then a pod that restarts is found at its new address only while this runs: %s\n", t.command("names -w"))
 }
 
-// record says what stays of a plan that has ended. Who keeps its names still needs that.
+// record returns which record of an ended plan stays, and how to delete it. It returns "" if the names are
+// kept, because they still need the record.
 func record(t *target, j *plans.Journal) string {
 	if j.KeepNames {
 		return ""
@@ -109,12 +111,12 @@ func record(t *target, j *plans.Journal) string {
 	return fmt.Sprintf("Two ConfigMaps stay as the record of what was done; to delete them: %s\n", t.command("forget"))
 }
 
-// granted says how to take away what the orchestrator was given for a plan when that has ended; with a source's cluster
-// that is gone, from the destination alone.
+// granted returns how to revoke, after its end, what the orchestrator was granted for a plan. If the source's
+// cluster is gone, that is on the destination alone.
 func granted(t *target, direction plans.Direction, sourceGone bool) string {
 	revoke := "revoke"
 	if sourceGone {
 		revoke = "revoke --side destination"
 	}
-	return fmt.Sprintf("When %s says %s, take away what the orchestrator was given for it: %s\n", t.command("status"), direction.Outcome(), t.command(revoke))
+	return fmt.Sprintf("When %s says %s, revoke what the orchestrator was granted for it: %s\n", t.command("status"), direction.Outcome(), t.command(revoke))
 }

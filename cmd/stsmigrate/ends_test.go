@@ -20,7 +20,8 @@ func ending(mode plans.NameMode) *target {
 	return &target{plan: p, home: &end{context: "west", namespace: "stsmigrate"}, flags: " -n stsmigrate --context west"}
 }
 
-// Whoever carried a plan kept its names until now; a person has to know that nobody does from here on.
+// The process that carried out the plan kept its names until now. The user must learn that no process does so
+// from here on.
 func TestTheEndOfARunSaysThatNamesHaveToBeKept(t *testing.T) {
 	const keep = "`stsmigrate names web -n stsmigrate --context west -w`"
 	for name, c := range map[string]struct {
@@ -46,7 +47,7 @@ func TestTheEndOfARunSaysThatNamesHaveToBeKept(t *testing.T) {
 	}
 }
 
-// What stays after the end is named, with the commands that take it away.
+// The objects that stay after the end are named, with the commands that delete them.
 func TestTheEndOfAPlanNamesWhatStays(t *testing.T) {
 	web := ending(plans.NoNames)
 	if got, want := record(web, &plans.Journal{}), "`stsmigrate forget web -n stsmigrate --context west`\n"; !strings.HasSuffix(got, want) {
@@ -56,7 +57,7 @@ func TestTheEndOfAPlanNamesWhatStays(t *testing.T) {
 		t.Errorf("names are kept by the record, and it says %q", got)
 	}
 	for gone, flag := range map[bool]string{false: "", true: " --side destination"} {
-		want := "When `stsmigrate status web -n stsmigrate --context west` says Finalized, take away what the orchestrator was given for it: `stsmigrate revoke web -n stsmigrate --context west" + flag + "`\n"
+		want := "When `stsmigrate status web -n stsmigrate --context west` says Finalized, revoke what the orchestrator was granted for it: `stsmigrate revoke web -n stsmigrate --context west" + flag + "`\n"
 		if got := granted(web, plans.Finalize, gone); got != want {
 			t.Errorf("got\n%sexpected\n%s", got, want)
 		}

@@ -22,7 +22,7 @@ func (a *app) finalizeCommand() *cobra.Command {
 				return errors.New("--keep-names: the old names were answered in the source's cluster too, and that is gone")
 			}
 			if j.Detached {
-				return nil // whoever finalizes it is asked to
+				return nil // the orchestrator that finalizes the plan gets this request
 			}
 			return t.wantNames(ctx)
 		})
@@ -36,7 +36,7 @@ func (a *app) finalizeCommand() *cobra.Command {
 	return cmd
 }
 
-// wantNames records, before the cleaning up, that the names outlive it.
+// wantNames records, BEFORE the cleanup, that the names outlive the plan.
 func (t *target) wantNames(ctx context.Context) error {
 	if len(t.plan.Directories()) == 0 {
 		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.plan.Name, t.plan.Names.Mode)

@@ -18,7 +18,7 @@ func every(t *testing.T, do func(*cobra.Command)) {
 	}
 }
 
-// Backquotes in a usage are the name of the value, which is one word.
+// Backquotes in a flag's usage mark the name of its value, which must be one word.
 func TestTheHelpOfAFlagNamesItsValueWithOneWord(t *testing.T) {
 	every(t, func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -30,12 +30,12 @@ func (a *app) forget(ctx context.Context, name string) error {
 		return err
 	}
 	if !j.Ended() {
-		return fmt.Errorf("plan %s has not ended: its record is what everything else goes by; first %s or %s", name, t.command("finalize"), t.command("abort"))
+		return fmt.Errorf("plan %s has not ended: everything else depends on its record; first run %s or %s", name, t.command("finalize"), t.command("abort"))
 	}
-	if err := a.confirm(fmt.Sprintf("Delete the record of plan %s (%s)? Nothing else says any more what was moved, and when.", name, j.Outcome)); err != nil {
+	if err := a.confirm(fmt.Sprintf("Delete the record of plan %s (%s)? No other record shows what was moved, and when.", name, j.Outcome)); err != nil {
 		return err
 	}
-	if j.Detached { // its journal is for the orchestrator to delete, which does so when the plan is gone
+	if j.Detached { // the orchestrator deletes the journal when the plan is gone
 		err = records.Undeclare(ctx, t.home.client, t.home.namespace, t.plan)
 		if err == nil {
 			fmt.Fprintf(a.Out, "plan %s is gone, and the orchestrator in namespace %s deletes its journal\n", name, t.home.namespace)

@@ -47,7 +47,7 @@ func (a *app) get(ctx context.Context, all bool) error {
 	return a.print(list, func() string { return listTable(list, namespace) })
 }
 
-// listTable is a list of plans as text, and below it why some cannot be read.
+// listTable formats a list of plans as text. Below it are the reasons why some cannot be read.
 func listTable(list []records.Listed, namespace string) string {
 	switch {
 	case len(list) == 0 && namespace == "":

@@ -10,7 +10,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// A plan that cannot be read is a row like the others, and no error.
+// A plan that cannot be read is listed as a row and is no error.
 func TestGetListsWhatItCannotRead(t *testing.T) {
 	on, config := serve(t, []string{"home"}, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "stsmigrate-db", Labels: map[string]string{plans.PlanLabel: "db"}},

@@ -15,8 +15,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// reached is a plan in a file, and the clusters of its sides as far as they could be connected to: what is printed for
-// one namespace is for whoever sees that one alone.
+// reached is a plan from a file, and the clusters of its sides as far as they could be reached. The output
+// for one namespace is for a user who can see that namespace alone.
 type reached struct {
 	plan *plans.Plan
 	on   clusters.Clusters
@@ -36,8 +36,8 @@ func (r *reach) either(ctx context.Context, p *plans.Plan) (*reached, error) {
 	return &reached{p, on.InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: p.Source, plans.Destination: p.Destination}), lost}, nil
 }
 
-// disks reads which volumes a side's account has to do with. Those of the destination are the source's until they have
-// moved.
+// disks reads which volumes the account of a side has to access. Those of the destination are the source's
+// volumes until they have moved.
 func (r *reached) disks(ctx context.Context, side plans.Side) ([]access.Disk, error) {
 	if !r.plan.HasVolumes() {
 		return nil, nil
@@ -51,13 +51,14 @@ func (r *reached) disks(ctx context.Context, side plans.Side) ([]access.Disk, er
 	}
 	disks, err := access.Disks(ctx, r.plan, r.on, j)
 	if apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("which volumes of plan %s have moved cannot be seen, and Roles without their names would take rights away: %w; ask for the right to list PersistentVolumes, or somebody who has it", r.plan.Name, err)
+		return nil, fmt.Errorf("the moved volumes of plan %s cannot be read, and Roles without their names would take rights away: %w; get the right to list PersistentVolumes, or let a user with that right run this command", r.plan.Name, err)
 	}
 	return disks, err
 }
 
-// journal reads the journal of the plan where commands keep it, nil if it is not there to be read. That of a detached
-// plan is elsewhere, and has nothing that the marks on the volumes have not.
+// journal reads the journal of the plan where commands keep it. It returns nil if there is none, or if it may
+// not be read. The journal of a detached plan is elsewhere, and adds nothing here to the marks on the
+// volumes.
 func (r *reached) journal(ctx context.Context) (*plans.Journal, error) {
 	if r.on[plans.Destination] == nil {
 		return nil, nil
@@ -85,10 +86,11 @@ func namesOf(disks []access.Disk) []string {
 	return out
 }
 
-// remarks are comments beside what is printed.
+// remarks are the comments that are added to the printed objects.
 type remarks struct{ disks []access.Disk }
 
-// in puts them into an object as YAML, rule by rule: what a volume stands for, and what no Role can limit.
+// in adds the remarks to an object in YAML, rule by rule: which disk a volume stands for, and which rights no
+// Role can limit.
 func (r remarks) in(text string) string {
 	const rule = "\n- apiGroups:"
 	rules := strings.Split(text, rule)
@@ -115,7 +117,7 @@ func (r remarks) in(text string) string {
 	return strings.Join(rules, rule)
 }
 
-// printable is text of a stranger within a line.
+// printable returns untrusted text in a form that cannot leave its line.
 func printable(s string) string {
 	if quoted := strconv.QuoteToASCII(s); quoted != `"`+s+`"` {
 		return quoted

@@ -30,7 +30,7 @@ func (a *app) historyCommand() *cobra.Command {
 	}
 }
 
-// history reads that of the set that a person has typed.
+// history reads the revisions of the set that the user has typed.
 func (a *app) history(ctx context.Context, typed string) (*rollout.History, plans.Ref, error) {
 	at, set, err := a.typedSet(typed)
 	if err != nil {
@@ -40,7 +40,7 @@ func (a *app) history(ctx context.Context, typed string) (*rollout.History, plan
 	return h, set, err
 }
 
-// typedSet connects to the plain flags' cluster, and names the set that a person has typed.
+// typedSet connects to the cluster of the plain flags, and returns the set that the user has typed.
 func (a *app) typedSet(typed string) (*end, plans.Ref, error) {
 	word, name := plans.SetOf(typed)
 	kind, err := plans.KindOf(word)

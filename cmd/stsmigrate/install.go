@@ -22,7 +22,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/deploy"
 )
 
-// installFlags are what install is told besides the components.
+// installFlags are the flags of install.
 type installFlags struct {
 	apply bool
 	files []string
@@ -75,7 +75,7 @@ The values of --set and --values are those of deploy/chart/values.yaml.`,
 	return cmd
 }
 
-// values are those of the components, then of the files, then of --set.
+// values merges the values of the components, then of the files, then of --set. Later values win.
 func (f *installFlags) values(components []string) (map[string]any, error) {
 	values, err := deploy.Values(components...)
 	if err != nil {
@@ -100,8 +100,8 @@ func (f *installFlags) values(components []string) (map[string]any, error) {
 	return values, nil
 }
 
-// install applies objects in their order. What others have set in fields that are not ours stays;
-// what they have set in ours is an error that names them.
+// install applies objects in their order. Fields that other writers own are kept. A conflict on one of our
+// fields is an error that names them.
 func (a *app) install(ctx context.Context, objects []byte) error {
 	at, err := a.reach.open(a.reach.source)
 	if err != nil {
@@ -135,8 +135,9 @@ func titled(o *unstructured.Unstructured) string {
 	return strings.ToLower(o.GetKind()) + "/" + o.GetName()
 }
 
-// free refuses to take over what the install of another namespace has in no namespace: its subjects and accounts would be
-// replaced, and that install would lose its rights and the protection of its volumes in mid-move.
+// free returns an error if a cluster-scoped object belongs to the install of another namespace. Applying it
+// would replace that install's subjects and accounts. That install would lose its rights, and its volumes
+// their protection, in the middle of a move.
 func free(ctx context.Context, on client.Client, o *unstructured.Unstructured) error {
 	own := o.GetLabels()[deploy.InstallLabel]
 	if own == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight"
 )
 
-// routeFlags say how far a run shall go.
+// routeFlags limit how far a run goes.
 type routeFlags struct {
 	until      int32
 	pauseAfter int32
@@ -29,7 +29,7 @@ func (f *routeFlags) addCanary(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.straight, "no-canary-pause", false, "do not pause after the first ordinal (as with --yes)")
 }
 
-// route is what the person asked for.
+// route returns the limits that the user asked for.
 func (f *routeFlags) route() (plans.Limits, error) {
 	r := plans.Limits{PauseAfter: f.pauseAfter}
 	if f.cmd.Flags().Changed("pause-after") && f.pauseAfter < 1 {
@@ -41,8 +41,8 @@ func (f *routeFlags) route() (plans.Limits, error) {
 	return r, nil
 }
 
-// first is the route of a plan of which nothing has been begun. A person who approves
-// it at the prompt sees the first ordinal arrive before the others leave: the canary.
+// first returns the route of a plan of which nothing has begun. A user who approves the plan at the prompt
+// sees the first ordinal arrive before the others leave: the canary.
 func (f *routeFlags) first(yes bool) (r plans.Limits, canary bool, err error) {
 	r, err = f.route()
 	if canary = !yes && !f.straight && r.PauseAfter == 0; canary {
@@ -51,7 +51,8 @@ func (f *routeFlags) first(yes bool) (r plans.Limits, canary bool, err error) {
 	return r, canary, err
 }
 
-// begin checks everything, asks, and stores the plan: all of it, unless an orchestrator is to be told the route.
+// begin runs every check, asks for confirmation, and stores the plan with its journal and route. For a
+// detached plan it stores the plan alone, because the route is declared to the orchestrator.
 func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) (plans.Limits, error) {
 	route, canary, err := f.first(a.yes)
 	if err != nil {
@@ -73,7 +74,7 @@ func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFl
 	switch {
 	case planned.PauseAt == 0:
 	case canary:
-		question += fmt.Sprintf("\nIt pauses after the first ordinal, %s, for you to look; --no-canary-pause goes straight on.\n", t.plan.Pod(t.plan.End()-1))
+		question += fmt.Sprintf("\nIt pauses after the first ordinal, %s, so that you can check it; --no-canary-pause continues without a pause.\n", t.plan.Pod(t.plan.End()-1))
 	default:
 		question += fmt.Sprintf("\nIt pauses when %s has arrived.\n", t.plan.Pod(planned.PauseAt))
 	}
@@ -89,7 +90,7 @@ func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFl
 	return route, t.take(ctx, route)
 }
 
-// take records how far a Move shall go.
+// take records how far a Move goes.
 func (t *target) take(ctx context.Context, r plans.Limits) error {
 	if r == (plans.Limits{}) {
 		return nil
@@ -97,7 +98,7 @@ func (t *target) take(ctx context.Context, r plans.Limits) error {
 	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error { return j.Limit(t.plan, r) })
 }
 
-// goOn asks, and then takes back what keeps a plan from going on.
+// goOn asks for confirmation, and then clears the pause or the limit that stopped the plan.
 func (a *app) goOn(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) (plans.Limits, error) {
 	route, err := f.route()
 	if err != nil {
@@ -111,10 +112,10 @@ func (a *app) goOn(ctx context.Context, t *target, j *plans.Journal, f *routeFla
 		return nil
 	}
 	trial := *j
-	if err := set(&trial); err != nil { // before anything is asked
+	if err := set(&trial); err != nil { // before the user is asked
 		return route, err
 	}
-	if err := a.confirm(fmt.Sprintf("Go on with plan %s (%s -> %s)?", t.plan.Name, t.plan.Source, t.plan.Destination)); err != nil || j.Detached {
+	if err := a.confirm(fmt.Sprintf("Continue plan %s (%s -> %s)?", t.plan.Name, t.plan.Source, t.plan.Destination)); err != nil || j.Detached {
 		return route, err
 	}
 	return route, t.store.Change(ctx, t.plan, set)

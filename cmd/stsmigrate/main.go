@@ -1,5 +1,5 @@
-// Command stsmigrate moves a StatefulSet between namespaces or clusters,
-// ordinal by ordinal. As kubectl-stsmigrate it is a kubectl plugin.
+// Command stsmigrate moves a StatefulSet between namespaces or clusters, ordinal by ordinal. As
+// kubectl-stsmigrate it is a kubectl plugin.
 package main
 
 import (
@@ -19,10 +19,10 @@ import (
 // The exit codes. They are part of the interface and never change their meaning.
 const (
 	exitDone        = 0   // done, or nothing to do
-	exitError       = 1   // something is wrong; the message says what
+	exitError       = 1   // an error; the message describes it
 	exitChanges     = 2   // plan --detailed-exitcode: there is something to do
 	exitRefused     = 3   // a check before the first write failed
-	exitBlocked     = 4   // a person is needed
+	exitBlocked     = 4   // the plan needs the user
 	exitAborted     = 5   // the plan was aborted
 	exitInterrupted = 130 // stopped by a signal; can be resumed
 )
@@ -32,7 +32,7 @@ func main() {
 	os.Exit(run(os.Args, streams))
 }
 
-// run is the whole program but for the process around it.
+// run is the whole program except the process around it. It returns the exit code.
 func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -61,7 +61,7 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 	return exitError
 }
 
-// exitCode is an error that asks for a certain exit code.
+// exitCode is an error that requests a certain exit code.
 type exitCode struct {
 	code    int
 	message string
@@ -69,9 +69,9 @@ type exitCode struct {
 
 func (e exitCode) Error() string { return e.message }
 
-// stopOnSignal returns a channel that the first Ctrl-C or SIGTERM closes: the run
-// ends after the write that is under way, or, where nothing is ever written, at once. A second one ends the
-// program at once, which is as safe as a power cut: the journal knows.
+// stopOnSignal returns a channel that the first Ctrl-C or SIGTERM closes. The run then ends after the current
+// write. A command that never writes ends at once. A second signal ends the program at once. That is as safe
+// as a power cut, because the journal records what has begun.
 func (a *app) stopOnSignal(ctx context.Context, cancel context.CancelFunc) <-chan struct{} {
 	signals, stop := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -98,7 +98,7 @@ func (a *app) stopOnSignal(ctx context.Context, cancel context.CancelFunc) <-cha
 	return stop
 }
 
-// sentence makes one line of an error.
+// sentence formats an error as one line.
 func sentence(err error) string {
 	var held records.ErrLeaseTaken
 	if errors.As(err, &held) {

@@ -55,8 +55,9 @@ lets the nodes of either side be drained: the unit goes to the side that needs i
 	return cmd
 }
 
-// removeNames takes away what "finalize --keep-names" has left, or has the orchestrator do it that carries the plan out.
-// Dying on the way leaves the journal as it was, so that the command can be given again.
+// removeNames deletes the names that "finalize --keep-names" has left. If an orchestrator carries out the
+// plan, it requests the deletion from the orchestrator. A crash in between leaves the journal unchanged, so
+// that the command can be repeated.
 func (a *app) removeNames(ctx context.Context, t *target) error {
 	j, err := t.journal(ctx, false)
 	switch {
@@ -82,7 +83,8 @@ func (a *app) removeNames(ctx context.Context, t *target) error {
 	return a.process(t, 0).RemoveNames(ctx, plans.Command{RemoveNames: true}, func(what string) { fmt.Fprintln(a.Out, what) })
 }
 
-// askToRemoveNames declares it: the journal is the orchestrator's, and so is the Lease under which names are kept.
+// askToRemoveNames declares the request: the orchestrator owns the journal and the Lease under which names
+// are kept.
 func (a *app) askToRemoveNames(ctx context.Context, t *target) error {
 	err := t.declare(ctx, func(j *plans.Journal, d *plans.Declaration) error {
 		d.Direction, d.KeepNames = j.Leg.Direction, false
@@ -96,7 +98,7 @@ func (a *app) askToRemoveNames(ctx context.Context, t *target) error {
 	return nil
 }
 
-// keepNames keeps the names of a plan that nobody carries.
+// keepNames keeps the names of a plan that no process carries out.
 func (a *app) keepNames(ctx context.Context, t *target) error {
 	j, err := t.journal(ctx, false)
 	switch {
@@ -113,6 +115,6 @@ func (a *app) keepNames(ctx context.Context, t *target) error {
 	if engine.OneSideOpen(t.plan, j) {
 		fmt.Fprint(a.Out, "Nodes of either side can be drained until Ctrl-C: the one pod that may be unavailable is one of the side that is drained.\n")
 	}
-	// Whoever carries the plan does it too, and takes the names away at its end.
+	// A process that carries out the plan keeps the names too, and removes them at its end.
 	return a.process(t, 0).Keep(ctx, j.Ended())
 }

@@ -28,13 +28,13 @@ type planFlags struct {
 	classes         map[string]string
 	empty           []string
 	storage         plans.Storage
-	gates           []plans.Gate // only a Migration has any
+	gates           []plans.Gate // only a Migration has gates
 	detailed        bool
 	toKind          string
 	kinds           map[plans.Side]string // of the sets, as in a Ref
 }
 
-// addTo adds the flags that say what is to be moved, and how.
+// addTo adds the flags that select what is moved, and how.
 func (f *planFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "read a Migration from this file (- is standard input)")
 	cmd.Flags().StringVar(&f.toKind, "to-kind", "", "what the set becomes on the destination: sts (StatefulSet) or stss (StatefulSetSlice) (default: what it is; SET may be stss/NAME)")
@@ -45,7 +45,7 @@ func (f *planFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringToStringVar(&f.classes, "storage-class", nil, "what a StorageClass is called on the destination, as OLD=NEW (repeatable, or a comma list)")
 	cmd.Flags().StringArrayVar(&f.patches, "patch", nil, "change the destination's set by this file: a strategic merge patch or a JSON patch (repeatable; they come after those of the Migration)")
 	cmd.Flags().StringSliceVar(&f.empty, "empty", nil, "claim template whose ordinals start without data, because the application replicates it (repeatable, or a comma list)")
-	cmd.Flags().StringSliceVar(&f.ignore, "ignore", nil, "go on in spite of what these checks find; the plan keeps it (repeatable, or a comma list; only checks that can be ignored)")
+	cmd.Flags().StringSliceVar(&f.ignore, "ignore", nil, "continue in spite of the findings of these checks; the plan records this (repeatable, or a comma list; only checks that can be ignored)")
 }
 
 func (a *app) planCommand() *cobra.Command {
@@ -99,13 +99,13 @@ func (a *app) makePlan(ctx context.Context, f planFlags, args []string) error {
 	return nil
 }
 
-// common says what both clusters must share, for the volumes to mean the same disks in both.
+// common lists what both clusters must share so that a volume means the same disk in both.
 func common(r *preflight.Report) string {
 	if len(r.Backends) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\nBoth clusters must share, and nobody but you can say whether they do:\n")
+	b.WriteString("\nBoth clusters must share the following, which this program cannot verify:\n")
 	for _, one := range r.Backends {
 		fmt.Fprintf(&b, "  %s: %s\n", one.Driver, one.Share)
 	}
@@ -147,8 +147,7 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 	return p, report, err
 }
 
-// request says which set is meant. A Migration file fills in the flags that the
-// person did not give.
+// request returns the set to move. A Migration file fills in the flags that the user did not give.
 func (a *app) request(f *planFlags, args []string) (set string, err error) {
 	switch {
 	case f.file == "" && len(args) == 1:
@@ -199,8 +198,7 @@ func (a *app) request(f *planFlags, args []string) (set string, err error) {
 	return m.Spec.Source.Name, f.setKinds(m.Spec.Source.Kind, f.toKind)
 }
 
-// setKinds notes the kinds of the two sets. The destination's is the source's unless it is
-// named.
+// setKinds sets the kinds of the two sets. The destination's kind is the source's unless it is named.
 func (f *planFlags) setKinds(from, to string) error {
 	if to == "" {
 		to = from
@@ -216,8 +214,8 @@ func (f *planFlags) setKinds(from, to string) error {
 	return nil
 }
 
-// patches reads the patch files: those of the Migration, from its folder, then those of
-// the flags.
+// patches reads the patch files: first those of the Migration, relative to its folder, then those of the
+// flags.
 func (a *app) patches(f planFlags) ([]plans.Patch, error) {
 	all := slices.Clone(f.inFile)
 	for _, file := range f.patches {
@@ -282,7 +280,7 @@ func (a *app) knownOutput() error {
 	return fmt.Errorf("-o %s: expected yaml or json", a.output)
 }
 
-// print writes a value in the form the person asked for.
+// print writes a value in the format that the user asked for.
 func (a *app) print(v any, text func() string) error {
 	var raw []byte
 	var err error

@@ -23,7 +23,7 @@ func (f *sideFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.plan, "plan", "", "the file of the plan, as written by plan --out")
 	cmd.Flags().StringVar(&f.side, "side", "", "source or destination (default: both)")
 	if err := cmd.MarkFlagRequired("plan"); err != nil {
-		panic(err) // there is no such flag
+		panic(err) // the flag does not exist
 	}
 }
 
@@ -58,7 +58,7 @@ source. For one side alone:
 	return cmd
 }
 
-// perSide prints objects for the sides that are asked for.
+// perSide prints objects for the requested sides.
 func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Context, *reached, plans.Side) ([]client.Object, remarks, error)) error {
 	if err := oneSide(f.side); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 	return nil
 }
 
-// oneSide wants the name of a side, or nothing.
+// oneSide checks that side is the name of a side, or empty.
 func oneSide(side string) error {
 	if side != "" && side != string(plans.Source) && side != string(plans.Destination) {
 		return fmt.Errorf("--side is %q: expected source or destination", side)

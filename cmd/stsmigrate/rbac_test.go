@@ -17,7 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// between is a plan of a set with volumes from one cluster to another, in a file.
+// between returns a plan for a set with volumes from one cluster to another, and the file that holds it.
 func between(t *testing.T) (*plans.Plan, string) {
 	t.Helper()
 	replicas := int32(2)
@@ -42,8 +42,8 @@ func disk(o int, handle string) []client.Object {
 	}}
 }
 
-// Who looks after one namespace prints the half for it without seeing the other cluster, and sees which disks it is
-// about.
+// The owner of one namespace prints the half for it without access to the other cluster, and sees which disks
+// it is about.
 func TestOneHalfNeedsOneCluster(t *testing.T) {
 	_, file := between(t)
 	_, config := serve(t, []string{"east"}, slices.Concat(disk(0, "vol-0"), disk(1, "vol-1\n- apiGroups: ['*']"))...)
@@ -65,7 +65,7 @@ func TestOneHalfNeedsOneCluster(t *testing.T) {
 	}
 }
 
-// boundedTo wants what is printed to be YAML that lets these volumes be changed and no others.
+// boundedTo requires that the output is YAML that permits changes to these volumes and no others.
 func boundedTo(t *testing.T, printed string, volumes []string) {
 	t.Helper()
 	for _, text := range strings.Split(printed, "---\n") {
@@ -81,7 +81,7 @@ func boundedTo(t *testing.T, printed string, volumes []string) {
 	}
 }
 
-// The volumes of the destination are those of the source, so that without it their names are not known.
+// The volumes of the destination are those of the source. Without the source their names are unknown.
 func TestTheDestinationsHalfNeedsTheNamesOfTheVolumes(t *testing.T) {
 	p, file := between(t)
 	west, config := serve(t, []string{"west"})
@@ -95,7 +95,7 @@ func TestTheDestinationsHalfNeedsTheNamesOfTheVolumes(t *testing.T) {
 	}
 }
 
-// theOther makes a served cluster the destination of the plan.
+// theOther turns a served cluster into the destination of the plan.
 func theOther(t *testing.T, west client.Client, p *plans.Plan) {
 	t.Helper()
 	space := &corev1.Namespace{}
@@ -110,8 +110,8 @@ func theOther(t *testing.T, west client.Client, p *plans.Plan) {
 	}
 }
 
-// The administrator of a cluster sees every disk that a plan makes a volume of, and for which claim; what the cluster
-// agrees to of other plans stays.
+// The administrator of a cluster sees every disk for which a plan creates a volume, and for which claim. The
+// cluster's consents to other plans are kept.
 func TestAClusterIsAskedForTheDisksOfAPlan(t *testing.T) {
 	p, file := between(t)
 	var objects []client.Object

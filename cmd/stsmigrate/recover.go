@@ -54,7 +54,7 @@ gates have passed (they are asked again).`,
 	return cmd
 }
 
-// recoverFlags are what a person says where no mark does.
+// recoverFlags are the values that the user supplies where no mark has them.
 type recoverFlags struct {
 	direction string
 	until     int32
@@ -68,7 +68,7 @@ func (f *recoverFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.direction, "direction", "", "which way the plan was going, if the marks do not say it: move, abort or finalize")
 	cmd.Flags().Int32Var(&f.until, "until-ordinal", 0, "the --until-ordinal of the move, which no mark holds")
 	cmd.Flags().BoolVar(&f.keepNames, "keep-names", false, "finalize was said with --keep-names, which no mark holds")
-	cmd.Flags().StringArrayVar(&f.ended, "ended", nil, "vouch that the containers of a pod in flight, such as web-2, have stopped, where nobody can tell where it ran (repeat it for more)")
+	cmd.Flags().StringArrayVar(&f.ended, "ended", nil, "vouch that the containers of a pod in flight, such as web-2, have stopped, where the node of the pod is unknown (repeat it for more)")
 	cmd.Flags().StringArrayVar(&f.was, "was", nil, "KEY=VALUE: what was there before the plan, where it is noted nowhere: source-retention or destination-retention=WHENDELETED/WHENSCALED, source-budget or destination-budget=minAvailable=VALUE or maxUnavailable=VALUE, destination-range=START/REPLICAS")
 	f.home.add(cmd)
 	cmd.Flags().Lookup("detach").Usage = "an orchestrator carries the plan out, as before"
@@ -90,7 +90,7 @@ func (f *recoverFlags) said(cmd *cobra.Command) (recovery.Said, error) {
 	return said, err
 }
 
-// toRecover finds a plan by its file, or by its name where its ConfigMap is still there.
+// toRecover finds a plan by its file, or by its name if its ConfigMap still exists.
 func (a *app) toRecover(ctx context.Context, what string, home *homeFlags) (*target, error) {
 	if what != "-" && !strings.ContainsAny(what, "/.") {
 		if _, err := os.Stat(what); err != nil { // not a file: a name
@@ -105,7 +105,8 @@ func (a *app) toRecover(ctx context.Context, what string, home *homeFlags) (*tar
 	return t, err
 }
 
-// recover prints what was found and what comes of it, asks, and stores the record if it is still so.
+// recover prints what was found and the resulting journal, asks for confirmation, and stores the record if
+// both sides are unchanged.
 func (a *app) recover(ctx context.Context, t *target, said recovery.Said, detached bool) error {
 	if said.KeepNames && len(t.plan.Directories()) == 0 {
 		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.plan.Name, t.plan.Names.Mode)
@@ -166,17 +167,17 @@ func (a *app) store(ctx context.Context, t *target, said recovery.Said, shown *p
 		return err
 	}
 	if string(was) != string(is) {
-		return fmt.Errorf("the objects of plan %s have changed since they were shown, and nothing was written: say it again", t.plan.Name)
+		return fmt.Errorf("the objects of plan %s have changed since they were shown, and nothing was written: run the command again", t.plan.Name)
 	}
 	return t.store.Restore(ctx, t.plan, again.Journal)
 }
 
-// sayings is a recovered journal for a person.
+// sayings describes a recovered journal to the user.
 func sayings(p *plans.Plan, j *plans.Journal) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	way := map[plans.Direction]string{plans.Move: "a move to the destination (apply)", plans.Abort: "the way back to the source (abort)", plans.Finalize: "the end of a complete move (finalize)"}
-	add("epoch %d, so that no process of before can write", j.Epoch)
+	add("epoch %d, so that no earlier process can write", j.Epoch)
 	add("the plan is on %s", way[j.Leg.Direction])
 	if j.Leg.Direction == plans.Move && j.Leg.Lowest > p.Start {
 		add("it ends in a split: the source keeps the ordinals below %d", j.Leg.Lowest)

@@ -19,7 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// markedSet is one side of the plan of keep.
+// markedSet returns one side's set of the plan that keep stores.
 func markedSet(namespace string, uid types.UID, start, replicas int32) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", UID: uid},
@@ -34,7 +34,8 @@ func markedSet(namespace string, uid types.UID, start, replicas int32) *appsv1.S
 	return set
 }
 
-// halfway is a cluster in which one of three ordinals has moved, and the plan that has lost its record, or its journal.
+// halfway returns a cluster in which one of three ordinals has moved, and a plan that has lost its journal
+// or, if all is set, its whole record.
 func halfway(t *testing.T, all bool) (on *served, config, file string) {
 	t.Helper()
 	on, config = serve(t, []string{"home"}, markedSet("shop", "u", 0, 2), markedSet("mall", "v", 2, 1))
@@ -71,7 +72,8 @@ func ofFile(t *testing.T, file string) *plans.Plan {
 	return p
 }
 
-// What was found and what comes of it is shown, and the record is written only for a yes; the plan is held then.
+// The findings and the resulting journal are shown. The record is written only after a yes, and the plan is
+// held then.
 func TestALostJournalIsShownAndStored(t *testing.T) {
 	for _, all := range []bool{true, false} {
 		on, config, file := halfway(t, all)
@@ -102,13 +104,13 @@ func TestALostJournalIsShownAndStored(t *testing.T) {
 		if err != nil || j.Epoch != 104 || !strings.Contains(j.Blocked, "recovered from marks by ") {
 			t.Errorf("%+v (%v)", j, err)
 		}
-		if got = command(t, "recover", what, "-n", "mall", "--kubeconfig", config, "--yes"); got.code != exitError || !strings.Contains(got.errOut, "the journal of plan web is there") {
+		if got = command(t, "recover", what, "-n", "mall", "--kubeconfig", config, "--yes"); got.code != exitError || !strings.Contains(got.errOut, "the journal of plan web exists (ConfigMap mall/stsmigrate-web-journal), and only a lost journal is recovered") {
 			t.Errorf("a journal that is there: %+v", got)
 		}
 	}
 }
 
-// What makes no sense is refused before anything is written.
+// Input that makes no sense is refused before anything is written.
 func TestWhatCannotBeRecoveredIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
@@ -117,7 +119,7 @@ func TestWhatCannotBeRecoveredIsRefused(t *testing.T) {
 	}{
 		"an edited plan":               {edit: true, want: "the plan was edited after it was made"},
 		"a direction of another name":  {args: []string{"--direction", "back"}, want: "expected move, abort or finalize"},
-		"a direction against the mark": {args: []string{"--direction", "abort"}, want: "was on its Move"},
+		"a direction against the mark": {args: []string{"--direction", "abort"}, want: "plan web was on direction Move"},
 		"a pod of no ordinal":          {args: []string{"--ended", "web-7"}, want: "has the pods web-0..2"},
 		"a split above":                {args: []string{"--until-ordinal", "3"}, want: "expected an ordinal from 0 to 2"},
 		"no value":                     {args: []string{"--was", "source-retention=Retain"}, want: "expected SIDE-retention=Retain/Delete"},

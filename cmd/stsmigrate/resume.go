@@ -13,7 +13,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	var timeout time.Duration
 	var far routeFlags
 	cmd := &cobra.Command{
-		Use: "resume PLAN", Short: "Go on with a paused, blocked or split plan, in the direction it was going", Args: cobra.ExactArgs(1),
+		Use: "resume PLAN", Short: "Continue a paused, blocked or split plan in its direction", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.recorded(cmd.Context(), args[0])
 			if err != nil {

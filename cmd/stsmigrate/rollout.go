@@ -25,7 +25,7 @@ meanwhile, and an annotation keeps the partition that it had.`,
 	return cmd
 }
 
-// rollout is that of the set that a person has typed.
+// rollout returns the rollout of the set that the user has typed.
 func (a *app) rollout(typed string) (rollout.Rollout, *end, error) {
 	at, set, err := a.typedSet(typed)
 	if err != nil {
@@ -52,7 +52,7 @@ func (a *app) rolloutResumeCommand() *cobra.Command {
 	}
 }
 
-// steer pauses the update of a set or lets it go on, and says what came of it.
+// steer pauses or resumes the update of a set, and prints the result.
 func (a *app) steer(ctx context.Context, typed string, do func(rollout.Rollout, context.Context) (bool, error), done, before string) error {
 	r, _, err := a.rollout(typed)
 	if err != nil {
@@ -95,8 +95,8 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	var watch bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use: "status SET", Short: "Say what an update waits for, pod by pod, until it has come to its end",
-		Long: `Say what an update waits for, pod by pod, until it has come to its end. The exit code is 0 then,
+		Use: "status SET", Short: "Show what an update waits for, pod by pod, until it is complete",
+		Long: `Show what an update waits for, pod by pod, until it is complete. The exit code is 0 then,
 4 when it does not go on by itself (its progress deadline has passed, it has halted, or its
 pods are replaced by hand), and 1 after --timeout.`,
 		Args: cobra.ExactArgs(1),
@@ -113,7 +113,7 @@ pods are replaced by hand), and 1 after --timeout.`,
 	return cmd
 }
 
-// watchRollout says what is new of an update until it has come to its end.
+// watchRollout prints what has changed in an update until it is complete or stuck.
 func (a *app) watchRollout(ctx context.Context, r rollout.Rollout, at *end, watch bool, timeout time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -147,14 +147,14 @@ func (a *app) watchRollout(ctx context.Context, r rollout.Rollout, at *end, watc
 		select {
 		case <-wake.C():
 		case <-late:
-			return fmt.Errorf("the update of %s has not come to its end within %s: %s", r.Set.Set(), timeout, now.Waits[min(1, len(now.Waits)-1)])
+			return fmt.Errorf("the update of %s was not complete within %s: %s", r.Set.Set(), timeout, now.Waits[min(1, len(now.Waits)-1)])
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// sayNew prints the lines that were not there the last time, and returns all of them.
+// sayNew prints the lines that were not printed the last time, and returns all of them.
 func (a *app) sayNew(lines, before []string) []string {
 	for _, line := range lines {
 		if !slices.Contains(before, line) {
@@ -164,10 +164,10 @@ func (a *app) sayNew(lines, before []string) []string {
 	return lines
 }
 
-// mostPods is how many pods are named at once.
+// mostPods is the highest number of pods that are named at once.
 const mostPods = 10
 
-// few are the first lines, and how many more there are.
+// few returns the first lines, and a line with the number of the others.
 func few(lines []string) []string {
 	if len(lines) <= mostPods+1 {
 		return lines

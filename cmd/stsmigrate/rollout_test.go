@@ -13,7 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// updating is a set without replicas in namespace shop whose update is at its end, and the revision before.
+// updating returns a set without replicas in namespace shop whose update is complete, and the revision
+// before.
 func updating(kind string, change func(*appsv1.StatefulSet)) []client.Object {
 	yes, none, partition := true, int32(0), int32(2)
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}}
@@ -58,7 +59,7 @@ func TestAnUpdateIsSteeredAsWithKubectl(t *testing.T) {
 			{"status", kind + " shop/web is rolled out: 0 of 0 pods are of revision web-b", exitDone},
 			{"pause", kind + " shop/web is paused: no pod is replaced for an update until `stsmigrate rollout resume " + typed + "`", exitDone},
 			{"pause", kind + " shop/web is paused already; nothing to do", exitDone},
-			{"restart -y", kind + " shop/web is paused: let it go on first", exitError},
+			{"restart -y", kind + " shop/web is paused: resume it first (rollout resume)", exitError},
 			{"resume", kind + " shop/web goes on with its update", exitDone},
 			{"resume", kind + " shop/web is not paused; nothing to do", exitDone},
 			{"restart", "--yes", exitError},
@@ -92,18 +93,18 @@ func TestTheStatusOfAnUpdateIsAnExitCode(t *testing.T) {
 		out    []string
 		errOut string
 	}{
-		"what is waited for": {plans.NativeKind, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &three }, "--watch=false", exitDone, []string{"0 of 3 are available", "pod web-2 is to be made"}, ""},
+		"what is waited for": {plans.NativeKind, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &three }, "--watch=false", exitDone, []string{"0 of 3 are available", "pod web-2 will be created"}, ""},
 		"not for longer than that": {
 			plans.NativeKind, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &three }, "--timeout=1ms", exitError,
-			[]string{"pod web-2 is to be made"},
-			"the update of StatefulSet shop/web has not come to its end within 1ms: pod web-0 is to be made",
+			[]string{"pod web-2 will be created"},
+			"the update of StatefulSet shop/web was not complete within 1ms: pod web-0 will be created",
 		},
 		"a person is needed": {plans.SliceKind, nil, "", exitBlocked, nil, "StatefulSetSlice shop/web: no progress"},
 		"it is moved":        {plans.NativeKind, func(s *appsv1.StatefulSet) { s.Annotations = map[string]string{plans.StampAnnotation: "tidy/1/2"} }, "", exitDone, []string{"is being moved by plan tidy", "is rolled out"}, ""},
 		"many pods": {plans.NativeKind, func(s *appsv1.StatefulSet) {
 			many := int32(30)
 			s.Spec.Replicas = &many
-		}, "--watch=false", exitDone, []string{"pod web-9 is to be made", "and 20 more"}, ""},
+		}, "--watch=false", exitDone, []string{"pod web-9 will be created", "and 20 more"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := updating(c.kind, c.change)

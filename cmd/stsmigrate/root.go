@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // the person's own kubeconfig may use any of them
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // the user's own kubeconfig may need any of them
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
@@ -25,15 +25,15 @@ type app struct {
 	genericiooptions.IOStreams
 	reach reach
 	stop  <-chan struct{}
-	reads atomic.Bool // the command writes nothing anywhere
+	reads atomic.Bool // the command never writes to a cluster
 	now   func() time.Time
 
 	verbosity  int
 	yes        bool
 	skipGates  bool
 	keepsNames bool
-	word       plans.Assurance // what the person vouches for
-	// sourceGone is the cluster that Word.SourceGone is about.
+	word       plans.Assurance // what the user vouches for
+	// sourceGone is the UID of the cluster that Assurance.SourceGone is about.
 	sourceGone types.UID
 	output     string
 }
@@ -72,17 +72,17 @@ interrupted.`,
 	return root
 }
 
-// readers are the commands that write to no cluster, whatever their flags: there is nothing to be finished when a
-// person wants them to end.
+// readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to
+// finish.
 func readers() []string {
 	return []string{"check", "plan", "status", "get", "history", "rbac", "consent", "version"}
 }
 
-// logging sends what the client libraries log to stderr, as text for a person. Without -v they are quiet: what they
-// could not handle themselves is an error of the command.
+// logging sends the log of the client libraries to stderr, as text for the user. Without -v they are silent:
+// a failure that they cannot handle is an error of the command.
 func (a *app) logging() {
 	level := program.Verbose(a.verbosity)
-	var to klog.Logger // it discards
+	var to klog.Logger // the zero logger discards
 	if level > 0 {
 		to = textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(level), textlogger.Output(a.ErrOut)))
 	}

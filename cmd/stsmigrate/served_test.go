@@ -33,15 +33,15 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// served is an API server over a client in memory, as far as the commands ask it in these tests.
+// served is an API server over an in-memory client, with the requests that the commands send in these tests.
 type served struct {
 	client.Client
 	kinds map[string]schema.GroupVersionKind // by resource
-	// lives, if any, is the orchestrator that renews its Lease when somebody watches.
+	// lives, if not nil, is the Lease of an orchestrator. A watch observes its renewal.
 	lives *coordinationv1.Lease
 }
 
-// serve gives a cluster that has these objects, and the kubeconfig that names it once for each context.
+// serve returns a cluster that has these objects, and a kubeconfig with one context per name for it.
 func serve(t *testing.T, contexts []string, objects ...client.Object) (*served, string) {
 	t.Helper()
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "uid-of-the-cluster"}})
@@ -206,7 +206,7 @@ func (s *served) discovery(path []string) any {
 	return resources
 }
 
-// outcome is how a command has ended.
+// outcome is the result of a command.
 type outcome struct {
 	code        int
 	out, errOut string
@@ -219,7 +219,7 @@ func command(t *testing.T, args ...string) outcome {
 	return outcome{code, out.String(), errOut.String()}
 }
 
-// keep stores a plan in a namespace, and changes its journal.
+// keep stores a plan and its journal, changed by change, in a namespace.
 func keep(t *testing.T, on client.Client, namespace string, change func(*plans.Journal)) *plans.Plan {
 	t.Helper()
 	replicas := int32(3)

@@ -7,8 +7,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// shown is a stream for people. Much of what is printed was written by others: reasons in journals,
-// names and errors of API servers. None of it commands the terminal.
+// shown is a stream for a terminal. Much of the output was written by others: reasons in journals, names, and
+// errors of API servers. None of it can control the terminal.
 type shown struct {
 	to io.Writer
 	// begun is the beginning of a character whose end has not been written yet.

@@ -22,11 +22,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// hostile is what a stranger would like a terminal to obey, and a person to misread.
+// hostile is text that tries to control a terminal and to mislead its reader.
 const hostile = "\x1b]0;owned\a\x1b[2K\x1b[1A\u202egnp.exe\u2066\u2069\u009b2J\r\b\nnext:    rm -rf / \xff"
 
-// home is an API server that has a plan whose journal, and whose every refusal, somebody else has
-// written. It returns a kubeconfig for it.
+// home serves an API server that holds a plan. Its journal and every refusal are hostile text. home returns a
+// kubeconfig for it.
 func home(t *testing.T) string {
 	t.Helper()
 	p := &plans.Plan{
@@ -46,7 +46,7 @@ func home(t *testing.T) string {
 	return kubeconfigOf(t, recordsIn(t, c))
 }
 
-// recordsIn are the answers of an API server that has what c has.
+// recordsIn returns the responses of an API server that holds the objects of c.
 func recordsIn(t *testing.T, c client.Client) map[string]any {
 	t.Helper()
 	version := metav1.GroupVersionForDiscovery{GroupVersion: "coordination.k8s.io/v1", Version: "v1"}
@@ -87,8 +87,8 @@ func recordsIn(t *testing.T, c client.Client) map[string]any {
 	return have
 }
 
-// kubeconfigOf serves the answers, refuses everything else in the words of a stranger, and writes a
-// kubeconfig for it.
+// kubeconfigOf serves these responses, refuses every other request with hostile text, and writes a kubeconfig
+// for the server.
 func kubeconfigOf(t *testing.T, have map[string]any) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -112,7 +112,7 @@ func kubeconfigOf(t *testing.T, have map[string]any) string {
 	return file
 }
 
-// commands reports whether a terminal may obey a character, or a reader be misled by it.
+// commands reports whether a character can control a terminal or mislead a reader.
 func commands(r rune) bool {
 	control := r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
 	return control || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069

@@ -13,7 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Ctrl-C ends a command that writes nothing without a word about writes.
+// Ctrl-C ends a command that never writes, without a message about writes.
 func TestWhatOnlyReadsEndsAtOnce(t *testing.T) {
 	on, config := serve(t, []string{"home"})
 	keep(t, on, "mall", func(*plans.Journal) {})
@@ -36,7 +36,7 @@ func TestWhatOnlyReadsEndsAtOnce(t *testing.T) {
 	}
 }
 
-// What is called a reader is a command.
+// Every name in readers is a command.
 func TestWhatOnlyReads(t *testing.T) {
 	known := map[string]bool{}
 	for _, c := range new(app).command("stsmigrate").Commands() {

@@ -53,7 +53,7 @@ func (a *app) status(ctx context.Context, t *target) (*engine.View, error) {
 	return v, a.print(v, func() string { return table(v) })
 }
 
-// status reads where the plan stands, as far as that can be seen.
+// status reads the state of the plan, as far as it is visible.
 func (t *target) status(ctx context.Context, now func() time.Time) (*engine.View, error) {
 	v, err := engine.Status(ctx, t.plan, t.store, t.on, t.lost, now, t.command)
 	if err != nil || !v.Unattended {
@@ -69,12 +69,12 @@ func (t *target) status(ctx context.Context, now func() time.Time) (*engine.View
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	default:
-		v.Orchestrator = "whether one is alive cannot be seen: " + err.Error()
+		v.Orchestrator = "the Leases of the orchestrators cannot be read: " + err.Error()
 	}
 	return v, nil
 }
 
-// stateCode is the exit code of a state that is not healthy.
+// stateCode returns the exit code of a state that is not healthy, or nil.
 func stateCode(v *engine.View) error {
 	switch v.State {
 	case "Blocked":
@@ -85,8 +85,7 @@ func stateCode(v *engine.View) error {
 	return nil
 }
 
-// watch prints the status whenever it has changed, until the plan comes to an
-// end or nobody works on it any more.
+// watch prints the status whenever it has changed, until the plan has an outcome or the command is stopped.
 func (a *app) watch(ctx context.Context, t *target) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -118,7 +117,7 @@ func (a *app) watch(ctx context.Context, t *target) error {
 	}
 }
 
-// table is the status as text.
+// table formats the status as text.
 func table(v *engine.View) string {
 	var b strings.Builder
 	down := "?"

@@ -11,8 +11,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// turnCommand is a command that turns a stored plan into another direction. before, if
-// any, is called once a person has agreed.
+// turnCommand returns a command that gives a stored plan another direction. before, if not nil, is called
+// after the user has confirmed.
 func (a *app) turnCommand(name string, direction plans.Direction, short, question string, before func(context.Context, *target, *plans.Journal) error) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -48,8 +48,8 @@ func (a *app) turnCommand(name string, direction plans.Direction, short, questio
 	return cmd
 }
 
-// toTurn reads the journal of a plan that is to go another way. An orchestrator that carries it
-// out is told by its home alone; without one, this process needs both clusters.
+// toTurn reads the journal of a plan that will change its direction. For an orchestrator the request goes to
+// the home alone. Without an orchestrator, this process needs both clusters.
 func (t *target) toTurn(ctx context.Context, a *app) (*plans.Journal, error) {
 	j, err := t.store.JournalOrNew(ctx, t.plan)
 	if err != nil {
@@ -64,7 +64,8 @@ func (t *target) toTurn(ctx context.Context, a *app) (*plans.Journal, error) {
 	return j, err
 }
 
-// without lets the plan go on without its source's cluster, whose UID the person has given. It must not answer.
+// without lets the plan continue without its source's cluster. It returns an error if that cluster responds,
+// if the user gave the UID of another cluster, or if this process also needs a destination that is lost.
 func (t *target) without(a *app, j *plans.Journal) error {
 	source := t.plan.Source
 	switch {
@@ -79,7 +80,7 @@ func (t *target) without(a *app, j *plans.Journal) error {
 	return nil
 }
 
-// wordFlags are what a person can vouch for wherever a plan goes on.
+// wordFlags adds the flags with which the user vouches for something when a plan continues.
 func (a *app) wordFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.word.NodeGone, "node-gone", "", "vouch that a node is off, or cannot use the volumes of the ordinals in flight: nothing of them can still run or write there")
 	cmd.Flags().BoolVar(&a.word.Readopt, "readopt", false, "vouch that the sets and volumes that lost the mark of the plan, or were deleted and made again, are what they were")

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// With -v a person sees each request as text, and at no level what objects contain, or a token.
+// With -v the user sees each request as text. No level shows a token or the content of an object.
 func TestRequestsAreLoggedAsText(t *testing.T) {
 	_, config := serve(t, []string{"home"}, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "stsmigrate-db", Labels: map[string]string{"stsmigrate.dev/plan": "db"}},

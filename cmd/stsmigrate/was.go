@@ -13,7 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// before reads what a person says was there before a plan.
+// before reads the values from before a plan that the user supplies with --was.
 func before(values []string) (plans.Saved, error) {
 	var out plans.Saved
 	for _, v := range values {
@@ -31,7 +31,7 @@ func before(values []string) (plans.Saved, error) {
 	return out, nil
 }
 
-// was reads one value; false if it is none.
+// was reads one value. ok is false if the value is invalid.
 func was(side plans.Side, what, value string) (out plans.Saved, ok bool) {
 	switch what {
 	case "retention":

@@ -1,11 +1,12 @@
-// Command kind changes the CustomResourceDefinition that controller-gen has written into the one that is installed. Of the
-// pod template controller-gen cannot say that:
+// Command kind edits the CustomResourceDefinition that controller-gen has generated into the one that is
+// installed. For the pod template, controller-gen cannot express these rules:
 //
-//   - nothing is described: with every field of a pod the kind would be larger than the annotation in which kubectl apply
-//     keeps what was applied
-//   - fields that are not known are kept, at any depth: they are of a later Kubernetes
-//   - null is nothing, as in the API server's own kinds
-//   - nothing is filled in but what the key of a list item needs: the rest is for the API server that makes the pods
+//   - No descriptions: with every field of a pod described, the CRD would exceed the annotation in which
+//     kubectl apply keeps the last applied object.
+//   - Unknown fields are kept, at any depth: they belong to a later Kubernetes.
+//   - null means absent, as in the API server's own kinds.
+//   - Only the key of a list item gets a default. All other defaults are set by the API server that creates
+//     the pods.
 //
 // It gives claim templates the bounds that their rules need.
 package main
@@ -29,7 +30,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 1 {
-		return errors.New("expected the file of the kind, as controller-gen has written it")
+		return errors.New("expected one argument: the CRD file that controller-gen has generated")
 	}
 	raw, err := os.ReadFile(args[0]) //nolint:gosec // the one that is to be changed
 	if err != nil {
@@ -42,7 +43,7 @@ func run(args []string) error {
 	return os.WriteFile(args[0], out, 0o644) //nolint:gosec // everybody may read it
 }
 
-// installed is the kind as it is installed.
+// installed returns the CRD as it is installed.
 func installed(raw []byte) ([]byte, error) {
 	var d apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(raw, &d); err != nil {
@@ -77,13 +78,14 @@ func each(all properties, change func(apiextensionsv1.JSONSchemaProps) apiextens
 	return all
 }
 
-// The rules of a kind must not cost too much at worst, so that the texts that they compare have to have an end.
+// The API server limits the worst-case cost of a CRD's rules, so the strings that they compare need a maximum
+// length.
 const (
 	longestName     = int64(253)
 	longestQuantity = int64(64)
 )
 
-// named is a claim template whose name the claims of the ordinals begin with.
+// named requires a name in a claim template: the names of the ordinals' claims begin with it.
 func named(claim *apiextensionsv1.JSONSchemaProps) {
 	metadata := claim.Properties["metadata"]
 	name, longest, shortest := metadata.Properties["name"], longestName, int64(1)
@@ -92,7 +94,7 @@ func named(claim *apiextensionsv1.JSONSchemaProps) {
 	claim.Properties["metadata"], claim.Required = metadata, []string{"metadata", "spec"}
 }
 
-// silent is the schema of a field of a claim template.
+// silent returns the schema of a field of a claim template.
 func silent(s apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 	s.Description = ""
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema.XIntOrString {
@@ -104,7 +106,7 @@ func silent(s apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 	return s
 }
 
-// lenient is the schema of a field of a pod template.
+// lenient returns the schema of a field of a pod template.
 func lenient(s apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 	s.Description, s.Default, s.Nullable = "", nil, true
 	s.Properties = each(s.Properties, lenient)
@@ -126,7 +128,7 @@ func lenient(s apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps 
 	return s
 }
 
-// keeps lets an object keep the fields that its schema does not have.
+// keeps lets an object keep the fields that its schema does not define.
 func keeps(s *apiextensionsv1.JSONSchemaProps) {
 	s.Description = ""
 	if s.Type == "object" && s.Properties != nil {
@@ -135,7 +137,7 @@ func keeps(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// below changes the schema of what is in a list or in a map.
+// below changes the schema of the items of a list or of the values of a map.
 func below(s *apiextensionsv1.JSONSchemaProps, change func(apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps) {
 	if s.Items != nil {
 		item := change(*s.Items.Schema)
@@ -156,7 +158,7 @@ func required(s apiextensionsv1.JSONSchemaProps, field string) bool {
 	return false
 }
 
-// fallback is what the API server takes the key of a list item for where it is missing.
+// fallback returns the API server's default for a missing key of a list item.
 func fallback(key string) string {
 	if key == "protocol" {
 		return `"TCP"`

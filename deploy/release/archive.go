@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// file is one of an archive: what it is called there, who may do what with it, and what is in it.
+// file is one file of an archive.
 type file struct {
 	name    string
 	mode    int64
 	content []byte
 }
 
-// tarball packs files so that only their names and contents matter: every one is root's and of
-// the same time.
+// tarball packs files so that only their names, modes and contents matter: all of them belong to root and
+// have the same time.
 func tarball(at time.Time, files ...file) ([]byte, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

@@ -1,6 +1,6 @@
-// Command release makes what is published of a version out of the programs that `make release`
-// has built: an archive and an SBOM for each platform, the manifest for krew, and checksums.
-// The same programs give the same bytes.
+// Command release builds the published files of a version from the programs that `make release` has built: an
+// archive and an SBOM for each platform, the manifest for krew, and checksums. The same programs give the
+// same bytes.
 package main
 
 import (
@@ -42,7 +42,7 @@ type release struct {
 	time       time.Time
 }
 
-// archive is what one platform gets.
+// archive is the archive for one platform.
 type archive struct {
 	OS, Arch, Program string // Program has .exe on Windows
 	Name, SHA256      string
@@ -73,7 +73,7 @@ func (r *release) make() error {
 	return r.checksums()
 }
 
-// pack makes the archive of a program, and its SBOM.
+// pack creates the archive of a program, and its SBOM.
 func (r *release) pack(path string) (archive, error) {
 	system, arch, _ := strings.Cut(filepath.Base(filepath.Dir(path)), "_")
 	a := archive{OS: system, Arch: arch, Program: filepath.Base(path)}
@@ -97,7 +97,7 @@ func (r *release) pack(path string) (archive, error) {
 		os.WriteFile(filepath.Join(r.dist, a.Name+".cdx.json"), bill, 0o644))
 }
 
-// manifest fills in krew's.
+// manifest writes the manifest for krew from its template.
 func (r *release) manifest() error {
 	const name = "stsmigrate.yaml"
 	t, err := template.ParseFiles(filepath.Join(r.root, "deploy", "krew", name))
@@ -112,11 +112,11 @@ func (r *release) manifest() error {
 	return os.WriteFile(filepath.Join(r.dist, name), []byte(text), 0o644)
 }
 
-// chart packs the chart, with the version of the release as its own and that of the images.
+// chart packs the chart. The version of the release becomes the version of the chart and of the images.
 func (r *release) chart() error {
 	from := filepath.Join(r.root, "deploy", "chart")
 	var all []file
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error { // in order
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error { // in lexical order
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -142,7 +142,7 @@ func (r *release) chart() error {
 	return errors.Join(err, os.WriteFile(filepath.Join(r.dist, "stsmigrate-"+strings.TrimPrefix(r.Version, "v")+".tgz"), content, 0o644))
 }
 
-// checksums lists every file, as sha256sum would.
+// checksums writes the checksum of every file in the format of sha256sum.
 func (r *release) checksums() error {
 	entries, err := os.ReadDir(r.dist) // sorted
 	if err != nil {

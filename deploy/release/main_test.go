@@ -41,7 +41,7 @@ func built(t *testing.T, mode os.FileMode, at time.Time) *release {
 	return r
 }
 
-// sums are the checksums of a release, each seen to be right.
+// sums returns the checksums of a release, and verifies each of them.
 func sums(t *testing.T, r *release) map[string]string {
 	t.Helper()
 	list, err := os.ReadFile(filepath.Join(r.dist, "checksums.txt"))
@@ -78,7 +78,8 @@ func TestRelease(t *testing.T) {
 	t.Run("krew takes the manifest", func(t *testing.T) { krew(t, r) })
 }
 
-// archives have the program and the licence, and nothing of the machine that packed them.
+// archives checks that the archives contain the program and the licence, and nothing of the machine that
+// packed them.
 func archives(t *testing.T, r *release) {
 	t.Helper()
 	for _, a := range r.Archives {
@@ -108,7 +109,7 @@ func archives(t *testing.T, r *release) {
 	}
 }
 
-// bill is of what the linker says.
+// bill checks the SBOM against the linker's build information.
 func bill(t *testing.T, r *release) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(r.dist, r.Archives[0].Name+".cdx.json"))
@@ -140,7 +141,7 @@ func bill(t *testing.T, r *release) {
 	}
 }
 
-// manifest is what krew reads.
+// manifest holds the fields that krew reads.
 type manifest struct {
 	APIVersion, Kind string
 	Metadata         struct{ Name string }
@@ -155,8 +156,8 @@ type platform struct {
 	URI, SHA256, Bin string
 }
 
-// krew checks what krew does before it takes a manifest (its ValidatePlugin and validatePlatform, which
-// are internal to it), and what its documentation asks of descriptions and platforms.
+// krew makes the checks of krew before it accepts a manifest (its internal ValidatePlugin and
+// validatePlatform), and those that its documentation requires of descriptions and platforms.
 func krew(t *testing.T, r *release) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(r.dist, "stsmigrate.yaml"))
@@ -182,7 +183,7 @@ func krew(t *testing.T, r *release) {
 	}
 }
 
-// check gives the labels that a platform is selected by.
+// check verifies a platform and returns the labels that it is selected by.
 func (p platform) check(t *testing.T, all map[string]string) string {
 	t.Helper()
 	labels, name := fmt.Sprint(p.Selector.MatchLabels), path.Base(p.URI)

@@ -11,8 +11,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// sbom lists the modules that are in a program, and Go itself, by what the linker wrote into it.
-// It has neither time nor serial number: the same program has the same one.
+// sbom lists the modules in a program, and Go itself, from the build information that the linker wrote into
+// it. It has neither time nor serial number, so the same program always has the same SBOM.
 func sbom(path, version string) ([]byte, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -19,17 +19,17 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// marks are what is found of a plan on its objects, read live on both sides.
+// marks is what is found of a plan on its objects, read live on both sides.
 type marks struct {
 	plan    *plans.Plan
 	sets    map[plans.Side]*appsv1.StatefulSet
 	budgets map[plans.Side]*policyv1.PodDisruptionBudget
 	traces  []storage.Trace
-	// last has the highest epoch and the highest step of all stamps, which need not be those of one.
+	// last has the highest epoch and the highest step of all stamps, not necessarily of the same stamp.
 	last plans.Stamp
 	// marked counts the objects with a stamp of the plan.
 	marked int
-	// stranger says which object belongs to another plan.
+	// stranger is the error that names an object of another plan; nil if there is none.
 	stranger error
 }
 
@@ -59,7 +59,7 @@ func findMarks(ctx context.Context, w sets.Steps) (*marks, error) {
 	return m, errors.Join(err, m.stranger)
 }
 
-// side reads the set of a side, its budget, and what they leave there.
+// side reads the set of a side, its budget, the Jobs of gates and the revisions of the set.
 func (m *marks) side(ctx context.Context, w sets.Steps, side plans.Side) error {
 	set, err := w.Set(ctx, side)
 	if err != nil {
@@ -86,11 +86,11 @@ func (m *marks) side(ctx context.Context, w sets.Steps, side plans.Side) error {
 	return errors.Join(err, m.revisions(ctx, w, side))
 }
 
-// copies sees what was copied to the destination.
+// copies reads the stamps of the objects that were copied to the destination.
 func (m *marks) copies(ctx context.Context, w sets.Steps) error {
 	for _, d := range w.Plan.Dependencies {
 		o, err := w.Dependency(ctx, plans.Destination, d)
-		if err != nil && !apierrors.IsForbidden(err) { // a Secret may be; its stamp is no higher than the others'
+		if err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}
 		if err == nil && o != nil {
@@ -100,7 +100,7 @@ func (m *marks) copies(ctx context.Context, w sets.Steps) error {
 	return nil
 }
 
-// revisions sees what the controller of a set has copied of its marks, which is what is taken off last.
+// revisions reads the stamps that the controller of a set has copied to its revisions. They are removed last.
 func (m *marks) revisions(ctx context.Context, w sets.Steps, side plans.Side) error {
 	set := m.sets[side]
 	if set == nil {
@@ -118,7 +118,7 @@ func (m *marks) revisions(ctx context.Context, w sets.Steps, side plans.Side) er
 	return nil
 }
 
-// see notes the stamp of an object, if it is of this plan.
+// see records the stamp of an object, if it is of this plan.
 func (m *marks) see(o client.Object) {
 	s, ok := plans.Stamped(o)
 	if !ok || s.Plan != m.plan.ID {
@@ -128,7 +128,7 @@ func (m *marks) see(o client.Object) {
 	m.last.Epoch, m.last.Seq = max(m.last.Epoch, s.Epoch), max(m.last.Seq, s.Seq)
 }
 
-// own sees an object that no other plan may have to do with.
+// own records the stamp of an object that must not belong to another plan.
 func (m *marks) own(o client.Object) {
 	m.see(o)
 	m.refuse(o)
@@ -136,7 +136,7 @@ func (m *marks) own(o client.Object) {
 
 func (m *marks) refuse(o client.Object) {
 	if s, ok := plans.Stamped(o); ok && s.Plan != m.plan.ID && m.stranger == nil {
-		m.stranger = fmt.Errorf("%s %s belongs to plan %s, and not to plan %s: nothing is recovered; recover, finish or abort that plan, or give the file of that one",
+		m.stranger = fmt.Errorf("%s %s belongs to plan %s, and not to plan %s: nothing is recovered; recover, finish or abort that plan, or pass its plan file",
 			clusters.KindOf(o), client.ObjectKeyFromObject(o), s.Plan, m.plan.ID)
 	}
 }
@@ -144,8 +144,8 @@ func (m *marks) refuse(o client.Object) {
 // mine reports whether an object carries a stamp of the plan.
 func (m *marks) mine(o client.Object) bool { return (plans.Stamp{Plan: m.plan.ID}).Mine(o) }
 
-// ranges gives the ordinals of both sides, end to end, or says in what they contradict the plan. A set that is not
-// there, or has none yet, has none at the end that it grows from.
+// ranges returns the ordinals of both sides, end to end, or an error that states how they contradict the
+// plan. A set that does not exist, or has no ordinals, gets an empty range at the end from which it grows.
 func (m *marks) ranges() (source, destination plans.Slice, err error) {
 	p := m.plan
 	source, destination = plans.Slice{Start: p.Start}, plans.Slice{Start: p.End()}
@@ -159,18 +159,18 @@ func (m *marks) ranges() (source, destination plans.Slice, err error) {
 	gap := destination.Start - source.End()
 	switch {
 	case m.sets[plans.Source] == nil && destination != p.Ordinals():
-		err = fmt.Errorf("%s does not exist, and %s has only the ordinals %s: make it again as it was, with the ordinals %s, first", p.Source.Set(), p.Destination.Set(), destination, plans.Slice{Start: p.Start, Replicas: destination.Start - p.Start})
+		err = fmt.Errorf("%s does not exist, and %s has only the ordinals %s: first recreate it as it was, with the ordinals %s", p.Source.Set(), p.Destination.Set(), destination, plans.Slice{Start: p.Start, Replicas: destination.Start - p.Start})
 	case source.Start != p.Start || destination.End() != p.End():
-		err = fmt.Errorf("%s, expected ranges that begin with %d and end with %d: find out who scaled them, and set them back", saw, p.Start, p.End()-1)
+		err = fmt.Errorf("%s, expected ranges that begin with %d and end with %d: find the writer that scaled them, and set them back", saw, p.Start, p.End()-1)
 	case gap < 0:
-		err = fmt.Errorf("%s: ordinal %d is in both ranges, and nothing is recovered while two pods may want its volumes; find out who scaled them, and take it out of the one where its pod is not", saw, destination.Start)
+		err = fmt.Errorf("%s: ordinal %d is in both ranges, and nothing is recovered while two pods may mount its volumes; find the writer that scaled them, and remove the ordinal from the set that does not run its pod", saw, destination.Start)
 	case gap > p.Window:
-		err = fmt.Errorf("%s: %d ordinals are on neither side, and a wave of plan %s has at most %d; find out who scaled them, and set them back", saw, gap, p.Name, p.Window)
+		err = fmt.Errorf("%s: %d ordinals are on neither side, and a wave of plan %s has at most %d; find the writer that scaled them, and set them back", saw, gap, p.Name, p.Window)
 	}
 	return source, destination, err
 }
 
-// course says which way the plan was going, as far as the marks say it; "" if they do not.
+// direction returns the direction of the plan, as far as the marks show it; "" if they do not.
 func (m *marks) direction(source plans.Slice) plans.Direction {
 	said := map[plans.Direction]bool{}
 	for _, set := range m.sets {
@@ -186,16 +186,16 @@ func (m *marks) direction(source plans.Slice) plans.Direction {
 	from, to := m.sets[plans.Source], m.sets[plans.Destination]
 	switch {
 	case from == nil:
-		return plans.Finalize // the source is deleted by nothing else
+		return plans.Finalize // nothing else deletes the source
 	case !m.mine(from) && source == m.plan.Ordinals():
-		return plans.Abort // it is marked first, and given back last
+		return plans.Abort // the source is marked first, and unmarked last
 	case to == nil && !m.plan.Existed() && m.begunWaves():
-		return plans.Abort // the destination set is made before any volume is held, and deleted before any is given back
+		return plans.Abort
 	}
 	return ""
 }
 
-// begunWaves reports whether anything is held or tightened.
+// begunWaves reports whether any volume is protected or any budget tightened.
 func (m *marks) begunWaves() bool {
 	for _, b := range m.budgets {
 		if m.mine(b) && b.Annotations[plans.BudgetAnnotation] != "" {
@@ -205,7 +205,8 @@ func (m *marks) begunWaves() bool {
 	return slices.ContainsFunc(m.traces, func(t storage.Trace) bool { return t.Protected(m.plan) })
 }
 
-// closing reports whether the end of a way back has begun, where the source has everything: what it does shows.
+// closing reports whether the end of an abort has begun, where the source has every ordinal: a budget, the
+// destination set or a volume shows it.
 func (m *marks) closing() bool {
 	for _, side := range plans.Sides() {
 		if b := m.budgets[side]; b == nil || !m.mine(b) || b.Annotations[plans.BudgetAnnotation] == "" {
@@ -215,7 +216,7 @@ func (m *marks) closing() bool {
 	return m.sets[plans.Destination] == nil || !m.held()
 }
 
-// held reports whether every volume that moves is held.
+// held reports whether every volume that moves is protected.
 func (m *marks) held() bool {
 	for _, t := range m.traces {
 		if !t.Protected(m.plan) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// tell says what was found, a line for each set, each budget and each volume.
+// tell describes what was found, one line for each set, each budget and each volume.
 func (m *marks) tell() []string {
 	var out []string
 	for _, side := range plans.Sides() {

@@ -11,8 +11,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// rebuilding decides what the journal says. It may say less than is done, and never more: what it does not say, the looks
-// find out again.
+// rebuilding decides what the journal records. It may record less than is done, and never more: the
+// looks find the rest again.
 type rebuilding struct {
 	*marks
 	said                Said
@@ -22,8 +22,8 @@ type rebuilding struct {
 // landed reports whether every ordinal is on a side.
 func (b rebuilding) landed() bool { return b.source.End() == b.destination.Start }
 
-// way sets the leg, and how far it has come. The first wave of the leg is the one that is in flight, or the last one that
-// has arrived: whatever its predecessors did is proven by the ranges.
+// way sets the leg, and how far it has come. The first wave of the leg is the wave in flight, or the last
+// wave that has arrived: the ranges prove what its predecessors did.
 func (b rebuilding) way(j *plans.Journal, direction plans.Direction) error {
 	p, first := b.plan, b.last.Seq+epochMargin
 	j.Leg = plans.Leg{Direction: direction, First: first, Lowest: p.Start, End: p.End()}
@@ -46,12 +46,12 @@ func (b rebuilding) way(j *plans.Journal, direction plans.Direction) error {
 	return b.onward(j)
 }
 
-// flying are the ordinals on neither side.
+// flying returns the ordinals on neither side.
 func (b rebuilding) flying() plans.Slice {
 	return plans.Slice{Start: b.source.End(), Replicas: b.destination.Start - b.source.End()}
 }
 
-// onward is the way of a Move.
+// onward sets how far a Move has come.
 func (b rebuilding) onward(j *plans.Journal) error {
 	p, wave := b.plan, b.flying()
 	switch {
@@ -62,14 +62,14 @@ func (b rebuilding) onward(j *plans.Journal) error {
 		if !b.held() {
 			b.touch(j)
 		}
-		return nil // nothing has left: it is all looked at again, from Freeze
+		return nil // nothing has left: every step is looked at again, from Freeze
 	}
 	j.Leg.Head = min(p.Window, p.End()-wave.Start)
 	j.Leg.End = wave.Start + j.Leg.Head
 	return b.arriving(j)
 }
 
-// back is the way of a Return.
+// back sets how far an Abort has come.
 func (b rebuilding) back(j *plans.Journal) error {
 	p, wave := b.plan, b.flying()
 	switch {
@@ -89,22 +89,22 @@ func (b rebuilding) back(j *plans.Journal) error {
 	return b.arriving(j)
 }
 
-// touch lets whoever takes the plan over fence the volumes of every ordinal: it is not known which of them were being
-// held, or given back.
+// touch makes the next takeover fence the volumes of every ordinal: it is not known which of them were being
+// protected, or given back.
 func (b rebuilding) touch(j *plans.Journal) {
 	for o := range b.plan.Ordinals().All() {
 		j.Touched = append(j.Touched, o)
 	}
 }
 
-// arriving goes on where the last wave is in its range and has not been seen to be available.
+// arriving resumes where the last wave is in its range and has not been observed to be available.
 func (b rebuilding) arriving(j *plans.Journal) error {
 	grow := b.step(j, plans.Grow)
 	j.Done, j.Begun = grow-1, grow
 	return nil
 }
 
-// step is the number of a word in the first wave of the leg.
+// step returns the number of an operation in the first wave of the leg.
 func (b rebuilding) step(j *plans.Journal, op plans.Op) int {
 	seq := j.Leg.First
 	for s, more := b.plan.Step(j.Leg, seq); more && (s.Op != op || !s.Moves()); s, more = b.plan.Step(j.Leg, seq) {
@@ -113,8 +113,8 @@ func (b rebuilding) step(j *plans.Journal, op plans.Op) int {
 	return seq
 }
 
-// lastOn is the side whose pods of a wave have to be proven gone on the way back. The wave may have been turned round
-// before it was ever on the destination; only where nothing of it can have run there, that is believed.
+// lastOn returns the side whose pods of a wave must be proven gone in an abort. The wave may have been
+// reversed before it was ever on the destination. That is assumed only if nothing of it can have run there.
 func (b rebuilding) lastOn(wave plans.Slice) plans.Side {
 	ran := len(b.plan.Moved()) == 0
 	for _, t := range b.of(wave) {
@@ -136,8 +136,8 @@ func (b rebuilding) of(wave plans.Slice) (out []storage.Trace) {
 	return out
 }
 
-// inFlight notes the volumes of the wave on neither side as they left a side, and how far it is proven to have come: each
-// step is finished for all volumes before the next one writes the first of them.
+// inFlight records the volumes of the wave on neither side as they left a side, and how far the wave has
+// provably come: each step is finished for all volumes before the next one writes the first of them.
 func (b rebuilding) inFlight(j *plans.Journal, wave plans.Slice, from plans.Side) error {
 	j.Flight = &plans.Flight{Ordinals: wave, From: from}
 	j.Done, j.Begun = b.step(j, plans.Shrink)-1, b.step(j, plans.Grow)
@@ -149,7 +149,7 @@ func (b rebuilding) inFlight(j *plans.Journal, wave plans.Slice, from plans.Side
 				t.Ordinal, from, b.plan.Name, b.plan.ClaimName(t.Template, t.Ordinal))
 		}
 		j.Flight.Volumes = append(j.Flight.Volumes, vol)
-		if from != s.From { // turned round: every look of the way back can be asked again
+		if from != s.From { // reversed: every look of the abort can be repeated
 			continue
 		}
 		switch {
@@ -168,8 +168,8 @@ func (b rebuilding) promised(t storage.Trace, s plans.Step) bool {
 	return ref != nil && (b.plan.OneCluster() || s.To() == plans.Destination || ref.UID == "")
 }
 
-// saved gathers what there was before the plan. What is noted on the objects is taken from there; a person's word is for
-// what is noted nowhere.
+// saved collects the state before the plan. What is noted on the objects is taken from there; the user's word
+// is used for what is noted nowhere.
 func (b rebuilding) saved() (plans.Saved, error) {
 	var out plans.Saved
 	for _, side := range plans.Sides() {
@@ -187,12 +187,13 @@ func (b rebuilding) saved() (plans.Saved, error) {
 		out = out.With(next)
 	}
 	if set := b.sets[plans.Source]; set != nil && b.mine(set) && set.UID != b.plan.Seen.SourceUID {
-		out.SourceUID = set.UID // a person has vouched for it: no other one is marked
+		out.SourceUID = set.UID // the user has vouched for it: no other set is marked
 	}
 	return out, nil
 }
 
-// savedOfSet is what a set has noted. One that is marked by a release that notes it, and has it not, was never changed.
+// savedOfSet returns what a set has noted. A set marked by a release that notes it, and without
+// a note, was never changed.
 func (b rebuilding) savedOfSet(side plans.Side, have plans.Saved) (out plans.Saved, err error) {
 	set, of := b.sets[side], side
 	if side == plans.Destination && !b.plan.Existed() {
@@ -216,7 +217,7 @@ func (b rebuilding) savedOfSet(side plans.Side, have plans.Saved) (out plans.Sav
 	return b.saidOfSet(side, of, set)
 }
 
-// saidOfSet is what a person says of a set that was marked by an earlier release, or what the plan can tell of it.
+// saidOfSet returns what the user states of a set that an earlier release marked, or what the plan implies.
 func (b rebuilding) saidOfSet(side, of plans.Side, set *appsv1.StatefulSet) (out plans.Saved, err error) {
 	said, known := b.said.Was.Retention[of]
 	if !known && of == plans.Source && side == plans.Source {
@@ -227,7 +228,7 @@ func (b rebuilding) saidOfSet(side, of plans.Side, set *appsv1.StatefulSet) (out
 		if of == plans.Destination {
 			example += " --was destination-range=START/REPLICAS"
 		}
-		return out, fmt.Errorf("%s does not say which retention policy of its claims the %s had before the plan (a release that did not note it has marked it): say it with --was %s", b.plan.On(side).Set(), of, example)
+		return out, fmt.Errorf("%s does not record which retention policy for its claims the %s had before the plan (it was marked by a release that did not record it): state it with --was %s", b.plan.On(side).Set(), of, example)
 	}
 	out.Retention = map[plans.Side]sets.Retention{of: said}
 	if of == plans.Destination {
@@ -236,7 +237,7 @@ func (b rebuilding) saidOfSet(side, of plans.Side, set *appsv1.StatefulSet) (out
 	return out, nil
 }
 
-// guess finds the policy with which the source is what the plan was made for.
+// guess finds the retention policy with which the source is what the plan was made for.
 func (b rebuilding) guess(set *appsv1.StatefulSet) (sets.Retention, bool) {
 	kinds := []appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType}
 	for _, deleted := range kinds {
@@ -251,13 +252,13 @@ func (b rebuilding) guess(set *appsv1.StatefulSet) (sets.Retention, bool) {
 	return sets.Retention{}, false
 }
 
-// savedOfBudget is what a budget has noted; one that was never written asks for what it did before.
+// savedOfBudget returns what a budget has noted. A budget that was never written still has its original spec.
 func (b rebuilding) savedOfBudget(side plans.Side) (out plans.Saved, err error) {
 	pdb := b.budgets[side]
 	_, existed := b.plan.BudgetOn(side)
 	of := side
 	if !existed {
-		of = plans.Source // one that the migration made on the destination gets the numbers of the source's
+		of = plans.Source // a budget that the plan created there gets the numbers of the source's
 	}
 	if pdb == nil || !existed && (side == plans.Source || !b.mine(pdb)) {
 		return out, nil
@@ -271,11 +272,11 @@ func (b rebuilding) savedOfBudget(side plans.Side) (out plans.Saved, err error) 
 	case was != nil:
 		spec.MinAvailable, spec.MaxUnavailable = was.MinAvailable, was.MaxUnavailable
 	case !existed:
-		return out, nil // it goes, or the source's says it
+		return out, nil // it will be deleted, or the source's budget has the numbers
 	case written:
 		said, known := b.said.Was.Budgets[side]
 		if !known {
-			return out, fmt.Errorf("PodDisruptionBudget %s of %s does not say what it asked for before the plan (a release that did not note it has written it): say it with --was %s-budget=minAvailable=VALUE or maxUnavailable=VALUE", pdb.Name, b.plan.On(side), side)
+			return out, fmt.Errorf("PodDisruptionBudget %s of %s does not record what it required before the plan (it was written by a release that did not record it): state it with --was %s-budget=minAvailable=VALUE or maxUnavailable=VALUE", pdb.Name, b.plan.On(side), side)
 		}
 		spec.MinAvailable, spec.MaxUnavailable = said.MinAvailable, said.MaxUnavailable
 	}

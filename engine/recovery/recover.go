@@ -12,42 +12,43 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// Recovery rebuilds the journal of a plan that is under way from the marks on its objects. It reads both sides live and
-// writes nothing.
+// Recovery rebuilds the journal of a plan under way from the marks on its objects. It reads both
+// sides live and writes nothing.
 type Recovery struct {
 	Plan *plans.Plan
 	On   clusters.Clusters
 	Said Said
 }
 
-// Said is what a person says where no mark does.
+// Said is what the user states where no mark does.
 type Said struct {
-	// Who recovers, for the journal.
+	// Who is the user that recovers, for the journal.
 	Who string
-	// Direction is the way that the plan was going; "" for what the marks say.
+	// Direction is the direction of the plan; "" for what the marks show.
 	Direction plans.Direction
-	// Until ends a Move in a split (plans.Route); nil for none.
+	// Until ends a Move in a split (plans.Limits); nil for none.
 	Until *int32
-	// KeepNames is that of the journal.
+	// KeepNames is copied to the journal.
 	KeepNames bool
-	// Ended are pods whose containers have stopped for certain.
+	// Ended lists pods whose containers have certainly stopped.
 	Ended []string
-	// Was has what was there before the plan, where it is noted nowhere.
+	// Was is the state before the plan, where it is noted nowhere.
 	Was plans.Saved
 }
 
-// Recovered is a journal that says no more than the marks prove, and what was found, a line for each object.
+// Recovered is a journal that records no more than the marks prove, and what was found,
+// one line for each object.
 type Recovered struct {
 	Journal *plans.Journal
 	Found   []string
 }
 
-// epochMargin is by how much the epoch and the steps of a recovered journal are above those on the objects: a process may have
-// journaled some that it has not put on any object yet (S9).
+// epochMargin is by how much the epoch and the steps of a recovered journal are above those on the objects: a
+// process may have journaled some that are not on any object yet (S9).
 const epochMargin = 100
 
-// Look reads the marks, and gives the journal that they prove. It fails, with what has to be said or mended first, where
-// they do not prove enough.
+// Look reads the marks, and returns the journal that they prove. If they do not prove enough, it returns an
+// error that states what must be added or fixed first.
 func (r Recovery) Look(ctx context.Context) (*Recovered, error) {
 	w := sets.Steps{Pair: clusters.Pair{Plan: r.Plan, On: r.On}}
 	m, err := findMarks(ctx, w)
@@ -82,33 +83,33 @@ func (r Recovery) Look(ctx context.Context) (*Recovered, error) {
 	return out, r.pods(ctx, j, out)
 }
 
-// course is the way that the plan was going. What the marks say is not overruled.
+// direction returns the direction of the plan. The user cannot overrule the marks.
 func (r Recovery) direction(m *marks, source, destination plans.Slice) (plans.Direction, error) {
 	marked, said := m.direction(source), r.Said.Direction
 	saw := fmt.Sprintf("%s has the ordinals %s, %s has %s", r.Plan.Source.Set(), source, r.Plan.Destination.Set(), destination)
 	switch {
 	case marked == "" && said == "":
-		return "", fmt.Errorf("the marks do not say which way plan %s was going (%s): say it with --direction move, abort or finalize, as it was last asked to", r.Plan.Name, saw)
+		return "", fmt.Errorf("the marks do not show the direction of plan %s (%s): set --direction to move, abort or finalize, as last requested", r.Plan.Name, saw)
 	case marked == "":
 		marked = said
 	case said != "" && said != marked:
-		return "", fmt.Errorf("the marks say that plan %s was on its %s (%s), and not on a %s: leave --direction out; when it is recovered, it can be turned round", r.Plan.Name, marked, saw, said)
+		return "", fmt.Errorf("the marks show that plan %s was on direction %s (%s), not %s: omit --direction; after the recovery the direction can be changed", r.Plan.Name, marked, saw, said)
 	}
 	switch {
 	case marked == plans.Finalize && destination != r.Plan.Ordinals():
-		return "", fmt.Errorf("%s, and plan %s is said to be on its %s: not every ordinal is on the destination, and nothing is recovered; find out who scaled the sets, and set them back", saw, r.Plan.Name, marked)
+		return "", fmt.Errorf("%s, and plan %s is stated to be on direction %s: not every ordinal is on the destination, and nothing is recovered; find the writer that scaled the sets, and set them back", saw, r.Plan.Name, marked)
 	case marked == plans.Abort && m.sets[plans.Source] == nil:
-		return "", fmt.Errorf("%s does not exist, and plan %s was being aborted to it: make it again as it was, with the ordinals %s, first", r.Plan.Source.Set(), r.Plan.Name, source)
+		return "", fmt.Errorf("%s does not exist, and plan %s was being aborted, back to it: first recreate it as it was, with the ordinals %s", r.Plan.Source.Set(), r.Plan.Name, source)
 	}
 	return marked, nil
 }
 
-// pods notes what can still be told of the pods of the wave, for Vacate. It fails where nobody can tell that they have
-// ended: a person has to know it then.
+// pods records what can still be found of the pods of the wave, for Vacate. It returns an error if nothing
+// proves that they have ended: then the user must state it.
 func (r Recovery) pods(ctx context.Context, j *plans.Journal, out *Recovered) error {
 	step, _, _ := j.Next(r.Plan)
 	if j.Flight.From != step.From || step.Op != plans.Shrink {
-		return nil // they never ran on the side that lets go, or were proven to have ended before the volumes changed hands
+		return nil
 	}
 	var errs []error
 	for o := range j.Flight.Ordinals.All() {
@@ -118,9 +119,9 @@ func (r Recovery) pods(ctx context.Context, j *plans.Journal, out *Recovered) er
 		case err != nil:
 			return err
 		case why != "" && slices.Contains(r.Said.Ended, name):
-			pod = plans.Pod{Ordinal: o, Stopped: "its containers have stopped, as a person has vouched (recover --ended)"}
+			pod = plans.Pod{Ordinal: o, Stopped: "its containers have stopped, as the user has confirmed (recover --ended)"}
 		case why != "":
-			errs = append(errs, fmt.Errorf("%s: mend that, or find out that its containers have stopped for certain, and say so with --ended %s", why, name))
+			errs = append(errs, fmt.Errorf("%s: fix that, or make certain that its containers have stopped, and confirm it with --ended %s", why, name))
 		}
 		j.Flight.Put(pod)
 		switch {

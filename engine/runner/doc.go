@@ -1,6 +1,7 @@
-// Package runner carries one plan out in one process, for a command that a person waits for and for the orchestrator alike:
-// it takes the Lease, asks for consent and checks, keeps the names answered, tells Events, and lets the engine run.
+// Package runner executes one plan in one process, for a command that a user waits for and for the
+// orchestrator alike: it takes the Lease, checks consent, runs the checks, keeps the names answered, writes
+// Events, and runs the engine.
 //
-// Nothing here is remembered that a death would lose, and no rule of safety rests on it but those of consent: what the engine
-// writes is fenced by its epoch.
+// It remembers nothing that a crash would lose, and no safety rule depends on it except those of consent:
+// what the engine writes is fenced by its epoch.
 package runner

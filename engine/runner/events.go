@@ -18,16 +18,16 @@ import (
 const (
 	// eventQueueSize is how many Events of one side may wait to be written; more are dropped.
 	eventQueueSize = 16
-	// eventWriteTimeout is for how long one of them is tried.
+	// eventWriteTimeout is how long the write of one Event is tried.
 	eventWriteTimeout = 10 * time.Second
 )
 
-// Event is what an Event says.
+// Event is the content of an Event.
 type Event struct{ Type, Reason, Message string }
 
-// EventWriter writes Events about the two sets of a plan, into the clusters and namespaces where
-// they are: for those who look after a set, and see neither plan nor orchestrator. Nothing waits for
-// an Event, and nothing fails without it.
+// EventWriter writes Events about the two sets of a plan, into the clusters and namespaces of the sets:
+// for users who manage a set, and see neither plan nor orchestrator. Nothing waits for an Event, and
+// nothing fails without it.
 type EventWriter struct {
 	plan     *plans.Plan
 	on       clusters.Clusters
@@ -36,19 +36,19 @@ type EventWriter struct {
 	queues   map[plans.Side]chan Event
 }
 
-// NewEventWriter returns a EventWriter at work. on are clients in the words of the plan; complain is told
-// once per side of what cannot be written.
+// NewEventWriter returns a running EventWriter. on are clients that read slices as StatefulSets. complain
+// receives one error per side, of the first Event that cannot be written.
 func NewEventWriter(ctx context.Context, p *plans.Plan, on clusters.Clusters, now func() time.Time, complain func(error)) *EventWriter {
 	h := &EventWriter{plan: p, on: on, now: now, complain: complain, queues: map[plans.Side]chan Event{}}
 	for _, side := range plans.Sides() {
 		queue := make(chan Event, eventQueueSize)
 		h.queues[side] = queue
-		go h.work(context.WithoutCancel(ctx), side, queue) // the last news is that the run is over
+		go h.work(context.WithoutCancel(ctx), side, queue) // the last Event reports that the run is over
 	}
 	return h
 }
 
-// Write lets both sets know.
+// Write queues an Event about both sets. It does not block, and drops the Event if a queue is full.
 func (h *EventWriter) Write(n Event) {
 	for _, queue := range h.queues {
 		select {
@@ -58,7 +58,7 @@ func (h *EventWriter) Write(n Event) {
 	}
 }
 
-// Close ends the EventWriter when what it was told has been written, and does not wait for that.
+// Close ends the EventWriter when its queued Events have been written, and does not wait for that.
 func (h *EventWriter) Close() {
 	for _, queue := range h.queues {
 		close(queue)
@@ -70,7 +70,7 @@ func (h *EventWriter) work(ctx context.Context, side plans.Side, queue <-chan Ev
 	for n := range queue {
 		if err := h.send(ctx, side, n); err != nil {
 			once.Do(func() {
-				h.complain(fmt.Errorf("Events about %s of the %s are not written, and the plan goes on without: %w", h.plan.On(side).Set(), side, err))
+				h.complain(fmt.Errorf("Events about %s of the %s are not written, and the plan continues without them: %w", h.plan.On(side).Set(), side, err))
 			})
 		}
 	}
@@ -81,13 +81,13 @@ func (h *EventWriter) send(ctx context.Context, side plans.Side, n Event) (err e
 	ctx, cancel := context.WithTimeout(ctx, eventWriteTimeout)
 	defer cancel()
 	set, err := sets.Steps{Pair: clusters.Pair{Plan: h.plan, On: h.on}}.Set(ctx, side)
-	if err != nil || set == nil { // not made yet, or cleaned up
+	if err != nil || set == nil { // not created yet, or deleted
 		return err
 	}
 	return h.on[side].Create(ctx, eventAbout(h.plan.On(side), set, n, h.now()))
 }
 
-// eventAbout makes the Event. Who describes a set finds it by the set's UID.
+// eventAbout returns the Event. `kubectl describe` finds it by the UID of the set.
 func eventAbout(ref plans.Ref, set *appsv1.StatefulSet, n Event, now time.Time) *corev1.Event {
 	at := metav1.NewTime(now)
 	kind := plans.NativeKind

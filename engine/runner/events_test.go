@@ -26,7 +26,7 @@ func heraldPlan() *plans.Plan {
 	}
 }
 
-// Each set hears of its plan where it is, whatever its kind; a set that is not there does not.
+// Each set gets the Events of its plan in its own cluster, whatever its kind; an absent set gets none.
 func TestBothSetsHearOfTheirPlan(t *testing.T) {
 	p := heraldPlan()
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
@@ -66,8 +66,8 @@ func TestBothSetsHearOfTheirPlan(t *testing.T) {
 	}
 }
 
-// A cluster that does not answer, or refuses, stalls nobody and is complained of once; the
-// other side hears all the same.
+// A cluster that does not answer, or refuses, blocks no caller and is reported once. The other side
+// gets its Events all the same.
 func TestNothingWaitsForEvents(t *testing.T) {
 	p := heraldPlan()
 	p.Destination.Kind = ""
@@ -88,14 +88,14 @@ func TestNothingWaitsForEvents(t *testing.T) {
 		h.Write(Event{"Normal", "OrdinalArrived", "web-4"}) // returns, or the test hangs
 	}
 	h.Close()
-	heard := func() int {
+	observed := func() int {
 		var list corev1.EventList
 		if err := west.List(t.Context(), &list); err != nil {
 			t.Fatal(err)
 		}
 		return len(list.Items)
 	}
-	for heard() < eventQueueSize {
+	for observed() < eventQueueSize {
 		select {
 		case <-t.Context().Done():
 			t.Fatal("the other side hears nothing")

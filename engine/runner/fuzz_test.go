@@ -19,7 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// Whatever stands in a plan that is read, to look at it ends, and takes no more than the plan may have.
+// Whatever a plan contains, reading it ends, and takes no more resources than a plan may.
 func FuzzPlan(f *testing.F) {
 	whole, err := json.Marshal(planstest.Eventful(f))
 	if err != nil {
@@ -27,7 +27,7 @@ func FuzzPlan(f *testing.F) {
 	}
 	f.Add(whole)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		_, _ = plans.DecodePlan(raw) // which has a hash that fits as good as never
+		_, _ = plans.DecodePlan(raw) // its hash almost never fits
 		var p plans.Plan
 		if json.Unmarshal(raw, &p) != nil {
 			return
@@ -48,7 +48,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// agreedTo wants what a namespace is given to agree with to agree.
+// agreedTo checks that the consent generated for each namespace is accepted.
 func agreedTo(t *testing.T, p *plans.Plan) {
 	t.Helper()
 	for _, n := range access.Parties(p) {
@@ -58,7 +58,7 @@ func agreedTo(t *testing.T, p *plans.Plan) {
 	}
 }
 
-// handled does with a plan what is done before anybody asks a cluster.
+// handled does with a plan what is done before the first request to a cluster.
 func handled(t *testing.T, p *plans.Plan) {
 	t.Helper()
 	if d, err := plans.DestinationSet(planstest.Varied(), p); err == nil {

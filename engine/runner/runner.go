@@ -21,65 +21,65 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// Runner is what one process needs to carry a plan out: a command that a person waits
-// for, or a long-running orchestrator.
+// Runner is what one process needs to execute a plan: a command that a user waits for, or a
+// long-running orchestrator.
 type Runner struct {
 	Plan  *plans.Plan
 	Store *records.Store
-	// On are live clients in the words of the plan (InTheWordsOf).
+	// On are live clients that read and write slices as StatefulSets (InTheWordsOf).
 	On      clusters.Clusters
 	Configs map[plans.Side]*rest.Config
 	Watches map[plans.Side]*clusters.Watches
-	// Names are what Keepers of names share.
+	// Names are the clusters as all dns.Syncers share them.
 	Names map[plans.Side]*dns.Cluster
-	// Holder names this process in the Lease, and Dead says of another one whether it is
-	// certainly gone.
+	// Holder names this process in the Lease. Dead reports whether another holder is certainly gone.
 	Holder string
 	Dead   func(holder string) bool
 	Now    func() time.Time
-	// Orchestrated says that the rights are not those of the person who asks: every namespace that is written to has
-	// to agree, whatever plan and journal say.
+	// Orchestrated reports that the process does not have the rights of the user who makes the request: every
+	// namespace that is written to must consent, whatever plan and journal state.
 	Orchestrated bool
-	// Ready says, under the Lease and before anything is written, why the plan must be held instead,
-	// or nothing; nil lets it go on. An error ends it, and nothing is recorded.
+	// Ready, called under the Lease and before any write, returns the reason why the plan must be blocked
+	// instead, or "". nil means no such check. An error ends the run, and nothing is recorded.
 	Ready func(context.Context) (string, error)
-	// Still, if any, says of the journal as it is just before a write why it must not be taken over for the wish any
-	// more: the error ends it, and nothing is recorded.
+	// Still, if set, receives the journal as it is just before a write, and returns an error if it must no
+	// longer be taken over for the request. The error ends the run, and nothing is recorded.
 	Still func(context.Context, *plans.Journal) error
-	// Stop, when closed, ends the run after the write that is under way.
+	// Stop, when closed, ends the run after the current write.
 	Stop <-chan struct{}
-	// Asked has a value when somebody else has written the journal.
+	// Asked has a value when another writer has written the journal.
 	Asked <-chan struct{}
-	// Waves are what waves wait for before they begin; nil for nothing.
+	// Waves limits how many waves begin at once; nil for no limit.
 	Waves *engine.WaveLimiter
-	// StepTimeout is that of Options.
+	// StepTimeout is that of engine.Options.
 	StepTimeout time.Duration
-	// Renewed says that credentials are renewed while this runs: that an API server does not
-	// know them is then no reason to hold.
+	// Renewed reports that credentials are renewed during the run: an API server that does not know them is
+	// then no reason to block the plan.
 	Renewed bool
-	// Report gets every progress that differs from the one before, and every error that is
-	// tried again; Complain those of what runs besides.
+	// Report receives every progress that differs from the one before, and every error that is retried.
+	// Complain receives the errors of what runs in the background.
 	Report   func(*engine.Engine, engine.Progress, error)
 	Complain func(error)
 }
 
-// Run lets the plan go its way until it is finished, paused, held or stopped. It holds the
-// Lease meanwhile, and answers ErrHeld while another process does. What the wish says of gates, and what a person
-// vouches for with it, is about the way that the plan is then going. The journal is the one it began with.
-func (c Runner) Run(ctx context.Context, wish plans.Command) (p engine.Progress, j *plans.Journal, err error) {
+// Run executes the plan until it is finished, paused, blocked or stopped. It holds the Lease meanwhile,
+// and returns ErrLeaseTaken while another process does. What the request states about gates, and what the user
+// vouches for with it, applies to the leg that the plan is then on. The journal is the one at the start;
+// nil if the run did not begin.
+func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progress, j *plans.Journal, err error) {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
 		return p, nil, err
 	}
 	ended := false
-	defer func() { _ = lease.Release(context.WithoutCancel(ctx), ended) }() // it expires by itself
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx), ended) }() // else it expires by itself
 	background, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go lease.Keep(background)
 	if reason, err := c.barred(ctx); err != nil {
 		return p, nil, err
 	} else if reason != "" {
-		return c.block(ctx, wish, reason)
+		return c.block(ctx, command, reason)
 	}
 	e := engine.New(c.Plan, c.Store, c.On)
 	e.Now, e.Permit = c.Now, c.Waves.Of(c.Plan)
@@ -88,7 +88,7 @@ func (c Runner) Run(ctx context.Context, wish plans.Command) (p engine.Progress,
 		return check.Words(found), err
 	}
 	e.Gates.Prober = gates.Through(c.Configs, c.Now)
-	if err := e.Accept(clusters.Urgent(ctx), wish, c.Still); err != nil { // a wave may be under way
+	if err := e.Accept(clusters.Urgent(ctx), command, c.Still); err != nil { // a wave may be under way
 		return p, nil, err
 	}
 	wake := clusters.NewChangeSignal()
@@ -96,7 +96,7 @@ func (c Runner) Run(ctx context.Context, wish plans.Command) (p engine.Progress,
 	if j, _, err = c.Store.Journal(ctx, c.Plan); err != nil {
 		return p, nil, err
 	}
-	if len(c.Plan.Directories()) > 0 && (wish.Direction != plans.Finalize || j.KeepNames) { // else a Clean takes the names away
+	if len(c.Plan.Directories()) > 0 && (command.Direction != plans.Finalize || j.KeepNames) {
 		keeper := dns.Start(clusters.Urgent(background), c.Plan, c.Names, c.leave(lease), c.Complain)
 		defer keeper.Stop()
 		e.StopNames = keeper.Stop
@@ -110,8 +110,8 @@ func (c Runner) Run(ctx context.Context, wish plans.Command) (p engine.Progress,
 	return p, j, err
 }
 
-// barred gives the reason why nothing may be written, or "". It is asked under the Lease, BEFORE the first write to either
-// cluster.
+// barred returns the reason why nothing may be written, or "". It is called under the Lease, BEFORE the
+// first write to either cluster.
 func (c Runner) barred(ctx context.Context) (string, error) {
 	err := c.agreed(ctx)
 	switch {
@@ -130,7 +130,7 @@ func (c Runner) orchestrated() check.Orchestrated {
 	return c.Now
 }
 
-// stopWith ends a Keeper when the Lease is lost: the engine is fenced by its epoch, and the Keeper by nothing.
+// stopWith ends a Syncer when the Lease is lost: the epoch fences the engine, and nothing fences the Syncer.
 func stopWith(ctx context.Context, lease *records.Lease, keeper *dns.Syncer) {
 	select {
 	case <-lease.Lost():
@@ -139,16 +139,16 @@ func stopWith(ctx context.Context, lease *records.Lease, keeper *dns.Syncer) {
 	}
 }
 
-// block records why a plan must not go on: nothing has been written by this process. That is the answer to the wish.
-func (c Runner) block(ctx context.Context, wish plans.Command, reason string) (engine.Progress, *plans.Journal, error) {
+// block records why a plan must not continue, as the result of the request. This process has written nothing.
+func (c Runner) block(ctx context.Context, command plans.Command, reason string) (engine.Progress, *plans.Journal, error) {
 	err := c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error {
 		if c.Still != nil {
 			if err := c.Still(ctx, j); err != nil {
 				return err
 			}
 		}
-		if wish.Observed != nil {
-			j.Observed = *wish.Observed
+		if command.Observed != nil {
+			j.Observed = *command.Observed
 		}
 		j.Block(reason)
 		return nil
@@ -156,20 +156,20 @@ func (c Runner) block(ctx context.Context, wish plans.Command, reason string) (e
 	return engine.Progress{Kind: engine.Blocked, Reason: reason}, nil, err
 }
 
-// Keep keeps what a plan needs that nobody moves, until Stop is closed or nothing is to be kept any more: its
-// names answered, and drains let through. It holds the Lease meanwhile, and ends with an error when another
-// process has taken it; ended says that the plan will not need one again.
+// Keep maintains what a plan at rest needs, until Stop is closed or nothing must be maintained any more: it
+// keeps the names answered and lets drains through. It holds the Lease meanwhile, and returns an error when
+// another process has taken it. ended reports that the plan will not need a Lease again.
 func (c Runner) Keep(ctx context.Context, ended bool) error {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lease.Release(context.WithoutCancel(ctx), ended) }() // it expires by itself
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx), ended) }() // else it expires by itself
 	if err := c.agreed(ctx); err != nil {
 		return err
 	}
 	var tending sync.WaitGroup
-	defer tending.Wait() // BEFORE the Lease goes
+	defer tending.Wait() // BEFORE the Lease is released
 	background, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if c.Orchestrated { // a command may be followed by another one soon
@@ -178,7 +178,7 @@ func (c Runner) Keep(ctx context.Context, ended bool) error {
 	go lease.Keep(background)
 	var keeper *dns.Syncer
 	if len(c.Plan.Directories()) > 0 {
-		keeper = dns.Start(clusters.Urgent(background), c.Plan, c.Names, c.leave(lease), c.Complain) // a wave of another plan may rest on what they share
+		keeper = dns.Start(clusters.Urgent(background), c.Plan, c.Names, c.leave(lease), c.Complain)
 		defer keeper.Stop()
 	}
 	if !ended && c.Plan.MaxUnavailable == 1 {
@@ -200,8 +200,8 @@ func (c Runner) Keep(ctx context.Context, ended bool) error {
 	return nil
 }
 
-// leave lets a Keeper of names write: as long as nobody else can have the Lease, and, to make something
-// anew, if the Lease and the journal say so now.
+// leave returns when a dns.Syncer may write: while no other process can have the Lease, and, to create
+// something, only if the Lease and the journal confirm it now.
 func (c Runner) leave(lease *records.Lease) dns.MayWrite {
 	return func(ctx context.Context, anew bool) error {
 		if !anew {
@@ -225,10 +225,11 @@ func (c Runner) leave(lease *records.Lease) dns.MayWrite {
 	}
 }
 
-// errNamesOver says that a plan has come to an end without its names being kept.
+// errNamesOver is the error of a plan that has ended and whose names are not kept.
 var errNamesOver = fmt.Errorf("the plan has ended: %w", dns.ErrOver)
 
-// agreed is asked by who carries a plan out for somebody else.
+// agreed checks consent, for a process that executes a plan on behalf of others. It returns
+// access.ErrNotAgreed if a namespace does not consent.
 func (c Runner) agreed(ctx context.Context) error {
 	if !c.Orchestrated {
 		return nil

@@ -23,8 +23,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// Who keeps the names of a plan for weeks writes its Lease seldom. A wish of a person ends that, and then nobody waits for
-// the Lease.
+// A process that keeps the names of a plan for weeks seldom writes its Lease. A request of the user ends that,
+// and then no process waits for the Lease.
 func TestNamesAreKeptUnderALongLease(t *testing.T) {
 	for orchestrated, want := range map[bool]int32{true: records.KeepSeconds, false: records.LeaseSeconds} {
 		synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestNamesAreKeptUnderALongLease(t *testing.T) {
 	}
 }
 
-// A plan is checked under its Lease, so that one process does it, and before anything of it is begun.
+// A plan is checked under its Lease, so that one process does it, and before the plan begins.
 func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 	clock := func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 	alive := func(string) bool { return false }
@@ -98,8 +98,8 @@ func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 	}
 }
 
-// Whatever plan and journal say, an orchestrator writes nothing to a namespace that does not agree: on no course, at no
-// stage, not of a plan that says that it is nobody's business, and not for its names.
+// Whatever plan and journal state, an orchestrator writes nothing to a namespace that does not consent: on no
+// direction, at no stage, not for a plan that claims to be carried out by commands, and not for its names.
 func TestNothingIsWrittenWithoutConsent(t *testing.T) {
 	for name, change := range map[string]func(*plans.Journal){
 		"nothing was begun":              func(*plans.Journal) {},
@@ -130,7 +130,7 @@ func TestNothingIsWrittenWithoutConsent(t *testing.T) {
 	}
 }
 
-// unagreed is about to carry a plan out in clusters that agree to nothing, and counts what it writes there.
+// unagreed returns a Runner for clusters that consent to nothing, and the counter of its writes there.
 func unagreed(t *testing.T, change func(*plans.Journal)) (Runner, *int) {
 	t.Helper()
 	p := planstest.Named(t, "abc")
@@ -160,7 +160,7 @@ func unagreed(t *testing.T, change func(*plans.Journal)) (Runner, *int) {
 		}).Build()
 	}
 	stop := make(chan struct{})
-	close(stop) // it would end before its first write, if it came so far
+	close(stop) // it would end before its first write, if it got so far
 	return Runner{
 		Stop: stop, Plan: p, Store: store, On: on, Orchestrated: true, Holder: "me", Dead: func(string) bool { return false }, Now: planstest.Noon,
 		Ready:  func(context.Context) (string, error) { t.Error("it is checked without consent"); return "", nil },

@@ -12,14 +12,15 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// RemoveNames takes away the names that a finalized plan has kept, and tells of each object that goes. It holds the Lease
-// meanwhile, as a Keeper would make them again. A death on the way leaves the journal as it was, so that it is done again.
-func (c Runner) RemoveNames(ctx context.Context, wish plans.Command, tell func(string)) error {
+// RemoveNames deletes the names that a finalized plan has kept, and calls tell for each deleted object. It
+// holds the Lease meanwhile, as a dns.Syncer would recreate them. A crash leaves the journal unchanged, so
+// that the removal is repeated.
+func (c Runner) RemoveNames(ctx context.Context, command plans.Command, tell func(string)) error {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lease.Release(context.WithoutCancel(ctx), true) }() // it expires by itself
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx), true) }() // else it expires by itself
 	background, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go lease.Keep(background)
@@ -40,15 +41,15 @@ func (c Runner) RemoveNames(ctx context.Context, wish plans.Command, tell func(s
 		if err := c.mayUnname(ctx, j); err != nil {
 			return err
 		}
-		if wish.Observed != nil {
-			j.Observed = *wish.Observed
+		if command.Observed != nil {
+			j.Observed = *command.Observed
 		}
 		j.KeepNames, j.Waiting = false, ""
 		return nil
 	})
 }
 
-// mayUnname says why the journal is none any more whose names are to go.
+// mayUnname returns the reason why the names of this journal must no longer be removed, or nil.
 func (c Runner) mayUnname(ctx context.Context, j *plans.Journal) error {
 	if err := engine.KeepsNames(c.Plan, j); err != nil || c.Still == nil {
 		return err
@@ -56,7 +57,7 @@ func (c Runner) mayUnname(ctx context.Context, j *plans.Journal) error {
 	return c.Still(ctx, j)
 }
 
-// unname deletes one object after the other, while nobody else can have the Lease.
+// unname deletes one object after the other, while no other process can have the Lease.
 func (c Runner) unname(ctx context.Context, lease *records.Lease, tell func(string)) error {
 	look := dns.Remove(c.Plan, c.On, func() {})
 	for n := new(records.Attempts); ; {
@@ -78,7 +79,7 @@ func (c Runner) unname(ctx context.Context, lease *records.Lease, tell func(stri
 			tell(s.Reason)
 			n = new(records.Attempts)
 		case !apierrors.IsNotFound(err) && !apierrors.IsConflict(err), !n.Again(ctx):
-			return fmt.Errorf("taking the names of plan %s away: %w", c.Plan.Name, err)
+			return fmt.Errorf("removing the names of plan %s: %w", c.Plan.Name, err)
 		}
 	}
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// Names that were kept go once for each request, and a request for names that nobody keeps says so.
+// Kept names are removed once for each request. A request for names that are not kept is refused.
 func TestNamesGoWhenSomebodyAsks(t *testing.T) {
 	p := &plans.Plan{Name: "web", Count: 3, Window: 1, Hash: "abc"}
 	kept := func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }
@@ -58,8 +58,8 @@ func TestNamesGoWhenSomebodyAsks(t *testing.T) {
 	}
 }
 
-// bridged is a plan between clusters that was finalized and has kept its names: on the destination there are a slice and
-// a Service of them, and those of others.
+// bridged returns a Runner of a plan between clusters that was finalized and has kept its names. The
+// destination has an EndpointSlice and a Service of these names, and those of others.
 func bridged(t *testing.T, funcs interceptor.Funcs) (Runner, client.Client) {
 	t.Helper()
 	p := planstest.Named(t, "abc")
@@ -91,7 +91,7 @@ func bridged(t *testing.T, funcs interceptor.Funcs) (Runner, client.Client) {
 	}, on[plans.Destination]
 }
 
-// left are the names of what is there of the names.
+// left lists the EndpointSlices by name and the Services by namespace.
 func left(t *testing.T, at client.Client) (out []string) {
 	t.Helper()
 	var all discoveryv1.EndpointSliceList
@@ -118,7 +118,8 @@ func (c Runner) recorded(t *testing.T) *plans.Journal {
 	return j
 }
 
-// What was made for the names goes, nothing else does, and the journal says so together with what was heard.
+// The objects of the names are deleted, no others are, and the journal records that
+// together with the request.
 func TestKeptNamesAreTakenAway(t *testing.T) {
 	refused := errors.New("the API server is away")
 	conflicts := 2
@@ -138,24 +139,24 @@ func TestKeptNamesAreTakenAway(t *testing.T) {
 		}}, refused},
 	} {
 		process, at := bridged(t, c.funcs)
-		heard := plans.Observed{Direction: plans.Finalize, Request: "7"}
-		err := process.RemoveNames(t.Context(), plans.Command{RemoveNames: true, Observed: &heard}, func(string) {})
-		if c.err != nil { // done again, as after a death
-			if j := process.recorded(t); !errors.Is(err, c.err) || !j.KeepNames || j.Observed == heard {
+		observed := plans.Observed{Direction: plans.Finalize, Request: "7"}
+		err := process.RemoveNames(t.Context(), plans.Command{RemoveNames: true, Observed: &observed}, func(string) {})
+		if c.err != nil { // repeated, as after a crash
+			if j := process.recorded(t); !errors.Is(err, c.err) || !j.KeepNames || j.Observed == observed {
 				t.Errorf("%s: %v; %+v", name, err, j)
 			}
 			for range 2 {
-				err = process.RemoveNames(t.Context(), plans.Command{RemoveNames: true, Observed: &heard}, func(string) {})
+				err = process.RemoveNames(t.Context(), plans.Command{RemoveNames: true, Observed: &observed}, func(string) {})
 			}
 		}
-		if j := process.recorded(t); err != nil || j.KeepNames || j.Observed != heard || j.Waiting != "" || j.Outcome != plans.Finalized {
+		if j := process.recorded(t); err != nil || j.KeepNames || j.Observed != observed || j.Waiting != "" || j.Outcome != plans.Finalized {
 			t.Errorf("%s: %v; %+v", name, err, j)
 		}
 		onlyOfOthers(t, name, process, at)
 	}
 }
 
-// onlyOfOthers wants nothing of the names to be there any more, and the Lease to be free.
+// onlyOfOthers requires that no object of the names is left, and that the Lease is free.
 func onlyOfOthers(t *testing.T, name string, c Runner, at client.Client) {
 	t.Helper()
 	if there := left(t, at); !slices.Equal(there, []string{"mall", "theirs"}) {
@@ -166,7 +167,7 @@ func onlyOfOthers(t *testing.T, name string, c Runner, at client.Client) {
 	}
 }
 
-// Names are taken away by one process, which may write there, for a request that is still one.
+// Names are removed by one process, with consent, for a request that still stands.
 func TestNamesStayWhereTheyMustNotGo(t *testing.T) {
 	overtaken := errors.New("it is not asked for any more")
 	for name, c := range map[string]struct {

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// mostOfAnAnswer is how many bytes an answer of a cluster of a Secret may have, and one event of
-	// a watch. A list is asked for in pages of 500 objects, which are smaller.
+	// mostOfAnAnswer limits the bytes of one response from a cluster of a Secret, and of one event of a
+	// watch. A list is read in pages of 500 objects, which are smaller.
 	mostOfAnAnswer = 32 << 20
-	// mostOfAnError is how many bytes the Status may have that says why a request is refused.
+	// mostOfAnError limits the bytes of the Status of a refused request.
 	mostOfAnError = 1 << 20
 )
 
-// Careful returns the config with a transport that follows no redirect and quotes nobody but API
-// servers: an answer that is no Status of Kubernetes loses its body, which would otherwise be part
-// of an error, and so of journals, events and logs.
+// Careful returns the config with a transport that follows no redirect and quotes only API servers. A
+// response that is no Status of Kubernetes loses its body. Otherwise the body would be part of an error,
+// and so of journals, events and logs.
 func Careful(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
 	out.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -40,17 +40,17 @@ func Careful(config *rest.Config) *rest.Config {
 	return out
 }
 
-// careful looks at answers before anybody else reads them.
+// careful filters responses before any client reads them.
 type careful struct {
 	next http.RoundTripper
-	// upgrades says that it is used for streams alone.
+	// upgrades reports that the transport is used for streams only.
 	upgrades bool
-	// most is how many bytes an answer may have; 0 for any number.
+	// most limits the bytes of a response; 0 means no limit.
 	most int64
 }
 
-// toPod matches the path of a request that an API server hands on to a pod. What comes back is the
-// pod's answer, and the gate that asked for it reads it as such.
+// toPod matches the path of a request that an API server forwards to a pod. The response is the pod's,
+// and the gate that sent the request reads it as such.
 var toPod = regexp.MustCompile(`/api/v1/namespaces/[^/]+/pods/[^/]+/proxy(/|$)`)
 
 // RoundTrip implements http.RoundTripper.
@@ -64,10 +64,10 @@ func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
 	case code == http.StatusSwitchingProtocols:
 		return answer, nil
 	case toPod.MatchString(r.URL.EscapedPath()):
-		answer.Header.Del("Location") // without one http.Client follows nothing
+		answer.Header.Del("Location") // without it http.Client follows no redirect
 		return answer, nil
 	case code >= 300 && code < 400:
-		return nil, drop(answer, fmt.Errorf("%s redirects to %s (HTTP %d), where nobody goes: put the address of the API server itself into the kubeconfig", r.URL.Host, target(answer), code))
+		return nil, drop(answer, fmt.Errorf("%s redirects to %s (HTTP %d), and redirects are not followed: put the address of the API server itself into the kubeconfig", r.URL.Host, target(answer), code))
 	case code >= 400:
 		return withoutBody(answer)
 	case c.upgrades:
@@ -82,7 +82,7 @@ func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// unquoted is an error without what came back instead of a stream. A Status stays.
+// unquoted returns the error without the response that came instead of a stream. A Status stays.
 func unquoted(r *http.Request, err error) error {
 	var failure *httpstream.UpgradeFailureError
 	if errors.As(err, &failure) && !errors.As(failure.Cause, new(*apierrors.StatusError)) {
@@ -95,21 +95,21 @@ func errNoStream(r *http.Request) error {
 	return &httpstream.UpgradeFailureError{Cause: fmt.Errorf("%s answers, and not with a stream", r.URL.Host)}
 }
 
-// watches reports whether a request is one for a stream of events, which has no end. API servers
-// write every event in a line. In the other formats client-go has a limit of its own.
+// watches reports whether a request opens a stream of events, which has no end. API servers write one
+// event per line. For the other formats client-go has a limit of its own.
 func watches(r *http.Request) bool {
 	on, err := strconv.ParseBool(r.URL.Query().Get("watch"))
 	return err == nil && on
 }
 
-// drop closes an answer that nobody reads.
+// drop closes a response without reading it, and returns why.
 func drop(answer *http.Response, why error) error {
-	_ = answer.Body.Close() // nobody wants it
+	_ = answer.Body.Close() // the body is not needed
 	return why
 }
 
-// target is where a redirect points to, as far as people may know: paths and parameters are the
-// secrets of somebody else.
+// target returns where a redirect points to, reduced to scheme and host: paths and parameters may be
+// secrets.
 func target(answer *http.Response) string {
 	to, err := answer.Location()
 	if err != nil {
@@ -118,7 +118,7 @@ func target(answer *http.Response) string {
 	return fmt.Sprintf("%.300q", to.Scheme+"://"+to.Host)
 }
 
-// withoutBody lets a Status through, and says of anything else only that it came.
+// withoutBody keeps a Status, and replaces any other body by a note with the HTTP code.
 func withoutBody(answer *http.Response) (*http.Response, error) {
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, mostOfAnError))
 	if err := drop(answer, err); err != nil {
@@ -126,7 +126,7 @@ func withoutBody(answer *http.Response) (*http.Response, error) {
 	}
 	o, _, err := scheme.Codecs.UniversalDeserializer().Decode(raw, nil, nil)
 	if _, status := o.(*metav1.Status); err != nil || !status {
-		raw = fmt.Appendf(nil, "HTTP %d (%s), and nothing that an API server of Kubernetes answers", answer.StatusCode, http.StatusText(answer.StatusCode))
+		raw = fmt.Appendf(nil, "HTTP %d (%s), and the body is no response of a Kubernetes API server", answer.StatusCode, http.StatusText(answer.StatusCode))
 		answer.Header.Set("Content-Type", "text/plain")
 	}
 	answer.Header.Del("Content-Length")
@@ -134,8 +134,7 @@ func withoutBody(answer *http.Response) (*http.Response, error) {
 	return answer, nil
 }
 
-// bounded is a body that ends with an error when it is too long, or, where it has lines, when one
-// of them is.
+// bounded is a body whose Read fails when the body is too long or, with lines, when one of its lines is.
 type bounded struct {
 	io.ReadCloser
 	most, read int64

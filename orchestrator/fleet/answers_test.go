@@ -26,7 +26,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 )
 
-// server is an API server with TLS, and the kubeconfig for it.
+// server returns an API server with TLS, and the kubeconfig for it.
 func server(t *testing.T, answer http.HandlerFunc) (*httptest.Server, string) {
 	t.Helper()
 	s := httptest.NewTLSServer(answer)
@@ -40,7 +40,7 @@ func reaching(s *httptest.Server, token string) string {
 	return strings.NewReplacer("https://east.example:6443", s.URL, canary, token).Replace(raw)
 }
 
-// byName is a kubeconfig with a name for the address in it, which its certificate does not have.
+// byName returns the kubeconfig with a host name as address that the server's certificate does not have.
 func byName(kubeconfig string) string {
 	return strings.NewReplacer("https://127.0.0.1", "https://localhost", "    server:", "    tls-server-name: example.com\n    server:").Replace(kubeconfig)
 }
@@ -49,7 +49,7 @@ func testFleet(loopback bool) *Fleet {
 	return New(Setup{Home: &rest.Config{Host: "https://home"}, Own: "own", Limits: Limits{QPS: 1000, Burst: 1000}, Agent: "test", Loopback: loopback})
 }
 
-// connected learns of a cluster and connects to it.
+// connected adds a cluster to a fleet and connects to it.
 func connected(t *testing.T, kubeconfig string) *End {
 	t.Helper()
 	f := testFleet(true)
@@ -67,7 +67,7 @@ func connected(t *testing.T, kubeconfig string) *End {
 	return end
 }
 
-// ways are all the ways in which a cluster is talked to.
+// ways returns every way in which a cluster is accessed.
 func ways(t *testing.T, end *End) map[string]func(context.Context) error {
 	t.Helper()
 	set, err := kubernetes.NewForConfig(end.Config)
@@ -139,7 +139,8 @@ func TestNobodyFollowsARedirect(t *testing.T) {
 	}
 }
 
-// What a pod answers is for the gate that asks: a redirect is an answer, and nobody follows it.
+// The response of a pod belongs to the gate that sent the request: a redirect is a response, and is not
+// followed.
 func TestARedirectOfAPodIsAnAnswer(t *testing.T) {
 	_, kubeconfig := server(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/elsewhere") {
@@ -176,7 +177,7 @@ func TestOnlyAPIServersAreQuoted(t *testing.T) {
 		media      string
 		body, want string
 	}{
-		"text":                  {403, "text/plain", canary, "HTTP 403 (Forbidden), and nothing that an API server of Kubernetes answers"},
+		"text":                  {403, "text/plain", canary, "HTTP 403 (Forbidden), and the body is no response of a Kubernetes API server"},
 		"a page":                {502, "text/html", "<p>" + canary, "HTTP 502 (Bad Gateway)"},
 		"JSON of others":        {403, "application/json", `{"SecretAccessKey": "` + canary + `"}`, "HTTP 403"},
 		"no type":               {404, "", canary, ""},
@@ -194,7 +195,7 @@ func TestOnlyAPIServersAreQuoted(t *testing.T) {
 		for way, ask := range ways(t, connected(t, kubeconfig)) {
 			err := ask(t.Context())
 			if c.code == 200 && way == "metadata" {
-				continue // nobody asks that way before the client has been told the UID of kube-system
+				continue // no such request is sent before the UID of kube-system was read
 			}
 			if err != nil && strings.Contains(err.Error(), canary) {
 				t.Errorf("%s, %s: it is quoted: %v", name, way, err)
@@ -239,7 +240,7 @@ func TestAnAnswerHasAnEnd(t *testing.T) {
 	}
 }
 
-// A watch may bring more than one answer may have: it is counted anew with every event.
+// A watch may transfer more bytes than one response may have: the count restarts with every event.
 func TestAWatchHasNoEnd(t *testing.T) {
 	set := appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{Kind: "StatefulSet", APIVersion: "apps/v1"}, ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{"a": strings.Repeat("x", 4<<20)}}}
 	raw, err := json.Marshal(map[string]any{"type": "MODIFIED", "object": set})

@@ -22,59 +22,58 @@ import (
 // Home is the name of the orchestrator's own cluster.
 const Home = "in-cluster"
 
-// Limits hold for the requests to one cluster, of all plans together.
+// Limits apply to the requests of all plans together to one cluster.
 type Limits struct {
-	// QPS is how many requests per second, and Burst how many at once before that holds.
+	// QPS is the rate in requests per second, and Burst how many requests may be sent at once above it.
 	QPS   float32
 	Burst int
 }
 
-// Setup says what a fleet is made for.
+// Setup configures a fleet.
 type Setup struct {
 	// Home is the orchestrator's own cluster, and Own the UID of its namespace kube-system.
 	Home *rest.Config
 	Own  types.UID
-	// Limits are those of each cluster.
+	// Limits apply to each cluster.
 	Limits Limits
-	// Agent is what the process calls itself.
+	// Agent is the user agent of the process.
 	Agent string
-	// Loopback lets Secrets have clusters of this machine, for test beds.
+	// Loopback lets Secrets name clusters on this machine, for test beds.
 	Loopback bool
 }
 
-// Fleet has the clusters by their names.
+// Fleet holds the clusters by their names.
 type Fleet struct {
 	Setup
 	lock sync.Mutex
 	home *Cluster
-	// secrets has what each Secret holds, by its name, and refused why one is not accepted as it is
-	// now.
+	// secrets holds the clusters of each Secret, by the Secret's name. refused holds the reason for each
+	// Secret whose present content is not accepted.
 	secrets map[string]holding
 	refused map[string]error
 }
 
-// holding has the clusters of a Secret by their names.
+// holding is the clusters of one Secret by their names.
 type holding struct {
 	clusters map[string]*Cluster
-	// given says that somebody gave the name to the Secret. The other names are those of contexts,
-	// which only whoever wrote the kubeconfig has chosen.
+	// given reports that the Secret's author gave the name to the Secret. Other names are those of
+	// contexts, which only the author of the kubeconfig chose.
 	given bool
 }
 
-// New returns a fleet of one: the orchestrator's own cluster, which is reached by whatever address
-// its owner has chosen.
+// New returns a fleet of one cluster, the orchestrator's own one. Its address is not restricted.
 func New(s Setup) *Fleet {
 	f := &Fleet{Setup: s, secrets: map[string]holding{}, refused: map[string]error{}}
 	f.home = f.cluster(Home, Careful(s.Home))
 	return f
 }
 
-// Cluster is one cluster, for as long as it is reached at the same server. Its credentials may be
-// renewed meanwhile.
+// Cluster is one cluster for as long as its server stays the same. Its credentials may be renewed
+// meanwhile.
 type Cluster struct {
 	Name string
-	// Gone is closed when the server or its certificate authority is another one, or the Secret has
-	// gone.
+	// Gone is closed when the server or its certificate authority changes, or when the Secret is
+	// deleted.
 	Gone   chan struct{}
 	given  *rest.Config
 	wire   *wire
@@ -93,7 +92,7 @@ type End struct {
 	Names   *dns.Cluster
 }
 
-// cluster prepares a connection. All that use it share the limits.
+// cluster prepares a connection. All its users share the limits.
 func (f *Fleet) cluster(name string, config *rest.Config) *Cluster {
 	config.RateLimiter = newLanes(f.Limits)
 	config.UserAgent = f.Agent
@@ -101,12 +100,12 @@ func (f *Fleet) cluster(name string, config *rest.Config) *Cluster {
 	return &Cluster{Name: name, Gone: make(chan struct{}), config: config}
 }
 
-// Connect connects to the cluster, the first time. It asks the API server nothing yet.
+// Connect connects to the cluster on its first call. It sends no request to the API server yet.
 func (c *Cluster) Connect() (*End, error) {
 	c.once.Do(func() {
 		through, err := cluster.New(c.config, func(o *cluster.Options) {
 			o.Scheme = clusters.Scheme()
-			// What is decided is read live, so that there is no cache to read from.
+			// Decisions need live reads, so there is no cache to read from.
 			o.NewClient = func(config *rest.Config, _ client.Options) (client.Client, error) {
 				return clusters.Connect(config)
 			}
@@ -125,9 +124,9 @@ func (c *Cluster) Connect() (*End, error) {
 	return c.end, c.err
 }
 
-// Learn takes over what a Secret holds. Clusters at the same server stay connected, and their next
-// requests are sent with the credentials that the Secret has now. One that is not accepted changes
-// nothing: its clusters are reached as before, until there is another one or none.
+// Learn adopts the content of a Secret. Clusters at the same server stay connected, and their next
+// requests use the new credentials. A Secret that is refused changes nothing: its clusters are reached
+// as before, until the Secret is replaced or deleted.
 func (f *Fleet) Learn(s *corev1.Secret) error {
 	if !Holds(s) {
 		f.Forget(s.Name)
@@ -154,7 +153,7 @@ func (f *Fleet) Learn(s *corev1.Secret) error {
 	return nil
 }
 
-// renewal is what a cluster is reached with from now on.
+// renewal is the new configuration and credentials of a cluster.
 type renewal struct {
 	given  *rest.Config
 	access *access
@@ -195,7 +194,7 @@ func sameServer(a, b *rest.Config) bool {
 	return a.Host == b.Host && a.ServerName == b.ServerName && bytes.Equal(a.CAData, b.CAData)
 }
 
-// list says of names that they are.
+// list joins names, followed by "is" or "are".
 func list(names []string) string {
 	if len(names) == 1 {
 		return names[0] + " is"
@@ -203,7 +202,7 @@ func list(names []string) string {
 	return strings.Join(names, ", ") + " are"
 }
 
-// Forget drops the clusters of a Secret that is no more.
+// Forget drops the clusters of a deleted Secret.
 func (f *Fleet) Forget(secret string) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -220,10 +219,10 @@ func gone(before, now map[string]*Cluster) {
 	}
 }
 
-// Find returns the cluster of a plan. The orchestrator's own one is known by its UID, so that no
-// Secret can stand for it. Of the others a name that was given to a Secret comes before the names of
-// contexts, so that no kubeconfig can make it mean two. Two of one rank are none: nobody guesses which
-// is meant.
+// Find returns the cluster of a plan. The orchestrator's own cluster is found by its UID, so that no
+// Secret can stand for it. For the others, a name that was given to a Secret takes precedence over names
+// of contexts, so that no kubeconfig can make the name ambiguous. Two clusters of the same precedence
+// are an error: Find never guesses.
 func (f *Fleet) Find(name string, uid types.UID) (*Cluster, error) {
 	if uid == f.Own {
 		return f.home, nil

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// canary is what must never be seen outside.
+// canary is a secret that must never appear in an output.
 const canary = "open-sesame-4711"
 
-// kubeconfig is one whose cluster and user have these further lines.
+// kubeconfig returns a kubeconfig whose cluster and user have these further lines.
 func kubeconfig(cluster, user string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
@@ -49,7 +49,7 @@ func TestAKubeconfigMustNotDoAnything(t *testing.T) {
 		"an authority's file":  {cluster: "    certificate-authority: /etc/passwd", want: "certificate-authority is a file"},
 		"no verification":      {cluster: "    insecure-skip-tls-verify: true", want: "insecure-skip-tls-verify is set"},
 		"a proxy":              {cluster: "    proxy-url: http://elsewhere", want: "proxy-url is set"},
-		"somebody else":        {user: "    as: admin", want: "impersonates"},
+		"another user":         {user: "    as: admin", want: "impersonates"},
 		"other groups":         {user: "    as-groups: [system:masters]", want: "impersonates"},
 		"a password":           {user: "    username: me\n    password: " + canary, want: "username and password"},
 	} {
@@ -72,8 +72,8 @@ func TestAKubeconfigMustNotDoAnything(t *testing.T) {
 		"another spelling":         {"    token: ", "    Exec: {command: sh}\n    token: ", `the key "users[0].user.Exec" means nothing there`},
 		"an unknown key":           {"    server: ", "    proxyURL: http://" + canary + "\n    server: ", `the key "clusters[0].cluster.proxyURL" means nothing there`},
 		"a value for a key":        {"current-context: east", "current-context: east\n" + canary + ": 1", "a key means nothing there"},
-		"a second document":        {"apiVersion: v1", "apiVersion: v1\nkind: Config\n---\nother: " + canary + "\n---", "something follows its first YAML document"},
-		"a document after the end": {"apiVersion: v1", "apiVersion: v1\n...\n" + canary + ": 1\n...\n---", "something follows its first YAML document"},
+		"a second document":        {"apiVersion: v1", "apiVersion: v1\nkind: Config\n---\nother: " + canary + "\n---", "it has more than one YAML document: keep only the first"},
+		"a document after the end": {"apiVersion: v1", "apiVersion: v1\n...\n" + canary + ": 1\n...\n---", "it has more than one YAML document: keep only the first"},
 		"a context without name":   {"{name: east, context: {cluster: c, user: u}}", "{name: east, context: {cluster: c, user: u}}, {name: '', context: {cluster: c, user: u}}", "a context without a name"},
 		"a line break in it":       {"token: " + canary, "token: \"" + canary + "\\n\"", "characters that no token has"},
 		"no contexts at all":       {"contexts: [{name: east, context: {cluster: c, user: u}}]", "", "no contexts"},
@@ -85,7 +85,7 @@ func TestAKubeconfigMustNotDoAnything(t *testing.T) {
 	}
 }
 
-// Whatever is put in, what comes out can only speak TLS to a host, with inline credentials.
+// Whatever the input, the result can only use TLS to a host, with inline credentials.
 func FuzzSanitize(f *testing.F) {
 	f.Add(kubeconfig("", ""))
 	f.Add(kubeconfig("    insecure-skip-tls-verify: true", "    exec: {command: sh}"))
@@ -155,7 +155,7 @@ func TestSecretsOfThreeKindsAreRead(t *testing.T) {
 	}
 }
 
-// says wants an error with certain words, and nothing from inside.
+// says checks that an error contains certain words, and nothing of the Secret's content.
 func says(t *testing.T, name string, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), canary) {
@@ -163,7 +163,7 @@ func says(t *testing.T, name string, err error, want string) {
 	}
 }
 
-// What was accepted is used until there is another, or none.
+// Accepted content is used until it is replaced or deleted.
 func TestASecretThatIsSpoiltTakesNoClusterAway(t *testing.T) {
 	f := testFleet(false)
 	s := secret("a", map[string]string{Label: "prod"}, map[string]string{"kubeconfig": string(kubeconfig("", ""))})
@@ -200,7 +200,7 @@ func TestASecretThatIsSpoiltTakesNoClusterAway(t *testing.T) {
 	}
 }
 
-// No kubeconfig decides whose plans it gets.
+// No kubeconfig decides which plans use its clusters.
 func TestWhoAClusterIsIsNotForKubeconfigsToSay(t *testing.T) {
 	f := testFleet(false)
 	learn := func(name, label string, contexts ...string) {
@@ -234,7 +234,7 @@ func TestWhoAClusterIsIsNotForKubeconfigsToSay(t *testing.T) {
 		uid  types.UID
 		want string
 	}{
-		{"home", "own", Home}, // as it is called in the kubeconfig of a person
+		{"home", "own", Home}, // the name in a user's kubeconfig
 		{Home, "own", Home},
 		{"west", "own", Home},
 		{"west", "uid", "ours"}, // not the context of the tenant

@@ -11,8 +11,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 )
 
-// lanes lets the requests to a cluster through at a rate: first those that are urgent, since an
-// ordinal is down while they wait, and of these and of the others whoever has come first. It is a
+// lanes limits the rate of requests to a cluster. Urgent requests are sent first, since an ordinal is
+// down while they wait. Within each lane the order is first come, first served. It implements
 // flowcontrol.RateLimiter.
 type lanes struct {
 	bucket  *rate.Limiter
@@ -52,7 +52,7 @@ func (l *lanes) Wait(ctx context.Context) error {
 	}
 }
 
-// join gives what is closed when a request may be sent; nil if that is at once.
+// join returns a channel that is closed when a request may be sent; nil means at once.
 func (l *lanes) join(lane int) chan struct{} {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -68,8 +68,9 @@ func (l *lanes) join(lane int) chan struct{} {
 	return turn
 }
 
-// serve lets one after the other through, until nobody waits. Only for one request at a time is a
-// place in the bucket taken ahead: who hurries is behind no more than that.
+// serve lets the waiting requests through one by one, until none waits. It reserves a token of the
+// bucket for one request at a time only, so that an urgent request waits behind no more than one
+// reservation.
 func (l *lanes) serve() {
 	for l.busy() {
 		<-time.After(l.bucket.Reserve().Delay())

@@ -14,7 +14,7 @@ import (
 
 var _ flowcontrol.RateLimiter = &lanes{}
 
-// queue lets requests wait at lanes that let nobody through by themselves.
+// queue makes requests wait at lanes that let none through by themselves.
 type queue struct {
 	*lanes
 	t    *testing.T
@@ -51,7 +51,7 @@ func (q queue) expect(want string) {
 
 func TestWhatIsUrgentIsSentFirst(t *testing.T) {
 	q := queue{newLanes(Limits{QPS: 1, Burst: 1}), t, make(chan string, 10)}
-	q.serving = true // by this test
+	q.serving = true // served by this test
 	given, cancel := context.WithCancel(t.Context())
 	q.waits(t.Context(), "a check")
 	q.waits(given, "one that is given up")
@@ -69,13 +69,13 @@ func TestWhatIsUrgentIsSentFirst(t *testing.T) {
 		q.next()
 		q.expect(want)
 	}
-	q.next() // nobody is there
+	q.next() // no request waits
 	if q.busy() {
 		t.Error("it goes on although nobody waits")
 	}
 }
 
-// All come through, at the rate that is asked for, and the goroutine ends.
+// All requests are sent, at the configured rate, and then the goroutine ends.
 func TestRequestsAreSentAtARate(t *testing.T) {
 	l := newLanes(Limits{QPS: 200, Burst: 5})
 	const requests = 45

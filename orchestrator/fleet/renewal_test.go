@@ -21,14 +21,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 )
 
-// authority is the certificate of one, as it stands in a kubeconfig.
+// authority returns the certificate of an authority, in the format of a kubeconfig.
 func authority(t *testing.T) []byte {
 	t.Helper()
 	s, _ := server(t, nil)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-// ended reports whether the plans of a cluster are told that it is another one.
+// ended reports whether the plans of a cluster are notified that its server has changed.
 func ended(c *Cluster) bool {
 	select {
 	case <-c.Gone:
@@ -38,7 +38,7 @@ func ended(c *Cluster) bool {
 	}
 }
 
-// A token is read for every request: a run does not end because there is a new one.
+// A token is read for every request: a new token ends no run.
 func TestRenewedCredentialsEndNothing(t *testing.T) {
 	var sent atomic.Value
 	s, kubeconfig := server(t, func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,7 @@ func TestRenewedCredentialsEndNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = clusters.ClusterUID(t.Context(), end.Client) // it is forbidden
+		_, _ = clusters.ClusterUID(t.Context(), end.Client) // the request is forbidden
 		if got := sent.Load(); got != "Bearer "+want {
 			t.Errorf("it was sent with %q, expected %q", got, want)
 		}
@@ -127,7 +127,7 @@ func TestARenewedCertificateEndsNothing(t *testing.T) {
 		}
 		for way, ask := range ways(t, end) {
 			seen.Store("")
-			_ = ask(t.Context()) // it is forbidden
+			_ = ask(t.Context()) // the request is forbidden
 			if got := seen.Load(); got != name {
 				t.Errorf("%s: it was sent with the certificate %q, expected %q", way, got, name)
 			}
@@ -135,7 +135,7 @@ func TestARenewedCertificateEndsNothing(t *testing.T) {
 	}
 }
 
-// pair is a client certificate and its key, as in a kubeconfig.
+// pair returns a client certificate and its key, in the format of a kubeconfig.
 func pair(t *testing.T, name string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

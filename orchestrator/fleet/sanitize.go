@@ -12,17 +12,17 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Sanitize reads the contexts of a kubeconfig that somebody else has written, and refuses
-// what lets it run programs, read files, go elsewhere or be somebody else: exec and auth
-// plugins, file paths, TLS that is not verified, plain HTTP, proxies and impersonation. Only
-// inline certificates and tokens are left. An error names the field and never has its value.
+// Sanitize reads the contexts of a kubeconfig of another author. It refuses every field that runs
+// programs, reads files, redirects connections or changes the identity: exec and auth plugins, file
+// paths, unverified TLS, plain HTTP, proxies and impersonation. Only inline certificates and tokens
+// remain. An error names the field and never contains its value.
 func Sanitize(kubeconfig []byte) (contexts map[string]*rest.Config, current string, err error) {
 	if err := strict(kubeconfig); err != nil {
 		return nil, "", err
 	}
 	raw, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return nil, "", errors.New("it cannot be read as a kubeconfig") // the error quotes what it could not read
+		return nil, "", errors.New("it cannot be read as a kubeconfig") // the parser's error quotes its input
 	}
 	if len(raw.Contexts) == 0 {
 		return nil, "", errors.New("it has no contexts")
@@ -42,7 +42,7 @@ func Sanitize(kubeconfig []byte) (contexts map[string]*rest.Config, current stri
 		if why := errors.Join(harmlessCluster(raw.Clusters[c.Cluster]), harmlessUser(user)); why != nil {
 			return nil, "", fmt.Errorf("context %q: %w", name, why)
 		}
-		// Nothing else is taken over, so that what is not known here does not count.
+		// No other field is copied, so that fields unknown here have no effect.
 		contexts[name] = &rest.Config{
 			Host: raw.Clusters[c.Cluster].Server, BearerToken: user.Token,
 			TLSClientConfig: rest.TLSClientConfig{
@@ -82,9 +82,9 @@ func harmlessCluster(c *clientcmdapi.Cluster) error {
 	return refuse(
 		refusal{err != nil || server.Host == "", "server is no URL"},
 		refusal{err == nil && server.Hostname() == "", "server has a port and no host"},
-		refusal{err == nil && server.Scheme != "https", "server is not reached over https, so that anybody in between could answer"},
+		refusal{err == nil && server.Scheme != "https", "server is not reached over https, so that another host on the path could answer"},
 		refusal{err == nil && server.User != nil, "server has credentials in its URL"},
-		refusal{c.InsecureSkipTLSVerify, "insecure-skip-tls-verify is set, so that anybody in between could answer"},
+		refusal{c.InsecureSkipTLSVerify, "insecure-skip-tls-verify is set, so that another host on the path could answer"},
 		refusal{c.CertificateAuthority != "", "certificate-authority is a file: put it inline, as certificate-authority-data"},
 		refusal{c.ProxyURL != "", "proxy-url is set"},
 	)

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// Label marks a Secret with a kubeconfig. Its value, if any, is the name of the cluster of
-	// its current context, and that is all it holds then; without a value every context is known by
-	// its own name.
+	// Label marks a Secret with a kubeconfig. Its value, if any, names the cluster of the current
+	// context, and the Secret then holds only that cluster. Without a value every context has its own
+	// name.
 	Label = "stsmigrate.dev/cluster"
 	// clusterAPI marks the Secrets of Cluster API, with the name of the cluster.
 	clusterAPI = "cluster.x-k8s.io/cluster-name"
-	// argoCD marks, with the value "cluster", those of Argo CD.
+	// argoCD, with the value "cluster", marks the Secrets of Argo CD.
 	argoCD = "argocd.argoproj.io/secret-type"
 )
 
-// Holds says whether a Secret is one of clusters.
+// Holds reports whether a Secret holds clusters.
 func Holds(s *corev1.Secret) bool {
 	_, ours := s.Labels[Label]
 	return ours || s.Labels[clusterAPI] != "" && len(s.Data["value"]) > 0 || s.Labels[argoCD] == "cluster"
 }
 
-// read gives the clusters of a Secret by their names, and whether the name was given to the Secret.
-// An error has nothing of what is inside.
+// read returns the clusters of a Secret by their names, and whether the name was given to the Secret. An
+// error contains nothing of the Secret's content.
 func read(s *corev1.Secret) (configs map[string]*rest.Config, given bool, err error) {
 	if s.Labels[argoCD] == "cluster" {
 		configs, err = fromArgoCD(s)
@@ -57,7 +57,7 @@ func read(s *corev1.Secret) (configs map[string]*rest.Config, given bool, err er
 	return map[string]*rest.Config{name: contexts[current]}, true, nil
 }
 
-// fromArgoCD reads the way in which Argo CD writes clusters down.
+// fromArgoCD reads the cluster format of Argo CD.
 func fromArgoCD(s *corev1.Secret) (map[string]*rest.Config, error) {
 	var c struct {
 		Username           string          `json:"username"`

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var errUnreadable = errors.New("it cannot be read as a kubeconfig") // the errors of parsers quote what they cannot read
+var errUnreadable = errors.New("it cannot be read as a kubeconfig") // the errors of parsers quote their input
 
-// strict refuses what a lenient parser would drop: a key that is there twice, one that is not known
-// or spelled otherwise, and a second document. Whoever wrote it believes that it has an effect.
+// strict refuses what a lenient parser would drop: a duplicate key, an unknown or misspelled key, and a
+// second document. The author would believe that these have an effect.
 func strict(kubeconfig []byte) error {
 	documents := yamlv3.NewDecoder(bytes.NewReader(kubeconfig))
 	var first, second yamlv3.Node
@@ -24,7 +24,7 @@ func strict(kubeconfig []byte) error {
 		return errUnreadable
 	}
 	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
-		return errors.New("something follows its first YAML document: leave that one only")
+		return errors.New("it has more than one YAML document: keep only the first")
 	}
 	if key := twice(&first); key != "" {
 		return fmt.Errorf("%s is there twice", named(key))
@@ -40,7 +40,7 @@ func strict(kubeconfig []byte) error {
 	return unknown(wrong)
 }
 
-// twice returns a key that one mapping has twice.
+// twice returns a key that occurs twice in one mapping, or "".
 func twice(n *yamlv3.Node) string {
 	seen := map[string]bool{}
 	for k, child := range n.Content {
@@ -57,10 +57,10 @@ func twice(n *yamlv3.Node) string {
 	return ""
 }
 
-// unknownField matches what the strict parser says of a key.
+// unknownField matches the strict parser's error about a key.
 var unknownField = regexp.MustCompile(`^(?:unknown|duplicate) field "(.*)"$`)
 
-// unknown names the first key that is not known.
+// unknown returns an error that names the first unknown or duplicate key.
 func unknown(wrong []error) error {
 	if len(wrong) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func unknown(wrong []error) error {
 	return fmt.Errorf("%s means nothing there: correct its spelling, or leave it out", named(key))
 }
 
-// keyLike matches what is a key for certain, and no value in the wrong place.
+// keyLike matches only what is certainly a key, and not a value in the wrong place.
 var keyLike = regexp.MustCompile(`^[A-Za-z][A-Za-z-]*(\[[0-9]+\])?(\.[A-Za-z][A-Za-z-]*(\[[0-9]+\])?)*$`)
 
 func named(key string) string {

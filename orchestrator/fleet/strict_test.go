@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What tools write passes, with everything that they write beside what is read.
+// Kubeconfigs that tools write are accepted, with all the fields that are not read here.
 func TestKubeconfigsOfToolsAreAccepted(t *testing.T) {
 	data := base64.StdEncoding.EncodeToString([]byte("some certificate"))
 	for name, raw := range map[string]string{

@@ -18,15 +18,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// wire is how the cluster of a Secret is reached: by connections that go to no address of this
-// machine or of the cloud around it, with the credentials that the Secret has now. Everybody who
-// talks to the cluster shares the connections, and nobody else has the credentials.
+// wire is the connection to the cluster of a Secret. It connects to no address of this machine or of the
+// surrounding cloud's metadata, and uses the credentials that the Secret has now. All clients of the
+// cluster share the connections, and only wire holds the credentials.
 type wire struct {
 	dialer *net.Dialer
 	now    atomic.Pointer[access]
 }
 
-// access is what a request is sent with.
+// access is the transport and the credentials of a request.
 type access struct {
 	through     http.RoundTripper
 	token       string
@@ -39,7 +39,7 @@ const allowLoopback = "--allow-loopback-clusters"
 func newWire(loopback bool) *wire {
 	return &wire{dialer: &net.Dialer{
 		Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
-		// It is asked for every address that a name resolves to, just before the connection is made.
+		// It is called for every address that a name resolves to, just before the connection is made.
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
 			if err != nil {
@@ -50,8 +50,8 @@ func newWire(loopback bool) *wire {
 	}}
 }
 
-// refuseAddress says why nobody connects to an address for a kubeconfig that came from elsewhere:
-// the kubelet, a sidecar or the metadata of the cloud may answer there.
+// refuseAddress returns an error for an address that no kubeconfig from elsewhere may use: the kubelet,
+// a sidecar or the metadata service of the cloud may listen there.
 func refuseAddress(ip netip.Addr, loopback bool) error {
 	ip = ip.Unmap()
 	what := ""
@@ -72,7 +72,7 @@ func refuseAddress(ip netip.Addr, loopback bool) error {
 	return fmt.Errorf("%s is %s", ip, what)
 }
 
-// refuseServer says the same of a server's URL, as far as it can be seen without resolving a name.
+// refuseServer does the same for a server's URL, as far as possible without resolving a name.
 func refuseServer(server string, loopback bool) error {
 	at, err := url.Parse(server)
 	if err != nil {
@@ -89,7 +89,7 @@ func refuseServer(server string, loopback bool) error {
 	return nil
 }
 
-// access makes what requests are sent with. It connects to nobody.
+// access prepares transport and credentials of a config. It does not connect.
 func (w *wire) access(config *rest.Config) (*access, error) {
 	a := &access{token: config.BearerToken}
 	if len(config.CertData) > 0 {
@@ -107,10 +107,10 @@ func (w *wire) access(config *rest.Config) (*access, error) {
 	return a, nil
 }
 
-// renew lets all requests from now on be sent with other credentials.
+// renew makes all further requests use other credentials.
 func (w *wire) renew(a *access) { w.now.Store(a) }
 
-// config is what a client is made with. It has no credentials.
+// config returns the config that clients are made with. It has no credentials.
 func (w *wire) config(given *rest.Config) *rest.Config {
 	return &rest.Config{
 		Host: given.Host, TLSClientConfig: rest.TLSClientConfig{CAData: given.CAData, ServerName: serverName(given)},
@@ -123,13 +123,13 @@ func (w *wire) config(given *rest.Config) *rest.Config {
 	}
 }
 
-// serverName is the name that the server's certificate has to have.
+// serverName returns the name that the server's certificate must have.
 func serverName(given *rest.Config) string {
 	if given.ServerName != "" {
 		return given.ServerName
 	}
 	at, err := url.Parse(given.Host)
-	if err != nil { // it was refused
+	if err != nil { // refuseServer has refused it before
 		return given.Host
 	}
 	return at.Hostname()
@@ -141,7 +141,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return now.through.RoundTrip(now.authorized(r))
 }
 
-// authorized is the request with the credentials of this access, whatever it had.
+// authorized returns the request with the credentials of this access, in place of its own.
 func (a *access) authorized(r *http.Request) *http.Request {
 	r = r.Clone(r.Context())
 	r.Header.Del("Authorization")
@@ -151,15 +151,15 @@ func (a *access) authorized(r *http.Request) *http.Request {
 	return r
 }
 
-// upgrader is a transport for commands in pods, which makes a connection of its own for every one
-// and asks no dialer.
+// upgrader is a transport for commands in pods. It makes a new connection for every command and does not
+// use the dialer.
 type upgrader interface {
 	http.RoundTripper
 	utilnet.TLSClientConfigHolder
 }
 
-// upgrade sends such a request to an address that the dialer has just connected to: to resolve the
-// name again could bring another.
+// upgrade sends such a request to an address that the dialer has just connected to: a second name
+// resolution could return another address.
 type upgrade struct {
 	*wire
 	next upgrader
@@ -173,7 +173,7 @@ func (u upgrade) RoundTrip(r *http.Request) (*http.Response, error) {
 		u.next.TLSClientConfig().GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c, nil }
 	}
 	if proxy, err := http.ProxyFromEnvironment(r); err == nil && proxy != nil {
-		return u.next.RoundTrip(r) // it resolves the name
+		return u.next.RoundTrip(r) // the proxy resolves the name
 	}
 	to := r.URL.Host
 	if r.URL.Port() == "" {
@@ -188,7 +188,7 @@ func (u upgrade) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	r.Host = r.URL.Host
-	r.Header.Set("Host", r.URL.Host) // WebSockets look here
+	r.Header.Set("Host", r.URL.Host) // WebSockets use this header
 	r.URL.Host = address
 	return u.next.RoundTrip(r)
 }

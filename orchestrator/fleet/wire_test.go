@@ -36,7 +36,7 @@ func TestASecretThatNamesSuchAnAddressIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever name it had, the address is looked at when a connection is made, whichever client asks.
+// Whatever the name, the address is checked when a connection is made, whichever client makes it.
 func TestNoClientConnectsToSuchAnAddress(t *testing.T) {
 	var asked atomic.Int32
 	s, kubeconfig := server(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
@@ -64,7 +64,7 @@ func TestNoClientConnectsToSuchAnAddress(t *testing.T) {
 	}
 }
 
-// A command in a pod reaches the server by its name and with the credentials of now.
+// A command in a pod reaches the server by its name and with the present credentials.
 func TestACommandIsSentWithTheCredentialsOfNow(t *testing.T) {
 	var asked atomic.Pointer[http.Request]
 	_, kubeconfig := server(t, func(w http.ResponseWriter, r *http.Request) {

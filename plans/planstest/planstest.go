@@ -1,4 +1,4 @@
-// Package planstest has plans, sets and clients for the tests of several packages.
+// Package planstest provides plans, sets and clients for the tests of several packages.
 package planstest
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Noon is when tests without a clock of their own take place.
+// Noon returns the time of tests that have no clock of their own.
 func Noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// Named is a plan of three ordinals with this ID, from namespace shop to namespace mall of one cluster.
+// Named returns a plan of three ordinals with this ID, from namespace shop to namespace mall of one cluster.
 func Named(tb testing.TB, id string) *plans.Plan {
 	tb.Helper()
 	replicas := int32(3)
@@ -38,7 +38,7 @@ func Named(tb testing.TB, id string) *plans.Plan {
 	return p
 }
 
-// Eventful is a plan with something of everything.
+// Eventful returns a plan that uses every feature.
 func Eventful(tb testing.TB) *plans.Plan {
 	tb.Helper()
 	replicas, set := int32(3), Varied()
@@ -66,7 +66,7 @@ func Eventful(tb testing.TB) *plans.Plan {
 	return p
 }
 
-// Varied is the set of Eventful.
+// Varied returns the set of Eventful.
 func Varied() *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"},
@@ -84,7 +84,7 @@ func Varied() *appsv1.StatefulSet {
 	}
 }
 
-// Parsed is an object from its YAML.
+// Parsed returns an object from its YAML.
 func Parsed[T any](tb testing.TB, text string) T {
 	tb.Helper()
 	var out T
@@ -94,7 +94,7 @@ func Parsed[T any](tb testing.TB, text string) T {
 	return out
 }
 
-// WithFutures is a client of an API server that is newer than this program.
+// WithFutures returns a client of an API server that is newer than this program.
 func WithFutures(on client.Client) client.Client {
 	return interceptor.NewClient(on.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -107,22 +107,23 @@ func WithFutures(on client.Client) client.Client {
 	})
 }
 
-// Misstatement changes the plan of Eventful, and says what is then found against it; nothing of an honest plan.
+// Misstatement changes the plan of Eventful. Want is the finding that the change must cause; empty
+// for an honest plan.
 type Misstatement struct {
 	Change func(*plans.Plan)
 	Want   string
 }
 
-// Misstated are plans that say other than their patches do, and an honest one.
+// Misstated returns plans that do not describe correctly what their patches do, and an honest one.
 func Misstated() map[string]Misstatement {
 	return map[string]Misstatement{
 		"an honest plan": {func(*plans.Plan) {}, ""},
 		"another patch": {func(p *plans.Plan) {
 			p.Patches = []plans.Patch{{Patch: "spec: {template: {spec: {serviceAccountName: admin}}}"}}
-		}, "and they change spec.template.spec.serviceAccountName = admin"},
+		}, "but they change spec.template.spec.serviceAccountName = admin"},
 		"one more":            {func(p *plans.Plan) { p.Patches = append(p.Patches, plans.Patch{Patch: "metadata: {labels: {z: z}}"}) }, "metadata.labels.z = z"},
-		"nothing said":        {func(p *plans.Plan) { p.Changes = nil }, "it says that its patches change nothing, and they change metadata.labels"},
-		"nothing done":        {func(p *plans.Plan) { p.Patches = nil }, "and they change nothing"},
+		"nothing said":        {func(p *plans.Plan) { p.Changes = nil }, "it records that its patches change nothing, but they change metadata.labels"},
+		"nothing done":        {func(p *plans.Plan) { p.Patches = nil }, "but they change nothing"},
 		"a patch that is not": {func(p *plans.Plan) { p.Patches = []plans.Patch{{Patch: "spec: {replicas: 9}"}} }, "it changes spec.replicas"},
 	}
 }

@@ -16,20 +16,21 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// VolumesMap is the ConfigMap in kube-system with which a cluster agrees to the volumes that an orchestrator may make
-// in it: a key for each, and what storage.Facts says of it. Who may write there is the cluster's administrator; an
-// orchestrator may write ConfigMaps in its own namespace. The admission policy of new volumes goes by it.
+// VolumesMap is the ConfigMap in kube-system with which a cluster agrees to the volumes that an orchestrator
+// may make in it: a key for each volume, and the facts that storage.Facts lists for it. Only the cluster's
+// administrator writes in kube-system; an orchestrator may write ConfigMaps in its own namespace. The
+// admission policy of new volumes checks against this ConfigMap.
 const VolumesMap = "stsmigrate-volumes"
 
-// NewVolumesPolicy is the policy that goes by it, and the binding of it.
+// NewVolumesPolicy is the name of that policy and of its binding.
 const NewVolumesPolicy = "stsmigrate-new-volumes"
 
-// largestMap is how much a ConfigMap holds.
+// largestMap is how many bytes a ConfigMap holds.
 const largestMap = 1 << 20
 
-// NewVolumes are what a side's cluster agrees to for a plan, by the names of its volumes: those that the plan makes there,
-// and those that are there already, as they would be made again. Within one cluster a volume keeps
-// its object, so that only the second ones of shared volumes are left.
+// NewVolumes returns what a side's cluster must agree to for a plan, by the names of its volumes: the volumes
+// that the plan makes there, and those that exist there already, as they would be recreated. Within one
+// cluster a volume keeps its object, so that only the second objects of shared volumes remain.
 func NewVolumes(ctx context.Context, p *plans.Plan, on clusters.Clusters, side plans.Side, names []string) (map[string]string, error) {
 	if p.OneCluster() {
 		names = nil
@@ -49,7 +50,7 @@ func NewVolumes(ctx context.Context, p *plans.Plan, on clusters.Clusters, side p
 		case why != "":
 			return nil, fmt.Errorf("volume %s cannot be made on the %s: %s", name, side, why)
 		case pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Namespace != p.On(side).Namespace || !ours[pv.Spec.ClaimRef.Name]:
-			continue // what has its name is not of this plan, or it has gone
+			continue // the volume of that name is not of this plan, or it is gone
 		}
 		facts, err := storage.Facts(p.ID, pv)
 		if err != nil {
@@ -60,8 +61,9 @@ func NewVolumes(ctx context.Context, p *plans.Plan, on clusters.Clusters, side p
 	return out, nil
 }
 
-// AgreeVolumes returns the ConfigMap by which a cluster agrees to the volumes of one plan (NewVolumes), beside those of
-// others that it agrees to already (have, nil for none). What it agreed to of this plan before goes.
+// AgreeVolumes returns the ConfigMap by which a cluster agrees to the volumes of one plan (NewVolumes), in
+// addition to the volumes of other plans in have (nil for none). It replaces an earlier agreement to this
+// plan. It fails if the ConfigMap would be too large.
 func AgreeVolumes(p *plans.Plan, volumes map[string]string, have *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: VolumesMap}}
 	if have != nil {
@@ -84,7 +86,7 @@ func AgreeVolumes(p *plans.Plan, volumes map[string]string, have *corev1.ConfigM
 	return next, nil
 }
 
-// WithdrawVolumes returns the ConfigMap without what it agrees to of a plan, and whether that is less than before.
+// WithdrawVolumes returns the ConfigMap without the volumes of a plan, and whether it had any of them.
 func WithdrawVolumes(p *plans.Plan, have *corev1.ConfigMap) (next *corev1.ConfigMap, less bool) {
 	next = have.DeepCopy()
 	for name, facts := range have.Data {
@@ -109,7 +111,8 @@ func AgreedVolumes(ctx context.Context, on client.Client, side plans.Side) (*cor
 	return &cm, nil
 }
 
-// withdrawVolumes takes the volumes of a plan off what a side's cluster agrees to.
+// withdrawVolumes removes the volumes of a plan from those that a side's cluster agrees to, and reports
+// whether there were any.
 func withdrawVolumes(ctx context.Context, p *plans.Plan, on client.Client, side plans.Side) (less bool, err error) {
 	have, err := AgreedVolumes(ctx, on, side)
 	if err != nil || have == nil {

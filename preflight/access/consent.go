@@ -14,21 +14,21 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// ConsentMap is the ConfigMap with which a namespace agrees that an orchestrator writes to it for
-// a plan. An orchestrator has rights that the person who asks it may not have:
-// without this, whoever can put a plan before it could have it take any set anywhere.
+// ConsentMap is the ConfigMap with which a namespace agrees that an orchestrator writes to it for a plan. An
+// orchestrator has rights that the requesting user may lack: without this consent, any user who can hand it a
+// plan could have it move any set anywhere.
 const ConsentMap = "stsmigrate-consent"
 
-// The keys of ConsentMap: what its lines agree to.
+// The keys of ConsentMap: the kinds of consent that its lines give.
 const (
 	movesTo    = "moves-to"    // a set of the namespace leaves for another one
 	movesFrom  = "moves-from"  // a set comes into the namespace
 	answersFor = "answers-for" // the pods of a set elsewhere are found under a Service of the namespace
 )
 
-// Party is a namespace that a plan writes to, and what it has to agree to.
+// Party is a namespace that a plan writes to, and the consent that the plan needs from it.
 type Party struct {
-	// Side is the one in whose cluster it is.
+	// Side is the side whose cluster has the namespace.
 	Side      plans.Side
 	Namespace string
 	key       string
@@ -37,7 +37,7 @@ type Party struct {
 	other plans.Ref
 }
 
-// Parties are all namespaces that a plan writes to.
+// Parties returns all namespaces that a plan writes to.
 func Parties(p *plans.Plan) []Party {
 	s, d := p.Source, p.Destination
 	out := []Party{{plans.Source, s.Namespace, movesTo, s.Name, d}, {plans.Destination, d.Namespace, movesFrom, d.Name, s}}
@@ -56,8 +56,9 @@ const anything = "*"
 //
 //	OWN CLUSTER/NAMESPACE/SET plan=ID hash=HASH until=TIME
 //
-// OWN is the set or Service of the namespace itself; then comes the set at the other end, with the UID of
-// its cluster's kube-system namespace. TIME is as in RFC 3339. Each part may be * for any.
+// OWN is the set or Service of the namespace itself. CLUSTER/NAMESPACE/SET is the set at the other end;
+// CLUSTER is the UID of its cluster's kube-system namespace. TIME is as in RFC 3339. Each part may be * for
+// any value.
 type agreement struct {
 	own                      string
 	cluster, namespace, name string
@@ -66,8 +67,8 @@ type agreement struct {
 
 var errNoAgreement = errors.New("expected OWN CLUSTER/NAMESPACE/SET plan=ID hash=HASH until=TIME")
 
-// parseAgreement reads a line. One with a part that is not known, or without one that is, agrees to nothing: what
-// it was to say cannot be guessed.
+// parseAgreement parses a line. A line with an unknown part, or without a known one, agrees to nothing: its
+// intent cannot be guessed.
 func parseAgreement(line string) (agreement, error) {
 	words := strings.Fields(line)
 	if len(words) != 5 {
@@ -98,14 +99,14 @@ func (a agreement) String() string {
 	return fmt.Sprintf("%s %s/%s/%s plan=%s hash=%s until=%s", a.own, a.cluster, a.namespace, a.name, a.plan, a.hash, a.until)
 }
 
-// agreementOf is the line by which a namespace agrees to one plan and to nothing else.
+// agreementOf returns the line by which a namespace agrees to one plan only.
 func agreementOf(p *plans.Plan, n Party, until time.Time) agreement {
 	o := n.other
 	return agreement{n.own, string(o.Cluster), o.Namespace, o.Name, p.ID, p.Hash, until.UTC().Format(time.RFC3339)}
 }
 
-// about reports whether the line is about the two ends of a plan, and refuses gives the reason why it does not agree
-// to it all the same, or "".
+// about reports whether the line is about the two ends of a plan. refuses returns the reason why such a line
+// still does not agree to the plan, or "".
 func (a agreement) about(n Party) bool {
 	return is(a.own, n.own) && is(a.cluster, string(n.other.Cluster)) && is(a.namespace, n.other.Namespace) && is(a.name, n.other.Name)
 }
@@ -123,7 +124,7 @@ func (a agreement) refuses(p *plans.Plan, now time.Time) string {
 	return ""
 }
 
-// wide reports whether the line agrees to more than to one plan until some day.
+// wide reports whether the line agrees to more than one plan until a given time.
 func (a agreement) wide() bool {
 	return slices.Contains([]string{a.own, a.cluster, a.namespace, a.name, a.plan, a.hash, a.until}, anything)
 }
@@ -151,8 +152,8 @@ func (n Party) Agrees(p *plans.Plan, cm *corev1.ConfigMap, now time.Time) (by ag
 	return agreement{}, why
 }
 
-// Agree returns the ConfigMap by which a namespace agrees to a plan until some time, beside what it agrees to already
-// (have, nil for nothing). What it agreed to of this plan before goes.
+// Agree returns the ConfigMap by which a namespace agrees to a plan until a given time, in addition to its
+// other agreements in have (nil for none). It replaces an earlier agreement to this plan.
 func (n Party) Agree(p *plans.Plan, until time.Time, have *corev1.ConfigMap) *corev1.ConfigMap {
 	next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: ConsentMap}, Data: map[string]string{}}
 	if have != nil {
@@ -164,8 +165,8 @@ func (n Party) Agree(p *plans.Plan, until time.Time, have *corev1.ConfigMap) *co
 	return next
 }
 
-// Withdraw returns the ConfigMap without what it agrees to of a plan, and whether that is less than before. Lines that
-// agree to any plan stay: they are not about this one.
+// Withdraw returns the ConfigMap without the lines for a plan, and whether it had any. Lines that agree to
+// any plan stay: they are not about this one.
 func (n Party) Withdraw(p *plans.Plan, have *corev1.ConfigMap) (next *corev1.ConfigMap, less bool) {
 	next = have.DeepCopy()
 	n.forget(p, next)
@@ -188,7 +189,7 @@ func (n Party) forget(p *plans.Plan, cm *corev1.ConfigMap) {
 	}
 }
 
-// ForConsent are the rights to look whether the namespaces of a side agree, which an orchestrator needs.
+// ForConsent returns the rights that an orchestrator needs to read the consent of a side's namespaces.
 func ForConsent(p *plans.Plan, side plans.Side) []Right {
 	var out []Right
 	for _, n := range Parties(p) {

@@ -53,7 +53,8 @@ func TestANamespaceAgreesToOnePlanUntilSomeDay(t *testing.T) {
 	}
 }
 
-// Beside the two namespaces of the sets, those in which a Service is made for the bridged names are written to.
+// Beside the namespaces of the two sets, a plan writes to those in which it makes a Service for the bridged
+// names.
 func TestEveryNamespaceThatIsWrittenToIsAsked(t *testing.T) {
 	p, now := checktest.ConsentPlan(), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	until := now.Add(time.Hour)
@@ -113,7 +114,7 @@ func TestALineThatAgreesToMoreIsWarnedOf(t *testing.T) {
 	}
 }
 
-// Agreeing again and withdrawing leave what others are agreed to.
+// A new agreement to a plan, and its withdrawal, keep the agreements to other plans.
 func TestConsentToAPlanIsOnlyAboutThat(t *testing.T) {
 	p, until := checktest.ConsentPlan(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	n := Parties(p)[0]
@@ -183,8 +184,7 @@ func orNothing(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	return cm
 }
 
-// The Roles of a plan name what can be named, and have no wildcards and no right to pods but to
-// look.
+// The Roles of a plan name every object whose name is known. They have no wildcards, and may only read pods.
 func TestRolesNameWhatTheyAreAbout(t *testing.T) {
 	p := &plans.Plan{
 		Name: "web", Start: 0, Count: 2, Claims: []plans.ClaimMove{{Template: "data", Mode: plans.Reimport}},
@@ -233,8 +233,7 @@ func rulesOf(o client.Object) []rbacv1.PolicyRule {
 	return nil
 }
 
-// harmless wants a rule without wildcards, that changes no pods, and reads no Secrets but those
-// that it names.
+// harmless checks that a rule has no wildcards, changes no pods, and reads only the Secrets that it names.
 func harmless(t *testing.T, r rbacv1.PolicyRule) {
 	t.Helper()
 	verbs := strings.Join(r.Verbs, " ")
@@ -246,8 +245,9 @@ func harmless(t *testing.T, r rbacv1.PolicyRule) {
 	}
 }
 
-// granted are clusters in which two plans have what an orchestrator needs, and how many Roles and bindings each. Only the
-// first plan has the consent of the namespaces where the other side's names are answered.
+// granted returns clusters in which two plans have the rights and consent that an orchestrator needs, and the
+// number of Roles and bindings of the first plan. Only the first plan has the consent of the namespaces where
+// the other side's names are answered.
 func granted(p, other *plans.Plan) (on clusters.Clusters, roles int) {
 	on = clusters.Clusters{}
 	for _, side := range plans.Sides() {

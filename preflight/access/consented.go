@@ -15,7 +15,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// Consent is the check of it. A person acts by own rights, so it asks for nothing there.
+// Consent is the check of that name. A user acts with their own rights, so the check requires nothing of
+// them.
 func Consent(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	if i.Orchestrated == nil {
 		return nil, nil
@@ -23,15 +24,15 @@ func Consent(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return Agreed(ctx, i.Plan, i.On, i.Orchestrated())
 }
 
-// Agreed wants every namespace that a plan writes to to agree to that very plan now. It is asked on every course,
-// before a process takes the plan over, and again before each ordinal, so that consent can be withdrawn. That a plan
-// says of itself that nobody has to agree counts for nothing: whoever can write it is whom the namespaces
-// are guarded against.
+// Agreed requires that every namespace that a plan writes to agrees to that very plan now. It runs on every
+// direction, before a process takes the plan over, and again before each wave, so that consent can be withdrawn.
+// A plan cannot declare that it needs no consent: its author is the very user against whom the namespaces are
+// guarded.
 func Agreed(ctx context.Context, p *plans.Plan, on clusters.Clusters, now time.Time) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, n := range Parties(p) {
 		if _, gone := on[n.Side].(clusters.Gone); gone {
-			continue // there is nothing that could be written to
+			continue // no write can reach that side any more
 		}
 		f, err := n.asked(ctx, p, on, now)
 		if err != nil {
@@ -50,7 +51,7 @@ func (n Party) asked(ctx context.Context, p *plans.Plan, on clusters.Clusters, n
 		Check:  "consent",
 		Object: fmt.Sprintf("ConfigMap %s/%s on the %s (%s)", n.Namespace, ConsentMap, n.Side, p.On(n.Side).Context),
 		Want:   fmt.Sprintf("the namespace to agree that an orchestrator carries out plan %s: %s %s: %s", p.ID, n.own, strings.ReplaceAll(n.key, "-", " "), n.other),
-		Remedy: fmt.Sprintf("`stsmigrate consent --plan FILE --side %s` prints the ConfigMap: whoever is responsible for namespace %s reads the plan and applies it", n.Side, n.Namespace),
+		Remedy: fmt.Sprintf("`stsmigrate consent --plan FILE --side %s` prints the ConfigMap: the owner of namespace %s reads the plan and applies it", n.Side, n.Namespace),
 	}
 	switch {
 	case apierrors.IsForbidden(err):
@@ -73,7 +74,7 @@ func (n Party) asked(ctx context.Context, p *plans.Plan, on clusters.Clusters, n
 	return &f, nil
 }
 
-// ErrNotAgreed says that a namespace which a plan writes to does not agree to it.
+// ErrNotAgreed lists the namespaces that a plan writes to and that do not agree to it.
 type ErrNotAgreed struct{ Findings []check.Finding }
 
 func (e ErrNotAgreed) Error() string {

@@ -18,20 +18,20 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// Right is a set of verbs on one resource or subresource (such as pods/exec), in the namespace of the side or the one
-// that is named, or, if ClusterWide, everywhere.
+// Right is a set of verbs on one resource or subresource (such as pods/exec): everywhere if ClusterWide,
+// otherwise in Namespace, or in the namespace of the side if that is empty.
 type Right struct {
 	Group, Resource string
 	Verbs           []string
 	Namespace       string
 	ClusterWide     bool
-	// Names are the objects that it is about, as far as they are known: verbs that RBAC can
-	// limit to names are needed for no others.
+	// Names are the objects that the right is about, as far as their names are known: a verb that RBAC can
+	// limit to names is needed for no other object.
 	Names []string
 }
 
-// Rights lists what carrying a plan out needs on one side, walking back and
-// cleaning up included, but for where the plan is kept (ForRecords). There are no wildcards, and no pod is ever written.
+// Rights lists what carrying a plan out needs on one side, abort and finalize included, except for the rights
+// to the records of the plan (ForRecords). It has no wildcards, and no right to write a pod.
 func Rights(p *plans.Plan, side plans.Side) []Right {
 	watched := []string{"get", "list", "watch"}
 	change := append(slices.Clone(watched), "create", "patch", "delete")
@@ -43,9 +43,9 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: change, Names: []string{budget}},
 		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}},
 		{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true, Names: namespacesOf(p, side)},
-		{Resource: "nodes", Verbs: watched, ClusterWide: true}, // who proves that a pod has ended, and who is drained
+		{Resource: "nodes", Verbs: watched, ClusterWide: true}, // nodes prove that a pod has ended, and show drains
 	}
-	claims := Right{Resource: "persistentvolumeclaims", Verbs: watched} // none may go with its set
+	claims := Right{Resource: "persistentvolumeclaims", Verbs: watched} // no claim may be deleted with its set
 	if p.HasVolumes() {
 		claims.Verbs, claims.Names = change, claimNames(p)
 		volumes := Right{Resource: "persistentvolumes", Verbs: append(slices.Clone(watched), "patch"), ClusterWide: true}
@@ -62,8 +62,8 @@ func Rights(p *plans.Plan, side plans.Side) []Right {
 	return slices.Concat(append(out, claims), forDependencies(p, side), forNames(p, side), forGates(p, side))
 }
 
-// namespacesOf are the namespaces that are looked at: kube-system identifies the cluster, and
-// the others have to be there.
+// namespacesOf returns the namespaces that the checks read: kube-system identifies the cluster, and the
+// others must exist.
 func namespacesOf(p *plans.Plan, side plans.Side) []string {
 	out := []string{"kube-system", p.On(side).Namespace}
 	for _, d := range p.Directories() {
@@ -74,7 +74,7 @@ func namespacesOf(p *plans.Plan, side plans.Side) []string {
 	return out
 }
 
-// claimSet is which names of claims are those of the plan.
+// claimSet returns the names of the plan's claims as a set.
 func claimSet(p *plans.Plan) map[string]bool {
 	out := map[string]bool{}
 	for _, name := range claimNames(p) {
@@ -96,7 +96,7 @@ func claimNames(p *plans.Plan) []string {
 	return out
 }
 
-// ForRecords are the rights to keep plan, journal and Lease in the home namespace.
+// ForRecords returns the rights to keep plan, journal and Lease in the home namespace.
 func ForRecords() []Right {
 	return []Right{
 		{Resource: "configmaps", Verbs: []string{"get", "create", "update", "delete"}},
@@ -104,11 +104,12 @@ func ForRecords() []Right {
 	}
 }
 
-// ForEvents is the right to tell of a plan on its sets. It is no part of Rights: nothing depends on it.
+// ForEvents returns the right to write Events on the sets of a plan. It is not part of Rights: no step
+// depends on it.
 func ForEvents() Right { return Right{Resource: "events", Verbs: []string{"create"}} }
 
-// forGates is what the gates of a side need, on the way there and on the way back: a plan that is walked back asks the
-// gates of the way there in the other direction.
+// forGates returns the rights that the gates of a side need, for the move and for an abort: an aborted plan
+// asks the same gates in the other direction.
 func forGates(p *plans.Plan, side plans.Side) []Right {
 	var out []Right
 	for _, r := range []struct {
@@ -132,14 +133,14 @@ func forGates(p *plans.Plan, side plans.Side) []Right {
 		}
 		slices.Sort(r.right.Names)
 		if r.right.Names = slices.Compact(r.right.Names); slices.Contains(r.right.Names, "") {
-			r.right.Names = nil // the port has a name, and its number is the pod's
+			r.right.Names = nil // the port has a name, and only the pod knows its number
 		}
 		out = append(out, r.right)
 	}
 	return out
 }
 
-// askedOn is a step at which a gate is asked on a side.
+// askedOn returns a step at which a gate is asked on a side.
 func askedOn(g plans.Gate, side plans.Side) plans.Step {
 	if g.When == plans.BeforeShrink {
 		return plans.Step{Op: plans.Quiesce, From: side}
@@ -188,8 +189,7 @@ func forDependencies(p *plans.Plan, side plans.Side) []Right {
 	return out
 }
 
-// Permissions asks the API servers of both sides for every right, as the very
-// user who will write.
+// Permissions asks the API servers of both sides for every right, as the very user who will write.
 func Permissions(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, side := range plans.Sides() {
@@ -236,9 +236,9 @@ func Permissions(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 	return out, nil
 }
 
-// steps gives the rights without which a wave would stop with its ordinals down: those that its steps need, and not those
-// to watch, to look at what only checks look at, or to keep the journal, which are needed before it leaves. In one cluster
-// what is not in a namespace is asked for once.
+// steps returns the rights without which a wave would stop with its ordinals down: those that its steps need.
+// It leaves out the rights to watch, to read what only checks read, and to keep the journal, which are needed
+// before the wave leaves. In one cluster, cluster-wide rights are checked once.
 func steps(i check.Inspection, side plans.Side, rights []Right) []Right {
 	var out []Right
 	for _, r := range rights {
@@ -256,7 +256,7 @@ func steps(i check.Inspection, side plans.Side, rights []Right) []Right {
 	return out
 }
 
-// nameVolumes fills in which volumes the rights are about, as far as that may be read.
+// nameVolumes fills in the volumes that the rights are about, as far as they may be read.
 func nameVolumes(ctx context.Context, i check.Inspection, rights []Right) error {
 	for k := range rights {
 		if rights[k].Resource != "persistentvolumes" {
@@ -288,8 +288,8 @@ func (r Right) in(p *plans.Plan, side plans.Side) string {
 	return p.On(side).Namespace
 }
 
-// Allowed says whether a verb is. What the API server lists for a namespace is asked for once;
-// what it does not list completely, and what is not in a namespace, verb by verb.
+// Allowed reports whether a verb is allowed. The rules that the API server lists for a namespace are read
+// once. If that list is incomplete, and for cluster-wide rights, each verb is asked for separately.
 func Allowed(ctx context.Context, i check.Inspection, side plans.Side, r Right, verb string) (bool, error) {
 	if !r.ClusterWide {
 		list, err := rules(ctx, i, side, r.in(i.Plan, side))
@@ -331,7 +331,7 @@ type Place struct {
 	Namespace string
 }
 
-// Listing is what may be done in a namespace, as far as the API server can list it.
+// Listing has the rules that apply in a namespace, as far as the API server can list them.
 type Listing struct {
 	rules    []authorizationv1.ResourceRule
 	Complete bool
@@ -347,7 +347,7 @@ func rules(ctx context.Context, i check.Inspection, side plans.Side, namespace s
 	})
 }
 
-// permitted says whether the rules allow a verb for all names of a right.
+// permitted reports whether the rules allow a verb for all names of a right.
 func permitted(rules []authorizationv1.ResourceRule, r Right, verb string) bool {
 	of := r.Names
 	if r.nameless(verb) || len(of) == 0 {
@@ -365,14 +365,14 @@ func permitted(rules []authorizationv1.ResourceRule, r Right, verb string) bool 
 	return true
 }
 
-// Connection warns where tokens and Secrets would go to whoever answers.
+// Connection warns where tokens and Secrets would go to an API server that has not proved its identity.
 func Connection(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, side := range plans.Sides() {
 		if c, ok := i.On[side].(clusters.Connection); ok && c.Doubt != "" {
 			out = append(out, check.Finding{
 				Level: check.Warn, Object: "API server of the " + string(side) + " (" + i.Plan.On(side).Context + ")", Saw: c.Doubt, Want: "TLS and a certificate that is verified",
-				Remedy: "put the cluster's certificate authority into the kubeconfig: credentials and Secrets would go to whoever answers",
+				Remedy: "put the cluster's certificate authority into the kubeconfig: credentials and Secrets would go to any server that answers",
 			})
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Revoke takes away what an orchestrator was given on one side for one plan, as the person who asks, and names it. The
-// order must hold: consent goes first, so that the orchestrator holds for want of it and does not fail for want of
-// a right.
+// Revoke removes what an orchestrator was given on one side for one plan, with the rights of the requesting
+// user, and returns what it removed, in words. The order must hold: consent goes first, so that the
+// orchestrator is blocked by the missing consent and does not fail for a missing right.
 func Revoke(ctx context.Context, p *plans.Plan, side plans.Side, on clusters.Clusters) (gone []string, err error) {
 	for _, n := range Parties(p) {
 		if n.Side != side {
@@ -30,7 +30,7 @@ func Revoke(ctx context.Context, p *plans.Plan, side plans.Side, on clusters.Clu
 			gone = append(gone, fmt.Sprintf("the consent of namespace %s (ConfigMap %s)", n.Namespace, ConsentMap))
 		}
 	}
-	// Whoever has no right to see what the cluster agrees to was never asked for it.
+	// A user without the right to read what the cluster agrees to was never asked for this consent.
 	switch less, err := withdrawVolumes(ctx, p, on[side], side); {
 	case err != nil && !apierrors.IsForbidden(err):
 		return gone, err
@@ -49,7 +49,7 @@ func Revoke(ctx context.Context, p *plans.Plan, side plans.Side, on clusters.Clu
 	return gone, nil
 }
 
-// withdraw takes the lines of a plan off a consent, and deletes one in which nothing is left.
+// withdraw removes the lines of a plan from a consent, and deletes a ConfigMap that is empty then.
 func (n Party) withdraw(ctx context.Context, p *plans.Plan, on clusters.Clusters) (less bool, err error) {
 	have, err := n.Consent(ctx, on)
 	if err != nil || have == nil {
@@ -67,8 +67,8 @@ func (n Party) withdraw(ctx context.Context, p *plans.Plan, on clusters.Clusters
 	return err == nil, err
 }
 
-// revoked deletes a Role or binding of a plan, and says which. One of that name without the label of the plan is
-// somebody else's.
+// revoked deletes a Role or binding of a plan and returns its name. It fails for one of that name without the
+// label of the plan, which belongs to another owner, and leaves it unchanged.
 func revoked(ctx context.Context, on client.Client, o client.Object) (string, error) {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	what := kind + " " + o.GetName()

@@ -15,12 +15,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// Disk is a volume that a plan moves, and what it stands for in the storage; "" if that cannot be seen.
+// Disk is a volume that a plan moves, and its handle in the storage system; "" if the handle cannot be read.
 type Disk struct{ Name, Handle string }
 
-// Disks reads the volumes of a plan at any time of its life, as far as the sides are there: those that the claims of
-// either side have, those that carry its mark, and those of the wave in flight. j may be nil. A volume has one name on
-// both sides.
+// Disks reads the volumes of a plan at any time of its life, as far as the sides are there: those that the
+// claims of either side have, those that carry the plan's stamp, and those of the wave in flight. j may be
+// nil. A volume has the same name on both sides.
 func Disks(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plans.Journal) ([]Disk, error) {
 	found := map[string]Disk{}
 	for _, name := range sharedVolumes(p) {
@@ -55,8 +55,8 @@ func Disks(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plans.Jo
 	return slices.SortedFunc(maps.Values(found), func(a, b Disk) int { return cmp.Compare(a.Name, b.Name) }), nil
 }
 
-// VolumeNames reads the names of the volumes that the claims of the source have, and of those that the pod template
-// names: all of them, while nothing has been moved.
+// VolumeNames reads the names of the volumes that the claims of the source have, and of those that the pod
+// template names. Before the first wave these are all volumes of the plan.
 func VolumeNames(ctx context.Context, p *plans.Plan, on client.Client) ([]string, error) {
 	out, err := boundTo(ctx, p, on, p.Source.Namespace)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Roles makes the Roles that an account needs on one side for one plan, and their bindings.
-// What is named is limited to these names; listing, watching and creating cannot be. volumes
-// are those of the set (VolumeNames).
+// Roles returns the Roles that an account needs on one side for one plan, and their bindings. Rights with
+// known names are limited to these names; listing, watching and creating cannot be limited. volumes are the
+// names of the set's volumes (VolumeNames).
 func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes []string) []client.Object {
 	rights := slices.Concat(Rights(p, side), ForConsent(p, side), []Right{ForEvents()})
-	rules := map[string][]rbacv1.PolicyRule{} // by namespace, "" for all
+	rules := map[string][]rbacv1.PolicyRule{} // by namespace, "" for cluster-wide rights
 	var where []string
 	for _, r := range rights {
 		if r.Resource == "persistentvolumes" {
@@ -53,19 +53,20 @@ func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes
 	return out
 }
 
-// RolesName is that of all Roles and bindings of one plan on one side. It has the plan's ID: two namespaces may keep plans
-// of one name, and their ClusterRoles would be one.
+// RolesName returns the name of all Roles and bindings of one plan on one side. It has the plan's ID: two
+// namespaces may keep plans of one name, and their ClusterRoles would collide.
 func RolesName(p *plans.Plan, side plans.Side) string {
 	return fmt.Sprintf("stsmigrate-%s-%s", p.ID, side)
 }
 
-// nameless reports whether RBAC cannot limit a verb to names: the first two are about all objects, and what is created
-// has no name yet when the right is looked up, unless it is of an object that is there (pods/exec).
+// nameless reports whether RBAC cannot limit a verb to names. list and watch are about all objects. An object
+// to create has no name yet when the right is checked, except for a subresource of an existing object
+// (pods/exec).
 func (r Right) nameless(verb string) bool {
 	return verb == "list" || verb == "watch" || verb == "create" && !strings.Contains(r.Resource, "/")
 }
 
-// rules are the right as RBAC has it. Who may list may read each anyway.
+// rules returns the right as RBAC rules. A subject that may list may read each object anyway.
 func (r Right) rules() []rbacv1.PolicyRule {
 	rule := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}}
 	if len(r.Names) == 0 {

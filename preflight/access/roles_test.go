@@ -33,8 +33,8 @@ func gated(ordinals int32) *plans.Plan {
 	}
 }
 
-// Whatever has a name that is known when the plan is, is named: a Role without names is one to all traffic, all Jobs
-// and all pods of a namespace.
+// A Role names every object whose name is known together with the plan: without names it would cover all
+// traffic, all Jobs and all pods of a namespace.
 func TestRolesNameWhatIsKnownBeforehand(t *testing.T) {
 	p := gated(2)
 	slicesOfIt := []string{"stsmigrate-abc-ipv4-0", "stsmigrate-abc-ipv6-0"}
@@ -47,7 +47,7 @@ func TestRolesNameWhatIsKnownBeforehand(t *testing.T) {
 		return out
 	}
 	for _, side := range plans.Sides() {
-		want := map[string][]string{ // by namespace/resource verb
+		want := map[string][]string{ // by resource and verb
 			"pods/exec create": {"web-0", "web-1"}, "pods/proxy get": {"http:web-0:8080", "http:web-1:8080"},
 			"jobs patch": jobs(side), "jobs delete": jobs(side),
 			"endpointslices update": slicesOfIt, "endpointslices delete": slicesOfIt, "services delete": {"web-peers"},
@@ -95,7 +95,7 @@ func TestRolesNameEverySlice(t *testing.T) {
 	}
 }
 
-// Roles that are printed again take no right away: in mid-move, with one ordinal in flight, and when all is over.
+// Roles that are printed again remove no right: in mid-move, with one ordinal in flight, and after the end.
 func TestTheVolumesOfAPlanAreKnownAtAnyTime(t *testing.T) {
 	p := gated(4)
 	volume := func(o int, stamped bool) *corev1.PersistentVolume {

@@ -1,3 +1,3 @@
-// Package check is what every check is made of: the inspection that it looks at, in which several checks read once what they
-// share, and the findings that it gives.
+// Package check has what every check is made of: the inspection that it reads, in which several checks share
+// what is read once, and the findings that it returns.
 package check

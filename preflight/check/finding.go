@@ -9,42 +9,40 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// Level says how a check came out.
+// Level is the outcome of a check.
 type Level string
 
 const (
-	// Pass means: nothing to object to.
+	// Pass means: no objection.
 	Pass Level = "PASS"
-	// Warn means: worth knowing; the move goes on.
+	// Warn means: worth knowing; the move continues.
 	Warn Level = "WARN"
-	// Fail means: nothing is written before it is mended.
+	// Fail means: nothing is written before it is fixed.
 	Fail Level = "FAIL"
 )
 
-// Finding is one thing that a check objects to: the object, what was seen, what was
-// expected and what to do. A remedy of several lines begins with a sentence; what
-// follows is there to be typed.
+// Finding is one objection of a check: the object, what was seen, what was expected and the remedy. A remedy
+// of several lines begins with a sentence; the following lines are commands to type.
 type Finding struct {
 	Check string `json:"check"`
-	// Level is Fail unless the check says Warn.
+	// Level is Fail unless the check sets Warn.
 	Level  Level  `json:"level"`
 	Object string `json:"object"`
 	Saw    string `json:"saw"`
 	Want   string `json:"want"`
 	Remedy string `json:"remedy"`
-	// Ignored says that the person who made the plan accepts it; Level is Warn then.
+	// Ignored reports whether the user who made the plan accepts the finding; Level is Warn then.
 	Ignored bool `json:"ignored,omitempty"`
 }
 
-// String gives the finding in one line, without the lines of the remedy after its
-// first.
+// String returns the finding in one line, with only the first line of the remedy.
 func (f Finding) String() string {
 	remedy, _, _ := strings.Cut(f.Remedy, "\n")
 	return fmt.Sprintf("%s: %s: %s, expected %s; %s", f.Check, f.Object, f.Saw, f.Want, remedy)
 }
 
-// Words puts findings into one sentence, for a plan that is held because of them.
-// What a large set has too much of is counted.
+// Words joins findings into one sentence, for a plan that is blocked because of them. Beyond
+// records.MaxReasonBytes it only counts them.
 func Words(found []Finding) string {
 	var said []string
 	size := 0
@@ -57,7 +55,7 @@ func Words(found []Finding) string {
 	return strings.Join(said, "; ")
 }
 
-// Few gives the first of a list, and how many more there are.
+// Few returns the first three of a list, and how many more there are.
 func Few(names []string) string {
 	const most = 3
 	if len(names) <= most {
@@ -66,19 +64,19 @@ func Few(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// Unseen turns a missing right that the move itself does not need into a warning. Other
-// errors stay errors.
+// Unseen turns a missing right that the move itself does not need into a warning. It returns other errors
+// unchanged.
 func Unseen(err error, object, resource string) ([]Finding, error) {
 	if !apierrors.IsForbidden(err) {
 		return nil, err
 	}
 	return []Finding{{
 		Level: Warn, Object: object, Saw: "you may not look at " + resource, Want: "to be allowed get and list",
-		Remedy: "ask for the right, or look yourself; the move goes on without it",
+		Remedy: "ask for the right, or check it yourself; the move continues without it",
 	}}, nil
 }
 
-// IgnoreForbidden drops the answer that something may not be read.
+// IgnoreForbidden returns nil for a Forbidden error, and other errors unchanged.
 func IgnoreForbidden(err error) error {
 	if apierrors.IsForbidden(err) {
 		return nil
@@ -86,8 +84,8 @@ func IgnoreForbidden(err error) error {
 	return err
 }
 
-// Refused says whether an API server answered that it does not want the object, which
-// is a finding, and no error.
+// Refused reports whether err is the refusal of an object by an API server (Invalid, Forbidden or
+// BadRequest). A refusal is a finding, not an error.
 func Refused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }

@@ -15,42 +15,42 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// Inspection is what the checks look at.
+// Inspection is the input of the checks.
 type Inspection struct {
 	clusters.Pair
-	// Now is what the plan would be made from today. Between two waves the sets are
-	// all there is of it.
+	// Now is what the plan would be made from today. Between two waves it has only the sets.
 	Now plans.Inputs
-	// Ordinals are those that the checks of single ordinals are about.
+	// Ordinals are the ordinals that the checks of single ordinals inspect.
 	Ordinals plans.Slice
-	// Midway says that the plan is under way, and from which side the ordinals go.
+	// Midway reports whether the plan is in progress. From is the side that the ordinals leave.
 	Midway bool
 	From   plans.Side
-	// Taken says that a process of this very plan has marked the sets already.
+	// Taken reports whether a process of this plan has stamped the sets already.
 	Taken        bool
 	Orchestrated Orchestrated
 	memo         *memo
 }
 
-// Orchestrated is the clock of a plan that an orchestrator carries out: the rights are not those of who asks, and what
-// a namespace agrees to has an end. It is nil where a person's command does.
+// Orchestrated is the clock of a plan that an orchestrator carries out. The rights are then not those of the
+// requesting user, and the consent of a namespace expires. It is nil where the user's own command carries the
+// plan out.
 type Orchestrated func() time.Time
 
-// memo keeps what several checks of one inspection need to know, read once.
+// memo keeps what several checks of one inspection read, so that it is read once.
 type memo struct {
 	lock  sync.Mutex
 	known map[any]*memory
 }
 
-// memory is what was read for one key. Whoever asks for what is being read waits for it.
+// memory is the value read for one key. A caller that needs a value which is being read waits for it.
 type memory struct {
 	lock  sync.Mutex
 	there bool
 	value any
 }
 
-// Once returns what was read for a key, and reads it the first time. The type of a key says what it is a key of. What could
-// not be read is read again for the next check.
+// Once returns the value read for a key, and reads it on the first call. Each kind of value has a key type of
+// its own. A failed read is repeated by the next caller.
 func Once[K comparable, V any](i Inspection, key K, read func() (V, error)) (V, error) {
 	i.memo.lock.Lock()
 	e, ok := i.memo.known[key]
@@ -70,29 +70,29 @@ func Once[K comparable, V any](i Inspection, key K, read func() (V, error)) (V, 
 	return v, err
 }
 
-// bindings are the volumes of an ordinal, or why they cannot be named.
+// bindings are the volumes of an ordinal, or the reason why they cannot be named.
 type bindings struct {
 	Volumes []plans.Volume
 	Why     string
 }
 
-// Inspect begins an inspection of all ordinals of a plan.
+// Inspect starts an inspection of all ordinals of a plan.
 func Inspect(p *plans.Plan, on clusters.Clusters) Inspection {
 	return Inspection{
 		Pair: clusters.Pair{Plan: p, On: on}, Ordinals: p.Ordinals(), From: plans.Source, memo: &memo{known: map[any]*memory{}},
 	}
 }
 
-// Name gives the set of a side in the words of a finding.
+// Name returns the name of a side's set, as a finding prints it.
 func (i Inspection) Name(s plans.Side) string { return i.Plan.On(s).Set() }
 
-// Ours says whether an object carries the mark of this very plan.
+// Ours reports whether an object carries the stamp of this plan. It is always false unless i.Taken is true.
 func (i Inspection) Ours(o client.Object) bool {
 	s, ok := plans.Stamped(o)
 	return ok && i.Taken && s.Plan == i.Plan.ID
 }
 
-// Arriving is the pod template as the destination is to have it.
+// Arriving returns the pod template that the destination will have.
 func (i Inspection) Arriving() (corev1.PodTemplateSpec, error) {
 	set, err := sets.DestinationSet(i.Now.Set, i.Plan)
 	if err != nil {
@@ -101,7 +101,7 @@ func (i Inspection) Arriving() (corev1.PodTemplateSpec, error) {
 	return set.Spec.Template, nil
 }
 
-// Sets goes through the sets that exist.
+// Sets iterates over the sets that exist.
 func (i Inspection) Sets(yield func(plans.Side, *appsv1.StatefulSet) bool) {
 	for _, side := range plans.Sides() {
 		set := i.Now.Set
@@ -114,7 +114,7 @@ func (i Inspection) Sets(yield func(plans.Side, *appsv1.StatefulSet) bool) {
 	}
 }
 
-// Volumes reads which volumes the claims of an ordinal are bound to on the side that it goes from.
+// Volumes reads which volumes the claims of an ordinal are bound to, on the side that the ordinal leaves.
 func (i Inspection) Volumes(ctx context.Context, ordinal int32) (bindings, error) {
 	return Once(i, bindingsOf(ordinal), func() (bindings, error) {
 		vols, why, err := storage.Volumes(ctx, i.Plan, i.On, i.From, ordinal)
@@ -122,9 +122,9 @@ func (i Inspection) Volumes(ctx context.Context, ordinal int32) (bindings, error
 	})
 }
 
-// bindingsOf is a key of what is read once.
+// bindingsOf is the key of check.Once for the bindings of an ordinal.
 type bindingsOf int32
 
-// MaxConcurrentRequests is how many requests the checks send side by side, so that a distant API server
-// does not make them long.
+// MaxConcurrentRequests is how many requests the checks send concurrently, so that they stay short where an
+// API server is distant.
 const MaxConcurrentRequests = 8

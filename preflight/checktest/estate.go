@@ -1,4 +1,4 @@
-// Package checktest has two clusters with a set and its volumes, in which the tests of checks look for findings.
+// Package checktest provides two clusters with a set and its volumes, for the tests of checks.
 package checktest
 
 import (
@@ -28,25 +28,25 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// Estate is a set with one volume for each of its ordinals, and what else the clusters have.
+// Estate is a set with one volume for each of its ordinals, and the other objects of the clusters.
 type Estate struct {
 	// Volumes are the sources of the volumes, as PersistentVolumes in short YAML.
 	Volumes []string
-	// Claim is the spec of the claims, besides their volume.
+	// Claim is the spec of the claims, without the name of their volume.
 	Claim string
-	// Shared is the claim that the pod template names, if it has a volume too.
+	// Shared is the volume of the claim that the pod template names, if it has one, in short YAML.
 	Shared  string
-	Spec    string // of the pods
+	Spec    string // of the pods, in short YAML
 	Patch   string
 	Storage plans.Storage
-	One     bool // cluster
+	One     bool // whether both sides are in one cluster
 	Here    []client.Object
 	There   []client.Object
-	// Forbids is a kind of list that nobody may have, such as "*v1.ServiceList".
+	// Forbids is a list type that no client may list, such as "*v1.ServiceList".
 	Forbids string
 }
 
-// Inspected makes the plan and what the checks look at.
+// Inspected makes the plan and the input of the checks.
 func (e Estate) Inspected(t *testing.T) check.Inspection {
 	t.Helper()
 	replicas := int32(max(len(e.Volumes), 1)) //nolint:gosec // as many as the test lists
@@ -92,7 +92,7 @@ func (e Estate) Inspected(t *testing.T) check.Inspection {
 	return i
 }
 
-// Bound is a claim and the volume it is bound to.
+// Bound returns a claim and the volume it is bound to.
 func (e Estate) Bound(t *testing.T, name, volume, text string) []client.Object {
 	t.Helper()
 	pv, c := planstest.Parsed[corev1.PersistentVolume](t, text), corev1.PersistentVolumeClaim{}
@@ -120,8 +120,8 @@ func (e Estate) cluster(objects []client.Object) client.Client {
 	}).Build()
 }
 
-// Finds runs a check, and compares what it finds, a line for each finding: all words between
-// the dots must be in it, FAIL or WARN first.
+// Finds runs a check and compares its findings, one string for each finding: the finding must contain all
+// words between the dots, FAIL or WARN first.
 func (e Estate) Finds(t *testing.T, run func(context.Context, check.Inspection) ([]check.Finding, error), want ...string) {
 	t.Helper()
 	found, err := run(t.Context(), e.Inspected(t))
@@ -131,7 +131,7 @@ func (e Estate) Finds(t *testing.T, run func(context.Context, check.Inspection) 
 	ExpectFindings(t, found, want...)
 }
 
-// ExpectFindings compares findings with the words that are to be in them, a line for each finding.
+// ExpectFindings compares findings with the words that they must contain, one string for each finding.
 func ExpectFindings(t *testing.T, found []check.Finding, want ...string) {
 	t.Helper()
 	var lines []string
@@ -155,7 +155,7 @@ func ExpectFindings(t *testing.T, found []check.Finding, want ...string) {
 	}
 }
 
-// CustomObject is an object of any kind from its YAML.
+// CustomObject returns an object of any kind from its YAML.
 func CustomObject(t *testing.T, text string) client.Object {
 	t.Helper()
 	o := &unstructured.Unstructured{}
@@ -165,12 +165,12 @@ func CustomObject(t *testing.T, text string) client.Object {
 	return o
 }
 
-// InstalledDriver is a CSI driver of this name.
+// InstalledDriver returns the CSIDriver of this name.
 func InstalledDriver(name string) client.Object {
 	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// ConsentPlan is a plan between two clusters that others have to agree to.
+// ConsentPlan returns a plan between two clusters that needs the consent of namespaces.
 func ConsentPlan() *plans.Plan {
 	return &plans.Plan{
 		Name: "web", ID: "web-1a2b", Hash: "f00d",

@@ -1,2 +1,3 @@
-// Package owners has the checks for whoever else writes to the sets: operators, autoscalers, GitOps tools, Helm and people.
+// Package owners has the checks for other writers of the sets: operators, autoscalers, GitOps tools, Helm and
+// users.
 package owners

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// GeneratedBy says what makes a Secret or a ConfigMap, in words that go on after "made by", or ""
-// for one that a person made. A copy of what is made would be overwritten or, worse, never
-// renewed: the maker has to be at work on the destination too.
+// GeneratedBy names the generator of a Secret or a ConfigMap, in words that continue "made by", or returns ""
+// for an object that a user made. A copy of a generated object would be overwritten or, worse, never renewed:
+// the generator must run on the destination too.
 func GeneratedBy(o client.Object) string {
 	switch o := o.(type) {
 	case *corev1.Secret:
@@ -20,7 +20,7 @@ func GeneratedBy(o client.Object) string {
 		}
 	case *corev1.ConfigMap:
 	default:
-		return "" // an operator's Service or account is of use as it is
+		return "" // a Service or ServiceAccount that an operator makes is of use as it is
 	}
 	for _, r := range o.GetOwnerReferences() {
 		if of, known := generators()[r.Kind]; known {
@@ -38,8 +38,8 @@ func GeneratedBy(o client.Object) string {
 	return ""
 }
 
-// generators are the kinds whose objects end up as a Secret or a ConfigMap, and whose
-// they are. Not all of them put themselves down as the controller.
+// generators returns the kinds whose controllers make a Secret or a ConfigMap, and the product of each. Not
+// all of them set themselves as the controller.
 func generators() map[string]string {
 	return map[string]string{
 		"Certificate":    "cert-manager",
@@ -49,12 +49,13 @@ func generators() map[string]string {
 	}
 }
 
-// ownershipMarker is a label or an annotation that a maker puts on what it makes.
+// ownershipMarker is a label or an annotation that a generator puts on what it makes.
 type ownershipMarker struct {
-	of   string   // whose trace it is
-	kind string   // the kind that makes an object; named by the value, or as the object is
-	keys []string // any of them will do
-	// named says that the trace's value is the maker's name; else it has the object's name as a rule.
+	of   string   // the product that sets it
+	kind string   // the kind that generates the object; its name is the value, or that of the object
+	keys []string // any of them is enough
+	// named reports whether the value is the name of the generator; otherwise the generator usually has the
+	// object's name.
 	named bool
 }
 
@@ -70,7 +71,7 @@ func ownershipMarkers() []ownershipMarker {
 	}
 }
 
-// on finds the trace, with the name of the maker that it gives.
+// on reports whether the object has the marker, and returns the name of the generator.
 func (m ownershipMarker) on(o client.Object) (value string, ok bool) {
 	for _, notes := range []map[string]string{o.GetAnnotations(), o.GetLabels()} {
 		for k, v := range notes {

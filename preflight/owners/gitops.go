@@ -25,14 +25,14 @@ type guardedObject struct {
 	group, kind string
 	object      client.Object
 	name        string
-	// fields are what the move writes, as JSON pointers.
+	// fields are the fields that the move writes, as JSON pointers.
 	fields []string
-	// twin says that the plan made it after the source's: its labels and annotations
-	// are copies, and only its field managers tell who writes it.
+	// twin reports whether the plan made the object after the source's. Its labels and annotations are copies
+	// then, and only its field managers show which controller writes it.
 	twin bool
 }
 
-// guardedObjects lists what a move writes and others may write too.
+// guardedObjects lists the objects that a move writes and that others may write too.
 func guardedObjects(i check.Inspection) []guardedObject {
 	var out []guardedObject
 	for side, set := range i.Sets {
@@ -56,13 +56,12 @@ func guardedObjects(i check.Inspection) []guardedObject {
 	return out
 }
 
-// Mark says that a GitOps tool applies an object, and from which object of its own.
+// Mark shows that a GitOps tool applies an object, and from which object of the tool.
 type Mark struct {
 	By schema.GroupKind
-	// Name is "" where only the field managers tell; namespace "" where the mark does
-	// not say it.
+	// Name is "" where only a field manager shows the tool. namespace is "" where the mark does not name one.
 	namespace, Name string
-	// sign is what tells.
+	// sign is the label, annotation or field manager of the mark, in words.
 	sign string
 }
 
@@ -72,15 +71,14 @@ const (
 	tracking      = "argocd.argoproj.io/tracking-id"
 )
 
-// Application is the kind that Argo CD keeps objects by.
+// Application is the kind from which Argo CD applies objects.
 func Application() schema.GroupKind {
 	return schema.GroupKind{Group: "argoproj.io", Kind: "Application"}
 }
 
-// marks reads what GitOps tools write on what they apply. The tracking annotation of Argo
-// CD counts only if it names this very object, as for Argo CD itself; the label
-// app.kubernetes.io/instance, which Helm and people use as well, only beside its field
-// manager.
+// marks reads the marks of GitOps tools on an object. As in Argo CD itself, its tracking annotation counts
+// only if it names this very object. The label app.kubernetes.io/instance, which Helm and users set as well,
+// counts only together with Argo CD's field manager.
 func (g guardedObject) marks() []Mark {
 	var out []Mark
 	labels, notes := g.object.GetLabels(), g.object.GetAnnotations()
@@ -104,8 +102,8 @@ func (g guardedObject) marks() []Mark {
 	return out
 }
 
-// tracked reads a tracking ID: APPLICATION:GROUP/KIND:NAMESPACE/NAME, where the
-// application may be NAMESPACE_NAME.
+// tracked parses a tracking ID: APPLICATION:GROUP/KIND:NAMESPACE/NAME, where the application may be
+// NAMESPACE_NAME.
 func (g guardedObject) tracked(id string) (Mark, bool) {
 	part := strings.Split(id, ":")
 	if len(part) != 3 || part[1] != g.group+"/"+g.kind || part[2] != g.object.GetNamespace()+"/"+g.object.GetName() {
@@ -118,7 +116,7 @@ func (g guardedObject) tracked(id string) (Mark, bool) {
 	return m, m.Name != ""
 }
 
-// applied gives the first of these managers that has written the object's spec.
+// applied returns the first of these field managers that has written the object's spec, or "".
 func (g guardedObject) applied(managers ...string) string {
 	for _, e := range g.object.GetManagedFields() {
 		if slices.Contains(managers, e.Manager) && e.FieldsV1 != nil && plans.Owns(e.FieldsV1.GetRawBytes(), []string{"spec"}) {
@@ -128,18 +126,18 @@ func (g guardedObject) applied(managers ...string) string {
 	return ""
 }
 
-// applier is a mark on a guarded object, and the object of the tool that it names.
+// applier is a mark on a guarded object, together with the tool's object that the mark names.
 type applier struct {
 	guardedObject
 	Mark
-	tool *unstructured.Unstructured // nil for one that could not be looked at
-	at   plans.Side                 // whose cluster it is in
-	// unseen says why there is no tool.
+	tool *unstructured.Unstructured // nil if it could not be read
+	at   plans.Side                 // the side of its cluster
+	// unseen is the reason why tool is nil.
 	unseen string
 }
 
-// appliers looks for everything that the marks name: first in the cluster of the marked
-// object, then in the other one, since one installation may serve both.
+// appliers reads the objects that the marks name: first in the cluster of the marked object, then in the
+// other one, since one installation may serve both.
 func appliers(ctx context.Context, i check.Inspection) ([]applier, error) {
 	return check.Once(i, appliersKey{}, func() ([]applier, error) {
 		var out []applier
@@ -156,7 +154,7 @@ func appliers(ctx context.Context, i check.Inspection) ([]applier, error) {
 	})
 }
 
-// find gives what a mark may mean: without a namespace, objects of several.
+// find returns the objects that a mark may mean. A mark without a namespace may mean several.
 func find(ctx context.Context, i check.Inspection, g guardedObject, m Mark) ([]applier, error) {
 	a := applier{guardedObject: g, Mark: m, at: g.side, unseen: "nothing says which " + m.By.Kind + " it is"}
 	if m.Name == "" {
@@ -185,7 +183,7 @@ func find(ctx context.Context, i check.Inspection, g guardedObject, m Mark) ([]a
 	return []applier{a}, nil
 }
 
-// Tools reads what a mark names in one cluster, or says why it cannot.
+// Tools reads the objects that a mark names in one cluster, or returns the reason why it cannot.
 func Tools(ctx context.Context, i check.Inspection, side plans.Side, m Mark) ([]unstructured.Unstructured, string, error) {
 	mapping, err := i.On[side].RESTMapper().RESTMapping(m.By)
 	if meta.IsNoMatchError(err) {
@@ -206,7 +204,7 @@ func Tools(ctx context.Context, i check.Inspection, side plans.Side, m Mark) ([]
 	return list.Items, "", err
 }
 
-// active collects the findings about the tools of one group that could be looked at.
+// active returns the findings about those tools of one group that could be read.
 func active(ctx context.Context, i check.Inspection, group func(schema.GroupKind) bool, judge func(applier) (why, remedy string)) ([]check.Finding, error) {
 	all, err := appliers(ctx, i)
 	if err != nil {
@@ -220,23 +218,23 @@ func active(ctx context.Context, i check.Inspection, group func(schema.GroupKind
 		if why, remedy := judge(a); why != "" {
 			out = append(out, check.Finding{
 				Object: a.guardedObject.name, Saw: fmt.Sprintf("%s %s/%s %s (%s)", a.By.Kind, a.tool.GetNamespace(), a.tool.GetName(), why, a.sign),
-				Want: "nobody who sets back what the move writes", Remedy: remedy,
+				Want: "no tool that reverts what the move writes", Remedy: remedy,
 			})
 		}
 	}
 	return out, nil
 }
 
-// Argocd refuses objects that an Application would set back: one that syncs by itself,
-// unless it leaves alone every field that the move writes. ignoreDifferences alone only
-// hides a difference; RespectIgnoreDifferences=true keeps a sync from undoing it.
+// Argocd refuses objects that an Application would revert: an Application with automated sync, unless it
+// ignores every field that the move writes. ignoreDifferences alone only hides a difference;
+// RespectIgnoreDifferences=true keeps a sync from reverting it.
 func Argocd(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return active(ctx, i, func(by schema.GroupKind) bool { return by == Application() }, func(a applier) (string, string) {
 		return busy(a.tool.Object, a.tool.GetAnnotations(), a.guardedObject), quietenArgo(i, a)
 	})
 }
 
-// busy gives the reason why an Application would set an object back, or "".
+// busy returns the reason why an Application would revert an object, or "".
 func busy(app map[string]any, notes map[string]string, g guardedObject) string {
 	automated, syncs, _ := unstructured.NestedMap(app, "spec", "syncPolicy", "automated")
 	if enabled, said := automated["enabled"].(bool); !syncs || said && !enabled || notes["argocd.argoproj.io/skip-reconcile"] == "true" {
@@ -254,8 +252,7 @@ func busy(app map[string]any, notes map[string]string, g guardedObject) string {
 	return "syncs it by itself"
 }
 
-// ignoring says whether an Application ignores every field of the object that the move
-// writes.
+// ignoring reports whether an Application ignores every field of the object that the move writes.
 func ignoring(app map[string]any, g guardedObject) bool {
 	entries, _, _ := unstructured.NestedSlice(app, "spec", "ignoreDifferences")
 	var ignored []string
@@ -279,7 +276,7 @@ func quietenArgo(i check.Inspection, a applier) string {
 	out := lines("turn its automated sync off, with one of",
 		fmt.Sprintf(`kubectl%s patch application %s --type merge -p '{"spec":{"syncPolicy":{"automated":null}}}'`, flags, what),
 		"argocd app set "+a.tool.GetNamespace()+"/"+what+" --sync-policy none",
-		"or let it leave alone what moves; it takes both parts, in the spec of the Application:")
+		"or let it ignore the fields that the move writes; both parts are needed, in the spec of the Application:")
 	out += "\n  ignoreDifferences:"
 	for _, g := range guardedObjects(i) {
 		out += fmt.Sprintf("\n  - {group: %s, kind: %s, namespace: %s, name: %s, jsonPointers: [%s]}", g.group, g.kind, g.object.GetNamespace(), g.object.GetName(), strings.Join(g.fields, ", "))
@@ -293,8 +290,8 @@ func quietenArgo(i check.Inspection, a applier) string {
 	return out
 }
 
-// Flux refuses objects that a Kustomization or a HelmRelease of Flux would set back:
-// one that is not suspended, unless the object itself is taken out of it.
+// Flux refuses objects that a Kustomization or a HelmRelease of Flux would revert: one that is not suspended,
+// unless the object itself is excluded from it.
 func Flux(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return active(ctx, i, func(by schema.GroupKind) bool { return by != Application() }, func(a applier) (string, string) {
 		if suspended, _, _ := unstructured.NestedBool(a.tool.Object, "spec", "suspend"); suspended || a.left() {
@@ -304,8 +301,8 @@ func Flux(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	})
 }
 
-// left says whether an object is taken out of the Kustomization that applies it. A
-// HelmRelease knows no such thing.
+// left reports whether an object is excluded from the Kustomization that applies it. A HelmRelease has no
+// such exclusion.
 func (a applier) left() bool {
 	const key = fluxKustomize + "/reconcile"
 	return a.By.Group == fluxKustomize && (a.object.GetAnnotations()[key] == "disabled" || a.object.GetLabels()[key] == "disabled")
@@ -323,9 +320,9 @@ func quietenFlux(i check.Inspection, a applier) string {
 	return out
 }
 
-// WritersUnseen refuses marks of tools that could not be looked at: they may run in a third
-// cluster, be somebody else's to see, or be gone and have left the mark behind. A person
-// who knows may ignore it.
+// WritersUnseen refuses marks of tools that could not be read. Such a tool may run in a third cluster, the
+// user may not be allowed to read it, or it may be gone and have left its mark behind. A user who knows which
+// may ignore the check.
 func WritersUnseen(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	all, err := appliers(ctx, i)
 	if err != nil {
@@ -345,11 +342,11 @@ func WritersUnseen(ctx context.Context, i check.Inspection) ([]check.Finding, er
 		}
 		out = append(out, check.Finding{
 			Object: a.guardedObject.name, Saw: fmt.Sprintf("%s says that %s %s applies it, and %s", a.sign, a.By.Kind, a.Mark.Name, a.unseen),
-			Want: "to see that it does not set back what the move writes", Remedy: "if it is gone, or once it is stopped where it runs, --ignore writers-unseen; to stop it: " + remedy(i, a),
+			Want: "proof that it does not revert what the move writes", Remedy: "if it is gone, or once it is stopped where it runs, --ignore writers-unseen; to stop it: " + remedy(i, a),
 		})
 	}
 	return out, nil
 }
 
-// appliersKey is a key of what is read once.
+// appliersKey is the key of check.Once for the appliers.
 type appliersKey struct{}

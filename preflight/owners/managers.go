@@ -13,30 +13,30 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// recentWrite is how long ago a write counts as a sign that its writer is at work.
+// recentWrite is the age below which a write counts as a sign that its writer is active.
 const recentWrite = time.Hour
 
-// FieldManagers looks at who, by managedFields, has written replicas, ordinals or the
-// retention policy of the sets. The rule:
+// FieldManagers checks, by managedFields, which managers have written replicas, ordinals or the retention
+// policy of the sets. The rule:
 //
-//   - this program and the tools of people (kubectl and its plugins, Helm, Terraform,
-//     consoles) pass, however lately they wrote;
-//   - so does what other checks know better: GitOps controllers (argocd, flux,
+//   - this program and the tools of users (kubectl and its plugins, Helm, Terraform,
+//     consoles) pass, however recent their write is;
+//   - so do writers that other checks cover better: GitOps controllers (argocd, flux,
 //     writers-unseen) and the scaling of autoscalers (autoscaler, keda);
-//   - anybody else who declares them by server-side apply will declare them again, and is
-//     refused;
-//   - so is anybody else who wrote in the last hour, and after the set was made: it is
-//     taken to be at work;
-//   - anybody else at all is warned of: whoever made the set may be an operator that sets
-//     no owner reference.
+//   - any other manager that declares them by server-side apply will declare them again,
+//     and is refused;
+//   - any other manager that wrote in the last hour, and after the set was made, is taken
+//     to be active, and is refused;
+//   - every remaining manager is a warning: the creator of the set may be an operator that
+//     sets no owner reference.
 //
-// Once the plan is under way they are the engine's to find: it sees what they wrote.
+// Once the plan is in progress this check does not run: the engine observes what other managers write.
 func FieldManagers(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for side, set := range i.Sets {
 		for _, m := range managers(set.ManagedFields, set.CreationTimestamp, time.Since) {
 			f := check.Finding{
-				Object: i.Name(side), Saw: m.String(), Want: "only people to write them, or nobody", Level: check.Warn,
+				Object: i.Name(side), Saw: m.String(), Want: "no writer but the tools of users", Level: check.Warn,
 				Remedy: "find out what it is and stop it for the time of the move; if it does not run any more, --ignore field-managers",
 			}
 			if m.busy {
@@ -48,11 +48,11 @@ func FieldManagers(_ context.Context, i check.Inspection) ([]check.Finding, erro
 	return out, nil
 }
 
-// manager is somebody who has written a field that a move writes.
+// manager is a field manager that has written a field which a move writes.
 type manager struct {
 	name     string
 	fields   []string
-	at       *metav1.Time // of the last write that changed something
+	at       *metav1.Time // of the last write that changed a field
 	declares bool
 	busy     bool
 }
@@ -69,7 +69,7 @@ func (m manager) String() string {
 	return fmt.Sprintf("%s %s %s%s", m.name, verb, strings.Join(m.fields, " and "), when)
 }
 
-// managers gives those who have written what a move writes, and whom no rule lets pass.
+// managers returns the managers that have written a field which a move writes, and that no rule lets pass.
 func managers(entries []metav1.ManagedFieldsEntry, made metav1.Time, since func(time.Time) time.Duration) []manager {
 	var out []manager
 	for _, e := range entries {
@@ -91,7 +91,7 @@ func managers(entries []metav1.ManagedFieldsEntry, made metav1.Time, since func(
 	return out
 }
 
-// passes says whether a manager is a person's tool, this program, or another check's.
+// passes reports whether a manager is a user's tool, this program, or covered by another check.
 func passes(e metav1.ManagedFieldsEntry) bool {
 	known := []string{
 		"argocd-controller", "argocd-application-controller", "kustomize-controller", "helm-controller", // argocd, flux, writers-unseen

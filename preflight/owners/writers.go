@@ -17,7 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// kubectl begins a command line for a side's cluster and namespace.
+// kubectl returns the beginning of a command line for a side's cluster and namespace.
 func kubectl(i check.Inspection, side plans.Side) string {
 	return "kubectl" + contextFlag(i, side) + " -n " + i.Plan.On(side).Namespace
 }
@@ -29,13 +29,13 @@ func contextFlag(i check.Inspection, side plans.Side) string {
 	return ""
 }
 
-// lines is a remedy: a sentence and what is there to be typed.
+// lines returns a remedy: a sentence and the commands to type.
 func lines(sentence string, commands ...string) string {
 	return sentence + "\n" + strings.Join(commands, "\n")
 }
 
-// Owner refuses sets that something else scales: it would scale them back. An owner
-// that does not control may still take the set with it when it is deleted.
+// Owner refuses sets that another controller scales: it would revert the move. It warns of an owner that is
+// not the controller: the set may be deleted together with that owner.
 func Owner(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for side, set := range i.Sets {
@@ -45,7 +45,7 @@ func Owner(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 				Remedy: "pause that operator for this set and take the owner reference off, or use the operator's own way to move",
 			}
 			if o.Controller == nil || !*o.Controller {
-				f.Level, f.Saw, f.Want = check.Warn, fmt.Sprintf("it is owned by %s %s", o.Kind, o.Name), "no owner that takes it away when it goes"
+				f.Level, f.Saw, f.Want = check.Warn, fmt.Sprintf("it is owned by %s %s", o.Kind, o.Name), "no owner whose deletion deletes the set"
 				f.Remedy = "leave that object alone until the move is over; the destination set is not owned by it"
 			}
 			out = append(out, f)
@@ -54,14 +54,14 @@ func Owner(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 	return out, nil
 }
 
-// targets says whether a reference of an autoscaler means the set: both sides' have one
-// name.
+// targets reports whether the target reference of an autoscaler means the set. The sets of both sides have
+// one name.
 func targets(i check.Inspection, kind, name string) bool {
 	return plans.IsSet(kind) && name == i.Plan.Source.Name
 }
 
-// Autoscaler refuses a HorizontalPodAutoscaler on either set, also where there is none
-// yet: on the destination it would make the ordinal after the last one.
+// Autoscaler refuses a HorizontalPodAutoscaler on either set, even where the set does not exist yet: on the
+// destination it would make the ordinal after the last one.
 func Autoscaler(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, side := range plans.Sides() {
@@ -79,7 +79,7 @@ func Autoscaler(ctx context.Context, i check.Inspection) ([]check.Finding, error
 				f.Remedy = pauseKEDA(i, side, o.Name)
 			} else {
 				hpa := kubectl(i, side) + " %s hpa " + h.Name
-				f.Remedy = lines("save it and delete it for the time of the move, and make it again at the end, where the set is then",
+				f.Remedy = lines("save it and delete it for the time of the move, and recreate it at the end, on the side where the set is then",
 					fmt.Sprintf(hpa, "get")+" -o yaml > "+h.Name+"-hpa.yaml", fmt.Sprintf(hpa, "delete"))
 			}
 			out = append(out, f)
@@ -88,8 +88,8 @@ func Autoscaler(ctx context.Context, i check.Inspection) ([]check.Finding, error
 	return out, nil
 }
 
-// custom lists objects of a kind that the cluster of a side need not know. A Forbidden
-// becomes a warning: the right to look is not needed for the move.
+// custom lists objects of a kind that the cluster of a side need not know. It turns Forbidden into a warning:
+// the move does not need the right to list them.
 func custom(ctx context.Context, i check.Inspection, side plans.Side, kind schema.GroupVersionKind) ([]unstructured.Unstructured, []check.Finding, error) {
 	var list unstructured.UnstructuredList
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -101,7 +101,7 @@ func custom(ctx context.Context, i check.Inspection, side plans.Side, kind schem
 	case apierrors.IsForbidden(err):
 		return nil, []check.Finding{{
 			Level: check.Warn, Object: fmt.Sprintf("%ss of namespace %s on the %s", kind.Kind, namespace, side), Saw: "you may not list them, though the cluster knows them",
-			Want: "to be able to look", Remedy: "have somebody look who may: `" + kubectl(i, side) + " get " + strings.ToLower(kind.Kind) + "`",
+			Want: "to be able to look", Remedy: "let a user who may list them run: `" + kubectl(i, side) + " get " + strings.ToLower(kind.Kind) + "`",
 		}}, nil
 	case err != nil:
 		return nil, nil, fmt.Errorf("listing the %ss of %s: %w", kind.Kind, i.Plan.On(side), err)
@@ -109,8 +109,8 @@ func custom(ctx context.Context, i check.Inspection, side plans.Side, kind schem
 	return list.Items, nil, nil
 }
 
-// Keda refuses a ScaledObject over either set that is not paused. One that is
-// paused at a number of replicas keeps writing that number.
+// Keda refuses a ScaledObject over either set that is not paused. A ScaledObject that is paused at a number
+// of replicas keeps writing that number.
 func Keda(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, side := range plans.Sides() {
@@ -145,10 +145,9 @@ func pauseKEDA(i check.Inspection, side plans.Side, name string) string {
 		annotate+" --overwrite autoscaling.keda.sh/paused=true autoscaling.keda.sh/paused-replicas-", annotate+" autoscaling.keda.sh/paused-")
 }
 
-// VerticalAutoscaler warns of a VerticalPodAutoscaler that evicts pods. It does not write the
-// set, and its evictions keep to the budgets, so it cannot break a move; but it restarts
-// pods between two ordinals, and pods that start where it does not look have the
-// template's requests again.
+// VerticalAutoscaler warns of a VerticalPodAutoscaler that evicts pods. It does not write the set, and its
+// evictions respect the budgets, so it cannot break a move. But it restarts pods between two ordinals, and
+// pods on a side without it start with the template's requests again.
 func VerticalAutoscaler(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, side := range plans.Sides() {
@@ -177,8 +176,8 @@ func VerticalAutoscaler(ctx context.Context, i check.Inspection) ([]check.Findin
 	return out, nil
 }
 
-// Helm warns of the marks of Helm: nothing runs that would write the set, but a
-// person may. A HelmRelease of Flux is the check flux's.
+// Helm warns of the marks of Helm: no controller would write the set, but a user may. The check flux covers a
+// HelmRelease of Flux.
 func Helm(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, g := range guardedObjects(i) {
@@ -191,7 +190,7 @@ func Helm(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 			namespace = g.object.GetNamespace()
 		}
 		out = append(out, check.Finding{
-			Level: check.Warn, Object: g.name, Saw: fmt.Sprintf("Helm release %s/%s has it", namespace, release), Want: "nobody to upgrade the release meanwhile",
+			Level: check.Warn, Object: g.name, Saw: fmt.Sprintf("Helm release %s/%s has it", namespace, release), Want: "no upgrade, rollback or uninstall of the release during the move",
 			Remedy: lines("until the move is over, none of", "helm upgrade "+release+" -n "+namespace, "helm rollback "+release+" -n "+namespace, "helm uninstall "+release+" -n "+namespace),
 		})
 	}

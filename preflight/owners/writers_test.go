@@ -143,7 +143,7 @@ func TestWhoWritesReplicasIsToldFromPeople(t *testing.T) {
 	}
 }
 
-// Whoever made a set has written its replicas, and need not write them again.
+// The creator of a set has written its replicas, and need not write them again.
 func TestMakingASetLatelyIsNotWritingIt(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	made := now.Add(-10 * time.Minute)

@@ -24,10 +24,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// NodesFit wants a node of the destination for each pod: one that takes it (cordons,
-// taints, nodeSelector and required node affinity), where its volumes are, and with room
-// for its requests beside what runs there and beside the ordinals above. It is not the
-// scheduler: pod affinity, topology spread and attach limits are not looked at.
+// NodesFit requires a node of the destination for each pod: a node that takes the pod (cordons, taints,
+// nodeSelector and required node affinity), that reaches its volumes, and that has room for its requests
+// beside the pods that run there and the ordinals above. It is not the scheduler: it ignores pod affinity,
+// topology spread and attach limits.
 func NodesFit(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	nodes, err := nodes(ctx, i)
 	if apierrors.IsForbidden(err) {
@@ -66,7 +66,7 @@ func NodesFit(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 	return out, nil
 }
 
-// nodes reads those of the destination.
+// nodes lists the nodes of the destination.
 func nodes(ctx context.Context, i check.Inspection) ([]corev1.Node, error) {
 	return check.Once(i, nodesKey{}, func() ([]corev1.Node, error) {
 		var list corev1.NodeList
@@ -80,12 +80,12 @@ func nodes(ctx context.Context, i check.Inspection) ([]corev1.Node, error) {
 func unseenPods(i check.Inspection) check.Finding {
 	return check.Finding{
 		Level: check.Warn, Object: fmt.Sprintf("nodes of the destination (%s)", i.Plan.Destination.Context), Saw: "you may not list the pods that run there", Want: "to be able to see how full they are",
-		Remedy: "have somebody look who may, or ask for `list` on pods in all namespaces",
+		Remedy: "let a user who may list them check, or ask for `list` on pods in all namespaces",
 	}
 }
 
-// running sums up what runs on a node of the destination. The pods of the set that are
-// about to leave that very cluster make room.
+// running sums up the requests of the pods that run on a node of the destination. The pods of the set that
+// will leave that very cluster do not count.
 func running(ctx context.Context, i check.Inspection, node string) (corev1.ResourceList, error) {
 	leaving := map[string]bool{}
 	for o := range i.Ordinals.All() {
@@ -103,7 +103,7 @@ func running(ctx context.Context, i check.Inspection, node string) (corev1.Resou
 	return used, nil
 }
 
-// reach gives the node affinities that the volumes of an ordinal will have.
+// reach returns the node affinities that the volumes of an ordinal will have.
 func reach(ctx context.Context, i check.Inspection, ordinal int32) ([]*corev1.NodeSelector, error) {
 	if len(i.Plan.Claims) == 0 {
 		return nil, nil
@@ -130,8 +130,8 @@ func reach(ctx context.Context, i check.Inspection, ordinal int32) ([]*corev1.No
 	return out, err
 }
 
-// zones gives the zones of a volume's labels as node affinities: to the scheduler a node without
-// any such label is in every zone, and the old form of a label is also met by the new one.
+// zones returns the zones of a volume's labels as node affinities. As in the scheduler, a node without any
+// such label matches every zone, and the new form of a label also satisfies the old one.
 func zones(pv *corev1.PersistentVolume) []*corev1.NodeSelector {
 	is := func(key string, op corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorRequirement {
 		return corev1.NodeSelectorRequirement{Key: key, Operator: op, Values: values}
@@ -157,18 +157,18 @@ func zones(pv *corev1.PersistentVolume) []*corev1.NodeSelector {
 	return out
 }
 
-// freeCapacity is the nodes of a cluster as pods of one template are put on them. What runs on a
-// node is asked only when the pod might go there, so that a cluster with room costs few
+// freeCapacity is the free capacity of a cluster's nodes while pods of one template are placed on them. The
+// pods of a node are listed only when the pod might fit there, so that a cluster with room costs few
 // requests.
 type freeCapacity struct {
 	pod     *corev1.Pod
 	nodes   []corev1.Node
-	used    map[string]corev1.ResourceList // by node; absent: not asked yet
+	used    map[string]corev1.ResourceList // by node; absent: not listed yet
 	running func(node string) (corev1.ResourceList, error)
 }
 
-// take puts one more pod on the first node that can take it, and says why there is none,
-// as the scheduler would.
+// take places one more pod on the first node that can take it, or returns the reason why there is none, in
+// the scheduler's style.
 func (r *freeCapacity) take(volumes []*corev1.NodeSelector) (string, error) {
 	whys := map[string]int{}
 	for k := range r.nodes {
@@ -196,7 +196,7 @@ func (r *freeCapacity) take(volumes []*corev1.NodeSelector) (string, error) {
 	return fmt.Sprintf("none of %d nodes can take it: %s", len(r.nodes), strings.Join(out, ", ")), nil
 }
 
-// barred gives the reason why a node would not take the pod even if it were empty.
+// barred returns the reason why a node would not take the pod even if it were empty, or "".
 func (r *freeCapacity) barred(node *corev1.Node, volumes []*corev1.NodeSelector) string {
 	taints := node.Spec.Taints
 	if node.Spec.Unschedulable { // the taint of that name follows a moment later
@@ -224,7 +224,7 @@ func (r *freeCapacity) tolerates(taint *corev1.Taint) bool {
 	})
 }
 
-// full gives the reason why there is no room for the pod on a node.
+// full returns the reason why there is no room for the pod on a node, or "".
 func (r *freeCapacity) full(node *corev1.Node) (string, error) {
 	used, asked := r.used[node.Name]
 	if !asked {
@@ -244,7 +244,7 @@ func (r *freeCapacity) full(node *corev1.Node) (string, error) {
 	return "", nil
 }
 
-// requests is what a pod takes of a node, itself included.
+// requests returns what a pod takes of a node, itself included as one pod.
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	out := podresource.PodRequests(pod, podresource.PodResourcesOptions{})
 	out[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
@@ -266,5 +266,5 @@ func add(to, more corev1.ResourceList) {
 	}
 }
 
-// nodesKey is a key of what is read once.
+// nodesKey is the key of check.Once for the nodes of the destination.
 type nodesKey struct{}

@@ -54,11 +54,11 @@ func TestPodsArePutWhereTheyFit(t *testing.T) {
 	done.Status.Phase = corev1.PodSucceeded
 	for _, c := range []struct {
 		name    string
-		pod     func(*corev1.Pod) // asks for 2 CPUs
+		pod     func(*corev1.Pod) // requests 2 CPUs
 		nodes   []corev1.Node
 		running map[string][]corev1.Pod
 		volumes []*corev1.NodeSelector
-		takes   int // pods that fit, one after the other, before
+		takes   int // how many pods fit, one after the other, before take fails
 		why     string
 	}{
 		{name: "no nodes", why: "there are no nodes"},
@@ -120,7 +120,7 @@ func TestPodsArePutWhereTheyFit(t *testing.T) {
 	}
 }
 
-// As the scheduler's plugin VolumeZone has it.
+// The zones match as in the scheduler's plugin VolumeZone.
 func TestANodeIsInTheZoneThatAVolumeIsLabelledWith(t *testing.T) {
 	const zone, region, old = corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone
 	type labels = map[string]string
@@ -151,7 +151,7 @@ func TestANodeIsInTheZoneThatAVolumeIsLabelledWith(t *testing.T) {
 	}
 }
 
-// The labels count as the destination's volume will have them.
+// The volume counts with the labels that it will have on the destination.
 func TestPodsAreNotPutWhereTheLabelsOfTheirVolumeKeepThemFrom(t *testing.T) {
 	const volume = "metadata: {labels: {topology.kubernetes.io/zone: east-1}}\nspec: {nfs: {server: files, path: /a}}"
 	west := node("n", "west-1", "4")
@@ -191,7 +191,7 @@ func TestDrainsOnEitherSideAreWarnedOf(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		here, there []string
-		one         bool // cluster
+		one         bool // whether both sides are in one cluster
 		want        []string
 	}{
 		{name: "none"},

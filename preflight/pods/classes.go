@@ -23,19 +23,18 @@ import (
 	"github.com/stsmigrate/stsmigrate/sets"
 )
 
-// clusterObject is an object that the pods name and that belongs to whoever runs the cluster. It
-// is not copied.
+// clusterObject is an object that the pods name and that the operator of the cluster owns. It is not copied.
 type clusterObject struct {
 	kind, name, resource string
 	object               func() client.Object
 	namespaced           bool
-	// differs says in what two of the name are not the same, or "".
+	// differs returns how two objects of that name differ, or "".
 	differs func(here, there client.Object) string
-	// shows says what has to be known to make it.
+	// shows returns what the user must know to make the object.
 	shows func(client.Object) string
 }
 
-// Classes wants every such object on the destination.
+// Classes requires every such object on the destination.
 func Classes(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	template, err := i.Arriving()
 	if err != nil {
@@ -64,7 +63,7 @@ func proper(ctx context.Context, i check.Inspection, p clusterObject) ([]check.F
 		if there != nil {
 			return check.Unseen(err, called+" on the source", p.resource)
 		}
-		here = nil // all the worse
+		here = nil // the object is missing there anyway
 	}
 	switch {
 	case there == nil:
@@ -87,7 +86,8 @@ func proper(ctx context.Context, i check.Inspection, p clusterObject) ([]check.F
 	return nil, nil
 }
 
-// propertyOn reads one on a side; nil means that there is none, or that the API is not served.
+// propertyOn reads a clusterObject on a side; nil means that it does not exist, or that its API is not
+// served.
 func propertyOn(ctx context.Context, i check.Inspection, side plans.Side, p clusterObject) (client.Object, error) {
 	o, key := p.object(), client.ObjectKey{Name: p.name}
 	if p.namespaced {
@@ -122,7 +122,8 @@ func clusterObjectsOf(spec corev1.PodSpec) []clusterObject {
 	return out
 }
 
-// clusterObjectsOfVolume are those of one volume that is made for a pod, or that a driver puts into it.
+// clusterObjectsOfVolume returns those of one volume that is made for a pod, or that a driver puts into the
+// pod.
 func clusterObjectsOfVolume(v corev1.VolumeSource) []clusterObject {
 	var out []clusterObject
 	if v.Projected != nil {
@@ -138,7 +139,7 @@ func clusterObjectsOfVolume(v corev1.VolumeSource) []clusterObject {
 		}
 	}
 	if v.CSI != nil {
-		// Without this object a kubelet takes the driver for one of lasting volumes only.
+		// Without this object a kubelet assumes that the driver has persistent volumes only.
 		out = append(out, clusterObject{kind: "CSIDriver", name: v.CSI.Driver, resource: "csidrivers", object: func() client.Object { return &storagev1.CSIDriver{} }})
 		if name := v.CSI.VolumeAttributes["secretProviderClass"]; name != "" {
 			out = append(out, clusterObject{kind: "SecretProviderClass", name: name, resource: "secretproviderclasses", namespaced: true, object: func() client.Object {
@@ -151,8 +152,8 @@ func clusterObjectsOfVolume(v corev1.VolumeSource) []clusterObject {
 	return out
 }
 
-// defaultClass wants a default StorageClass on the destination where a volume that is made with
-// each pod names none.
+// defaultClass requires a default StorageClass on the destination where a volume that is made with each pod
+// names no class.
 func defaultClass(ctx context.Context, i check.Inspection, spec corev1.PodSpec) ([]check.Finding, error) {
 	for _, name := range slices.Sorted(maps.Keys(sets.Ephemeral(spec))) {
 		if sets.Ephemeral(spec)[name].Spec.StorageClassName != nil {

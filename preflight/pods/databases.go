@@ -12,12 +12,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// database is an application whose pods count on one another: that one is Ready does not say that it has caught up.
+// database is an application whose pods depend on one another: a Ready pod has not necessarily caught up.
 type database struct {
 	name string
-	// words are parts of the names of its images, and of what labels call it.
+	// words are parts of the names of its images, and values of labels that name it.
 	words []string
-	// example is the heading in docs/gates.md that shows its gates, if any.
+	// example is the heading in docs/gates.md that shows its gates, or "".
 	example string
 }
 
@@ -41,7 +41,7 @@ func databases() []database {
 	}
 }
 
-// besides are words of images that only look at a database, or go with one.
+// besides returns words of images that only read a database, or accompany one.
 func besides() []string {
 	return []string{"exporter", "operator", "metrics", "proxy", "client", "ui", "dashboards", "agent", "backup"}
 }
@@ -62,13 +62,13 @@ func Gates(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 	}
 	return []check.Finding{{
 		Level: check.Warn, Object: i.Name("source"),
-		Saw:    fmt.Sprintf("%s says that it is %s, and the plan has no gates: the next ordinal goes as soon as the one before is Ready, whether its peers count on that one again or not", why, d.name),
-		Want:   "gates that ask before an ordinal goes and after it has come",
+		Saw:    fmt.Sprintf("%s says that it is %s, and the plan has no gates: the next ordinal leaves as soon as the previous one is Ready, even before that one has caught up with its peers", why, d.name),
+		Want:   "gates before an ordinal leaves and after it has arrived",
 		Remedy: remedy,
 	}}, nil
 }
 
-// databaseIn gives the database that a set is, and what says so.
+// databaseIn returns the database that a set is, and the image or label that shows it, or "".
 func databaseIn(set *appsv1.StatefulSet) (d database, why string) {
 	spec := set.Spec.Template
 	for _, c := range spec.Spec.Containers {
@@ -90,7 +90,7 @@ func databaseIn(set *appsv1.StatefulSet) (d database, why string) {
 	return d, ""
 }
 
-// databaseOf gives the database of a name, word by word.
+// databaseOf returns the database of a name, word by word.
 func databaseOf(name string) (database, bool) {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) })
 	if slices.ContainsFunc(words, func(w string) bool { return slices.Contains(besides(), w) }) {

@@ -19,7 +19,7 @@ func TestGatesAreSuggestedForDatabases(t *testing.T) {
 		labels map[string]string
 		count  int32
 		gates  []plans.Gate
-		want   string // in what it saw; "" for nothing
+		want   string // in Saw; "" for no finding
 	}{
 		"by its image":                  {[]string{"quay.io/coreos/etcd:v3.5.0"}, nil, 3, nil, "image quay.io/coreos/etcd:v3.5.0 says that it is etcd"},
 		"by its image, with a digest":   {[]string{"registry.example:5000/db/cockroach@sha256:01"}, nil, 3, nil, "CockroachDB"},
@@ -50,7 +50,7 @@ func TestGatesAreSuggestedForDatabases(t *testing.T) {
 	}
 }
 
-// An example that a warning names is in the page.
+// Every example that a warning names is in the page.
 func TestThePageHasTheGatesThatAreSuggested(t *testing.T) {
 	page, err := os.ReadFile("../../docs/gates.md")
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// Images reports, for each registry, what is known about pulling from it in
-// another cluster. Whether a node there gets an image only a node can tell, hence this
-// never blocks. Where every node has the images already, there is nothing to report.
+// Images reports, for each registry, what is known about pulling from it in another cluster. Only a node can
+// prove that it gets an image, hence this check never blocks. Where every node has the images already, it
+// reports nothing.
 func Images(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	if i.Plan.OneCluster() {
 		return nil, nil
@@ -50,7 +50,7 @@ func Images(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return out, nil
 }
 
-// image is an image and when it is pulled.
+// image is an image and its pull policy.
 type image struct {
 	ref    string
 	policy corev1.PullPolicy
@@ -58,7 +58,7 @@ type image struct {
 
 type images []image
 
-// String lists them in the words of a finding.
+// String lists the images in the words of a finding.
 func (list images) String() string {
 	var out []string
 	for _, i := range list {
@@ -67,7 +67,7 @@ func (list images) String() string {
 	return strings.Join(out, ", ")
 }
 
-// imagesOf lists what a pod pulls, by registry.
+// imagesOf lists the images that a pod pulls, by registry.
 func imagesOf(spec corev1.PodSpec) map[string]images {
 	out := map[string]images{}
 	add := func(ref string, policy corev1.PullPolicy) {
@@ -91,8 +91,8 @@ func imagesOf(spec corev1.PodSpec) map[string]images {
 	return out
 }
 
-// located splits an image's name into its registry and the rest, with what is left out
-// by habit filled in, as nodes do when they list their images.
+// located splits an image's name into its registry and the rest, and fills in the usual defaults, as nodes do
+// when they list their images.
 func located(ref string) (registry, rest string) {
 	registry, rest = "docker.io", ref
 	if first, more, ok := strings.Cut(ref, "/"); ok && (strings.ContainsAny(first, ".:") || first == "localhost") {
@@ -106,7 +106,7 @@ func located(ref string) (registry, rest string) {
 	return registry, rest
 }
 
-// nodeImages are the images that each node lists; hidden says that nobody may look.
+// nodeImages are the images that each node lists; hidden reports that the nodes may not be read.
 type nodeImages struct {
 	byNode []map[string]bool
 	hidden bool
@@ -115,7 +115,7 @@ type nodeImages struct {
 func cached(ctx context.Context, i check.Inspection) (s nodeImages) {
 	nodes, err := nodes(ctx, i)
 	if err != nil {
-		return nodeImages{hidden: true} // this is a report; what the move needs of the nodes it asks for itself
+		return nodeImages{hidden: true} // only a report; the move itself checks what it needs of the nodes
 	}
 	for _, n := range nodes {
 		have := map[string]bool{}
@@ -130,9 +130,9 @@ func cached(ctx context.Context, i check.Inspection) (s nodeImages) {
 	return s
 }
 
-// have says which nodes list all of the images; everywhere says that all do and none of
-// the images is pulled regardless. A node lists fifty images at most, so that one that is
-// not listed may be there.
+// have returns, in words, how many nodes list all of the images. everywhere reports that all nodes do and
+// that none of the images is always pulled. A node lists at most fifty images, so an image that is not listed
+// may be there.
 func (s nodeImages) have(list images) (words string, everywhere bool) {
 	if s.hidden {
 		return "its nodes could not be looked at", false
@@ -149,14 +149,14 @@ func (s nodeImages) have(list images) (words string, everywhere bool) {
 	return fmt.Sprintf("%d of %d nodes list them already", n, len(s.byNode)), n == len(s.byNode) && n > 0 && !always
 }
 
-// pullSecret is a Secret that the pods pull with, and the registries it has an entry for.
+// pullSecret is a Secret that the pods pull with, and the registries for which it has an entry.
 type pullSecret struct {
 	name  string
 	hosts []string
 }
 
-// pullSecrets reads those of the destination's pods: of the template or else of their account;
-// as they will be, which is as on the source unless they are not copied.
+// pullSecrets reads the pull secrets of the destination's pods, from the template or else from their account.
+// It reads them as they will be: a Secret that the plan copies is read on the source.
 func pullSecrets(ctx context.Context, i check.Inspection, spec corev1.PodSpec) (out []pullSecret, err error) {
 	refs := spec.ImagePullSecrets
 	if len(refs) == 0 {
@@ -180,8 +180,8 @@ func pullSecrets(ctx context.Context, i check.Inspection, spec corev1.PodSpec) (
 	return out, nil
 }
 
-// eventual reads a dependency as it will be on the destination: what is there, or else
-// what the plan copies there.
+// eventual reads a dependency as it will be on the destination: the object there, or else the one that the
+// plan copies there.
 func eventual(ctx context.Context, i check.Inspection, d plans.Dependency) (o client.Object, err error) {
 	if o, err = i.Dependency(ctx, plans.Destination, d); err != nil || o != nil {
 		return o, err
@@ -194,15 +194,14 @@ func eventual(ctx context.Context, i check.Inspection, d plans.Dependency) (o cl
 	return nil, nil
 }
 
-// hostsOf gives the registries that a pull secret has entries for, and nothing of what
-// the entries are.
+// hostsOf returns the registries for which a pull secret has entries, and nothing of their content.
 func hostsOf(s *corev1.Secret) []string {
 	var config struct {
 		Auths map[string]json.RawMessage `json:"auths"`
 	}
 	if raw := s.Data[corev1.DockerConfigJsonKey]; json.Unmarshal(raw, &config) != nil || config.Auths == nil {
 		if json.Unmarshal(s.Data[corev1.DockerConfigKey], &config.Auths) != nil {
-			return nil // not a pull secret that a node could read either
+			return nil // a node could not read this pull secret either
 		}
 	}
 	var out []string

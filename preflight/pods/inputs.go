@@ -13,10 +13,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/owners"
 )
 
-// Needs lists what the pods of the destination need of its namespace: what the patched
-// set names, and the Secrets that its service account brings along. What something on
-// the source makes is required there, not copied. It reads, and leaves out what it may
-// not read: the checks ask for these rights.
+// Needs lists what the pods of the destination need in its namespace: the objects that the patched set names,
+// and the Secrets that its service account names. An object that a generator makes on the source is required
+// there, not copied. Needs only reads. It leaves out objects that it may not read: the checks require these
+// rights.
 func Needs(ctx context.Context, on clusters.Clusters, in plans.Inputs) ([]plans.Dependency, error) {
 	set, err := in.DestinationSet()
 	if err != nil {
@@ -52,8 +52,8 @@ func listed(list []plans.Dependency, d plans.Dependency) bool {
 	return slices.ContainsFunc(list, func(o plans.Dependency) bool { return o.Kind == d.Kind && o.Name == d.Name })
 }
 
-// brought lists the Secrets of a service account: those its pods pull with and those
-// they may mount. Tokens and what the platform makes for each account are not among them.
+// brought lists the Secrets of a service account: those that its pods pull with and those that they may
+// mount. It leaves out tokens and Secrets that the platform makes for each account.
 func brought(ctx context.Context, w clusters.Pair, account string) (out []plans.Dependency, err error) {
 	if account == "" || account == "default" {
 		return nil, nil // every namespace has its own, which no copy replaces

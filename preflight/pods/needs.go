@@ -20,8 +20,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/sets"
 )
 
-// Dependencies wants each object that the pods name on the destination, as it is on
-// the source, or absent so that it can be copied, or made there by what makes it here.
+// Dependencies requires that each object that the pods name is equal on both sides, or absent on the
+// destination so that it can be copied, or made there by the generator that makes it on the source.
 func Dependencies(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, d := range i.Plan.Dependencies {
@@ -47,7 +47,7 @@ func Dependencies(ctx context.Context, i check.Inspection) ([]check.Finding, err
 	return out, nil
 }
 
-// judged looks at a dependency on both sides; nil is one that is absent.
+// judged checks a dependency on both sides; nil is an absent object.
 func judged(i check.Inspection, d plans.Dependency, from, to client.Object) (f check.Finding, bad bool) {
 	f = check.Finding{Object: fmt.Sprintf("%s in namespace %s", d, i.Plan.Destination.Namespace)}
 	switch s, _ := from.(*corev1.Secret); {
@@ -72,8 +72,8 @@ func judged(i check.Inspection, d plans.Dependency, from, to client.Object) (f c
 	return f, true
 }
 
-// requiredThere looks at an object that is not copied. Its content may well differ; the
-// names of its parts are what pods go by.
+// requiredThere checks an object that is not copied. Its content may differ, but the pods depend on the names
+// of its keys.
 func requiredThere(d plans.Dependency, f check.Finding, from, to client.Object) (check.Finding, bool) {
 	if to == nil {
 		f.Saw, f.Want = fmt.Sprintf("it does not exist, and is not copied (%s)", d.Required), "it to be there before the move"
@@ -101,7 +101,7 @@ func lacking(want, have []string) (out []string) {
 	return out
 }
 
-// keysOf gives the names under which an object holds something, never what it holds.
+// keysOf returns the keys of an object, never their values.
 func keysOf(o client.Object) []string {
 	switch o := o.(type) {
 	case *corev1.Secret:
@@ -112,8 +112,7 @@ func keysOf(o client.Object) []string {
 	return nil
 }
 
-// found wants the governing Service to find the pods as they will be: a patch may have
-// changed their labels.
+// found requires that the governing Service still selects the pods: a patch may have changed their labels.
 func found(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	after, err := plans.DestinationSet(i.Now.Set, i.Plan)
 	if err != nil || after.Spec.ServiceName == "" {
@@ -134,8 +133,8 @@ func found(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return nil, nil
 }
 
-// defaultAccount reports pull secrets that pods get here from the account default, which no
-// copy replaces.
+// defaultAccount reports pull secrets that pods get on the source from the account default, which no copy
+// replaces.
 func defaultAccount(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	template, err := i.Arriving()
 	if err != nil {
@@ -148,7 +147,7 @@ func defaultAccount(ctx context.Context, i check.Inspection) ([]check.Finding, e
 	account := plans.Dependency{Kind: "ServiceAccount", Name: "default"}
 	from, err := i.Dependency(ctx, plans.Source, account)
 	if err != nil {
-		return nil, check.IgnoreForbidden(err) // a report, which the move does not need
+		return nil, check.IgnoreForbidden(err) // only a report, which the move does not need
 	}
 	to, err := i.Dependency(ctx, plans.Destination, account)
 	if err != nil {
@@ -174,8 +173,8 @@ func defaultAccount(ctx context.Context, i check.Inspection) ([]check.Finding, e
 	}}, nil
 }
 
-// Rbac reports the rights of the pods that do not come along. Nobody may hand
-// out rights by moving a set, so bindings are never copied.
+// Rbac reports the rights of the pods that are not copied. A move must not grant rights, so bindings are
+// never copied.
 func Rbac(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	template, err := i.Arriving()
 	if err != nil {
@@ -240,8 +239,8 @@ func bindingsOn(ctx context.Context, i check.Inspection, side plans.Side, accoun
 	return out, nil
 }
 
-// about says whether subjects name the account, itself or with its namespace. home is where an account
-// without a namespace is looked for.
+// about reports whether subjects name the account, itself or with its namespace. home is the namespace of an
+// account that is named without one.
 func about(subjects []rbacv1.Subject, home, namespace, account string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {
@@ -256,7 +255,7 @@ func about(subjects []rbacv1.Subject, home, namespace, account string) bool {
 	})
 }
 
-// Namespace checks that the namespace of the destination is there.
+// Namespace checks that the namespace of the destination exists and is not being deleted.
 func Namespace(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var ns corev1.Namespace
 	name := i.Plan.Destination.Namespace

@@ -23,14 +23,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// theatre is two clusters with a set on the source, of which only the spec of the pods
-// matters.
+// theatre is two clusters with a set on the source, of which only the spec of the pods matters.
 type theatre struct {
 	spec    string
 	patch   string
 	here    []client.Object // in shop, or without a namespace
 	there   []client.Object // in mall, or without a namespace
-	forbids string          // a resource that nobody may look at
+	forbids string          // a resource that may not be read
 }
 
 func (th theatre) inspected(t *testing.T) (check.Inspection, []plans.Dependency) {
@@ -162,7 +161,7 @@ func TestNeedsTellsWhatIsCopiedFromWhatIsRequired(t *testing.T) {
 
 type findingTest struct {
 	theatre
-	want string // words of the one finding, FAIL or WARN first; "" for none
+	want string // words of the one finding, FAIL or WARN first; "" for no finding
 }
 
 func (tt findingTest) finds(t *testing.T, run func(context.Context, check.Inspection) ([]check.Finding, error)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// What a patch takes away is not a finding, and what it brings is one.
+// A patch that removes a problem removes the finding, and a patch that causes one adds it.
 func TestChecksLookAtThePodsAsTheyWillBe(t *testing.T) {
 	nvme := node("n1", "x", "4")
 	nvme.Labels["disk"] = "nvme"

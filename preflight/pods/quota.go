@@ -17,9 +17,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/sets"
 )
 
-// Quota wants room in each ResourceQuota of the destination for all ordinals
-// that are still to come, together, so that the move does not run out of it in the middle; between two
-// waves, for the next one. A dry run cannot tell: it uses nothing up.
+// Quota requires room in each ResourceQuota of the destination for all remaining ordinals together, so that
+// the move does not exceed a quota midway. Between two waves it requires room for the next wave. A dry run
+// cannot show this: it uses up no quota.
 func Quota(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var quotas corev1.ResourceQuotaList
 	if err := i.On[plans.Destination].List(ctx, &quotas, client.InNamespace(i.Plan.Destination.Namespace)); err != nil {
@@ -62,7 +62,7 @@ func Quota(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return out, nil
 }
 
-// demand is how much of what.
+// demand is an amount of each resource.
 type demand corev1.ResourceList
 
 func (d demand) add(more demand, times int64) {
@@ -81,7 +81,8 @@ func (d demand) count(names ...corev1.ResourceName) {
 	}
 }
 
-// coming is a pod as it would come to the destination: as the API server would have it, where that may be tried.
+// coming returns a pod as it would be on the destination: as the API server returns it, where a dry run is
+// allowed.
 func coming(ctx context.Context, i check.Inspection) (*corev1.Pod, error) {
 	may, err := mayTry(ctx, i, "pods")
 	if err != nil {
@@ -89,7 +90,7 @@ func coming(ctx context.Context, i check.Inspection) (*corev1.Pod, error) {
 	}
 	if may {
 		tried, err := dryRunPod(ctx, i)
-		if err != nil || tried.refusal == nil { // else that check says why
+		if err != nil || tried.refusal == nil { // otherwise the check pod-accepted reports why
 			return tried.pod, err
 		}
 	}
@@ -100,8 +101,8 @@ func coming(ctx context.Context, i check.Inspection) (*corev1.Pod, error) {
 	return podOf(set, i.Plan.Start), nil
 }
 
-// demands gives a pod as the API server would have it, with the requests that LimitRanges
-// put in, and what is needed besides the pods.
+// demands returns a pod as the API server returns it, with the requests that LimitRanges add, and what is
+// needed besides the pods.
 func demands(ctx context.Context, i check.Inspection) (*corev1.Pod, demand, error) {
 	pod, err := coming(ctx, i)
 	if err != nil {
@@ -119,7 +120,7 @@ func demands(ctx context.Context, i check.Inspection) (*corev1.Pod, demand, erro
 		rest.add(claimDemand(&corev1.PersistentVolumeClaim{Spec: t.Spec}), int64(i.Ordinals.Replicas))
 	}
 	if i.Midway {
-		return pod, rest, nil // the others are there
+		return pod, rest, nil // the others exist already
 	}
 	rest.count("configmaps", "count/configmaps", "configmaps", "count/configmaps", "count/leases.coordination.k8s.io") // plan, journal, Lease
 	if !i.Plan.Existed() {
@@ -141,7 +142,7 @@ func demands(ctx context.Context, i check.Inspection) (*corev1.Pod, demand, erro
 	return pod, rest, nil
 }
 
-// podDemand is what one pod takes, under all the names that a quota may have for it.
+// podDemand returns what one pod takes, under all the names that a quota may have for it.
 func podDemand(p *corev1.Pod) demand {
 	d := demand{}
 	d.count("pods", "count/pods")
@@ -158,9 +159,9 @@ func podDemand(p *corev1.Pod) demand {
 	return d
 }
 
-// total is the sum over the containers, or what the initialization takes if that is more:
-// each init container beside the sidecars that were started before it. Where the pod states a
-// total itself, that counts.
+// total returns the sum over the containers, or what the initialization takes if that is more: each init
+// container beside the sidecars that were started before it. A total that the pod states itself replaces the
+// sum.
 func total(p *corev1.Pod, of func(corev1.ResourceRequirements) corev1.ResourceList) demand {
 	running, peak := demand{}, demand{}
 	for _, c := range p.Spec.InitContainers {
@@ -187,7 +188,7 @@ func total(p *corev1.Pod, of func(corev1.ResourceRequirements) corev1.ResourceLi
 	return running
 }
 
-// raise makes each amount at least as large.
+// raise makes each amount at least as large as that of to.
 func (d demand) raise(to demand) {
 	for name, q := range to {
 		if have, ok := d[name]; !ok || have.Cmp(q) < 0 {
@@ -209,8 +210,8 @@ func claimDemand(c *corev1.PersistentVolumeClaim) demand {
 	return d
 }
 
-// covers says whether the pods count against a quota. puzzling is a scope of which that
-// cannot be said.
+// covers reports whether the pods count against a quota. puzzling is a scope for which that is unknown, or
+// "".
 func covers(q *corev1.ResourceQuota, pod *corev1.Pod) (matches bool, puzzling string) {
 	var all []corev1.ScopedResourceSelectorRequirement
 	for _, s := range q.Spec.Scopes {
@@ -254,7 +255,7 @@ func prioritized(s corev1.ScopedResourceSelectorRequirement, class string) bool 
 	}
 }
 
-// bestEffort says whether nothing in the pod asks for, or is limited in, CPU or memory.
+// bestEffort reports whether no container of the pod, nor the pod itself, requests or limits CPU or memory.
 func bestEffort(p *corev1.Pod) bool {
 	asks := func(l corev1.ResourceList) bool { return !l.Cpu().IsZero() || !l.Memory().IsZero() }
 	if r := p.Spec.Resources; r != nil && (asks(r.Requests) || asks(r.Limits)) {
@@ -265,13 +266,13 @@ func bestEffort(p *corev1.Pod) bool {
 	})
 }
 
-// shortage is a limit of a quota that would be passed.
+// shortage is a limit of a quota that would be exceeded.
 type shortage struct {
 	name                      corev1.ResourceName
 	hard, left, need, missing resource.Quantity
 }
 
-// short lists what a quota has not enough of, sorted.
+// short lists the limits that a quota would exceed, sorted by name.
 func short(q *corev1.ResourceQuota, need demand) (out []shortage) {
 	for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
 		want, asked := need[name]

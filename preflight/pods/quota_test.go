@@ -9,8 +9,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
-// parsed reads a value from its short YAML.
-// amounts is a demand in words.
+// amounts returns a demand with its quantities as strings.
 func amounts(d demand) map[string]string {
 	out := map[string]string{}
 	for name, q := range d {

@@ -13,8 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// Service warns where pods have no names, or are found before they are ready on one
-// side only: a pod that waits for its peers before it becomes ready would wait for good.
+// Service warns where pods have no names, or where only one side publishes pods that are not ready: a pod
+// that waits for its peers before it becomes ready would wait for ever.
 func Service(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	name := i.Now.Set.Spec.ServiceName
 	if name == "" {
@@ -47,9 +47,8 @@ func Service(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return nil, nil
 }
 
-// OldNames warns of the old namespace in what the application is told: those names
-// change with the move. It reads the pod template and the ConfigMaps that it names, never
-// a Secret.
+// OldNames warns where the application is configured with names in the old namespace: they change with the
+// move. It reads the pod template and the ConfigMaps that it names, never a Secret.
 func OldNames(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	old, next := i.Plan.Source.Namespace, i.Plan.Destination.Namespace
 	if old == next {
@@ -88,8 +87,8 @@ func OldNames(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 	return out, nil
 }
 
-// staleName matches names in a namespace: "….NAMESPACE.svc", with or without the
-// cluster's domain, and "SERVICE.NAMESPACE".
+// staleName matches names in a namespace: "….NAMESPACE.svc", with or without the cluster's domain, and
+// "SERVICE.NAMESPACE".
 func staleName(service, namespace string) *regexp.Regexp {
 	ns := regexp.QuoteMeta(namespace)
 	full := `\.` + ns + `\.svc([^a-zA-Z0-9-]|$)`
@@ -99,7 +98,7 @@ func staleName(service, namespace string) *regexp.Regexp {
 	return regexp.MustCompile(full + `|(^|[^a-zA-Z0-9-])` + regexp.QuoteMeta(service) + `\.` + ns + `([^a-zA-Z0-9.-]|\.?$)`)
 }
 
-// inTemplate names the places of a pod template where something matches.
+// inTemplate names the places of a pod template where what matches.
 func inTemplate(spec corev1.PodSpec, what *regexp.Regexp) []string {
 	var out []string
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {

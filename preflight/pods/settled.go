@@ -18,11 +18,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/sets"
 )
 
-// SettleTime is how long a pod that has come up may take to show that it does not stay up.
+// SettleTime is how long a pod must be Ready before it counts as stable.
 const SettleTime = 5 * time.Minute
 
-// ReadyForAWhile warns of pods that have become Ready lately. A node's clock is compared with
-// ours here, which is good enough for a warning and for nothing else.
+// ReadyForAWhile warns of pods that became Ready within SettleTime. It compares a node's clock with ours,
+// which is good enough for a warning and for nothing else.
 func ReadyForAWhile(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	pods, err := i.Pods(ctx, plans.Source, i.Now.Set)
 	if err != nil {
@@ -38,7 +38,7 @@ func ReadyForAWhile(ctx context.Context, i check.Inspection) ([]check.Finding, e
 	}}, nil
 }
 
-// lately names the pods that have become Ready within the time of settling, sorted.
+// lately names the pods that became Ready within SettleTime, sorted.
 func lately(pods map[string]*corev1.Pod, since func(time.Time) time.Duration) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(pods)) {
@@ -51,9 +51,8 @@ func lately(pods map[string]*corev1.Pod, since func(time.Time) time.Duration) []
 	return out
 }
 
-// Drains warns of pods of the set on nodes that are being drained, and of such nodes where pods
-// are to go: between two ordinals a move makes way for a drain, and takes that much
-// longer.
+// Drains warns of nodes that are being drained: those with pods of the set, and those where pods will go.
+// Between two ordinals a move makes way for a drain, and takes longer for it.
 func Drains(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, side := range plans.Sides() {
@@ -88,16 +87,15 @@ func Drains(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return out, nil
 }
 
-// unseenNodes says that nodes could not be looked at, for which a move without volumes
-// needs no right.
+// unseenNodes reports that nodes may not be read. A move without volumes needs no right to read them.
 func unseenNodes(i check.Inspection, side plans.Side) check.Finding {
 	return check.Finding{
 		Level: check.Warn, Object: fmt.Sprintf("nodes of the %s (%s)", side, i.Plan.On(side).Context), Saw: "you may not list them", Want: "to be able to look",
-		Remedy: "have somebody look who may, or ask for `list` on nodes",
+		Remedy: "let a user who may list them check, or ask for `list` on nodes",
 	}
 }
 
-// Selector refuses pods of others that the set's selector selects too: Service and
+// Selector refuses pods of other workloads that the set's selector also selects: Service and
 // PodDisruptionBudget would count them with the set's.
 func Selector(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	selector := i.Now.Set.Spec.Selector
@@ -117,8 +115,8 @@ func Selector(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 	return out, nil
 }
 
-// strangers are the pods in the namespace of a side that a selector selects, and that
-// are not the set's.
+// strangers returns the pods in the namespace of a side that a selector selects and that the set does not
+// control.
 func strangers(ctx context.Context, i check.Inspection, side plans.Side, by *metav1.LabelSelector) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(by)
 	if err != nil {
@@ -135,5 +133,5 @@ func strangers(ctx context.Context, i check.Inspection, side plans.Side, by *met
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return set != nil && metav1.IsControlledBy(&p, set) }), nil
 }
 
-// Minutes gives a time as people write it.
+// Minutes returns a duration in whole minutes, in words.
 func Minutes(d time.Duration) string { return fmt.Sprintf("%d minutes", int(d.Minutes())) }

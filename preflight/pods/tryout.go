@@ -24,9 +24,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// PodAccepted sends the first pod of the destination as a dry run. LimitRanges, Pod
-// Security, webhooks and policies see it as they will see the real ones. The move itself
-// never writes a pod, so without the right to this is left out.
+// PodAccepted sends the first pod of the destination as a dry run. LimitRanges, Pod Security, webhooks and
+// policies see it as they will see the real pods. The move itself never writes a pod: without the right to
+// create one the dry run is left out, with a warning.
 func PodAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	object := "a pod of the set on the destination"
 	may, err := mayTry(ctx, i, "pods")
@@ -36,7 +36,7 @@ func PodAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 	if !may {
 		return []check.Finding{{
 			Level: check.Warn, Object: object, Saw: "you may not create pods there, so that none could be tried (dry run)",
-			Want: "to know that LimitRange, Pod Security and webhooks let it in", Remedy: "ask for the right, or have somebody try: kubectl create --dry-run=server",
+			Want: "to know that LimitRange, Pod Security and webhooks let it in", Remedy: "ask for the right, or let a user who has it try: kubectl create --dry-run=server",
 		}}, nil
 	}
 	t, err := dryRunPod(ctx, i)
@@ -56,17 +56,17 @@ func PodAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 	return out, nil
 }
 
-// refusal turns the answer to a dry run into a finding.
+// refusal turns the error of a dry run into findings.
 func refusal(object string, err error) (f []check.Finding, refused bool, _ error) {
 	switch {
 	case err == nil:
 		return nil, false, nil
 	case apierrors.IsNotFound(err):
-		return nil, true, nil // no namespace; that check says so
+		return nil, true, nil // no namespace; the check namespace reports it
 	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
 		return []check.Finding{{
 			Level: check.Warn, Object: object, Saw: "it could not be tried: " + err.Error(), Want: "to know that it is let in",
-			Remedy: "ask whoever runs that webhook whether it lets the pods in",
+			Remedy: "ask the operator of that webhook whether it lets the pods in",
 		}}, true, nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsInternalError(err):
 		return []check.Finding{{
@@ -81,8 +81,8 @@ func mayTry(ctx context.Context, i check.Inspection, resource string) (bool, err
 	return access.Allowed(ctx, i, plans.Destination, access.Right{Resource: resource}, "create")
 }
 
-// podDryRun is the first pod as the destination's API server would have it, defaults and
-// all, or why there would be none.
+// podDryRun is the first pod as the destination's API server returns it, with defaults, or the error of the
+// refusal.
 type podDryRun struct {
 	pod      *corev1.Pod
 	warnings []string
@@ -99,8 +99,8 @@ func sendDryRunPod(ctx context.Context, i check.Inspection) (podDryRun, error) {
 		return podDryRun{}, err
 	}
 	pod := podOf(set, i.Plan.Start)
-	// What is yet to be copied, or what another check reports as missing, must not hide
-	// what else the API server has to say.
+	// A missing object that is still to be copied, or that another check reports, must not hide other
+	// objections of the API server.
 	if d := (plans.Dependency{Kind: "ServiceAccount", Name: pod.Spec.ServiceAccountName}); d.Name != "" {
 		o, err := i.Dependency(ctx, plans.Destination, d)
 		if err != nil {
@@ -127,8 +127,8 @@ func sendDryRunPod(ctx context.Context, i check.Inspection) (podDryRun, error) {
 	return podDryRun{pod, *heard, err}, nil
 }
 
-// podOf makes a pod as the StatefulSet controller does (rules ID-1 to ID-8), without an owner: the
-// set may not be there yet.
+// podOf makes a pod as the StatefulSet controller does (rules ID-1 to ID-8), without an owner: the set may
+// not exist yet.
 func podOf(set *appsv1.StatefulSet, ordinal int32) *corev1.Pod {
 	t := set.Spec.Template.DeepCopy()
 	name := fmt.Sprintf("%s-%d", set.Name, ordinal)
@@ -151,8 +151,8 @@ func podOf(set *appsv1.StatefulSet, ordinal int32) *corev1.Pod {
 	return pod
 }
 
-// claims gives the claims of the ordinals that the inspection is about as the move will make them on the
-// destination. One that is absent on the source is left out; another check says so.
+// claims returns the claims of the inspected ordinals as the move will make them on the destination. It
+// leaves out a claim that is absent on the source, which another check reports.
 func claims(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolumeClaim, error) {
 	if len(i.Plan.Claims) == 0 {
 		return nil, nil
@@ -172,8 +172,8 @@ func claims(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolume
 	return out, nil
 }
 
-// moving reads these claims on the source: between two waves one by one, and without those that all
-// ordinals share, which are there.
+// moving reads these claims on the source. Between two waves it reads them one by one, and leaves out the
+// claims that all ordinals share, which the destination has by then.
 func moving(ctx context.Context, i check.Inspection) (out []corev1.PersistentVolumeClaim, err error) {
 	names := map[string]bool{}
 	for o := range i.Ordinals.All() {
@@ -200,8 +200,8 @@ func moving(ctx context.Context, i check.Inspection) (out []corev1.PersistentVol
 	return slices.DeleteFunc(slices.Clone(all), func(c corev1.PersistentVolumeClaim) bool { return !names[c.Name] }), err
 }
 
-// successor is the claim of the destination for one of the source. That of an ordinal that
-// starts empty will be made from the set's template, and is as good as this one.
+// successor returns the claim of the destination for a claim of the source. The claim of an ordinal that
+// starts empty will be made from the set's template; for a dry run this one is equivalent.
 func successor(i check.Inspection, have *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
 	manifest, err := storage.Manifest(have)
 	if err != nil {
@@ -212,8 +212,8 @@ func successor(i check.Inspection, have *corev1.PersistentVolumeClaim) (*corev1.
 	return storage.ClaimFrom(pv, i.Plan.Destination.Namespace)
 }
 
-// ClaimsAccepted sends claims of the destination as a dry run: the first of each size
-// and class.
+// ClaimsAccepted sends claims of the destination as a dry run: the first of each size, access modes and
+// class.
 func ClaimsAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	claims, err := claims(ctx, i)
 	if err != nil {
@@ -246,5 +246,5 @@ func class(c *corev1.PersistentVolumeClaim) string {
 	return *c.Spec.StorageClassName
 }
 
-// podTrialKey is a key of what is read once.
+// podTrialKey is the key of check.Once for the dry run of the pod.
 type podTrialKey struct{}

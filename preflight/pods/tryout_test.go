@@ -13,8 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// Before an ordinal goes, room is asked for its claims alone: those of the ones that have arrived are
-// there, and what others need is asked for in its time.
+// Before a wave, room is checked for its claims alone: the claims that have arrived exist already, and room
+// for the others is checked before their waves.
 func TestBetweenTwoWavesOnlyTheClaimsOfTheNextAreAskedAbout(t *testing.T) {
 	home := fake.NewClientBuilder().WithScheme(clusters.Scheme())
 	for _, name := range []string{"data-web-0", "data-web-1", "data-web-2", "media", "other"} {

@@ -20,10 +20,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// backend looks for signs that both clusters use one storage backend: the same
-// driver, a class of the same provisioner and parameters, the Secrets the driver
-// needs. No API can prove that a handle means the same disk; these can refute it.
-// What is true of a whole driver, class or Secret is reported once (seen).
+// backend checks for signs that both clusters use one storage backend: the same driver, a class of the same
+// provisioner and parameters, the Secrets that the driver needs. No API can prove that a handle means the
+// same disk; these signs can refute it. A finding about a whole driver, class or Secret is reported once
+// (seen).
 func backend(ctx context.Context, i check.Inspection, pv *corev1.PersistentVolume, seen map[string]bool) ([]check.Finding, error) {
 	first := func(what string) bool {
 		was := seen[what]
@@ -66,7 +66,8 @@ func backend(ctx context.Context, i check.Inspection, pv *corev1.PersistentVolum
 	return out, nil
 }
 
-// takes wants the driver of a volume on the destination, whose API server knows every field of the volume.
+// takes requires that the destination has the driver of a volume, and that its API server knows every field
+// of the volume.
 func takes(ctx context.Context, i check.Inspection, pv *corev1.PersistentVolume) ([]check.Finding, error) {
 	out, err := installed(ctx, i, pv.Spec.CSI.Driver)
 	if err != nil {
@@ -76,8 +77,8 @@ func takes(ctx context.Context, i check.Inspection, pv *corev1.PersistentVolume)
 	return append(out, kept...), err
 }
 
-// otherCeph compares the two places in which a volume of Ceph has the id of its cluster. The
-// handle can never be changed, and its driver goes by the handle.
+// otherCeph compares the two places in which a volume of Ceph has the id of its cluster. The handle can never
+// be changed, and the driver uses the handle.
 func otherCeph(i check.Inspection, pv *corev1.PersistentVolume) (f check.Finding, differ bool) {
 	in := cephCluster(pv.Spec.CSI.VolumeHandle)
 	to := storage.VolumeFrom(pv, corev1.ObjectReference{}, i.Plan.Storage).Spec.CSI.VolumeAttributes["clusterID"]
@@ -90,8 +91,8 @@ func otherCeph(i check.Inspection, pv *corev1.PersistentVolume) (f check.Finding
 	}, true
 }
 
-// cephCluster reads the id of its cluster out of a handle of Ceph: version, length of the id,
-// the id, and the rest, with "-" between them. "" for handles of another form.
+// cephCluster parses the id of the cluster out of a handle of Ceph: version, length of the id, the id, and
+// the rest, with "-" between them. It returns "" for handles of another form.
 func cephCluster(handle string) string {
 	parts := strings.SplitN(handle, "-", 3)
 	if len(parts) < 3 {
@@ -119,12 +120,12 @@ func installed(ctx context.Context, i check.Inspection, name string) ([]check.Fi
 	return nil, err
 }
 
-// keeps wants the destination to know what a volume has that this program does not know: it would be
-// refused when its ordinal is down.
+// keeps requires that the destination knows the fields of a volume that this program does not know: otherwise
+// the volume would be refused when its ordinal is down.
 func keeps(ctx context.Context, i check.Inspection, pv *corev1.PersistentVolume) ([]check.Finding, error) {
 	whole, err := writes.Read(ctx, i.On[plans.Source], pv)
 	if err != nil || len(whole.Unknown()) == 0 {
-		return nil, client.IgnoreNotFound(err) // gone since; another check says so
+		return nil, client.IgnoreNotFound(err) // gone since; another check reports it
 	}
 	next := storage.VolumeFrom(pv, storage.RefTo(i.Plan.Destination.Namespace, pv.Name+"-dry-run", ""), i.Plan.Storage)
 	next.Name += "-dry-run"
@@ -138,7 +139,7 @@ func keeps(ctx context.Context, i check.Inspection, pv *corev1.PersistentVolume)
 	}}, nil
 }
 
-// driverThere reads how a CSI driver is installed on the destination; nil means that it is not.
+// driverThere reads the CSIDriver of the destination; nil where it is not installed.
 func driverThere(ctx context.Context, i check.Inspection, name string) (*storagev1.CSIDriver, error) {
 	return check.Once(i, driverKey(name), func() (*storagev1.CSIDriver, error) {
 		var d storagev1.CSIDriver
@@ -150,9 +151,9 @@ func driverThere(ctx context.Context, i check.Inspection, name string) (*storage
 	})
 }
 
-// sameClass compares the class of a volume with what it becomes on the destination. A
-// class that a person has mapped may have other parameters, such as another name for the
-// same pool, and never another provisioner.
+// sameClass compares the class of a volume with the class that it maps to on the destination. A class that
+// the user has mapped may have other parameters, such as another name for the same pool, but never another
+// provisioner.
 func sameClass(ctx context.Context, i check.Inspection, name string) ([]check.Finding, error) {
 	to := i.Plan.Storage.Class(name)
 	var a, b storagev1.StorageClass
@@ -198,8 +199,8 @@ func sameClass(ctx context.Context, i check.Inspection, name string) ([]check.Fi
 	return nil, nil
 }
 
-// differentKeys names the keys with different values. The values themselves are nobody's
-// business: some drivers take credentials there.
+// differentKeys returns the keys with different values. It never returns the values: some drivers keep
+// credentials there.
 func differentKeys(a, b map[string]string) []string {
 	out := map[string]bool{}
 	for k, v := range a {
@@ -215,8 +216,7 @@ func differentKeys(a, b map[string]string) []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// secretThere wants the Secret that the driver will be given. Its content is compared
-// and never told.
+// secretThere requires the Secret that the driver will be given. Its content is compared and never printed.
 func secretThere(ctx context.Context, i check.Inspection, ref corev1.SecretReference) ([]check.Finding, error) {
 	to := storage.SecretRef(ref, i.Plan.Storage)
 	var here, there corev1.Secret
@@ -230,7 +230,7 @@ func secretThere(ctx context.Context, i check.Inspection, ref corev1.SecretRefer
 	case apierrors.IsForbidden(err):
 		return []check.Finding{{
 			Level: check.Warn, Saw: fmt.Sprintf("its driver needs Secret %s/%s, and you may not look whether the destination has it", to.Namespace, to.Name), Want: "the Secret on both sides",
-			Remedy: "ask somebody who may",
+			Remedy: "ask a user who may read it",
 		}}, nil
 	case err != nil:
 		return nil, err
@@ -245,7 +245,7 @@ func secretThere(ctx context.Context, i check.Inspection, ref corev1.SecretRefer
 	return nil, client.IgnoreNotFound(check.IgnoreForbidden(err))
 }
 
-// CsiDriver wants volume handles that mean the same disk in the other cluster.
+// CsiDriver requires volume handles that mean the same disk in the other cluster.
 func CsiDriver(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	if i.Plan.OneCluster() || !i.Plan.HasVolumes() {
 		return nil, nil
@@ -277,12 +277,12 @@ func CsiDriver(ctx context.Context, i check.Inspection) ([]check.Finding, error)
 
 func driverKnown(ctx context.Context, i check.Inspection, volume *corev1.CSIPersistentVolumeSource) ([]check.Finding, error) {
 	if storage.Known(volume).Handles != storage.UnknownHandles {
-		return nil, nil // volume-usable says what cannot be moved
+		return nil, nil // the check volume-usable reports what cannot be moved
 	}
 	driver := i.Plan.Storage.Driver(volume.Driver)
 	there, err := driverThere(ctx, i, driver)
 	if err != nil || there == nil || there.Annotations[storage.PortableAnnotation] == "true" {
-		return nil, err // one that is not installed is reported already
+		return nil, err // a driver that is not installed is reported already
 	}
 	return []check.Finding{{
 		Object: "CSI driver " + driver, Saw: "it is not known whether its volume handles mean the same disk in both clusters", Want: "handles that do, on a backend that both share",
@@ -290,5 +290,5 @@ func driverKnown(ctx context.Context, i check.Inspection, volume *corev1.CSIPers
 	}}, nil
 }
 
-// driverKey is a key of what is read once.
+// driverKey is the key of check.Once for a CSIDriver of the destination.
 type driverKey string

@@ -17,9 +17,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// ClaimsLeft refuses claims of ordinals that were scaled away long ago and still belong
-// to the set: nobody takes that reference off, and the garbage collector would delete
-// them with the source set at the end.
+// ClaimsLeft refuses claims of ordinals that were scaled down long ago and still have an owner reference to
+// the set: no controller removes that reference, and the garbage collector would delete the claims with the
+// source set at the end.
 func ClaimsLeft(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	claims, err := Leaving(ctx, i)
 	if err != nil {
@@ -57,9 +57,9 @@ func Leaving(ctx context.Context, i check.Inspection) ([]corev1.PersistentVolume
 	})
 }
 
-// Settled wants no volume in the middle of a change, and a claim and a volume that agree.
-// The binder asks only for the same volume mode where both name each other, as ours always do;
-// whatever else differs was asked for and not finished, or is worth knowing.
+// Settled requires that no volume is in the middle of a change, and that a claim and its volume agree. Where
+// both name each other, as ours always do, the binder requires only the same volume mode. Any other
+// difference is an unfinished change, or worth knowing.
 func Settled(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	shelf, err := On(ctx, i, plans.Source)
 	if err != nil {
@@ -74,7 +74,7 @@ func Settled(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 				return nil, err
 			}
 			if claim == nil || shelf.ByName[claim.Spec.VolumeName] == nil {
-				continue // claims-bound says so
+				continue // the check claims-bound reports it
 			}
 			pv := shelf.ByName[claim.Spec.VolumeName]
 			for _, f := range slices.Concat(unfinished(claim), mismatch(claim, pv), tooLarge(claim, pv)) {
@@ -91,7 +91,7 @@ func Settled(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return out, nil
 }
 
-// unfinished reports an expansion or a change of the volume's attributes under way.
+// unfinished reports an expansion, or a change of the volume's attributes, that is in progress.
 func unfinished(c *corev1.PersistentVolumeClaim) []check.Finding {
 	var out []check.Finding
 	for _, cond := range c.Status.Conditions {
@@ -113,11 +113,11 @@ func unfinished(c *corev1.PersistentVolumeClaim) []check.Finding {
 	return out
 }
 
-// annotationReserve is what is left for our own marks among the annotations of a volume.
+// annotationReserve is how many bytes of a volume's annotations are reserved for our own.
 const annotationReserve = 2 << 10
 
-// tooLarge reports a claim whose manifest the annotations of its volume could not hold: it would be refused
-// when the volume is held, or, if it has grown since, with the ordinal down.
+// tooLarge reports a claim whose manifest does not fit into the annotations of its volume. The write would be
+// refused when the volume is protected or, if the manifest has grown since, with the ordinal down.
 func tooLarge(c *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) []check.Finding {
 	manifest, err := storage.Manifest(c)
 	if err != nil {
@@ -139,7 +139,7 @@ func tooLarge(c *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) []ch
 	}}
 }
 
-// mismatch reports in what a claim and its volume do not agree.
+// mismatch reports where a claim and its volume do not agree.
 func mismatch(c *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) []check.Finding {
 	var out []check.Finding
 	add := func(level check.Level, saw, want, remedy string) {
@@ -180,7 +180,7 @@ func modeOf(m *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 	return *m
 }
 
-// attributesClass wants the VolumeAttributesClass of a claim in the other cluster.
+// attributesClass requires the VolumeAttributesClass of a claim in the other cluster.
 func attributesClass(ctx context.Context, i check.Inspection, c *corev1.PersistentVolumeClaim, seen map[string]bool) ([]check.Finding, error) {
 	name := c.Spec.VolumeAttributesClassName
 	if name == nil || *name == "" || i.Plan.OneCluster() || seen[*name] {
@@ -193,10 +193,10 @@ func attributesClass(ctx context.Context, i check.Inspection, c *corev1.Persiste
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return []check.Finding{{Object: object, Saw: "it has VolumeAttributesClass " + *name + ", which the destination does not have", Want: "a class of that name, for the same driver", Remedy: "create it there"}}, nil
 	case apierrors.IsForbidden(err):
-		return []check.Finding{{Object: object, Level: check.Warn, Saw: "it has VolumeAttributesClass " + *name + ", and you may not look whether the destination has it", Want: "a class of that name", Remedy: "ask somebody who may"}}, nil
+		return []check.Finding{{Object: object, Level: check.Warn, Saw: "it has VolumeAttributesClass " + *name + ", and you may not look whether the destination has it", Want: "a class of that name", Remedy: "ask a user who may read it"}}, nil
 	}
 	return nil, err
 }
 
-// claimsKey is a key of what is read once.
+// claimsKey is the key of check.Once for the claims of the source's namespace.
 type claimsKey struct{}

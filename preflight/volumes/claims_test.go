@@ -44,7 +44,7 @@ func TestAClaimAndItsVolumeAgreeBeforeTheyMove(t *testing.T) {
 	}
 }
 
-// A claim that is too large to be written down is found before anything leaves.
+// A claim that is too large to be written down is found before its ordinal leaves.
 func TestAClaimWithLargeAnnotationsIsRefused(t *testing.T) {
 	for size, bad := range map[int]bool{0: false, 100 << 10: false, 130 << 10: true, 250 << 10: true} {
 		claim, pv := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
@@ -63,7 +63,7 @@ func TestAClaimWithLargeAnnotationsIsRefused(t *testing.T) {
 	}
 }
 
-// The binder compares modes as wholes.
+// Access modes are compared for equality: ReadWriteOncePod does not include ReadWriteOnce.
 func TestAClaimIsComparedWithItsVolume(t *testing.T) {
 	claim, pv := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
 	for _, c := range []struct {

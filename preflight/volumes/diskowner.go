@@ -17,14 +17,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// Backend is what both clusters must share for the volumes of a driver to be the same disks
-// in both.
+// Backend is what both clusters must share so that the volumes of a driver are the same disks in both.
 type Backend struct {
 	Driver string `json:"driver"`
 	Share  string `json:"share"`
 }
 
-// Backends lists the drivers of the volumes that go to another cluster.
+// Backends lists the drivers of the volumes that move to another cluster.
 func Backends(ctx context.Context, i check.Inspection) ([]Backend, error) {
 	if i.Plan.OneCluster() || !i.Plan.HasVolumes() {
 		return nil, nil
@@ -51,7 +50,7 @@ func Backends(ctx context.Context, i check.Inspection) ([]Backend, error) {
 	return out, nil
 }
 
-// departing are the volumes of the source that the plan is about, as far as they are there.
+// departing returns the volumes of the source that the plan is about, as far as they exist.
 func departing(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolume, error) {
 	here, err := On(ctx, i, plans.Source)
 	if err != nil {
@@ -67,7 +66,7 @@ func departing(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVol
 	return out, err
 }
 
-// arrived are the volumes of the claims that the destination has got.
+// arrived returns the volumes of the claims that the destination has received.
 func arrived(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolume, error) {
 	ours := map[string]bool{}
 	for _, name := range movedClaims(i.Plan) {
@@ -92,7 +91,7 @@ func arrived(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolum
 	return out, err
 }
 
-// movedClaims names the claims that the plan hands over.
+// movedClaims returns the names of the claims that the plan hands over.
 func movedClaims(p *plans.Plan) []string {
 	var out []string
 	for o := range p.Ordinals().All() {
@@ -106,8 +105,8 @@ func movedClaims(p *plans.Plan) []string {
 	return out
 }
 
-// DiskOwner wants disks that stay when the old cluster is deleted: to the cloud they
-// belong to whatever made them, and no reclaim policy of a volume object is asked then.
+// DiskOwner requires disks that stay when the old cluster is deleted: to the cloud they belong to the cluster
+// that made them, and the deletion ignores the reclaim policy of a volume object.
 func DiskOwner(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	if i.Plan.OneCluster() || !i.Plan.HasVolumes() {
 		return nil, nil
@@ -188,8 +187,8 @@ func several(volumes []*corev1.PersistentVolume) string {
 	return "volumes " + check.Few(slices.Compact(names))
 }
 
-// nodeGroups are the resource groups in which the source has nodes, and the destination has
-// none. Where nodes may not be listed nothing is known of them.
+// nodeGroups returns as true the resource groups in which the source has nodes and the destination has none.
+// Where nodes may not be listed, their groups are unknown.
 func nodeGroups(ctx context.Context, i check.Inspection) (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, side := range plans.Sides() {
@@ -205,8 +204,8 @@ func nodeGroups(ctx context.Context, i check.Inspection) (map[string]bool, error
 	return out, nil
 }
 
-// resourceGroup is where Azure keeps what a provider's id, or a volume's handle, names: that of
-// a disk is a path, that of a share begins with the group. Azure does not mind the case.
+// resourceGroup returns the Azure resource group of a provider ID or of a volume handle, in lower case
+// because Azure ignores case, or "". The handle of a disk is a path; that of a share begins with the group.
 func resourceGroup(id string) string {
 	parts := strings.Split(strings.ToLower(id), "/")
 	if n := slices.Index(parts, "resourcegroups"); n >= 0 && n+1 < len(parts) {
@@ -219,8 +218,8 @@ func resourceGroup(id string) string {
 	return group
 }
 
-// pruned warns, within one cluster, of the label by which Argo CD may take what was made on the
-// destination for its own: all of it carries the labels of the source's.
+// pruned warns, within one cluster, of the label by which Argo CD may take the objects that were made on the
+// destination for its own: they all carry the labels of the source's objects.
 func pruned(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	set, err := i.Set(ctx, plans.Destination)
 	if err != nil || set == nil || !i.Plan.OneCluster() {
@@ -238,9 +237,9 @@ func pruned(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	}}, nil
 }
 
-// Farewell lists what has to be seen to before the source's cluster, or in one cluster its
-// namespace, is deleted: what the checks say of the volumes, asked anew of those that the
-// destination has, and what a GitOps tool might make of the copies.
+// Farewell lists what the user must do before the source's cluster, or in one cluster its namespace, is
+// deleted: the findings about the volumes, checked again for those that the destination has, and the effect
+// that a GitOps tool may have on the copies.
 func Farewell(ctx context.Context, p *plans.Plan, on clusters.Clusters) ([]check.Finding, error) {
 	i := check.Inspect(p, on)
 	labelled, err := pruned(ctx, i)

@@ -78,7 +78,7 @@ func TestDisksThatGoWithTheOldClusterAreRefused(t *testing.T) {
 
 const mountsMedia = "{containers: [{name: web}], volumes: [{name: media, persistentVolumeClaim: {claimName: media}}]}"
 
-// What the move has brought over is asked about again when it has ended.
+// The volumes that the move has brought over are checked again at its end.
 func TestTheEndOfAPlanSaysWhatTheOldClusterStillOwns(t *testing.T) {
 	e := checktest.Estate{Volumes: []string{azureDisk("MC_old_east")}, Here: []client.Object{provided("n1", "azure:///subscriptions/s/resourceGroups/mc_old_east/providers/x")}}
 	i := e.Inspected(t)

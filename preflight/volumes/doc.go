@@ -1,3 +1,3 @@
-// Package volumes has the checks of claims and volumes: whether they can be moved, would be accepted on the other side, and
-// outlive what they leave behind.
+// Package volumes has the checks of claims and volumes: whether they can be moved, are accepted on the other
+// side, and outlive the cluster or namespace that they leave.
 package volumes

@@ -16,8 +16,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// fileServer is the host that serves a volume, as its object names it: that of an nfs
-// source, or what the drivers for nfs and smb keep in their attributes. "" for all others.
+// fileServer returns the host that serves a volume: the server of an nfs source, or the host in the
+// attributes of the drivers for nfs and smb. It returns "" for all other volumes.
 func fileServer(pv *corev1.PersistentVolume) string {
 	switch s := pv.Spec.PersistentVolumeSource; {
 	case s.NFS != nil:
@@ -30,8 +30,8 @@ func fileServer(pv *corev1.PersistentVolume) string {
 	return ""
 }
 
-// host takes the host out of what may be //host/share, scheme://host/path, host:/path or
-// [address]:port, in lower case and without the root's dot.
+// host extracts the host from //host/share, scheme://host/path, host:/path or [address]:port, in lower case
+// and without the trailing dot of the root.
 func host(server string) string {
 	server = strings.ToLower(strings.ReplaceAll(server, `\`, "/"))
 	if _, rest, ok := strings.Cut(server, "//"); ok {
@@ -46,8 +46,8 @@ func host(server string) string {
 	return strings.TrimSuffix(server, ".")
 }
 
-// ofCluster says whether a name is one that a cluster's own DNS answers, for its Services and
-// pods. A set of clusters has a domain of its own, in which a name means the same for all.
+// ofCluster reports whether a cluster's own DNS answers a name, for its Services and pods. A cluster set has
+// a domain of its own, in which a name means the same in all clusters.
 func ofCluster(name string) bool {
 	if name == "clusterset.local" || strings.HasSuffix(name, ".clusterset.local") {
 		return false
@@ -55,13 +55,13 @@ func ofCluster(name string) bool {
 	return strings.HasSuffix(name, ".svc") || strings.Contains(name, ".svc.") || strings.HasSuffix(name, ".cluster.local")
 }
 
-// serverOutside wants a file server that is no Service of the source: not by its address, and
-// not by a short name that the search domains of a driver's pods complete.
+// serverOutside requires a file server that is no Service of the source: neither by its address, nor by a
+// short name that the search domains of a driver's pods complete.
 func serverOutside(ctx context.Context, i check.Inspection, server string) ([]check.Finding, error) {
 	address, err := netip.ParseAddr(server)
 	short := err != nil && strings.Count(server, ".") <= 1
 	if ofCluster(server) || err != nil && !short {
-		return nil, nil // refused already, or a name of the world's DNS
+		return nil, nil // refused already, or a name in public DNS
 	}
 	var sure, maybe string
 	err = clusters.Each(ctx, i.On[plans.Source], func() client.ObjectList { return &corev1.ServiceList{} }, func(s *corev1.Service) {
@@ -78,7 +78,7 @@ func serverOutside(ctx context.Context, i check.Inspection, server string) ([]ch
 	if apierrors.IsForbidden(err) {
 		return []check.Finding{{
 			Level: check.Warn, Saw: "you may not list the Services of the source, and its file server " + server + " could be one of them", Want: "a server that both clusters reach",
-			Remedy: "have somebody look who may: kubectl --context " + i.Plan.Source.Context + " get services -A | grep -w " + server,
+			Remedy: "let a user who may list them run: kubectl --context " + i.Plan.Source.Context + " get services -A | grep -w " + server,
 		}}, nil
 	}
 	if err != nil {
@@ -94,7 +94,7 @@ func serverOutside(ctx context.Context, i check.Inspection, server string) ([]ch
 	return []check.Finding{f}, nil
 }
 
-// means says whether a text is this address, in whatever form it is written.
+// means reports whether a text is this address, in whatever notation.
 func means(text string, address netip.Addr) bool {
 	a, err := netip.ParseAddr(text)
 	return err == nil && a.Unmap() == address.Unmap()

@@ -59,7 +59,7 @@ func TestAFileServerThatIsAServiceOfTheSourceIsRefused(t *testing.T) {
 	}
 }
 
-// The very volumes of a wave are asked about again, by what needs no list of Services.
+// The volumes of a wave are checked again, by the part of the check that needs no list of Services.
 func TestAFileServerOfTheSourceIsRefusedBeforeEveryOrdinalToo(t *testing.T) {
 	i := checktest.Estate{Volumes: []string{"spec: {nfs: {server: files.storage.svc, path: /a}}"}}.Inspected(t)
 	i.Midway = true

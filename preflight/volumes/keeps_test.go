@@ -19,7 +19,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// The destination is older than the source, and the volume has a field that neither it nor this program knows.
+// The destination is older than the source, and the volume has a field that neither it nor this program
+// knows.
 func TestADestinationThatDoesNotKeepAFieldOfAVolumeIsFoundBefore(t *testing.T) {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}
 	source := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(pv).Build()

@@ -18,9 +18,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// NamespaceKept warns, within one cluster, of what the volumes need of the source's namespace
-// and of what would be deleted with it: the volume objects stay the same ones, and name it for
-// ever.
+// NamespaceKept warns, within one cluster, of what the volumes need in the source's namespace, and of what
+// would be deleted with it: the volume objects stay the same, and name that namespace for ever.
 func NamespaceKept(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	if !i.Plan.OneCluster() || !i.Plan.HasVolumes() {
 		return nil, nil
@@ -32,7 +31,7 @@ func NamespaceKept(ctx context.Context, i check.Inspection) ([]check.Finding, er
 	return bequest(ctx, i, volumes)
 }
 
-// bequest lists what has to be seen to before the source's namespace is deleted.
+// bequest lists what the user must do before the source's namespace is deleted.
 func bequest(ctx context.Context, i check.Inspection, volumes []*corev1.PersistentVolume) ([]check.Finding, error) {
 	old := i.Plan.Source.Namespace
 	named := map[string][]*corev1.PersistentVolume{}
@@ -48,8 +47,8 @@ func bequest(ctx context.Context, i check.Inspection, volumes []*corev1.Persiste
 	var out []check.Finding
 	for _, what := range slices.Sorted(maps.Keys(named)) {
 		out = append(out, check.Finding{
-			Level: check.Warn, Object: several(named[what]), Saw: fmt.Sprintf("they name namespace %s: %s", old, what), Want: "nothing that a volume needs in a namespace that is to go",
-			Remedy: fmt.Sprintf("keep namespace %s, with what is named in it, as long as these volumes are used: what a volume needs is fixed when it is made, and a pod that starts anew would not get it mounted", old),
+			Level: check.Warn, Object: several(named[what]), Saw: fmt.Sprintf("they name namespace %s: %s", old, what), Want: "no volume that depends on a namespace which will be deleted",
+			Remedy: fmt.Sprintf("keep namespace %s, with what is named in it, as long as these volumes are used: what a volume needs is fixed when it is made, and a new pod could not mount the volume", old),
 		})
 	}
 	for _, k := range heirs() {
@@ -62,11 +61,11 @@ func bequest(ctx context.Context, i check.Inspection, volumes []*corev1.Persiste
 	return out, nil
 }
 
-// heir is a kind of object that is about claims by their name, in its own namespace.
+// heir is a kind of object that names claims of its own namespace.
 type heir struct {
 	kind         schema.GroupVersionKind
 	resource     string
-	claim        []string // where it names the claim
+	claim        []string // the path of the claim's name
 	want, remedy string
 }
 
@@ -80,7 +79,7 @@ func heirs() []heir {
 		{
 			kind: schema.GroupVersionKind{Group: "volsync.backube", Version: "v1alpha1", Kind: "ReplicationSource"}, resource: "replicationsources", claim: []string{"spec", "sourcePVC"},
 			want:   "the volumes to be replicated where they are",
-			remedy: "make them anew in namespace %s: after the move nothing replicates these volumes",
+			remedy: "recreate them in namespace %s: after the move nothing replicates these volumes",
 		},
 	}
 }
@@ -113,8 +112,8 @@ func heirsOf(ctx context.Context, i check.Inspection, k heir) ([]check.Finding, 
 	}}, nil
 }
 
-// naming lists what in a volume names a namespace, in words: the Secrets of its source and its
-// annotations, and whatever else in them is the namespace's name.
+// naming lists, in words, the parts of a volume that name a namespace: the Secrets of its source and of its
+// annotations, and every other field or annotation whose value is the namespace's name.
 func naming(pv *corev1.PersistentVolume, namespace string) ([]string, error) {
 	source, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pv.Spec.PersistentVolumeSource)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestWhatVolumesNeedOfTheOldNamespaceIsNamed(t *testing.T) {
 		},
 		"a replication of a claim": {
 			checktest.Estate{Volumes: []string{plain}, Here: []client.Object{replicated("data-web-0")}},
-			[]string{"WARN ...ReplicationSources nightly of namespace shop...anew in namespace mall"},
+			[]string{"WARN ...ReplicationSources nightly of namespace shop...recreate them in namespace mall"},
 		},
 		"a replication of another": {checktest.Estate{Volumes: []string{plain}, Here: []client.Object{replicated("other")}}, nil},
 		"snapshots that nobody may list": {
@@ -59,7 +59,7 @@ func TestWhatVolumesNeedOfTheOldNamespaceIsNamed(t *testing.T) {
 			c.Finds(t, NamespaceKept, c.want...)
 		})
 	}
-	checktest.Estate{Volumes: []string{staged}}.Finds(t, NamespaceKept) // of another cluster
+	checktest.Estate{Volumes: []string{staged}}.Finds(t, NamespaceKept) // in another cluster
 }
 
 func TestTheEndOfAPlanSaysWhatTheOldNamespaceIsNeededFor(t *testing.T) {

@@ -13,9 +13,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// NeverAttached warns, between clusters, of disks for one node whose driver has no VolumeAttachments. The end of
-// the pod is then all that Kubernetes tells of the old node, which may still be writing back what it has cached
-// when the other cluster mounts the disk (S1). Nobody would refuse that: the fence of an attachment is missing.
+// NeverAttached warns, between clusters, of disks for one node whose driver has no VolumeAttachments. The end
+// of the pod is then the only sign that Kubernetes has of the old node, which may still be writing back its
+// cache when the other cluster mounts the disk (S1). Nothing would refuse that mount: the fence of an
+// attachment is missing.
 func NeverAttached(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	if i.Plan.OneCluster() || !i.Plan.HasVolumes() {
 		return nil, nil
@@ -41,13 +42,13 @@ func NeverAttached(ctx context.Context, i check.Inspection) ([]check.Finding, er
 		}
 		out = append(out, check.Finding{
 			Level: check.Warn, Object: several(byDriver[name]), Saw: fmt.Sprintf("they are for one node at a time, and driver %s never attaches them (attachRequired: false)", name),
-			Want: "a VolumeAttachment whose end shows that the old node lets go of the disk", Remedy: "ask the driver's documentation whether a disk that is still being unmounted elsewhere can be written by two; if it can, make the driver attach, or put a gate before each mount",
+			Want: "a VolumeAttachment whose deletion shows that the old node has released the disk", Remedy: "ask the driver's documentation whether a disk that is still being unmounted elsewhere can be written by two; if it can, make the driver attach, or put a gate before each mount",
 		})
 	}
 	return out, nil
 }
 
-// ofOneNode reports whether nobody means a volume to be mounted on two nodes at once.
+// ofOneNode reports whether a volume is not meant to be mounted on several nodes at once.
 func ofOneNode(pv *corev1.PersistentVolume) bool {
 	return !slices.ContainsFunc(pv.Spec.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool {
 		return m == corev1.ReadWriteMany || m == corev1.ReadOnlyMany

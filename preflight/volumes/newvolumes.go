@@ -20,9 +20,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Accepted sends what the steps will do to volumes as a dry run: those that are held are changed, and those that a
-// side lacks are made. What policies of the clusters refuse would otherwise be met with an ordinal on
-// neither side (S17).
+// Accepted sends the writes that the steps will make to volumes as a dry run: it changes the protected
+// volumes, and makes those that a side lacks. Otherwise a refusal by the clusters' policies would be met with
+// an ordinal on neither side (S17).
 func Accepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	found := func(f []check.Finding, err error) error {
@@ -49,7 +49,7 @@ func Accepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 	return out, nil
 }
 
-// eachAccepted tries volumes side by side, and gives what was found in their order.
+// eachAccepted tries volumes concurrently, and returns the findings in the order of the volumes.
 func eachAccepted(ctx context.Context, i check.Inspection, side plans.Side, names []string) ([]check.Finding, error) {
 	found := make([][]check.Finding, len(names))
 	g, ctx := errgroup.WithContext(ctx)
@@ -65,8 +65,8 @@ func eachAccepted(ctx context.Context, i check.Inspection, side plans.Side, name
 	return slices.Concat(found...), err
 }
 
-// volumesAsked are the names of the volumes that the check is about: those of the ordinals and, before the first write, the
-// second ones of what all pods share.
+// volumesAsked returns the names of the volumes that the check is about: those of the ordinals and, before
+// the first write, the second objects of the volumes that all pods share.
 func volumesAsked(ctx context.Context, i check.Inspection) ([]string, error) {
 	var out []string
 	for o := range i.Ordinals.All() {
@@ -92,24 +92,24 @@ func volumeAccepted(ctx context.Context, i check.Inspection, side plans.Side, na
 	}
 	pv, there, why, err := storage.Made(ctx, i.Plan, i.On, side, name)
 	if err != nil || pv == nil || why != "" {
-		return nil, err // other checks and the looks say so
+		return nil, err // other checks and the looks report it
 	}
 	f := check.Finding{Object: fmt.Sprintf("volume %s on the %s (%s)", name, side, i.Plan.On(side).Context)}
 	switch {
 	case !there:
-		f.Want = fmt.Sprintf("to be let make it, for claim %s/%s", pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
-		f.Remedy = fmt.Sprintf("`stsmigrate consent --cluster --plan FILE --side %s` prints the ConfigMap, if the policies of stsmigrate ask for it: whoever is responsible for the cluster looks at the disks and applies it", side)
+		f.Want = fmt.Sprintf("permission to create it, for claim %s/%s", pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
+		f.Remedy = fmt.Sprintf("`stsmigrate consent --cluster --plan FILE --side %s` prints the ConfigMap, if the policies of stsmigrate require it: the cluster's administrator reviews the disks and applies it", side)
 		err = i.On[side].Create(ctx, pv.DeepCopy(), client.DryRunAll)
 	case i.Midway && plans.Stamp{Plan: i.Plan.ID}.Mine(pv):
-		f.Want = "to be let change what this plan has put on it"
-		f.Remedy = "let whoever is responsible for the cluster name who carries plans out: values policies.accounts (orchestrators) and policies.movers (persons) of `stsmigrate install policies`"
+		f.Want = "permission to change the stamp that this plan has put on it"
+		f.Remedy = "let the cluster's administrator name the accounts that carry plans out: values policies.accounts (orchestrators) and policies.movers (users) of `stsmigrate install policies`"
 		err = touch(ctx, i, side, pv)
 	default:
 		return nil, nil
 	}
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return nil, nil // somebody was faster: the looks see what is true
+		return nil, nil // another write came first: the looks observe the result
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		f.Saw = "the API server refuses it (dry run): " + err.Error()
 		return []check.Finding{f}, nil
@@ -117,7 +117,7 @@ func volumeAccepted(ctx context.Context, i check.Inspection, side plans.Side, na
 	return nil, fmt.Errorf("trying volume %s on the %s: %w", name, side, err)
 }
 
-// touch stamps a held volume anew, as every step does that changes it.
+// touch stamps a protected volume again, as every step does that changes it.
 func touch(ctx context.Context, i check.Inspection, side plans.Side, pv *corev1.PersistentVolume) error {
 	next := pv.DeepCopy()
 	stamp, _ := plans.Stamped(pv)
@@ -126,8 +126,9 @@ func touch(ctx context.Context, i check.Inspection, side plans.Side, pv *corev1.
 	return writes.Change(ctx, i.On[side], pv, next, client.DryRunAll)
 }
 
-// limited says, where an orchestrator is to make volumes in a cluster, what limits it to those that the cluster has agreed
-// to. Who may not see it is told nothing: the dry runs of the orchestrator itself decide.
+// limited reports, for an orchestrator that makes volumes in a cluster, whether a policy limits it to the
+// volumes that the cluster has agreed to. It returns no finding where the user may not read the policy: the
+// dry runs of the orchestrator itself decide.
 func limited(ctx context.Context, i check.Inspection, names []string) ([]check.Finding, error) {
 	if i.Orchestrated == nil || i.Plan.OneCluster() || len(i.Plan.Moved())+len(i.Plan.Shared) == 0 {
 		return nil, nil
@@ -137,7 +138,7 @@ func limited(ctx context.Context, i check.Inspection, names []string) ([]check.F
 	var binding admissionv1.ValidatingAdmissionPolicyBinding
 	switch err := on.Get(ctx, client.ObjectKey{Name: access.NewVolumesPolicy}, &binding); {
 	case apierrors.IsNotFound(err):
-		f.Level, f.Saw, f.Want = check.Warn, "there is none", "the cluster to say which disks an orchestrator may make volumes of; without it, it may make them of any, for any namespace"
+		f.Level, f.Saw, f.Want = check.Warn, "there is none", "a policy that limits the disks of which an orchestrator may make volumes; without it, an orchestrator may make volumes of any disk, for any namespace"
 		f.Remedy = "stsmigrate install --context " + i.Plan.Destination.Context + " policies --apply, and then stsmigrate consent --cluster"
 		return []check.Finding{f}, nil
 	case apierrors.IsForbidden(err):
@@ -163,7 +164,7 @@ func unagreed(ctx context.Context, i check.Inspection, names []string) ([]check.
 	f := check.Finding{
 		Object: fmt.Sprintf("ConfigMap kube-system/%s on the destination (%s)", access.VolumesMap, i.Plan.Destination.Context),
 		Want:   "the cluster to agree to the disks that plan " + i.Plan.ID + " makes volumes of there",
-		Remedy: "`stsmigrate consent --cluster --plan FILE --side destination` prints the ConfigMap: whoever is responsible for the cluster looks at the disks and applies it",
+		Remedy: "`stsmigrate consent --cluster --plan FILE --side destination` prints the ConfigMap: the cluster's administrator reviews the disks and applies it",
 	}
 	wanted, err := access.NewVolumes(ctx, i.Plan, i.On, plans.Destination, names)
 	if err != nil {
@@ -184,7 +185,7 @@ func unagreed(ctx context.Context, i check.Inspection, names []string) ([]check.
 	return []check.Finding{f}, nil
 }
 
-// factsIn are the lines of a text in order, none twice: the policy compares them so.
+// factsIn returns the lines of a text sorted and without repetition, as the policy compares them.
 func factsIn(text string) string {
 	all := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return line == "" })
 	slices.Sort(all)

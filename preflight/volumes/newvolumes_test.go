@@ -22,7 +22,8 @@ import (
 
 const onADisk = "{spec: {csi: {driver: disk.example.com, volumeHandle: vol-0, nodePublishSecretRef: {namespace: rook, name: node}}}}"
 
-// refusing lets policies of one side refuse what a plan does to volumes, and writes down what was sent.
+// refusing makes policies of one side refuse every write of a plan to volumes, and records these writes in
+// sent.
 func refusing(t *testing.T, i check.Inspection, side plans.Side, sent *[]string) {
 	t.Helper()
 	policy := func(verb string, o client.Object, dryRun []string) error {
@@ -46,7 +47,7 @@ func refusing(t *testing.T, i check.Inspection, side plans.Side, sent *[]string)
 	})
 }
 
-// made is the destination's object of a volume that this plan holds.
+// made is the destination's object of a volume that this plan protects.
 func made(plan string) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-0", Annotations: map[string]string{plans.StampAnnotation: plan + "/1/7"}}}
 	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "vol-0"}
@@ -90,7 +91,7 @@ func TestWhatPoliciesHaveAgainstAVolumeIsFoundWhileNothingIsInFlight(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := c.estate
-			if c.from == plans.Destination { // its volumes are there, and it has claims all the same
+			if c.from == plans.Destination { // the volumes are on the destination, and the set has claims all the same
 				e.Volumes = []string{onADisk}
 			}
 			i := e.Inspected(t)

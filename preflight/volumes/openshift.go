@@ -12,13 +12,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// idNotes are the annotations by which OpenShift gives the pods of a namespace the user, the
-// groups and the SELinux label under which they run, and own their files.
+// idNotes returns the annotations by which OpenShift gives the pods of a namespace the user, the groups and
+// the SELinux label under which they run and own their files.
 func idNotes() []string {
 	return []string{"openshift.io/sa.scc.uid-range", "openshift.io/sa.scc.supplemental-groups", "openshift.io/sa.scc.mcs"}
 }
 
-// FileOwners wants pods to run under the ids that own the files on the volumes.
+// FileOwners requires that pods run under the ids that own the files on the volumes.
 func FileOwners(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	if len(i.Plan.Moved())+len(i.Plan.Shared) == 0 {
 		return nil, nil
@@ -27,7 +27,7 @@ func FileOwners(ctx context.Context, i check.Inspection) ([]check.Finding, error
 	for _, side := range plans.Sides() {
 		var ns corev1.Namespace
 		if err := i.On[side].Get(ctx, client.ObjectKey{Name: i.Plan.On(side).Namespace}, &ns); err != nil {
-			return nil, client.IgnoreNotFound(err) // that check says so
+			return nil, client.IgnoreNotFound(err) // the check namespace reports it
 		}
 		notes[side] = ns.Annotations
 	}

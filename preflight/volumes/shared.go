@@ -13,8 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// SharedVolumes wants each claim that the pod template names on the destination, or a
-// volume that can be mounted on both sides at once.
+// SharedVolumes requires each claim that the pod template names on the destination, or a volume that can be
+// mounted on both sides at once.
 func SharedVolumes(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, name := range plans.SharedClaims(i.Now.Set) {
@@ -47,7 +47,7 @@ func sharedClaim(ctx context.Context, i check.Inspection, name string) ([]check.
 	}
 	here, err := i.Claim(ctx, plans.Source, name)
 	if err != nil || here == nil {
-		return nil, err // gone since: the step Share says so
+		return nil, err // gone since: the step Share reports it
 	}
 	return shareable(ctx, i, here, i.Plan.Shared[at])
 }
@@ -91,8 +91,8 @@ func shareable(ctx context.Context, i check.Inspection, here *corev1.PersistentV
 	return out, nil
 }
 
-// many says whether nodes of two clusters may mount a volume at once by these modes. One that
-// may also be written by a single node is written by whoever mounts it first.
+// many reports whether nodes of two clusters may mount a volume at once with these modes. A volume that a
+// single node may also write would be written by the node that mounts it first.
 func many(modes []corev1.PersistentVolumeAccessMode, readOnly bool) bool {
 	if slices.Contains(modes, corev1.ReadWriteMany) {
 		return true
@@ -100,7 +100,7 @@ func many(modes []corev1.PersistentVolumeAccessMode, readOnly bool) bool {
 	return readOnly && len(modes) > 0 && !slices.ContainsFunc(modes, func(m corev1.PersistentVolumeAccessMode) bool { return m != corev1.ReadOnlyMany })
 }
 
-// onlyRead says whether the pods of both sides mount a claim for reading only.
+// onlyRead reports whether the pods of both sides mount a claim for reading only.
 func onlyRead(i check.Inspection, claim string) (bool, error) {
 	there, err := i.Arriving()
 	return err == nil && readOnly(i.Now.Set.Spec.Template.Spec, claim) && readOnly(there.Spec, claim), err

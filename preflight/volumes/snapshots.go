@@ -17,12 +17,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// maxSnapshotAge is the age at which a snapshot no longer counts as one of before the move.
+// maxSnapshotAge is the age from which a snapshot no longer counts as recent.
 const maxSnapshotAge = 24 * time.Hour
 
-// Snapshots warns of claims without a recent VolumeSnapshot, where the source cluster
-// has such. The move copies nothing and deletes no data; a second copy is for everything
-// else that can go wrong in a night.
+// Snapshots warns of claims without a recent VolumeSnapshot, where the source cluster has VolumeSnapshots.
+// The move copies nothing and deletes no data; the snapshot is a second copy against every other failure.
 func Snapshots(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	snapshots, err := volumeSnapshots(ctx, i)
 	if meta.IsNoMatchError(err) {
@@ -59,8 +58,7 @@ func volumeSnapshots(ctx context.Context, i check.Inspection) ([]unstructured.Un
 	return list.Items, err
 }
 
-// recentlySnapped names the claims of which there is a snapshot that is ready and not
-// stale.
+// recentlySnapped returns, as true, the claims that have a snapshot which is ready and not stale.
 func recentlySnapped(snapshots []unstructured.Unstructured, since func(time.Time) time.Duration) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range snapshots {
@@ -76,8 +74,8 @@ func recentlySnapped(snapshots []unstructured.Unstructured, since func(time.Time
 	return out
 }
 
-// ClaimsKept refuses claims with a finalizer of somebody else's, and names the snapshots that are not ready: a snapshot that never
-// becomes ready keeps its claim for good.
+// ClaimsKept refuses claims with a finalizer of another controller, and names the snapshots that are not
+// ready: a snapshot that never becomes ready keeps its claim for good.
 func ClaimsKept(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for o := range i.Ordinals.All() {
@@ -88,7 +86,7 @@ func ClaimsKept(ctx context.Context, i check.Inspection) ([]check.Finding, error
 				return nil, err
 			}
 			if claim == nil || storage.KeptBy(claim) == "" {
-				continue // claims-bound says that it is missing
+				continue // the check claims-bound reports a missing claim
 			}
 			out = append(out, check.Finding{
 				Object: "claim " + name, Saw: "it is kept by " + storage.KeptBy(claim) + unready(ctx, i, name), Want: "no finalizer but " + storage.PVCProtection,
@@ -99,7 +97,7 @@ func ClaimsKept(ctx context.Context, i check.Inspection) ([]check.Finding, error
 	return out, nil
 }
 
-// unready names the VolumeSnapshots of a claim that are not ready, as far as they can be seen.
+// unready names the VolumeSnapshots of a claim that are not ready, as far as they may be read.
 func unready(ctx context.Context, i check.Inspection, claim string) string {
 	snapshots, err := volumeSnapshots(ctx, i)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// VolumeUsable wants each volume to mean the same disk on the destination, and
-// no other volume object to mean it too.
+// VolumeUsable requires that each volume means the same disk on the destination, and that no other volume
+// object means that disk too.
 func VolumeUsable(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	if len(i.Plan.Moved()) == 0 {
 		return nil, nil
@@ -62,15 +62,15 @@ func VolumeUsable(ctx context.Context, i check.Inspection) ([]check.Finding, err
 	return out, nil
 }
 
-// volumeIndex is what one cluster has of the plan's volumes: those of their names, and the names of
-// all that mean one of their disks.
+// volumeIndex has the volumes of the plan in one cluster: the objects by name, and the names of all objects
+// that mean one of the plan's disks.
 type volumeIndex struct {
 	ByName   map[string]*corev1.PersistentVolume
 	byHandle map[string][]string // by the plan's handle of a disk
 }
 
-// On looks through the volumes of a cluster: all of them before the first write, since any
-// may mean one of our disks, and later only those of the ordinals that are asked about.
+// On indexes the volumes of a cluster: all of them before the first write, since any of them may mean one of
+// our disks, and later only those of the inspected ordinals.
 func On(ctx context.Context, i check.Inspection, side plans.Side) (volumeIndex, error) {
 	return check.Once(i, shelfOf(side), func() (volumeIndex, error) {
 		wanted, err := wanted(ctx, i)
@@ -97,8 +97,8 @@ func On(ctx context.Context, i check.Inspection, side plans.Side) (volumeIndex, 
 	})
 }
 
-// destined is a volume of the source as the checks of another cluster have to look at it. What
-// cannot be written as a CSI volume is refused as it is.
+// destined returns a volume of the source as the checks for another cluster must see it: as a CSI volume. A
+// volume that cannot be written as one is returned unchanged, and refused.
 func destined(i check.Inspection, pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	if i.Plan.OneCluster() {
 		return pv
@@ -109,8 +109,8 @@ func destined(i check.Inspection, pv *corev1.PersistentVolume) *corev1.Persisten
 	return pv
 }
 
-// wanted are the volumes of the ordinals that are asked about and, before the first write, those
-// that all pods share.
+// wanted returns the volumes of the inspected ordinals and, before the first write, those that all pods
+// share.
 func wanted(ctx context.Context, i check.Inspection) ([]plans.Volume, error) {
 	var out []plans.Volume
 	for o := range i.Ordinals.All() {
@@ -145,11 +145,11 @@ func onShelf(ctx context.Context, i check.Inspection, side plans.Side, wanted []
 	return nil
 }
 
-// usable looks at one volume.
+// usable checks one volume.
 func usable(ctx context.Context, i check.Inspection, v plans.Volume, here, there volumeIndex, seen map[string]bool) ([]check.Finding, error) {
 	pv := here.ByName[v.Name]
 	if pv == nil {
-		return nil, nil // gone since; the claims' check will say so next time
+		return nil, nil // gone since; the check of the claims reports it next time
 	}
 	var out []check.Finding
 	add := func(saw, want, remedy string) { out = append(out, check.Finding{Saw: saw, Want: want, Remedy: remedy}) }
@@ -183,7 +183,7 @@ func usable(ctx context.Context, i check.Inspection, v plans.Volume, here, there
 	return append(out, found...), err
 }
 
-// immovable gives the reason why a volume means nothing in another cluster.
+// immovable returns the reason why a volume means nothing in another cluster, or "".
 func immovable(pv *corev1.PersistentVolume) string {
 	s := pv.Spec.PersistentVolumeSource
 	switch {
@@ -203,8 +203,8 @@ func immovable(pv *corev1.PersistentVolume) string {
 	return ""
 }
 
-// pinned says whether a volume belongs to one machine: by the node's name, or by a label
-// that drivers of local disks give each node.
+// pinned reports whether a volume belongs to one machine: by the node's name, or by a label that drivers of
+// local disks give each node.
 func pinned(pv *corev1.PersistentVolume) bool {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return false
@@ -223,5 +223,5 @@ func pinned(pv *corev1.PersistentVolume) bool {
 	return false
 }
 
-// shelfOf is a key of what is read once.
+// shelfOf is the key of check.Once for the volumes of a side.
 type shelfOf plans.Side

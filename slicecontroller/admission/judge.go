@@ -1,6 +1,5 @@
-// Package admission says what is wrong with a StatefulSetSlice before it is stored, as far
-// as the schema of the kind cannot: refusals (VA-4, ER-19) and warnings. The controller does
-// not rest on it.
+// Package admission validates a StatefulSetSlice before it is stored, where the schema of the kind cannot:
+// it returns errors (VA-4, ER-19) and warnings. The controller does not depend on it.
 package admission
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// template refuses what no set can make its pods from (VA-4).
+// template returns errors for a selector or pod template that no set can create its pods from (VA-4).
 func template(s v1alpha1.StatefulSetSliceSpec) field.ErrorList {
 	var out field.ErrorList
 	at := field.NewPath("spec", "template")
@@ -35,12 +34,12 @@ func template(s v1alpha1.StatefulSetSliceSpec) field.ErrorList {
 		out = append(out, field.NotSupported(at.Child("spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if s.Template.Spec.ActiveDeadlineSeconds != nil {
-		out = append(out, field.Forbidden(at.Child("spec", "activeDeadlineSeconds"), "pods of a set have no end"))
+		out = append(out, field.Forbidden(at.Child("spec", "activeDeadlineSeconds"), "the pods of a set must run without a deadline"))
 	}
 	return out
 }
 
-// rollout is the block of the strategy, or nil.
+// rollout returns the block of the strategy, or nil.
 func rollout(s v1alpha1.UpdateStrategy) *v1alpha1.Rollout {
 	if s.Type == v1alpha1.EnforcedRollingUpdate {
 		return s.EnforcedRollingUpdate
@@ -48,14 +47,14 @@ func rollout(s v1alpha1.UpdateStrategy) *v1alpha1.Rollout {
 	return s.RollingUpdate
 }
 
-// many says that maxUnavailable is something else than its default.
+// many reports whether maxUnavailable differs from its default.
 func many(s v1alpha1.UpdateStrategy) bool {
 	r := rollout(s)
 	return r != nil && r.MaxUnavailable != nil && *r.MaxUnavailable != intstr.FromInt32(1)
 }
 
-// gated refuses that features are used anew that are switched off (961-41, ER-19). What
-// uses them already stays as it is: the controller takes it for what it was before.
+// gated returns errors for the new use of features that are switched off (961-41, ER-19). An existing use
+// is accepted: the controller treats it as if the feature did not exist.
 func gated(off core.Traits, was *v1alpha1.StatefulSetSlice, s v1alpha1.StatefulSetSliceSpec) field.ErrorList {
 	var out field.ErrorList
 	at := field.NewPath("spec", "updateStrategy")
@@ -72,19 +71,19 @@ func gated(off core.Traits, was *v1alpha1.StatefulSetSlice, s v1alpha1.StatefulS
 	return out
 }
 
-// later refuses fields, used anew, that this release would handle as if they were not
-// there (3541-26): the controller leaves slices with them alone.
+// later returns errors for newly used fields that this release does not know and would ignore (3541-26).
+// The controller leaves slices with such fields unchanged.
 func later(was, s *v1alpha1.StatefulSetSlice) field.ErrorList {
 	var out field.ErrorList
 	for _, path := range s.Unknown {
 		if was == nil || !slices.Contains(was.Unknown, path) {
-			out = append(out, field.Forbidden(field.NewPath(path), "the slice controller that runs here does not know this field: upgrade it first, or look for a mistyped name"))
+			out = append(out, field.Forbidden(field.NewPath(path), "the slice controller of this cluster does not know this field: upgrade the slice controller first, or check the spelling of the field"))
 		}
 	}
 	return out
 }
 
-// span is the range [start, end) of a set.
+// span returns the range [start, end) of a set.
 func span(o *appsv1.StatefulSetOrdinals, replicas *int32) (start, end int64) {
 	if o != nil {
 		start = int64(o.Start)
@@ -95,7 +94,7 @@ func span(o *appsv1.StatefulSetOrdinals, replicas *int32) (start, end int64) {
 	return start, start + int64(*replicas)
 }
 
-// warnings are about what may be meant, and often is not.
+// warnings lists settings that are valid, but often not intended.
 func warnings(s *v1alpha1.StatefulSetSlice) []string {
 	var out []string
 	if r := rollout(s.Spec.UpdateStrategy); r != nil {
@@ -124,24 +123,24 @@ func warnings(s *v1alpha1.StatefulSetSlice) []string {
 	return out
 }
 
-// offRange warns of a partition that is no ordinal of the range, nor the one behind it, which
-// freezes all (PT-5).
+// offRange warns of a partition that is neither an ordinal of the range nor the one after it,
+// which freezes all pods (PT-5).
 func offRange(start, end, partition int64) []string {
 	if start == end || partition == 0 || partition >= start && partition <= end {
 		return nil
 	}
-	return []string{fmt.Sprintf("partition %d is no ordinal of the range %d..%d: it counts ordinals, not places in the range", partition, start, end-1)}
+	return []string{fmt.Sprintf("partition %d is no ordinal of the range %d..%d: the partition is an ordinal, not an offset from the start of the range", partition, start, end-1)}
 }
 
-// tooMany warns of a maxUnavailable that holds nothing back, of n pods of which an update
-// replaces so many (MU-9, 961-55).
+// tooMany warns of a maxUnavailable that limits nothing: n is the number of pods, and staged is how many of
+// them an update replaces (MU-9, 961-55).
 func tooMany(n, staged int64, most *intstr.IntOrString) []string {
 	if most == nil || n == 0 {
 		return nil
 	}
 	m, err := intstr.GetScaledValueFromIntOrPercent(most, int(n), false)
 	switch {
-	case err != nil, m <= 1: // the schema refuses the first
+	case err != nil, m <= 1: // the schema refuses invalid values
 		return nil
 	case int64(m) >= n:
 		return []string{fmt.Sprintf("maxUnavailable %s lets an update take down all %d pods at once", most, n)}
@@ -151,7 +150,7 @@ func tooMany(n, staged int64, most *intstr.IntOrString) []string {
 	return nil
 }
 
-// overlap warns of a StatefulSet that wants the same pods (CL-11).
+// overlap warns of a StatefulSet that needs the same pods (CL-11).
 func overlap(s *v1alpha1.StatefulSetSlice, other *appsv1.StatefulSet) string {
 	native := s.Native().Spec
 	start, end := span(native.Ordinals, native.Replicas)
@@ -160,10 +159,10 @@ func overlap(s *v1alpha1.StatefulSetSlice, other *appsv1.StatefulSet) string {
 	if low >= high || leavesPods(other) {
 		return ""
 	}
-	return fmt.Sprintf("StatefulSet %s has the same name, and with it the pods %s-%d to %s-%d, which the slice will not take", other.Name, other.Name, low, other.Name, high-1)
+	return fmt.Sprintf("StatefulSet %s has the same name and the same pods %s-%d to %s-%d, which the slice will not adopt", other.Name, other.Name, low, other.Name, high-1)
 }
 
-// leavesPods says that a set is being deleted without its pods.
+// leavesPods reports whether a set is being deleted without its pods.
 func leavesPods(s *appsv1.StatefulSet) bool {
 	if s.DeletionTimestamp == nil {
 		return false

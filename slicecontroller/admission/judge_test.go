@@ -21,7 +21,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// slice is one of three pods from ordinal 2, with more in its spec.
+// slice returns a slice of three pods from ordinal 2, with more in its spec.
 func slice(t *testing.T, more string) *v1alpha1.StatefulSetSlice {
 	t.Helper()
 	s := &v1alpha1.StatefulSetSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
@@ -35,7 +35,7 @@ func slice(t *testing.T, more string) *v1alpha1.StatefulSetSlice {
 	return s
 }
 
-// validator has an API server that answers to what it is to try out.
+// validator returns a Validator whose API server returns answer for each dry run.
 func validator(answer error, there ...client.Object) Validator {
 	scheme := runtime.NewScheme()
 	_ = clientscheme.AddToScheme(scheme)
@@ -61,7 +61,7 @@ func TestWarnings(t *testing.T) {
 		`{replicas: 1, updateStrategy: {rollingUpdate: {maxUnavailable: 1}}}`:                                       "",
 		`{replicas: 0, updateStrategy: {rollingUpdate: {maxUnavailable: 5, partition: 9}}}`:                         "",
 		`{updateStrategy: {rollingUpdate: {partition: 2}}}`:                                                         "",
-		`{updateStrategy: {rollingUpdate: {partition: 5}}}`:                                                         "", // PT-5: it freezes all
+		`{updateStrategy: {rollingUpdate: {partition: 5}}}`:                                                         "", // PT-5: it freezes all pods
 		`{updateStrategy: {rollingUpdate: {partition: 1}}}`:                                                         "PT-5 3335-06: partition 1 is no ordinal of the range 2..4",
 		`{updateStrategy: {type: EnforcedRollingUpdate, enforcedRollingUpdate: {partition: 6}}}`:                    "PT-5: partition 6 is no ordinal",
 		`{revisionHistoryLimit: -1}`:                                                                                "RV-7: revisionHistoryLimit -1 keeps every",
@@ -79,7 +79,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// CL-11: the other set would keep the pods that the slice wants.
+// CL-11: the other set would keep the pods that the slice needs.
 func TestWarnsOfAStatefulSetOfTheSameName(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -89,7 +89,7 @@ func TestWarnsOfAStatefulSetOfTheSameName(t *testing.T) {
 	}{
 		"before the range": {0, 2, false, ""},
 		"behind the range": {5, 2, false, ""},
-		"in the range":     {0, 4, false, "the pods web-2 to web-3"},
+		"in the range":     {0, 4, false, "the same pods web-2 to web-3"},
 		"and leaves pods":  {0, 4, true, ""},
 	} {
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: appsv1.StatefulSetSpec{Replicas: &c.n, Ordinals: &appsv1.StatefulSetOrdinals{Start: c.start}}}
@@ -119,7 +119,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What the API server says of a template is said with the slice's own field.
+// Errors of the API server about a template name the field of the slice.
 func TestWhatTheAPIServerRefusesIsRefused(t *testing.T) {
 	t.Parallel()
 	invalid := apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("PodTemplate").GroupKind(), "x", nil)
@@ -129,13 +129,13 @@ func TestWhatTheAPIServerRefusesIsRefused(t *testing.T) {
 	}
 	for _, err := range []error{apierrors.NewForbidden(corev1.Resource("podtemplates"), "x", errors.New("exceeded quota")), apierrors.NewTooManyRequestsError("slow down"), errors.New("no route to host")} {
 		told, refused := validator(err).ValidateCreate(t.Context(), slice(t, "{}"))
-		if refused != nil || len(told) != 1 || !strings.Contains(told[0], "spec cannot be made as things are: ") {
+		if refused != nil || len(told) != 1 || !strings.Contains(told[0], "spec cannot be created at present: ") {
 			t.Errorf("%v: %q, %v", err, told, refused)
 		}
 	}
 }
 
-// VA-7: what is stored, and wrong, can be scaled and is refused only where it changes.
+// VA-7: a stored slice that is invalid can be scaled. It is refused only where it changes.
 func TestUpdatesAreLookedAtWhereTheyChange(t *testing.T) {
 	t.Parallel()
 	wrong := `{template: {spec: {restartPolicy: Never}}}`
@@ -154,7 +154,7 @@ func TestUpdatesAreLookedAtWhereTheyChange(t *testing.T) {
 	}
 }
 
-// 961-41, ER-19: a feature that is off is refused to those who do not use it yet.
+// 961-41, ER-19: a feature that is switched off is refused, except for slices that already use it.
 func TestFeaturesThatAreOff(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// protected says why a slice is not to be deleted, or "". While its namespace is deleted it is not kept: its pods are deleted
-// by themselves, and the namespace would wait for ever.
+// protected returns why a slice must not be deleted, or "". A slice in a namespace that is being deleted is
+// not protected: its pods are deleted anyway, and the namespace would wait forever.
 func (v Validator) protected(ctx context.Context, s *v1alpha1.StatefulSetSlice, options []byte) string {
 	wanted := int32(1)
 	if s.Spec.Replicas != nil {
@@ -27,7 +27,7 @@ func (v Validator) protected(ctx context.Context, s *v1alpha1.StatefulSetSlice, 
 	}
 }
 
-// orphans reports whether the options of a deletion let what belongs to the object live on.
+// orphans reports whether the options of a deletion keep the dependents of the object.
 func orphans(raw []byte) bool {
 	var options metav1.DeleteOptions
 	if json.Unmarshal(raw, &options) != nil {
@@ -39,7 +39,7 @@ func orphans(raw []byte) bool {
 	return options.OrphanDependents != nil && *options.OrphanDependents //nolint:staticcheck // some clients still say it so
 }
 
-// ends reports whether a namespace is being deleted. Where that cannot be seen it is not.
+// ends reports whether a namespace is being deleted. It is false if the namespace cannot be read.
 func (v Validator) ends(ctx context.Context, namespace string) bool {
 	var n corev1.Namespace
 	return v.Live.Get(ctx, client.ObjectKey{Name: namespace}, &n) == nil && n.DeletionTimestamp != nil

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// A slice that is protected is deleted only without its pods, or where it has none, or with its namespace.
+// A protected slice can be deleted only without its pods, or if it has none, or with its namespace.
 func TestAProtectedSliceIsNotDeletedWithItsPods(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -20,20 +20,20 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// Path is where the API server finds the webhook.
+// Path is the URL path of the webhook.
 const Path = "/validate-statefulsetslice"
 
 // Validator implements admission.Validator.
 type Validator struct {
-	// Live reads and tries out, and is no cache.
+	// Live reads from the API server and sends dry runs. It must not be a cache.
 	Live client.Client
-	// Off are the features that are switched off.
+	// Off are the traits of the features that are switched off.
 	Off core.Traits
 }
 
 var _ admission.Validator[*v1alpha1.StatefulSetSlice] = Validator{}
 
-// ValidateCreate refuses a slice whose pods or claims cannot be made.
+// ValidateCreate refuses a slice whose pods or claims cannot be created.
 func (v Validator) ValidateCreate(ctx context.Context, s *v1alpha1.StatefulSetSlice) (admission.Warnings, error) {
 	told := warnings(s)
 	if w := v.namesake(ctx, s); w != "" {
@@ -45,21 +45,21 @@ func (v Validator) ValidateCreate(ctx context.Context, s *v1alpha1.StatefulSetSl
 	return append(told, w...), invalid(s, append(errs, found...))
 }
 
-// ValidateUpdate looks at what has changed: what was stored before there was this
-// webhook can still be scaled (VA-7).
+// ValidateUpdate checks only what changed: a slice that was stored before this webhook
+// existed can still be scaled (VA-7).
 func (v Validator) ValidateUpdate(ctx context.Context, was, s *v1alpha1.StatefulSetSlice) (admission.Warnings, error) {
 	if errs := later(was, s); len(errs) > 0 {
 		return nil, invalid(s, errs)
 	}
 	if equality.Semantic.DeepEqual(was.Spec, s.Spec) {
-		return nil, nil // metadata, and finalizers of a slice that goes
+		return nil, nil // only metadata changed, such as the finalizers of a deleted slice
 	}
 	told, errs := warnings(s), gated(v.Off, was, s.Spec)
 	if !equality.Semantic.DeepEqual(was.Spec.VolumeClaimTemplates, s.Spec.VolumeClaimTemplates) {
 		found, w := v.tryClaims(ctx, s)
 		errs, told = append(errs, found...), append(told, w...)
 		if s.Spec.VolumeClaimUpdatePolicy != v1alpha1.InPlace {
-			told = append(told, "claims that are there stay as they are: volumeClaimUpdatePolicy InPlace lets them grow with their template")
+			told = append(told, "existing claims are left unchanged: volumeClaimUpdatePolicy InPlace expands them with their template")
 		}
 	}
 	if equality.Semantic.DeepEqual(was.Spec.Template, s.Spec.Template) {
@@ -69,7 +69,7 @@ func (v Validator) ValidateUpdate(ctx context.Context, was, s *v1alpha1.Stateful
 	return append(told, w...), invalid(s, append(append(errs, template(s.Spec)...), found...))
 }
 
-// ValidateDelete refuses the deletion of a slice that is protected, unless its pods are to live on.
+// ValidateDelete refuses the deletion of a protected slice, unless the deletion keeps its pods.
 func (v Validator) ValidateDelete(ctx context.Context, s *v1alpha1.StatefulSetSlice) (admission.Warnings, error) {
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil {
@@ -91,13 +91,13 @@ func invalid(s *v1alpha1.StatefulSetSlice, errs field.ErrorList) error {
 func (v Validator) namesake(ctx context.Context, s *v1alpha1.StatefulSetSlice) string {
 	var other appsv1.StatefulSet
 	if v.Live.Get(ctx, client.ObjectKeyFromObject(s), &other) != nil {
-		return "" // it is only a warning; the controller tells of pods that are somebody else's (CL-10)
+		return "" // it is only a warning; the controller reports pods of other owners (CL-10)
 	}
 	return overlap(s, &other)
 }
 
-// try lets the API server say what it thinks of pod template and claim templates: it tries
-// to make a PodTemplate and claims of them.
+// try validates the pod template and the claim templates by the API server: it creates a
+// PodTemplate and claims as dry runs.
 func (v Validator) try(ctx context.Context, s *v1alpha1.StatefulSetSlice) (field.ErrorList, []string) {
 	errs, told := v.tryTemplate(ctx, s)
 	found, w := v.tryClaims(ctx, s)
@@ -119,7 +119,8 @@ func (v Validator) tryClaims(ctx context.Context, s *v1alpha1.StatefulSetSlice) 
 	return errs, told
 }
 
-// tryTemplate tries the template with what each pod has besides: the name of the last ordinal is the longest.
+// tryTemplate tries the template with what each pod has in addition. It uses the name of the last
+// ordinal, which is the longest.
 func (v Validator) tryTemplate(ctx context.Context, s *v1alpha1.StatefulSetSlice) (field.ErrorList, []string) {
 	native := s.Native().Spec
 	_, end := span(native.Ordinals, native.Replicas)
@@ -134,9 +135,9 @@ func (v Validator) tryTemplate(ctx context.Context, s *v1alpha1.StatefulSetSlice
 	return v.tryOut(ctx, tried, "spec.")
 }
 
-// tryOut makes an object as a dry run. What is invalid in it is refused, with the names
-// that the fields have in the slice. Any other failure, such as a quota that is full, may
-// have passed when pods are made, and is a warning.
+// tryOut creates an object as a dry run. Invalid fields are errors, under the names that
+// they have in the slice. Any other failure, such as an exhausted quota, may be over when
+// pods are created, and is a warning.
 func (v Validator) tryOut(ctx context.Context, o client.Object, prefix string) (field.ErrorList, []string) {
 	err := v.Live.Create(ctx, o, client.DryRunAll)
 	var status apierrors.APIStatus
@@ -144,7 +145,7 @@ func (v Validator) tryOut(ctx context.Context, o client.Object, prefix string) (
 	case err == nil:
 		return nil, nil
 	case !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil:
-		return nil, []string{fmt.Sprintf("%s cannot be made as things are: %v", strings.TrimSuffix(prefix, "."), err)}
+		return nil, []string{fmt.Sprintf("%s cannot be created at present: %v", strings.TrimSuffix(prefix, "."), err)}
 	}
 	var out field.ErrorList
 	for _, c := range status.Status().Details.Causes {
@@ -153,7 +154,7 @@ func (v Validator) tryOut(ctx context.Context, o client.Object, prefix string) (
 	return out, nil
 }
 
-// refusal puts a cause back into the words that it was made from.
+// refusal converts a cause back to the error that it was made from.
 func refusal(at string, c metav1.StatusCause) *field.Error {
 	e := &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{}, Detail: c.Message}
 	for _, kind := range []field.ErrorType{field.ErrorTypeRequired, field.ErrorTypeNotSupported, field.ErrorTypeForbidden, field.ErrorTypeDuplicate, field.ErrorTypeNotFound, field.ErrorTypeInvalid} {

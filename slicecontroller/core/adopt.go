@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// mayAdopt reads, once in a pass, whether the set is still the one that was seen
-// (CL-5).
+// mayAdopt checks, once in a pass and by a live read, that the set is still the one that was seen, and is
+// not being deleted (CL-5).
 func (p *pass) mayAdopt(ctx context.Context) error {
 	if p.fresh {
 		return nil
@@ -23,7 +23,7 @@ func (p *pass) mayAdopt(ctx context.Context) error {
 		return fmt.Errorf("reading the set before adopting: %w", err)
 	}
 	if now.GetUID() != p.set.UID {
-		return fmt.Errorf("%s/%s is another one by now (UID %s, was %s)", p.set.Namespace, p.set.Name, now.GetUID(), p.set.UID)
+		return fmt.Errorf("%s/%s was recreated (UID %s, was %s)", p.set.Namespace, p.set.Name, now.GetUID(), p.set.UID)
 	}
 	if now.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("%s/%s is being deleted", p.set.Namespace, p.set.Name)
@@ -39,7 +39,7 @@ func (p *pass) adopt(ctx context.Context, o Object) error {
 	return p.do.Adopt(ctx, o, p.set.owner())
 }
 
-// ownRevisions gives the revisions of the set, and adopts orphans (CL-7).
+// ownRevisions returns the revisions of the set, and adopts orphans (CL-7).
 func (p *pass) ownRevisions(ctx context.Context, selector labels.Selector) ([]*appsv1.ControllerRevision, error) {
 	var out []*appsv1.ControllerRevision
 	for _, r := range p.world.Revisions {
@@ -57,8 +57,8 @@ func (p *pass) ownRevisions(ctx context.Context, selector labels.Selector) ([]*a
 	return sorted(out), nil
 }
 
-// ownPods gives the pods of the set. Orphans are adopted and strays released (CL-2 to
-// CL-6), unless the set is being deleted.
+// ownPods returns the pods of the set. It adopts orphans and releases strays (CL-2 to CL-6), unless the set
+// is being deleted.
 func (p *pass) ownPods(ctx context.Context, selector labels.Selector) ([]*corev1.Pod, error) {
 	var out []*corev1.Pod
 	var errs []error
@@ -89,7 +89,7 @@ func (p *pass) ownPods(ctx context.Context, selector labels.Selector) ([]*corev1
 	return out, errors.Join(errs...)
 }
 
-// refer lets the reference of a pod be that of this version of the kind.
+// refer brings the owner reference of a pod to this version of the kind.
 func (p *pass) refer(ctx context.Context, pod *corev1.Pod, by *metav1.OwnerReference) error {
 	if by.APIVersion == p.set.owner().APIVersion || p.set.DeletionTimestamp != nil {
 		return nil
@@ -100,7 +100,8 @@ func (p *pass) refer(ctx context.Context, pod *corev1.Pod, by *metav1.OwnerRefer
 	return nil
 }
 
-// release lets a pod go. One that is gone, or that cannot be changed any more, is let go.
+// release removes the set's owner reference from a pod. A pod that is gone, or that can no longer be
+// changed, counts as released.
 func (p *pass) release(ctx context.Context, pod *corev1.Pod) error {
 	err := p.do.Release(ctx, pod, p.set.UID)
 	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
@@ -112,6 +113,6 @@ func (p *pass) release(ctx context.Context, pod *corev1.Pod) error {
 func (p *pass) tellOfOrphan(pod *corev1.Pod) {
 	p.do.Tell(Event{
 		Type: corev1.EventTypeWarning, Reason: "OrphanOutOfRange", Related: pod, Once: string(pod.UID),
-		Message: fmt.Sprintf("pod %s has no controller and looks like one of this set's, and its ordinal is not in the range: it is left alone", pod.Name),
+		Message: fmt.Sprintf("pod %s has no controller and matches this set, but its ordinal is not in the range: it is left unchanged", pod.Name),
 	})
 }

@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// newClaims makes the claims of an ordinal (ID-8), with the owner that the retention
-// policy asks for.
+// newClaims returns the claims of an ordinal (ID-8), with the owner that the retention policy requires.
 func (s *Set) newClaims(ordinal int32) []*corev1.PersistentVolumeClaim {
 	var out []*corev1.PersistentVolumeClaim
 	for _, t := range s.Spec.VolumeClaimTemplates {
@@ -34,8 +33,8 @@ func (s *Set) newClaims(ordinal int32) []*corev1.PersistentVolumeClaim {
 	return out
 }
 
-// claimOwner is who a claim goes with (CP-6), or nil: the set, or, once it is condemned,
-// the pod.
+// claimOwner returns the owner with which a claim is deleted (CP-6): the set or, for a condemned pod, that
+// pod. It returns nil if the claim is kept.
 func (s *Set) claimOwner(condemned *corev1.Pod) *metav1.OwnerReference {
 	whenScaled, whenDeleted := s.claimsGo()
 	switch {
@@ -48,10 +47,9 @@ func (s *Set) claimOwner(condemned *corev1.Pod) *metav1.OwnerReference {
 	return nil
 }
 
-// reowned gives a claim with the owner that it should have, or nil if nothing is to be
-// changed (CP-6, CP-9). conflict says that a controller of somebody else's keeps it from
-// having one. pod is that of the claim's ordinal, and condemned says that it is outside
-// the range.
+// reowned returns a claim with the owner that it should have, or nil if no change is needed (CP-6, CP-9).
+// conflict reports that the policy requires an owner, and that another controller or a former owner prevents
+// it. pod is the pod of the claim's ordinal; condemned means that it is outside the range.
 func (s *Set) reowned(c *corev1.PersistentVolumeClaim, pod *corev1.Pod, condemned bool) (next *corev1.PersistentVolumeClaim, conflict bool) {
 	var leaving *corev1.Pod
 	if condemned {
@@ -60,7 +58,7 @@ func (s *Set) reowned(c *corev1.PersistentVolumeClaim, pod *corev1.Pod, condemne
 	whenScaled, whenDeleted := s.claimsGo()
 	ours := []types.UID{s.UID, pod.UID}
 	if s.former(c, pod) != nil {
-		return nil, whenScaled || whenDeleted // it goes with somebody who is gone
+		return nil, whenScaled || whenDeleted // it will be deleted with an owner that no longer exists
 	}
 	if other := metav1.GetControllerOfNoCopy(c); other != nil && !slices.Contains(ours, other.UID) {
 		return withOwner(c, ours, nil), whenScaled || whenDeleted
@@ -68,7 +66,7 @@ func (s *Set) reowned(c *corev1.PersistentVolumeClaim, pod *corev1.Pod, condemne
 	return withOwner(c, ours, s.claimOwner(leaving)), false
 }
 
-// former is the reference of a claim to a namesake of the set or of the pod that is no more, or nil.
+// former returns the reference of a claim to a former set or pod of the same name, or nil.
 func (s *Set) former(c *corev1.PersistentVolumeClaim, pod *corev1.Pod) *metav1.OwnerReference {
 	for k, r := range c.OwnerReferences {
 		if stranded(r, s.Kind.Kind, s.Name, s.UID) || stranded(r, "Pod", pod.Name, pod.UID) {
@@ -78,14 +76,14 @@ func (s *Set) former(c *corev1.PersistentVolumeClaim, pod *corev1.Pod) *metav1.O
 	return nil
 }
 
-// stranded reports whether a reference is to an object of that name that is no more. A
-// claim of such a pod is on its way out (CP-8).
+// stranded reports whether a reference is to a former object of that name. A claim with a reference to a
+// former pod is about to be deleted (CP-8).
 func stranded(r metav1.OwnerReference, kind, name string, now types.UID) bool {
 	return r.Kind == kind && r.Name == name && r.UID != now
 }
 
-// claimOf gives the ordinal that a claim is named after (ID-8). A claim of another name is not the
-// set's, whoever owns it.
+// claimOf returns the ordinal in the name of a claim (ID-8). A claim of another name does not belong to the
+// set, whatever its owners are.
 func (s *Set) claimOf(name string) (ordinal int32, named bool) {
 	for _, t := range s.Spec.VolumeClaimTemplates {
 		if pod, found := strings.CutPrefix(name, t.Name+"-"); found {
@@ -97,8 +95,8 @@ func (s *Set) claimOf(name string) (ordinal int32, named bool) {
 	return 0, false
 }
 
-// withOwner gives the claim with one of our references, or none, or nil if that is so
-// already. References of others stay.
+// withOwner returns the claim with the one wanted reference of ours, or with none, or nil if that is so
+// already. References to other objects stay.
 func withOwner(c *corev1.PersistentVolumeClaim, ours []types.UID, want *metav1.OwnerReference) *corev1.PersistentVolumeClaim {
 	var have []metav1.OwnerReference
 	for _, r := range c.OwnerReferences {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// owners says who controls a claim: set, pod, or other.
+// owners lists the owners of a claim: set, pod, or other; with ? if the owner is no controller.
 func (s *stage) owners(claim string) string {
 	var out []string
 	for _, r := range s.claims[claim].OwnerReferences {
@@ -88,7 +88,7 @@ func TestClaimsGoWithWhomThePolicySays(t *testing.T) {
 	})
 }
 
-// A pod that is replaced by force leaves its claims to the next one: they never go with the pod,
+// A pod that is replaced by force leaves its claims to the next one. They are never deleted with the pod,
 // whatever the policy (3541-44).
 func TestAForcedReplacementLeavesTheClaims(t *testing.T) {
 	for policy, owner := range map[string]string{"RR": "", "RD": "set", "DR": "", "DD": "set"} {
@@ -148,7 +148,7 @@ func TestClaimsOfOthers(t *testing.T) {
 			if c.policy == "RR" || c.want == "set" || c.want == "other? set" {
 				return
 			}
-			s.is("web-0", "?") // then it is told in each pass, as the built-in controller does
+			s.is("web-0", "?") // then each pass records it, as the built-in controller does
 			for range 2 {
 				s.sync()
 				if told := strings.Join(s.told, "\n"); told != "Warning ConflictingController PersistentVolumeClaim data-web-0 has a conflicting OwnerReference that acts as a manging controller, the retention policy is ignored for this claim" {

@@ -14,41 +14,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The conditions of a set (ST-9). Those after the first two are there only while they are True.
+// The conditions of a set (ST-9). All but the first two are present only while they are True.
 const (
-	// Progressing is False with reason Complete when there is nothing to do or to wait
-	// for; its message names the pod that is waited for. As with Deployments, it is Unknown of a
-	// set that is paused, and False with reason ProgressDeadlineExceeded of one that makes none.
+	// Progressing is True while there is something to do or to wait for; its message names the pod that is
+	// waited for. It is False with reason Complete when there is not, and with reason RolledBack after a
+	// rollback. As with Deployments, it is Unknown for a paused set, and False with reason
+	// ProgressDeadlineExceeded for a set that makes no progress.
 	Progressing = "Progressing"
-	// UpdateStrategy has the strategy that is acted on as its reason (ER-18), and how far
-	// an enforced update is in its message.
+	// UpdateStrategy has the effective strategy as its reason (ER-18), and the stage of an enforced update
+	// in its message.
 	UpdateStrategy = "StatefulSetUpdateStrategy"
-	// Reconciling and Stalled are Progressing for tools that know no kind (kstatus): Stalled says
-	// that somebody has to do something, with what in its message, and not what mends by itself.
+	// Reconciling and Stalled are Progressing for tools that use kstatus and do not know the kind. Stalled
+	// means that a user has to act, and its message says how; it does not cover faults that pass by
+	// themselves.
 	Reconciling = "Reconciling"
 	Stalled     = "Stalled"
-	// IdentityConflict says that somebody else has the name of a pod (CL-10).
+	// IdentityConflict means that another owner's pod has the name of a pod of the set (CL-10).
 	IdentityConflict = "IdentityConflict"
-	// StorageMismatch says that a pod has other volumes than its claims (ID-10).
+	// StorageMismatch means that a pod has other volumes than its claims (ID-10).
 	StorageMismatch = "StorageMismatch"
-	// Invalid says that nothing is done, since the API server would have refused such a StatefulSet
-	// (VA-4): its reason says which rule the spec breaks.
+	// Invalid means that nothing is done, since the API server would have refused such a StatefulSet (VA-4).
+	// Its reason is the rule that the spec breaks.
 	Invalid = "Invalid"
-	// ClaimsNotKept says that a claim goes with the set or its pod, against the policy or a hold: it
-	// could not be changed (CP-14).
+	// ClaimsNotKept means that a claim will be deleted with the set or its pod, against the retention policy
+	// or RetainClaims: it could not be changed (CP-14).
 	ClaimsNotKept = "ClaimsNotKept"
-	// EvictionRefused says why a pod is not evicted for an update now.
+	// EvictionRefused has the reason why a pod cannot be evicted for an update now.
 	EvictionRefused = "EvictionRefused"
-	// ClaimsOutdated says which claims are to grow and are still of their former size, and why.
+	// ClaimsOutdated lists the claims that must grow and still have their former size, and why.
 	ClaimsOutdated = "ClaimsOutdated"
-	// DeletionHeld says that the set is being deleted and is not gone, since it is protected.
+	// DeletionHeld means that the set is being deleted, and that its deletion protection keeps it.
 	DeletionHeld = "DeletionHeld"
-	// PartitionOutOfRange says that the partition is no ordinal of the range, nor the one
-	// behind it (PT-5).
+	// PartitionOutOfRange means that the partition is neither an ordinal of the range nor the one after it
+	// (PT-5).
 	PartitionOutOfRange = "PartitionOutOfRange"
 )
 
-// describe brings the conditions up to date.
+// describe updates the conditions.
 func (p *pass) describe(failed error) {
 	if !p.set.Conditioned {
 		return
@@ -75,7 +77,8 @@ func (p *pass) describe(failed error) {
 	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
 }
 
-// tellFault tells once why something in the spec cannot be acted on.
+// tellFault records once, in an Event, why the spec cannot be acted on. A fault that may pass by itself is
+// not recorded.
 func (p *pass) tellFault(f Fault) {
 	if f.Passing {
 		return
@@ -83,7 +86,7 @@ func (p *pass) tellFault(f Fault) {
 	p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: f.Reason, Message: f.Message, Once: f.Message})
 }
 
-// refuse tells why nothing is done for the set, and does nothing else.
+// refuse records why nothing is done for the set, and does nothing else.
 func (p *pass) refuse(ctx context.Context) (Outcome, error) {
 	p.tellFault(*p.set.Fault)
 	if !p.set.Conditioned {
@@ -96,14 +99,15 @@ func (p *pass) refuse(ctx context.Context) (Outcome, error) {
 	return Outcome{}, p.write(ctx)
 }
 
-// untouched lets the status be as it was, of a set for which nothing is done, but for the generation that its conditions are about.
+// untouched keeps the former status of a set for which nothing is done, except for the generation of its
+// conditions.
 func (p *pass) untouched() {
 	p.status = p.set.Status
 	p.status.Told = slices.Clone(p.set.Status.Told)
 	p.status.ObservedGeneration = max(p.set.Generation, p.status.ObservedGeneration)
 }
 
-// Refuse tells of the fault of a set that keeps anything from being done for it, and does nothing else.
+// Refuse records the fault of a set for which nothing can be done, and does nothing else.
 func Refuse(ctx context.Context, set *Set, now time.Time, do Effects) error {
 	p := &pass{set: set, world: World{Set: set, Now: now}, do: do}
 	_, err := p.refuse(ctx)
@@ -123,7 +127,7 @@ func (p *pass) sayIf(kind, reason, message string) {
 	p.say(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message})
 }
 
-// sayTools says Stalled or Reconciling, or neither.
+// sayTools sets Stalled or Reconciling, or removes both.
 func (p *pass) sayTools(progress metav1.Condition, failed error) {
 	stalled := brief(lasting(failed))
 	switch {
@@ -135,7 +139,7 @@ func (p *pass) sayTools(progress metav1.Condition, failed error) {
 	case p.set.Fault != nil && !p.set.Fault.Passing:
 		stalled = p.set.Fault.Message
 	case p.status.Failed != "":
-		stalled = meta.FindStatusCondition(p.status.Told, RolledBack).Message // giveUp has said it
+		stalled = meta.FindStatusCondition(p.status.Told, RolledBack).Message // giveUp has set the condition
 	case p.enforced() && p.stuck():
 		stalled = p.sentence(halted)
 	case progress.Reason == deadlineExceeded:
@@ -149,12 +153,12 @@ func (p *pass) sayTools(progress metav1.Condition, failed error) {
 	p.sayIf(Reconciling, progress.Reason, reconciling)
 }
 
-// waitsFor names what has to happen before the set is as its spec says, or "" (3335-63).
+// waitsFor names what must happen before the set is as its spec requires, or returns "" (3335-63).
 func (p *pass) waitsFor() string {
 	if r := p.firstDown(); r != nil {
 		switch {
 		case !created(r.Pod):
-			return fmt.Sprintf("pod %s is to be made", r.Name)
+			return fmt.Sprintf("pod %s will be created", r.Name)
 		case terminating(r.Pod):
 			return fmt.Sprintf("pod %s is terminating", r.Name)
 		}
@@ -168,7 +172,7 @@ func (p *pass) waitsFor() string {
 	}
 	for _, r := range slices.Backward(p.living) {
 		if p.due(r) && p.set.strategy() != appsv1.OnDeleteStatefulSetStrategyType {
-			return fmt.Sprintf("pod %s is of revision %s and is to be replaced", r.Name, revisionOf(r.Pod))
+			return fmt.Sprintf("pod %s is of revision %s and will be replaced", r.Name, revisionOf(r.Pod))
 		}
 	}
 	return ""
@@ -195,14 +199,14 @@ func (p *pass) offRange() string {
 	return ""
 }
 
-// How far an enforced update is, in the message of the condition UpdateStrategy: what has
-// been told of once is not told of again by the next process.
+// The stages of an enforced update, in the message of the condition UpdateStrategy: a stage that was
+// recorded once is not recorded again by the next process.
 const (
 	begun  = "has begun"
 	halted = "has halted: the highest ordinal does not become available"
 )
 
-// stage is how far the update to the target revision was when it was last told.
+// stage returns the last recorded stage of the update to the target revision, or "".
 func (p *pass) stage() string {
 	c := meta.FindStatusCondition(p.set.Status.Told, UpdateStrategy)
 	if c == nil {
@@ -219,7 +223,7 @@ func (p *pass) sentence(stage string) string {
 	return "the update to " + p.target.Name + " " + stage
 }
 
-// followed is the condition UpdateStrategy.
+// followed returns the condition UpdateStrategy.
 func (p *pass) followed() metav1.Condition {
 	c := metav1.Condition{Type: UpdateStrategy, Status: metav1.ConditionTrue, Reason: string(p.set.strategy())}
 	if p.set.Spec.UpdateStrategy.Type == EnforcedRollingUpdate && !p.enforced() {
@@ -241,8 +245,8 @@ func (p *pass) followed() metav1.Condition {
 	return c
 }
 
-// stuck says whether the canary of the new revision is not going to become available, with
-// others still to be replaced.
+// stuck reports whether the canary of the new revision will not become available, while other pods must
+// still be replaced.
 func (p *pass) stuck() bool {
 	c := p.canary()
 	if c == nil || !created(c.Pod) || terminating(c.Pod) || p.outdated(*c) || !p.set.down(c.Pod, p.world.Now) {
@@ -252,8 +256,8 @@ func (p *pass) stuck() bool {
 	return others && (p.stage() == halted || broken(c.Pod) || !p.world.Now.Before(p.hopelessAt(c)))
 }
 
-// hopelessAt is when a new pod has had its time to become available. One that is ready has until it
-// has been so for long enough.
+// hopelessAt returns the time from which a new pod that is not available counts as stuck: the deadline after
+// its creation or, if it is ready, after minReadySeconds will have passed.
 func (p *pass) hopelessAt(r *replica) time.Time {
 	if at := p.set.availableAt(r.Pod, p.world.Now); !at.IsZero() {
 		return at.Add(p.set.deadline())
@@ -261,7 +265,7 @@ func (p *pass) hopelessAt(r *replica) time.Time {
 	return r.CreationTimestamp.Add(p.set.deadline())
 }
 
-// broken says whether a pod has failed for certain, and is not just starting.
+// broken reports whether a pod has certainly failed, and is not just starting.
 func broken(pod *corev1.Pod) bool {
 	return ended(pod) || slices.Contains([]string{
 		"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",

@@ -17,7 +17,7 @@ import (
 
 func conditioned(s *Set) { s.Conditioned = true }
 
-// told gives a condition in one line.
+// condition returns a condition in one line, or "".
 func (s *stage) condition(kind string) string {
 	c := meta.FindStatusCondition(s.set.Status.Told, kind)
 	if c == nil {
@@ -37,7 +37,7 @@ func TestConditionsSayWhatIsWaitedFor(t *testing.T) {
 		{"3335-63 the pod that blocks", "0 1? 2", nil, Progressing, "True Waiting: pod web-1 is not available: Pending"},
 		{"3335-63 one that is terminating", "0~ 1 2", nil, Progressing, "True Waiting: pod web-0 is terminating"},
 		{"SR-4 one that is to go", "0 1 2 3~", nil, Progressing, "True Waiting: pod web-3 is outside the range and still there"},
-		{"one that is to be replaced", "0o 1o 2", is(partition(0)), Progressing, "True Waiting: pod web-1 is of revision web-5c66d9c7b7 and is to be replaced"},
+		{"one that is to be replaced", "0o 1o 2", is(partition(0)), Progressing, "True Waiting: pod web-1 is of revision web-5c66d9c7b7 and will be replaced"},
 		{"PT-7 a partition is done when what is staged is", "0o 1 2", is(partition(1)), Progressing, "False Complete: 3 of 3 pods are available"},
 		{"MU-15 OnDelete waits for nobody", "0o 1 2", is(onDelete), Progressing, "False Complete: 3 of 3 pods are available"},
 		{"CL-8 while it is deleted", "0", is(deleting), Progressing, "True Deleting: the set is being deleted"},
@@ -88,7 +88,7 @@ func TestConditionsSayWhatIsWaitedFor(t *testing.T) {
 	})
 }
 
-// kstatus is what tools that know no kind make of the conditions.
+// kstatus returns the status that tools which do not know the kind derive from the conditions.
 func (s *stage) kstatus() kstatus.Status {
 	s.t.Helper()
 	slice := v1alpha1.StatefulSetSlice{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "StatefulSetSlice"}, ObjectMeta: s.set.ObjectMeta}
@@ -104,7 +104,7 @@ func (s *stage) kstatus() kstatus.Status {
 	return got.Status
 }
 
-// What Flux, Helm and Argo CD's like make of the conditions: they know no kind but go by kstatus.
+// Flux, Helm, Argo CD and the like do not know the kind and use kstatus.
 func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
 	for _, c := range []struct {
 		name, pods string
@@ -132,7 +132,8 @@ func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
 	}
 }
 
-// ER-16, ER-17, 3541-27, 3541-35 and 3541-45: told once for a revision, also by a process that has not seen it begin.
+// ER-16, ER-17, 3541-27, 3541-35 and 3541-45: each stage is recorded once for a revision, also by a process
+// that was started after the update.
 func TestAnEnforcedUpdateIsToldOnce(t *testing.T) {
 	s := play(t, "0o 1o 2o?", enforced, conditioned)
 	events := func(reason string) int { return strings.Count(strings.Join(s.told, "\n"), " "+reason+" ") }
@@ -175,7 +176,7 @@ func TestAnUpdateHaltsWhenItsHighestOrdinalTakesTooLong(t *testing.T) {
 	}
 }
 
-// ST-9: the status has the range that its numbers are of.
+// ST-9: the status has the range that its numbers are about.
 func TestTheStatusHasTheRangeThatWasActedOn(t *testing.T) {
 	for _, c := range []struct {
 		start, replicas int32

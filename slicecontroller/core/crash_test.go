@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Wherever a process dies, the next one goes on: it ends where one would have ended that did
-// not die, and no pod was made or deleted twice (SC-6, 3541-48).
+// Wherever a process dies, the next one continues. The end is the same as without a crash, and no pod was
+// created or deleted twice (SC-6, 3541-48).
 func TestAProcessMayDieAnywhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		pods string
@@ -36,7 +36,7 @@ func TestAProcessMayDieAnywhere(t *testing.T) {
 			effects := strings.Fields(strings.Join(whole.live(), " "))
 			want := whole.end()
 			for n := 1; n <= len(effects); n++ {
-				for _, pass := range []int{1, 2, 3} { // the one in which the process dies after n effects
+				for _, pass := range []int{1, 2, 3} { // the pass in which the process dies after n effects
 					s := begin()
 					for range pass - 1 {
 						s.sync()
@@ -72,7 +72,7 @@ func times(in []string, what string) (n int) {
 	return n
 }
 
-// end is what there is when all has come to rest.
+// end describes the state after everything has come to rest.
 func (s *stage) end() string {
 	var out []string
 	for _, p := range sortedByName(s.pods) {

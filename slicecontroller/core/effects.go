@@ -11,29 +11,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// World is what is seen of one set. Nothing in it is written to.
+// World is the observed state of one set. A pass never writes to it.
 type World struct {
 	Set *Set
-	// Pods are those of the set's namespace that it controls, and the orphans that its
-	// selector selects.
+	// Pods are those of the set's namespace that it controls, and the orphans that its selector selects.
 	Pods []*corev1.Pod
-	// Revisions are, in the same way, those of the set.
+	// Revisions are those that the set controls, and the orphans that its selector selects.
 	Revisions []*appsv1.ControllerRevision
-	// Claim gives a claim of the set's namespace, or nil.
+	// Claim returns a claim of the set's namespace, or nil.
 	Claim func(name string) *corev1.PersistentVolumeClaim
 	// Owned are the claims that name the set as an owner.
 	Owned []*corev1.PersistentVolumeClaim
 	Now   time.Time
 }
 
-// Object is anything that the API server keeps.
+// Object is any object of the API server.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Effects is everything that a Sync may do. Its methods are called from several
-// goroutines at once where the set is Parallel. Errors are those of the API server.
+// Effects is everything that a Sync may do. Its methods are called from several goroutines at once if the
+// set is Parallel. Errors are those of the API server.
 type Effects interface {
 	Reads
 	Writes
@@ -44,57 +43,57 @@ type Effects interface {
 	Tell(Event)
 }
 
-// Reads ask the API server, and no cache.
+// Reads are live: they go to the API server, and to no cache.
 type Reads interface {
 	// Fresh reads the set (CL-5).
 	Fresh(context.Context) (metav1.Object, error)
 	// Read reads an object of the set's namespace by its name.
 	Read(context.Context, Object) error
-	// Default gives a pod template as it would be stored (RV-3c).
+	// Default returns a pod template as the API server would store it (RV-3c).
 	Default(context.Context, corev1.PodTemplateSpec) (corev1.PodTemplateSpec, error)
 }
 
-// Writes are conditional, all of them.
+// Writes are all conditional.
 type Writes interface {
-	// Create makes an object, and fills in what the API server made of it.
+	// Create creates an object, and fills in the object with the API server's response.
 	Create(context.Context, Object) error
 	// Update replaces an object that must still have the resourceVersion it was seen with.
 	Update(context.Context, Object) error
-	// Delete deletes the very object that was seen, by its UID (AM-3).
+	// Delete deletes exactly the object that was seen, by its UID (AM-3).
 	Delete(context.Context, Object) error
-	// Evict asks for the eviction of the very pod that was seen, as it was seen.
+	// Evict requests the eviction of exactly the pod that was seen, at the version that was seen.
 	Evict(context.Context, *corev1.Pod) error
-	// Hold puts the finalizer on the set that keeps it while it is being deleted, or takes it off.
+	// Hold adds the finalizer that keeps the set while it is being deleted, or removes it.
 	Hold(ctx context.Context, held bool) error
 }
 
-// Ownership changes whose an object is, if it is the very one that was seen.
+// Ownership changes the owner of an object, if it is exactly the object that was seen.
 type Ownership interface {
 	Adopt(context.Context, Object, metav1.OwnerReference) error
 	Release(ctx context.Context, o Object, owner types.UID) error
 }
 
-// Event is worth telling whoever looks at the set.
+// Event is an Event about the set.
 type Event struct {
 	Type, Reason, Message string
-	// Related is another object that it is about, or nil.
+	// Related is another object that the Event is about, or nil.
 	Related Object
-	// Once, if it is not empty, is what it is told about once only.
+	// Once, if not empty, is the key under which the Event is recorded only once.
 	Once string
 }
 
-// Outcome is what a pass came to.
+// Outcome is the result of a pass.
 type Outcome struct {
-	// Again is when to look again without any event; zero for never.
+	// Again is when to reconcile again without any event; zero for never.
 	Again time.Time
-	// Status is the status that the set has now, and nil when it could not be told.
+	// Status is the status that the pass computed, or nil if the pass ended before that.
 	Status *Status
-	// MaxUnavailable is the effective one, and Unavailable how many pods of the range
-	// were missing, not available or terminating when the pass began.
+	// MaxUnavailable is the effective one. Unavailable is how many pods of the range were missing, not
+	// available or terminating when the pass began.
 	MaxUnavailable, Unavailable int
 	// Forced are the pods that were replaced because they were broken (ER-6).
 	Forced []Forced
-	// Halted says that an enforced update came to a halt in this pass (ER-17).
+	// Halted reports whether an enforced update halted in this pass (ER-17).
 	Halted bool
 }
 

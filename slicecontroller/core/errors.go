@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// parts takes an error apart into those that were joined to it.
+// parts splits an error into the errors that were joined into it.
 func parts(err error) []error {
 	if err == nil {
 		return nil
@@ -24,8 +24,8 @@ func parts(err error) []error {
 	return out
 }
 
-// brief says an error in few words: the first of those that were joined to it, and how many more
-// there are. Hundreds of pods may fail for one reason.
+// brief shortens an error: it returns the first of the joined errors, and how many more there are. Hundreds
+// of pods may fail for one reason.
 func brief(err error) string {
 	all := parts(err)
 	switch len(all) {
@@ -38,11 +38,11 @@ func brief(err error) string {
 	return cut(all[0].Error(), maxMessageBytes-len(more)) + more
 }
 
-// maxMessageBytes is how many bytes the message of a condition has at most: the API server refuses a status
-// with one that is longer than 32 KiB.
+// maxMessageBytes is the maximum length of a condition's message. The API server refuses a status with a
+// message that is longer than 32 KiB.
 const maxMessageBytes = 1024
 
-// cut gives no more of a text than so many bytes, and whole letters.
+// cut shortens a text to at most so many bytes, without splitting a character.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -55,8 +55,7 @@ func cut(text string, most int) string {
 	return text[:end] + mark
 }
 
-// lasting are the errors that somebody has to do something about: trying again meets them again
-// (ST-9).
+// lasting returns the errors that a user has to act on: retries would fail in the same way (ST-9).
 func lasting(err error) error {
 	var out []error
 	for _, e := range parts(err) {

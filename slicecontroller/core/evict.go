@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// replace removes a pod for an update, and reports whether it goes. Whoever asks for evictions waits where one is refused,
-// which is no failure.
+// replace removes a pod for an update, and reports whether the pod goes. For a set that evicts, a refused
+// eviction is retried later and is not an error.
 func (p *pass) replace(ctx context.Context, r replica, forced bool) (gone bool, err error) {
 	if !p.set.Evicts {
 		if forced {
@@ -33,8 +33,9 @@ func (p *pass) replace(ctx context.Context, r replica, forced bool) (gone bool, 
 	return err == nil, err
 }
 
-// postponed reports whether an eviction is to be asked for again later: for a budget, which wakes the set when it changes, or
-// at the time that the API server names. A refusal without either fails as anything else does.
+// postponed reports whether an eviction must be requested again later: after a change of the budget, which
+// triggers a reconcile, or at the time that the API server names. A refusal without either is an ordinary
+// error.
 func (p *pass) postponed(pod *corev1.Pod, err error) bool {
 	if !apierrors.IsTooManyRequests(err) {
 		return false
@@ -55,7 +56,8 @@ func (p *pass) postponed(pod *corev1.Pod, err error) bool {
 	return true
 }
 
-// budgetOf is what the API server says of the PodDisruptionBudget for which it refuses an eviction, with its name, or "".
+// budgetOf returns the API server's message about the PodDisruptionBudget that prevents an eviction, which
+// names the budget, or "".
 func budgetOf(err error) string {
 	if c, found := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); found {
 		return c.Message

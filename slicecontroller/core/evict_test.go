@@ -13,14 +13,14 @@ import (
 
 func evicts(s *Set) { s.Evicts = true }
 
-// refusal is what the API server says to an eviction that a budget does not allow.
+// refusal returns the API server's error for an eviction that a budget does not allow.
 func refusal(seconds int) error {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", seconds)
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget web needs 3 healthy pods and has 3 currently"})
 	return err
 }
 
-// Updates evict, of any strategy; all else deletes.
+// Updates of any strategy evict pods; everything else deletes them.
 func TestOnlyUpdatesEvict(t *testing.T) {
 	each(t, []step{
 		{"an update", "0o 1o 2o", is(evicts), "evict 2"},
@@ -33,7 +33,8 @@ func TestOnlyUpdatesEvict(t *testing.T) {
 	})
 }
 
-// An eviction that is refused is no failure: nobody else goes, the condition names the budget, and it is told once.
+// A refused eviction is no failure: no other pod is deleted, the condition names the budget, and there is
+// one Event.
 func TestARefusedEvictionIsWaitedFor(t *testing.T) {
 	for _, kind := range []func(*Set){func(*Set) {}, enforced, parallel} {
 		s := play(t, "0o 1o 2o", evicts, conditioned, unavailable("2"), kind)
@@ -63,7 +64,7 @@ func TestARefusedEvictionIsWaitedFor(t *testing.T) {
 	}
 }
 
-// What is broken is told when it goes, and not when it is not allowed to.
+// The Event about a broken pod is recorded when the pod is evicted, and not when the eviction is refused.
 func TestAForcedEvictionIsToldWhenThePodGoes(t *testing.T) {
 	s := play(t, "0o! 1o! 2o!", evicts, enforced, conditioned)
 	s.fails["evict 2"] = refusal(0)
@@ -78,7 +79,8 @@ func TestAForcedEvictionIsToldWhenThePodGoes(t *testing.T) {
 	}
 }
 
-// An eviction is asked for again when the API server says so, and by the back-off of all failures where it says nothing.
+// An eviction is retried at the time that the API server names, and with the back-off of all failures if it
+// names none.
 func TestAnEvictionIsAskedForAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error

@@ -10,14 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// growClaims lets the claims of living pods ask for as much storage as their template does. Whether a claim may grow the API
-// server says, by its storage class, and what it says of one claim holds for the others of that class in this pass.
+// growClaims raises the storage requests of the claims of living pods to those of their templates. The API
+// server decides by the storage class whether a claim may grow. In one pass, a refusal for one claim holds
+// for all claims of its class.
 func (p *pass) growClaims(ctx context.Context) error {
 	if !p.set.ClaimsGrow {
 		return nil
 	}
 	var errs []error
-	refused := map[string]string{} // the first claim of a class that was refused
+	refused := map[string]string{} // by class, the first claim that was refused
 	for _, t := range p.set.Spec.VolumeClaimTemplates {
 		want, asked := t.Spec.Resources.Requests[corev1.ResourceStorage]
 		for _, r := range p.living {
@@ -33,7 +34,7 @@ func (p *pass) growClaims(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// growClaim lets one claim grow, and notes what is left to wait for. An error is worth trying again.
+// growClaim raises the request of one claim, and notes what is still waited for. An error is worth a retry.
 func (p *pass) growClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, want resource.Quantity, refused map[string]string) error {
 	have := c.Spec.Resources.Requests[corev1.ResourceStorage]
 	class := ""
@@ -47,10 +48,10 @@ func (p *pass) growClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, w
 		}
 		return nil
 	case c.Status.Phase != corev1.ClaimBound:
-		p.ungrown = append(p.ungrown, fmt.Errorf("claim %s asks for %s and is to have %s: it has no volume yet, and can grow once it has", c.Name, &have, &want))
+		p.ungrown = append(p.ungrown, fmt.Errorf("claim %s requests %s and needs %s: it has no volume yet, and can grow once it has", c.Name, &have, &want))
 		return nil
 	case refused[class] != "":
-		p.ungrown = append(p.ungrown, fmt.Errorf("claim %s asks for %s and is to have %s: as claim %s", c.Name, &have, &want, refused[class]))
+		p.ungrown = append(p.ungrown, fmt.Errorf("claim %s requests %s and needs %s: as claim %s", c.Name, &have, &want, refused[class]))
 		return nil
 	}
 	next := c.DeepCopy()
@@ -59,17 +60,17 @@ func (p *pass) growClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, w
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 			refused[class] = c.Name
 		}
-		err = fmt.Errorf("claim %s asks for %s and is to have %s: %w", c.Name, &have, &want, err)
+		err = fmt.Errorf("claim %s requests %s and needs %s: %w", c.Name, &have, &want, err)
 		p.ungrown = append(p.ungrown, err)
 		return err
 	}
 	p.kept[c.Name] = next
-	p.ungrown = append(p.ungrown, fmt.Errorf("claim %s has %s of %s: it has just been asked to grow", c.Name, &have, &want))
+	p.ungrown = append(p.ungrown, fmt.Errorf("claim %s has %s of %s: its storage request was just raised", c.Name, &have, &want))
 	p.do.Tell(Event{Type: corev1.EventTypeNormal, Reason: "ClaimGrows", Related: c, Message: fmt.Sprintf("claim %s is asked to grow from %s to %s", c.Name, &have, &want)})
 	return nil
 }
 
-// growing says how far the storage system is.
+// growing describes the progress of the storage system.
 func growing(c *corev1.PersistentVolumeClaim) string {
 	for _, s := range c.Status.Conditions {
 		if s.Status == corev1.ConditionTrue && s.Message != "" {

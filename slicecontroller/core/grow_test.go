@@ -12,7 +12,7 @@ import (
 
 func grows(s *Set) { s.ClaimsGrow = true }
 
-// disk is a claim template of 1Gi.
+// disk adds a claim template of 1Gi.
 func disk(name string) func(*Set) {
 	return func(s *Set) {
 		claims(name)(s)
@@ -20,7 +20,7 @@ func disk(name string) func(*Set) {
 	}
 }
 
-// bound gives all claims a volume of the size that they ask for, and lets their templates ask for another one.
+// bound gives all claims a volume of their requested size, and changes the request of their templates.
 func (s *stage) bound(templates string) *stage {
 	for _, c := range s.claims {
 		c.Status.Phase, c.Status.Capacity = corev1.ClaimBound, c.Spec.Resources.Requests.DeepCopy()
@@ -65,7 +65,8 @@ func TestClaimsGrowWithTheirTemplate(t *testing.T) {
 	}
 }
 
-// What is refused holds up neither the update nor the other claims, and is asked for once of each class in a pass.
+// A refusal delays neither the update nor the other claims, and there is one request for each class in a
+// pass.
 func TestAClaimThatMayNotGrow(t *testing.T) {
 	s := play(t, "0o 1o 2o", conditioned, grows, disk("data"), disk("log")).bound("2Gi")
 	fast := "fast"
@@ -78,7 +79,7 @@ func TestAClaimThatMayNotGrow(t *testing.T) {
 	if got, want := s.sync(), "-2 update data-web-0 update log-web-0 update log-web-1 update log-web-2"; got != want {
 		t.Errorf("got %q, expected %q", got, want)
 	}
-	const want = `claim data-web-0 asks for 1Gi and is to have 2Gi: persistentvolumeclaims "data-web-0" is forbidden: only dynamically provisioned pvc can be resized`
+	const want = `claim data-web-0 requests 1Gi and needs 2Gi: persistentvolumeclaims "data-web-0" is forbidden: only dynamically provisioned pvc can be resized`
 	if got := s.condition(ClaimsOutdated); got != "True FormerSize: "+want+", and 5 more" {
 		t.Errorf("%q", got)
 	}
@@ -87,11 +88,11 @@ func TestAClaimThatMayNotGrow(t *testing.T) {
 	}
 }
 
-// The condition stays until the storage system is done, and says how far it is.
+// The condition stays until the storage system is done, and describes its progress.
 func TestClaimsAreOutdatedUntilTheyHaveGrown(t *testing.T) {
 	s := play(t, "0", replicas(1), conditioned, grows, disk("data")).bound("2Gi")
 	s.expect("update data-web-0")
-	if got := s.condition(ClaimsOutdated); got != "True FormerSize: claim data-web-0 has 1Gi of 2Gi: it has just been asked to grow" {
+	if got := s.condition(ClaimsOutdated); got != "True FormerSize: claim data-web-0 has 1Gi of 2Gi: its storage request was just raised" {
 		t.Errorf("%q", got)
 	}
 	s.expect("")

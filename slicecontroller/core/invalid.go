@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// ErrInvalid is a set of which nothing can be made.
+// ErrInvalid is the error of a set whose spec cannot be acted on.
 var ErrInvalid = errors.New("the set is invalid, and nothing is done until it is changed")
 
-// invalid gives the rule that the set breaks, and how, or nothing (VA-4). The API server refuses such
-// StatefulSets; of other kinds it stores them. Their pods could not be kept: they would be let go as
-// soon as they are made, or end by themselves.
+// invalid returns the rule that the set breaks, and how, or two empty strings (VA-4). The API server refuses
+// such StatefulSets, but stores such objects of other kinds. Their pods could not be kept: they would be
+// released as soon as they are created, or end by themselves.
 func (s *Set) invalid() (reason, why string) {
 	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
 	has, restarts := labels.Set(s.Spec.Template.Labels), s.Spec.Template.Spec.RestartPolicy
@@ -32,7 +32,7 @@ func (s *Set) invalid() (reason, why string) {
 	return "", ""
 }
 
-// leave tells in the conditions of an invalid set that it is left alone, and why (VA-9).
+// leave records in the conditions of an invalid set that it is left unchanged, and why (VA-9).
 func (p *pass) leave(ctx context.Context, reason, why string) error {
 	if p.set.Conditioned {
 		p.untouched()

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Of a set that is invalid the controller writes the condition, and nothing else: what it would make
-// it could not keep (VA-4, VA-9).
+// For an invalid set the controller writes the condition, and nothing else: it could not keep the pods that
+// it would create (VA-4, VA-9).
 func TestInvalidSetsAreLeftAlone(t *testing.T) {
 	for _, c := range []struct {
 		rule, reason, message string
@@ -77,8 +77,8 @@ func TestTheConditionOfAnInvalidSet(t *testing.T) {
 	})
 }
 
-// A message fits into the status however many pods fail, and however much is said of each: the API
-// server stores none of more than 32 KiB, and no status with it.
+// A message fits into the status however many pods fail, and however long each error is: the API server
+// refuses a status with a message of more than 32 KiB.
 func TestMessagesAreShort(t *testing.T) {
 	s := play(t, "", parallel, replicas(500), conditioned)
 	for k := range 500 {
@@ -103,7 +103,7 @@ func TestMessagesAreShort(t *testing.T) {
 	}
 }
 
-// What mends by itself is no reason to call somebody (ST-9).
+// A fault that passes by itself is no reason to alert a user (ST-9).
 func TestOnlyWhatDoesNotMendByItselfIsStalled(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for _, c := range []struct {
@@ -146,7 +146,7 @@ func TestOnlyWhatDoesNotMendByItselfIsStalled(t *testing.T) {
 	})
 }
 
-// A label is repaired in the same pass when somebody else has changed the pod meanwhile (ID-4).
+// A label is repaired in the same pass when another writer has changed the pod meanwhile (ID-4).
 func TestARepairIsTriedAgain(t *testing.T) {
 	s := play(t, "0 1 2", conditioned)
 	delete(s.pods["web-1"].Labels, appsv1.PodIndexLabel)
@@ -180,7 +180,7 @@ func TestARepairIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A container that fails again and again is told once: each write of the status wakes the set.
+// A crash loop changes the conditions only once: each write of the status triggers a reconcile.
 func TestACrashLoopIsToldOnce(t *testing.T) {
 	for _, pods := range []string{"0 1 2!", "0o 1o 2!"} {
 		s := play(t, pods, enforced, conditioned)
@@ -215,7 +215,7 @@ func TestACrashLoopIsToldOnce(t *testing.T) {
 	}
 }
 
-// A claim that is refused is known for what it is: somebody has to do something, and a full quota is no other refusal.
+// A refused claim stalls the set: a user has to act, also when the reason is a full quota.
 func TestARefusedClaimIsKnownForWhatItIs(t *testing.T) {
 	s := play(t, "0 1", claims("data"), conditioned)
 	full := apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "data-web-2", errors.New("exceeded quota: disks"))

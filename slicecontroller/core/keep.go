@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// claimLeaving says that a claim of the pod is on its way out with a pod that was
-// scaled away: the new pod must not get its volume (CP-8).
+// claimLeaving reports whether a claim of the pod is about to be deleted with a former pod that was scaled
+// away. The new pod must not get its volume (CP-8).
 func (p *pass) claimLeaving(r replica) bool {
 	if whenScaled, _ := p.set.claimsGo(); !whenScaled {
 		return false
@@ -26,7 +26,7 @@ func (p *pass) claimLeaving(r replica) bool {
 	return false
 }
 
-// makeClaims makes the claims of a pod that are missing.
+// makeClaims creates the missing claims of a pod.
 func (p *pass) makeClaims(ctx context.Context, r replica) error {
 	var errs []error
 	for _, c := range p.set.newClaims(r.ordinal) {
@@ -48,7 +48,7 @@ func (p *pass) makeClaims(ctx context.Context, r replica) error {
 	return errors.Join(errs...)
 }
 
-// claim gives a claim as it was read, or as this pass has changed it since.
+// claim returns a claim as it was read, or as this pass has changed it since.
 func (p *pass) claim(template string, ordinal int32) *corev1.PersistentVolumeClaim {
 	name := p.set.claimName(template, ordinal)
 	if c := p.kept[name]; c != nil {
@@ -57,8 +57,7 @@ func (p *pass) claim(template string, ordinal int32) *corev1.PersistentVolumeCla
 	return p.world.Claim(name)
 }
 
-// ownNew gives the claims of a pod that is new the owner that they should have: those that were
-// there before it have none yet (CP-2).
+// ownNew sets the owner of the claims of a new pod: claims that existed before the pod have none yet (CP-2).
 func (p *pass) ownNew(ctx context.Context, r replica) error {
 	_, err := p.ownClaims(ctx, r, false)
 	if err != nil {
@@ -67,7 +66,7 @@ func (p *pass) ownNew(ctx context.Context, r replica) error {
 	return err
 }
 
-// ownClaims brings the owner of the claims of a pod up to date (CP-6, CP-7).
+// ownClaims updates the owner of the claims of a pod (CP-6, CP-7).
 func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) (changed bool, err error) {
 	for _, t := range p.set.Spec.VolumeClaimTemplates {
 		c := p.claim(t.Name, r.ordinal)
@@ -83,14 +82,15 @@ func (p *pass) ownClaims(ctx context.Context, r replica, condemned bool) (change
 	return changed, nil
 }
 
-// ownClaim brings the owner of one claim up to date. A claim that somebody else has changed meanwhile is looked at anew (ST-8).
+// ownClaim updates the owner of one claim. After a conflict with another writer it reads the claim again
+// (ST-8).
 func (p *pass) ownClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, r replica, condemned bool) (changed bool, err error) {
 	for range maxIdentityRepairs {
 		next, conflict := p.set.reowned(c, r.Pod, condemned)
 		if conflict && (next != nil || r.Status.Phase == corev1.PodPending) {
 			p.do.Tell(Event{
 				Type: corev1.EventTypeWarning, Reason: "ConflictingController", Related: c,
-				Message: fmt.Sprintf("PersistentVolumeClaim %s has a conflicting OwnerReference that acts as a manging controller, the retention policy is ignored for this claim", c.Name), // as the built-in one spells it
+				Message: fmt.Sprintf("PersistentVolumeClaim %s has a conflicting OwnerReference that acts as a manging controller, the retention policy is ignored for this claim", c.Name), // spelled as in the built-in controller
 			})
 		}
 		if next == nil {
@@ -101,22 +101,22 @@ func (p *pass) ownClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, r 
 		}
 		now := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}
 		if p.do.Read(ctx, now) != nil || now.UID != c.UID {
-			break // it is looked at again
+			break // the next pass retries
 		}
 		c = now
 	}
 	return false, err
 }
 
-// keepClaims takes off the owners of claims that are to outlive them (CP-5, CP-12, CP-14). It does
-// so to all claims of the set, whatever their pods do: somebody may delete the set at any time. One
-// that cannot be changed holds up nothing else.
+// keepClaims removes the owners from claims that must outlive them (CP-5, CP-12, CP-14). It does so for all
+// claims of the set, whatever the state of their pods: the set may be deleted at any time. A claim that
+// cannot be changed delays nothing else.
 func (p *pass) keepClaims(ctx context.Context) error {
 	whenScaled, _ := p.set.claimsGo()
 	used := map[string]bool{}
 	for _, r := range slices.Concat(p.living, p.condemned) {
 		if whenScaled && !p.set.has(r.ordinal) {
-			continue // they go with the pod
+			continue // they are deleted with the pod
 		}
 		for _, t := range p.set.Spec.VolumeClaimTemplates {
 			if c := p.claim(t.Name, r.ordinal); c != nil {
@@ -133,7 +133,7 @@ func (p *pass) keepClaims(ctx context.Context) error {
 	return errors.Join(p.unkept...)
 }
 
-// keepClaim takes the set and the pod off a claim, unless the policy wants them to be on it.
+// keepClaim removes the set and the pod from a claim's owners, unless the policy requires them.
 func (p *pass) keepClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, r replica) {
 	want := p.set.claimOwner(nil)
 	unwanted := slices.ContainsFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool {
@@ -145,7 +145,7 @@ func (p *pass) keepClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, r
 	next, _ := p.set.reowned(c, r.Pod, false)
 	if next == nil {
 		former := p.set.former(c, r.Pod)
-		p.unkept = append(p.unkept, fmt.Errorf("claim %s cannot be kept: it belongs to %s %s, which is no more, and the garbage collector is to see to that first", c.Name, former.Kind, former.Name))
+		p.unkept = append(p.unkept, fmt.Errorf("claim %s cannot be kept: its owner %s %s no longer exists, and the garbage collector must process the claim first", c.Name, former.Kind, former.Name))
 		return
 	}
 	err := p.do.Update(ctx, next)

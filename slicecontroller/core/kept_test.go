@@ -13,8 +13,8 @@ import (
 
 func held(s *Set) { s.RetainClaims = true }
 
-// What is to outlive the set loses its owner in the next pass, whatever the pods do: somebody may
-// delete the set at any time (CP-5, CP-12, CP-14).
+// Claims that must outlive the set lose their owner in the next pass, whatever the state of the pods: the
+// set may be deleted at any time (CP-5, CP-12, CP-14).
 func TestWhatIsToBeKeptIsKeptAtOnce(t *testing.T) {
 	for _, c := range []struct{ rule, pods, policy string }{
 		{"CP-14 the first is not ready", "0! 1 2", "DD"},
@@ -29,7 +29,7 @@ func TestWhatIsToBeKeptIsKeptAtOnce(t *testing.T) {
 			for keeps, change := range map[string]func(*Set){"held": held, "Retain": retains("RR")} {
 				t.Run(c.rule+", "+how+", "+keeps, func(t *testing.T) {
 					s := play(t, c.pods, append(policy, claims("data"), retains(c.policy))...)
-					for _, p := range s.pods { // as a pass over pods outside the range leaves them
+					for _, p := range s.pods { // as a pass leaves the claims of pods outside the range
 						if o, _ := Ordinal("web", p.Name); !s.set.has(o) {
 							s.claims["data-"+p.Name].OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(p, corev1.SchemeGroupVersion.WithKind("Pod"))}
 						}
@@ -48,8 +48,8 @@ func TestWhatIsToBeKeptIsKeptAtOnce(t *testing.T) {
 	}
 }
 
-// A claim that is there before its pod goes with whom the policy says, as soon as the pod is
-// made or while it is pending (CP-2, CP-6).
+// A claim that existed before its pod gets the owner that the policy requires, as soon as the pod is created
+// or while it is pending (CP-2, CP-6).
 func TestClaimsThatWereThereGetTheirOwner(t *testing.T) {
 	for _, c := range []struct{ rule, pods, want string }{
 		{"the pod is made", "0 1", "+2 update data-web-2"},
@@ -77,7 +77,7 @@ func TestClaimsThatWereThereGetTheirOwner(t *testing.T) {
 	})
 }
 
-// A claim that cannot be let go holds nothing else up, and is told of while it is so (CP-14).
+// A claim whose owner cannot be removed delays nothing else, and has a condition while it is so (CP-14).
 func TestAClaimThatCannotBeLetGo(t *testing.T) {
 	s := play(t, "0o 1o 2o", claims("data"), retains("RD"), conditioned)
 	s.store(s.set.newClaims(7)[0])
@@ -96,13 +96,12 @@ func TestAClaimThatCannotBeLetGo(t *testing.T) {
 	}
 	former := play(t, "0", replicas(1), claims("data"), conditioned)
 	former.claims["data-web-0"].OwnerReferences = append(refs("StatefulSetSlice", "web", "former", nil), former.set.owner())
-	if got := former.sync(); got != "" || !strings.Contains(former.condition(ClaimsNotKept), "StatefulSetSlice web, which is no more") {
+	if got := former.sync(); got != "" || !strings.Contains(former.condition(ClaimsNotKept), "StatefulSetSlice web no longer exists") {
 		t.Errorf("got %q, the condition is %q", got, former.condition(ClaimsNotKept))
 	}
 }
 
-// Claims that are not named as one of the set's ordinals are none of its business, whoever has let
-// them go with it.
+// Claims without the name of one of the set's ordinals are left unchanged, whatever their owners are.
 func TestClaimsOfOtherNamesAreLeftAlone(t *testing.T) {
 	for _, name := range []string{"nightly-backup", "data-web-07", "data-webs-1", "logs-web-1", "data-web", "web-1"} {
 		s := play(t, "0 1 2", claims("data"))

@@ -12,17 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// created says whether the API server has the pod: it gives every pod a phase.
+// created reports whether the API server has the pod: it gives every pod a phase.
 func created(p *corev1.Pod) bool { return p.Status.Phase != "" }
 
 func terminating(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }
 
-// ended says that a pod has stopped for good, which no pod of a set ever should.
+// ended reports whether a pod has stopped for good, which no pod of a set ever should.
 func ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
 }
 
-// readySince gives the time at which a pod became ready (AVAIL-1).
+// readySince returns the time at which a pod became ready, and whether it is ready (AVAIL-1).
 func readySince(p *corev1.Pod) (since metav1.Time, ready bool) {
 	if p.Status.Phase != corev1.PodRunning {
 		return metav1.Time{}, false
@@ -40,8 +40,8 @@ func ready(p *corev1.Pod) bool {
 	return is
 }
 
-// availableAt is when a ready pod becomes available, if it is not yet (KEP-2599). It is
-// zero for one that is, and for one that never will be as it is.
+// availableAt returns when a ready pod becomes available, if it is not yet (KEP-2599). It is zero for a pod
+// that is available, and for one that will not become available in its present state.
 func (s *Set) availableAt(p *corev1.Pod, now time.Time) time.Time {
 	since, ready := readySince(p)
 	if !ready || s.Spec.MinReadySeconds == 0 || since.IsZero() {
@@ -54,10 +54,10 @@ func (s *Set) availableAt(p *corev1.Pod, now time.Time) time.Time {
 	return at
 }
 
-// Available says whether a pod counts as available at a time.
+// Available reports whether a pod counts as available at a time. A terminating pod does not.
 func (s *Set) Available(p *corev1.Pod, now time.Time) bool { return !s.down(p, now) }
 
-// available says whether a pod has been ready for minReadySeconds (AV-1 to AV-3).
+// available reports whether a pod has been ready for minReadySeconds (AV-1 to AV-3).
 func (s *Set) available(p *corev1.Pod, now time.Time) bool {
 	since, ready := readySince(p)
 	if !ready || s.Spec.MinReadySeconds == 0 {
@@ -66,17 +66,16 @@ func (s *Set) available(p *corev1.Pod, now time.Time) bool {
 	return !since.IsZero() && s.availableAt(p, now).IsZero()
 }
 
-// down says whether an ordinal counts as unavailable: its pod is missing, not available
-// or terminating.
+// down reports whether an ordinal counts as unavailable: its pod is missing, not available or terminating.
 func (s *Set) down(p *corev1.Pod, now time.Time) bool {
 	return terminating(p) || !s.available(p, now)
 }
 
 func revisionOf(p *corev1.Pod) string { return p.Labels[appsv1.StatefulSetRevisionLabel] }
 
-// newPod makes the pod of an ordinal from a template (ID-3, ID-5 to ID-7). The set wins
-// over the template. The name that pods are generated from is there for what goes by it, although
-// none is generated: service meshes take pods without one for workloads of their own.
+// newPod returns the pod of an ordinal, made from a template (ID-3, ID-5 to ID-7). Where both set a field,
+// the set wins over the template. generateName is set although no name is generated: service meshes treat
+// pods without it as workloads of their own.
 func (s *Set) newPod(template *corev1.PodTemplateSpec, revision string, ordinal int32) *corev1.Pod {
 	t := template.DeepCopy()
 	name := s.podName(ordinal)
@@ -106,12 +105,12 @@ func (s *Set) newPod(template *corev1.PodTemplateSpec, revision string, ordinal 
 	return p
 }
 
-// identity are the labels that say which pod it is.
+// identity returns the labels that identify the pod.
 func identity(name string, ordinal int32) map[string]string {
 	return map[string]string{appsv1.StatefulSetPodNameLabel: name, appsv1.PodIndexLabel: strconv.Itoa(int(ordinal))}
 }
 
-// identified gives the pod with its labels repaired, or nil if nothing is wrong (ID-4).
+// identified returns the pod with its labels repaired, or nil if they are right (ID-4).
 func identified(p *corev1.Pod, ordinal int32) *corev1.Pod {
 	want := identity(p.Name, ordinal)
 	wrong := false
@@ -129,9 +128,8 @@ func identified(p *corev1.Pod, ordinal int32) *corev1.Pod {
 	return next
 }
 
-// foreignVolume says that the pod has another volume than the claim of its ordinal for
-// one of the templates, or "". It is never mended: volumes of a pod cannot be changed
-// (ID-10).
+// foreignVolume returns a message if the pod mounts another volume than the claim of its ordinal for one of
+// the templates, else "". The controller never repairs that: the volumes of a pod cannot be changed (ID-10).
 func (s *Set) foreignVolume(p *corev1.Pod, ordinal int32) string {
 	for _, c := range s.Spec.VolumeClaimTemplates {
 		right := slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
@@ -144,7 +142,7 @@ func (s *Set) foreignVolume(p *corev1.Pod, ordinal int32) string {
 	return ""
 }
 
-// notReadySince is when a pod stopped being ready, or when it was made if it never was.
+// notReadySince returns when a pod stopped being ready, or when it was created if it never was ready.
 func notReadySince(p *corev1.Pod) time.Time {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {

@@ -9,23 +9,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The reasons of the condition Progressing, apart from those of a set that is being deleted. Those
-// of Deployments have the meaning that they have there.
+// The reasons of the condition Progressing, apart from those of a set that is being deleted or has a Fault.
+// Reasons that Deployments have too mean the same here.
 const (
 	complete         = "Complete"
 	paused           = "Paused"
 	waiting          = "Waiting"
 	failing          = "Failing"
 	deadlineExceeded = "ProgressDeadlineExceeded"
-	// goneBack is that of a set whose pods are of the current revision again, and not of the template.
+	// goneBack is the reason for a set whose pods were rolled back to the current revision, and are not of
+	// the template.
 	goneBack = "RolledBack"
 )
 
-// stuckAfter is how long a set may come no nearer to its spec, if it does not say so itself. A new
-// pod may take as long to become available before an enforced update counts as halted (ER-17).
+// stuckAfter is the default progress deadline: how long a set may make no progress. A new pod may take as
+// long to become available before an enforced update counts as halted (ER-17).
 const stuckAfter = 10 * time.Minute
 
-// deadline is how long the set may come no nearer to its spec.
+// deadline returns how long the set may make no progress.
 func (s *Set) deadline() time.Duration {
 	if s.Deadline > 0 {
 		return s.Deadline
@@ -33,8 +34,8 @@ func (s *Set) deadline() time.Duration {
 	return stuckAfter
 }
 
-// clock notes when the set last came nearer to its spec, or began to differ from it. It is kept in
-// the status, so that another process goes on counting.
+// clock records when the set last made progress towards its spec, or began to differ from it. The time is in
+// the status, so that another process continues to count.
 func (p *pass) clock(waits string) {
 	if waits == "" || p.set.Paused || p.set.Fault != nil {
 		return
@@ -47,14 +48,14 @@ func (p *pass) clock(waits string) {
 	}
 }
 
-// rested says whether nothing was waited for when the set was last looked at.
+// rested reports whether nothing was waited for when the set was last reconciled.
 func (p *pass) rested() bool {
 	c := meta.FindStatusCondition(p.set.Status.Told, Progressing)
 	return c == nil || !slices.Contains([]string{waiting, failing, deadlineExceeded}, c.Reason)
 }
 
-// overdue is when a set that comes no nearer to its spec until then is late; zero for never. A pod
-// that terminates has its grace first, and one that only has to stay ready is not waited for in vain.
+// overdue returns when a set that makes no progress until then exceeds its deadline; zero for never. A
+// terminating pod first has its grace period, and a ready pod first has its minReadySeconds.
 func (p *pass) overdue() time.Time {
 	if p.status.Progressed == nil || p.set.Paused || p.set.DeletionTimestamp != nil {
 		return time.Time{}
@@ -71,7 +72,7 @@ func (p *pass) overdue() time.Time {
 	return from.Add(p.set.deadline())
 }
 
-// late says whether the progress deadline has passed.
+// late reports whether the progress deadline has passed.
 func (p *pass) late() bool {
 	at := p.overdue()
 	return !at.IsZero() && !p.world.Now.Before(at)

@@ -17,8 +17,8 @@ func TestAPausedSetReplacesNoPodForAnUpdate(t *testing.T) {
 	for _, c := range []struct {
 		name, pods string
 		set        []func(*Set)
-		want       string // while it is paused
-		then       string // when it goes on
+		want       string // while the set is paused
+		then       string // after it is resumed
 	}{
 		{"in order", "0o 1o 2o", nil, "", "-2"},
 		{"Parallel", "0o 1o! 2o", is(parallel), "", "-1"},
@@ -51,7 +51,7 @@ func TestAPausedSetAtRestIsPaused(t *testing.T) {
 	}
 }
 
-// after makes a pass some time later, and gives the condition Progressing.
+// after makes a pass some time later, and returns the condition Progressing.
 func (s *stage) after(d time.Duration) string {
 	s.now = s.now.Add(d)
 	s.sync()
@@ -102,7 +102,7 @@ func TestAPassComesWhenTheDeadlineHasPassed(t *testing.T) {
 	}
 }
 
-// A pod has its grace before it counts as one that does not go.
+// A terminating pod has its grace period before it counts against the deadline.
 func TestTheGraceOfAPodIsNotLost(t *testing.T) {
 	s := play(t, "0 1~ 2", conditioned, within(time.Minute))
 	s.pods["web-1"].DeletionTimestamp = &metav1.Time{Time: s.now.Add(time.Hour)}
@@ -114,7 +114,7 @@ func TestTheGraceOfAPodIsNotLost(t *testing.T) {
 	}
 }
 
-// Another process goes on counting, and what comes of it lets the time begin anew.
+// Another process continues to count, and progress restarts the time.
 func TestProgressLetsTheTimeBeginAnew(t *testing.T) {
 	const exceeded, goes = "False ProgressDeadlineExceeded", "True Waiting"
 	begun := func(t *testing.T) *stage {
@@ -174,7 +174,7 @@ func TestProgressLetsTheTimeBeginAnew(t *testing.T) {
 	})
 }
 
-// A canary that is ready and only has to stay so has halted nothing.
+// A canary that is ready and waits for minReadySeconds does not halt the update.
 func TestAnEnforcedUpdateDoesNotHaltForMinReadySeconds(t *testing.T) {
 	s := play(t, "0o 1o 2", enforced, conditioned, minReady(7200), within(time.Minute))
 	s.now = s.now.Add(30 * time.Minute)

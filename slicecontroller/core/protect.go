@@ -10,12 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Protection is the finalizer of a set that is protected. The garbage collector deletes what belongs to an object once that is
-// gone, and a finalizer keeps it from going.
+// Protection is the finalizer of a protected set. The garbage collector deletes the dependents of an object
+// once the object is gone, and a finalizer keeps the object from going.
 const Protection = "apps.stsmigrate.dev/deletion-protection"
 
-// protect keeps the finalizer as the protection of the set asks for, before anything that is to be protected is made. over
-// says that a set which is being deleted is let go, and nothing else is to be done for it.
+// protect adds or removes the finalizer as the set's protection requires, BEFORE anything that must be
+// protected is created. over means that the pass ends here: a set that is being deleted was released, or
+// that failed.
 func (p *pass) protect(ctx context.Context) (over bool, err error) {
 	held, wanted := slices.Contains(p.set.Finalizers, Protection), p.set.Protected
 	if p.set.DeletionTimestamp == nil {
@@ -26,7 +27,7 @@ func (p *pass) protect(ctx context.Context) (over bool, err error) {
 		}
 		return false, nil
 	}
-	if !held { // none can be put on any more
+	if !held { // a finalizer can no longer be added
 		return false, nil
 	}
 	if wanted {
@@ -37,8 +38,9 @@ func (p *pass) protect(ctx context.Context) (over bool, err error) {
 	return true, p.do.Hold(ctx, false)
 }
 
-// losesByDeletion reports whether something would be deleted with the set: neither were its dependents let go
-// (--cascade=orphan), nor has it none. What is let go cannot be taken back, so that the cache is not enough for the latter.
+// losesByDeletion reports whether something would be deleted with the set: its dependents are not orphaned
+// (--cascade=orphan), and it has some. A release cannot be undone, so the absence of pods is confirmed by
+// live reads.
 func (p *pass) losesByDeletion(ctx context.Context) (bool, error) {
 	if slices.Contains(p.set.Finalizers, metav1.FinalizerOrphanDependents) {
 		return false, nil
@@ -65,15 +67,16 @@ func (p *pass) controls(pod *corev1.Pod) bool {
 	return owner != nil && owner.UID == p.set.UID
 }
 
-// livesOn says that a set that is being deleted goes on as before. In the foreground the garbage collector deletes its pods
-// whatever other finalizers there are, and would do so with those that are made anew.
+// livesOn reports whether a set that is being deleted is reconciled as before. In a foreground deletion the
+// garbage collector deletes its pods whatever other finalizers there are, and would delete recreated pods,
+// too.
 func (p *pass) livesOn() bool { return p.holds && !p.inForeground() }
 
 func (p *pass) inForeground() bool {
 	return slices.Contains(p.set.Finalizers, metav1.FinalizerDeleteDependents)
 }
 
-// heldBack says what somebody has to do about a set that is being deleted and held, or "".
+// heldBack returns why a set that is being deleted is kept, and what the user can do about it, or "".
 func (p *pass) heldBack() (reason, message string) {
 	switch {
 	case !p.holds:
@@ -81,5 +84,5 @@ func (p *pass) heldBack() (reason, message string) {
 	case p.inForeground():
 		return "Foreground", "the set was deleted in the foreground: the garbage collector deletes its pods, and deletion protection cannot keep them"
 	}
-	return "Protected", "the set is being deleted, and its pods live on by its deletion protection: delete it again with --cascade=orphan to keep them without it, or set spec.deletionProtection to false to delete them, too"
+	return "Protected", "the set is being deleted, and its deletion protection keeps its pods: delete it again with --cascade=orphan to keep them without the set, or set spec.deletionProtection to false to delete them, too"
 }

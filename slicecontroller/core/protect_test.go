@@ -11,7 +11,7 @@ import (
 
 func protected(s *Set) { s.Protected = true }
 
-// finalizers are those of the set: p for the protection, o for orphan, f for foreground.
+// finalizers sets the finalizers of the set: p for the protection, o for orphan, f for foreground.
 func finalizers(letters string) func(*Set) {
 	return func(s *Set) {
 		for _, l := range letters {
@@ -39,7 +39,7 @@ func TestDeletionProtection(t *testing.T) {
 	})
 }
 
-// A set whose pods were let go while nobody looked is not held for pods that are nobody's.
+// A set whose pods were orphaned while no controller ran is not kept for pods without an owner.
 func TestPodsThatWereLetGoAreNotWaitedFor(t *testing.T) {
 	s := play(t, "0 1 2", deleting, protected, finalizers("p"))
 	for _, p := range s.pods {
@@ -48,7 +48,7 @@ func TestPodsThatWereLetGoAreNotWaitedFor(t *testing.T) {
 	s.expect("let go")
 }
 
-// Claims that would be deleted with the set hold it, too.
+// Claims that would be deleted with the set keep it, too.
 func TestClaimsThatWouldGoHoldTheSet(t *testing.T) {
 	s := play(t, "", deleting, protected, conditioned, finalizers("p"), replicas(0), claims("data"), retains("RD"))
 	for _, c := range s.set.newClaims(0) {
@@ -60,7 +60,7 @@ func TestClaimsThatWouldGoHoldTheSet(t *testing.T) {
 	}
 }
 
-// The cache may be older than the deletion: pods that only the API server has hold the set.
+// The cache may be older than the deletion: pods that only the API server has keep the set.
 func TestASetIsNotLetGoByTheCacheAlone(t *testing.T) {
 	s := play(t, "0 1 2", deleting, protected, finalizers("p"), parallel)
 	s.seen = func(w *World) { w.Pods = nil }
@@ -71,7 +71,7 @@ func TestASetIsNotLetGoByTheCacheAlone(t *testing.T) {
 
 func TestConditionsSayWhatHoldsADeletion(t *testing.T) {
 	for letters, want := range map[string]string{
-		"p":  "True Protected: the set is being deleted, and its pods live on by its deletion protection: delete it again with --cascade=orphan to keep them without it, or set spec.deletionProtection to false to delete them, too",
+		"p":  "True Protected: the set is being deleted, and its deletion protection keeps its pods: delete it again with --cascade=orphan to keep them without the set, or set spec.deletionProtection to false to delete them, too",
 		"pf": "True Foreground: the set was deleted in the foreground: the garbage collector deletes its pods, and deletion protection cannot keep them",
 		"":   "",
 	} {
@@ -86,7 +86,8 @@ func TestConditionsSayWhatHoldsADeletion(t *testing.T) {
 	}
 }
 
-// A set that cannot be protected is taken care of all the same, and tells of it; one that cannot be let go stays.
+// A set that cannot be protected is reconciled all the same, and has a condition; a set that cannot be
+// released stays.
 func TestAFinalizerThatCannotBeChanged(t *testing.T) {
 	s := play(t, "0 1", protected, conditioned)
 	s.fails["hold"] = apierrors.NewForbidden(metav1.SchemeGroupVersion.WithResource("statefulsetslices").GroupResource(), "web", errors.New("no"))

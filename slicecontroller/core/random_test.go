@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// randomUpdate is an update of all pods of a set, with any policy, range, partition and M.
+// randomUpdate returns an update of all pods of a set, with any policy, range, partition and M.
 func randomUpdate(t *testing.T, r *rand.Rand, more ...func(*Set)) (s *stage, m int) {
 	t.Helper()
 	n, k := 1+r.Int32N(7), r.Int32N(3)
@@ -23,7 +23,7 @@ func randomUpdate(t *testing.T, r *rand.Rand, more ...func(*Set)) (s *stage, m i
 	return play(t, strings.Join(pods, " "), change...), m
 }
 
-// down says of each ordinal of the range whether it is unavailable.
+// down reports for each ordinal of the range whether it is unavailable.
 func (s *stage) down() map[string]bool {
 	out := map[string]bool{}
 	for o := s.set.start(); s.set.has(o); o++ {
@@ -33,7 +33,7 @@ func (s *stage) down() map[string]bool {
 	return out
 }
 
-// failed says of each ordinal whether its pod has stopped for good.
+// failed reports for each ordinal whether its pod has stopped for good.
 func (s *stage) failed() map[string]bool {
 	out := map[string]bool{}
 	for name, p := range s.pods {
@@ -42,9 +42,9 @@ func (s *stage) failed() map[string]bool {
 	return out
 }
 
-// standing says of each ordinal of the range whether its pod is ready, and whether it is down in a
-// way that an update has to reckon with: what EnforcedRollingUpdate is to replace anyway does not
-// count as long as it is not ready (ER-7).
+// standing reports for each ordinal of the range whether its pod is ready, and whether it counts as down for
+// an update. A pod that EnforcedRollingUpdate replaces anyway does not count as long as it is not ready
+// (ER-7).
 func (s *stage) standing() (ready, counts map[string]bool) {
 	ready, counts = map[string]bool{}, s.down()
 	for o := s.set.start(); s.set.has(o); o++ {
@@ -61,7 +61,7 @@ func (s *stage) standing() (ready, counts map[string]bool) {
 	return ready, counts
 }
 
-// stranger is the name of a pod that has none of the ordinals.
+// stranger returns the name of a pod that has none of the ordinals, or "".
 func (s *stage) stranger(ordinals map[string]bool) string {
 	for name := range s.pods {
 		if _, known := ordinals[strings.TrimPrefix(name, "web-")]; !known {
@@ -71,7 +71,7 @@ func (s *stage) stranger(ordinals map[string]bool) string {
 	return ""
 }
 
-// takesDown are the pods that serve and that a pass has deleted, and how many are down with them.
+// takesDown returns the ready pods that a pass has deleted, and how many pods are down with them.
 func takesDown(did string, ready, counts map[string]bool) (taken []string, down int) {
 	for word := range strings.FieldsSeq(did) {
 		if o, cut := strings.CutPrefix(word, "-"); cut && ready[o] {
@@ -86,8 +86,8 @@ func takesDown(did string, ready, counts map[string]bool) (taken []string, down 
 	return taken, down
 }
 
-// However pods break and come back, the controller's own deletions never take more than
-// M down (961-16, 961-48), in order none while one is down (961-10), and the names stay (961-34).
+// However pods break and recover, the controller's own deletions never take more than M down (961-16,
+// 961-48). In order no pod is deleted while one is down (961-10), and the names stay (961-34).
 func TestUpdatesNeverTakeDownTooMany(t *testing.T) {
 	for _, strategy := range []func(*Set){func(*Set) {}, enforced} {
 		for seed := range uint64(120) {
@@ -119,8 +119,7 @@ func TestUpdatesNeverTakeDownTooMany(t *testing.T) {
 	}
 }
 
-// While the highest ordinal is not available, no other pod is deleted for an enforced
-// update (3541-38).
+// While the highest ordinal is not available, no other pod is deleted for an enforced update (3541-38).
 func TestNobodyGoesBeforeTheCanaryIsBack(t *testing.T) {
 	for seed := range uint64(120) {
 		r := rand.New(rand.NewPCG(seed, 3541))
@@ -138,12 +137,12 @@ func TestNobodyGoesBeforeTheCanaryIsBack(t *testing.T) {
 	}
 }
 
-// breaks lets a pod be less than available.
+// breaks makes a pod less than available.
 func (s *stage) breaks(name string, r *rand.Rand) {
 	s.is(name, []string{"!", "?", "x", "r"}[r.IntN(4)])
 }
 
-// somethingHappens lets one pod get on, or break.
+// somethingHappens lets one pod become ready, disappear or break.
 func (s *stage) somethingHappens(r *rand.Rand) {
 	pods := sortedByName(s.pods)
 	if len(pods) == 0 {

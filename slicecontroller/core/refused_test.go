@@ -18,7 +18,7 @@ func full(pod string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod, errors.New("exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3"))
 }
 
-// passes makes some passes, moves the pods on after each, and gives the effects.
+// passes makes some passes, moves the pods on after each, and returns the effects.
 func (s *stage) passes(n int) string {
 	var out []string
 	for range n {
@@ -30,7 +30,7 @@ func (s *stage) passes(n int) string {
 	return strings.Join(out, ", ")
 }
 
-// A range that moves while its new pods cannot be made keeps the pods that it has (3335-08).
+// A range that moves while its new pods cannot be created keeps its existing pods (3335-08).
 func TestPodsThatCannotBeMadeCostNone(t *testing.T) {
 	going := func(s *stage) {
 		c := s.set.newClaims(3)[0]
@@ -89,7 +89,7 @@ func TestPodsThatCannotBeMadeCostNone(t *testing.T) {
 	}
 }
 
-// A quota that was full is no longer when what is too many has gone (PA-3).
+// A full quota has room again when surplus pods are deleted (PA-3).
 func TestAFullQuotaIsEmptied(t *testing.T) {
 	s := play(t, "0 1 3 4", parallel)
 	s.fails["+2"] = full("web-2")

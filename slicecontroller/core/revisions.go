@@ -21,20 +21,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// RevisionHash is the label of a ControllerRevision that holds the hash in its name.
+// RevisionHash is the label of a ControllerRevision with the hash that is in its name.
 const RevisionHash = "controller.kubernetes.io/hash"
 
-// longestPrefix is how much of the set's name goes into the name of a revision (RV-2).
+// longestPrefix is how many bytes of the set's name go into the name of a revision (RV-2).
 const longestPrefix = 223
 
-// versions are the two revisions that pods may be made from, and that of the template. It is the
-// target, unless an update to it was rolled back: then the target is the current one.
+// versions are the current and the target revision, from which pods are made, and the asked revision, which
+// is that of the template. asked is the target, unless an update to it was rolled back: then the target is
+// the current revision.
 type versions struct {
 	current, target, asked *appsv1.ControllerRevision
 	collisions             int32
 }
 
-// template reads the pod template of a revision.
+// template returns the pod template of a revision.
 func template(r *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 	var doc struct {
 		Spec struct {
@@ -47,9 +48,9 @@ func template(r *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 	return &doc.Spec.Template, nil
 }
 
-// document is what a revision stores of a set: its pod template, as a strategic merge
-// patch that replaces the one of the set (RV-1). Its bytes are those that the built-in
-// controller writes, so that a set can change hands without a new revision.
+// document returns the data that a revision stores of a set: its pod template, as a strategic merge patch
+// that replaces the template of the set (RV-1). The bytes are those that the built-in controller writes, so
+// that the set's controller can change without a new revision.
 func document(t corev1.PodTemplateSpec) ([]byte, error) {
 	raw, err := json.Marshal(t)
 	if err != nil {
@@ -63,7 +64,7 @@ func document(t corev1.PodTemplateSpec) ([]byte, error) {
 	return json.Marshal(map[string]any{"spec": map[string]any{"template": fields}})
 }
 
-// newRevision makes the revision of the set's template (RV-2).
+// newRevision returns the revision of the set's template (RV-2).
 func (s *Set) newRevision(number int64, collisions int32) (*appsv1.ControllerRevision, error) {
 	data, err := document(s.Spec.Template)
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Set) newRevision(number int64, collisions int32) (*appsv1.ControllerRev
 	return r, nil
 }
 
-// mark notes what a revision was filled in from, and reports whether that was not noted yet.
+// mark notes the template that a revision was filled in from, and reports whether that changed the revision.
 func (s *Set) mark(r *appsv1.ControllerRevision) bool {
 	if s.Asked == "" || r.Annotations[AskedAnnotation] == s.Asked {
 		return false
@@ -105,7 +106,7 @@ func (s *Set) name(r *appsv1.ControllerRevision, collisions int32) {
 	r.Labels[RevisionHash] = hash
 }
 
-// sorted gives revisions from the oldest to the newest (RV-3).
+// sorted returns revisions from the oldest to the newest (RV-3).
 func sorted(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	out := slices.Clone(revisions)
 	slices.SortStableFunc(out, func(a, b *appsv1.ControllerRevision) int {
@@ -114,8 +115,8 @@ func sorted(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision
 	return out
 }
 
-// resolve finds or makes the revision of the set's template, and finds the one that the
-// pods had before (RV-3 to RV-6).
+// resolve finds or creates the revision of the set's template, and finds the one that the pods had before
+// (RV-3 to RV-6).
 func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) (versions, error) {
 	v := versions{}
 	if c := p.set.Status.CollisionCount; c != nil {
@@ -159,7 +160,8 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 	return v, nil
 }
 
-// marked is a revision with a note of what it was filled in from. One that has just changed gets it in a later pass.
+// marked returns a revision with a note of the template that it was filled in from. After a conflict a later
+// pass adds the note.
 func (p *pass) marked(ctx context.Context, r *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	next := r.DeepCopy()
 	if !p.set.mark(next) {
@@ -175,7 +177,7 @@ func (p *pass) marked(ctx context.Context, r *appsv1.ControllerRevision) (*appsv
 	return next, nil
 }
 
-// rolledBack makes an older revision the newest one, under its name (RV-3b).
+// rolledBack makes an older revision the newest one, and keeps its name (RV-3b).
 func (p *pass) rolledBack(ctx context.Context, r *appsv1.ControllerRevision, number int64) (*appsv1.ControllerRevision, error) {
 	next := r.DeepCopy()
 	next.Revision = number
@@ -183,8 +185,8 @@ func (p *pass) rolledBack(ctx context.Context, r *appsv1.ControllerRevision, num
 	return next, p.do.Update(ctx, next)
 }
 
-// novel gives a revision for a template that no revision has word for word: the newest, if
-// only defaults differ (RV-3c), or a new one.
+// novel returns a revision for a template that no revision has byte for byte: the newest, if only defaults
+// differ (RV-3c), or a new one.
 func (p *pass) novel(ctx context.Context, newest, wanted *appsv1.ControllerRevision, collisions int32) (*appsv1.ControllerRevision, int32, error) {
 	if newest != nil {
 		same, err := p.sameByDefault(ctx, newest)
@@ -206,12 +208,12 @@ func (p *pass) novel(ctx context.Context, newest, wanted *appsv1.ControllerRevis
 		if owner := metav1.GetControllerOfNoCopy(there); bytes.Equal(there.Data.Raw, r.Data.Raw) && (owner == nil || owner.UID == p.set.UID) {
 			return there, collisions, nil
 		}
-		collisions++ // RV-4; RV-5: one of another UID is a clash too
+		collisions++ // RV-4; RV-5: a revision with another owner is a collision, too
 	}
 }
 
-// sameByDefault says whether the template of a revision would be stored today as the
-// set's is: an API server that fills in new defaults must not restart pods.
+// sameByDefault reports whether the API server would store the template of a revision today as the set's
+// template is: an API server with new defaults must not restart pods.
 func (p *pass) sameByDefault(ctx context.Context, r *appsv1.ControllerRevision) (bool, error) {
 	t, err := template(r)
 	if err != nil {
@@ -224,7 +226,8 @@ func (p *pass) sameByDefault(ctx context.Context, r *appsv1.ControllerRevision) 
 	return err == nil && equality.Semantic.DeepEqual(full, p.set.Spec.Template), err
 }
 
-// truncate deletes the oldest revisions that no pod is of, down to the limit (RV-7).
+// truncate deletes the oldest revisions that no pod is of, down to the limit (RV-7). A negative limit keeps
+// all.
 func (p *pass) truncate(ctx context.Context, known []*appsv1.ControllerRevision, v versions, pods []*corev1.Pod) error {
 	limit := 10
 	if l := p.set.Spec.RevisionHistoryLimit; l != nil {

@@ -136,7 +136,7 @@ func TestHistoryIsKeptToItsLimit(t *testing.T) {
 			for k := 2; k <= 15; k++ {
 				reimaged(s, fmt.Sprintf("web:%d", k))
 				s.live()
-				s.sync() // the status that ended the update wakes the controller
+				s.sync() // the status that ended the update triggers a reconcile
 			}
 			if len(s.revisions) != c.keeps || s.revisions[s.set.Status.UpdateRevision] == nil {
 				t.Errorf("%d revisions, expected %d", len(s.revisions), c.keeps)

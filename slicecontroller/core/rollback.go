@@ -8,13 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RolledBack says that an update has failed and that pods are of the current revision again, or are to be. The spec is not
-// the controller's to write: whoever keeps it elsewhere would write it again, and the update would begin anew. So the template
-// stays, and is not acted on until it changes. The status has the revision that failed from before the first pod goes back,
-// and only that counts: another process goes on from there.
+// RolledBack is the condition of a set whose update has failed: its pods are of the current revision again,
+// or will be. The controller must not write the spec: a tool that keeps the spec elsewhere would apply it
+// again, and the update would start over. So the template stays, and is ignored until it changes. The status
+// has the failed revision BEFORE the first pod is rolled back, and only the status counts: another process
+// continues from it.
 const RolledBack = "RolledBack"
 
-// failed is the revision of the template if it is not acted on because its update has failed; else "".
+// failed returns the name of the template's revision if it is ignored because its update has failed, else
+// "".
 func (p *pass) failed() string {
 	if p.target.Name == p.asked.Name {
 		return ""
@@ -22,16 +24,16 @@ func (p *pass) failed() string {
 	return p.asked.Name
 }
 
-// forces says that nobody waits for the health of a pod that is to be replaced: the update is enforced, or goes back. What the
-// failed revision has broken would be waited for in vain.
+// forces reports whether a pod is replaced whatever its health: the update is enforced, or is rolled back.
+// Waiting for pods that the failed revision has broken would be in vain.
 func (p *pass) forces() bool { return p.enforced() || p.failed() != "" }
 
-// giveUp decides that an update has failed and goes back. It is done from the next pass on.
+// giveUp decides that an update has failed and is rolled back. The next pass starts the rollback.
 func (p *pass) giveUp(progress metav1.Condition) {
 	why := ""
 	switch {
 	case p.failed() != "":
-		if meta.FindStatusCondition(p.status.Told, RolledBack) == nil { // somebody has taken it off
+		if meta.FindStatusCondition(p.status.Told, RolledBack) == nil { // another writer removed it
 			p.sayIf(RolledBack, updateFailed, p.wayBack(""))
 		}
 		return
@@ -52,13 +54,13 @@ func (p *pass) giveUp(progress metav1.Condition) {
 
 const updateFailed = "UpdateFailed"
 
-// wayBack says that the template is not acted on.
+// wayBack returns the message that the template is ignored.
 func (p *pass) wayBack(why string) string {
 	return fmt.Sprintf("the update to %s has failed%s: pods are of %s until the template changes", p.asked.Name, why, p.current.Name)
 }
 
-// toBlame says whether a pod that the update has brought, or is to bring, is not available. That an old one is not is no
-// fault of it.
+// toBlame reports whether a pod that the update has created, or will create, is unavailable. The update is
+// not to blame for an unavailable pod of the old revision.
 func (p *pass) toBlame() bool {
 	for o := p.set.start(); p.set.has(o); o++ {
 		if r := p.at(o); p.set.staged(o) && p.set.down(r.Pod, p.world.Now) && (!created(r.Pod) || !p.outdated(r)) {

@@ -15,7 +15,7 @@ func image(name string) func(*Set) {
 	return func(s *Set) { s.Spec.Template.Spec.Containers[0].Image = name }
 }
 
-// tooLate makes a set whose update to an image that never starts has made no progress for too long.
+// tooLate returns a set whose update to an image that never starts has exceeded the progress deadline.
 func tooLate(t *testing.T, pods string, change ...func(*Set)) *stage {
 	t.Helper()
 	s := play(t, pods, append([]func(*Set){rollsBack, image("broken")}, change...)...)
@@ -25,7 +25,7 @@ func tooLate(t *testing.T, pods string, change ...func(*Set)) *stage {
 	return s
 }
 
-// madeFrom are the images of the pods.
+// madeFrom lists the images of the pods.
 func (s *stage) madeFrom() string {
 	var out []string
 	for _, p := range sortedByName(s.pods) {
@@ -34,7 +34,7 @@ func (s *stage) madeFrom() string {
 	return strings.Join(out, " ")
 }
 
-// What has failed is replaced by what was there before, whatever its state, and it comes to rest there.
+// A failed update is rolled back, whatever the state of its pods, and the set comes to rest there.
 func TestAnUpdateThatFailsGoesBack(t *testing.T) {
 	for _, c := range []struct {
 		name, pods string
@@ -98,10 +98,10 @@ func TestAnUpdateDoesNotGoBackForOtherReasons(t *testing.T) {
 	}
 }
 
-// The canary of an enforced update halts long before the deadline.
+// The canary of an enforced update halts the update long before the deadline.
 func TestAnUpdateThatHaltsGoesBack(t *testing.T) {
 	s := play(t, "0o 1o 2x", rollsBack, enforced, image("broken"))
-	s.sync() // it has failed, and is made again
+	s.sync() // it has failed, and is recreated
 	for range 3 {
 		s.moveOn()
 		s.sync()
@@ -115,7 +115,7 @@ func TestAnUpdateThatHaltsGoesBack(t *testing.T) {
 	}
 }
 
-// backAgain is a set at rest after an update that went back.
+// backAgain returns a set at rest after a rollback.
 func backAgain(t *testing.T) *stage {
 	t.Helper()
 	s := tooLate(t, "0o 1o 2?")
@@ -125,7 +125,8 @@ func backAgain(t *testing.T) *stage {
 	return s
 }
 
-// It stays there: with time, when a pod dies, when it is scaled, and for a process that knows the status alone.
+// A rollback lasts: over time, when a pod dies, when the set is scaled, and for a process that has only the
+// status.
 func TestWhatWentBackStaysThere(t *testing.T) {
 	s := backAgain(t)
 	latest := s.set.Status.UpdateRevision
@@ -148,7 +149,7 @@ func TestWhatWentBackStaysThere(t *testing.T) {
 	}
 }
 
-// A template that cannot be used is no other one: what dies comes back as what it was.
+// A template that cannot be used does not end a rollback: lost pods are recreated from the current revision.
 func TestWhatWentBackStaysThereWithATemplateThatCannotBeUsed(t *testing.T) {
 	s := backAgain(t)
 	failed := s.set.Status.Failed
@@ -159,15 +160,16 @@ func TestWhatWentBackStaysThereWithATemplateThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// Another template is another update; that of before ends it; and so does the wish that an update halts.
+// Another template is another update, the former template ends the rollback, and so does turning RollsBack
+// off.
 func TestAnotherTemplateIsTriedAfterOneThatFailed(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*Set)
-		made   string // when it has come to rest, or is waiting for a pod
+		made   string // when the set has come to rest, or waits for a pod
 	}{
 		{"a mended one", image("web:3"), "web:3 web:3 web:3"},
-		{"the one before", image("web:1"), "web:1 web:1 web:1"},
+		{"the previous one", image("web:1"), "web:1 web:1 web:1"},
 		{"no way back any more", func(s *Set) { s.RollsBack = false }, "web:1 web:1 broken"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -186,14 +188,14 @@ func TestAnotherTemplateIsTriedAfterOneThatFailed(t *testing.T) {
 			t.Fatalf("%s", s.madeFrom())
 		}
 		s.now = s.now.Add(time.Hour)
-		s.sync() // and its own status wakes it
+		s.sync() // its own status triggers a reconcile
 		if s.live(); s.madeFrom() != "web:1 web:1 web:1" || s.set.Status.Failed == first || s.set.Status.Failed == "" {
 			t.Errorf("%s, %q and %q", s.madeFrom(), first, s.set.Status.Failed)
 		}
 	})
 }
 
-// A pod that becomes available after the decision does not turn it round.
+// A pod that becomes available after the decision does not reverse it.
 func TestADecisionToGoBackStands(t *testing.T) {
 	s := tooLate(t, "0 1 2?o 2?", parallel)
 	old := s.set.Status.CurrentRevision
@@ -207,7 +209,7 @@ func TestADecisionToGoBackStands(t *testing.T) {
 	}
 }
 
-// What goes back has its own time, and each pod that goes is progress.
+// A rollback has its own deadline, and each pod that it replaces is progress.
 func TestTheWayBackHasItsTime(t *testing.T) {
 	s := tooLate(t, "0o 1? 2?")
 	if s.expect("-2"); !strings.HasPrefix(s.condition(Progressing), "True Waiting") {
@@ -226,7 +228,7 @@ func TestTheWayBackHasItsTime(t *testing.T) {
 	}
 }
 
-// Nothing goes back before it is in the status.
+// No pod is rolled back before the decision is in the status.
 func TestTheDecisionIsStoredFirst(t *testing.T) {
 	s := play(t, "0o 1o 2?", rollsBack, image("broken"))
 	s.sync()

@@ -15,20 +15,20 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// standing is how far a pass over the pods has come.
+// standing is the progress of a pass over the pods.
 type standing int
 
 const (
 	settled standing = iota // there is nothing left to do or to wait for
-	blocked                 // something has to happen first
-	acted                   // something was done; the next pass sees what came of it
+	blocked                 // something must happen first
+	acted                   // something was written; the next pass sees the result
 )
 
-// largestBatch is how many pods of a Parallel set are written at once at most (SY-2).
+// largestBatch is the maximum number of pods of a Parallel set that are written at once (SY-2).
 const largestBatch = 500
 
-// inBatches does something n times, in batches of 1, 2, 4 and so on, so that what fails
-// for all fails for few. A batch with errors is finished, and is the last.
+// inBatches calls do n times, in batches of 1, 2, 4 and so on, so that an error that hits every call is met
+// only a few times. A batch with errors is finished, and is the last one.
 func inBatches(n int, do func(int) error) error {
 	for done, size := 0, 1; done < n; size = min(2*size, largestBatch) {
 		errs := make([]error, min(size, n-done))
@@ -45,9 +45,8 @@ func inBatches(n int, do func(int) error) error {
 	return nil
 }
 
-// scaleUp brings up what is missing of the range, ascending. In order, the first pod that
-// is not available ends the pass (OR-1 to OR-4); else nobody waits for anybody (PA-1,
-// PA-2).
+// scaleUp tends the pods of the range, ascending, and creates those that are missing. In order, the first
+// pod that is not available ends the pass (OR-1 to OR-4). A Parallel set waits for no pod (PA-1, PA-2).
 func (p *pass) scaleUp(ctx context.Context) (standing, error) {
 	if !p.set.ordered() {
 		return settled, inBatches(int(p.set.replicas()), func(k int) error {
@@ -66,7 +65,7 @@ func (p *pass) scaleUp(ctx context.Context) (standing, error) {
 // tend does for one pod of the range what can be done now.
 func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 	switch {
-	case ended(r.Pod) && (!p.exempt(r) || p.canaryDown()): // OR-3; else it goes in its turn (ER-4)
+	case ended(r.Pod) && (!p.exempt(r) || p.canaryDown()): // OR-3; else it is replaced in its turn (ER-4)
 		if terminating(r.Pod) {
 			return blocked, nil
 		}
@@ -91,7 +90,7 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 	return settled, p.repair(ctx, r)
 }
 
-// bringUp makes the claims of a pod, and then the pod (CP-1).
+// bringUp creates the claims of a pod, and then the pod (CP-1).
 func (p *pass) bringUp(ctx context.Context, r replica) error {
 	if err := p.makeClaims(ctx, r); err != nil {
 		p.tellOf("Create", r.Pod, utilerrors.NewAggregate(parts(err))) // in the form of the built-in controller
@@ -115,7 +114,7 @@ func (p *pass) bringUp(ctx context.Context, r replica) error {
 	return err
 }
 
-// taken says why the name of a pod is taken (CL-10).
+// taken returns the reason why the name of a pod is taken (CL-10).
 func (p *pass) taken(ctx context.Context, r replica) error {
 	there := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
 	if err := p.do.Read(ctx, there); err != nil {
@@ -126,9 +125,9 @@ func (p *pass) taken(ctx context.Context, r replica) error {
 	if err != nil {
 		return err
 	}
-	// One without an owner is adopted once the cache knows that it has none.
+	// An orphan is adopted once the cache has it as an orphan.
 	if owner != nil && owner.UID == p.set.UID || owner == nil && selector.Matches(labels.Set(there.Labels)) {
-		return fmt.Errorf("%w pod %s, which exists", ErrBehind, r.Name)
+		return fmt.Errorf("%w: pod %s exists", ErrBehind, r.Name)
 	}
 	by := "nobody"
 	if owner != nil {
@@ -142,11 +141,10 @@ func (p *pass) taken(ctx context.Context, r replica) error {
 	return err
 }
 
-// ErrBehind says that the World lacked something that the API server has.
-var ErrBehind = errors.New("the cache does not know yet")
+// ErrBehind means that the World lacked something that the API server has.
+var ErrBehind = errors.New("the cache is behind")
 
-// repair mends what the controller may mend of a pod that runs: its labels, and who its
-// claims go with.
+// repair repairs what the controller may repair of a running pod: its labels, and the owners of its claims.
 func (p *pass) repair(ctx context.Context, r replica) error {
 	mended, err := p.identify(ctx, r)
 	if err != nil {
@@ -163,10 +161,10 @@ func (p *pass) repair(ctx context.Context, r replica) error {
 	return err
 }
 
-// maxIdentityRepairs is how often a pod is changed again that somebody else has changed meanwhile (ID-4).
+// maxIdentityRepairs is how often a change is retried after conflicts with other writers (ID-4).
 const maxIdentityRepairs = 5
 
-// identify repairs the labels of a pod that say which one it is.
+// identify repairs the labels that identify a pod.
 func (p *pass) identify(ctx context.Context, r replica) (changed bool, err error) {
 	pod := r.Pod
 	for range maxIdentityRepairs {
@@ -179,15 +177,15 @@ func (p *pass) identify(ctx context.Context, r replica) (changed bool, err error
 		}
 		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
 		if p.do.Read(ctx, pod) != nil || pod.UID != r.UID {
-			break // it is looked at again
+			break // the next pass retries
 		}
 	}
 	return false, err
 }
 
-// spare is how many condemned pods may go, after scaleUp has come to err. All of them, when
-// every pod of the range is there or made. Else no more than leave as many as there are to be
-// (3335-08), and none for what fails for another reason than a full quota, which they would not mend.
+// spare returns how many condemned pods may be deleted after scaleUp returned err. If every pod of the range
+// exists or was created, all may. Else only as many may as leave the wanted number of pods (3335-08), and
+// none may if anything but a full quota was the reason: their deletion would not help.
 func (p *pass) spare(err error) int {
 	there := p.made
 	for _, r := range slices.Concat(p.living, p.condemned) {
@@ -209,9 +207,9 @@ func isFull(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
-// scaleDown deletes what is outside the range, descending: the high side first, then
-// the low side (OR-8), and no more than spare of them. In order one at a time, and each only when
-// all others are available (OR-5, OR-6); else all at once.
+// scaleDown deletes at most spare pods outside the range, descending: the high side first, then the low side
+// (OR-8). In order it deletes one at a time, and each only when all others are available (OR-5, OR-6). A
+// Parallel set deletes all at once.
 func (p *pass) scaleDown(ctx context.Context, spare int) (standing, error) {
 	switch {
 	case len(p.condemned) == 0:
@@ -238,8 +236,7 @@ func (p *pass) scaleDown(ctx context.Context, spare int) (standing, error) {
 	return acted, p.remove(ctx, next)
 }
 
-// remove deletes a pod with the grace that it asks for (AM-2). One that is gone is gone
-// (SC-7).
+// remove deletes a pod with its own grace period (AM-2). A pod that is already gone is no error (SC-7).
 func (p *pass) remove(ctx context.Context, r replica) error {
 	err := p.do.Delete(ctx, r.Pod)
 	if apierrors.IsNotFound(err) {

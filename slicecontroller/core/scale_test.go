@@ -97,7 +97,9 @@ func TestPartOfAParallelPassDoesNotFailTheRest(t *testing.T) {
 	})
 }
 
-// The numbers of KEP-3335 and its tests, as sequences.
+// The examples of KEP-3335
+// (https://github.com/kubernetes/enhancements/tree/master/keps/sig-apps/3335-statefulset-slice) and its
+// tests, as sequences.
 func TestRangesMove(t *testing.T) {
 	for _, c := range []struct {
 		rule, pods string
@@ -216,8 +218,8 @@ func TestLabelsAreRepaired(t *testing.T) {
 	})
 }
 
-// Ordinals that have no pod cost nothing, however many there are to be: a set that asks for too many
-// pods must not end the controller of all the others.
+// Ordinals without a pod cost no memory, however many there are: a set with too many replicas must not take
+// down the controller of all the others.
 func TestMissingPodsCostNoMemory(t *testing.T) {
 	for name, policy := range map[string]func(*Set){"in order": func(*Set) {}, "Parallel": parallel, "Enforced": enforced} {
 		t.Run(name, func(t *testing.T) {

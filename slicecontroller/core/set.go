@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// EnforcedRollingUpdate is the strategy of KEP-3541. Its partition and maxUnavailable are
-// in the block RollingUpdate of a Set's strategy.
+// EnforcedRollingUpdate is the strategy of KEP-3541. Its partition and maxUnavailable are in the block
+// RollingUpdate of a Set's strategy.
 const EnforcedRollingUpdate appsv1.StatefulSetUpdateStrategyType = "EnforcedRollingUpdate"
 
 // Set is a set of either kind. Its spec has its defaults.
@@ -21,66 +21,67 @@ type Set struct {
 	Spec   appsv1.StatefulSetSpec
 	Status Status
 	Traits
-	// Asked names the template as it was written, where Spec.Template is what became of it.
+	// Asked names the template as the user wrote it; Spec.Template is that template with defaults filled in.
 	Asked string
-	// Fault is why the template of the set cannot be used, or nil. Spec.Template is then that of its newest revision: pods
-	// that are missing are made from it, and none is replaced.
+	// Fault is why the template of the set cannot be used, or nil. Spec.Template is then that of its newest
+	// revision: missing pods are made from it, and no pod is replaced.
 	Fault *Fault
 }
 
-// Status is that of a set of either kind.
+// Status is the status of a set of either kind.
 type Status struct {
 	appsv1.StatefulSetStatus
-	// Told are its conditions, where the traits ask for any, and Ordinals the range that was acted on.
+	// Told are its conditions, and Ordinals is the range that was acted on; both only with the trait
+	// Conditioned.
 	Told     []metav1.Condition
 	Ordinals *Range
-	// Progressed is when the set last came nearer to its spec, or began to differ from it,
-	// where the traits ask for conditions.
+	// Progressed is when the set last made progress towards its spec, or began to differ from it; only with
+	// the trait Conditioned.
 	Progressed *metav1.Time
-	// Failed is the revision whose update was rolled back, where the traits ask for that.
+	// Failed is the revision whose update was rolled back; only with the trait RollsBack.
 	Failed string
 }
 
-// Range are the ordinals from Start up to, and without, End.
+// Range is the ordinals from Start up to, but not including, End.
 type Range struct{ Start, End int64 }
 
-// Traits are what differs between the kinds. The zero value is what the specification
-// asks of a slice; apps/v1 sets what follows the controller that it replaces.
+// Traits are the differences between the kinds. The zero value is what the specification requires of a
+// slice; apps/v1 sets the traits of the controller that it replaces.
 type Traits struct {
-	// Kind is that of the owner references that pods, claims and revisions get.
+	// Kind is that of the owner references of pods, claims and revisions.
 	Kind schema.GroupVersionKind
-	// OffsetPartition counts the partition from the start of the range, and not as an
-	// ordinal (PT-1, PT-4).
+	// OffsetPartition counts the partition from the start of the range, instead of as an ordinal (PT-1,
+	// PT-4).
 	OffsetPartition bool
-	// AdoptOutside adopts orphans outside the range, to delete them (CL-6).
+	// AdoptOutside adopts orphans outside the range, in order to delete them (CL-6).
 	AdoptOutside bool
 	// CompleteEmpty completes an update of a set without replicas (RV-10).
 	CompleteEmpty bool
 	// CurrentStays never moves the current revision under OnDelete, as Kubernetes did before 1.37 (RV-9).
 	CurrentStays bool
-	// Conditioned tells of the set in conditions.
+	// Conditioned writes conditions into the status.
 	Conditioned bool
-	// HoldClaims keeps all claims, whatever the retention policy says (CP-14).
+	// RetainClaims keeps all claims, whatever the retention policy is (CP-14).
 	RetainClaims bool
-	// Protected lets pods and claims live on when the set is deleted.
+	// Protected keeps pods and claims when the set is deleted.
 	Protected bool
-	// ClaimsGrow lets claims that are there grow with their template.
+	// ClaimsGrow lets existing claims grow with their template.
 	ClaimsGrow bool
-	// Evicts lets updates evict pods.
+	// Evicts makes updates evict pods instead of deleting them.
 	Evicts bool
 	// Paused replaces no pod for an update.
 	Paused bool
-	// RollsBack gives the pods their current revision again when an update fails.
+	// RollsBack rolls the pods back to their current revision when an update fails.
 	RollsBack bool
-	// Deadline is for how long the set may come no nearer to its spec; 0 is the default.
+	// Deadline is how long the set may make no progress; 0 means the default of 10 minutes.
 	Deadline time.Duration
 	// OneAtATime ignores maxUnavailable (KEP-961, its gate off).
 	OneAtATime bool
-	// NotEnforced takes EnforcedRollingUpdate for RollingUpdate (ER-19, its gate off).
+	// NotEnforced treats EnforcedRollingUpdate as RollingUpdate (ER-19, its gate off).
 	NotEnforced bool
 }
 
-// start is k, the first ordinal.
+// start returns k, the first ordinal.
 func (s *Set) start() int32 {
 	if s.Spec.Ordinals == nil {
 		return 0
@@ -88,7 +89,7 @@ func (s *Set) start() int32 {
 	return s.Spec.Ordinals.Start
 }
 
-// replicas is N, the number of ordinals.
+// replicas returns N, the number of ordinals.
 func (s *Set) replicas() int32 {
 	if s.Spec.Replicas == nil {
 		return 1
@@ -96,24 +97,23 @@ func (s *Set) replicas() int32 {
 	return *s.Spec.Replicas
 }
 
-// has says whether an ordinal is in R, which is [k, k+N-1]. It is the only place that
-// knows.
+// has reports whether an ordinal is in R, which is [k, k+N-1]. No other code defines the range.
 func (s *Set) has(ordinal int32) bool {
 	return ordinal >= s.start() && int64(ordinal) < int64(s.start())+int64(s.replicas())
 }
 
-// Has says whether a pod of that name is one of the range.
+// Has reports whether a pod of that name is in the range.
 func (s *Set) Has(pod string) bool {
 	ordinal, member := Ordinal(s.Name, pod)
 	return member && s.has(ordinal)
 }
 
-// ordered says that pods come and go one after the other.
+// ordered reports whether pods are created and deleted one after the other.
 func (s *Set) ordered() bool {
 	return s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 }
 
-// strategy is the one that is acted on.
+// strategy returns the effective strategy.
 func (s *Set) strategy() appsv1.StatefulSetUpdateStrategyType {
 	t := s.Spec.UpdateStrategy.Type
 	if t == EnforcedRollingUpdate && s.NotEnforced {
@@ -122,7 +122,7 @@ func (s *Set) strategy() appsv1.StatefulSetUpdateStrategyType {
 	return t
 }
 
-// staged says whether an ordinal of R is on the side of the partition that is updated.
+// staged reports whether an ordinal of R is on the updated side of the partition.
 func (s *Set) staged(ordinal int32) bool {
 	ru := s.Spec.UpdateStrategy.RollingUpdate
 	if ru == nil || ru.Partition == nil {
@@ -134,8 +134,7 @@ func (s *Set) staged(ordinal int32) bool {
 	return ordinal >= *ru.Partition
 }
 
-// MaxUnavailable is M (MU-1): a percentage is of N and rounded down, and nothing is
-// below 1.
+// MaxUnavailable returns M (MU-1): a percentage is of N and rounded down, and the result is at least 1.
 func (s *Set) MaxUnavailable() int {
 	ru := s.Spec.UpdateStrategy.RollingUpdate
 	if ru == nil || ru.MaxUnavailable == nil || s.OneAtATime {
@@ -143,13 +142,13 @@ func (s *Set) MaxUnavailable() int {
 	}
 	m, err := intstr.GetScaledValueFromIntOrPercent(ru.MaxUnavailable, int(s.replicas()), false)
 	if err != nil {
-		return 1 // what is not understood takes down the least
+		return 1 // a value that cannot be parsed takes down the least
 	}
 	return max(m, 1)
 }
 
-// claimsGo says whether claims are deleted with the ordinal that is scaled away, and with
-// the set (CP-5, CP-14).
+// claimsGo reports whether claims are deleted with an ordinal that is scaled away, and with the set (CP-5,
+// CP-14).
 func (s *Set) claimsGo() (whenScaled, whenDeleted bool) {
 	p := s.Spec.PersistentVolumeClaimRetentionPolicy
 	if p == nil || s.RetainClaims {
@@ -159,23 +158,23 @@ func (s *Set) claimsGo() (whenScaled, whenDeleted bool) {
 	return p.WhenScaled == gone, p.WhenDeleted == gone
 }
 
-// owner is the reference by which the set controls a pod, a claim or a revision.
+// owner returns the reference by which the set controls a pod, a claim or a revision.
 func (s *Set) owner() metav1.OwnerReference {
 	return *metav1.NewControllerRef(s, s.Kind)
 }
 
-// podName is the name of the pod of an ordinal (ID-1).
+// podName returns the name of the pod of an ordinal (ID-1).
 func (s *Set) podName(ordinal int32) string {
 	return s.Name + "-" + strconv.Itoa(int(ordinal))
 }
 
-// claimName is the name of the claim of an ordinal (ID-8).
+// claimName returns the name of the claim of an ordinal (ID-8).
 func (s *Set) claimName(template string, ordinal int32) string {
 	return template + "-" + s.podName(ordinal)
 }
 
-// Ordinal reads the ordinal from the name of a member. Only the canonical form counts
-// (ID-2): web-01 is no member of web.
+// Ordinal returns the ordinal in the name of a pod, and whether the pod is a member of the set. Only the
+// canonical form counts (ID-2): web-01 is no member of web.
 func Ordinal(set, pod string) (ordinal int32, member bool) {
 	digits, found := strings.CutPrefix(pod, set+"-")
 	if !found {

@@ -24,8 +24,7 @@ import (
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// stage is an API server with one set and what belongs to it. Its pods are moved on by the
-// test, as kubelets would.
+// stage is an API server with one set and its dependents. The test moves its pods on, as kubelets would.
 type stage struct {
 	t         *testing.T
 	set       *Set
@@ -33,15 +32,15 @@ type stage struct {
 	claims    map[string]*corev1.PersistentVolumeClaim
 	revisions map[string]*appsv1.ControllerRevision
 	now       time.Time
-	// fails has errors for effects, by the words in which they are written down, such as
-	// "+3" or "claim data-web-3".
+	// fails has errors for effects. Its keys are the effects as note records them, such as "+3" for the
+	// creation of pod 3, or "create data-web-3".
 	fails map[string]error
-	// defaults is what the API server fills in.
+	// defaults sets the defaults that the API server fills in.
 	defaults func(*corev1.PodTemplateSpec)
-	// seen changes what a pass sees.
+	// seen changes the World of a pass.
 	seen func(*World)
-	// dies is after how many effects the process dies; 0 for never. Nothing that it does
-	// afterwards has any effect.
+	// dies is the number of effects after which the process dies; 0 for never. Everything that it does
+	// afterwards fails without an effect.
 	dies int
 
 	lock    sync.Mutex
@@ -53,9 +52,9 @@ type stage struct {
 	err     error
 }
 
-// play puts a set on a stage, with the pods that words describe: an ordinal each, and how
-// it is, by letters behind it. Nothing: ready for an hour; ! running and not ready;
-// ? pending; ~ terminating; x failed; s succeeded; r ready for a minute; o of the old revision.
+// play returns a stage with a set and the pods that words describe: an ordinal each, followed by letters for
+// its state. No letter: ready for an hour; ! running and not ready; ? pending; ~ terminating; x failed; s
+// succeeded; r ready for a minute; o of the old revision.
 func play(t *testing.T, pods string, change ...func(*Set)) *stage {
 	t.Helper()
 	n := int32(3)
@@ -102,7 +101,7 @@ func (s *stage) revision(number int64) *appsv1.ControllerRevision {
 	return r
 }
 
-// cast puts one pod on the stage, with its claims.
+// cast adds one pod to the stage, with its claims.
 func (s *stage) cast(word string, old, latest *appsv1.ControllerRevision) *corev1.Pod {
 	s.t.Helper()
 	digits := strings.TrimRight(word, "!?~xsro")
@@ -128,7 +127,7 @@ func (s *stage) cast(word string, old, latest *appsv1.ControllerRevision) *corev
 	return s.pods[p.Name]
 }
 
-// is changes how a pod is.
+// is changes the state of a pod.
 func (s *stage) is(name, how string) {
 	p := s.pods[name]
 	p.Status.Phase = corev1.PodRunning
@@ -152,7 +151,7 @@ func (s *stage) is(name, how string) {
 	p.Status.Conditions = []corev1.PodCondition{ready}
 }
 
-// store gives an object what an API server gives it.
+// store stores an object, and sets the fields that an API server sets.
 func (s *stage) store(o Object) {
 	s.uids++
 	if o.GetUID() == "" {
@@ -173,8 +172,8 @@ func (s *stage) store(o Object) {
 	}
 }
 
-// sync makes one pass, and gives its effects: + and - with the ordinal for pods that are
-// created and deleted, in words for the rest. Where there is no order they are sorted.
+// sync makes one pass, and returns its effects: + and - with the ordinal for pods that are created and
+// deleted, words for the rest. The effects of a Parallel set are sorted.
 func (s *stage) sync() string {
 	s.t.Helper()
 	s.did, s.told = nil, nil
@@ -192,7 +191,7 @@ func (s *stage) sync() string {
 	}
 	s.outcome, s.err = Sync(s.t.Context(), w, s)
 	if !s.set.ordered() {
-		slices.SortFunc(s.did, func(a, b string) int { // what is said in words comes first
+		slices.SortFunc(s.did, func(a, b string) int { // effects in words come first
 			return cmp.Or(cmp.Compare(strings.IndexAny(a, "+-"), strings.IndexAny(b, "+-")), strings.Compare(a, b))
 		})
 	}
@@ -208,7 +207,7 @@ func (s *stage) claim(name string) *corev1.PersistentVolumeClaim {
 func sortedByName[T Object](all map[string]T) []T {
 	var out []T
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		seen, _ := all[name].DeepCopyObject().(T) // a cache does not change under a pass
+		seen, _ := all[name].DeepCopyObject().(T) // a cache does not change during a pass
 		out = append(out, seen)
 	}
 	return out
@@ -223,8 +222,8 @@ func (s *stage) expect(want string) {
 	}
 }
 
-// live makes passes and moves the pods on until nothing happens any more, and gives the
-// effects of each.
+// live makes passes and moves the pods on until nothing happens any more. It returns the effects of each
+// pass.
 func (s *stage) live() []string {
 	s.t.Helper()
 	var out []string
@@ -255,7 +254,7 @@ func (s *stage) moveOn() (moved bool) {
 	return moved
 }
 
-// note writes an effect down, and gives its error.
+// note records an effect, and returns its error.
 func (s *stage) note(words string) error {
 	if s.dies > 0 && len(s.did) >= s.dies {
 		return errDead
@@ -454,7 +453,7 @@ func (s *stage) Tell(e Event) {
 	s.told = append(s.told, e.Type+" "+e.Reason+" "+e.Message)
 }
 
-// What a set is like, for play.
+// Changes of the set, for play.
 
 func replicas(n int32) func(*Set) { return func(s *Set) { s.Spec.Replicas = &n } }
 
@@ -489,7 +488,7 @@ func claims(names ...string) func(*Set) {
 	}
 }
 
-// retains has the policies as letters, R or D: when scaled, when deleted.
+// retains sets the policies by letters, R or D: when scaled, when deleted.
 func retains(letters string) func(*Set) {
 	policy := map[byte]appsv1.PersistentVolumeClaimRetentionPolicyType{'R': appsv1.RetainPersistentVolumeClaimRetentionPolicyType, 'D': appsv1.DeletePersistentVolumeClaimRetentionPolicyType}
 	return func(s *Set) {

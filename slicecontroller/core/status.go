@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// count counts the pods as they were read (ST-1): those that this pass creates do not
-// count, and those that are terminating count where the table says so.
+// count counts the pods as they were read (ST-1). Pods that this pass creates do not count. Terminating pods
+// count as replicas, ready and available, but not as current or updated.
 func (p *pass) count() appsv1.StatefulSetStatus {
 	s := appsv1.StatefulSetStatus{
 		ObservedGeneration: max(p.set.Generation, p.set.Status.ObservedGeneration), // ST-4
@@ -32,7 +32,7 @@ func (p *pass) count() appsv1.StatefulSetStatus {
 			if revisionOf(r.Pod) == s.CurrentRevision {
 				s.CurrentReplicas++
 			}
-			if revisionOf(r.Pod) == s.UpdateRevision && !p.astray() { // whose template is not the one that is wanted
+			if revisionOf(r.Pod) == s.UpdateRevision && !p.astray() { // astray: then the target is not the wanted template
 				s.UpdatedReplicas++
 			}
 		}
@@ -52,7 +52,7 @@ func (p *pass) complete() {
 	}
 }
 
-// writeStatus writes the status if it tells something new (ST-5).
+// writeStatus writes the status if it differs from the stored one (ST-5).
 func (p *pass) writeStatus(ctx context.Context) error {
 	p.complete()
 	return p.write(ctx)

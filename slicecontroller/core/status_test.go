@@ -52,7 +52,7 @@ func TestTheStatusIsWrittenWhenItTellsSomethingNew(t *testing.T) {
 	if s.sync(); !errors.Is(s.err, no) {
 		t.Errorf("ST-4: not written for a new generation: %v", s.err)
 	}
-	s.set.Generation, s.set.Status.ObservedGeneration = 2, 3 // seen late
+	s.set.Generation, s.set.Status.ObservedGeneration = 2, 3 // a late observation
 	if s.sync(); s.err != nil {
 		t.Errorf("ST-4: it falls: %v", s.err)
 	}
@@ -64,7 +64,7 @@ func TestAvailabilityIsATime(t *testing.T) {
 		ago  time.Duration
 		min  int32
 		want bool
-		wait time.Duration // until it is looked at again
+		wait time.Duration // until the next reconcile
 	}{
 		{"AV-1 2599-03 at once", 0, 0, true, 0},
 		{"2599-02 2599-11 2599-26 a millisecond before", 10*time.Second - time.Millisecond, 10, false, time.Millisecond},

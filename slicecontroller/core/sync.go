@@ -13,43 +13,46 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pass is one Sync under way.
+// pass is one Sync in progress.
 type pass struct {
 	set   *Set
 	world World
 	do    Effects
-	fresh bool // the set was read without a cache
+	fresh bool // a live read has confirmed the set
 
 	versions
 	// currentTemplate and targetTemplate are those of the two revisions.
 	currentTemplate, targetTemplate *corev1.PodTemplateSpec
-	// living are the pods of the range that are there, ascending. condemned are the others,
-	// descending.
+	// living are the existing pods of the range, ascending. condemned are the others, descending.
 	living, condemned []replica
-	// lowestDown is the lowest ordinal that is unavailable, of the living first (OR-6).
+	// lowestDown is the lowest ordinal that is unavailable, of the range first and else of the condemned
+	// (OR-6).
 	lowestDown string
 	status     Status
 	outcome    Outcome
-	// unsure is why the target is the newest revision there is, and not that of the template: pods that are missing are made
-	// from it, and none is replaced.
+	// unsure is the error for which the target is the newest existing revision, and not that of the
+	// template: missing pods are made from it, and no pod is replaced.
 	unsure error
-	// unmarked is why the target has no note of what it was filled in from. Nothing waits for that.
+	// unmarked is the error for which the target has no note of the template that it was filled in from.
+	// Nothing waits for that.
 	unmarked error
-	begins   bool // an enforced update deletes a pod
-	waits    bool // something has to happen before the set is as its spec says
+	begins   bool // an enforced update deletes a pod in this pass
+	waits    bool // something must happen before the set is as its spec requires
 	lock     sync.Mutex
 	made     int // how many pods were created in this pass
-	// kept are the claims that were given up to outlive the set, as they are now, and unkept
-	// says of which ones that failed.
+	// kept are the claims whose owners this pass removed so that they outlive the set, as they are now.
+	// unkept are the errors of the claims for which that failed.
 	kept     map[string]*corev1.PersistentVolumeClaim
 	unkept   []error
-	conflict string // whose pod has the name of one of ours
-	// ungrown says of which claims the size is not that of their template, and why.
+	conflict string // the message that another owner's pod has the name of one of ours
+	// ungrown are the claims whose size is not that of their template, with the reasons.
 	ungrown []error
-	// holds says that the set is being deleted and kept, and unprotected why a set that is to be protected is not.
+	// holds means that the set is being deleted and kept. unprotected is the error of a change of the
+	// finalizer.
 	holds       bool
 	unprotected error
-	// refused is why a pod is not evicted now, and refusedUntil when to ask again, if the API server says so.
+	// refused is why a pod cannot be evicted now. refusedUntil is when to retry, if the API server names a
+	// time.
 	refused      string
 	refusedUntil time.Time
 }
@@ -60,10 +63,9 @@ type replica struct {
 	ordinal int32
 }
 
-// Sync does for a set what can be done now (SY-1). Where an effect fails it does what
-// does not depend on it, writes the status, and gives the errors: whoever calls tries
-// again. Of a set that is invalid it writes the conditions alone: trying again is no use then, and
-// the error is ErrInvalid.
+// Sync does for a set what can be done now (SY-1). If an effect fails, Sync still does what does not depend
+// on it, writes the status, and returns the errors; the caller retries. For an invalid set it writes only
+// the conditions and returns ErrInvalid: a retry is useless until the set changes.
 func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	p := &pass{set: w.Set, world: w, do: do, kept: map[string]*corev1.PersistentVolumeClaim{}}
 	if over, err := p.protect(ctx); over {
@@ -106,10 +108,10 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	return p.outcome, err
 }
 
-// act makes the passes over the pods (SY-1, 8 to 12). In order, each is made only when the
-// one before it has left nothing to wait for; a pass that ended early does not keep
-// condemned pods from going under EnforcedRollingUpdate (ER-12), and neither does a full quota where
-// there is no order (PA-3).
+// act makes the passes over the pods (SY-1, 8 to 12). In order, each pass is made only when the one before
+// it has left nothing to wait for. There are two exceptions: under EnforcedRollingUpdate a pass that ended
+// early does not delay the deletion of condemned pods (ER-12), and without an order a full quota does not
+// either (PA-3).
 func (p *pass) act(ctx context.Context) error {
 	kept := p.keepClaims(ctx)
 	up, err := p.scaleUp(ctx)
@@ -125,7 +127,7 @@ func (p *pass) act(ctx context.Context) error {
 	return errors.Join(kept, err)
 }
 
-// astray says that the target is not what the set is to become.
+// astray reports whether the target revision is not that of the set's template. Then no pod is replaced.
 func (p *pass) astray() bool { return p.set.Fault != nil || p.unsure != nil }
 
 func (p *pass) templates() (err error) {
@@ -139,7 +141,7 @@ func (p *pass) templates() (err error) {
 	return err
 }
 
-// sort puts the pods into living and condemned.
+// sort divides the pods into living and condemned.
 func (p *pass) sort(pods []*corev1.Pod) {
 	for _, pod := range pods {
 		ordinal, _ := Ordinal(p.set.Name, pod.Name)
@@ -163,8 +165,8 @@ func (p *pass) sort(pods []*corev1.Pod) {
 	}
 }
 
-// at gives the pod of an ordinal of the range. One that is missing has nothing but its name; it
-// is made up here, since there may be any number of them.
+// at returns the pod of an ordinal of the range. A missing pod has nothing but its name and namespace; it is
+// made on demand, since any number of pods may be missing.
 func (p *pass) at(ordinal int32) replica {
 	k, found := slices.BinarySearchFunc(p.living, ordinal, func(r replica, o int32) int { return cmp.Compare(r.ordinal, o) })
 	if found {
@@ -173,7 +175,7 @@ func (p *pass) at(ordinal int32) replica {
 	return replica{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.set.Namespace, Name: p.set.podName(ordinal)}}, ordinal}
 }
 
-// firstDown is the lowest ordinal of the range that is missing or not available, or nil.
+// firstDown returns the lowest ordinal of the range that is missing or not available, or nil.
 func (p *pass) firstDown() *replica {
 	for o := p.set.start(); p.set.has(o); o++ {
 		if r := p.at(o); p.set.down(r.Pod, p.world.Now) {
@@ -183,7 +185,7 @@ func (p *pass) firstDown() *replica {
 	return nil
 }
 
-// madeFrom is what a pod that is missing is made from (RV-11).
+// madeFrom returns the template and the revision for the missing pod of an ordinal (RV-11).
 func (p *pass) madeFrom(ordinal int32) (*corev1.PodTemplateSpec, *appsv1.ControllerRevision) {
 	protected := false
 	switch ru := p.set.Spec.UpdateStrategy.RollingUpdate; {
@@ -213,7 +215,8 @@ func (p *pass) unavailable() int {
 // missing counts the ordinals of the range without a pod.
 func (p *pass) missing() int { return int(p.set.replicas()) - len(p.living) }
 
-// again is the earliest time at which a pod becomes available by itself (SY-5).
+// again returns the earliest time at which the set must be reconciled without an event, or zero: an eviction
+// may be retried, a deadline passes, or a pod becomes available (SY-5).
 func (p *pass) again() time.Time {
 	first := p.refusedUntil
 	sooner := func(at time.Time) {

@@ -6,19 +6,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AskedAnnotation is the annotation of a ControllerRevision that names the template which its own was filled in from.
-// A process that has just started knows by it what an API server would make of the template of a set, without asking.
+// AskedAnnotation is the annotation of a ControllerRevision that names the template from which its own
+// template was filled in. By it a process that has just started knows, without a request, what an API server
+// would make of a set's template.
 const AskedAnnotation = "apps.stsmigrate.dev/filled-in-from"
 
 // Fault is why something in the spec of a set cannot be acted on.
 type Fault struct {
 	// Reason and Message are those of a condition and of an Event.
 	Reason, Message string
-	// Passing says that it may pass by itself, and that nobody has to do anything.
+	// Passing means that the fault may pass by itself, and that no user has to act.
 	Passing bool
 }
 
-// LastGood gives the pod template that the set had last that could be used: that of its newest revision.
+// LastGood returns the last usable pod template of the set: that of its newest revision. It reports whether
+// there is one.
 func (w World) LastGood() (corev1.PodTemplateSpec, bool) {
 	own := w.ownRevisions()
 	for k := len(own) - 1; k >= 0; k-- {
@@ -29,7 +31,8 @@ func (w World) LastGood() (corev1.PodTemplateSpec, bool) {
 	return corev1.PodTemplateSpec{}, false
 }
 
-// FilledIn gives what became of a template, if a revision of the set was made from it.
+// FilledIn returns the template with defaults that a revision of the set has for the template named asked.
+// It reports whether there is one.
 func (w World) FilledIn(asked string) (corev1.PodTemplateSpec, bool) {
 	for _, r := range w.ownRevisions() {
 		if r.Annotations[AskedAnnotation] == asked {
@@ -41,7 +44,7 @@ func (w World) FilledIn(asked string) (corev1.PodTemplateSpec, bool) {
 	return corev1.PodTemplateSpec{}, false
 }
 
-// ownRevisions are those that the set controls, from the oldest to the newest.
+// ownRevisions returns the revisions that the set controls, from the oldest to the newest.
 func (w World) ownRevisions() []*appsv1.ControllerRevision {
 	var out []*appsv1.ControllerRevision
 	for _, r := range sorted(w.Revisions) {

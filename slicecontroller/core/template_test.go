@@ -14,8 +14,8 @@ func faulty(s *Set) {
 	s.Conditioned, s.Fault = true, &Fault{Reason: "InvalidTemplate", Message: "spec.containers[0].image: Required value"}
 }
 
-// A set whose template cannot be used keeps its pods at the one that it had: they come back, and come and go with the range,
-// and none is replaced.
+// A set whose template cannot be used keeps its pods at its last template: lost pods are recreated, pods are
+// created and deleted with the range, and none is replaced.
 func TestATemplateThatCannotBeUsedStopsNoHealing(t *testing.T) {
 	for _, c := range []struct {
 		rule, pods string
@@ -56,7 +56,7 @@ func TestATemplateThatCannotBeUsedStopsNoHealing(t *testing.T) {
 	}
 }
 
-// A set that never had a template that can be used gets no pods, and is told why.
+// A set that never had a usable template gets no pods, and has the reason in its conditions.
 func TestWithoutAnyTemplateNothingIsMade(t *testing.T) {
 	s := play(t, "", faulty)
 	s.revisions, s.set.Generation = map[string]*appsv1.ControllerRevision{}, 4
@@ -74,7 +74,7 @@ func TestWithoutAnyTemplateNothingIsMade(t *testing.T) {
 	}
 }
 
-// A revision says what its template was filled in from, and whoever comes next knows by it what became of that.
+// A revision names the template that it was filled in from, and a later process reads the result from it.
 func TestARevisionKnowsWhatItWasFilledInFrom(t *testing.T) {
 	asked := func(words string) func(*Set) { return func(s *Set) { s.Asked = words } }
 	s := play(t, "0 1 2", asked("one"))
@@ -112,8 +112,8 @@ func TestARevisionKnowsWhatItWasFilledInFrom(t *testing.T) {
 	}
 }
 
-// While the revision of a new template cannot be told or made, pods come back at the one before, and come and go with the
-// range. The pass has failed, and is tried again.
+// While the revision of a new template cannot be found or created, lost pods are recreated from the one
+// before, and pods are created and deleted with the range. The pass has failed, and is retried.
 func TestARevisionThatCannotBeMadeStopsNoHealing(t *testing.T) {
 	for _, refused := range []string{"default", "create revision 2"} {
 		for _, c := range []struct {
@@ -124,7 +124,7 @@ func TestARevisionThatCannotBeMadeStopsNoHealing(t *testing.T) {
 			s := play(t, c.pods, replicas(c.n))
 			s.set.Spec.Template.Spec.Containers[0].Image = "web:2"
 			s.fails[refused] = errors.New("exceeded quota")
-			did := strings.TrimSpace(strings.TrimPrefix(s.sync(), "create revision 2")) // which was tried
+			did := strings.TrimSpace(strings.TrimPrefix(s.sync(), "create revision 2")) // the failed attempt
 			if did != c.want || !errors.Is(s.err, s.fails[refused]) || s.set.Status.UpdatedReplicas != 0 {
 				t.Errorf("%s, %s of %d: got %q, expected %q (%v); %d updated", refused, c.pods, c.n, did, c.want, s.err, s.set.Status.UpdatedReplicas)
 			}
@@ -137,7 +137,8 @@ func TestARevisionThatCannotBeMadeStopsNoHealing(t *testing.T) {
 	}
 }
 
-// What a set has refers to the set by the version of the kind that the process has, whoever made it.
+// The owner references of a set's dependents have the version of the kind that the process has, whatever
+// created them.
 func TestReferencesAreOfThisVersion(t *testing.T) {
 	s := play(t, "0 1 2", claims("data"), retains("RD"))
 	before := s.set.owner().APIVersion

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Trial is a PodTemplate with which the API server says, as a dry run, what it fills in and what
-// it refuses. Containers mount volumes that only pods have, those of the claims: they are added,
-// and Untried takes them off again.
+// Trial returns a PodTemplate for a dry run, in which the API server fills in defaults and checks the
+// template. Containers may mount volumes that only pods have, those of the claims: Trial adds these volumes,
+// and Untried removes them.
 func Trial(namespace string, t corev1.PodTemplateSpec, claims []corev1.PersistentVolumeClaim) *corev1.PodTemplate {
 	t = *t.DeepCopy()
 	for _, c := range claims {
@@ -20,8 +20,7 @@ func Trial(namespace string, t corev1.PodTemplateSpec, claims []corev1.Persisten
 	return &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "dry-run-"}, Template: t}
 }
 
-// Untried is what became of the template, without what Trial has added: the volumes that asked
-// did not have.
+// Untried returns the template of a dry run without the volumes that Trial added, which asked does not have.
 func Untried(tried *corev1.PodTemplate, asked corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	t := tried.Template
 	t.Spec.Volumes = t.Spec.Volumes[:len(asked.Spec.Volumes)]

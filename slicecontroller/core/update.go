@@ -10,23 +10,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// enforced says that broken pods of an old revision are replaced (KEP-3541).
+// enforced reports whether broken pods of an old revision are replaced (KEP-3541).
 func (p *pass) enforced() bool { return p.set.strategy() == EnforcedRollingUpdate }
 
 func (p *pass) outdated(r replica) bool { return revisionOf(r.Pod) != p.target.Name }
 
-// due says whether a pod is to be replaced for the update, now or later (ER-1).
+// due reports whether a pod must be replaced for the update, now or later (ER-1).
 func (p *pass) due(r replica) bool {
 	return created(r.Pod) && !terminating(r.Pod) && p.set.staged(r.ordinal) && p.outdated(r)
 }
 
-// exempt says that nobody waits for the health of a pod, since it is to be replaced
-// whatever its state (ER-2, ER-3). While the set is paused it is not.
+// exempt reports whether the health of a pod is not waited for, since it is replaced whatever its state
+// (ER-2, ER-3). While the set is paused no pod is exempt.
 func (p *pass) exempt(r replica) bool { return p.forces() && p.due(r) && !p.set.Paused }
 
-// update deletes what is of an old revision, so that it comes back as the new one. It is
-// reached when all else is done; in order, that is with every pod of the range available
-// (MU-5, MU-14).
+// update deletes pods of an old revision, so that they are recreated from the new one. It is called when
+// everything else is done; in order, that means that every pod of the range is available (MU-5, MU-14).
 func (p *pass) update(ctx context.Context) error {
 	for _, r := range p.victims() {
 		forced := p.forces() && !ready(r.Pod) // ER-6
@@ -44,9 +43,9 @@ func (p *pass) update(ctx context.Context) error {
 	return nil
 }
 
-// victims are the pods to delete now for the update, in their order.
+// victims returns the pods to delete now for the update, in their order.
 func (p *pass) victims() []replica {
-	var broken, serving []replica // that are due, the highest ordinal first
+	var broken, serving []replica // those that are due, the highest ordinal first
 	for _, r := range slices.Backward(p.living) {
 		switch {
 		case !p.due(r):
@@ -64,13 +63,13 @@ func (p *pass) victims() []replica {
 	case p.set.OneAtATime:
 		return p.highest()
 	}
-	// MU-8: nothing gets worse when what is not ready goes.
+	// MU-8: the deletion of a pod that is not ready makes nothing worse.
 	return append(broken, p.within(p.unavailable(), serving)...)
 }
 
-// within are the first pods of the list that may go together without more than maxUnavailable being
-// down. One that is ready and not available yet is down already, and serves all the same: it goes
-// in its own place, and one that is not ready takes none (MU-7).
+// within returns the first pods of the list that may be deleted together with no more than maxUnavailable
+// down. A pod that is ready and not available yet is down already, but still serves: it counts only once. A
+// pod that is not ready is always allowed (MU-7).
 func (p *pass) within(down int, list []replica) []replica {
 	for k, r := range list {
 		if !p.set.down(r.Pod, p.world.Now) {
@@ -83,7 +82,7 @@ func (p *pass) within(down int, list []replica) []replica {
 	return list
 }
 
-// highest is the pod that goes where there is no maxUnavailable: the highest ordinal that is due,
+// highest returns the pod to replace if there is no maxUnavailable: the highest ordinal that is due,
 // whatever its state, once all above it are available (MU-8).
 func (p *pass) highest() []replica {
 	for o := p.set.start() + p.set.replicas() - 1; p.set.has(o) && p.set.staged(o); o-- {
@@ -99,9 +98,9 @@ func (p *pass) highest() []replica {
 
 func first(n int, list []replica) []replica { return list[:max(0, min(n, len(list)))] }
 
-// forced are the pods that EnforcedRollingUpdate deletes now. The highest ordinal goes
-// first and alone, and nobody goes while it is not available (ER-5). What is in flight
-// counts against maxUnavailable, and what is due and not ready does not (ER-7).
+// forced returns the pods that EnforcedRollingUpdate deletes now. The highest ordinal is deleted first and
+// alone, and no other pod is deleted while it is not available (ER-5). Pods in flight count against
+// maxUnavailable; pods that are due and not ready do not (ER-7).
 func (p *pass) forced(broken, serving []replica) []replica {
 	inFlight := p.missing()
 	for _, r := range p.living {
@@ -122,13 +121,13 @@ func (p *pass) forced(broken, serving []replica) []replica {
 	return first(p.set.MaxUnavailable(), p.within(inFlight, both))
 }
 
-// canaryDown reports whether the update waits for the highest ordinal to come back.
+// canaryDown reports whether the update waits for the highest ordinal to become available again.
 func (p *pass) canaryDown() bool {
 	c := p.canary()
 	return c != nil && !p.due(*c) && p.set.down(c.Pod, p.world.Now)
 }
 
-// canary is the highest ordinal that is staged, or nil.
+// canary returns the highest ordinal if it is staged, else nil.
 func (p *pass) canary() *replica {
 	last := p.set.start() + p.set.replicas() - 1
 	if p.set.replicas() == 0 || !p.set.staged(last) {
@@ -138,8 +137,8 @@ func (p *pass) canary() *replica {
 	return &r
 }
 
-// tellOfForce tells what a pod that is deleted in a broken state was like (ER-6): once it
-// is gone nobody can look.
+// tellOfForce records the state of a broken pod that is deleted (ER-6): after the deletion it cannot be
+// examined.
 func (p *pass) tellOfForce(r replica) {
 	p.do.Tell(Event{
 		Type: corev1.EventTypeWarning, Reason: "ForcedReplacement", Related: r.Pod,
@@ -147,7 +146,7 @@ func (p *pass) tellOfForce(r replica) {
 	})
 }
 
-// condition says in a few words what keeps a pod from being available.
+// condition names in a few words what keeps a pod from being available.
 func condition(pod *corev1.Pod) string {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if w := c.State.Waiting; w != nil && w.Reason != "" {
@@ -167,8 +166,8 @@ func condition(pod *corev1.Pod) string {
 
 const notReady = "not ready, or not for long enough"
 
-// steady is condition without what changes while the same thing fails again and again: the status
-// would be written at each turn.
+// steady is condition without the parts that change while the same failure repeats: the status would be
+// written at each repetition.
 func steady(pod *corev1.Pod) string {
 	why := condition(pod)
 	if why == "ErrImagePull" {
@@ -183,8 +182,8 @@ func steady(pod *corev1.Pod) string {
 	return why
 }
 
-// tellOf tells of what was done to a pod, in the words that the built-in controller has for
-// it (EV-1): dashboards and people look for them.
+// tellOf records an action on a pod in the words of the built-in controller (EV-1): dashboards and users
+// search for them.
 func (p *pass) tellOf(verb string, pod *corev1.Pod, err error) {
 	e := Event{Type: corev1.EventTypeNormal, Reason: "Successful" + verb, Message: fmt.Sprintf("%s Pod %s in %s %s successful", verb, pod.Name, p.set.Kind.Kind, p.set.Name)}
 	if err != nil {

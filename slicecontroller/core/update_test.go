@@ -121,7 +121,7 @@ func TestUpdatesAsSequences(t *testing.T) {
 	}
 }
 
-// What a missing pod is made from: its ordinal decides, as it does for deletions (PT-4).
+// The ordinal of a missing pod decides which revision it is made from, as it does for deletions (PT-4).
 func TestMissingPodsAreOfTheRightRevision(t *testing.T) {
 	for _, c := range []struct {
 		rule, pods string
@@ -221,7 +221,7 @@ func TestEnforcedRollingUpdates(t *testing.T) {
 	})
 }
 
-// The integration scenarios of KEP-3541, from an image that cannot be pulled.
+// The integration scenarios of KEP-3541, with an image that cannot be pulled.
 func TestRecoveryFromABrokenTemplate(t *testing.T) {
 	image := func(s *stage, ref string) {
 		s.set.Spec.Template.Spec.Containers[0].Image = ref
@@ -253,7 +253,7 @@ func TestRecoveryFromABrokenTemplate(t *testing.T) {
 	}
 }
 
-// A replacement that cannot be made stops the update there (ER-20, ER-21, 3541-46, 3541-47).
+// A replacement that cannot be created stops the update there (ER-20, ER-21, 3541-46, 3541-47).
 func TestAReplacementThatCannotBeMadeStopsTheUpdate(t *testing.T) {
 	begin := func() *stage {
 		s := play(t, "0o! 1o! 2o!", enforced, claims("data"))

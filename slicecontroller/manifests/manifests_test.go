@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The API server takes the kind as it is: its schema is structural, and no rule costs too much.
+// The API server accepts the kind as it is: its schema is structural, and no rule costs too much.
 func TestTheKindIsValid(t *testing.T) {
 	var d apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(CRD, &d); err != nil {

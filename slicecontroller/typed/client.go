@@ -1,5 +1,5 @@
-// Package typed has a client of StatefulSetSlices, with the methods that those of client-go have for StatefulSets. What it
-// applies is in slicecontroller/v1alpha1/applyconfiguration.
+// Package typed provides a client for StatefulSetSlices, with the methods that client-go has for
+// StatefulSets. Its apply configurations are in slicecontroller/v1alpha1/applyconfiguration.
 package typed
 
 import (
@@ -12,7 +12,7 @@ import (
 	applyv1alpha1 "github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1/applyconfiguration/slicecontroller/v1alpha1"
 )
 
-// Client is of one cluster.
+// Client is a client for one cluster.
 type Client struct {
 	rest   rest.Interface
 	params runtime.ParameterCodec
@@ -21,7 +21,7 @@ type Client struct {
 // StatefulSetSlices reads and writes the slices of a namespace.
 type StatefulSetSlices = *gentype.ClientWithListAndApply[*v1alpha1.StatefulSetSlice, *v1alpha1.StatefulSetSliceList, *applyv1alpha1.StatefulSetSliceApplyConfiguration]
 
-// New makes a client of the cluster of a config, which is left as it is.
+// New returns a client for the cluster of config. It does not modify config.
 func New(config *rest.Config) (*Client, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -31,7 +31,7 @@ func New(config *rest.Config) (*Client, error) {
 	version := v1alpha1.GroupVersion()
 	config.GroupVersion, config.APIPath = &version, "/apis"
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, "" // a custom resource has no other
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, "" // a custom resource has no other content type
 	c, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,8 @@ func New(config *rest.Config) (*Client, error) {
 	return &Client{c, runtime.NewParameterCodec(scheme)}, nil
 }
 
-// StatefulSetSlices are those of a namespace, or of all where it is "".
+// StatefulSetSlices returns the client for the slices of a namespace, or of all
+// namespaces if namespace is "".
 func (c *Client) StatefulSetSlices(namespace string) StatefulSetSlices {
 	return gentype.NewClientWithListAndApply[*v1alpha1.StatefulSetSlice, *v1alpha1.StatefulSetSliceList, *applyv1alpha1.StatefulSetSliceApplyConfiguration](
 		"statefulsetslices", c.rest, c.params, namespace,

@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Native gives a slice in the words of apps/v1. apps/v1 has no words for EnforcedRollingUpdate,
-// whose type stays and whose block stands where that of RollingUpdate does, nor for what stands in
-// the annotation More. The block of a rollout is always there. Nothing is copied deeply.
+// Native returns the slice as an apps/v1 StatefulSet. apps/v1 has no EnforcedRollingUpdate: its type is
+// kept, and its block takes the place of that of RollingUpdate. Other fields that apps/v1 lacks are in the
+// annotation More. Except for OnDelete, the block of a rollout is always set. Nothing is copied deeply.
 func (s *StatefulSetSlice) Native() *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},
@@ -16,8 +16,8 @@ func (s *StatefulSetSlice) Native() *appsv1.StatefulSet {
 	}
 }
 
-// FromNative gives a set as a slice: what Native makes of the result is the set again.
-// A partition stays as it is, and means an ordinal from then on.
+// FromNative returns a StatefulSet as a slice. Native of the result is the StatefulSet again. A partition
+// keeps its value, and is an ordinal from then on.
 func FromNative(set *appsv1.StatefulSet) *StatefulSetSlice {
 	s := &StatefulSetSlice{
 		TypeMeta:   metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: Kind().Kind},
@@ -90,7 +90,7 @@ func nativeClaims(templates []corev1.PersistentVolumeClaimTemplate) []corev1.Per
 	return out
 }
 
-// claimsFrom leaves out what a claim has besides metadata and spec: nothing is ever made of it.
+// claimsFrom keeps only the metadata and spec of a claim: nothing is created from the rest.
 func claimsFrom(claims []corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaimTemplate {
 	var out []corev1.PersistentVolumeClaimTemplate
 	for _, c := range claims {
@@ -107,7 +107,7 @@ func (s StatefulSetSliceStatus) native() appsv1.StatefulSetStatus {
 	}
 }
 
-// Tell puts a status in the words of apps/v1 into the slice. What apps/v1 has no words for stays.
+// Tell sets the status of the slice from a status of apps/v1. Fields that apps/v1 lacks are kept.
 func (s *StatefulSetSlice) Tell(status appsv1.StatefulSetStatus) {
 	was := s.Status
 	s.Status = StatefulSetSliceStatus{

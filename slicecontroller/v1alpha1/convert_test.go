@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Whoever reads a slice as a StatefulSet and writes it back loses nothing.
+// A StatefulSet that is converted to a slice and back loses nothing.
 func TestAStatefulSetIsTheSameAfterItWasASlice(t *testing.T) {
 	n, partition, limit, most, collisions := int32(3), int32(4), int32(7), intstr.FromString("30%"), int32(1)
 	full := appsv1.StatefulSet{
@@ -51,7 +51,7 @@ func TestAStatefulSetIsTheSameAfterItWasASlice(t *testing.T) {
 	}
 }
 
-// A slice that is a StatefulSet for a while, or is made anew from its words, says what it said.
+// A slice that is a StatefulSet for a while, or is recreated from one, keeps its settings.
 func TestASliceIsTheSameAfterItWasAStatefulSet(t *testing.T) {
 	soon, usual := int32(60), int32(usualDeadline)
 	for name, spec := range map[string]StatefulSetSliceSpec{
@@ -78,7 +78,8 @@ func TestASliceIsTheSameAfterItWasAStatefulSet(t *testing.T) {
 	}
 }
 
-// A claim template has metadata and spec: what else a claim has is not written, and would differ from what people write.
+// A claim template has only metadata and spec: the other fields of a claim are not written, and would
+// differ from what users write.
 func TestAClaimTemplateHasNoStatus(t *testing.T) {
 	set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},

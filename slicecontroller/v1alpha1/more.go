@@ -7,26 +7,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// More is the annotation that a StatefulSet has for what a slice says and apps/v1 has no words for,
-// as JSON: a slice that is moved, or becomes a StatefulSet for a while, loses nothing. A slice never
-// has it.
+// More is the annotation of a StatefulSet for the fields of a slice that apps/v1 lacks, as JSON: a slice
+// that is moved, or becomes a StatefulSet for a while, loses nothing. A slice never has it.
 const More = "apps.stsmigrate.dev/slice"
 
-// more is what apps/v1 has no words for.
+// more holds the fields of a slice that apps/v1 lacks.
 type more struct {
 	Paused                  bool      `json:"paused,omitempty"`
 	ProgressDeadlineSeconds *int32    `json:"progressDeadlineSeconds,omitempty"`
 	OnFailure               OnFailure `json:"onFailure,omitempty"`
 	Evict                   bool      `json:"evict,omitempty"`
 	DeletionProtection      bool      `json:"deletionProtection,omitempty"`
-	// VolumeClaimUpdatePolicy is there if it is not the default.
+	// VolumeClaimUpdatePolicy is set if it is not the default.
 	VolumeClaimUpdatePolicy VolumeClaimUpdatePolicy `json:"volumeClaimUpdatePolicy,omitempty"`
 }
 
-// usualDeadline is what the API server fills in.
+// usualDeadline is the default of the API server, in seconds.
 const usualDeadline = 600
 
-// noted is the metadata of a slice as a StatefulSet has it.
+// noted returns the metadata of a slice as its StatefulSet has it.
 func (s *StatefulSetSlice) noted() metav1.ObjectMeta {
 	m := more{Paused: s.Spec.Paused, Evict: s.Spec.UpdateStrategy.Evict, DeletionProtection: s.Spec.DeletionProtection}
 	if d := s.Spec.ProgressDeadlineSeconds; d != nil && *d != usualDeadline {
@@ -44,14 +43,14 @@ func (s *StatefulSetSlice) noted() metav1.ObjectMeta {
 	}
 	raw, err := json.Marshal(m)
 	if err != nil {
-		return meta // never: it has numbers and words
+		return meta // never: m has only booleans, numbers and strings
 	}
 	meta.Annotations = maps.Clone(meta.Annotations)
 	metav1.SetMetaDataAnnotation(&meta, More, string(raw))
 	return meta
 }
 
-// heed takes from the metadata what noted has put there. What cannot be read stays.
+// heed takes from the metadata what noted added. An annotation that cannot be read is kept.
 func (s *StatefulSetSlice) heed() {
 	var m more
 	if raw, there := s.Annotations[More]; !there || json.Unmarshal([]byte(raw), &m) != nil {

@@ -5,12 +5,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// AddToScheme teaches a scheme the kinds of this package.
+// AddToScheme adds the kinds of this package to a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion(), &StatefulSetSlice{}, &StatefulSetSliceList{})
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil
 }
 
-// SchemeGroupVersion is GroupVersion for code that is generated.
+// SchemeGroupVersion is GroupVersion for generated code.
 var SchemeGroupVersion = GroupVersion() //nolint:gochecknoglobals // by this name

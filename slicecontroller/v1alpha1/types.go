@@ -1,7 +1,7 @@
-// Package v1alpha1 has the kind StatefulSetSlice: a StatefulSet that keeps a range of
-// ordinals (KEP-3335), updates several pods at once (KEP-961), counts a pod after it has
-// been ready for a while (KEP-2599), and recovers from a broken template (KEP-3541), on
-// every version of Kubernetes.
+// Package v1alpha1 contains the kind StatefulSetSlice: a StatefulSet that manages a range of
+// ordinals (KEP-3335), updates several pods at once (KEP-961), counts a pod as available only
+// after it has been ready for a while (KEP-2599), and recovers from a broken template (KEP-3541),
+// on every version of Kubernetes.
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.stsmigrate.dev
@@ -19,16 +19,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// GroupVersion is that of the kinds in this package.
+// GroupVersion returns the group and version of the kinds in this package.
 func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: "apps.stsmigrate.dev", Version: "v1alpha1"}
 }
 
-// Kind is that of StatefulSetSlice.
+// Kind returns the group, version and kind of StatefulSetSlice.
 func Kind() schema.GroupVersionKind { return GroupVersion().WithKind("StatefulSetSlice") }
 
-// StatefulSetSlice keeps the pods of the ordinals from spec.ordinals.start on, as many as
-// spec.replicas, each with its own name and its own claims.
+// StatefulSetSlice represents a set of pods with consistent identities: the ordinals from
+// spec.ordinals.start on, as many as spec.replicas. Each ordinal has its own pod name and its own
+// PersistentVolumeClaims. A replacement for a pod has the same name and the same claims.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -41,25 +42,26 @@ func Kind() schema.GroupVersionKind { return GroupVersion().WithKind("StatefulSe
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name is longer than 52 characters: with the hash of a revision behind it, it would be no label value any more"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name is longer than 52 characters: with the hash of a revision appended, it would be too long for a label value"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name is no DNS label (small letters, digits and -): it is part of the hostname of each pod"
 type StatefulSetSlice struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is wanted.
+	// spec defines the desired behavior of the pods in this slice.
 	Spec StatefulSetSliceSpec `json:"spec"`
-	// Status is what there is. It may be some moments old.
+	// status is the most recently observed status of this slice. It may be out
+	// of date by some window of time.
 	// +optional
 	Status StatefulSetSliceStatus `json:"status,omitempty"`
 
-	// Unknown has the paths of the fields of the spec that were read and that this release
-	// does not know. They would be lost in a write, and left out of what is made of the slice.
+	// Unknown lists the paths of the fields of the spec that were read and that this release does not know.
+	// A write would lose them, and the objects created from the slice would lack them.
 	Unknown []string `json:"-"`
 }
 
-// StatefulSetSliceList is a list of them.
+// StatefulSetSliceList is a collection of StatefulSetSlices.
 //
 // +kubebuilder:object:root=true
 type StatefulSetSliceList struct {
@@ -69,10 +71,12 @@ type StatefulSetSliceList struct {
 	Items           []StatefulSetSlice `json:"items"`
 }
 
-// StatefulSetSliceSpec is that of an apps/v1 StatefulSet, and more. Of what is there,
-// replicas, ordinals, template, updateStrategy, minReadySeconds, revisionHistoryLimit,
-// persistentVolumeClaimRetentionPolicy, paused, progressDeadlineSeconds, deletionProtection and volumeClaimUpdatePolicy can be changed, and parts of the claim templates. Claim templates are compared by what
-// they mean: 1024Mi is 1Gi, and what is empty is not there.
+// StatefulSetSliceSpec is the specification of a StatefulSetSlice. It has the fields of an apps/v1
+// StatefulSet, and some more. After creation, only these fields can be changed: replicas, ordinals,
+// template, updateStrategy, minReadySeconds, revisionHistoryLimit,
+// persistentVolumeClaimRetentionPolicy, paused, progressDeadlineSeconds, deletionProtection,
+// volumeClaimUpdatePolicy, and parts of volumeClaimTemplates. Claim templates are compared by meaning:
+// 1024Mi equals 1Gi, and an empty field equals an absent one.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="the selector cannot be changed"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == oldSelf.podManagementPolicy",message="podManagementPolicy cannot be changed"
@@ -85,126 +89,138 @@ type StatefulSetSliceList struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0) || (has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0)",message="the selector is empty, and would select every pod of the namespace"
 // +kubebuilder:validation:XValidation:rule="(has(self.ordinals) ? self.ordinals.start : 0) + self.replicas <= 2147483648",message="the last ordinal is above 2147483647"
 type StatefulSetSliceSpec struct {
-	// Replicas is the number of ordinals. Default 1.
+	// replicas is the desired number of replicas of the template. Each replica has its own ordinal, and
+	// with it a consistent identity. Must not exceed 10000. Defaults to 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Ordinals says where the range begins (KEP-3335). Default: at 0.
+	// ordinals controls the numbering of the replicas (KEP-3335). By default the first replica has ordinal
+	// 0, and each further replica has the next ordinal.
 	// +optional
 	Ordinals *Ordinals `json:"ordinals,omitempty"`
 
-	// ServiceName is the headless Service that gives the pods their names. It is neither
-	// made nor looked for.
+	// serviceName is the name of the headless Service that governs this slice and gives the pods their DNS
+	// names. The controller neither creates the Service nor checks that it exists.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	// +optional
 	ServiceName string `json:"serviceName,omitempty"`
 
-	// Selector finds the pods. It must match the labels of the template.
+	// selector is a label query over the pods of this slice. It must match the labels of the pod
+	// template, and must not be empty.
 	Selector *metav1.LabelSelector `json:"selector"`
 
-	// Template is what pods are made from. It is what the version of Kubernetes knows of
-	// a pod: fields that are newer than this kind are kept.
+	// template describes the pods that the controller creates. Its fields are those of a pod in the
+	// Kubernetes version of the cluster: fields that are newer than this kind are kept.
 	Template corev1.PodTemplateSpec `json:"template"`
 
-	// VolumeClaimTemplates are claims that each ordinal has for itself, by the name
-	// TEMPLATE-SET-ORDINAL. One that is there is used as it is. Each has metadata and spec. What is asked for of storage can
-	// grow, and classes, labels and annotations can change, for claims that are made from then on.
+	// volumeClaimTemplates is a list of claims that each ordinal has for itself, under the name
+	// TEMPLATE-SET-ORDINAL. A claim that already exists under this name is used as it is. Each template has
+	// metadata and spec. The storage request may grow, and classes, labels and annotations may change. The
+	// changes apply to claims that are created from then on; volumeClaimUpdatePolicy can extend a larger
+	// storage request to existing claims.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	VolumeClaimTemplates []corev1.PersistentVolumeClaimTemplate `json:"volumeClaimTemplates,omitempty"`
 
-	// VolumeClaimUpdatePolicy says whether claims that are there grow with the storage request of their template (InPlace), as
-	// far as their storage class allows, or stay as they are (OnClaimDelete, the default). All else of a template is for new
-	// claims.
+	// volumeClaimUpdatePolicy controls whether existing claims grow with the storage request of their
+	// template. InPlace expands them as far as their storage class allows. OnClaimDelete leaves them
+	// unchanged. All other changes of a template apply to new claims only. Defaults to OnClaimDelete.
 	// +kubebuilder:validation:Enum=OnClaimDelete;InPlace
 	// +kubebuilder:default=OnClaimDelete
 	// +optional
 	VolumeClaimUpdatePolicy VolumeClaimUpdatePolicy `json:"volumeClaimUpdatePolicy,omitempty"`
 
-	// PodManagementPolicy says whether pods come and go one after the other
-	// (OrderedReady, the default) or all at once (Parallel).
+	// podManagementPolicy controls how pods are created and deleted when the slice is scaled, and when
+	// missing pods are recreated. OrderedReady creates and deletes one pod after the other. Parallel
+	// creates and deletes all of them at once. Defaults to OrderedReady.
 	// +kubebuilder:validation:Enum=OrderedReady;Parallel
 	// +kubebuilder:default=OrderedReady
 	// +optional
 	PodManagementPolicy appsv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
 
-	// UpdateStrategy says how pods get a changed template. Default RollingUpdate.
+	// updateStrategy indicates the strategy that is employed to update pods when the template
+	// changes. Defaults to RollingUpdate.
 	// +kubebuilder:default={type: "RollingUpdate"}
 	// +optional
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
 
-	// MinReadySeconds is for how many seconds a pod has to be ready to be available
-	// (KEP-2599). It is the controller's clock against that of the node. Default 0.
+	// minReadySeconds is the minimum number of seconds for which a pod must be ready before it is
+	// considered available (KEP-2599). The controller compares its own clock with that of the node.
+	// Defaults to 0: a pod is available as soon as it is ready.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// RevisionHistoryLimit is how many ControllerRevisions are kept that no pod is of;
-	// a negative number keeps all. Default 10.
+	// revisionHistoryLimit is the maximum number of ControllerRevisions that are kept although no pod has
+	// them. A negative number keeps all. Defaults to 10.
 	// +kubebuilder:default=10
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// PersistentVolumeClaimRetentionPolicy says what becomes of claims whose ordinal is
-	// no longer in the range, on either side, and of all of them when the slice is
-	// deleted (KEP-1847). Default: they are retained.
+	// persistentVolumeClaimRetentionPolicy describes the lifecycle of the claims created from
+	// volumeClaimTemplates: of claims whose ordinal is no longer in the range, below it or above it, and of
+	// all claims when the slice is deleted (KEP-1847). By default, claims are retained.
 	// +optional
 	PersistentVolumeClaimRetentionPolicy *RetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 
-	// DeletionProtection lets the pods of the slice, and the claims that would go with it, live on when the slice is deleted:
-	// the controller keeps a finalizer on it until this is false, or it is deleted with the propagation policy Orphan. A
-	// deletion in the foreground, or of the namespace, deletes pods all the same. Default false.
+	// deletionProtection keeps the pods of the slice, and the claims that would be deleted with it, when
+	// the slice is deleted. The controller keeps a finalizer on the slice until this field is false, or
+	// until the slice is deleted with the propagation policy Orphan. A foreground deletion, or the deletion
+	// of the namespace, still deletes pods. Defaults to false.
 	// +optional
 	DeletionProtection bool `json:"deletionProtection,omitempty"`
 
-	// Paused keeps an update from going on: no pod is replaced for it. All else goes on:
-	// pods that are gone are made again, and the range is followed.
+	// paused indicates that updates are paused: no pod is replaced by an update. Everything else continues:
+	// missing pods are recreated, and changes of the range are carried out. Defaults to false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// ProgressDeadlineSeconds is for how long the slice may come no nearer to its spec
-	// before the condition Progressing is False with reason ProgressDeadlineExceeded. The
-	// time in which a pod terminates, or only has to stay ready, does not count, nor does
-	// that in which the slice is paused. Default 600.
+	// progressDeadlineSeconds is the maximum time in seconds in which the slice may make no progress
+	// towards its spec. After that the condition Progressing is False with reason ProgressDeadlineExceeded.
+	// The time in which a pod terminates, or only has to stay ready, does not count. Nor does the time in
+	// which the slice is paused. Defaults to 600.
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
-// Ordinals is a range: as many as there are replicas.
+// Ordinals describes the range of ordinals of a slice. Its length is spec.replicas.
 type Ordinals struct {
-	// Start is the first ordinal. Default 0.
+	// start is the ordinal of the first replica. Defaults to 0.
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Start int32 `json:"start"`
 }
 
-// RetentionPolicy says for two ends of a claim's use whether it is kept.
+// RetentionPolicy describes when the claims of a slice are retained and when they are deleted.
 type RetentionPolicy struct {
-	// WhenDeleted is for all claims, when the slice is deleted.
+	// whenDeleted specifies what happens to all claims of the slice when the slice is deleted: Retain keeps
+	// them, and Delete deletes them. Defaults to Retain.
 	// +kubebuilder:validation:Enum=Retain;Delete
 	// +kubebuilder:default=Retain
 	// +optional
 	WhenDeleted appsv1.PersistentVolumeClaimRetentionPolicyType `json:"whenDeleted,omitempty"`
-	// WhenScaled is for the claims of an ordinal that leaves the range. In a migration
-	// that is every ordinal: keep it at Retain there.
+	// whenScaled specifies what happens to the claims of an ordinal that leaves the range: Retain
+	// keeps them, and Delete deletes them. During a migration every ordinal leaves the range: keep
+	// Retain there. Defaults to Retain.
 	// +kubebuilder:validation:Enum=Retain;Delete
 	// +kubebuilder:default=Retain
 	// +optional
 	WhenScaled appsv1.PersistentVolumeClaimRetentionPolicyType `json:"whenScaled,omitempty"`
 }
 
-// VolumeClaimUpdatePolicy says what becomes of claims that are there when their template changes (KEP-4650).
+// VolumeClaimUpdatePolicy is a string enumeration of the policies for existing claims
+// whose template changes (KEP-4650).
 type VolumeClaimUpdatePolicy string
 
-// What becomes of claims that are there.
+// The policies for existing claims.
 const (
 	OnClaimDelete VolumeClaimUpdatePolicy = "OnClaimDelete"
 	InPlace       VolumeClaimUpdatePolicy = "InPlace"
@@ -212,76 +228,78 @@ const (
 
 // The update strategies.
 const (
-	// RollingUpdate replaces pods from the highest ordinal down, and waits for each to be
-	// available. One that never becomes available stops it for good.
+	// RollingUpdate replaces pods from the highest ordinal down, and waits for each to be available. A pod
+	// that never becomes available stops the update for good.
 	RollingUpdate appsv1.StatefulSetUpdateStrategyType = "RollingUpdate"
-	// OnDelete replaces pods when somebody else deletes them.
+	// OnDelete replaces a pod only after a user or another controller has deleted it.
 	OnDelete appsv1.StatefulSetUpdateStrategyType = "OnDelete"
-	// EnforcedRollingUpdate is RollingUpdate that waits for no pod of an old revision:
-	// what a broken template has broken is replaced once the template is mended
-	// (KEP-3541).
+	// EnforcedRollingUpdate is a RollingUpdate that does not wait for pods of an old revision: pods that a
+	// broken template broke are replaced once the template is fixed (KEP-3541).
 	EnforcedRollingUpdate appsv1.StatefulSetUpdateStrategyType = "EnforcedRollingUpdate"
 )
 
-// UpdateStrategy says how pods get a changed template.
+// UpdateStrategy indicates the strategy by which the controller updates pods when the template changes, and
+// the parameters of that strategy.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",message="rollingUpdate is for type RollingUpdate"
 // +kubebuilder:validation:XValidation:rule="!has(self.enforcedRollingUpdate) || self.type == 'EnforcedRollingUpdate'",message="enforcedRollingUpdate is for type EnforcedRollingUpdate"
 type UpdateStrategy struct {
-	// Type is RollingUpdate (the default), EnforcedRollingUpdate or OnDelete.
+	// type indicates the type of the update strategy: RollingUpdate, EnforcedRollingUpdate or
+	// OnDelete. Defaults to RollingUpdate.
 	// +kubebuilder:validation:Enum=RollingUpdate;EnforcedRollingUpdate;OnDelete
 	// +kubebuilder:default=RollingUpdate
 	// +optional
 	Type appsv1.StatefulSetUpdateStrategyType `json:"type,omitempty"`
-	// RollingUpdate is how far and how fast, for that type.
+	// rollingUpdate communicates the parameters of the update when type is RollingUpdate.
 	// +optional
 	RollingUpdate *Rollout `json:"rollingUpdate,omitempty"`
-	// EnforcedRollingUpdate is the same for its type.
+	// enforcedRollingUpdate communicates the parameters of the update when type is EnforcedRollingUpdate.
 	// +optional
 	EnforcedRollingUpdate *Rollout `json:"enforcedRollingUpdate,omitempty"`
-	// Evict lets an update evict pods rather than delete them, so that PodDisruptionBudgets hold. An eviction that is
-	// refused is waited for. Only updates evict: all else deletes pods as ever. It has no meaning for OnDelete. Default false.
+	// evict makes updates evict pods instead of deleting them, so that PodDisruptionBudgets are respected.
+	// An update waits while an eviction is refused. Only updates evict: every other removal of a pod is a
+	// deletion. It has no meaning for OnDelete. Defaults to false.
 	// +optional
 	Evict bool `json:"evict,omitempty"`
 }
 
-// Rollout says how far an update goes and how fast.
+// Rollout communicates the parameters of an update.
 type Rollout struct {
-	// Partition is the lowest ordinal that is updated: an ordinal, and not, as in
-	// apps/v1, an offset from the start. Default 0.
+	// partition is the lowest ordinal that is updated. It is an ordinal, and not, as in apps/v1, an offset
+	// from the start. Defaults to 0.
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Partition *int32 `json:"partition,omitempty"`
-	// MaxUnavailable is how many pods the update may take down at once (KEP-961): a number
-	// of pods, or a percentage of spec.replicas, rounded down and never below 1.
-	// Default 1.
+	// maxUnavailable is the maximum number of pods that the update may take down at once (KEP-961). The
+	// value can be an absolute number (ex: 5) or a percentage of spec.replicas (ex: 10%). A percentage is
+	// rounded down, but never below 1. Defaults to 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable is 1 or more, or 1% to 100%"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// OnFailure is what becomes of an update that fails: whose progress deadline passes
-	// while a pod of the new revision is not available, or whose canary halts
-	// (EnforcedRollingUpdate). Halt leaves the pods as they are. Rollback gives them the
-	// current revision again, as the condition RolledBack says, until the template changes.
-	// Default Halt.
+	// onFailure controls what happens when an update fails. An update fails if its progress deadline passes
+	// while a pod of the new revision is not available, or if its canary halts (EnforcedRollingUpdate).
+	// Halt leaves the pods as they are. Rollback returns them to the current revision until the template
+	// changes, and reports it in the condition RolledBack. Defaults to Halt.
 	// +kubebuilder:validation:Enum=Halt;Rollback
 	// +kubebuilder:default=Halt
 	// +optional
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 }
 
-// OnFailure is what becomes of an update that fails.
+// OnFailure is a string enumeration of what happens when an update fails.
 type OnFailure string
 
-// What becomes of an update that fails.
+// The values of OnFailure.
 const (
 	Halt     OnFailure = "Halt"
 	Rollback OnFailure = "Rollback"
 )
 
-// OnFailure is what becomes of an update that fails, with the strategy that is acted on.
+// OnFailure returns what happens when an update fails, from the block of the selected
+// strategy. The default is Halt.
 func (s UpdateStrategy) OnFailure() OnFailure {
 	for kind, rollout := range map[appsv1.StatefulSetUpdateStrategyType]*Rollout{RollingUpdate: s.RollingUpdate, EnforcedRollingUpdate: s.EnforcedRollingUpdate} {
 		if rollout != nil && kind == cmp.Or(s.Type, RollingUpdate) && rollout.OnFailure != "" {
@@ -291,60 +309,67 @@ func (s UpdateStrategy) OnFailure() OnFailure {
 	return Halt
 }
 
-// StatefulSetSliceStatus is what there is. Every field may be absent.
+// StatefulSetSliceStatus represents the current state of a StatefulSetSlice. Every field may be absent.
 type StatefulSetSliceStatus struct {
-	// ObservedGeneration is the generation of the spec that was acted on.
+	// observedGeneration is the most recent generation that the controller has acted on.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Replicas is the number of pods, terminating ones included.
+	// replicas is the number of pods of this slice, including terminating ones.
 	// +optional
 	Replicas int32 `json:"replicas"`
-	// ReadyReplicas is the number of ready pods.
+	// readyReplicas is the number of pods of this slice with a Ready condition.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
-	// AvailableReplicas is the number of pods that have been ready for minReadySeconds.
+	// availableReplicas is the number of pods of this slice that have been ready
+	// for at least minReadySeconds.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas"`
-	// CurrentReplicas is the number of pods of currentRevision that are not terminating.
+	// currentReplicas is the number of pods of this slice with the revision indicated by
+	// currentRevision, without terminating ones.
 	// +optional
 	CurrentReplicas int32 `json:"currentReplicas"`
-	// UpdatedReplicas is the number of pods of updateRevision that are not terminating.
+	// updatedReplicas is the number of pods of this slice with the revision indicated by
+	// updateRevision, without terminating ones.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas"`
-	// CurrentRevision is the ControllerRevision before the update.
+	// currentRevision is the name of the ControllerRevision that was in use before the update.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
-	// UpdateRevision is the ControllerRevision of the template.
+	// updateRevision is the name of the ControllerRevision of the template.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
-	// FailedRevision is the ControllerRevision whose update was rolled back. While it is that
-	// of the template, pods are of currentRevision.
+	// failedRevision is the name of the ControllerRevision whose update was rolled back. While the template
+	// has this revision, the pods have currentRevision.
 	// +optional
 	FailedRevision string `json:"failedRevision,omitempty"`
-	// CollisionCount keeps the names of ControllerRevisions apart. It never falls.
+	// collisionCount is the count of hash collisions for this slice. The controller uses it to avoid
+	// collisions when it names a new ControllerRevision. It never decreases.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// Selector is spec.selector as the scale subresource wants it.
+	// selector is spec.selector in the form that the scale subresource requires.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// LastProgressTime is when the slice last came nearer to its spec, or began to differ from
-	// it. The progress deadline counts from there.
+	// lastProgressTime is the time at which the slice last made progress towards its spec, or began to
+	// differ from it. The progress deadline counts from this time.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
-	// Ordinals is the range that was acted on: what is counted above is of its pods, and of those that leave it.
+	// ordinals is the range that the controller has acted on. The numbers above count the pods of this
+	// range, and the pods that are leaving it.
 	// +optional
 	Ordinals *Range `json:"ordinals,omitempty"`
-	// Conditions are those of the controller and of others.
+	// conditions represent the latest available observations of the slice's current state, by
+	// the controller and by others.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Range are the ordinals from start up to, and without, end. It is empty where they are the same.
+// Range is the range of the ordinals from start up to, but not including, end.
+// It is empty if both are equal.
 type Range struct {
-	// Start is the first ordinal.
+	// start is the first ordinal.
 	Start int64 `json:"start"`
-	// End is the one behind the last.
+	// end is the ordinal after the last one.
 	End int64 `json:"end"`
 }

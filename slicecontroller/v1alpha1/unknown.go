@@ -13,13 +13,14 @@ import (
 // readable is a StatefulSetSlice without UnmarshalJSON.
 type readable StatefulSetSlice
 
-// UnmarshalJSON implements json.Unmarshaler. The API server drops what its kind does not
-// know, so that fields which are unknown here are of a later release of the kind, or of a
-// later Kubernetes in the pod template (KEP-3335 on skew).
+// UnmarshalJSON implements json.Unmarshaler. The API server drops fields that its version of the kind does
+// not know. So a field that is unknown here comes from a later release of the kind or, in the pod template,
+// from a later Kubernetes (KEP-3335 on skew).
 //
-// A value of the spec that cannot be read is no error, since an error is one of the whole list that the slice is in, and
-// would stop the controller for all others. It is left out, with all that may depend on it, and named in Unknown: the pod
-// template where that is at fault, and else the spec.
+// A value of the spec that cannot be read is not an error, since an error would fail the whole list
+// of slices and stop the controller for all the others. The value is left out, with all that may
+// depend on it, and is named in Unknown: UnmarshalJSON leaves out the pod template if the value is
+// there, and otherwise the spec.
 func (s *StatefulSetSlice) UnmarshalJSON(raw []byte) error {
 	strict, err := json.UnmarshalStrict(raw, (*readable)(s))
 	s.Unknown = nil
@@ -35,7 +36,7 @@ func (s *StatefulSetSlice) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// readPartly reads what can be read of a slice that cannot be read as a whole.
+// readPartly reads the readable parts of a slice that cannot be read as a whole.
 func (s *StatefulSetSlice) readPartly(raw []byte, why error) error {
 	var doc, spec map[string]stdjson.RawMessage
 	if stdjson.Unmarshal(raw, &doc) != nil || stdjson.Unmarshal(doc["spec"], &spec) != nil {
@@ -43,7 +44,7 @@ func (s *StatefulSetSlice) readPartly(raw []byte, why error) error {
 	}
 	for _, without := range []string{"spec.template", "spec"} {
 		delete(spec, "template")
-		doc["spec"], _ = stdjson.Marshal(spec) // which was read from JSON
+		doc["spec"], _ = stdjson.Marshal(spec) // no error: it was read from JSON
 		if without == "spec" {
 			delete(doc, "spec")
 		}
@@ -60,7 +61,7 @@ func (s *StatefulSetSlice) readPartly(raw []byte, why error) error {
 	return why
 }
 
-// misread names the value that cannot be read, and at least what it is part of.
+// misread names the value that cannot be read, or at least the part that contains it.
 func misread(part string, why error) string {
 	var wrong *stdjson.UnmarshalTypeError
 	if errors.As(why, &wrong) && wrong.Field != "" {

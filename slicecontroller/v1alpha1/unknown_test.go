@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What this release does not know is named (3335-42); what it knows is read as ever.
+// Fields that this release does not know are listed (3335-42). Known fields are read as usual.
 func TestUnknownFieldsAreNamed(t *testing.T) {
 	for raw, want := range map[string][]string{
 		`{"metadata":{"name":"web"},"spec":{"replicas":2}}`: nil,
@@ -23,8 +23,9 @@ func TestUnknownFieldsAreNamed(t *testing.T) {
 	}
 }
 
-// A slice with a mistyped value in its pod template is read like the others of a list, but for that template; what is
-// wrong is named. One whose other fields cannot be read has nothing but metadata and status.
+// A slice with a mistyped value in its pod template is read with the others of a list,
+// without that template, and the wrong value is named. A slice whose other fields cannot be
+// read has only metadata and status.
 func TestASliceThatCannotBeReadStopsNoOther(t *testing.T) {
 	const good = `{"metadata":{"name":"good"},"spec":{"replicas":2}}`
 	for spec, want := range map[string]struct {

@@ -1,5 +1,5 @@
-// Package alerts evaluates the alert rules of this repository as Prometheus does. It is a module
-// of its own, so that Prometheus is not in that of the product.
+// Package alerts evaluates the alert rules of this repository as Prometheus does. It is a module of
+// its own, so that Prometheus is not in the product's go.mod.
 package alerts
 
 import (
@@ -18,28 +18,28 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// story is what an alert makes of two hours of samples, one a minute.
+// story is the expected result of an alert for two hours of samples, one sample per minute.
 type story struct {
-	// fires are series over which the alert fires, and says the summary; over those of quiet it does
-	// not, nor is it about to at the end.
+	// fires are series for which the alert fires, with the summary in says. quiet are series for
+	// which it never fires.
 	fires, says, quiet string
 }
 
-// ofThePlans are about the orchestrator's plans, of which several processes may tell.
+// ofThePlans returns the stories of the alerts about plans. Several processes may report one plan.
 func ofThePlans() map[string]story {
 	return map[string]story{
 		"PlanBlocked": {
 			fires: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Blocked"} _x50 1x70
 			        stsmigrate_plan_state{namespace="sts", pod="b", plan="web", state="Blocked"} _x50 1x70`,
-			says:  "Plan sts/web waits for a person",
+			says:  "Plan sts/web waits for the user",
 			quiet: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Paused"} 1x120`,
 		},
 		"PlanUnreadable": {
 			fires: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Unreadable"} _x50 1x70`,
-			says:  "Plan sts/web cannot be read, and nobody carries it out",
+			says:  "Plan sts/web cannot be read, and no orchestrator carries it out",
 			quiet: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Blocked"} 1x120`,
 		},
-		"OrdinalOnNeitherSide": { // one that left after 100 minutes, and one that left after 119
+		"OrdinalOnNeitherSide": { // fires: left at minute 100; quiet: back each time, last left at minute 119
 			fires: `stsmigrate_wave_left_timestamp_seconds{namespace="sts", pod="a", plan="web"} _x100 6000x20`,
 			says:  "Plan sts/web has ordinals that have been on neither side for more than a quarter of an hour",
 			quiet: `stsmigrate_wave_left_timestamp_seconds{namespace="sts", pod="a", plan="web"} _x60 3600x10 _x9 4800x10 _x9 5940x10 _x9 7140x1`,
@@ -51,7 +51,8 @@ func ofThePlans() map[string]story {
 			        stsmigrate_plan_step{namespace="sts", pod="a", plan="db"} 0+1x120
 			        stsmigrate_plan_state{namespace="sts", pod="a", plan="db", state="Moving"} 1x120`,
 			says: "Plan sts/web has done no step for half an hour, and it is neither paused nor blocked",
-			// One that is slow, one that is held, one that has moved, one that a person carries out and has left.
+			// A slow plan, a blocked plan, a moved plan, and a plan whose command the user has
+			// ended.
 			quiet: `stsmigrate_plan_step{namespace="sts", pod="a", plan="web"} 1x25 2x25 3x25 4x25 5x25
 			        stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Moving"} 1x120
 			        stsmigrate_plan_step{namespace="sts", pod="a", plan="db"} 7x120
@@ -69,20 +70,21 @@ func ofThePlans() map[string]story {
 	}
 }
 
-// ofItsProcesses are about the orchestrator's processes and what they can reach.
+// ofItsProcesses returns the stories of the alerts about the orchestrator's processes and the
+// clusters that they reach.
 func ofItsProcesses() map[string]story {
 	return map[string]story{
 		"PlansWaitForRoom": {
 			fires: `stsmigrate_plans_waiting{namespace="sts", pod="a"} 0x80 7x40
 			        stsmigrate_plans_waiting{namespace="sts", pod="b"} 0x80 5x40`,
-			says: "5 plans in namespace sts wait for room: every orchestrator has as many under way as its memory is for",
-			// One that has no room, and another one that is about to take them.
+			says: "5 plans in namespace sts wait for room: every orchestrator carries out as many as its memory allows",
+			// One process has no room, and another one is about to run the waiting plans.
 			quiet: `stsmigrate_plans_waiting{namespace="sts", pod="a"} 7x120
 			        stsmigrate_plans_waiting{namespace="sts", pod="b"} 0x120`,
 		},
 		"OrchestratorPanics": {
 			fires: `stsmigrate_panics_total{namespace="sts", pod="a"} 0x60 1x60`,
-			says:  "The orchestrator in namespace sts has failed over a plan, by a mistake of its own",
+			says:  "The orchestrator in namespace sts has panicked while it carried out a plan",
 			quiet: `stsmigrate_panics_total{namespace="sts", pod="a"} 0x120`,
 		},
 		"ClusterRefused": {
@@ -208,7 +210,7 @@ func read(t *testing.T, file string) (out []rule) {
 	return out
 }
 
-// evaluate gives the summaries of an alert that has fired at any minute of the series.
+// evaluate returns the summaries of an alert that fires at any minute of the series.
 func evaluate(t *testing.T, r rule, series string) (fired []string) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
@@ -242,7 +244,7 @@ func evaluate(t *testing.T, r rule, series string) (fired []string) {
 	return fired
 }
 
-// indent puts each series on a line of its own, as the test language wants it.
+// indent puts each series on a line of its own, as the test language requires.
 func indent(series string) string {
 	var out strings.Builder
 	for line := range strings.Lines(series) {

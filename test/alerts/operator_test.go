@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The objects for the Prometheus Operator have no field that it does not know.
+// The objects for the Prometheus Operator must have no field that it does not know.
 func TestThePrometheusOperatorUnderstandsWhatIsInstalled(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/stsmigrate", "install", "orchestrator", "slicecontroller", "monitoring")
 	cmd.Dir = "../.."

@@ -10,12 +10,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/witness"
 )
 
-// at is a moment of the made-up move, in milliseconds.
+// at returns a moment of the made-up move, in milliseconds.
 func at(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// spans are those of two ordinals: 1 moves first.
+// spans returns the spans of two ordinals. Ordinal 1 moves first.
 func spans() map[int32]witness.Span {
 	return map[int32]witness.Span{
 		1: {SourceDeleting: at(110), SourceGone: at(1110), DestinationCreated: at(1150), DestinationReady: at(3150)},

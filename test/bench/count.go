@@ -16,15 +16,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
-// counts are the requests of a whole move, and how long apply took.
+// counts holds the requests of a whole move, and how long apply took.
 type counts struct {
 	*measured
 	apply, finalize []traffic.Call
 	took            time.Duration
 }
 
-// count moves one more set, this time through proxies that count, up to and
-// including finalize.
+// count moves one more set, this time through counting proxies, up to and including finalize.
 func (b *bench) count(ctx context.Context, namespace string) (_ *counts, err error) {
 	kubeconfig := filepath.Join(b.dir, "counting")
 	proxies, err := traffic.Listen(ctx, kubeconfig, b.bed.East, b.bed.West)
@@ -37,7 +36,7 @@ func (b *bench) count(ctx context.Context, namespace string) (_ *counts, err err
 		if err := b.plan(ctx, kubeconfig, set); err != nil {
 			return nil, err
 		}
-		proxies.Take() // plan writes nothing that stays
+		proxies.Take() // drop the requests of plan: it writes nothing that stays
 		start := time.Now()
 		lines, err := timed(b.apply(ctx, kubeconfig, set))
 		if err != nil {
@@ -51,7 +50,7 @@ func (b *bench) count(ctx context.Context, namespace string) (_ *counts, err err
 	return &out, err
 }
 
-// number counts the calls of a kind by what they are about.
+// number counts the calls of a kind, by resource.
 func number(calls []traffic.Call, kind traffic.Kind) map[string]int {
 	out := map[string]int{}
 	for _, c := range calls {
@@ -70,8 +69,8 @@ func sum(m map[string]int) int {
 	return total
 }
 
-// writeTable shows what was written, by kind, and apart from it what looks like
-// a write and is none.
+// writeTable returns a table of the writes, by resource, and separately of the requests that only
+// look like writes, and the reads.
 func writeTable(c *counts, ordinals int32) string {
 	apply, finalize := number(c.apply, traffic.Write), number(c.finalize, traffic.Write)
 	var b strings.Builder
@@ -100,9 +99,9 @@ func writeRow(w *tabwriter.Writer, name string, apply, finalize int, ordinals in
 	fmt.Fprintf(w, "%s\t%d\t%.1f\t%d\t%.1f\n", name, apply, float64(apply)/n, finalize, float64(finalize)/n)
 }
 
-// requestTable shows which requests apply spent its time in. They follow one
-// another, but for the Lease's, so what is not in them is waiting and thinking.
-// Those that are not about single ordinals are taken together.
+// requestTable returns a table of the requests in which apply spent its time. The requests follow
+// one another, except those for the Lease, so the rest of the time is waiting and computing.
+// Requests that occur less than once per two ordinals share one row.
 func requestTable(c *counts, ordinals int32) string {
 	took := map[string][]time.Duration{}
 	for _, k := range c.apply {

@@ -1,7 +1,7 @@
-// Command bench measures what a move costs beyond what the pods themselves take
-// to stop and to start: with stsmigrate, and, in the same run and on the same
-// clusters, with a shell script of kubectl commands. It also counts what
-// stsmigrate writes. Its aims are ratios; missing one is no failure.
+// Command bench measures what a move costs beyond the time that the pods themselves take to stop
+// and to start: with stsmigrate, and, in the same run and on the same clusters, with a shell script
+// of kubectl commands. It also counts the writes of stsmigrate. Its aims are ratios; a missed aim
+// is no failure.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	stage.Main("bench", func(ctx context.Context) error { return run(ctx, int32(*ordinals), *verbose) })
 }
 
-// bench is what every run needs.
+// bench holds the programs and clusters that every run uses.
 type bench struct {
 	dir, kubeconfig, stsmigrate, kubectl string
 	bed                                  *cluster.Bed
@@ -56,8 +56,8 @@ func run(ctx context.Context, ordinals int32, verbose bool) (err error) {
 	return b.compare(ctx, verbose)
 }
 
-// compare makes the three moves and prints what they cost. The order favours the
-// script: what is cold for the first move is warm for the second.
+// compare makes the three moves and prints their costs. The order favours the script: the first
+// move finds cold caches, and the second finds warm ones.
 func (b *bench) compare(ctx context.Context, verbose bool) error {
 	tool, err := b.measure(ctx, "with-stsmigrate", b.withTool)
 	if err != nil {

@@ -20,13 +20,13 @@ import (
 //go:embed by-hand.sh
 var script string
 
-// line is one line of output and when it arrived.
+// line is one line of output and its time of arrival.
 type line struct {
 	at   time.Time
 	text string
 }
 
-// clock is a writer that notes when each line arrives.
+// clock is a writer that records when each line arrives.
 type clock struct {
 	lines []line
 	rest  []byte
@@ -45,7 +45,7 @@ func (c *clock) Write(p []byte) (int, error) {
 	}
 }
 
-// timed runs a command and returns its lines.
+// timed runs a command and returns its lines of output.
 func timed(cmd *exec.Cmd) ([]line, error) {
 	var out clock
 	var complaints bytes.Buffer
@@ -64,8 +64,8 @@ func (b *bench) withTool(ctx context.Context, set stage.Set) ([]line, error) {
 	return timed(b.apply(ctx, b.kubeconfig, set))
 }
 
-// plan leaves names alone, as the script does: a bridge is two more writes per
-// ordinal.
+// plan plans the move without a bridge for names, as the script does: a bridge costs two more
+// writes per ordinal.
 func (b *bench) plan(ctx context.Context, kubeconfig string, set stage.Set) error {
 	_, err := timed(stage.Command(ctx, kubeconfig, b.dir, b.stsmigrate, "plan", stage.Name,
 		"-n", set.Namespace, "--context", b.bed.East.Name, "--to-context", b.bed.West.Name, "--names", "none", "--out", set.Namespace+".yaml"))
@@ -93,7 +93,7 @@ func (b *bench) byHand(ctx context.Context, set stage.Set) ([]line, error) {
 	return timed(cmd)
 }
 
-// watched is a move that the witness looks at.
+// watched is a move that the witness observes.
 type watched struct {
 	*bench
 	set    stage.Set
@@ -119,8 +119,8 @@ func (b *bench) watch(ctx context.Context, set stage.Set) (*watched, error) {
 	return &watched{bench: b, set: set, before: before, eyes: eyes}, err
 }
 
-// stop ends the witness's watch and checks that the set has arrived, in the way
-// that was asked for.
+// stop ends the witness's watch. It checks that the set has arrived with its volumes, one ordinal
+// at a time and without a violation.
 func (w *watched) stop(ctx context.Context, lines []line) (*measured, error) {
 	report := w.eyes.Stop()
 	if len(report.Violations) > 0 {

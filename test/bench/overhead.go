@@ -12,16 +12,17 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/witness"
 )
 
-// passage is the move of one ordinal: from the moment when the one before it was
-// Ready on the destination (or the move of the first began) until it is itself.
+// passage is the move of one ordinal. It begins when the previous ordinal is Ready on the
+// destination (for the first ordinal: when its move begins) and ends when this ordinal is Ready
+// there.
 type passage struct {
 	ordinal int32
 	begin   time.Time
 	witness.Span
 }
 
-// passagesOf puts the times of the ordinals in the order in which they move,
-// highest first.
+// passagesOf returns the passages of the ordinals in the order in which they move, highest first.
+// It fails if a move was not observed in full.
 func passagesOf(start time.Time, spans map[int32]witness.Span, ordinals int32) ([]passage, error) {
 	var out []passage
 	for o := ordinals - 1; o >= 0; o-- {
@@ -36,22 +37,24 @@ func passagesOf(start time.Time, spans map[int32]witness.Span, ordinals int32) (
 	return out, nil
 }
 
-// overhead is what the move took beyond what the pods take to stop and to start.
+// overhead returns the duration of the move without the time that the pods take to stop and to
+// start.
 func (p passage) overhead() time.Duration {
 	return p.DestinationReady.Sub(p.begin) - p.SourceGone.Sub(p.SourceDeleting) - p.DestinationReady.Sub(p.DestinationCreated)
 }
 
-// down is how long the ordinal was on neither side.
+// down returns how long the ordinal was on neither side.
 func (p passage) down() time.Duration { return p.DestinationReady.Sub(p.SourceDeleting) }
 
-// step takes apart a line about an ordinal: the time of day, which the script
-// leaves out, the pod, and the word of the step.
+// step returns the pattern of a line about an ordinal: the time of day, which the script leaves
+// out, the pod, the step and the rest. It captures the ordinal, the step and the rest.
 func step() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[\d:.]+\s+)?` + stage.Name + `-(\d+) (\w+)\s+(.*)$`)
 }
 
-// startOf is when the move of the first ordinal began: at the last line before
-// those about it. What is done once for the whole set comes before that.
+// startOf returns when the move of the first ordinal began: the time of the last line before the
+// lines about that ordinal. The work that is done once for the whole set precedes that line. Lines
+// of the step Protect do not count.
 func startOf(lines []line, first int32) (time.Time, error) {
 	var before time.Time
 	for _, l := range lines {
@@ -64,10 +67,10 @@ func startOf(lines []line, first int32) (time.Time, error) {
 		}
 		before = l.at
 	}
-	return time.Time{}, fmt.Errorf("no line tells when the move of ordinal %d began", first)
+	return time.Time{}, fmt.Errorf("the output has no line at which the move of ordinal %d begins", first)
 }
 
-// summary is what a row of figures shows.
+// summary holds the figures of one row.
 type summary struct{ median, p90, max time.Duration }
 
 func summarize(values []time.Duration) summary {
@@ -98,7 +101,7 @@ const (
 	mostWrites   = 16.0                   // per ordinal
 )
 
-// overheadTable shows the two ways side by side.
+// overheadTable returns a table that compares both ways to move a set.
 func overheadTable(tool, hand []passage) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)

@@ -13,7 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/bench/traffic"
 )
 
-// part is what a stretch of a passage was spent on.
+// part is a step and the kind of work on which a stretch of a passage was spent.
 type part struct {
 	step string
 	what what
@@ -22,37 +22,35 @@ type part struct {
 type what int
 
 const (
-	noticed what = iota // the engine finds out what a pod has done
+	noticed what = iota // the engine detects a change of the pod
 	working             // the engine looks, journals and writes
-	obeyed              // the set's controller does what was written
-	awaited             // the engine waits, and then does what comes next
+	obeyed              // the set's controller acts on a write
+	awaited             // the engine waits, and then continues
 )
 
 func (w what) String() string {
-	return []string{"sees what the pod has done", "looks, journals, writes", "the set's controller acts", "waits, then goes on"}[w]
+	return []string{"detects the change of the pod", "looks, journals, writes", "the set's controller acts", "waits, then continues"}[w]
 }
 
-// spent is how long a part took and what the engine asked of the API servers
-// meanwhile.
+// spent is the duration of a part, and the duration and number of the engine's requests in it.
 type spent struct {
 	took, asking time.Duration
 	calls        int
 }
 
-// sign is one thing that happened during a passage.
+// sign is one event of a passage.
 type sign struct {
 	at      time.Time
 	step    string
-	waiting bool // the engine said that it waits
-	news    bool // the engine said what it has seen
-	pod     bool // it happened to the pod; the witness saw it
-	busy    bool // the pod stops or starts from here on
+	waiting bool // the engine reported that it waits
+	news    bool // the engine reported a change that it detected
+	pod     bool // an event of the pod, reported by the witness
+	busy    bool // from here on the pod stops or starts
 }
 
-// stretches splits the overhead of one passage: what lies between two signs
-// belongs to the second, or to the wait that the first announced. The time in
-// which the pod stops or starts is left out, so the parts add up to the
-// overhead.
+// stretches splits the overhead of one passage into parts. The time between two signs belongs to
+// the second sign, or to the wait that the first sign announced. The time in which the pod stops or
+// starts is left out, so the parts add up to the overhead.
 func (p passage) stretches(lines []line, calls []traffic.Call) map[part]spent {
 	out := map[part]spent{}
 	previous := sign{at: p.begin, pod: true}
@@ -86,7 +84,7 @@ func (p passage) stretches(lines []line, calls []traffic.Call) map[part]spent {
 	return out
 }
 
-// plus adds a stretch, with the requests that were sent in it.
+// plus adds a stretch and the requests that were sent in it, except those for the Lease.
 func (s spent) plus(from, to time.Time, calls []traffic.Call) spent {
 	s.took += to.Sub(from)
 	for _, c := range calls {
@@ -98,10 +96,10 @@ func (s spent) plus(from, to time.Time, calls []traffic.Call) spent {
 	return s
 }
 
-// before marks the steps that finish the move of the ordinal before.
+// before marks the steps that finish the move of the previous ordinal.
 const before = " (of the one before)"
 
-// signs lists what happened during the passage, in order.
+// signs returns the events of the passage, in order.
 func (p passage) signs(lines []line) []sign {
 	signs := []sign{
 		{at: p.SourceDeleting, step: "Shrink", pod: true, busy: true},
@@ -128,7 +126,7 @@ func (p passage) signs(lines []line) []sign {
 	return signs
 }
 
-// stepTable shows where the overhead goes, in the order of the steps.
+// stepTable returns a table of the overhead by part, in the order of the steps.
 func stepTable(passages []passage, lines []line, calls []traffic.Call) string {
 	took := map[part][]time.Duration{}
 	total := map[part]spent{}
@@ -159,8 +157,9 @@ func stepTable(passages []passage, lines []line, calls []traffic.Call) string {
 	return b.String()
 }
 
-// attribute says who the overhead is due to. In a wait everything outside
-// requests is the control plane's; elsewhere it is the engine's own.
+// attribute returns the shares of the overhead by cause. While the set's controller acts, all time
+// belongs to the control plane. In a wait, the time outside requests belongs to the control plane.
+// All other time belongs to the engine.
 func attribute(total map[part]spent, all spent) string {
 	var cluster time.Duration
 	for k, s := range total {
@@ -174,7 +173,7 @@ func attribute(total map[part]spent, all spent) string {
 	}
 	asking := all.asking
 	for k, s := range total {
-		if k.what == obeyed { // the engine's requests are beside the point there
+		if k.what == obeyed { // the engine's requests do not cause this time
 			asking -= s.asking
 		}
 	}
@@ -190,7 +189,7 @@ func percent(part, whole time.Duration) string {
 	return fmt.Sprintf("%.0f%%", 100*ratio(part, whole))
 }
 
-// order is the order in which the steps come in a passage.
+// order returns the steps of a passage, in their order.
 func order() []string {
 	return []string{
 		"Grow" + before, "Relax" + before, "Tighten", "Shrink", "Vacate", "Release", "Reserve", "Claim", "Grow",

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// attachFinalizer is the mark of the attacher on volumes and attachments.
+// attachFinalizer returns the finalizer that the attacher puts on volumes and attachments.
 func attachFinalizer(driver string) string {
 	return "external-attacher/" + strings.ReplaceAll(driver, ".", "-")
 }
@@ -23,7 +23,8 @@ func attachedVolume(obj any) (string, error) {
 	return "", nil
 }
 
-// inUse says whether anything still wants the volume on a node.
+// inUse reports whether the volume has an attachment to any node, or the attachments cannot be
+// listed.
 func (p *Provisioner) inUse(volume string) bool {
 	all, err := p.attachments.List(labels.Everything())
 	return err != nil || slices.ContainsFunc(all, func(a *storagev1.VolumeAttachment) bool {
@@ -32,8 +33,7 @@ func (p *Provisioner) inUse(volume string) bool {
 	})
 }
 
-// syncAttachment carries out the attachments and detachments that the
-// controller-manager asks for.
+// syncAttachment carries out the attachments and detachments that the controller-manager requests.
 func (p *Provisioner) syncAttachment(ctx context.Context, name string, l *loop) error {
 	a, err := p.attachments.Get(name)
 	if err != nil {
@@ -63,8 +63,8 @@ func (p *Provisioner) attach(ctx context.Context, a *storagev1.VolumeAttachment)
 	if err != nil {
 		return err
 	}
-	// The finalizers come BEFORE the volume is on the node, so that neither
-	// object can go while it is there.
+	// Add the finalizers BEFORE the volume is attached to the node, so that neither object can be
+	// removed while it is attached.
 	if a, err = p.attachmentFinalizer(ctx, a, true); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (p *Provisioner) attach(ctx context.Context, a *storagev1.VolumeAttachment)
 	if failure != nil {
 		done.Status.AttachError = &storagev1.VolumeError{Time: metav1.Now(), Message: failure.Error()}
 		if old := a.Status.AttachError; old != nil && old.Message == failure.Error() {
-			return failure // said already: saying it again would wake us again
+			return failure // already reported: another status write would requeue the attachment
 		}
 	}
 	if _, err = p.client.StorageV1().VolumeAttachments().UpdateStatus(ctx, done, metav1.UpdateOptions{}); err != nil {

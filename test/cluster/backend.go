@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The events of a volume, as the backend's file has them.
+// The events of a volume, as they are written in the backend's file.
 const (
 	created   = "created"
 	attached  = "attached"
@@ -27,29 +27,29 @@ type Event struct {
 	Event   string    `json:"event"`
 	Handle  string    `json:"handle"`
 	Cluster string    `json:"cluster"`
-	// Volume is the name of the PersistentVolume on whose behalf it happened.
+	// Volume is the name of the PersistentVolume that the event is about.
 	Volume string `json:"volume"`
 	Node   string `json:"node,omitempty"`
 }
 
-// State is what has become of one volume.
+// State is the state of one volume, computed from its events.
 type State struct {
-	// Created, Attached and Destroyed are the last events of their kind; nil if
-	// there was none, or, for Attached, if the volume was detached since.
+	// Created, Attached and Destroyed are the last events of their kind. They are nil if there was
+	// no such event. Attached is also nil if the volume was detached since.
 	Created, Attached, Destroyed *Event
-	// Refused is the last attempt to attach the volume while it was elsewhere.
+	// Refused is the last attempt to attach the volume while it was attached elsewhere.
 	Refused *Event
 }
 
-// Backend is the storage behind the clusters of a bed: an append-only file of
-// JSON lines, which separate processes may share. What is destroyed stays so.
+// Backend is the storage behind the clusters of a bed: an append-only file of JSON lines, which
+// separate processes may share. A destroyed volume stays destroyed.
 type Backend struct {
 	path string
 	// mu orders the goroutines of this process; the file's lock orders processes.
 	mu sync.Mutex
 }
 
-// OpenBackend opens the backend of a file and makes the file if need be.
+// OpenBackend opens the backend at path. It creates the file if the file does not exist.
 func OpenBackend(path string) (*Backend, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -58,7 +58,7 @@ func OpenBackend(path string) (*Backend, error) {
 	return &Backend{path: path}, f.Close()
 }
 
-// Events returns everything that happened, in order.
+// Events returns all events, in order.
 func (b *Backend) Events() ([]Event, error) {
 	var events []Event
 	err := b.locked(os.O_RDONLY, func(f *os.File) (err error) {
@@ -68,14 +68,14 @@ func (b *Backend) Events() ([]Event, error) {
 	return events, err
 }
 
-// Volumes returns the state of every volume, by handle. Volumes that were made
-// elsewhere appear with their first event.
+// Volumes returns the state of every volume, by handle. A volume that was created outside the bed
+// appears with its first event.
 func (b *Backend) Volumes() (map[string]State, error) {
 	events, err := b.Events()
 	return states(events), err
 }
 
-// Destroyed returns the handles of the volumes whose data is gone, oldest first.
+// Destroyed returns the handles of the volumes whose data is destroyed, oldest first.
 func (b *Backend) Destroyed() ([]string, error) {
 	events, err := b.Events()
 	var handles []string
@@ -87,8 +87,8 @@ func (b *Backend) Destroyed() ([]string, error) {
 	return handles, err
 }
 
-// record appends an event of the kind that decide returns when it sees the volume
-// as it is, if any, and returns decide's error.
+// record calls decide with the current state of the volume and appends an event of the kind that
+// decide returns, if any. It returns decide's error.
 func (b *Backend) record(e Event, decide func(State) (kind string, err error)) error {
 	return b.locked(os.O_RDWR|os.O_APPEND, func(f *os.File) error {
 		events, err := readEvents(f)
@@ -109,18 +109,18 @@ func (b *Backend) record(e Event, decide func(State) (kind string, err error)) e
 	})
 }
 
-// create records a volume's birth, once.
+// create records that a volume was created, once.
 func (b *Backend) create(e Event) error {
 	return b.record(e, func(s State) (string, error) { return unless(s.Created != nil, created), nil })
 }
 
-// destroy records the loss of a volume's data, once.
+// destroy records that a volume's data was destroyed, once.
 func (b *Backend) destroy(e Event) error {
 	return b.record(e, func(s State) (string, error) { return unless(s.Destroyed != nil, destroyed), nil })
 }
 
-// attach fails, as a real disk does, if the volume is on another node, be it of
-// another cluster, or no longer exists.
+// attach fails, as a real disk does, if the volume no longer exists or is attached to another node,
+// in this cluster or another.
 func (b *Backend) attach(e Event) error {
 	return b.record(e, func(s State) (string, error) {
 		switch {
@@ -136,8 +136,8 @@ func (b *Backend) attach(e Event) error {
 	})
 }
 
-// detach does nothing if the volume is not on that node: a failed attach is
-// undone the same way.
+// detach does nothing if the volume is not attached to that node. A failed attach is undone by the
+// same call.
 func (b *Backend) detach(e Event) error {
 	return b.record(e, func(s State) (string, error) {
 		return unless(s.Attached == nil || !s.Attached.samePlace(e), detached), nil
@@ -162,7 +162,7 @@ func (b *Backend) locked(flag int, do func(*os.File) error) (err error) {
 	if err != nil {
 		return err
 	}
-	// Closing gives the lock back.
+	// Closing the file releases the lock.
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 		return err

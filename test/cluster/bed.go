@@ -16,14 +16,13 @@ type Bed struct {
 
 	cancel  context.CancelFunc
 	served  chan struct{} // closed when the provisioners have ended
-	failure error         // theirs; read after served
+	failure error         // of the provisioners; read it after served is closed
 }
 
-// StartBed starts the clusters east and west, installs the storage in both and
-// serves it from this process. The work folders and the backend's file
-// (backend.jsonl) are under dir, which is made if need be; Stop leaves only the
-// file there. An empty dir means temporary folders, of which nothing is left.
-// Options.Dir and Options.Detached are not used.
+// StartBed starts the clusters east and west, installs the storage in both and serves it from this
+// process. The work folders and the backend's file (backend.jsonl) are under dir, which is created
+// if it does not exist. Stop removes everything there except the file. If dir is empty, the folders
+// are temporary and Stop removes all of them. Options.Dir and Options.Detached are ignored.
 func StartBed(ctx context.Context, dir string, o Options) (*Bed, error) {
 	o.Dir, o.Detached = dir, false
 	east, west, err := StartPair(ctx, "east", "west", o)
@@ -57,7 +56,7 @@ func StartBed(ctx context.Context, dir string, o Options) (*Bed, error) {
 	return b, nil
 }
 
-// Serve runs the provisioners of some clusters until ctx ends, which is no error.
+// Serve runs the provisioners of the clusters until ctx ends. It then returns nil.
 func Serve(ctx context.Context, b *Backend, detachDelay time.Duration, clusters ...*Cluster) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, c := range clusters {
@@ -67,8 +66,7 @@ func Serve(ctx context.Context, b *Backend, detachDelay time.Duration, clusters 
 	return g.Wait()
 }
 
-// Stop ends the provisioners and removes both clusters. Stopping twice is no
-// error.
+// Stop ends the provisioners and removes both clusters. A second call is no error.
 func (b *Bed) Stop(ctx context.Context) error {
 	b.cancel()
 	<-b.served

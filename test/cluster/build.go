@@ -21,7 +21,7 @@ import (
 // program is a binary of a cluster and the package it is built from.
 type program struct{ name, pkg string }
 
-// programs lists the small ones first, so that progress shows early.
+// programs returns the programs of a cluster, the small ones first, so that progress shows early.
 func programs() []program {
 	return []program{
 		{"kwokctl", "sigs.k8s.io/kwok/cmd/kwokctl"},
@@ -36,9 +36,8 @@ func programs() []program {
 
 var kubernetesVersion = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)$`)
 
-// CacheDir returns the folder of everything that outlives a run: the binaries
-// and detached clusters. It is $STSMIGRATE_CACHE, or stsmigrate in the user's
-// cache folder.
+// CacheDir returns the folder for files that outlive a run: the binaries and detached clusters. It
+// is $STSMIGRATE_CACHE, or stsmigrate in the user's cache folder.
 func CacheDir() (string, error) {
 	if dir := os.Getenv("STSMIGRATE_CACHE"); dir != "" {
 		return filepath.Abs(dir)
@@ -50,9 +49,9 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "stsmigrate"), nil
 }
 
-// Build compiles the named binaries of a cluster, or all, unless the cache already
-// holds them, and returns their folder. The first build takes minutes and says so on stderr;
-// it can be interrupted and picks up where it stopped. Processes that build at
+// Build compiles the named binaries of a cluster, or all of them if no name is given, unless the
+// cache already contains them. It returns their folder. The first build takes minutes and reports
+// its progress on stderr. An interrupted build resumes where it stopped. Processes that build at
 // the same time wait for one another.
 func Build(ctx context.Context, names ...string) (string, error) {
 	module, err := BinariesModule(ctx)
@@ -92,8 +91,8 @@ func Build(ctx context.Context, names ...string) (string, error) {
 	return dir, buildMissing(ctx, module, dir, flags, names)
 }
 
-// Program returns the path of one of the binaries, etcd or kubectl say, building it
-// if need be.
+// Program returns the path of one of the binaries, for example etcd or kubectl. It builds the
+// binary if the cache does not contain it.
 func Program(ctx context.Context, name string) (string, error) {
 	dir, err := Build(ctx, name)
 	if err != nil {
@@ -123,7 +122,7 @@ func buildMissing(ctx context.Context, module, dir, flags string, names []string
 	return nil
 }
 
-// buildOne leaves path either absent or complete: it builds beside it and renames.
+// buildOne leaves path either absent or complete: it builds to a file beside path and renames it.
 func buildOne(ctx context.Context, module, path, pkg, flags string) error {
 	partial := path + ".partial"
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", flags, "-o", partial, pkg)
@@ -135,7 +134,7 @@ func buildOne(ctx context.Context, module, path, pkg, flags string) error {
 	return os.Rename(partial, path)
 }
 
-// buildEnv is the environment without what would make the build target another
+// buildEnv returns the environment without the variables that would make the build target another
 // machine, another module or another mode.
 func buildEnv() []string {
 	var env []string
@@ -149,8 +148,8 @@ func buildEnv() []string {
 	return append(env, "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -buildvcs=false")
 }
 
-// linkerFlags sets the version a release build would carry: clients cannot parse
-// the placeholder that a plain build reports.
+// linkerFlags returns the flags that set the version of a release build: clients cannot parse the
+// placeholder that a plain build reports.
 func linkerFlags(mod []byte) (string, error) {
 	v := kubernetesVersion.FindSubmatch(mod)
 	if v == nil {
@@ -160,8 +159,9 @@ func linkerFlags(mod []byte) (string, error) {
 	return fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, v[1], v[2], v[3]), nil
 }
 
-// BinariesModule finds the nested module that pins the binaries. With KUBERNETES=next it is the one of the
-// Kubernetes after that of all other tests, which takes some minutes more to build.
+// BinariesModule returns the folder of the nested module that pins the binaries. With
+// KUBERNETES=next it is the module of the Kubernetes version after the one that all other tests
+// use. That module takes some minutes more to build.
 func BinariesModule(ctx context.Context) (string, error) {
 	var version string
 	switch v := os.Getenv("KUBERNETES"); v {
@@ -175,7 +175,7 @@ func BinariesModule(ctx context.Context) (string, error) {
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); filepath.IsAbs(file) && err == nil {
 		return dir, nil
 	}
-	// Built with -trimpath, or moved since: ask the go command.
+	// The program was built with -trimpath, or the sources were moved since: use the go command.
 	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/stsmigrate/stsmigrate/test/cluster").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the sources of the test bed: %w", err)
@@ -183,8 +183,7 @@ func BinariesModule(ctx context.Context) (string, error) {
 	return filepath.Join(strings.TrimSpace(string(out)), "binaries", version), nil
 }
 
-// lock takes an exclusive lock on a file; the kernel gives it back if the
-// process dies.
+// lock takes an exclusive lock on a file. The kernel releases the lock if the process dies.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -198,7 +197,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		return err == nil, err
 	})
 	if err != nil {
-		_ = f.Close() // only read for its lock
+		_ = f.Close() // the file was opened only for its lock
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return func() { _ = f.Close() }, nil

@@ -110,7 +110,7 @@ func TestNeverReadyFromTheStart(t *testing.T) {
 	createSet(t, client, s)
 	podIs(t, client, ns, "web-0", corev1.ConditionFalse)
 	if _, err := client.CoreV1().Pods(ns).Get(t.Context(), "web-1", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the set went on past an unready pod: %v", err)
+		t.Errorf("the set continued past an unready pod: %v", err)
 	}
 }
 
@@ -146,7 +146,8 @@ func TestKubeconfigStandsAlone(t *testing.T) {
 		if err != nil || strings.Contains(string(text), c.Dir) {
 			t.Errorf("the kubeconfig of %s needs other files (error %v)", c.Name, err)
 		}
-		// Another home and another folder: nothing outside the file may matter.
+		// Run with another home and another folder: kubectl must need nothing outside the
+		// kubeconfig.
 		home := t.TempDir()
 		cmd := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", c.Kubeconfig, "--context", c.Name, "get", "nodes", "-o", "name")
 		cmd.Dir, cmd.Env = home, []string{"HOME=" + home}
@@ -157,14 +158,14 @@ func TestKubeconfigStandsAlone(t *testing.T) {
 	}
 }
 
-// As it ends by itself on a machine that is too busy.
+// The test kills the controller manager, which ends by itself on a machine that is too busy.
 func TestAControllerManagerThatEndsIsStartedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "north")
 	killed := make(chan error, 1)
 	go func() {
 		out, err := "", error(nil)
 		for out == "" && t.Context().Err() == nil {
-			raw, _ := exec.CommandContext(t.Context(), "pgrep", "-f", "kube-controller-manager .*"+dir).Output() // it fails while there is none
+			raw, _ := exec.CommandContext(t.Context(), "pgrep", "-f", "kube-controller-manager .*"+dir).Output() // fails while no such process runs
 			out = strings.TrimSpace(string(raw))
 		}
 		if err = exec.CommandContext(t.Context(), "kill", "-9", out).Run(); err != nil {
@@ -276,6 +277,6 @@ func stopsTwice(t *testing.T, c *cluster.Cluster) {
 
 func TestRemoveTakesNoOtherFolder(t *testing.T) {
 	if err := cluster.Remove(t.Context(), t.TempDir()); err == nil {
-		t.Error("Remove took a folder that is no cluster's")
+		t.Error("Remove accepted a folder that is not the work folder of a cluster")
 	}
 }

@@ -20,14 +20,14 @@ var kwokctlTemplate string
 func configPath(dir string) string     { return filepath.Join(dir, "kwokctl.yaml") }
 func kubeconfigPath(dir string) string { return filepath.Join(dir, "kubeconfig") }
 
-// configure writes kwokctl's configuration: components, ports and how pods and
-// nodes behave.
+// configure writes kwokctl's configuration (the components, the ports, and how pods and nodes
+// behave) and links kwokctl into the work folder.
 func (c *Cluster) configure(ctx context.Context, bin string, o Options) error {
 	ports, err := freePorts(ctx, 6)
 	if err != nil {
 		return err
 	}
-	// The pods' templates are full of {{ }}, so ours are [[ ]].
+	// The pod templates are full of {{ }}, so this template uses [[ ]].
 	tmpl, err := template.New("kwokctl").Delims("[[", "]]").Parse(kwokctlTemplate)
 	if err != nil {
 		return err
@@ -55,7 +55,8 @@ func (c *Cluster) configure(ctx context.Context, bin string, o Options) error {
 	return os.Symlink(filepath.Join(bin, "kwokctl"), filepath.Join(c.Dir, "bin", "kwokctl"))
 }
 
-// without is the value of the flag that switches a controller off, or "".
+// without returns the flag value that switches the StatefulSet controller off in an unmanaged
+// cluster, or "" in any other cluster.
 func without(name string, o Options) string {
 	if slices.Contains(o.Unmanaged, name) {
 		return "*,-statefulset-controller"
@@ -63,8 +64,8 @@ func without(name string, o Options) string {
 	return ""
 }
 
-// writeKubeconfig turns the kubeconfig kwokctl wrote into one that stands alone:
-// credentials inside, one context, named after the cluster.
+// writeKubeconfig writes a self-contained copy of kwokctl's kubeconfig: with the credentials inside
+// and one context, named after the cluster.
 func (c *Cluster) writeKubeconfig() error {
 	made, err := clientcmd.LoadFromFile(filepath.Join(c.Dir, "clusters", c.Name, "kubeconfig.yaml"))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// loop calls sync for the keys of objects that changed, one at a time, and again
-// after a while if it fails.
+// loop calls sync for the keys of changed objects, one key at a time. If sync fails, loop calls it
+// again after a delay.
 type loop struct {
 	queue workqueue.TypedRateLimitingInterface[string]
 	sync  func(ctx context.Context, key string, l *loop) error

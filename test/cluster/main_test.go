@@ -15,8 +15,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// childFolder makes this test binary start one cluster in that folder and then
-// wait to be killed.
+// childFolder is the environment variable that makes this test binary start one cluster in the
+// named folder and then wait to be killed.
 const childFolder = "STSMIGRATE_TEST_CHILD"
 
 var bed *cluster.Bed
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 func withBed(m *testing.M) int {
-	// No signal handling: an interrupt ends this process and with it the bed.
+	// There is no signal handling: an interrupt ends this process and with it the bed.
 	ctx := context.Background()
 	start := time.Now()
 	var err error
@@ -50,7 +50,7 @@ func complain(err error) int {
 }
 
 func child(dir string) {
-	// The name is taken already, on purpose: names need not be unique.
+	// The name is already in use, on purpose: names need not be unique.
 	c, err := cluster.Start(context.Background(), "east", cluster.Options{Dir: filepath.Join(dir, "east")})
 	if err != nil {
 		os.Exit(complain(err))
@@ -69,7 +69,7 @@ func clientOf(t *testing.T, c *cluster.Cluster) kubernetes.Interface {
 	return client
 }
 
-// eventually waits until want is true, and fails with what stood in the way.
+// eventually waits until want returns true without an error. It fails the test with the last error.
 func eventually(t *testing.T, what string, want func(ctx context.Context) (bool, error)) {
 	t.Helper()
 	var last error

@@ -13,11 +13,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// patience is how long a cluster may take until its components are looked after.
+// patience is how long a cluster may take to become ready before components that have ended are
+// restarted.
 const patience = 10 * time.Second
 
-// ready makes the nodes and waits until a pod could start: the API server is
-// ready, the nodes are, and the default service account exists.
+// ready creates the nodes and waits until a pod could start: the API server and the nodes are
+// ready, and the default service account exists.
 func (c *Cluster) ready(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
@@ -38,8 +39,9 @@ func (c *Cluster) ready(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		// A kubelet would start again what has ended: on a busy machine the controller manager
-		// does, when the API server takes more than ten seconds to be healthy.
+		// Restart the components that have ended, as a kubelet would. On a busy machine the
+		// controller manager ends when the API server takes more than ten seconds to become
+		// healthy.
 		if err := c.kwokctl(ctx, "start", "cluster"); err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -47,7 +49,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 	return fmt.Errorf("not ready: %s\n%s", missing, c.tail())
 }
 
-// notReady names the first thing that is not there yet. Errors count as that:
+// notReady returns the first missing item, or "" if nothing is missing. An error counts as missing:
 // an API server that has just started refuses some requests.
 func (c *Cluster) notReady(ctx context.Context, client kubernetes.Interface) string {
 	if err := c.Ping(ctx); err != nil {
@@ -77,8 +79,8 @@ func isReady(conditions []corev1.NodeCondition) bool {
 	return false
 }
 
-// createNode makes one simulated node. It insists, because the API server may
-// still be putting its own roles in place.
+// createNode creates one simulated node. It retries until ctx ends, because the API server may
+// still be installing its own roles.
 func createNode(ctx context.Context, client kubernetes.Interface, node *corev1.Node) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -109,7 +111,7 @@ func fakeNode(name, zone string) *corev1.Node {
 			},
 			Annotations: map[string]string{
 				"kwok.x-k8s.io/node": "fake",
-				// What a kubelet writes when it leaves attaching to the controller.
+				// A kubelet sets this annotation when it leaves attaching to the controller.
 				"volumes.kubernetes.io/controller-managed-attach-detach": "true",
 			},
 		},

@@ -16,9 +16,10 @@ import (
 	"time"
 )
 
-// KillServer kills the API server of the cluster and, with it, the scheduler (which ends by
-// itself when it has missed that a pod was replaced), as a power cut would. start starts both
-// again, as children of this process, and again when one ends, as a kubelet does, until stop.
+// KillServer kills the API server of the cluster, as a power cut would. It also kills the
+// scheduler, which would end by itself after it has missed that a pod was replaced. start starts
+// both again, as children of this process, and restarts each one that ends, as a kubelet does,
+// until stop is called.
 func (c *Cluster) KillServer() (start func() (stop func()), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var again sync.WaitGroup
@@ -45,9 +46,9 @@ func (c *Cluster) KillServer() (start func() (stop func()), err error) {
 	}, nil
 }
 
-// keep runs a program, and again a moment after it has ended.
+// keep runs a program and restarts it one second after it ends, until ctx ends.
 func keep(ctx context.Context, args []string, log string) {
-	runtime.LockOSThread() // the program ends with the thread that has started it
+	runtime.LockOSThread() // Pdeathsig kills the program when the thread that started it ends
 	defer runtime.UnlockOSThread()
 	for ctx.Err() == nil {
 		program := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -64,7 +65,7 @@ func keep(ctx context.Context, args []string, log string) {
 	}
 }
 
-// process gives the process of a program of the cluster, and how it was started.
+// process returns the process ID of a program of the cluster, and its arguments.
 func (c *Cluster) process(name string) (pid int, args []string, err error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -73,7 +74,7 @@ func (c *Cluster) process(name string) (pid int, args []string, err error) {
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil || !bytes.Contains(raw, []byte(c.Dir)) {
-			continue // it has ended, or is another's
+			continue // the process has ended, or belongs to another cluster
 		}
 		args := strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
 		if filepath.Base(args[0]) == name {

@@ -11,17 +11,18 @@ import (
 	"time"
 )
 
-// Ports are taken below the range the kernel hands out for outgoing
-// connections, so that none can be lost between the choice and the listen.
+// Ports are chosen below the range that the kernel uses for outgoing connections, so that no port
+// can be lost between the choice and the listen.
 const (
 	firstPort = 20000
 	lastPort  = 31999
-	// portClaim is longer than a cluster takes to listen on its ports.
+	// portClaim is how long a claim is valid. It is longer than a cluster takes to listen on its
+	// ports.
 	portClaim = 5 * time.Minute
 )
 
-// freePorts picks n loopback ports and claims them, with files in the cache
-// folder, against other processes that are starting a cluster at the same moment.
+// freePorts chooses n loopback ports and claims them, with files in the cache folder, against other
+// processes that start a cluster at the same moment.
 func freePorts(ctx context.Context, n int) ([]int, error) {
 	cache, err := CacheDir()
 	if err != nil {
@@ -57,7 +58,8 @@ func freePorts(ctx context.Context, n int) ([]int, error) {
 	return nil, fmt.Errorf("no %d free ports between %d and %d", n, firstPort, lastPort)
 }
 
-// dropOldClaims forgets the claims whose clusters listen by now, or never will.
+// dropOldClaims removes the claims older than portClaim: their clusters listen by now, or never
+// will.
 func dropOldClaims(dir string) error {
 	claims, err := os.ReadDir(dir)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The marks of the real sidecars on claims and volumes.
+// The annotations and the finalizer that the real sidecars put on claims and volumes.
 const (
 	annProvisionedBy   = "pv.kubernetes.io/provisioned-by"
 	annProvisioner     = "volume.kubernetes.io/storage-provisioner"
@@ -28,10 +28,9 @@ const (
 	provisionFinalizer = "external-provisioner.volume.kubernetes.io/finalizer"
 )
 
-// Provisioner provisions, destroys, attaches and detaches the volumes of one
-// cluster, as the external-provisioner (with HonorPVReclaimPolicy) and the
-// external-attacher do beside a real driver. It acts on every volume of its
-// drivers, whoever made the PersistentVolume.
+// Provisioner provisions, destroys, attaches and detaches the volumes of one cluster, as the
+// external-provisioner (with HonorPVReclaimPolicy) and the external-attacher do beside a real
+// driver. It acts on every volume of its drivers, regardless of who created the PersistentVolume.
 type Provisioner struct {
 	// Cluster is the name to record in the backend.
 	Cluster string
@@ -53,7 +52,7 @@ func Provision(ctx context.Context, c *Cluster, b *Backend) error {
 	return p.Run(ctx)
 }
 
-// Run works until ctx ends, which is no error.
+// Run reconciles until ctx ends. It then returns nil.
 func (p *Provisioner) Run(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(p.Config)
 	if err != nil {
@@ -70,7 +69,7 @@ func (p *Provisioner) Run(ctx context.Context) error {
 		claims.watch(core.PersistentVolumeClaims().Informer(), cache.MetaNamespaceKeyFunc),
 		volumes.watch(core.PersistentVolumes().Informer(), cache.MetaNamespaceKeyFunc),
 		attachments.watch(storage.VolumeAttachments().Informer(), cache.MetaNamespaceKeyFunc),
-		// A volume may be waiting for its last attachment to go.
+		// A volume may be waiting for the removal of its last attachment.
 		volumes.watch(storage.VolumeAttachments().Informer(), attachedVolume),
 	)
 	if err != nil {
@@ -87,7 +86,7 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	return nil
 }
 
-// syncClaim provisions a volume for a claim that waits for one of our drivers.
+// syncClaim provisions a volume for a claim that waits for one of the bed's drivers.
 func (p *Provisioner) syncClaim(ctx context.Context, key string, _ *loop) error {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -106,19 +105,19 @@ func (p *Provisioner) syncClaim(ctx context.Context, key string, _ *loop) error 
 		return nil
 	}
 	volume := p.volumeFor(claim, class, volumeName)
-	// The data comes BEFORE the object that names it, as with a real driver.
+	// Create the data BEFORE the object that names it, as a real driver does.
 	if err := p.Backend.create(p.event(volume, "")); err != nil {
 		return err
 	}
 	_, err = p.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		return nil // the cache was behind
+		return nil // the cache was stale
 	}
 	return err
 }
 
-// wanted returns the class to provision the claim from, nil if it is not for us to
-// do, or not yet. The annotations are the volume controller's request.
+// wanted returns the class to provision the claim from, or nil if the claim needs no volume from
+// this provisioner, or not yet. The annotations are the volume controller's request.
 func (p *Provisioner) wanted(claim *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
 	if claim.Spec.VolumeName != "" || claim.Spec.StorageClassName == nil || claim.DeletionTimestamp != nil {
 		return nil, nil
@@ -168,8 +167,8 @@ func (p *Provisioner) volumeFor(claim *corev1.PersistentVolumeClaim, class *stor
 	return volume
 }
 
-// handleFor depends on the claim alone: a create that is tried again, after an
-// error or by another process, must find the volume of the first try.
+// handleFor derives the handle from the claim alone: a create that is retried, after an error or by
+// another process, must find the volume of the first attempt.
 func handleFor(claim *corev1.PersistentVolumeClaim) string {
 	return fmt.Sprintf("vol-%x", sha256.Sum256([]byte(claim.UID)))[:16]
 }
@@ -180,8 +179,8 @@ func (p *Provisioner) event(volume *corev1.PersistentVolume, node string) Event 
 
 func ours(driver string) bool { return driver == Driver || driver == AttachDriver }
 
-// provisionedBy is the driver that answers for a volume; one made by hand is its
-// CSI driver's.
+// provisionedBy returns the driver that is responsible for a volume. For a volume created by hand
+// it is the CSI driver.
 func provisionedBy(volume *corev1.PersistentVolume) string {
 	if by, ok := volume.Annotations[annProvisionedBy]; ok {
 		return by

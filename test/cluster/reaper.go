@@ -10,13 +10,12 @@ import (
 	"syscall"
 )
 
-// reapScript waits for the end of its input, which the kernel brings about
-// however the process at the other end dies, and then removes every process
-// started from the work folder, and the folder. It repeats the sweep because
-// kwokctl may be forking a component while it is being killed.
+// reapScript waits for the end of its input, which the kernel closes however the process at the
+// other end dies. It then kills every process started from the work folder and deletes the folder.
+// It repeats the sweep because kwokctl may be forking a component while it is being killed.
 //
-// The folder comes in the environment: were it an argument, the sweep could see
-// the reaper itself.
+// The folder is passed in the environment: as an argument, it would make the sweep find the reaper
+// itself.
 const reapScript = `
 read -r word
 [ "$word" = keep ] && exit 0
@@ -31,11 +30,11 @@ done
 rm -rf "$STSMIGRATE_WORKDIR"
 `
 
-// marker is a file that only a cluster's work folder has. Without it nothing is
-// swept or deleted, whatever folder a caller names.
+// marker is a file that only a cluster's work folder contains. Without it nothing is killed or
+// deleted, whatever folder a caller names.
 const marker = "stsmigrate-cluster"
 
-// reaper is the process that removes a cluster when its starter is gone.
+// reaper is the process that removes a cluster when the process that started the cluster is gone.
 type reaper struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
@@ -48,7 +47,7 @@ func startReaper(dir string) (*reaper, error) {
 	cmd := exec.Command("sh", "-c", reapScript)
 	cmd.Env = append(os.Environ(), "STSMIGRATE_WORKDIR="+dir)
 	cmd.Dir = "/"
-	// Its own session: Ctrl-C must reach the starter and not the reaper.
+	// The reaper has its own session: Ctrl-C must reach the starter and not the reaper.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
@@ -83,8 +82,9 @@ func (r *reaper) reap(ctx context.Context) error {
 	}
 }
 
-// Remove ends every process started from a cluster's work folder and deletes the
-// folder. It is how a detached cluster ends. Removing what is gone is no error.
+// Remove ends every process started from a cluster's work folder and deletes the folder. It ends
+// detached clusters. It returns nil if the folder does not exist, and an error if the folder is not
+// the work folder of a cluster.
 func Remove(ctx context.Context, dir string) error {
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
 		return nil

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// syncVolume keeps the sidecars' finalizers in step with the reclaim policy and
-// destroys volumes that are released with Delete.
+// syncVolume keeps the sidecars' finalizers consistent with the reclaim policy and destroys
+// released volumes whose policy is Delete.
 func (p *Provisioner) syncVolume(ctx context.Context, name string, _ *loop) error {
 	volume, err := p.volumes.Get(name)
 	if err != nil {
@@ -44,9 +44,9 @@ func (p *Provisioner) syncFinalizers(ctx context.Context, volume *corev1.Persist
 	return volume, nil
 }
 
-// reclaims says whether the data of a volume is to be destroyed, in the words of
-// the external-provisioner. A volume that is being deleted without its finalizer
-// has been destroyed already, or never was the provisioner's to destroy.
+// reclaims reports whether the data of a volume must be destroyed, by the rule of the
+// external-provisioner. A volume that is being deleted without its finalizer is destroyed already,
+// or was never the provisioner's to destroy.
 func reclaims(volume *corev1.PersistentVolume) bool {
 	over := volume.DeletionTimestamp != nil && !slices.Contains(volume.Finalizers, provisionFinalizer)
 	return !over &&
@@ -70,7 +70,7 @@ func (p *Provisioner) destroyVolume(ctx context.Context, volume *corev1.Persiste
 	return ignoreNotFound(err)
 }
 
-// finalizer adds or removes one finalizer and returns the volume as it is then.
+// finalizer adds or removes one finalizer and returns the resulting volume.
 func (p *Provisioner) finalizer(ctx context.Context, volume *corev1.PersistentVolume, name string, want bool) (*corev1.PersistentVolume, error) {
 	if slices.Contains(volume.Finalizers, name) == want {
 		return volume, nil

@@ -17,22 +17,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// NeverReady is the label (or annotation) that, with the value "true", keeps a
-// pod running but not ready. Putting it on a ready pod makes it unready; taking
-// it away makes it ready.
+// NeverReady is the label (or annotation) that, with the value "true", keeps a pod running but not
+// ready. Adding it to a ready pod makes the pod unready; removing it makes the pod ready.
 const NeverReady = "test.stsmigrate.dev/never-ready"
 
-// Address is the annotation with the IP address that a pod shall have: of a server that
-// stands in for it. The API server reaches no loopback address.
+// Address is the annotation with the IP address that a pod gets: the address of a server that
+// stands in for the pod. The API server reaches no loopback address.
 const Address = "test.stsmigrate.dev/address"
 
-// startTimeout is far beyond the seconds a start takes; it is for broken machines.
+// startTimeout is far longer than the seconds that a start takes. It is for broken machines.
 const startTimeout = 3 * time.Minute
 
-// Options are what a test or a demonstration may choose. The zero value is what
-// most want.
+// Options are the choices of a test or a demonstration. The zero value fits most of them.
 type Options struct {
-	// Dir is the work folder; it must not exist. Empty means a new temporary one.
+	// Dir is the work folder, which must not exist yet. Empty means a new temporary folder.
 	Dir string
 	// Detached leaves the cluster running when this process ends; Remove ends it.
 	Detached bool
@@ -40,15 +38,15 @@ type Options struct {
 	PodStart time.Duration
 	// PodStop is how long a deleted pod takes to be gone.
 	PodStop time.Duration
-	// DetachDelay is how long a volume of AttachDriver takes to leave a node. It
-	// is the provisioner's, hence only StartBed heeds it.
+	// DetachDelay is how long the detach of a volume of AttachDriver takes. It is a setting of the
+	// provisioner, so only StartBed uses it.
 	DetachDelay time.Duration
-	// StopByUID takes pods away by their UID, from this process, where KWOK would by their
-	// name: for sets whose pods come back under it at once. StartBed does so; beside
-	// Start, it is EndPods.
+	// StopByUID makes this process delete terminating pods by their UID, where KWOK would delete
+	// them by their name. It is for sets whose pods are recreated under the same name at once.
+	// StartBed does so itself; with Start, the caller runs EndPods.
 	StopByUID bool
-	// Unmanaged are the names of clusters whose kube-controller-manager leaves
-	// StatefulSets to somebody else.
+	// Unmanaged are the names of clusters whose kube-controller-manager leaves StatefulSets to
+	// another controller.
 	Unmanaged []string
 }
 
@@ -67,9 +65,9 @@ type Cluster struct {
 	stop   sync.Once
 }
 
-// Start starts a control plane with three ready nodes, on loopback only. Unless
-// Detached is set the cluster is gone shortly after this process is, even if it
-// is killed; ctx bounds the start only.
+// Start starts a control plane with three ready nodes, on loopback only. Unless Detached is set,
+// the cluster is removed shortly after this process ends, even if the process is killed. ctx limits
+// only the start.
 func Start(ctx context.Context, name string, o Options) (*Cluster, error) {
 	bin, err := Build(ctx)
 	if err != nil {
@@ -138,8 +136,8 @@ func (c *Cluster) Ping(ctx context.Context) error {
 	return err
 }
 
-// Stop removes the cluster: when it returns nil, no process and no file of it is
-// left. Stopping twice is no error.
+// Stop removes the cluster: when it returns nil, no process and no file of the cluster is left. A
+// second call is no error.
 func (c *Cluster) Stop(ctx context.Context) (err error) {
 	c.stop.Do(func() {
 		if c.reaper != nil {
@@ -151,8 +149,8 @@ func (c *Cluster) Stop(ctx context.Context) (err error) {
 	return err
 }
 
-// prepare makes the work folder and the process that will remove it. From here
-// on, whatever happens, nothing is left behind.
+// prepare creates the work folder and the process that will remove it. From then on nothing is left
+// behind, whatever happens.
 func prepare(ctx context.Context, name, bin string, o Options) (*Cluster, error) {
 	dir, err := workDir(name, o.Dir)
 	if err != nil {
@@ -178,7 +176,7 @@ func workDir(name, dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make the work folder of %s: %w", name, err)
 	}
-	// Processes are recognised by their path, so it must be the real one.
+	// Processes are recognised by their path, so it must be absolute and without symbolic links.
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", err
 	}
@@ -209,13 +207,14 @@ func (c *Cluster) up(ctx context.Context, o Options) error {
 	return err
 }
 
-// kwokctl starts the components: "start cluster" those that have ended. It runs under a path
-// inside the work folder, as they do, so that the reaper knows it for part of the cluster.
+// kwokctl runs kwokctl, which starts the components; "start cluster" starts those that have ended.
+// It runs under a path inside the work folder, as the components do, so that the reaper recognises
+// it as part of the cluster.
 func (c *Cluster) kwokctl(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, "bin", "kwokctl"), append(args, "--name", c.Name)...)
 	cmd.Dir = c.Dir
 	cmd.Env = append(os.Environ(), "KWOK_WORKDIR="+c.Dir)
-	// Ctrl-C is for this process, which stops kwokctl in its own way.
+	// Ctrl-C is for this process, which stops kwokctl itself.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := os.OpenFile(filepath.Join(c.Dir, "kwokctl.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -229,8 +228,8 @@ func (c *Cluster) kwokctl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// tail is the end of every log, for the error of a start that failed: the folder
-// is gone by the time anybody could look.
+// tail returns the end of every log, for the error of a failed start: the folder is removed before
+// a user could read the logs.
 func (c *Cluster) tail() string {
 	const most = 1500
 	paths, _ := filepath.Glob(filepath.Join(c.Dir, "clusters", c.Name, "logs", "*.log")) // the pattern is valid

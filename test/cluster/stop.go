@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// EndPods takes terminating pods away after a delay, as kubelets do: the very pod, by
-// its UID. KWOK goes by the name, and now and then deletes the pod's successor too. It
-// returns when ctx ends. The cluster was started with Options.StopByUID.
+// EndPods deletes terminating pods after a delay, as kubelets do: exactly that pod, by its UID.
+// KWOK deletes by name, and sometimes deletes the pod's successor too. EndPods returns when ctx
+// ends. The cluster must have been started with Options.StopByUID.
 func EndPods(ctx context.Context, c *Cluster, delay time.Duration) error {
 	pods, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
@@ -44,7 +44,7 @@ func EndPods(ctx context.Context, c *Cluster, delay time.Duration) error {
 			now := metav1.DeleteOptions{GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &p.UID}}
 			err := pods.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, now)
 			if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-				fmt.Printf("pod %s/%s of %s stays: %v\n", p.Namespace, p.Name, c.Name, err)
+				fmt.Printf("pod %s/%s of %s was not deleted: %v\n", p.Namespace, p.Name, c.Name, err)
 			}
 		})
 	}

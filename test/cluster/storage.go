@@ -18,7 +18,7 @@ import (
 const (
 	// Driver needs no attaching, like a shared file system.
 	Driver = "disk.stsmigrate.dev"
-	// AttachDriver is for volumes that one node at a time can have.
+	// AttachDriver is for volumes that can be attached to one node at a time.
 	AttachDriver = "attach.stsmigrate.dev"
 )
 
@@ -32,8 +32,8 @@ const (
 	AttachedClass = "attached"
 )
 
-// InstallStorage makes the storage classes and the drivers' objects in one
-// cluster. What exists already stays as it is.
+// InstallStorage creates the storage classes and the drivers' objects in one cluster. Existing
+// objects are left unchanged.
 func InstallStorage(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -41,7 +41,7 @@ func InstallStorage(ctx context.Context, config *rest.Config) error {
 	}
 	for driver, attach := range map[string]bool{Driver: false, AttachDriver: true} {
 		_, err := client.StorageV1().CSIDrivers().Create(ctx, &storagev1.CSIDriver{
-			// Both clusters use one backend, and an administrator has said so.
+			// The annotation is an administrator's declaration that both clusters use one backend.
 			ObjectMeta: metav1.ObjectMeta{Name: driver, Annotations: map[string]string{storage.PortableAnnotation: "true"}},
 			Spec:       storagev1.CSIDriverSpec{AttachRequired: &attach},
 		}, metav1.CreateOptions{})
@@ -76,7 +76,7 @@ func storageClasses() []*storagev1.StorageClass {
 	}
 }
 
-// installOnNodes writes what a kubelet writes when a driver registers with it.
+// installOnNodes writes the objects that a kubelet writes when a driver registers with it.
 func installOnNodes(ctx context.Context, client kubernetes.Interface) error {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

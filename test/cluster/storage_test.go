@@ -67,7 +67,7 @@ func TestWaitsForTheFirstConsumer(t *testing.T) {
 	}
 }
 
-// The way of a volume from one cluster to the other, as an administrator goes it.
+// The test moves a volume from one cluster to the other by the steps of an administrator.
 func TestMovesAVolumeBetweenClusters(t *testing.T) {
 	east, west := clientOf(t, bed.East), clientOf(t, bed.West)
 	ns := namespaceOf(t, east)
@@ -110,7 +110,7 @@ func TestMovesAVolumeBetweenClusters(t *testing.T) {
 	eventually(t, "the object is gone", gone(west, volume.Name))
 }
 
-// importVolume makes a volume and the claim it is for in another cluster.
+// importVolume creates, in another cluster, a volume and the claim that it is for.
 func importVolume(t *testing.T, client kubernetes.Interface, ns string, v *corev1.PersistentVolume) {
 	t.Helper()
 	_, err := client.CoreV1().Namespaces().Create(t.Context(),
@@ -134,8 +134,8 @@ func importVolume(t *testing.T, client kubernetes.Interface, ns string, v *corev
 	}
 }
 
-// attachmentsOf returns, for each attachment of a volume, what stands in its way:
-// "" for one that is attached.
+// attachmentsOf returns, for each attachment of a volume, why it is not attached: "" if it is
+// attached.
 func attachmentsOf(ctx context.Context, client kubernetes.Interface, volume string) ([]string, error) {
 	list, err := client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {

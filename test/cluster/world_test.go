@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// namespaceOf makes a namespace of a name that no other test has.
+// namespaceOf creates a namespace with a name that no other test uses.
 func namespaceOf(t *testing.T, client kubernetes.Interface) string {
 	t.Helper()
 	ns, err := client.CoreV1().Namespaces().Create(t.Context(),
@@ -22,7 +22,7 @@ func namespaceOf(t *testing.T, client kubernetes.Interface) string {
 	return ns.Name
 }
 
-// set is a StatefulSet "web" with one claim per pod.
+// set returns a StatefulSet "web" with one claim per pod.
 func set(namespace, class string, replicas, first int32) *appsv1.StatefulSet {
 	labels := map[string]string{"app": "web"}
 	return &appsv1.StatefulSet{
@@ -63,7 +63,7 @@ func createSet(t *testing.T, client kubernetes.Interface, s *appsv1.StatefulSet)
 	}
 }
 
-// allReady waits for a set "web" with that many ready pods and no other pod.
+// allReady waits until the set "web" has that many ready pods and no other pod.
 func allReady(t *testing.T, client kubernetes.Interface, namespace string, want int32) {
 	t.Helper()
 	eventually(t, "the set is ready", func(ctx context.Context) (bool, error) {
@@ -72,7 +72,7 @@ func allReady(t *testing.T, client kubernetes.Interface, namespace string, want 
 	})
 }
 
-// volumeOf returns the volume a claim is bound to.
+// volumeOf waits until a claim is bound and returns its volume.
 func volumeOf(t *testing.T, client kubernetes.Interface, namespace, claim string) *corev1.PersistentVolume {
 	t.Helper()
 	var volume *corev1.PersistentVolume

@@ -18,14 +18,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// hands is a set that changes hands.
+// hands is a set that is adopted by one kind after the other.
 type hands struct {
 	*side
 	t      *testing.T
 	native *appsv1.StatefulSet
 	slice  *v1alpha1.StatefulSetSlice
 	pods   map[string]string
-	// revision is the one that the pods are of.
+	// revision is the revision of the pods.
 	revision string
 }
 
@@ -50,13 +50,13 @@ func (h *hands) isSlice() {
 	h.resting("the slice", h.slice, func() appsv1.StatefulSetStatus { return h.slice.Native().Status })
 }
 
-// adopt runs the command and gives what it says.
+// adopt runs the command and returns its output.
 func (h *hands) adopt(code int, set string) string {
 	h.t.Helper()
 	return h.run(code, "adopt", set, "--yes")
 }
 
-// same wants the very pods, of the same revision, and nothing left of the adoption.
+// same requires the same pods, of the same revision, and no remains of the adoption.
 func (h *hands) same(where, revision string) {
 	h.t.Helper()
 	if now := h.uids(h.t); fmt.Sprint(now) != fmt.Sprint(h.pods) || revision != h.revision {
@@ -97,8 +97,8 @@ func native3(t *testing.T) *hands {
 	return h
 }
 
-// A set changes hands in place, there and back: the same pods, the same revision, the same
-// claims, and nothing is left of it (3335-44, 3335-61).
+// A set is adopted in place, and adopted back: the pods, the revision and the claims stay the same, and
+// nothing remains of the adoption (3335-44, 3335-61).
 func TestASetIsAdoptedInPlaceAndBack(t *testing.T) {
 	t.Parallel()
 	h := native3(t)
@@ -117,7 +117,7 @@ func TestASetIsAdoptedInPlaceAndBack(t *testing.T) {
 	h.same("as a StatefulSet again", h.native.Status.UpdateRevision)
 }
 
-// A set that is not at rest stays what it is.
+// A set that is not at rest is not adopted.
 func TestASetThatIsNotAtRestIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	h := native3(t)

@@ -10,35 +10,35 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// difference is one between the built-in controller and ours that is meant. docs/slicecontroller.md says why, by the
-// same rule. What differs and is not among them fails.
+// difference is an intended difference between the built-in controller and ours. docs/slicecontroller.md
+// explains it under the same rule. Any other difference fails the test.
 type difference struct {
 	rule string
-	// about matches what differs: "did" for what happened in which order, or the name of a fact.
+	// about matches what differs: "did" for the trace of creations and deletions, or the name of a fact.
 	about string
-	// from is the first minor version of Kubernetes whose controller differs so; 0 for any.
+	// from is the first minor version of Kubernetes whose built-in controller differs so; 0 for any.
 	from int
-	// when says more about it, where the name is not enough.
+	// when narrows the difference, where the name is not enough. It may be nil.
 	when func(seen) bool
-	// parts says that the sides have other pods from then on, so that the script ends.
+	// parts means that the two sides have different pods from then on, so that the script ends.
 	parts bool
 }
 
-// seen is a difference that was met.
+// seen is an observed difference.
 type seen struct {
 	set           *appsv1.StatefulSet
 	builtIn, ours string
-	// podless says, of a claim, that its pod is not there.
+	// podless means that the pod of a claim does not exist.
 	podless bool
-	// stuck says that a claim was deleted and stays.
+	// stuck means that a claim was deleted and remains.
 	stuck bool
-	// pending says, of a claim, that its pod waits for a node.
+	// pending means that the pod of a claim waits for a node.
 	pending bool
-	// outrun says that the built-in controller told of a write that met a newer object.
+	// outrun means that the built-in controller reported a conflict with a newer object.
 	outrun bool
 }
 
-// differences are all that are meant and that the scripts can meet.
+// differences lists all intended differences that the scripts can meet.
 func differences() []difference {
 	return []difference{
 		{rule: "CP-12", about: `^claim \S+ owners$`, when: func(s seen) bool { return s.podless && s.ours == "" && !strings.Contains(s.builtIn, "/Pod/") }},
@@ -63,8 +63,8 @@ func differences() []difference {
 	}
 }
 
-// onceMore reports whether the built-in controller did what ours did, and made and deleted one pod more beside it, of
-// an ordinal of which ours did both, too.
+// onceMore reports whether the built-in controller did what ours did, and in addition created and deleted
+// one pod of an ordinal that ours created and deleted, too.
 func onceMore(builtIn, ours string) bool {
 	more := strings.Fields(builtIn)
 	for what := range strings.FieldsSeq(ours) {
@@ -81,7 +81,7 @@ func onceMore(builtIn, ours string) bool {
 	return revision != "" && more[1] == "-"+ordinal && slices.Contains(strings.Fields(ours), more[1])
 }
 
-// outlived reports whether a claim is to outlive all of its owners.
+// outlived reports whether a claim must outlive all of its owners.
 func outlived(owners string, s *appsv1.StatefulSet) bool {
 	policy := s.Spec.PersistentVolumeClaimRetentionPolicy
 	for owner := range strings.SplitSeq(owners, ",") {
@@ -96,7 +96,7 @@ func outlived(owners string, s *appsv1.StatefulSet) bool {
 	return true
 }
 
-// What people are told differs is what the test knows of, and no more.
+// The page lists exactly the differences that the test accepts.
 func TestThePageListsTheDifferencesThatAreMeant(t *testing.T) {
 	page, err := os.ReadFile("../../docs/slicecontroller.md")
 	if err != nil {
@@ -109,7 +109,7 @@ func TestThePageListsTheDifferencesThatAreMeant(t *testing.T) {
 	}
 }
 
-// meant returns the difference that one that was met is, and whether it is one of them.
+// meant returns the intended difference that matches an observed one, and whether there is one.
 func meant(minor int, about string, s seen) (difference, bool) {
 	all := differences()
 	k := slices.IndexFunc(all, func(d difference) bool {

@@ -28,7 +28,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// seeds is how many scripts are played; DIFFERENTIAL_SEEDS asks for more.
+// seeds returns how many scripts are run. DIFFERENTIAL_SEEDS sets another number.
 func seeds(t *testing.T) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(os.Getenv("DIFFERENTIAL_SEEDS"), 10, 32)
@@ -38,11 +38,11 @@ func seeds(t *testing.T) uint64 {
 	return n
 }
 
-// Both controllers get the same script, and must do the same in the same order, and leave the same, with a start
-// that is set, raised and lowered (3335-49), and without one (3335-03, 3335-40).
+// Both controllers get the same script. They must do the same in the same order, and leave the same
+// objects: with a start that is set, raised and lowered (3335-49), and without one (3335-03, 3335-40).
 func TestDoesWhatTheBuiltInControllerDoes(t *testing.T) {
 	minor := minorOf(t)
-	var met sync.Map // by the rules of the differences that were met
+	var met sync.Map // by rule, the differences that were met
 	t.Run("scripts", func(t *testing.T) {
 		for seed := range seeds(t) {
 			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestDoesWhatTheBuiltInControllerDoes(t *testing.T) {
 	}
 }
 
-// script makes a set and does things to it.
+// script creates a set and changes it at random.
 func (tw *twins) script(r *rand.Rand) {
 	tw.t.Helper()
 	set := randomSet(r)
@@ -86,12 +86,12 @@ func (tw *twins) script(r *rand.Rand) {
 	}
 	_ = wait.PollUntilContextTimeout(tw.t.Context(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return len(apart(tw.told())) == 0, nil
-	}) // events come late; what still differs is compared
+	}) // events arrive late; remaining differences are compared
 	builtIn, ours := tw.told()
 	tw.compare("the events", tw.set(), builtIn, ours)
 }
 
-// minorOf is the minor version of the clusters.
+// minorOf returns the minor version of the clusters.
 func minorOf(t *testing.T) int {
 	t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(bed.East.Config())
@@ -109,7 +109,7 @@ func minorOf(t *testing.T) int {
 	return minor
 }
 
-// play does something on both sides, and compares what comes of it.
+// play runs do on both sides, and compares the results.
 func (tw *twins) play(what string, do func(*side) error) {
 	tw.t.Helper()
 	tw.both(do)
@@ -131,7 +131,7 @@ func (tw *twins) play(what string, do func(*side) error) {
 	tw.compare(what, set, left[0], left[1])
 }
 
-// compare fails for what differs and is not meant to.
+// compare fails for differences that are not intended.
 func (tw *twins) compare(what string, set *appsv1.StatefulSet, builtIn, ours facts) {
 	tw.t.Helper()
 	for _, about := range apart(builtIn, ours) {
@@ -146,7 +146,7 @@ func (tw *twins) compare(what string, set *appsv1.StatefulSet, builtIn, ours fac
 	}
 }
 
-// stuck reports whether a claim was deleted and stays.
+// stuck reports whether a claim was deleted and remains.
 func stuck(f facts) bool {
 	for about, what := range f {
 		if strings.HasPrefix(about, "claim ") && strings.HasSuffix(about, " going") && what == "true" {
@@ -156,16 +156,16 @@ func stuck(f facts) bool {
 	return false
 }
 
-// outrun reports whether a controller told of a write that met a newer object. What it had done before that it tells
-// not of, then.
+// outrun reports whether a controller reported a conflict with a newer object. It then does
+// not report what it did before.
 func outrun(f facts) bool { return slices.ContainsFunc(slices.Collect(maps.Keys(f)), outrunning) }
 
-// outrunning reports whether what is told is that a write met a newer object.
+// outrunning reports whether a fact is an event about a conflict with a newer object.
 func outrunning(about string) bool {
 	return strings.HasPrefix(about, "event Failed") && strings.Contains(about, "the object has been modified")
 }
 
-// phaseOfPod is the phase of the pod of the claim that a fact is about, or "" if there is none.
+// phaseOfPod returns the phase of the pod of the claim that a fact is about, or "" if there is none.
 func phaseOfPod(about string, f facts) string {
 	claim, found := strings.CutPrefix(about, "claim ")
 	_, pod, _ := strings.Cut(strings.SplitN(claim, " ", 2)[0], "-")
@@ -186,7 +186,7 @@ func randomSet(r *rand.Rand) *appsv1.StatefulSet {
 			Replicas: &n, ServiceName: "web", Selector: &metav1.LabelSelector{MatchLabels: labels},
 			PodManagementPolicy: pick(r, appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"of": "the template"}},
+				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"of": "the pod template"}},
 				Spec: corev1.PodSpec{
 					Containers: []corev1.Container{{Name: "web", Image: "web"}},
 					Volumes:    []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
@@ -213,7 +213,7 @@ func randomSet(r *rand.Rand) *appsv1.StatefulSet {
 	return set
 }
 
-// kept is a finalizer that nobody takes off while a script is played.
+// kept is a finalizer that no controller removes while a script runs.
 const kept = "test.stsmigrate.dev/kept"
 
 func mountOf(claim string) []corev1.VolumeMount {
@@ -269,7 +269,7 @@ func strategy(s *appsv1.StatefulSet) string {
 	return string(s.Spec.UpdateStrategy.Type)
 }
 
-// act does one thing at random.
+// act makes one random change.
 func (tw *twins) act(r *rand.Rand) {
 	tw.t.Helper()
 	_, pods, err := tw.sides[0].read(tw.t.Context())
@@ -298,7 +298,7 @@ func (tw *twins) scale(r *rand.Rand) {
 	})
 }
 
-// retemplate changes the template, to one that no node takes now and then.
+// retemplate changes the template. One in five templates fits no node.
 func (tw *twins) retemplate(r *rand.Rand) {
 	version, nowhere := fmt.Sprint(r.IntN(4)), r.IntN(5) == 0
 	tw.edit(fmt.Sprintf("template %s, nowhere %t", version, nowhere), func(s *appsv1.StatefulSet) {
@@ -324,10 +324,11 @@ func (tw *twins) reready(r *rand.Rand) {
 	tw.edit(fmt.Sprintf("minReadySeconds %d", next), func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = next })
 }
 
-// refused marks sets in whose namespace no pod can be made.
+// refused marks sets in whose namespace no pod can be created.
 const refused = "test.stsmigrate.dev/refused"
 
-// refuse lets a namespace take no pods any more, or all again. A quota would do so by counts that come late.
+// refuse makes a namespace refuse all pods, or accept them again. A quota is no
+// alternative: its counts arrive late.
 func (tw *twins) refuse(*rand.Rand) {
 	limit := func(s *side) *corev1.LimitRange {
 		return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "none"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
@@ -357,7 +358,7 @@ func (tw *twins) refuse(*rand.Rand) {
 	})
 }
 
-// refuses waits until the API server has heard whether it is to refuse pods.
+// refuses waits until the API server refuses pods, or accepts them again.
 func (s *side) refuses(ctx context.Context, no bool) error {
 	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "probe"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
@@ -375,21 +376,21 @@ func (tw *twins) remove(pod corev1.Pod) {
 	})
 }
 
-// end lets a pod be over, as an eviction by its kubelet does.
+// end ends a pod with a phase, as an eviction by its kubelet does.
 func (tw *twins) end(pod corev1.Pod, phase corev1.PodPhase) {
 	tw.play(fmt.Sprintf("%s is %s", pod.Name, phase), func(s *side) error {
 		return s.Status().Patch(tw.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod.Name}}, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"`+string(phase)+`"}}`)))
 	})
 }
 
-// orphan takes a pod from its set, which adopts it again.
+// orphan removes the owner of a pod. Its set adopts the pod again.
 func (tw *twins) orphan(pod corev1.Pod) {
 	tw.play("orphan "+pod.Name, func(s *side) error {
 		return s.Patch(tw.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod.Name}}, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`)))
 	})
 }
 
-// unclaim deletes the claims of a pod, which go when nobody runs who mounts them.
+// unclaim deletes the claims of a pod. They are gone when no running pod mounts them.
 func (tw *twins) unclaim(pod corev1.Pod) {
 	tw.play("delete the claims of "+pod.Name, func(s *side) error {
 		for _, v := range pod.Spec.Volumes {
@@ -409,7 +410,7 @@ func (tw *twins) unclaim(pod corev1.Pod) {
 	})
 }
 
-// edit changes the sets.
+// edit changes the set on both sides.
 func (tw *twins) edit(what string, change func(*appsv1.StatefulSet)) {
 	tw.t.Helper()
 	tw.play(what, func(s *side) error {
@@ -423,7 +424,7 @@ func (tw *twins) edit(what string, change func(*appsv1.StatefulSet)) {
 	})
 }
 
-// set is the set as it is in the east.
+// set returns the set as it is in the east.
 func (tw *twins) set() *appsv1.StatefulSet {
 	tw.t.Helper()
 	set, _, err := tw.sides[0].read(tw.t.Context())
@@ -433,7 +434,7 @@ func (tw *twins) set() *appsv1.StatefulSet {
 	return set
 }
 
-// mark breaks pods, or heals them.
+// mark breaks pods, or repairs them.
 func (tw *twins) mark(what string, pods []corev1.Pod, value string) {
 	tw.t.Helper()
 	for _, p := range pods {

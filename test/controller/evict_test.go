@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// condition is the message of a condition of the slice, or "".
+// condition returns the message of a condition of the slice, or "".
 func (s *side) condition(t *testing.T, kind string) string {
 	t.Helper()
 	c := meta.FindStatusCondition(s.slice(t).Status.Conditions, kind)
@@ -22,7 +22,8 @@ func (s *side) condition(t *testing.T, kind string) string {
 	return c.Message
 }
 
-// An update that evicts waits for a budget that allows nothing, and goes on as soon as it allows something.
+// An update that evicts waits for a budget that allows no disruption, and continues as
+// soon as the budget allows one.
 func TestAnUpdateWaitsForItsBudget(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -61,7 +62,7 @@ func TestAnUpdateWaitsForItsBudget(t *testing.T) {
 	}
 	s.until(t, "nothing is refused any more", func(context.Context) bool { return s.condition(t, "EvictionRefused") == "" })
 
-	// All else deletes, whatever the budget says.
+	// Everything else deletes, whatever the budget is.
 	if err := s.patch(t.Context(), `{"replicas":1}`); err != nil {
 		t.Fatal(err)
 	}

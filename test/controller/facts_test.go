@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// facts are all that can be seen of a side and must be as on the other one, by what it is about: the object and
-// the field.
+// facts are the observable state of a side, which must be the same on the other side. The key
+// names the object and the field.
 type facts map[string]string
 
-// facts reads them.
+// facts reads the facts of a side.
 func (s *side) facts(ctx context.Context) (facts, error) {
 	set, pods, err := s.read(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (f facts) status(s appsv1.StatefulSetStatus) {
 	f["status conditions"] = text(s.Conditions)
 }
 
-// meta is what people and other controllers go by.
+// meta adds the metadata that users and other controllers depend on.
 func (f facts) meta(kind string, m metav1.ObjectMeta) {
 	at := kind + " " + m.Name + " "
 	f[at+"labels"], f[at+"annotations"], f[at+"finalizers"] = fmt.Sprint(m.Labels), fmt.Sprint(m.Annotations), fmt.Sprint(m.Finalizers)
@@ -70,7 +70,7 @@ func (f facts) pod(p *corev1.Pod) {
 	delete(p.Labels, corev1.LabelTopologyZone) // of the node
 	f.meta("pod", p.ObjectMeta)
 	p.Spec.NodeName = ""
-	for k := range p.Spec.Volumes { // the name that the API server makes up for the token
+	for k := range p.Spec.Volumes { // the API server generates the name of the token volume
 		if token := p.Spec.Volumes[k].Name; strings.HasPrefix(token, "kube-api-access-") {
 			p.Spec.Volumes[k].Name = "token"
 			for _, c := range p.Spec.Containers {
@@ -80,7 +80,7 @@ func (f facts) pod(p *corev1.Pod) {
 			}
 		}
 	}
-	// The built-in controller puts the volumes of claims in front, in an order of chance.
+	// The built-in controller puts the volumes of claims in front, in random order.
 	slices.SortStableFunc(p.Spec.Volumes, func(a, b corev1.Volume) int {
 		if a.PersistentVolumeClaim == nil || b.PersistentVolumeClaim == nil {
 			return 0
@@ -94,10 +94,10 @@ func (f facts) pod(p *corev1.Pod) {
 
 func (f facts) claim(c *corev1.PersistentVolumeClaim) {
 	c = c.DeepCopy()
-	maps.DeleteFunc(c.Annotations, func(key, _ string) bool { // of who binds it, early or late
+	maps.DeleteFunc(c.Annotations, func(key, _ string) bool { // written by the binder, early or late
 		return strings.HasPrefix(key, "pv.kubernetes.io/") || strings.Contains(key, "volume.kubernetes.io/") || strings.Contains(key, "volume.beta.kubernetes.io/")
 	})
-	c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == "kubernetes.io/pvc-protection" }) // comes and goes with the pod
+	c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == "kubernetes.io/pvc-protection" }) // added and removed with the pod
 	f.meta("claim", c.ObjectMeta)
 	c.Spec.VolumeName = ""
 	f["claim "+c.Name+" going"] = fmt.Sprint(c.DeletionTimestamp != nil)
@@ -121,15 +121,16 @@ func owners(refs []metav1.OwnerReference) string {
 	return strings.Join(out, ",")
 }
 
-// told are the forms of the events on the set. Which pods they name, and how many there are, is left out: what is
-// told of too often is summed up by the client library. Each version of an event counts, as a sum keeps its last form
-// only. A side that told as much of a type as the library lets through may have told more, and silenced is that type.
+// told holds the forms of the events about the set. It leaves out which pods they name and how many there
+// are: the client library aggregates frequent events. Each version of an event counts, since an aggregate
+// keeps only its last form. times counts the events by type: a side that reached the limit of the library
+// may have dropped further events of that type, which is then silenced.
 type told struct {
 	forms facts
 	times map[string]int
 }
 
-// mostTold is how many events of a type the client library sends about an object before it drops what follows.
+// mostTold is how many events of a type the client library sends about an object before it drops events.
 const mostTold = 25
 
 func (t *told) hear(e *corev1.Event) {
@@ -144,7 +145,7 @@ func (t *told) hear(e *corev1.Event) {
 	t.times[e.Type]++
 }
 
-// told returns what both sides told, but for the types of which one of them may have dropped some.
+// told returns the events of both sides, without the types of which one side may have dropped some.
 func (tw *twins) told() (builtIn, ours facts) {
 	var out [2]facts
 	silenced := map[string]bool{}
@@ -164,7 +165,7 @@ func (tw *twins) told() (builtIn, ours facts) {
 	return out[0], out[1]
 }
 
-// apart are the facts in which two sides differ, in order.
+// apart lists the facts in which two sides differ, in order.
 func apart(a, b facts) []string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)

@@ -18,13 +18,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/controller/rig"
 )
 
-// wild is the east, with the kind but without a process that takes care of it: those that
-// the tests start there come and go.
+// wild is the east with the kind installed, but without a process that manages it: the tests start
+// and stop such processes there.
 var wild = sync.OnceValues(func() (*rig.Installed, error) {
 	return rig.Install(context.Background(), bed.East, eastDir)
 })
 
-// away is a namespace there.
+// away returns a namespace in wild.
 func away(t *testing.T, more ...string) *side {
 	t.Helper()
 	if _, err := wild(); err != nil {
@@ -38,7 +38,7 @@ func away(t *testing.T, more ...string) *side {
 	return s
 }
 
-// start begins a process for slices there, until the test ends.
+// start runs a process for slices in wild until the test ends.
 func start(t *testing.T, more ...string) *rig.Process {
 	t.Helper()
 	installed, err := wild()
@@ -53,7 +53,7 @@ func start(t *testing.T, more ...string) *rig.Process {
 	return p
 }
 
-// updated waits until all pods are of the template and available.
+// updated waits until all pods have the new template and are available.
 func (s *side) updated(t *testing.T, n int32) {
 	t.Helper()
 	s.until(t, fmt.Sprintf("%d pods are updated", n), func(ctx context.Context) bool { return s.isUpdated(ctx, n) })
@@ -70,7 +70,7 @@ func deletions(trace []string) []string {
 	return slices.DeleteFunc(slices.Clone(trace), func(e string) bool { return e[0] != '-' })
 }
 
-// steps are a trace without revisions.
+// steps returns a trace without revisions.
 func steps(trace []string) string {
 	var out []string
 	for _, e := range trace {
@@ -80,8 +80,8 @@ func steps(trace []string) string {
 	return strings.Join(out, " ")
 }
 
-// Two processes at once, without a leader, do what one does: what one of them does by a stale
-// cache meets a pod of another UID, or one that is there already (AM-3, SC-6).
+// Two processes at once, without leader election, have the effect of one: a write from a stale cache meets
+// a pod of another UID, or one that exists already (AM-3, SC-6).
 func TestTwoProcessesAtOnceDoNoHarm(t *testing.T) {
 	s := away(t)
 	start(t)
@@ -109,8 +109,8 @@ func TestTwoProcessesAtOnceDoNoHarm(t *testing.T) {
 	}
 }
 
-// A process that is killed after any of its steps is followed by another, which goes on
-// where it was: nothing is done twice.
+// A process that is killed after any of its steps is replaced by another, which continues where the first
+// one stopped: nothing is done twice.
 func TestKilledProcessesAreFollowedByOthers(t *testing.T) {
 	s := away(t)
 	p := start(t)
@@ -149,8 +149,8 @@ func TestKilledProcessesAreFollowedByOthers(t *testing.T) {
 
 const claimed = "  volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: shared, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]"
 
-// 961-30, 961-31, 961-44: a process without the feature updates one pod at a time, and the next one,
-// with it, goes on with as many as were asked for; the field has stayed.
+// 961-30, 961-31, 961-44: a process without the feature updates one pod at a time. The next process, with
+// the feature, continues with as many as the field allows, which has stayed.
 func TestAFeatureIsSwitchedOnInMidUpdate(t *testing.T) {
 	s := away(t)
 	installed, err := wild()
@@ -184,8 +184,8 @@ func TestAFeatureIsSwitchedOnInMidUpdate(t *testing.T) {
 	}
 }
 
-// 961-41: where the feature is off, the webhook refuses its use and leaves those who use it
-// alone.
+// 961-41: where the feature is switched off, the webhook refuses its use, and
+// accepts slices that already use it.
 func TestTheWebhookKnowsWhichFeaturesAreOff(t *testing.T) {
 	s := away(t)
 	installed, err := wild()
@@ -211,8 +211,8 @@ func TestTheWebhookKnowsWhichFeaturesAreOff(t *testing.T) {
 	s.until(t, "a pod", s.has("web-0"))
 }
 
-// VA-9: an invalid slice that no webhook has refused harms nobody. Its pods come back as they were, its range can be changed,
-// and a condition and an event say what is wrong, until it is mended.
+// VA-9: an invalid slice that no webhook refused does no harm. Its pods are recreated as they were, its
+// range can be changed, and a condition and an event report the error, until the slice is fixed.
 func TestAnInvalidTemplateWaitsUntilItIsMended(t *testing.T) {
 	s := away(t)
 	s.listen(t, &corev1.EventList{})
@@ -247,7 +247,7 @@ func TestAnInvalidTemplateWaitsUntilItIsMended(t *testing.T) {
 	})
 }
 
-// stalled waits for a condition.
+// stalled waits for the condition Stalled with a reason and a message.
 func (s *side) stalled(t *testing.T, reason, words string) {
 	t.Helper()
 	s.until(t, "condition "+reason, func(context.Context) bool {
@@ -256,7 +256,7 @@ func (s *side) stalled(t *testing.T, reason, words string) {
 	})
 }
 
-// healsAt deletes the lowest pod, which has to come back at a revision.
+// healsAt deletes the lowest pod, and requires that it is recreated at a revision.
 func (s *side) healsAt(t *testing.T, revision string) {
 	t.Helper()
 	before := s.uids(t)["web-0"]
@@ -273,8 +273,8 @@ func (s *side) healsAt(t *testing.T, revision string) {
 	}
 }
 
-// Where PodTemplates are refused, a process that has just started knows the template of a set by its revision; a template
-// that is new waits, with the words of the API server.
+// Where PodTemplates are refused, a process that just started reads the template of a set from its
+// revision. A new template waits, and the condition quotes the API server.
 func TestAQuotaOfPodTemplatesStopsNoHealing(t *testing.T) {
 	s := away(t)
 	p := start(t)

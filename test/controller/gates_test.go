@@ -25,7 +25,7 @@ const (
 	many        = "  updateStrategy: {rollingUpdate: {maxUnavailable: 2}}"
 )
 
-// gate gives the flags for a process with or without maxUnavailable.
+// gate returns the flags for a process with or without maxUnavailable.
 func gate(on bool, more ...string) []string {
 	if on {
 		return more
@@ -33,7 +33,7 @@ func gate(on bool, more ...string) []string {
 	return append(more, withoutMany)
 }
 
-// atOnce says how many pods an update takes down at once, at the most.
+// atOnce returns the maximum number of pods that an update had taken down at once.
 func atOnce(trace []string) int {
 	down, most := 0, 0
 	for _, e := range trace {
@@ -47,7 +47,7 @@ func atOnce(trace []string) int {
 	return most
 }
 
-// roll updates the set and says how many pods were down at once.
+// roll updates the set and returns how many pods were down at once.
 func (s *side) roll(t *testing.T, n int32, to string) int {
 	t.Helper()
 	s.taken()
@@ -61,9 +61,9 @@ func (s *side) roll(t *testing.T, n int32, to string) int {
 	return atOnce(s.taken())
 }
 
-// 961-43, 961-56: the webhook and the controller each with and without the feature. Of two
-// replicas that do not agree the one that leads decides about pods, before and after the
-// other takes over; any of them answers for new slices.
+// 961-43, 961-56: the webhook and the controller each run with and without the feature. If two replicas
+// disagree, the leader decides about pods, before and after the other replica becomes the leader. Any
+// of them validates new slices.
 func TestReplicasThatDoNotAgreeAboutAFeature(t *testing.T) {
 	s := away(t)
 	home := newSide(t, bed.East, "stsmigrate")
@@ -110,8 +110,8 @@ func TestReplicasThatDoNotAgreeAboutAFeature(t *testing.T) {
 	}
 }
 
-// 961-32, 961-45, 2599-31: with the feature, without it and with it again, sets that use it and one
-// that does not.
+// 961-32, 961-45, 2599-31: an upgrade, a downgrade and an upgrade, for sets that use the
+// feature and one that does not.
 func TestUpgradeDowngradeUpgrade(t *testing.T) {
 	sets := map[string]struct {
 		spec string
@@ -144,7 +144,7 @@ func TestUpgradeDowngradeUpgrade(t *testing.T) {
 	}
 }
 
-// 961-50, 961-46 to 961-48: what people watch is served, under the names that the KEPs have for it.
+// 961-50, 961-46 to 961-48: the metrics that users watch are served, under the names of the KEPs.
 func TestMetricsAreServed(t *testing.T) {
 	s := away(t)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -183,7 +183,7 @@ func TestMetricsAreServed(t *testing.T) {
 	missing := func() []string {
 		return slices.DeleteFunc(slices.Clone(want), func(line string) bool { return strings.Contains(said, "\n"+line) })
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) { // a status is there before what is counted of it
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) { // the status is written before its metrics are counted
 		var err error
 		said, err = scrape(ctx, address)
 		return len(missing()) == 0, err
@@ -193,7 +193,7 @@ func TestMetricsAreServed(t *testing.T) {
 	}
 }
 
-// scrape reads what a program shows of itself.
+// scrape reads the metrics of a program.
 func scrape(ctx context.Context, address string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {

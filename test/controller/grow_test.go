@@ -15,8 +15,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// Claims that are there grow where their class allows it, and the condition names those that do not, and is gone once the
-// storage system has grown them all.
+// Existing claims grow where their class allows it. The condition names those that do not grow yet, and is
+// removed once the storage system has expanded them all.
 func TestClaimsGrowWhereTheirClassAllows(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -56,7 +56,7 @@ func TestClaimsGrowWhereTheirClassAllows(t *testing.T) {
 		c := s.condition(t, core.Stalled)
 		return strings.Contains(c, "claim log-web-0 asks for 1Gi and is to have 2Gi") && strings.Contains(c, "must support resize")
 	})
-	if err := s.patch(t.Context(), `{"volumeClaimUpdatePolicy":"OnClaimDelete"}`); err != nil { // which nobody waits for
+	if err := s.patch(t.Context(), `{"volumeClaimUpdatePolicy":"OnClaimDelete"}`); err != nil { // under this policy the slice does not wait for claims
 		t.Fatal(err)
 	}
 	s.until(t, "nothing is told any more", func(context.Context) bool { return s.condition(t, core.ClaimsOutdated) == "" })
@@ -67,7 +67,7 @@ func TestClaimsGrowWhereTheirClassAllows(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until(t, "both are waited for", func(context.Context) bool { return strings.Contains(s.condition(t, core.ClaimsOutdated), "and 1 more") })
-	for _, name := range []string{"data-web-0", "log-web-0"} { // as a storage system does
+	for _, name := range []string{"data-web-0", "log-web-0"} { // like a storage system
 		if err := s.SubResource("status").Patch(t.Context(), claim(t.Context(), name), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"capacity":{"storage":"2Gi"}}}`))); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,8 @@ func TestClaimsGrowWhereTheirClassAllows(t *testing.T) {
 	}
 }
 
-// disks are a storage class that lets claims grow and one that does not, with a volume of each for the claims of web-0.
+// disks creates a storage class that lets claims grow and one that does not, with a volume of
+// each for the claims of web-0.
 func (s *side) disks(t *testing.T) {
 	t.Helper()
 	no, yes := false, true

@@ -11,12 +11,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/controller/rig"
 )
 
-// AM-6: where somebody else takes care of StatefulSets, nothing is touched, and the person
-// is told who it is and what to do.
+// AM-6: where another controller manages StatefulSets, nothing is written, and the error names
+// that controller and the remedy.
 func TestRefusesToStartBesideAnother(t *testing.T) {
 	for name, c := range map[string]struct {
 		at, says string
-		left     int // those that another process keeps
+		left     int // canaries that another process keeps
 	}{
 		"the built-in controller": {"east", "kube-controller-manager has written the status", 0},
 		"one of our own":          {"west", "slicecontroller has written the status", 1},

@@ -15,7 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/controller/rig"
 )
 
-// builtIn runs the built-in controller, and nothing else, for a cluster until it is ended.
+// builtIn runs only the built-in controller for a cluster, until end is called.
 func builtIn(t *testing.T, c *cluster.Cluster) (end func()) {
 	t.Helper()
 	program, err := cluster.Program(t.Context(), "kube-controller-manager")
@@ -30,15 +30,15 @@ func builtIn(t *testing.T, c *cluster.Cluster) (end func()) {
 	return func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
 }
 
-// A set goes from our controller to the built-in one and back while it runs: no pod
-// restarts, and either does what is asked next.
+// A running set is handed from our controller to the built-in one and back: no pod restarts, and each
+// controller carries out the next change.
 func TestASetGoesFromOneControllerToTheOther(t *testing.T) {
 	t.Parallel()
 	north, installed, p, s := another(t, rig.Native)
 	s.listen(t, &appsv1.StatefulSetList{})
 	set := three()
 	set.Namespace = s.namespace
-	set.Spec.VolumeClaimTemplates, set.Spec.Template.Spec.Containers[0].VolumeMounts = nil, nil // nobody provides volumes there
+	set.Spec.VolumeClaimTemplates, set.Spec.Template.Spec.Containers[0].VolumeMounts = nil, nil // there is no volume provisioner in that cluster
 	if err := s.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}

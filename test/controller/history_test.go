@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// 961-37: the history of a slice can be read, and gone back in, as kubectl does it for
-// StatefulSets only; and of a StatefulSet too.
+// 961-37: the history of a slice can be listed and rolled back, which kubectl does for StatefulSets only.
+// The same holds for a StatefulSet.
 func TestTheHistoryIsReadAndGoneBackIn(t *testing.T) {
 	t.Parallel()
 	h := native3(t)
@@ -28,7 +28,7 @@ func TestTheHistoryIsReadAndGoneBackIn(t *testing.T) {
 	}
 }
 
-// goBack changes the template of a set and takes that back.
+// goBack changes the template of a set and rolls the change back.
 func (h *hands) goBack(set, pods string) {
 	h.t.Helper()
 	var before [][]string
@@ -59,7 +59,7 @@ func (h *hands) goBack(set, pods string) {
 	h.run(0, "undo", set, "--yes")
 	h.until(h.t, set+" is back", func(context.Context) bool {
 		now := columns(h.run(0, "history", set))
-		// The old revision is the newest again, under its name (RV-3), and has the pods.
+		// The old revision is the newest again, under its name (RV-3), and the pods have it.
 		return len(now) == 2 && now[1][0] == "3" && now[1][1] == before[0][1] && now[1][2] == before[0][2]
 	})
 }
@@ -94,7 +94,7 @@ func (h *hands) run(code int, args ...string) string {
 	return string(out)
 }
 
-// columns are the fields of a table's rows.
+// columns returns the fields of the rows of a table.
 func columns(table string) [][]string {
 	var out [][]string
 	for line := range strings.Lines(table) {

@@ -1,5 +1,5 @@
-// Package controller_test lets the slice controller take care of the StatefulSets of a
-// real control plane, beside the built-in controller in another one.
+// Package controller_test runs the slice controller for the StatefulSets of a real control plane, beside
+// the built-in controller in another one.
 package controller_test
 
 import (
@@ -23,11 +23,11 @@ var (
 	bed *cluster.Bed
 	// binary is slicecontroller, and mover stsmigrate.
 	binary, mover string
-	// eastDir is for what belongs to the slice controller in the east.
+	// eastDir is the directory for the files of the slice controller in the east.
 	eastDir string
 )
 
-// podStart and podStop are long enough for a controller to act in between.
+// podStart and podStop leave a controller enough time to act in between.
 const podStart, podStop = 30 * time.Millisecond, 30 * time.Millisecond
 
 func TestMain(m *testing.M) {
@@ -78,7 +78,7 @@ func withBed(ctx context.Context, dir string, m *testing.M) (code int, err error
 	return code, err
 }
 
-// connect makes a live client of a cluster.
+// connect returns a live client of a cluster.
 func connect(t *testing.T, c *cluster.Cluster) client.WithWatch {
 	t.Helper()
 	out, err := rig.Client(c)

@@ -17,7 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// template changes one annotation of the template; null takes it away.
+// template changes one annotation of the template; null removes it.
 func (s *side) template(t *testing.T, key, value string) {
 	t.Helper()
 	if err := s.patch(t.Context(), fmt.Sprintf(`{"template":{"metadata":{"annotations":{%q:%s}}}}`, key, value)); err != nil {
@@ -25,7 +25,7 @@ func (s *side) template(t *testing.T, key, value string) {
 	}
 }
 
-// told says whether there is an event about the slice with this reason.
+// hasEvent reports whether there is an event about the slice with this reason.
 func (s *side) hasEvent(ctx context.Context, reason string) bool {
 	var events corev1.EventList
 	if err := s.List(ctx, &events, client.InNamespace(s.namespace)); err != nil {
@@ -34,9 +34,8 @@ func (s *side) hasEvent(ctx context.Context, reason string) bool {
 	return slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == reason && e.InvolvedObject.Name == "web" })
 }
 
-// 3541-45, 3541-39: a template whose highest ordinal breaks stops there. Each way out of
-// docs/slicecontroller.md works: an older template, a mended one, or OnDelete and deleting by
-// hand.
+// 3541-45, 3541-39: an update to a template that breaks the highest ordinal stops there. Each remedy of
+// docs/slicecontroller.md works: an older template, a fixed one, or OnDelete and deletion by hand.
 func TestABrokenUpdateHasThreeWaysOut(t *testing.T) {
 	t.Parallel()
 	for name, out := range map[string]func(*testing.T, *side){
@@ -78,7 +77,7 @@ func TestABrokenUpdateHasThreeWaysOut(t *testing.T) {
 	}
 }
 
-// 3541-40: a template that no node has room for, and then one that some have.
+// 3541-40: no node has room for the first template, and some have room for the next one.
 func TestAPodThatFitsNowhereIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -102,8 +101,8 @@ func TestAPodThatFitsNowhereIsReplaced(t *testing.T) {
 	s.until(t, "ER-6: the replacement is told", func(ctx context.Context) bool { return s.hasEvent(ctx, "ForcedReplacement") })
 }
 
-// 3541-46, ER-20: a replacement that the quota refuses is missing, is told of, and nobody
-// else goes; when there is room again the update goes on.
+// 3541-46, ER-20: a replacement that the quota refuses is missing and is reported, and no other pod is
+// deleted. When there is room again, the update continues.
 func TestAFullQuotaStopsAnUpdate(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -131,8 +130,7 @@ func TestAFullQuotaStopsAnUpdate(t *testing.T) {
 	s.updated(t, 3)
 }
 
-// 2599-12, 961-33: on nodes, a pod that is replaced is ready for as long as minReadySeconds
-// says before the next one goes.
+// 2599-12, 961-33: on nodes, a replaced pod is ready for minReadySeconds BEFORE the next one is deleted.
 func TestAvailabilityTakesItsTimeOnNodes(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -140,7 +138,8 @@ func TestAvailabilityTakesItsTimeOnNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.updated(t, 3)
-	// By the clocks of the objects, whole seconds both: when this test hears of it says nothing on a busy machine.
+	// The clocks of the objects decide, both in whole seconds: on a busy machine the
+	// test may receive the events late.
 	readyAt, goneAt := map[string]time.Time{}, map[string]time.Time{}
 	w, err := s.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(s.namespace))
 	if err != nil {
@@ -177,11 +176,12 @@ func TestAvailabilityTakesItsTimeOnNodes(t *testing.T) {
 	}
 }
 
-// 961-35: an update of pods that take their time is over sooner when several may be down at
-// once. How much sooner is printed.
+// 961-35: an update of slow pods completes sooner when several may be down at
+// once. The test prints by how much.
 func TestSeveralAtOnceAreSooner(t *testing.T) {
 	t.Parallel()
-	// In order they go together and come back one after the other (MU-5), so that little is gained.
+	// In order, pods are deleted together and recreated one after the other
+	// (MU-5), so that little is gained.
 	for policy, most := range map[string]float64{"OrderedReady": 1.2, "Parallel": 0.5} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()

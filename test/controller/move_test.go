@@ -17,14 +17,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// stop is a place that a set is moved to, and as what.
+// stop is a destination of a move, and the kind of the set there.
 type stop struct {
 	at        *cluster.Cluster
 	namespace string
 	kind      string // sts or stss
 }
 
-// set is the set of this place in the words of apps/v1, or nil.
+// set returns the set of this destination as an apps/v1 StatefulSet, or nil.
 func (s stop) set(t *testing.T) *appsv1.StatefulSet {
 	t.Helper()
 	key := client.ObjectKey{Namespace: s.namespace, Name: "web"}
@@ -46,7 +46,7 @@ func (s stop) set(t *testing.T) *appsv1.StatefulSet {
 	return &o
 }
 
-// disks are the volume handles of the ordinals.
+// disks returns the volume handles of the ordinals.
 func (s stop) disks(t *testing.T) map[string]string {
 	t.Helper()
 	var claims corev1.PersistentVolumeClaimList
@@ -73,8 +73,7 @@ func tool(t *testing.T, args ...string) {
 	}
 }
 
-// A set keeps its pods' names and its disks, whatever it is on either side and whoever takes
-// care of it there.
+// A set keeps the names of its pods and its disks, whatever its kind and its controller are on either side.
 func TestSetsMoveBetweenTheKinds(t *testing.T) {
 	t.Parallel()
 	route := []stop{
@@ -131,7 +130,7 @@ func watching(t *testing.T, at stop) *side {
 	return s
 }
 
-// three is a set of three from ordinal 1, with a claim.
+// three returns a set of three replicas from ordinal 1, with a claim.
 func three() *appsv1.StatefulSet {
 	n := int32(3)
 	labels := map[string]string{"app": "web"}

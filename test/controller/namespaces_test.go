@@ -19,8 +19,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
-// With Roles in one namespace and nothing that is the cluster's, as the chart makes them, the controller takes care of the
-// slices there and of no others.
+// With the Roles of one namespace, as the chart creates them, and no cluster-wide rights, the controller
+// manages the slices of that namespace and no others.
 func TestOneNamespaceIsTakenCareOf(t *testing.T) {
 	here, there := away(t, "here"), away(t, "there")
 	home := here.namespace + "-home"
@@ -63,7 +63,7 @@ func TestOneNamespaceIsTakenCareOf(t *testing.T) {
 	}
 }
 
-// install makes everything of a text.
+// install creates all objects of a manifest.
 func (s *side) install(t *testing.T, raw []byte) {
 	t.Helper()
 	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096); ; {

@@ -13,7 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/controller/rig"
 )
 
-// another is a cluster with a process for a kind, and a namespace in it.
+// another starts a cluster with a process for a kind, and creates a namespace in it.
 func another(t *testing.T, kind string) (*cluster.Cluster, *rig.Installed, *rig.Process, *side) {
 	t.Helper()
 	north, err := cluster.Start(t.Context(), "north", cluster.Options{PodStart: podStart, PodStop: podStop, Unmanaged: []string{"north"}})
@@ -42,8 +42,8 @@ func another(t *testing.T, kind string) (*cluster.Cluster, *rig.Installed, *rig.
 	return north, installed, p, s
 }
 
-// 961-53, 2599-25, 3541-48, 3335-60: while the API server is away nothing happens, and then
-// the update goes on where it was.
+// 961-53, 2599-25, 3541-48, 3335-60: while the API server is down nothing happens. Then the
+// update continues where it stopped.
 func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	north, _, p, s := another(t, rig.Slice)
@@ -70,7 +70,7 @@ func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
 	t.Cleanup(start())
 	end := time.NewTimer(patience)
 	defer end.Stop()
-	tick := time.NewTicker(quiet) // the watches of the test have ended too
+	tick := time.NewTicker(quiet) // the watches of the test have ended as well
 	defer tick.Stop()
 	for !s.isUpdated(t.Context(), 3) {
 		select {

@@ -28,7 +28,7 @@ func (s *side) gone(ctx context.Context) bool {
 	return apierrors.IsNotFound(s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "web"}, &v1alpha1.StatefulSetSlice{}))
 }
 
-// ownerless says that the pods are there and nobody's.
+// ownerless reports whether the pods exist and have no owner.
 func (s *side) ownerless(names ...string) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		var list corev1.PodList
@@ -40,8 +40,8 @@ func (s *side) ownerless(names ...string) func(context.Context) bool {
 	}
 }
 
-// Where the webhook answers, a protected slice is not deleted with its pods, alone or with all of its kind, and is deleted
-// without them, and with its namespace.
+// With the webhook, a protected slice is not deleted with its pods, neither alone nor by a deletion of all
+// slices. It can be deleted without its pods, and with its namespace.
 func TestTheDeletionOfAProtectedSliceIsRefused(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -72,9 +72,9 @@ func TestTheDeletionOfAProtectedSliceIsRefused(t *testing.T) {
 	s.until(t, "a namespace is not kept", s.gone)
 }
 
-// Where no webhook answers, a protected slice that is deleted goes on as it was, also as one of all of its kind, which is how
-// the end of the kind deletes it. It goes without its pods when it is deleted again without them, and with them once it is
-// protected no longer.
+// Without a webhook, a deleted slice that is protected continues as before, even if all slices are deleted,
+// which is how the deletion of the kind deletes it. It is removed without its pods if it is deleted again
+// without them, and with its pods once it is no longer protected.
 func TestAProtectedSliceThatIsDeletedGoesOn(t *testing.T) {
 	start(t, "--leader-elect=true")
 	for name, end := range map[string]func(*side){

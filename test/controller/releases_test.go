@@ -20,7 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/controller/rig"
 )
 
-// definition is the kind as this release has it, with its schema for it to be changed.
+// definition returns the kind of this release, and its schema, which the caller may change.
 func definition(t *testing.T) (o *unstructured.Unstructured, schema map[string]any) {
 	t.Helper()
 	o = &unstructured.Unstructured{}
@@ -28,7 +28,7 @@ func definition(t *testing.T) (o *unstructured.Unstructured, schema map[string]a
 		t.Fatal(err)
 	}
 	versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
-	if err := unstructured.SetNestedSlice(o.Object, versions, "spec", "versions"); err != nil { // for the map below to be that of the object
+	if err := unstructured.SetNestedSlice(o.Object, versions, "spec", "versions"); err != nil { // so that the map below is that of the object
 		t.Fatal(err)
 	}
 	all, _ := o.Object["spec"].(map[string]any)["versions"].([]any)
@@ -41,7 +41,7 @@ func definition(t *testing.T) (o *unstructured.Unstructured, schema map[string]a
 	return o, schema
 }
 
-// fields are those of an object in a schema.
+// fields returns the properties of an object in a schema.
 func fields(schema map[string]any, path ...string) map[string]any {
 	for _, p := range path {
 		below, _ := schema["properties"].(map[string]any)
@@ -51,7 +51,7 @@ func fields(schema map[string]any, path ...string) map[string]any {
 	return out
 }
 
-// withoutRules takes the rules away, which speak of fields that an earlier release did not have.
+// withoutRules removes the rules, which name fields that an earlier release did not have.
 func withoutRules(schema map[string]any) {
 	delete(schema, "x-kubernetes-validations")
 	for _, below := range schema {
@@ -68,10 +68,10 @@ func withoutRules(schema map[string]any) {
 	}
 }
 
-// define makes the API server serve the kind so, and waits until it does.
+// define makes the API server serve this definition of the kind, and waits until it does.
 func (s *side) define(t *testing.T, o *unstructured.Unstructured, serves func(context.Context) bool) {
 	t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // with the API server, which writes the status
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the API server writes the status, too
 		var now unstructured.Unstructured
 		now.SetGroupVersionKind(o.GroupVersionKind())
 		if err := s.Get(t.Context(), client.ObjectKeyFromObject(o), &now); err != nil {
@@ -87,10 +87,10 @@ func (s *side) define(t *testing.T, o *unstructured.Unstructured, serves func(co
 	if err != nil {
 		t.Fatalf("the API server has not taken the kind over: %v", err)
 	}
-	s.listen(t, &v1alpha1.StatefulSetSliceList{}) // the watch before ended with the kind before
+	s.listen(t, &v1alpha1.StatefulSetSliceList{}) // the previous watch ended with the previous definition
 }
 
-// raw reads the slice as it is stored.
+// raw returns the slice as it is stored.
 func (s *side) raw(ctx context.Context) map[string]any {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(rig.Slice)
@@ -101,14 +101,14 @@ func (s *side) raw(ctx context.Context) map[string]any {
 	return o.Object
 }
 
-// release is a cluster in which the kind and the program are of different releases.
+// release is a cluster in which the kind and the program have different releases.
 type release struct {
 	*side
 	t         *testing.T
 	installed *rig.Installed
 }
 
-// refused starts a process that does not want to go on, and gives what it said.
+// refused starts a process that must refuse to work, and returns its output.
 func (r *release) refused() string {
 	r.t.Helper()
 	p := r.begins()
@@ -135,7 +135,7 @@ func (r *release) ends(p *rig.Process) {
 	}
 }
 
-// keeps says that the API server keeps a field of the spec.
+// keeps reports whether the API server keeps a field of the spec.
 func (r *release) keeps(spec, field string) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		probe := r.written(r.t, "  "+spec)
@@ -146,8 +146,8 @@ func (r *release) keeps(spec, field string) func(context.Context) bool {
 	}
 }
 
-// Releases that do not fit together refuse to work rather than to leave fields out (3335-41, 3335-42,
-// 3541-26), and a slice that an earlier one has stored is left as it is (961-40, 2599-13).
+// Releases that do not fit together refuse to work rather than drop fields (3335-41, 3335-42, 3541-26). A
+// slice stored by an earlier release is left unchanged (961-40, 2599-13).
 func TestReleasesThatDoNotFitRefuse(t *testing.T) {
 	t.Parallel()
 	_, installed, p, s := another(t, rig.Slice)
@@ -162,8 +162,8 @@ func TestReleasesThatDoNotFitRefuse(t *testing.T) {
 	r.later()
 }
 
-// mistyped has a slice stored whose template cannot be read, by a kind that does not look at templates: the others are taken
-// care of, and so is that one, at the template that it had.
+// mistyped stores a slice whose template cannot be read, under a definition that does not validate
+// templates. The other slices are reconciled, and so is this one, with its previous template.
 func (r *release) mistyped() {
 	r.t.Helper()
 	kind, schema := definition(r.t)
@@ -217,7 +217,7 @@ func (r *release) mistyped() {
 	})
 }
 
-// earlier has a slice stored by a kind that lacks fields.
+// earlier stores a slice under a definition that lacks fields.
 func (r *release) earlier() {
 	r.t.Helper()
 	r.taken()
@@ -230,11 +230,11 @@ func (r *release) earlier() {
 		_, found, _ := unstructured.NestedFieldNoCopy(r.raw(ctx), "status", "availableReplicas")
 		return !found
 	})
-	if said := r.refused(); !strings.Contains(said, "is older than this release and drops spec.minReadySeconds, spec.updateStrategy.rollingUpdate.maxUnavailable, status.availableReplicas: apply the one of this release first") {
+	if said := r.refused(); !strings.Contains(said, "is older than this release and drops spec.minReadySeconds, spec.updateStrategy.rollingUpdate.maxUnavailable, status.availableReplicas: apply the definition of this release first") {
 		r.t.Error(said)
 	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		store := &unstructured.Unstructured{Object: r.raw(r.t.Context())} // without them
+		store := &unstructured.Unstructured{Object: r.raw(r.t.Context())} // without the lacking fields
 		store.SetLabels(map[string]string{"stored": "again"})
 		return r.Update(r.t.Context(), store)
 	})
@@ -254,7 +254,7 @@ func (r *release) earlier() {
 	}
 }
 
-// later has a kind with a field more than this release knows.
+// later installs a definition with a field that this release does not know.
 func (r *release) later() {
 	r.t.Helper()
 	kind, schema := definition(r.t)
@@ -265,10 +265,10 @@ func (r *release) later() {
 	if err := r.installed.Answers(r.t.Context()); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := r.patch(r.t.Context(), `{"later":true}`); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.later: Forbidden: the slice controller that runs here does not know this field") {
+	if err := r.patch(r.t.Context(), `{"later":true}`); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.later: Forbidden: the slice controller of this cluster does not know this field") {
 		r.t.Errorf("the webhook: %v", err)
 	}
-	if err := r.patch(r.t.Context(), `{"replicas":2}`); err != nil { // a kind that is newer is no hindrance by itself
+	if err := r.patch(r.t.Context(), `{"replicas":2}`); err != nil { // a newer definition is no obstacle by itself
 		r.t.Error(err)
 	}
 	r.updated(r.t, 2)
@@ -276,7 +276,7 @@ func (r *release) later() {
 		r.t.Errorf("it did %v", did)
 	}
 	r.ends(p)
-	if err := r.patch(r.t.Context(), `{"later":true}`); err != nil { // nobody answers, and failurePolicy is Ignore
+	if err := r.patch(r.t.Context(), `{"later":true}`); err != nil { // no webhook is served, and failurePolicy is Ignore
 		r.t.Fatal(err)
 	}
 	if err := r.patch(r.t.Context(), `{"replicas":0}`); err != nil {

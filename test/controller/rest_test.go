@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// quiet is how long nothing may change for a side to count as being at rest, and patience
-	// how long it may take to come to rest.
+	// quiet is how long nothing may change on a side that counts as being at rest. patience is how long a
+	// side may take to come to rest.
 	quiet    = 300 * time.Millisecond
-	patience = 3 * time.Minute // the controller-manager learns of a new kind within two
-	// soonAvailable is for how many minReadySeconds it is waited, and neverAvailable for how many it is not.
+	patience = 3 * time.Minute // kube-controller-manager discovers a new kind within two
+	// soonAvailable is a value of minReadySeconds that the tests wait for, and
+	// neverAvailable is one that they do not.
 	soonAvailable, neverAvailable = 1, 3600
 )
 
-// rest waits until nothing happens on either side any more, and what the statuses say is
-// true.
+// rest waits until nothing changes on either side any more, and the statuses agree with the pods.
 func (tw *twins) rest() {
 	tw.t.Helper()
 	end := time.NewTimer(patience)
@@ -46,7 +46,7 @@ func (tw *twins) rest() {
 	}
 }
 
-// unrest says why a side is not at rest, or "".
+// unrest returns why a side is not at rest, or "".
 func (s *side) unrest(ctx context.Context) string {
 	set, pods, err := s.read(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *side) unrest(ctx context.Context) string {
 	return s.name + ": " + why
 }
 
-// moving names a pod that comes or goes.
+// moving names a pod that is starting or terminating.
 func moving(pods []corev1.Pod) string {
 	for _, p := range pods {
 		if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending && !stranded(&p) {
@@ -69,7 +69,7 @@ func moving(pods []corev1.Pod) string {
 	return ""
 }
 
-// untold says what the status does not tell yet.
+// untold returns what the status does not report yet.
 func untold(set *appsv1.StatefulSet, pods []corev1.Pod) string {
 	ready := int32(0)
 	for _, p := range pods {
@@ -87,14 +87,15 @@ func untold(set *appsv1.StatefulSet, pods []corev1.Pod) string {
 	return ""
 }
 
-// stranded reports whether no node takes a pod.
+// stranded reports whether no node accepts a pod.
 func stranded(p *corev1.Pod) bool {
 	return len(p.Spec.NodeSelector) > 0 && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 	})
 }
 
-// missing names a pod that a controller is about to make, or to make anew: after a failure it may rest for some time.
+// missing names a pod that a controller is about to create or recreate: after a failure the
+// controller may back off for some time.
 func (s *side) missing(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) string {
 	if set.Annotations[refused] != "" {
 		return ""
@@ -108,7 +109,7 @@ func (s *side) missing(ctx context.Context, set *appsv1.StatefulSet, pods []core
 		k := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name })
 		switch {
 		case k < 0 && s.waiting(ctx, set, name):
-			return "" // of several that come at once, too, a failure keeps the others
+			return "" // a failure also delays the other pods that are created at once
 		case k < 0:
 			return fmt.Sprintf("pod %s is missing", name)
 		case pods[k].Status.Phase == corev1.PodFailed || pods[k].Status.Phase == corev1.PodSucceeded:
@@ -120,7 +121,7 @@ func (s *side) missing(ctx context.Context, set *appsv1.StatefulSet, pods []core
 	return ""
 }
 
-// waiting reports whether a claim of a pod that is to come has been deleted, and stays.
+// waiting reports whether a claim of a missing pod was deleted and remains.
 func (s *side) waiting(ctx context.Context, set *appsv1.StatefulSet, pod string) bool {
 	return slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(t corev1.PersistentVolumeClaim) bool {
 		var c corev1.PersistentVolumeClaim
@@ -129,7 +130,7 @@ func (s *side) waiting(ctx context.Context, set *appsv1.StatefulSet, pod string)
 	})
 }
 
-// stuck reports whether a pod of the range cannot come, since its former claim stays (3335-08).
+// stuck reports whether a pod of the range cannot be created, since its former claim remains (3335-08).
 func (s *side) stuck(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) bool {
 	for o := range plans.SliceOf(set).All() {
 		name := fmt.Sprintf("web-%d", o)
@@ -140,7 +141,7 @@ func (s *side) stuck(ctx context.Context, set *appsv1.StatefulSet, pods []corev1
 	return false
 }
 
-// leaving names a pod outside the range that nothing keeps from going.
+// leaving names a pod outside the range whose deletion nothing blocks.
 func (s *side) leaving(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) string {
 	start := int32(0)
 	if o := set.Spec.Ordinals; o != nil {
@@ -157,8 +158,7 @@ func (s *side) leaving(ctx context.Context, set *appsv1.StatefulSet, pods []core
 	return ""
 }
 
-// updating names a pod that is to be replaced while nothing keeps it from being: a controller that is
-// slow to go on is not at rest.
+// updating names a pod whose replacement is due and not blocked: a slow controller is not at rest.
 func (s *side) updating(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) string {
 	if set.Annotations[refused] != "" || set.Spec.MinReadySeconds == neverAvailable || set.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isReady(&p) }) || s.stuck(ctx, set, pods) {
 		return ""
@@ -190,7 +190,7 @@ func (s *side) collecting(ctx context.Context, pods []corev1.Pod) string {
 			return r.Kind == "Pod" && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == r.UID })
 		})
 		pod := c.Name[strings.Index(c.Name, "-")+1:]
-		used := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == pod }) // then it stays for as long
+		used := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == pod }) // then the claim remains as long as the pod
 		if (owned || c.DeletionTimestamp != nil) && !used && !slices.Contains(c.Finalizers, kept) {
 			return fmt.Sprintf("claim %s is going", c.Name)
 		}
@@ -198,7 +198,7 @@ func (s *side) collecting(ctx context.Context, pods []corev1.Pod) string {
 	return ""
 }
 
-// truncating says that the history is longer than it is to be (RV-7).
+// truncating reports a history that is longer than its limit (RV-7).
 func (s *side) truncating(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) string {
 	var all appsv1.ControllerRevisionList
 	if err := s.List(ctx, &all, client.InNamespace(s.namespace)); err != nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// steered is a set of the ordinals 5 to 7 whose updates a person steers. The first is protected by its partition.
+// steered is a set of the ordinals 5 to 7 whose updates a user controls. Its
+// partition protects the first ordinal.
 type steered struct {
 	*side
 	t          *testing.T
@@ -56,7 +57,7 @@ func (s *steered) command(words string) *exec.Cmd {
 	return exec.CommandContext(s.t.Context(), mover, append([]string{"rollout", verb, s.typed, "-n", s.namespace, "--kubeconfig", s.kubeconfig}, strings.Fields(flags)...)...)
 }
 
-// rollout runs a command to its end, and returns what it says.
+// rollout runs a command to its end, and returns its output.
 func (s *steered) rollout(code int, words string) string {
 	s.t.Helper()
 	cmd := s.command(words)
@@ -76,7 +77,7 @@ func (s *steered) change(patch string) {
 	}
 }
 
-// seen waits until the controller has acted on the set as it is, and the pods are ready.
+// seen waits until the controller has acted on the current set, and the pods are ready.
 func (s *steered) seen(what string) (current, update string) {
 	s.t.Helper()
 	s.until(s.t, what, func(ctx context.Context) bool {
@@ -100,7 +101,8 @@ func (s *steered) revision(pod string) string {
 	return p.Labels[appsv1.ControllerRevisionHashLabelKey]
 }
 
-// While an update is paused nobody is replaced for it, and what dies comes back. The status waits, and ends with the update.
+// While an update is paused it replaces no pod, and a deleted pod is recreated. The status command
+// waits, and ends with the update.
 func TestAnUpdateIsPausedAndGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -118,7 +120,7 @@ func TestAnUpdateIsPausedAndGoesOn(t *testing.T) {
 	}
 }
 
-// pausedAndResumed pauses the set, changes its template, and lets it go on.
+// pausedAndResumed pauses the set, changes its template, and resumes the set.
 func (s *steered) pausedAndResumed(slice bool) {
 	s.t.Helper()
 	if said := s.rollout(0, "status --timeout 1m"); !strings.Contains(said, "is rolled out: 3 of 3 pods") {
@@ -138,11 +140,12 @@ func (s *steered) pausedAndResumed(slice bool) {
 	if now["web-5"] != before["web-5"] || now["web-7"] != before["web-7"] || current == update {
 		s.t.Errorf("pods were replaced while it was paused: %v and %v; revisions %s and %s", before, now, current, update)
 	}
-	// A StatefulSet is paused by its partition, which makes pods from the current revision.
+	// A StatefulSet is paused by its partition, which makes the controller create
+	// pods from the current revision.
 	if made, want := s.revision("web-6"), map[bool]string{true: update, false: current}[slice]; made != want {
 		s.t.Errorf("the pod that died came back as %s, expected %s", made, want)
 	}
-	if said := s.rollout(1, "restart -y"); !strings.Contains(said, "is paused: let it go on first") {
+	if said := s.rollout(1, "restart -y"); !strings.Contains(said, "is paused: resume it first") {
 		s.t.Error(said)
 	}
 	s.watched("is paused", func() { s.rollout(0, "resume") })
@@ -160,7 +163,8 @@ func (s *steered) pausedAndResumed(slice bool) {
 	}
 }
 
-// watched runs a status until it says something, does what lets the update go on, and wants it to end with that.
+// watched runs a status command until its output contains says, calls then, which lets the update continue,
+// and requires that the command ends with the update.
 func (s *steered) watched(says string, then func()) {
 	s.t.Helper()
 	status := s.command("status --timeout 1m")
@@ -184,7 +188,7 @@ func (s *steered) watched(says string, then func()) {
 	}
 }
 
-// The status of a slice that makes no progress ends, and says so.
+// The status command of a slice that makes no progress ends, and reports it.
 func TestTheStatusEndsWithTheProgressDeadline(t *testing.T) {
 	t.Parallel()
 	s := newSteered(t, bed.West, true)
@@ -201,7 +205,8 @@ func TestTheStatusEndsWithTheProgressDeadline(t *testing.T) {
 	s.rollout(0, "status --timeout 1m")
 }
 
-// An update that fails goes back by itself, without a change of the spec, and stays there until the template is mended.
+// A failed update is rolled back without a change of the spec, and stays rolled
+// back until the template is fixed.
 func TestAnUpdateThatFailsIsRolledBack(t *testing.T) {
 	t.Parallel()
 	s := newSteered(t, bed.West, true)

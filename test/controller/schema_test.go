@@ -16,7 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// parsed is an object from text.
+// parsed returns an object from its text.
 func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	o := &unstructured.Unstructured{}
@@ -26,8 +26,9 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-// Claim templates are compared by what they mean (VA-6): what a person writes, what a program makes of it, and what the person
-// writes again are the same. It may ask for more storage and for another class, and have other labels; all else is refused.
+// Claim templates are compared by meaning (VA-6): the text of a user, the object that a program makes of
+// it, and the same text written again are equal. A template may request more storage or another class, and
+// have other labels. Every other change is refused.
 func TestClaimTemplatesAreComparedByWhatTheyMean(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -40,7 +41,7 @@ func TestClaimTemplatesAreComparedByWhatTheyMean(t *testing.T) {
 	}
 	typed := func() {
 		t.Helper()
-		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // with the controller, which writes the status
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the controller writes the status, too
 			o := s.slice(t)
 			o.Labels = map[string]string{"written": "by-a-program"}
 			return s.Update(t.Context(), o)
@@ -114,7 +115,7 @@ func TestClaimTemplatesAreComparedByWhatTheyMean(t *testing.T) {
 	}
 }
 
-// A claim template has a name, which those of the claims begin with.
+// A claim template must have a name: the names of its claims begin with it.
 func TestAClaimTemplateHasAName(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -126,10 +127,10 @@ func TestAClaimTemplateHasAName(t *testing.T) {
 	}
 }
 
-// The API server refuses a pod template whose values are of another type before it is stored, takes what it does not know
-// and what is nothing, and fills nothing in.
+// The API server refuses a pod template with values of a wrong type BEFORE it is stored. It accepts unknown
+// fields and null values, and defaults nothing.
 func TestTheTemplateIsLookedAtWhereItIsStored(t *testing.T) {
-	s := away(t) // where no webhook answers, which would refuse what the controller does not know
+	s := away(t) // where no webhook is served, which would refuse fields unknown to the controller
 	slice := func(name, template string) *unstructured.Unstructured {
 		return parsed(t, fmt.Sprintf("{apiVersion: apps.stsmigrate.dev/v1alpha1, kind: StatefulSetSlice, metadata: {name: %s, namespace: %s}, spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: %s}}", name, s.namespace, template))
 	}
@@ -157,7 +158,7 @@ func TestTheTemplateIsLookedAtWhereItIsStored(t *testing.T) {
 	}
 }
 
-// Two programs that apply a slice server-side have each its own containers, variables and ports.
+// Two programs that apply a slice server-side each own their containers, variables and ports.
 func TestServerSideApplyMergesWhatIsInATemplate(t *testing.T) {
 	t.Parallel()
 	s := place(t)

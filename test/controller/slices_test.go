@@ -23,7 +23,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// place is a namespace of the west, where slices are taken care of.
+// place returns a namespace of the west, where slices are managed.
 func place(t *testing.T, more ...string) *side {
 	t.Helper()
 	s := newSide(t, bed.West, strings.NewReplacer("/", "-", "_", "-").Replace(strings.ToLower(strings.Join(append([]string{t.Name()}, more...), "-"))))
@@ -34,7 +34,7 @@ func place(t *testing.T, more ...string) *side {
 	return s
 }
 
-// until waits for something, and looks whenever there is news.
+// until waits for a condition, and checks it after every event.
 func (s *side) until(t *testing.T, what string, is func(context.Context) bool) {
 	t.Helper()
 	end := time.NewTimer(patience)
@@ -48,7 +48,7 @@ func (s *side) until(t *testing.T, what string, is func(context.Context) bool) {
 	}
 }
 
-// pods are the names of the pods, with ! behind those that are not ready.
+// pods lists the names of the pods. The names of pods that are not ready end in !.
 func (s *side) pods(ctx context.Context) []string {
 	var list corev1.PodList
 	if err := s.List(ctx, &list, client.InNamespace(s.namespace)); err != nil {
@@ -70,7 +70,7 @@ func (s *side) has(pods ...string) func(context.Context) bool {
 	return func(ctx context.Context) bool { return slices.Equal(s.pods(ctx), pods) }
 }
 
-// written is a slice from the text of its spec.
+// written returns a slice from the text of its spec.
 func (s *side) written(t *testing.T, spec string) *unstructured.Unstructured {
 	t.Helper()
 	text := "apiVersion: apps.stsmigrate.dev/v1alpha1\nkind: StatefulSetSlice\nmetadata: {name: web, namespace: " + s.namespace + "}\nspec:\n  selector: {matchLabels: {app: web}}\n" +
@@ -82,7 +82,7 @@ func (s *side) written(t *testing.T, spec string) *unstructured.Unstructured {
 	return o
 }
 
-// patch changes the slice.
+// patch changes the spec of the slice.
 func (s *side) patch(ctx context.Context, spec string) error {
 	o := &v1alpha1.StatefulSetSlice{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}
 	return s.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(`{"spec":`+spec+`}`)))
@@ -97,8 +97,8 @@ func (s *side) slice(t *testing.T) *v1alpha1.StatefulSetSlice {
 	return &o
 }
 
-// The API server refuses what cannot be meant, with one sentence (VA-3, VA-6, VA-8, MU-10,
-// ID-11): no number below its least (961-04, 2599-06, 3335-01) among the rest.
+// The API server refuses meaningless values, with one sentence (VA-3, VA-6, VA-8, MU-10, ID-11), including
+// numbers below their minimum (961-04, 2599-06, 3335-01).
 func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -158,7 +158,7 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// What can be meant is taken as it is, and what is not said is filled in.
+// The API server accepts meaningful values unchanged, and defaults absent fields.
 func TestTheAPIServerTakesWhatCanBeMeant(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -191,7 +191,7 @@ func TestTheAPIServerTakesWhatCanBeMeant(t *testing.T) {
 	}
 }
 
-// The life of a slice, as people and other controllers of the cluster see it.
+// The life of a slice, as users and other controllers of the cluster see it.
 func TestASliceKeepsItsRange(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -221,7 +221,7 @@ func TestASliceKeepsItsRange(t *testing.T) {
 			t.Errorf("SR-2: %s was made anew", pod)
 		}
 	}
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // with the controller, which writes the status
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the controller writes the status, too
 		var scale autoscalingv1.Scale
 		if err := s.SubResource("scale").Get(t.Context(), s.slice(t), &scale); err != nil {
 			return err
@@ -255,8 +255,8 @@ func (s *side) uids(t *testing.T) map[string]string {
 	return out
 }
 
-// RV-13: the template is stored as it was written, and pods are made from what the API server
-// would make of it.
+// RV-13: the template is stored as it was written, and pods are created from what
+// the API server would make of it.
 func TestATemplateIsFilledInBeforeItIsHashed(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -275,8 +275,8 @@ func TestATemplateIsFilledInBeforeItIsHashed(t *testing.T) {
 	}
 }
 
-// The scenarios of KEP-3541 on nodes: a template whose pods never become ready, and then one
-// whose pods do.
+// The scenarios of KEP-3541 on nodes: a template whose pods never become ready,
+// followed by one whose pods do.
 func TestEnforcedRollingUpdateRecovers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -318,9 +318,9 @@ func TestEnforcedRollingUpdateRecovers(t *testing.T) {
 	}
 }
 
-// budgetsKnowSlices waits until the controller-manager has learnt of the kind, which it
-// does every half minute. A budget that it could not understand it leaves alone for longer and
-// longer, so that each try has a new one.
+// budgetsKnowSlices waits until kube-controller-manager has discovered the kind, which it does
+// every half minute. It retries a budget that it could not resolve with a growing back-off, so
+// each attempt has a new budget.
 func budgetsKnowSlices(t *testing.T) {
 	t.Helper()
 	s := place(t, "probe")

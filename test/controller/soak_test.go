@@ -18,8 +18,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// soaking is for how long TestUpdatesAreBrokenAndMended goes on, and with how many sets:
-// `make soak` asks for more.
+// soaking returns how long TestUpdatesAreBrokenAndMended runs, and with how many
+// sets. `make soak` raises both.
 func soaking(t *testing.T) (time.Duration, int) {
 	t.Helper()
 	for_, sets := 15*time.Second, 4
@@ -33,8 +33,8 @@ func soaking(t *testing.T) (time.Duration, int) {
 	return for_, sets
 }
 
-// 3541-36, 3541-37, 2599-22: templates that break at random moments, and are mended at others.
-// No update is stuck after its mending, and no pod counts as available before its time.
+// 3541-36, 3541-37, 2599-22: templates break at random moments, and are fixed at others. No update is stuck
+// after its fix, and no pod counts as available too early.
 func TestUpdatesAreBrokenAndMended(t *testing.T) {
 	t.Parallel()
 	long, sets := soaking(t)
@@ -49,7 +49,7 @@ func TestUpdatesAreBrokenAndMended(t *testing.T) {
 				m := &mended{side: place(t), seed: rand.New(rand.NewPCG(1, uint64(k)))}
 				m.start(t)
 				var own []time.Duration
-				for own == nil || time.Now().Before(end) { // each has one at least, however late its turn comes
+				for own == nil || time.Now().Before(end) { // each set runs one round at least, however late it starts
 					own = append(own, m.round(t))
 				}
 				select {
@@ -69,14 +69,14 @@ func TestUpdatesAreBrokenAndMended(t *testing.T) {
 		len(took), sets, spread(took), spread(waits), counts)
 }
 
-// spread says how long things took.
+// spread returns the distribution of durations.
 func spread(all []time.Duration) string {
 	slices.Sort(all)
 	p := func(q float64) time.Duration { return all[int(q*float64(len(all)-1))].Round(time.Millisecond) }
 	return fmt.Sprintf("half within %s, 95 %% within %s, 99 %% within %s, the longest %s", p(0.5), p(0.95), p(0.99), p(1))
 }
 
-// mended is a slice that is broken and mended.
+// mended is a slice whose template is broken and fixed.
 type mended struct {
 	*side
 	seed  *rand.Rand
@@ -98,10 +98,10 @@ func (m *mended) start(t *testing.T) {
 	m.updated(t, m.n)
 }
 
-// round breaks the template and mends it, and says how long the update took from then on.
+// round breaks the template and fixes it, and returns how long the update took from then on.
 func (m *mended) round(t *testing.T) time.Duration {
 	t.Helper()
-	for range 1 + m.seed.IntN(2) { // the second one is broken too
+	for range 1 + m.seed.IntN(2) { // the second template is broken too
 		m.turn++
 		m.template(t, cluster.NeverReady, fmt.Sprintf("\"%d\"", m.turn))
 		select {
@@ -109,7 +109,7 @@ func (m *mended) round(t *testing.T) time.Duration {
 		case <-t.Context().Done():
 		}
 	}
-	if m.seed.IntN(3) == 0 { // and a pod of it goes besides
+	if m.seed.IntN(3) == 0 { // in addition, one of its pods is deleted
 		pod := &corev1.Pod{}
 		pod.Namespace, pod.Name = m.namespace, fmt.Sprintf("web-%d", m.seed.Int32N(m.n))
 		if err := m.Delete(t.Context(), pod); client.IgnoreNotFound(err) != nil {
@@ -124,20 +124,20 @@ func (m *mended) round(t *testing.T) time.Duration {
 	return time.Since(start)
 }
 
-// clock knows since when pods have been ready, and what the slice said of it.
+// clock records since when pods have been ready, and compares that with the status of the slice.
 type clock struct {
 	lock  sync.Mutex
 	after time.Duration
-	// ready has for each pod since when it is, and gone when it was no more.
+	// ready holds, by pod UID, when the pod became ready. gone holds when it was no longer ready.
 	ready, gone map[string]time.Time
-	// free has since when names are, and waits how long names have been free.
+	// free holds since when pod names have been free, and waits how long they were free.
 	free   map[string]time.Time
 	waits  []time.Duration
 	wrong  []string
 	counts int
 }
 
-// watchAvailability compares what the status counts with the pods.
+// watchAvailability compares the counts of the status with the pods.
 func watchAvailability(t *testing.T, s *side, after time.Duration) *clock {
 	t.Helper()
 	c := &clock{after: after, ready: map[string]time.Time{}, gone: map[string]time.Time{}, free: map[string]time.Time{}}
@@ -166,7 +166,7 @@ func watchAvailability(t *testing.T, s *side, after time.Duration) *clock {
 	return c
 }
 
-// saw notes since when a pod is ready, by its own words, as the controller reads them: times
+// saw records since when a pod is ready, by the pod's own condition, as the controller reads it: times
 // of the API have no fractions.
 func (c *clock) saw(p *corev1.Pod, deleted bool) {
 	c.lock.Lock()
@@ -185,7 +185,7 @@ func (c *clock) saw(p *corev1.Pod, deleted bool) {
 	}
 }
 
-// named notes for how long the name of a pod has been free (961-49).
+// named records how long the name of a pod was free (961-49).
 func (c *clock) named(p *corev1.Pod, what watch.EventType) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -202,9 +202,9 @@ func (c *clock) named(p *corev1.Pod, what watch.EventType) {
 // stale is how far the controller may be behind the watch of the test.
 const stale = 2 * time.Second
 
-// count is for a status that counts more pods as available than the one before: so many
-// must have been ready for long enough, now or a moment ago. What the watches have not
-// brought yet is waited for.
+// count checks a status that counts more pods as available than the one before: so many pods must
+// have been ready for long enough, now or a moment ago. It first waits for events that the
+// watches have not delivered yet.
 func (c *clock) count(said int32) {
 	now := time.Now()
 	time.AfterFunc(stale/2, func() {
@@ -227,7 +227,7 @@ func (c *clock) count(said int32) {
 	})
 }
 
-// check gives how many counts were compared.
+// check returns how many counts were compared.
 func (c *clock) check(t *testing.T) int {
 	t.Helper()
 	c.lock.Lock()

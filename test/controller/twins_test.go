@@ -16,7 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// side is a set in one of the two clusters, and what was seen of its pods.
+// side is a set in one of the two clusters, and the trace of its pods.
 type side struct {
 	client.WithWatch
 	name, namespace string
@@ -37,7 +37,8 @@ type twins struct {
 	t     *testing.T
 	sides [2]*side
 	minor int
-	// met are the meant differences that were met, and parted says that the sides are not to be compared any more.
+	// met holds the intended differences that were met. parted means that the sides
+	// must not be compared any more.
 	met    *sync.Map
 	parted bool
 }
@@ -66,7 +67,7 @@ func (tw *twins) both(do func(*side) error) {
 	}
 }
 
-// listen writes down which pods come and go, in their order.
+// listen records the creations and deletions of pods, in their order.
 func (s *side) listen(t *testing.T, lists ...client.ObjectList) {
 	t.Helper()
 	for _, list := range lists {
@@ -80,7 +81,7 @@ func (s *side) listen(t *testing.T, lists ...client.ObjectList) {
 			for e := range w.ResultChan() {
 				switch o := e.Object.(type) {
 				case *corev1.Pod:
-					s.heard(e.Type, o, going)
+					s.observed(e.Type, o, going)
 				case *corev1.Event:
 					s.lock.Lock()
 					s.told.hear(o)
@@ -95,7 +96,7 @@ func (s *side) listen(t *testing.T, lists ...client.ObjectList) {
 	}
 }
 
-func (s *side) heard(what watch.EventType, pod *corev1.Pod, going map[string]bool) {
+func (s *side) observed(what watch.EventType, pod *corev1.Pod, going map[string]bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	ordinal := strings.TrimPrefix(pod.Name, "web-")
@@ -108,7 +109,7 @@ func (s *side) heard(what watch.EventType, pod *corev1.Pod, going map[string]boo
 	}
 }
 
-// taken gives what was written down and forgets it.
+// taken returns the trace and clears it.
 func (s *side) taken() []string {
 	s.lock.Lock()
 	defer s.lock.Unlock()

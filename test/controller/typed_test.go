@@ -12,8 +12,8 @@ import (
 	applyv1alpha1 "github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1/applyconfiguration/slicecontroller/v1alpha1"
 )
 
-// A program applies a slice server-side with the typed client: what it does not say it leaves to others, and what it has said it
-// can read again and change.
+// A program applies a slice server-side with the typed client. Fields that it does not set belong to other
+// writers. It can read its own fields again and change them.
 func TestASliceIsAppliedByTheTypedClient(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -31,7 +31,7 @@ func TestASliceIsAppliedByTheTypedClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until(t, "one pod, which is the default", s.has("web-3"))
-	if err := s.patch(t.Context(), `{"replicas":2}`); err != nil { // somebody else, such as an autoscaler
+	if err := s.patch(t.Context(), `{"replicas":2}`); err != nil { // another writer, such as an autoscaler
 		t.Fatal(err)
 	}
 	have, err := slices.Get(t.Context(), "web", metav1.GetOptions{})

@@ -15,7 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 )
 
-// said keeps the warnings of an API server.
+// said collects the warnings of an API server.
 type said struct {
 	lock sync.Mutex
 	text bytes.Buffer
@@ -28,7 +28,7 @@ func (s *said) HandleWarningHeader(_ int, _, text string) {
 	s.text.WriteString(text + "\n")
 }
 
-// take gives the warnings since the last time.
+// take returns the warnings since its last call.
 func (s *said) take() string {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -36,20 +36,20 @@ func (s *said) take() string {
 	return s.text.String()
 }
 
-// loud is a client of the west that keeps warnings.
+// loud returns a client of the west that collects warnings.
 func loud(t *testing.T) (client.Client, *said) {
 	t.Helper()
-	config, heard := bed.West.Config(), &said{}
-	config.WarningHandler = rest.WarningHandler(heard)
+	config, observed := bed.West.Config(), &said{}
+	config.WarningHandler = rest.WarningHandler(observed)
 	c, err := client.New(config, client.Options{Scheme: clusters.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, heard
+	return c, observed
 }
 
-// The webhook refuses what the schema cannot (VA-4, VA-9), in the words of the slice, and
-// what is stored already can still be scaled (VA-7).
+// The webhook refuses what the schema cannot (VA-4, VA-9), with the field names of the slice. A slice that
+// is already stored can still be scaled (VA-7).
 func TestTheWebhookRefusesWhatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	s := place(t)
@@ -73,7 +73,7 @@ func TestTheWebhookRefusesWhatCannotBeMade(t *testing.T) {
 	}
 }
 
-// merged is a slice whose fields replace the usual ones.
+// merged returns a slice whose fields replace the usual ones.
 func (s *side) merged(t *testing.T, spec string) *unstructured.Unstructured {
 	t.Helper()
 	o := s.written(t, "")
@@ -91,11 +91,11 @@ func (s *side) merged(t *testing.T, spec string) *unstructured.Unstructured {
 	return o
 }
 
-// A person at kubectl sees the warnings (MU-9, 961-05, PT-5, RV-7, CL-11, 3541-43).
+// A user of kubectl sees the warnings (MU-9, 961-05, PT-5, RV-7, CL-11, 3541-43).
 func TestTheWebhookWarns(t *testing.T) {
 	t.Parallel()
 	s := place(t)
-	c, heard := loud(t)
+	c, observed := loud(t)
 	set := three()
 	set.Namespace = s.namespace
 	set.Spec.Replicas = new(int32(0))
@@ -105,7 +105,7 @@ func TestTheWebhookWarns(t *testing.T) {
 	if err := c.Create(t.Context(), s.written(t, "  replicas: 3\n  updateStrategy: {rollingUpdate: {maxUnavailable: 3}}")); err != nil {
 		t.Fatal(err)
 	}
-	if got := heard.take(); got != "maxUnavailable 3 lets an update take down all 3 pods at once\n" {
+	if got := observed.take(); got != "maxUnavailable 3 lets an update take down all 3 pods at once\n" {
 		t.Errorf("%q", got)
 	}
 	for patch, want := range map[string]string{
@@ -115,7 +115,7 @@ func TestTheWebhookWarns(t *testing.T) {
 		if err := c.Patch(t.Context(), s.slice(t), client.RawPatch("application/merge-patch+json", []byte(`{"spec":`+patch+`}`))); err != nil {
 			t.Fatal(err)
 		}
-		if got := heard.take(); !strings.Contains(got, want) {
+		if got := observed.take(); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, expected %q", patch, got, want)
 		}
 	}
@@ -131,12 +131,12 @@ func TestTheWebhookWarns(t *testing.T) {
 	if err := c.Create(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if got := heard.take(); !strings.Contains(got, "StatefulSet twin has the same name, and with it the pods twin-0 to twin-0") {
+	if got := observed.take(); !strings.Contains(got, "StatefulSet twin has the same name and the same pods twin-0 to twin-0") {
 		t.Errorf("CL-11: %q", got)
 	}
 }
 
-// B24-01: the manifest of the announcement of maxUnavailable, with another group and kind.
+// B24-01: the manifest from the announcement of maxUnavailable, with another group and kind.
 func TestTheAnnouncedManifestIsAccepted(t *testing.T) {
 	t.Parallel()
 	s := place(t)

@@ -80,7 +80,7 @@ func TestMomentsComeFromTheSeed(t *testing.T) {
 	}
 }
 
-// fine is what a move has to come to.
+// fine returns the findings of a successful move.
 func fine() *findings {
 	set := stage.Set{Replicas: 2, Claims: []string{"data"}}
 	handles := func() map[stage.Disk]string {
@@ -105,7 +105,7 @@ func TestVerdict(t *testing.T) {
 		"a destroyed volume": {func(f *findings) { f.destroyed = []string{"a"} }, "volumes were destroyed: a"},
 		"a leftover":         {func(f *findings) { f.sourceGone = false }, "the source set is still there"},
 		"a pod that is down": {func(f *findings) { f.pods = 1 }, "1 pods are ready in west, not 2"},
-		"not killed enough":  {func(f *findings) { f.killed = 9 }, "apply was finished when it had been killed 9 times of 10; try another -seed"},
+		"not killed enough":  {func(f *findings) { f.killed = 9 }, "apply finished after 9 of 10 kills; try another -seed"},
 		"two things at once": {func(f *findings) { f.pods, f.sourceGone = 1, false }, "the source set is still there; 1 pods are ready in west, not 2"},
 	} {
 		t.Run(name, func(t *testing.T) {

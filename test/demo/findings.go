@@ -15,7 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/witness"
 )
 
-// findings is what the demo found out, none of it from stsmigrate itself.
+// findings holds the observations of the demo. None of them comes from stsmigrate itself.
 type findings struct {
 	set           stage.Set
 	before, after map[stage.Disk]string // volume handles
@@ -24,10 +24,10 @@ type findings struct {
 	sourceGone    bool
 	pods          int // ready on the destination
 	killed        int
-	wanted        int // how often it was to be killed
+	wanted        int // the intended number of kills
 }
 
-// lookAround reads how the clusters and the storage look after the move.
+// lookAround reads the state of the clusters and of the storage after the move.
 func (s *show) lookAround(ctx context.Context, f *findings) (err error) {
 	if f.after, err = s.set.Handles(ctx, s.bed.West.Config()); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *show) lookAround(ctx context.Context, f *findings) (err error) {
 	return nil
 }
 
-// String is the table at the end.
+// String returns the table that is printed at the end.
 func (f *findings) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -97,8 +97,8 @@ func (f *findings) compare(d stage.Disk) string {
 	return "same"
 }
 
-// verdict is nil if everything is as it was promised, and else says in one
-// sentence what is not.
+// verdict returns nil if every promise was kept, and otherwise an error that lists, in one
+// sentence, each one that was not.
 func (f *findings) verdict() error {
 	var wrong []string
 	add := func(bad bool, format string, args ...any) {
@@ -117,7 +117,7 @@ func (f *findings) verdict() error {
 	add(len(f.destroyed) > 0, "volumes were destroyed: %s", strings.Join(f.destroyed, ", "))
 	add(!f.sourceGone, "the source set is still there")
 	add(f.pods != int(f.set.Replicas), "%d pods are ready in west, not %d", f.pods, f.set.Replicas)
-	add(f.killed != f.wanted, "apply was finished when it had been killed %d times of %d; try another -seed", f.killed, f.wanted)
+	add(f.killed != f.wanted, "apply finished after %d of %d kills; try another -seed", f.killed, f.wanted)
 	if len(wrong) == 0 {
 		return nil
 	}

@@ -1,6 +1,6 @@
-// Command demo moves a StatefulSet of five between two local clusters, with a
-// second pair of eyes on it, and checks that nothing was lost. With -kill the
-// process that moves it is killed ten times on the way.
+// Command demo moves a StatefulSet of five replicas between two local clusters. A witness observes
+// the move independently, and the demo checks that nothing was lost. With -kill the process that
+// moves the set is killed ten times during the move.
 package main
 
 import (
@@ -23,9 +23,9 @@ import (
 const (
 	// budget is d: how many ordinals may be unavailable at once.
 	budget = 1
-	// pace is how long a pod takes to start and to stop, so that one can follow.
+	// pace is how long a pod takes to start and to stop, slow enough to follow.
 	pace = time.Second
-	// kills is how often -kill kills.
+	// kills is the number of kills with -kill.
 	kills = 10
 )
 
@@ -35,7 +35,7 @@ func main() {
 	flag.Parse()
 	var moments []time.Duration
 	if *kill {
-		fmt.Printf("The moments at which apply will be killed are those of -seed %d.\n", *seed)
+		fmt.Printf("The moments of the kills of apply are chosen by -seed %d.\n", *seed)
 		moments = choose(rand.New(rand.NewPCG(*seed, 0)))
 	}
 	stage.Main("demo", func(ctx context.Context) error { return run(ctx, moments) })
@@ -86,7 +86,7 @@ func run(ctx context.Context, moments []time.Duration) (err error) {
 	return f.verdict()
 }
 
-// prepare sets the stage: the set runs in east, and west has only the namespace.
+// prepare creates the initial state: the set runs in east, and west has only the namespace.
 func (s *show) prepare(ctx context.Context) error {
 	if err := stage.Kubeconfig(s.kubeconfig, s.bed.East, s.bed.West); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *show) prepare(ctx context.Context) error {
 	return s.set.Install(ctx, s.bed.East.Config())
 }
 
-// play moves the set and gathers what can be said about it afterwards.
+// play moves the set and returns the findings.
 func (s *show) play(ctx context.Context, moments []time.Duration) (*findings, error) {
 	before, err := s.set.Handles(ctx, s.bed.East.Config())
 	if err != nil {
@@ -135,7 +135,8 @@ func (s *show) side(c *cluster.Cluster) witness.Side {
 	return witness.Side{Config: c.Config(), Namespace: s.set.Namespace}
 }
 
-// move runs apply, with the view of the second terminal beside it.
+// move runs apply, while the second terminal watches the pods. It returns how often apply was
+// killed.
 func (s *show) move(ctx context.Context, moments []time.Duration) (killed int, err error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -155,14 +156,14 @@ func (s *show) move(ctx context.Context, moments []time.Duration) (killed int, e
 	return killed, s.run(ctx, apply...)
 }
 
-// run runs stsmigrate to its end. What it says is shown under the verb's name.
+// run runs stsmigrate to its end. Its output is shown under the verb's name.
 func (s *show) run(ctx context.Context, args ...string) error {
 	_, err := s.runUntil(ctx, 0, args...)
 	return err
 }
 
-// runUntil runs stsmigrate and kills it after a while, unless that is 0. It says
-// whether the process came to its end by itself.
+// runUntil runs stsmigrate and kills it after moment, unless moment is 0. It reports whether the
+// process ended by itself.
 func (s *show) runUntil(ctx context.Context, moment time.Duration, args ...string) (finished bool, err error) {
 	s.say("\n$ stsmigrate %s", strings.Join(args, " "))
 	out := s.as(args[0])
@@ -173,7 +174,7 @@ func (s *show) runUntil(ctx context.Context, moment time.Duration, args ...strin
 		return false, err
 	}
 	if moment > 0 {
-		// The process may be gone when its time has come.
+		// The process may have ended before that moment.
 		defer time.AfterFunc(moment, func() { _ = cmd.Process.Kill() }).Stop()
 	}
 	err = cmd.Wait()
@@ -191,8 +192,8 @@ func wasKilled(state *os.ProcessState) bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// choose picks the moments, counted from the start of each process. They reach
-// from before its first request to after most of the move of an ordinal.
+// choose returns the moments of the kills, counted from the start of each process. They range from
+// before the process's first request to after most of the move of an ordinal.
 func choose(r *rand.Rand) []time.Duration {
 	var out []time.Duration
 	for range kills {

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// terminal lets several speakers write lines to one screen without tearing them.
+// terminal lets several speakers write whole lines to one screen.
 type terminal struct {
 	mu  sync.Mutex
 	out io.Writer
 }
 
-// say writes one line that nobody in particular says.
+// say writes one line without the name of a speaker.
 func (t *terminal) say(format string, args ...any) {
 	t.line("", fmt.Sprintf(format, args...))
 }
@@ -27,7 +27,7 @@ func (t *terminal) line(speaker, text string) {
 	fmt.Fprintln(t.out, text)
 }
 
-// speaker is a writer whose lines carry a name in front.
+// speaker is a writer that puts its name before each line.
 type speaker struct {
 	*terminal
 	name string
@@ -36,7 +36,7 @@ type speaker struct {
 
 func (t *terminal) as(name string) *speaker { return &speaker{terminal: t, name: name} }
 
-// Write says the lines that are complete and keeps the beginning of the next.
+// Write prints the complete lines and keeps the beginning of the next line.
 func (s *speaker) Write(p []byte) (int, error) {
 	s.rest = append(s.rest, p...)
 	for {
@@ -49,7 +49,7 @@ func (s *speaker) Write(p []byte) (int, error) {
 	}
 }
 
-// flush says what is left without an end of line: a killed process leaves it.
+// flush prints the rest that has no end of line, as a killed process leaves it.
 func (s *speaker) flush() {
 	if len(s.rest) > 0 {
 		s.line(s.name, string(s.rest))

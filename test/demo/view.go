@@ -17,19 +17,19 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
-// view is the second terminal: it reads the pods of both clusters for itself
-// and says who is where whenever that changes.
+// view is the second terminal. It reads the pods of both clusters itself and prints where each pod
+// is whenever that changes.
 type view struct {
 	mu    sync.Mutex
 	names []string         // of the clusters
 	pods  []map[int32]mark // by cluster and ordinal
 	count int32
-	quiet bool // until what there is at the start is known
+	quiet bool // until the initial pods are known
 	last  string
 	say   func(string)
 }
 
-// mark is what a pod looks like. The zero value is a pod that does not exist.
+// mark is how a pod is shown. The zero value is a pod that does not exist.
 type mark rune
 
 const (
@@ -39,9 +39,9 @@ const (
 	ready    mark = 'r' // shown as the ordinal
 )
 
-const legend = "a number is a pod that is ready, + one that starts, - one that stops, . none"
+const legend = "a number is a ready pod, + a starting pod, - a stopping pod, . no pod"
 
-// watch shows the pods of a set in some clusters until ctx ends.
+// watch prints the pods of a set in the clusters until ctx ends.
 func watch(ctx context.Context, set stage.Set, say func(string), clusters ...*cluster.Cluster) error {
 	v := &view{count: set.Replicas, quiet: true, say: say}
 	var known []cache.InformerSynced
@@ -108,7 +108,7 @@ func markOf(p *corev1.Pod) mark {
 	return starting
 }
 
-// show prints the line unless it is the one before.
+// show prints the line unless it equals the previous one.
 func (v *view) show() {
 	if line := v.line(); !v.quiet && line != v.last {
 		v.last = line
@@ -116,7 +116,7 @@ func (v *view) show() {
 	}
 }
 
-// line gives, for example, "east [0 1 2 3 .]  west [. . . . 4]   unavailable 0 of d=1".
+// line returns, for example, "east [0 1 2 3 .]  west [. . . . 4]   unavailable 0 of d=1".
 func (v *view) line() string {
 	var sides []string
 	down := 0

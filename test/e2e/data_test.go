@@ -20,7 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/witness"
 )
 
-// between is a scene in two clusters, within one cluster in two namespaces.
+// between returns a scene in two clusters. within returns a scene in two namespaces of one cluster.
 func between(t *testing.T, namespace string) scene {
 	t.Helper()
 	b := clusters(t)
@@ -35,14 +35,14 @@ func within(t *testing.T, namespace string) scene {
 	return scene{set: "web", from: b.East, to: b.East, source: namespace, destination: namespace + "-new", replicas: 3, d: 1}
 }
 
-// The part of the suite that is fast enough for every change: claims, volumes and what is in them
-// (3335-22, 3335-33).
+// This part of the suite is fast enough for every change: claims, volumes and their data (3335-22,
+// 3335-33).
 func TestSmokeDataMovesBetweenClusters(t *testing.T) {
 	s := between(t, "smoke")
 	s.moveData(t, "data, two clusters", s.dataSet(cluster.SharedClass))
 }
 
-// 3335-33: the volume is unbound from the one claim and bound to the other.
+// 3335-33: the volume is unbound from one claim and bound to the other.
 func TestDataMovesBetweenNamespacesInOrder(t *testing.T) {
 	s := within(t, "ordered")
 	set := s.dataSet(cluster.SharedClass)
@@ -112,19 +112,19 @@ func TestAPodThatNeverBecomesReadyIsToldAndWalkedBack(t *testing.T) {
 	}
 	whenFailed(t, out)
 	whenFailed(t, s.run(t, 0, "abort", "web", "--yes"))
-	heard := watch()
+	observed := watch()
 	s.available(t, s.places()[0])
-	r := row{scenario: "data, never ready: aborted", ordinals: int(s.replicas), d: 1, wall: time.Since(began), gap: heard.gap}
+	r := row{scenario: "data, never ready: rolled back", ordinals: int(s.replicas), d: 1, wall: time.Since(began), gap: observed.gap}
 	r.hear(t, w)
-	s.judge(t, &r, heard)
+	s.judge(t, &r, observed)
 	var left appsv1.StatefulSetList
 	if err := s.to.Client.List(t.Context(), &left, client.InNamespace(s.destination)); err != nil || len(left.Items) > 0 {
-		t.Errorf("sets of the destination after the roll back: %v, %v", left.Items, err)
+		t.Errorf("sets of the destination after the abort: %v, %v", left.Items, err)
 	}
 	s.nothingDestroyed(t)
 }
 
-// moveData moves the data application and checks what its members have seen.
+// moveData moves the data application and checks the observations of its members.
 func (s scene) moveData(t *testing.T, name string, set *appsv1.StatefulSet, needs ...client.Object) *witness.Report {
 	t.Helper()
 	s.create(t, append(append(s.around(false, 8080), needs...), set)...)
@@ -132,12 +132,12 @@ func (s scene) moveData(t *testing.T, name string, set *appsv1.StatefulSet, need
 	s.acquainted(t)
 	watch := s.listen(t.Context())
 	report, r := s.move(t, nil)
-	heard := watch()
-	r.scenario, r.gap = name, heard.gap
+	observed := watch()
+	r.scenario, r.gap = name, observed.gap
 	if report.MaxUnavailable > s.d {
 		t.Errorf("witness: %d ordinals were down at once", report.MaxUnavailable)
 	}
-	s.judge(t, &r, heard)
+	s.judge(t, &r, observed)
 	s.run(t, 0, "finalize", s.set, "--yes")
 	err := s.from.Client.Get(t.Context(), client.ObjectKey{Namespace: s.source, Name: s.set}, &appsv1.StatefulSet{})
 	if !apierrors.IsNotFound(err) {
@@ -148,18 +148,19 @@ func (s scene) moveData(t *testing.T, name string, set *appsv1.StatefulSet, need
 	return report
 }
 
-// judge compares what the members know now with what was heard of them.
-func (s scene) judge(t *testing.T, r *row, heard heard) {
+// judge compares the current state of the members with their earlier states, and adds the row to
+// the summary.
+func (s scene) judge(t *testing.T, r *row, observed observed) {
 	t.Helper()
 	after := s.states(t.Context())
 	for pod, state := range after {
-		heard.take(pod, state)
+		observed.take(pod, state)
 		for _, n := range state.Records {
 			r.acknowledged += n
 		}
 	}
-	r.lost = heard.lost
-	for w := range heard.wrong {
+	r.lost = observed.lost
+	for w := range observed.wrong {
 		t.Error(w)
 	}
 	if len(after) != int(s.replicas) {
@@ -168,7 +169,7 @@ func (s scene) judge(t *testing.T, r *row, heard heard) {
 	suite.rows = append(suite.rows, *r)
 }
 
-// nothingDestroyed asks the storage whether it lost a volume.
+// nothingDestroyed checks that the storage destroyed no volume.
 func (s scene) nothingDestroyed(t *testing.T) {
 	t.Helper()
 	if gone, err := clusters(t).Backend.Destroyed(); err != nil || len(gone) > 0 {
@@ -176,7 +177,7 @@ func (s scene) nothingDestroyed(t *testing.T) {
 	}
 }
 
-// acquainted waits until every member has found every other under its old name.
+// acquainted waits until every member has found every other member under its old name.
 func (s scene) acquainted(t *testing.T) {
 	t.Helper()
 	eventually(t, time.Minute, "the members have found one another", func(ctx context.Context) error {
@@ -195,21 +196,21 @@ func (s scene) acquainted(t *testing.T) {
 	})
 }
 
-// memberState is what a member of the data application says of itself.
+// memberState is the state that a member of the data application reports.
 type memberState struct {
 	Records map[string]int
 	Wrong   []string
 	Names   map[string]*history.Name
 }
 
-// states asks the members on both sides.
+// states reads the states of the members on both sides.
 func (s scene) states(ctx context.Context) map[string]memberState {
 	out := map[string]memberState{}
 	for i := range s.replicas {
 		pod := fmt.Sprintf("%s-%d", s.set, i)
 		for _, p := range s.places() {
 			var state memberState
-			ctx, cancel := context.WithTimeout(ctx, time.Second) // one that has just gone does not answer at all
+			ctx, cancel := context.WithTimeout(ctx, time.Second) // a pod that is just gone never responds
 			if p.ask(ctx, "GET", pod, "state", nil, &state) == nil {
 				out[pod] = state
 			}
@@ -219,23 +220,23 @@ func (s scene) states(ctx context.Context) map[string]memberState {
 	return out
 }
 
-// heard is what the members have said over a time.
-type heard struct {
+// heard holds what the members have reported over a time.
+type observed struct {
 	from    string // the namespace of the old names
 	records map[string]map[string]int
 	wrong   map[string]bool
-	lost    int           // records that were there once
-	gap     time.Duration // the longest between two answers for one old name
+	lost    int           // records that existed earlier
+	gap     time.Duration // the longest time between two answers for one old name
 }
 
-func (h *heard) take(pod string, state memberState) {
+func (h *observed) take(pod string, state memberState) {
 	if h.records[pod] == nil {
 		h.records[pod] = map[string]int{}
 	}
 	for dir, n := range state.Records {
 		if was := h.records[pod][dir]; n < was {
 			h.lost += was - n
-			h.wrong[fmt.Sprintf("%s %s: %d records, and %d were there once", pod, dir, n, was)] = true
+			h.wrong[fmt.Sprintf("%s %s: %d records, but %d existed earlier", pod, dir, n, was)] = true
 		}
 		h.records[pod][dir] = n
 	}
@@ -249,12 +250,12 @@ func (h *heard) take(pod string, state memberState) {
 	}
 }
 
-// listen asks the members again and again, since what they know of names is lost
-// when they restart. The function it returns ends that.
-func (s scene) listen(ctx context.Context) func() heard {
+// listen reads the states of the members repeatedly, because a member that restarts loses its
+// results for names. The returned function ends this and returns what was collected.
+func (s scene) listen(ctx context.Context) func() observed {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	h := heard{from: s.source, records: map[string]map[string]int{}, wrong: map[string]bool{}}
+	h := observed{from: s.source, records: map[string]map[string]int{}, wrong: map[string]bool{}}
 	go func() {
 		defer close(ended)
 		for tick := time.NewTicker(500 * time.Millisecond); ; {
@@ -268,7 +269,7 @@ func (s scene) listen(ctx context.Context) func() heard {
 			}
 		}
 	}()
-	return func() heard {
+	return func() observed {
 		cancel()
 		<-ended
 		return h

@@ -20,8 +20,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// The one unit of the budget belongs to whichever side has a node that is being drained: neither side's
-// drain waits for the end of the move (S3).
+// The single unit of the budget goes to the side whose node is being drained: neither side's drain
+// waits for the end of the move (S3).
 func TestANodeOfEitherSideIsDrainedWhileOneOrdinalMayBeDown(t *testing.T) {
 	s := between(t, "drained")
 	s.replicas = 6
@@ -34,19 +34,19 @@ func TestANodeOfEitherSideIsDrainedWhileOneOrdinalMayBeDown(t *testing.T) {
 		{1, s.withinOneWave(s.drain(source, source.Name+"-worker"))},
 		{4, s.withinOneWave(s.drain(destination, destination.Name+"-worker"))},
 	})
-	heard := watch()
-	r.scenario, r.gap = "data, a node of each side is drained, d = 1", heard.gap
+	observed := watch()
+	r.scenario, r.gap = "data, a node of each side is drained, d = 1", observed.gap
 	if report.MaxUnavailable > s.d {
 		t.Errorf("witness: %d ordinals were down at once, expected %d at most", report.MaxUnavailable, s.d)
 	}
-	s.judge(t, &r, heard)
+	s.judge(t, &r, observed)
 	s.run(t, 0, "finalize", s.set, "--yes")
 	s.available(t, destination)
 	s.nothingDestroyed(t)
 }
 
-// withinOneWave wants no more than one ordinal to leave for the destination while something happens: the one that was
-// about to.
+// withinOneWave checks that at most one ordinal leaves for the destination during what: the ordinal
+// that was about to leave.
 func (s scene) withinOneWave(what func(*testing.T) string) func(*testing.T) string {
 	return func(t *testing.T) string {
 		t.Helper()
@@ -67,8 +67,8 @@ func (s scene) withinOneWave(what func(*testing.T) string) func(*testing.T) stri
 	}
 }
 
-// drain evicts the set's pods from a node of a place, as kubectl drain does, and lets the node
-// have pods again in the end.
+// drain evicts the set's pods from a node of a place, as kubectl drain does, and makes the node
+// schedulable again at the end.
 func (s scene) drain(from place, node string) func(*testing.T) string {
 	return func(t *testing.T) string {
 		t.Helper()
@@ -101,7 +101,7 @@ func (s scene) drain(from place, node string) func(*testing.T) string {
 		if err = errors.Join(err, from.cordon(t, node, false)); err != nil || evicted == 0 {
 			t.Errorf("drain of %s: %d evicted: %v", node, evicted, err)
 		}
-		return fmt.Sprintf("drain of %s: %d evictions, and %d that were refused and asked for again", node, evicted, refused)
+		return fmt.Sprintf("drain of %s: %d evictions, and %d that were refused and retried", node, evicted, refused)
 	}
 }
 

@@ -22,9 +22,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/e2e/history"
 )
 
-// TestEtcdMovesUnderItsClients takes one etcd of five members through four moves. It is
-// never made anew: what it acknowledged in the first must be there after the last. It has its quorum all
-// the time (3335-50), and its members find each other across namespaces and clusters (3335-12, 3335-30).
+// TestEtcdMovesUnderItsClients takes one etcd of five members through four moves. The etcd is never
+// recreated: every write that it acknowledged in the first move must exist after the last one. It
+// has its quorum at all times (3335-50), and its members find each other across namespaces and
+// clusters (3335-12, 3335-30).
 func TestEtcdMovesUnderItsClients(t *testing.T) {
 	b := clusters(t)
 	s := scene{set: "etcd", from: b.East, to: b.East, source: "db" + suite.suffix, destination: "db-new" + suite.suffix, replicas: 5, d: 1}
@@ -73,7 +74,7 @@ func (s scene) etcdSet() *appsv1.StatefulSet {
 	}}, "/readyz", 2379, claim("data", cluster.AttachedClass))
 }
 
-// budget gives the set's PodDisruptionBudget the scene's d.
+// budget sets maxUnavailable of the set's PodDisruptionBudget to the scene's d.
 func (s scene) budget(t *testing.T) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"maxUnavailable":%d}}`, s.d)
@@ -83,8 +84,8 @@ func (s scene) budget(t *testing.T) {
 	}
 }
 
-// moveEtcd moves it under a client on the source's side, and, when the destination is
-// in another cluster, one there that asks for the names.
+// moveEtcd moves the set under a client on the source's side. If the destination is in another
+// cluster, a second client there looks up the names.
 func (s scene) moveEtcd(t *testing.T, faults []fault, kills ...int32) {
 	t.Helper()
 	writer := s.client(t, s.places()[0], 4)
@@ -125,7 +126,7 @@ func (s scene) moveEtcd(t *testing.T, faults []fault, kills ...int32) {
 	}
 	r.scenario, r.acknowledged, r.lost = "etcd, "+strings.ReplaceAll(t.Name()[strings.IndexByte(t.Name(), '/')+1:], "_", " "), state.Acknowledged, len(state.Lost)
 	suite.rows = append(suite.rows, r)
-	// Only now do the members get other addresses.
+	// Only now do the members get their new peer addresses.
 	suffix := fmt.Sprintf("%s.%s.svc.cluster.local", s.set, s.destination)
 	if err := writer.ask(t.Context(), "POST", "client", "rename", map[string]string{"suffix": suffix, "port": "2380"}, nil); err != nil {
 		t.Error(err)
@@ -169,7 +170,7 @@ func (s scene) client(t *testing.T, p place, workers int) place {
 	return p
 }
 
-// rightNames fails on a wrong answer for a name, and on a name that was never answered.
+// rightNames fails the test on a wrong answer for a name, and on a name that was never answered.
 func (s scene) rightNames(t *testing.T, p place) {
 	t.Helper()
 	var state history.State

@@ -12,7 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// askedFor plans a move with gates.
+// askedFor plans a move with gates and returns the file of the plan.
 func (s scene) askedFor(t *testing.T, gates string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -25,7 +25,7 @@ func (s scene) askedFor(t *testing.T, gates string) string {
 	return file
 }
 
-// Real kubelets answer a command with its exit code, and real pods a request.
+// Real kubelets return the exit code of a command, and real pods respond to a request.
 func TestGatesAreAskedOfRealPods(t *testing.T) {
 	s := within(t, "gated")
 	s.create(t, append(s.around(false, 8080), s.dataSet(cluster.SharedClass))...)
@@ -42,7 +42,7 @@ func TestGatesAreAskedOfRealPods(t *testing.T) {
 			t.Errorf("expected %q in\n%s", words, out)
 		}
 	}
-	s.run(t, 4, "resume", s.set, "--yes", "--skip-gates") // the next ordinal is asked about again
+	s.run(t, 4, "resume", s.set, "--yes", "--skip-gates") // the gates of the next ordinal are evaluated again
 	s.run(t, 0, "abort", s.set, "--yes", "--skip-gates")
 	s.available(t, s.places()[0])
 	var r row

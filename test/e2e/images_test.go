@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// The images of the programs are what they are said to be: a static program and nothing else, that runs as
-// nobody with nothing.
+// Each image contains a static program and nothing else. The program runs as an unprivileged user,
+// without capabilities, network or a writable file system.
 func TestImages(t *testing.T) {
 	const version = "v0.0.0-e2e"
 	if _, err := command("../..", "make", "images", "VERSION="+version); err != nil {
@@ -40,7 +40,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// inspect checks what docker save has written.
+// inspect checks the archive that docker save has written.
 func inspect(t *testing.T, archive, program, version string) {
 	t.Helper()
 	img, err := tarball.ImageFromPath(archive, nil)

@@ -23,14 +23,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/e2e/bed"
 )
 
-// suite is what the tests share.
+// suite holds what the tests share.
 var suite struct {
 	dir    string
 	binary string // stsmigrate
 	bed    *bed.Bed
 	up     sync.Once
 	rows   []row
-	suffix string // of namespaces, on a bed that has had other runs
+	suffix string // of namespaces, on a bed that other runs have used
 }
 
 // row is a line of the summary.
@@ -39,13 +39,13 @@ type row struct {
 	ordinals, d  int
 	wall         time.Duration
 	down         time.Duration // longest of one ordinal
-	gap          time.Duration // longest that a client was without an answer
-	acknowledged int           // writes, every one of which was looked for
+	gap          time.Duration // longest time without an answer to a client
+	acknowledged int           // acknowledged writes, or records on the volumes
 	lost         int
 	notes        []string // a line for each ordinal, or fault
 }
 
-// note keeps a line, and prints it.
+// note stores a line and prints it.
 func (r *row) note(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	fmt.Println("  " + line)
@@ -84,7 +84,7 @@ func run(m *testing.M) (code int, err error) {
 	return code, err
 }
 
-// report writes what is kept of a run.
+// report writes the results of a run to a file.
 func report(file string) error {
 	commit, err := command("../..", "git", "describe", "--always", "--dirty")
 	if err != nil {
@@ -97,8 +97,8 @@ func report(file string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# What the end-to-end tests measured\n\n`make e2e RESULTS=docs/results/e2e.md`, at commit %s, Kubernetes %s, %d cores, %s.\n\n", strings.TrimSpace(commit), version.GitVersion, runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
 	b.WriteString("```\n" + summary() + "```\n\n")
-	b.WriteString("LONGEST DOWN is the longest time for which an ordinal was ready on neither side; faults that the tests made are in it;\n" +
-		"a dash is for a set that is a StatefulSetSlice on one side, which nobody times yet: its CLIENT GAP says as much.\n" +
+	b.WriteString("LONGEST DOWN is the longest time for which an ordinal was ready on neither side; the faults that the tests injected are included;\n" +
+		"a dash stands for a set that is a StatefulSetSlice on one side, which is not timed yet: its CLIENT GAP is comparable.\n" +
 		"CLIENT GAP is, for etcd, the longest time without an answer to any call of the client, and for the data\n" +
 		"application the longest time without an answer under one member's name. ACKNOWLEDGED are writes of the client, or\n" +
 		"records on the volumes, all of which were looked for in the end; the histories of etcd's clients are linearizable.\n")
@@ -110,12 +110,12 @@ func report(file string) error {
 	return os.WriteFile(file, []byte(b.String()), 0o644)
 }
 
-// clusters are made with the first test that needs them.
+// clusters returns the bed. The first test that needs the bed creates it.
 func clusters(t *testing.T) *bed.Bed {
 	t.Helper()
 	suite.up.Do(func() {
 		var err error
-		if dir := os.Getenv("E2E_BED"); dir != "" { // of make kind, and left as it is
+		if dir := os.Getenv("E2E_BED"); dir != "" { // created by make kind, and not removed
 			suite.suffix = fmt.Sprintf("-%x", time.Now().Unix()&0xfffff)
 			if suite.bed, err = bed.Open(dir); err != nil {
 				t.Fatal(err)

@@ -32,7 +32,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/witness"
 )
 
-// scene is one set and the way it goes.
+// scene describes one set and its move.
 type scene struct {
 	set                 string
 	from, to            *bed.Cluster
@@ -41,13 +41,13 @@ type scene struct {
 	d                   int
 }
 
-// back is the way back.
+// back returns the scene of the reverse move.
 func (s scene) back() scene {
 	s.from, s.to, s.source, s.destination = s.to, s.from, s.destination, s.source
 	return s
 }
 
-// places are the cluster and namespace of the source, and of the destination.
+// places returns the cluster and namespace of the source, and of the destination.
 func (s scene) places() []place {
 	return []place{{s.from, s.source}, {s.to, s.destination}}
 }
@@ -57,12 +57,12 @@ type place struct {
 	namespace string
 }
 
-// kinds are those that a set can be of.
+// kinds returns the kinds that a set can have.
 func kinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), {Group: "apps.stsmigrate.dev", Version: "v1alpha1", Kind: "StatefulSetSlice"}}
 }
 
-// find reads a set of either kind: they have the same names for the same things.
+// find reads a set of either kind: both kinds have the same field names.
 func (p place) find(ctx context.Context, name string) (set *appsv1.StatefulSet, err error) {
 	for _, kind := range kinds() {
 		o := &unstructured.Unstructured{}
@@ -75,7 +75,7 @@ func (p place) find(ctx context.Context, name string) (set *appsv1.StatefulSet, 
 	return nil, err
 }
 
-// create makes the namespaces, as far as they are missing, and the objects in the source.
+// create creates the missing namespaces, and the objects in the source.
 func (s scene) create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, p := range s.places() {
@@ -92,8 +92,8 @@ func (s scene) create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// leave stops the set wherever it is: the machine is small. Its volumes stay, so that a
-// volume that was destroyed was destroyed by a move.
+// leave deletes the set on both sides, because the machine is small. Its volumes stay, so that a
+// destroyed volume was destroyed by a move.
 func (s scene) leave(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -115,12 +115,12 @@ func (s scene) leave(t *testing.T) {
 	}
 }
 
-// flags are those of every command.
+// flags returns the flags of every command.
 func (s scene) flags() []string {
 	return []string{"-n", s.source, "--kubeconfig", s.from.Kubeconfig, "--to-kubeconfig", s.to.Kubeconfig, "--to-namespace", s.destination}
 }
 
-// stsmigrate is a command that waits to be started.
+// stsmigrate returns a command that is not started yet, and the buffer of its output.
 func (s scene) stsmigrate(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), suite.binary, append(args, s.flags()...)...)
@@ -130,7 +130,7 @@ func (s scene) stsmigrate(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffe
 	return cmd, &out
 }
 
-// run runs stsmigrate, which must end with a code.
+// run runs stsmigrate, which must exit with the given code, and returns its output.
 func (s scene) run(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	cmd, out := s.stsmigrate(t, args...)
@@ -142,7 +142,7 @@ func (s scene) run(t *testing.T, code int, args ...string) string {
 	return out.String()
 }
 
-// plan makes the plan and returns its file.
+// plan plans the move and returns the file of the plan.
 func (s scene) plan(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "plan.yaml")
@@ -150,15 +150,14 @@ func (s scene) plan(t *testing.T) string {
 	return file
 }
 
-// fault is something that happens once a number of ordinals has left for the
-// destination.
+// fault is an action that starts once a number of ordinals has left for the destination.
 type fault struct {
 	at   int32
-	what func(*testing.T) string // what to note of it
+	what func(*testing.T) string // returns a note about it
 }
 
-// move carries the set to the destination, with faults, and says how it went. The
-// process that does it is killed whenever one of the numbers of ordinals is reached.
+// move moves the set to the destination, with faults, and returns the results. The process that
+// moves the set is killed whenever the number of moved ordinals reaches one of kills.
 func (s scene) move(t *testing.T, faults []fault, kills ...int32) (*witness.Report, row) {
 	t.Helper()
 	file := s.plan(t)
@@ -188,7 +187,7 @@ func (s scene) move(t *testing.T, faults []fault, kills ...int32) (*witness.Repo
 	return report, r
 }
 
-// witness watches the set from now on.
+// witness starts to watch the set.
 func (s scene) witness(t *testing.T) *witness.Witness {
 	t.Helper()
 	w, err := witness.Watch(t.Context(), s.set, 1, witness.Side{Config: s.from.Config, Namespace: s.source}, witness.Side{Config: s.to.Config, Namespace: s.destination})
@@ -198,7 +197,7 @@ func (s scene) witness(t *testing.T) *witness.Witness {
 	return w
 }
 
-// hear ends a witness and takes down what it saw.
+// hear stops a witness and records its observations.
 func (r *row) hear(t *testing.T, w *witness.Witness) *witness.Report {
 	t.Helper()
 	report := w.Stop()
@@ -237,7 +236,8 @@ func (s scene) killed(t *testing.T, at int32, args ...string) {
 	}
 }
 
-// overdue runs stsmigrate until status says that a wave is overdue, and interrupts it then.
+// overdue runs stsmigrate until status reports that a wave is overdue, interrupts it then, and
+// returns its output.
 func (s scene) overdue(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd, out := s.stsmigrate(t, args...)
@@ -254,11 +254,12 @@ func (s scene) overdue(t *testing.T, args ...string) string {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Error(err)
 	}
-	_ = cmd.Wait() // its exit code says that it was interrupted
+	_ = cmd.Wait() // its exit code reports the interrupt
 	return out.String()
 }
 
-// reached waits until the destination has been told to run a number of ordinals.
+// reached waits until the destination's set has at least a number of replicas in its spec. It
+// reports whether that happened.
 func (s scene) reached(ctx context.Context, t *testing.T, ordinals int32) bool {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -271,7 +272,7 @@ func (s scene) reached(ctx context.Context, t *testing.T, ordinals int32) bool {
 	return err == nil
 }
 
-// whenFailed shows a text only if the test fails: it is long.
+// whenFailed logs a text only if the test fails, because the text is long.
 func whenFailed(t *testing.T, text string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -293,7 +294,7 @@ func eventually(t *testing.T, limit time.Duration, what string, is func(context.
 	}
 }
 
-// available waits until all of the set is, in a place.
+// available waits until all replicas of the set are available in a place.
 func (s scene) available(t *testing.T, p place) {
 	t.Helper()
 	eventually(t, 3*time.Minute, "the set is available in "+p.namespace+" of "+p.Name, func(ctx context.Context) error {
@@ -308,7 +309,7 @@ func (s scene) available(t *testing.T, p place) {
 	})
 }
 
-// hosts are the names of all members in the namespaces of both sides.
+// hosts returns the names of all members in the namespaces of both sides.
 func (s scene) hosts() []string {
 	var all []string
 	for _, ns := range unique(s.source, s.destination) {
@@ -319,7 +320,7 @@ func (s scene) hosts() []string {
 	return all
 }
 
-// pods are those of the set that are there, on both sides.
+// pods returns the existing pods of the set, on both sides.
 func (s scene) pods(ctx context.Context) (all []corev1.Pod) {
 	seen := map[string]bool{}
 	for _, p := range s.places() {
@@ -337,7 +338,7 @@ func (s scene) pods(ctx context.Context) (all []corev1.Pod) {
 	return all
 }
 
-// ask calls a program in a pod and decodes what it answers.
+// ask calls a program in a pod and decodes its response.
 func (p place) ask(ctx context.Context, verb, pod, path string, query map[string]string, into any) error {
 	r := p.Set.CoreV1().RESTClient().Verb(verb).Namespace(p.namespace).Resource("pods").Name(pod + ":8080").SubResource("proxy").Suffix(path)
 	for k, v := range query {

@@ -37,8 +37,9 @@ const (
 
 var shipping sync.Once
 
-// shipped installs the programs as they are shipped: the images of the Dockerfile, the chart, both
-// controllers in west, the orchestrator's account and credentials for east.
+// shipped installs the programs as they are shipped, from the images of the Dockerfile and the
+// chart: both controllers in west, and the orchestrator's account in east, with its credentials in
+// west.
 func shipped(t *testing.T) {
 	t.Helper()
 	b := clusters(t)
@@ -81,7 +82,8 @@ func installed(t *testing.T, kubeconfig string, args ...string) {
 	}
 }
 
-// acquaint gives the orchestrator in west the credentials for east, by the address that pods reach.
+// acquaint gives the orchestrator in west the credentials for east, with the address that pods can
+// reach.
 func acquaint(t *testing.T) {
 	t.Helper()
 	b := clusters(t)
@@ -113,7 +115,7 @@ func acquaint(t *testing.T) {
 	}
 }
 
-// asked runs stsmigrate about a plan in the namespace of the orchestrator.
+// asked runs stsmigrate for a plan in the namespace of the orchestrator.
 func asked(t *testing.T, args ...string) string {
 	t.Helper()
 	b := clusters(t)
@@ -126,7 +128,7 @@ func asked(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// permitted gives the orchestrator the rights for a plan, and both namespaces agree.
+// permitted gives the orchestrator the rights for a plan and records the consent of both sides.
 func (s scene) permitted(t *testing.T, file string) {
 	t.Helper()
 	for _, what := range []string{"rbac", "consent", "consent --cluster"} {
@@ -140,10 +142,10 @@ func (s scene) permitted(t *testing.T, file string) {
 					t.Fatalf("%v\n%s", err, out)
 				}
 				if len(o.Object) == 0 {
-					continue // the comment before the first
+					continue // the comment before the first object
 				}
 				write := func() error { return p.Client.Create(t.Context(), o) }
-				if o.GetResourceVersion() != "" { // beside what was agreed to of other plans
+				if o.GetResourceVersion() != "" { // keeps the consent to other plans
 					write = func() error { return p.Client.Update(t.Context(), o) }
 				}
 				if err := write(); err != nil {
@@ -154,7 +156,7 @@ func (s scene) permitted(t *testing.T, file string) {
 	}
 }
 
-// outcome waits until the journal of a plan has one.
+// outcome waits until the journal of a plan has the outcome want.
 func outcome(t *testing.T, plan, want string) {
 	t.Helper()
 	eventually(t, 5*time.Minute, "plan "+plan+" is "+want, func(ctx context.Context) error {
@@ -173,8 +175,8 @@ func outcome(t *testing.T, plan, want string) {
 	})
 }
 
-// The orchestrator as it is shipped moves a set from a cluster that it reaches by a Secret to its own,
-// and its pods are deleted on the way; the destination's set is of either kind.
+// The shipped orchestrator moves a set to its own cluster from a cluster that it reaches by a
+// Secret. Its pods are deleted during the move. The destination's set is of either kind.
 func TestTheOrchestratorAsItIsShippedMovesASet(t *testing.T) {
 	shipped(t)
 	for kind, name := range map[string]string{"sts": "shipped", "stss": "sliced"} {
@@ -189,7 +191,7 @@ func TestTheOrchestratorAsItIsShippedMovesASet(t *testing.T) {
 			s.permitted(t, file)
 			watch, w := s.listen(t.Context()), s.witness(t)
 			if kind == "stss" {
-				w.Stop() // it knows StatefulSets only
+				w.Stop() // the witness supports StatefulSets only
 			}
 			began := time.Now()
 			whenFailed(t, s.run(t, 0, "apply", file, "--detach", "--home-context", s.to.Context(), "--yes"))
@@ -202,12 +204,12 @@ func TestTheOrchestratorAsItIsShippedMovesASet(t *testing.T) {
 			outcome(t, plan, "Moved")
 			r := row{scenario: "data, orchestrator in a pod, " + kind, ordinals: int(s.replicas), d: s.d, wall: time.Since(began)}
 			whenFailed(t, asked(t, "status", plan))
-			heard := watch()
-			r.gap = heard.gap
+			observed := watch()
+			r.gap = observed.gap
 			if kind == "sts" {
 				r.hear(t, w)
 			}
-			s.judge(t, &r, heard)
+			s.judge(t, &r, observed)
 			asked(t, "finalize", plan, "--yes")
 			outcome(t, plan, "Finalized")
 			s.available(t, s.places()[1])
@@ -216,7 +218,7 @@ func TestTheOrchestratorAsItIsShippedMovesASet(t *testing.T) {
 	}
 }
 
-// slice is the data application as a StatefulSetSlice of the west.
+// slice returns the data application as a StatefulSetSlice of the west.
 func (s scene) slice(t *testing.T, change func(spec map[string]any)) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := json.Marshal(s.dataSet(cluster.SharedClass))
@@ -235,7 +237,7 @@ func (s scene) slice(t *testing.T, change func(spec map[string]any)) *unstructur
 	return o
 }
 
-// sliced is a scene of a slice in the west that goes nowhere.
+// sliced returns a scene of a slice in the west that does not move.
 func sliced(t *testing.T, namespace string, replicas int32) scene {
 	t.Helper()
 	s := between(t, namespace)
@@ -250,9 +252,9 @@ func patched(t *testing.T, s scene, o *unstructured.Unstructured, patch string) 
 	}
 }
 
-// The template has an image that no node has: the update halts at the highest ordinal, nothing else is
-// touched, and a template that is mended repairs it without anybody's hand; the data is where it was
-// (3541-42).
+// The template has an image that no node has. The update halts at the highest ordinal, and nothing
+// else is touched. A corrected template repairs the set without a manual step, and the data is
+// unchanged (3541-42).
 func TestAnEnforcedUpdateRecoversFromABadImage(t *testing.T) {
 	shipped(t)
 	s := sliced(t, "mended", 3)
@@ -294,7 +296,7 @@ func TestAnEnforcedUpdateRecoversFromABadImage(t *testing.T) {
 		return nil
 	})
 	s.available(t, s.places()[0])
-	h := heard{from: s.source, records: map[string]map[string]int{}, wrong: map[string]bool{}}
+	h := observed{from: s.source, records: map[string]map[string]int{}, wrong: map[string]bool{}}
 	for _, states := range []map[string]memberState{before, s.states(t.Context())} {
 		for pod, state := range states {
 			h.take(pod, state)
@@ -314,8 +316,8 @@ func mustJSON(t *testing.T, v any) []byte {
 	return raw
 }
 
-// A pod is available when it has been ready for minReadySeconds without a crash of its container, and
-// what the probe waits before is added to that (2599-02, 2599-04).
+// A pod is available when it has been ready for minReadySeconds without a crash of its container.
+// The initial delay of the probe is added to that (2599-02, 2599-04).
 func TestAvailabilityOfRealPodsIsATime(t *testing.T) {
 	shipped(t)
 	s := sliced(t, "timed", 1)
@@ -328,7 +330,7 @@ func TestAvailabilityOfRealPodsIsATime(t *testing.T) {
 		_ = unstructured.SetNestedSlice(spec, containers, "template", "spec", "containers")
 	})
 	s.create(t, append(s.around(true, 8080), o)...)
-	ran := func() time.Duration { // since the container began until the pod counted
+	ran := func() time.Duration { // from the start of the container until the pod is available
 		s.available(t, s.places()[0])
 		at := time.Now()
 		pods := s.pods(t.Context())
@@ -337,7 +339,7 @@ func TestAvailabilityOfRealPodsIsATime(t *testing.T) {
 		}
 		return at.Sub(pods[0].Status.ContainerStatuses[0].State.Running.StartedAt.Time)
 	}
-	if took := ran(); took < (delay+ready-1)*time.Second { // times of the kubelet have whole seconds
+	if took := ran(); took < (delay+ready-1)*time.Second { // the kubelet's times have whole seconds
 		t.Errorf("available %s after the container began, expected %d s and %d s", took, delay, ready)
 	}
 	if err := s.places()[0].ask(t.Context(), "POST", "web-0", "crash", nil, nil); err == nil {

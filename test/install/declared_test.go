@@ -20,7 +20,7 @@ const underWay = "stsmigrate.dev/under-way"
 
 type fields = map[string]any
 
-// migration is an object of which a plan was approved.
+// migration returns a StatefulSetMigration whose plan is approved.
 func migration(name string, change func(spec fields)) *unstructured.Unstructured {
 	o := records.NewDeclared("stsmigrate", name)
 	spec := fields{
@@ -32,7 +32,7 @@ func migration(name string, change func(spec fields)) *unstructured.Unstructured
 	return o
 }
 
-// declarable installs the kind and the policies, and waits until they are in force.
+// declarable installs the kind and the policies, and waits until both are in force.
 func declarable(t *testing.T) client.Client {
 	t.Helper()
 	if out, err := stsmigrate(t, "install", "orchestrator", "policies", "--apply", "--set", "policies.movers.users={anna}", "--set", "policies.movers.groups={movers}", "--set", "policies.accounts={"+other+"}"); err != nil {
@@ -51,7 +51,8 @@ func declarable(t *testing.T) client.Client {
 	return owner
 }
 
-// What the API server itself says to whoever writes nonsense, or takes back what cannot be taken back.
+// The API server itself refuses invalid values, and the withdrawal of decisions that cannot be
+// withdrawn.
 func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 	owner := declarable(t)
 	sets := func(field string, value any) func(fields) { return func(s fields) { s[field] = value } }
@@ -73,7 +74,7 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 		{"a gate with a Job", "gate", sets("gates", []any{fields{"name": "leader", "when": "AfterGrow", "job": fields{"template": fields{"spec": fields{"containers": []any{}}}}}}), ""},
 		{"a request for nothing", "a", sets("request", fields{"id": "1"}), "say what is asked for"},
 		{"a request for names", "a", sets("request", fields{"id": "1", "removeNames": true}), ""},
-		{"a request for names and more", "a", sets("request", fields{"id": "1", "removeNames": true, "resume": true}), "asked for alone"},
+		{"a request for names and more", "a", sets("request", fields{"id": "1", "removeNames": true, "resume": true}), "must be the only field beside id, and the"},
 		{"a request for no names", "a", sets("request", fields{"id": "1", "removeNames": false}), "say what is asked for"},
 		{"a request without an id", "a", sets("request", fields{"resume": true}), "request.id"},
 		{"a name that is a journal's", "a-journal", func(fields) {}, "the name is that of a plan"},
@@ -83,7 +84,7 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 		refusedWith(t, c.name, err, c.refused)
 	}
 	for name, c := range map[string]struct {
-		direction string // that the plan is on
+		direction string // the current direction of the plan
 		before    func(fields)
 		change    func(fields)
 		refused   string
@@ -107,7 +108,7 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if c.direction != "" {
-			o.Object["status"] = fields{"state": "Blocked", "direction": c.direction, "conditions": []any{}}
+			o.Object["status"] = fields{"state": "Blocked", "direction": c.direction, "a condition is": []any{}}
 			if err := owner.Status().Update(t.Context(), o); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -131,7 +132,7 @@ func refusedWith(t *testing.T, name string, err error, refused string) {
 	}
 }
 
-// The records of plans are the orchestrator's, and what is asked for is the people's.
+// The records of plans belong to the orchestrator, and the requests belong to the users.
 func TestPoliciesKeepTheRecordsOfPlans(t *testing.T) {
 	owner := declarable(t)
 	there := func(namespace, name string, data map[string]string) *corev1.ConfigMap {

@@ -1,5 +1,5 @@
-// Package install_test installs what deploy/ has in a real control plane, and asks its admission
-// policies for what they refuse.
+// Package install_test installs the contents of deploy/ in a real control plane and checks what its
+// admission policies refuse.
 package install_test
 
 import (
@@ -55,12 +55,12 @@ func stsmigrate(t *testing.T, args ...string) (said string, err error) {
 	return out.String(), nil
 }
 
-// as is a client of somebody.
+// as returns a client that acts as user, or as the administrator if user is empty.
 func as(t *testing.T, user string, groups ...string) client.Client {
 	t.Helper()
 	config := north.Config()
 	if user != "" {
-		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:masters")} // what RBAC would refuse is not the question
+		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:masters")} // RBAC is not under test
 	}
 	c, err := client.New(config, client.Options{Scheme: clusters.Scheme()})
 	if err != nil {
@@ -69,8 +69,8 @@ func as(t *testing.T, user string, groups ...string) client.Client {
 	return c
 }
 
-// What is printed and what is applied are the same, to apply it again changes nothing, and a
-// Deployment comes up, which in a namespace for restricted pods only restricted pods do.
+// The printed and the applied objects are the same, a second apply changes nothing, and a
+// Deployment comes up. Its namespace accepts only restricted pods.
 func TestInstallPrintsWhatItApplies(t *testing.T) {
 	args := []string{"install", "orchestrator", "slicecontroller", "-n", "ours", "--set", "orchestrator.replicas=3"}
 	printed, err := stsmigrate(t, args...)
@@ -138,7 +138,8 @@ func TestInstallSaysWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// Two orchestrators may be in one cluster, each with what is its own, and under the policies of one of them.
+// Two orchestrators can be in one cluster, each with its own objects, under the policies of one of
+// them.
 func TestAnInstallTakesNothingOverFromAnotherNamespace(t *testing.T) {
 	for _, args := range [][]string{{"orchestrator", "policies"}, {"-n", "ours", "slicecontroller"}} {
 		if out, err := stsmigrate(t, append([]string{"install", "--apply"}, args...)...); err != nil {

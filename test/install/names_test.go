@@ -20,8 +20,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// Under the policies a person asks for the names of a plan to be taken away, and the orchestrator does it: the one may
-// not write its journal, and the other may.
+// Under the policies a user requests the removal of a plan's kept names, and the orchestrator
+// removes them. The user may not write the plan's journal, and the orchestrator may.
 func TestAPersonAsksForKeptNamesToBeTakenAway(t *testing.T) {
 	owner := declarable(t)
 	p := finalized(t, as(t, account))
@@ -65,10 +65,11 @@ func TestAPersonAsksForKeptNamesToBeTakenAway(t *testing.T) {
 	if err := owner.Get(t.Context(), client.ObjectKeyFromObject(slice), slice); !apierrors.IsNotFound(err) {
 		t.Errorf("the slice is there still: %v", err)
 	}
-	remove("has kept no names") // once more
+	remove("has kept no names") // a second request
 }
 
-// finalized is a plan of this cluster that an orchestrator has finalized, and whose names it keeps.
+// finalized creates a plan of this cluster that an orchestrator has finalized and whose names are
+// kept.
 func finalized(t *testing.T, by client.Client) *plans.Plan {
 	t.Helper()
 	uid, err := clusters.ClusterUID(t.Context(), by)

@@ -17,7 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// disk is a volume as a plan makes it, with a driver that is given attributes and a Secret.
+// disk returns a volume as a plan creates it. Its driver gets attributes and a Secret.
 func disk() *corev1.PersistentVolume {
 	pv := volume("disk", corev1.PersistentVolumeReclaimRetain, with(held(), "volume.kubernetes.io/provisioner-deletion-secret-name", "deletes"))
 	pv.Annotations["volume.kubernetes.io/provisioner-deletion-secret-namespace"] = "mall"
@@ -34,7 +34,7 @@ func files() *corev1.PersistentVolume {
 	return pv
 }
 
-// agreeing writes down that the cluster agrees to volumes, and waits until that is known.
+// agreeing records the cluster's consent to volumes, and waits until the consent is in force.
 func agreeing(t *testing.T, volumes ...*corev1.PersistentVolume) {
 	t.Helper()
 	owner, cm := as(t, ""), &corev1.ConfigMap{}
@@ -49,7 +49,7 @@ func agreeing(t *testing.T, volumes ...*corev1.PersistentVolume) {
 		}
 		cm.Data[pv.Name] = strings.Join(facts, "\n") + "\n"
 	}
-	// What no command prints, and somebody could write.
+	// Entries that no command prints, but that a user could write.
 	cm.Data["node"] = "plan web\nclaim mall/data-web-0\nanother source\nsecret mall/deletes\n"
 	cm.Data["loose"] = strings.Replace(cm.Data["disk"], "claim mall/data-web-0", "claim /", 1)
 	cm.Data["bare"] = strings.Replace(cm.Data["disk"], "plan web", "plan ", 1)
@@ -77,7 +77,7 @@ func TestAnAccountMakesTheVolumesThatTheClusterHasAgreedTo(t *testing.T) {
 	if err := as(t, account).Create(t.Context(), disk(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "stsmigrate-new-volumes") {
 		t.Errorf("without an agreement: %v", err)
 	}
-	// Where the cluster has agreed to nothing yet, others make volumes as ever.
+	// Where the cluster has consented to nothing yet, other users create volumes as before.
 	if err := as(t, "eve").Create(t.Context(), volume("anything", corev1.PersistentVolumeReclaimDelete, nil), client.DryRunAll); err != nil {
 		t.Error(err)
 	}

@@ -41,11 +41,12 @@ func held() map[string]string {
 	return map[string]string{stamp: "web/1/7", original: "Delete", manifest: "{}"}
 }
 
-// stamped is what is on a volume that is not held, and that an earlier process may be about to hold.
+// stamped returns the annotations of a volume that is not protected, and that an earlier process
+// may be about to protect.
 func stamped() map[string]string { return map[string]string{stamp: "web/1/7"} }
 
-// policed installs the policies, and waits until they are in force: until then anybody may do
-// anything.
+// policed installs the policies and waits until they are in force. Until then every change is
+// allowed.
 func policed(t *testing.T) {
 	t.Helper()
 	if out, err := stsmigrate(t, "install", "policies", "--apply", "--set", "policies.movers.users={anna}", "--set", "policies.movers.groups={movers}", "--set", "policies.accounts={"+other+"}"); err != nil {
@@ -75,8 +76,8 @@ func claimFor(pv *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
 	}}
 }
 
-// there makes a volume that is bound, or whose claim is gone, and waits until the volume controller
-// has nothing left to write.
+// there creates a volume that is bound, or whose claim is gone, and waits until the volume
+// controller has nothing left to write.
 func there(t *testing.T, at client.Client, pv *corev1.PersistentVolume, bound bool) *corev1.PersistentVolume {
 	t.Helper()
 	if bound {
@@ -118,7 +119,8 @@ func promised(change func(*corev1.ObjectReference)) func(*corev1.PersistentVolum
 	return func(pv *corev1.PersistentVolume) { change(pv.Spec.ClaimRef) }
 }
 
-// exactly is a client of somebody with no rights but to write volumes, and to make claims in one namespace.
+// exactly returns a client of a user whose only rights are to write volumes and to create claims in
+// one namespace.
 func exactly(t *testing.T, user, namespace string) client.Client {
 	t.Helper()
 	owner := as(t, "")
@@ -243,7 +245,8 @@ func TestPoliciesKeepVolumesFromMistakes(t *testing.T) {
 	}
 }
 
-// A status is written by the controllers of the cluster, and what is written to it may carry annotations along.
+// The controllers of the cluster write the status of a volume. A write to the status may also carry
+// annotations.
 func TestTheMarkOfAHeldVolumeDoesNotGoWithItsStatus(t *testing.T) {
 	policed(t)
 	pv := there(t, as(t, ""), volume("status", corev1.PersistentVolumeReclaimRetain, held()), false)
@@ -261,7 +264,8 @@ func TestTheMarkOfAHeldVolumeDoesNotGoWithItsStatus(t *testing.T) {
 	}
 }
 
-// A held volume that is promised to a claim is bound to it by the controller of the cluster, which is no mover.
+// The controller of the cluster, which is not a mover, binds a protected volume to the claim that
+// the volume is reserved for.
 func TestTheBinderBindsAHeldVolume(t *testing.T) {
 	policed(t)
 	owner := as(t, "")

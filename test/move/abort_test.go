@@ -57,7 +57,7 @@ func TestAbortSurvivesKills(t *testing.T) {
 		w := s.watched()
 		s.planned()
 		p := start(t, s.applyArgs()...)
-		for range 25 + random.IntN(40) { // lines; a move has more than a hundred
+		for range 25 + random.IntN(40) { // number of lines; a move has more than a hundred
 			p.line()
 		}
 		p.signal(syscall.SIGKILL)
@@ -68,8 +68,8 @@ func TestAbortSurvivesKills(t *testing.T) {
 	})
 }
 
-// asBefore checks that a move that was walked back has left no trace but its
-// record, and that it can be neither gone on with nor lost anything.
+// asBefore checks that an aborted move has left nothing but its record, that no data is lost, and that the
+// plan can be neither resumed nor finalized.
 func (s *scene) asBefore(before state, there []string) {
 	s.t.Helper()
 	s.ready(s.source)

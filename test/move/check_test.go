@@ -24,14 +24,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// checkArgs are those of plan, as far as they say what is to be moved.
+// checkArgs returns the arguments of plan that select what is moved, for the check command.
 func (s *scene) checkArgs(more ...string) []string {
 	args := without(without(s.planArgs(more...), "--out"), s.planFile)
 	args[0] = "check"
 	return args
 }
 
-// checked runs the checks and reads what they say.
+// checked runs the checks and returns their results by name.
 func (s *scene) checked(code int, more ...string) map[string]preflight.Result {
 	s.t.Helper()
 	r := run(s.t, s.checkArgs(append(more, "-o", "json")...)...).expect(s.t, code)
@@ -82,7 +82,7 @@ func TestCheckListsWhatEveryCheckFinds(t *testing.T) {
 	})
 }
 
-// What a person ignores is in the plan, and holds wherever the plan is checked again.
+// The ignored checks are part of the plan, and apply wherever the plan is checked again.
 func TestWhatIsIgnoredIsKeptInThePlan(t *testing.T) {
 	inBothModes(t, cast{replicas: 2}, func(s *scene) {
 		t := s.t
@@ -93,7 +93,7 @@ func TestWhatIsIgnoredIsKeptInThePlan(t *testing.T) {
 		s.change(&end{s.source.Client, s.source.cluster, ""}, &corev1.PersistentVolume{}, claim.Spec.VolumeName,
 			`{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"In","values":["nowhere"]}]}]}}}}`)
 		run(t, s.planArgs()...).expect(t, blocked, "  FAIL nodes-fit: pod web-1 on the destination", "where its volume cannot be reached")
-		run(t, s.planArgs("--ignore", "nodes-fit,old-names", "--ignore", "ready-for-a-while")...).expect(t, done, "ignored      what these checks find: nodes-fit, old-names, ready-for-a-while")
+		run(t, s.planArgs("--ignore", "nodes-fit,old-names", "--ignore", "ready-for-a-while")...).expect(t, done, "ignored      the findings of these checks: nodes-fit, old-names, ready-for-a-while")
 		run(t, s.checkArgs("--ignore", "nodes-fit")...).expect(t, done, "WARN  nodes-fit", "(ignored)", "1 ignored, 0 failed")
 		c := s.checked(done, "--ignore", "nodes-fit")["nodes-fit"]
 		if c.Level != check.Warn || len(c.Findings) != 1 || !c.Findings[0].Ignored {
@@ -165,7 +165,7 @@ func (s *scene) snapped(t *testing.T) {
 	}
 }
 
-// trusting talks to whoever answers as the source.
+// trusting uses a kubeconfig that does not verify the certificate of the source.
 func (s *scene) trusting(t *testing.T) {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(s.source.cluster.Kubeconfig)
@@ -179,20 +179,20 @@ func (s *scene) trusting(t *testing.T) {
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, with(s.checkArgs(), "--kubeconfig", file)...).expect(t, done, "WARN  connection", "its certificate is not looked at (insecure-skip-tls-verify)")
+	r := run(t, with(s.checkArgs(), "--kubeconfig", file)...).expect(t, done, "WARN  connection", "its certificate is not verified (insecure-skip-tls-verify)")
 	sides := map[mode]int{rebind: 2, reimport: 1}[s.mode]
 	if n := strings.Count(r.stdout, "WARN connection: "); n != sides {
 		t.Errorf("%d of %d API servers are warned of:\n%s", n, sides, r.stdout)
 	}
 }
 
-// old puts the name of the old namespace where the application reads it.
+// old puts a name in the old namespace where the application reads it.
 func (s *scene) old(t *testing.T) {
 	t.Helper()
 	name := "web-0.web." + s.source.namespace + ".svc.cluster.local"
 	s.change(s.source, &corev1.ConfigMap{}, "web", `{"data":{"peers":"a: 1\nhost: `+name+`\n"}}`)
 	s.change(s.source, &corev1.Secret{}, "web", `{"stringData":{"dsn":"postgres://`+name+`"}}`)
-	if s.mode == reimport { // the namespace stays
+	if s.mode == reimport { // the namespace stays the same
 		if got := s.checked(done)["old-names"]; got.Level != check.Pass {
 			t.Errorf("old-names: %+v", got)
 		}
@@ -207,7 +207,7 @@ func (s *scene) old(t *testing.T) {
 	}
 }
 
-// finds runs the checks and expects that one of them finds what these words are about.
+// finds runs the checks and requires that one of them finds the named problem.
 func (s *scene) finds(what, id string, level check.Level, says ...string) {
 	s.t.Helper()
 	code := done
@@ -230,7 +230,7 @@ func (s *scene) finds(what, id string, level check.Level, says ...string) {
 		if c.Level != level || !hasAll(text, says) {
 			s.t.Errorf("%s: check %s is %s and says\n%swant %s and %q", what, id, c.Level, text, level, says)
 		}
-		if r.code != code && id != "service" { // the check dependencies blocks there
+		if r.code != code && id != "service" { // the check dependencies blocks there too
 			s.t.Errorf("%s: exit code %d, want %d", what, r.code, code)
 		}
 		return
@@ -238,7 +238,7 @@ func (s *scene) finds(what, id string, level check.Level, says ...string) {
 	s.t.Errorf("%s: there is no check %s", what, id)
 }
 
-// counted is a client that counts its requests.
+// counted returns a client that counts its requests.
 func counted(t *testing.T, config *rest.Config, requests *atomic.Int64) client.Client {
 	t.Helper()
 	config = rest.CopyConfig(config)
@@ -260,8 +260,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return r(q) }
 
-// Before an ordinal moves, what may have changed since the first write is asked again,
-// with few requests.
+// Before an ordinal moves, the checks whose result may have changed since the first write run again, with few
+// requests.
 func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
 	inBothModes(t, cast{replicas: 3}, func(s *scene) {
 		t := s.t
@@ -288,7 +288,7 @@ func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
 			}
 			return found
 		}
-		if found := again(); len(found) > 0 { // also fills the discovery
+		if found := again(); len(found) > 0 { // this also fills the discovery cache
 			t.Errorf("nothing has changed, but: %v", found)
 		}
 		before, began := requests.Load(), time.Now()
@@ -302,7 +302,7 @@ func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
 		}
 		way := newClaim("data-web-1", cluster.WaitClass)
 		way.Namespace = s.destination.namespace
-		stays := newClaim("data-web-0", cluster.WaitClass) // of an ordinal that is not asked about
+		stays := newClaim("data-web-0", cluster.WaitClass) // of an ordinal that is not checked
 		stays.Namespace = s.destination.namespace
 		mends := []func(){s.put(s.source, autoscaler(s.source)), s.put(s.destination, &way), s.put(s.destination, &stays)}
 		var says []string

@@ -11,10 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Between namespaces and between clusters (3335-11, 3335-12), ordinal by ordinal until the destination has all (3335-18, 3335-25). The
-// witness sees that the budgets follow (3335-21), that no more are down than may be (3335-14), and that every ordinal leaves the
-// top of the source and comes to the destination's lower end (3335-19, 3335-23). The claims are to go with the set, and do not
-// (3335-35); at the end the source is gone, with all that was its own (3335-26).
+// Between namespaces and between clusters (3335-11, 3335-12), ordinal by ordinal until the destination has
+// all (3335-18, 3335-25). The witness requires that the budgets follow (3335-21) and that no more ordinals
+// are down than the plan allows (3335-14). It also requires that every ordinal leaves the top of the source
+// and arrives at the lower end of the destination (3335-19, 3335-23). The retention policy would delete the
+// claims with the set, but they stay (3335-35). At the end the source is gone, with everything of its own
+// (3335-26).
 func TestMovesASetToTheEnd(t *testing.T) {
 	inBothModes(t, cast{}, func(s *scene) {
 		t := s.t
@@ -62,14 +64,14 @@ func TestSurvivesTwentyKillsOnTheWay(t *testing.T) {
 	})
 }
 
-// killed runs a command and kills it, up to so many times, until it ends well. It
-// returns how often it was killed.
+// killed runs a command and kills it, at most most times, until it succeeds. It returns how often the command
+// was killed.
 func (s *scene) killed(random *rand.Rand, most int, args []string) int {
 	s.t.Helper()
 	for kills := range most {
 		p := start(s.t, args...)
 		if random.IntN(4) > 0 {
-			p.line() // so that it gets somewhere; else it may die while it takes over
+			p.line() // so that it makes progress; otherwise it may die during the takeover
 		}
 		select {
 		case <-p.ended:
@@ -100,7 +102,7 @@ func (s *scene) arrived(before state) {
 	nothingLost(s.t, before)
 }
 
-// sliceIs checks the range of ordinals of a side. An empty one may begin anywhere.
+// sliceIs checks the range of ordinals of a side. An empty range may start anywhere.
 func (s *scene) sliceIs(on *end, start, replicas int32) {
 	s.t.Helper()
 	var set appsv1.StatefulSet
@@ -114,8 +116,8 @@ func (s *scene) sliceIs(on *end, start, replicas int32) {
 	}
 }
 
-// settled checks the end of a finalized move: the destination is as the source
-// was, and nothing of the move is left.
+// settled checks the end of a finalized move: the destination is as the source was, and nothing of the move
+// is left.
 func (s *scene) settled(before state) {
 	s.t.Helper()
 	after := s.state(s.destination)
@@ -123,7 +125,7 @@ func (s *scene) settled(before state) {
 	same(s.t, "budgets of the destination", before.Budgets, after.Budgets)
 	want := before.Set
 	if want.Ordinals == nil {
-		want.Ordinals = after.Set.Ordinals // a start of 0 may be spelled out
+		want.Ordinals = after.Set.Ordinals // the API may show a start of 0 explicitly
 	}
 	same(s.t, "set", want, after.Set)
 	s.unmarked()
@@ -138,8 +140,8 @@ func (s *scene) settled(before state) {
 	}
 }
 
-// destroysAgain checks that the policies work again: when the highest ordinal is
-// scaled away its claims go, and with them the data, and nothing else.
+// destroysAgain checks that the retention policies are back. When the highest ordinal is scaled down, its
+// claims are deleted with their data, and nothing else is.
 func (s *scene) destroysAgain(before state) {
 	s.t.Helper()
 	s.change(s.destination, &appsv1.StatefulSet{}, "web", `{"spec":{"replicas":4}}`)
@@ -150,7 +152,7 @@ func (s *scene) destroysAgain(before state) {
 	nothingLost(s.t, before)
 }
 
-// shows checks what status says of the plan.
+// shows checks the status of the plan.
 func (s *scene) shows(code int, words ...string) {
 	s.t.Helper()
 	run(s.t, s.args("status")...).expect(s.t, code, words...)

@@ -33,7 +33,7 @@ func TestPausesBetweenOrdinalsAndResumes(t *testing.T) {
 		s.shows(done, "Paused", "stsmigrate resume web")
 		s.sliceIs(s.source, 0, 2)
 		s.sliceIs(s.destination, 2, 1)
-		run(t, s.applyArgs()...).expect(t, failed, "is paused: go on with", "stsmigrate resume web")
+		run(t, s.applyArgs()...).expect(t, failed, "is paused: continue it with", "stsmigrate resume web")
 		run(t, s.args("resume")...).expect(t, done, "moved: 3 ordinals")
 		s.arrived(before)
 		run(t, s.args("finalize")...).expect(t, done)
@@ -51,7 +51,7 @@ func TestASecondProcessWaitsForTheDeathOfTheFirst(t *testing.T) {
 		first := start(t, s.applyArgs()...)
 		first.until("web-2 Tighten")
 		holder := "/" + strconv.Itoa(first.cmd.Process.Pid)
-		first.signal(syscall.SIGSTOP) // alive and silent: nothing may be done yet
+		first.signal(syscall.SIGSTOP) // alive and silent: no other process may act yet
 		for _, args := range [][]string{s.applyArgs(), s.args("abort")} {
 			r := run(t, args...).expect(t, failed, "is being carried out by", holder, "stsmigrate status web")
 			same(t, "output of the second", "", r.stdout)
@@ -72,7 +72,7 @@ func TestASecondProcessWaitsForTheDeathOfTheFirst(t *testing.T) {
 	})
 }
 
-// A process that was suspended for long wakes up after another has gone on.
+// A process that was suspended for long wakes up after another has continued the plan.
 func TestAProcessThatWasOvertakenStops(t *testing.T) {
 	inBothModes(t, cast{replicas: 3}, func(s *scene) {
 		t := s.t
@@ -97,7 +97,7 @@ func TestAProcessThatWasOvertakenStops(t *testing.T) {
 
 func TestAForeignHandStopsTheMove(t *testing.T) {
 	for name, c := range map[string]struct {
-		at            string // the step after which somebody scales the source
+		at            string // the step after which another writer scales the source
 		replicas      string
 		says          []string
 		mend          string
@@ -140,8 +140,7 @@ func TestAForeignHandStopsTheMove(t *testing.T) {
 	}
 }
 
-// Who reaches only the cluster that keeps a plan sees and steers it all the same, as long as an
-// orchestrator carries it out.
+// While an orchestrator carries out a plan, a user who reaches only the plan's home can watch and control it.
 func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 	t.Parallel()
 	s := stage(t, reimport, cast{replicas: 2})
@@ -152,7 +151,7 @@ func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 	s.learnsMigrations(s.destination)
 	detach := s.applyArgs("--detach", "--home-namespace", s.destination.namespace)
 	run(t, detach...).expect(t, failed, "there is no orchestrator in namespace "+s.destination.namespace)
-	// One that lives, and is slow to begin.
+	// An orchestrator that is alive and slow to begin.
 	alive := records.NewHeartbeat(s.destination, s.destination, s.destination.namespace, "test", "v0", time.Now)
 	if err := alive.Beat(t.Context()); err != nil {
 		t.Fatal(err)
@@ -172,7 +171,7 @@ func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 	}
 }
 
-// learnsMigrations installs the kind by which an orchestrator is asked, in the cluster of an end.
+// learnsMigrations installs the kind that carries requests to an orchestrator, in the cluster of an end.
 func (s *scene) learnsMigrations(on *end) {
 	s.t.Helper()
 	values, err := deploy.Values("orchestrator")

@@ -19,7 +19,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// needy names something in every way that pods can, in a set whose class is given.
+// needy is a pod spec that names an object in every way a pod can. The name of its PriorityClass is a
+// parameter.
 const needy = `
 priorityClassName: %s
 imagePullSecrets: [{name: pull}]
@@ -42,7 +43,7 @@ volumes:
 - {name: v5, secret: {secretName: tls}}
 `
 
-// copiedKeys and copiedMaps are what has to come along.
+// copiedKeys and copiedMaps list the objects that must be copied.
 func copiedKeys() []string {
 	return []string{"pull", "init-key", "from-key", "volume-key", "projected-key", "csi-key", "account-pull", "account-mount"}
 }
@@ -53,14 +54,14 @@ func key(on *end, name, value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: on.named(name), StringData: map[string]string{"value": value}}
 }
 
-// issued is a Secret as cert-manager makes it.
+// issued returns a Secret as cert-manager creates it.
 func issued(on *end, value string) *corev1.Secret {
 	s := key(on, "tls", value)
 	s.Annotations = map[string]string{"cert-manager.io/certificate-name": "web"}
 	return s
 }
 
-// needing stages a set that needs all of that, and makes what it needs on the source.
+// needing sets up a set that needs all of these objects, and creates them on the source.
 func needing(t *testing.T, m mode) *scene {
 	t.Helper()
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("needy-%s", m)}, Value: 7}
@@ -111,14 +112,14 @@ func TestASetArrivesWithAllThatItNeeds(t *testing.T) {
 				said = append(said, run(t, args...).expect(t, code, words...))
 			}
 			driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "inline.example.com"}}
-			if err := s.destination.Create(t.Context(), driver); err != nil && !apierrors.IsAlreadyExists(err) { // both modes may share a cluster
+			if err := s.destination.Create(t.Context(), driver); err != nil && !apierrors.IsAlreadyExists(err) {
 				t.Fatal(err)
 			}
-			// What cert-manager makes is not copied ...
+			// A Secret that cert-manager creates is not copied ...
 			before := s.versions()
 			says(blocked, s.planArgs(), "dependencies", "Secret/tls in namespace "+s.destination.namespace, "it does not exist, and is not copied", "Certificate web of cert-manager")
 			same(t, "objects", before, s.versions())
-			// ... and where it makes its own, that may differ.
+			// ... and where cert-manager creates its own, that one may differ.
 			own := issued(s.destination, "canary-tls-there")
 			s.create(s.destination, own)
 			there := s.names("destination")
@@ -151,7 +152,7 @@ func TestASetArrivesWithAllThatItNeeds(t *testing.T) {
 	}
 }
 
-// has checks that a side has everything that is copied, with its content.
+// has checks that a side has every object that is copied, with its content.
 func (s *scene) has(on *end, prefix string) {
 	s.t.Helper()
 	for _, name := range copiedKeys() {
@@ -174,7 +175,7 @@ func (s *scene) has(on *end, prefix string) {
 	}
 }
 
-// keepsSecrets checks that the record of a plan has no Secret's value in it.
+// keepsSecrets checks that the record of a plan holds no Secret's value.
 func (s *scene) keepsSecrets() {
 	s.t.Helper()
 	var maps corev1.ConfigMapList
@@ -186,7 +187,7 @@ func (s *scene) keepsSecrets() {
 	}
 }
 
-// A class with the name of the source's may mean something else, or nothing, elsewhere.
+// A class with the name of the source's class may mean something else, or be absent, in another cluster.
 func TestClassesOfAnotherClusterAreLookedAt(t *testing.T) {
 	t.Parallel()
 	here := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "only-in-the-east"}, Value: 7}

@@ -27,7 +27,8 @@ func TestBudgetsAreOpenWhileAGateHoldsThePlan(t *testing.T) {
 	})
 }
 
-// allowed is how many evictions the budgets of both sides allow right now.
+// allowed returns how many evictions the budgets of both sides allow at the moment, or -1 if they cannot be
+// read.
 func (s *scene) allowed(ctx context.Context) (n int32) {
 	for _, on := range []*end{s.source, s.destination} {
 		var list policyv1.PodDisruptionBudgetList
@@ -43,7 +44,7 @@ func (s *scene) allowed(ctx context.Context) (n int32) {
 	return n
 }
 
-// An ordinal that waits for another to be available waits with the budgets open.
+// While an ordinal waits for another to become available, the budgets stay open.
 func TestBudgetsStayOpenWhileAnotherPodIsNotReady(t *testing.T) {
 	inBothModes(t, cast{}, func(s *scene) {
 		t := s.t

@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Clusters with Multi-Cluster Services have their own way to find each other's pods.
-// Their implementation is played here: an export becomes valid when the test says so (3335-31).
+// In clusters with Multi-Cluster Services, pods find each other by ServiceExports. The test acts as their
+// implementation: an export becomes valid when the test sets its condition (3335-31).
 func TestServicesAreExportedOnRequest(t *testing.T) {
 	t.Parallel()
-	t.Run("in clusters that learn it", exportedAndAwaited) // first: the clusters must not know it yet
+	t.Run("in clusters that learn it", exportedAndAwaited) // first: the clusters must not have the API yet
 	t.Run("beside somebody else's", exportLeftAlone)
 }
 
@@ -34,14 +34,14 @@ func exportedAndAwaited(t *testing.T) {
 		"web-1.<id of "+bed.East.Name+">.web."+s.source.namespace+".svc.clusterset.local", "web-1.<id of "+bed.West.Name+">.web.")
 
 	run(t, s.applyArgs("--step-timeout", "2s")...).expect(t, held, "export Service web", "ServiceExport "+s.source.namespace+"/web", "waits for the cluster's Multi-Cluster Services")
-	s.sliceIs(s.source, 0, 2) // nothing leaves before it can be found
+	s.sliceIs(s.source, 0, 2) // no ordinal leaves before it can be found
 	s.exported(s.source, mcsv1alpha1.ServiceExportConditionConflict)
 	run(t, s.args("resume")...).expect(t, held, "conflicts with that of another cluster")
 	s.exported(s.source, mcsv1alpha1.ServiceExportConditionValid)
 	p := start(t, s.args("resume")...)
 	p.until("waiting: ServiceExport " + s.source.namespace + "/web on the destination")
 	s.exported(s.destination, mcsv1alpha1.ServiceExportConditionValid)
-	p.end().expect(t, done, "moved: 2 ordinals") // woken: it is over long before the next look without news
+	p.end().expect(t, done, "moved: 2 ordinals") // the watch wakes it: it ends before the next periodic look
 	run(t, s.args("finalize", "--keep-names")...).expect(t, failed, "bridges no names (--names mcs)")
 	run(t, s.args("finalize")...).expect(t, done, "stays")
 	if s.export(s.source) != nil {
@@ -52,7 +52,7 @@ func exportedAndAwaited(t *testing.T) {
 	}
 }
 
-// An export that a person made stays; a walk back takes away what we made.
+// An export that the user created stays. An abort deletes the one that the move created.
 func exportLeftAlone(t *testing.T) {
 	s := stage(t, reimport, cast{replicas: 1})
 	for _, on := range []*end{s.source, s.destination} {
@@ -103,7 +103,7 @@ func (s *scene) export(on *end) *mcsv1alpha1.ServiceExport {
 	return &e
 }
 
-// exported gives the export of an end one condition and no other.
+// exported sets one condition on the export of an end, and removes all others.
 func (s *scene) exported(on *end, condition mcsv1alpha1.ServiceExportConditionType) {
 	s.t.Helper()
 	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {

@@ -18,18 +18,18 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// performer stands in for the containers of the pods: a server at the address of
-// every pod, and a file that the commands in them write to.
+// performer stands in for the containers of the pods: a server at the address of every pod, and a file that
+// the commands in them write to.
 type performer struct {
 	server *httptest.Server
 	folder string
 	mu     sync.Mutex
 	asked  []string
-	ill    string // the pod that is not well
-	shy    int    // how often it is not well anyway, at first
+	ill    string // the pod whose requests fail
+	shy    int    // how many of the first requests fail in any case
 }
 
-// perform starts an application that a set of the scene will have.
+// perform starts an application for a set of the scene.
 func perform(t *testing.T) *performer {
 	t.Helper()
 	address := ""
@@ -83,13 +83,13 @@ func (a *performer) falls(pod string) {
 	a.ill = pod
 }
 
-// in makes a set whose pods are this application.
+// in makes the pods of a set use the address of this application.
 func (a *performer) in(set *appsv1.StatefulSet) {
-	host, _, _ := net.SplitHostPort(a.server.Listener.Addr().String()) // it is one
+	host, _, _ := net.SplitHostPort(a.server.Listener.Addr().String()) // the address is valid
 	set.Spec.Template.Annotations = map[string]string{cluster.Address: host}
 }
 
-// migration writes the file that asks for a move with gates.
+// migration writes the file that requests a move with gates.
 func (a *performer) migration(s *scene) {
 	s.t.Helper()
 	_, port, _ := net.SplitHostPort(a.server.Listener.Addr().String())
@@ -132,7 +132,7 @@ spec:
 	run(s.t, args...).expect(s.t, done, "gate         drain (BeforeShrink): exec sh in the pod of the ordinal, asked every 1s for up to 2s per ordinal")
 }
 
-// drained are the lines that the command in the pods has written.
+// drained returns the lines that the command in the pods has written.
 func (a *performer) drained(t *testing.T) []string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(a.folder, "log"))
@@ -193,7 +193,7 @@ func TestAGateThatDoesNotPassHoldsThePlan(t *testing.T) {
 	if err := os.WriteFile(ill, []byte("first line\nquorum is lost\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// KWOK tells no exit code, but an error.
+	// KWOK returns an error but no exit code.
 	why := []string{"gate drain (BeforeShrink) of web-2: exec sh in pod web-2 of", ": quorum is lost; expected exit code 0", "asked ", "in 2s", "`resume` tries again", "resume --skip-gates"}
 	run(t, s.applyArgs()...).expect(t, held, why...)
 	s.shows(held, "Blocked", "web-2 Tighten", why[0], why[1], "unavailable=0")
@@ -205,9 +205,9 @@ func TestAGateThatDoesNotPassHoldsThePlan(t *testing.T) {
 	run(t, s.args("resume")...).expect(t, held, "gates passed: drain/2", "gate replicated (AfterGrow) of web-2: httpGet /vars?pod=$(POD)&side=$(SIDE) in pod web-2 of", "HTTP status 503; expected HTTP status 200 to 399 and \"ranges_underreplicated 0\"")
 	run(t, s.args("resume", "--skip-gates", "--pause-after", "1")...).expect(t, failed, "in flight")
 	a.falls("web-1")
-	run(t, s.args("resume", "--skip-gates")...).expect(t, held, "gates skipped, as a person asked", "gates passed: drain/1", "gate replicated (AfterGrow) of web-1")
-	s.shows(held, "gates:   not asked at web-2 Verify (--skip-gates)")
-	run(t, s.args("abort")...).expect(t, held, "gate replicated (AfterGrow) of web-1", "`abort --skip-gates` rolls back without gates")
+	run(t, s.args("resume", "--skip-gates")...).expect(t, held, "gates skipped, as the user requested", "gates passed: drain/1", "gate replicated (AfterGrow) of web-1")
+	s.shows(held, "gates:   skipped at web-2 Verify (--skip-gates)")
+	run(t, s.args("abort")...).expect(t, held, "gate replicated (AfterGrow) of web-1", "`abort --skip-gates` returns to the source without gates")
 	run(t, s.args("abort", "--skip-gates")...).expect(t, done, "gates skipped", "aborted")
 	s.jobless()
 }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// unmarked checks that no annotation of a move is left on any object of either namespace, of whatever kind the API server has, nor
-// on a volume of theirs.
+// unmarked checks that no annotation of a move is left on any object of either namespace, of whatever kind
+// the API server has, nor on a volume of theirs.
 func (s *scene) unmarked() {
 	s.t.Helper()
 	for side, on := range map[string]*end{"source": s.source, "destination": s.destination} {
@@ -42,7 +42,7 @@ func (s *scene) unmarkedOf(side string, on *end, resource schema.GroupVersionRes
 	}
 	list, err := c.Resource(resource).Namespace(on.namespace).List(s.t.Context(), metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-		return // it went while this was running, or is only said to be listed
+		return // the kind was removed meanwhile, or cannot be listed in spite of discovery
 	}
 	if err != nil {
 		s.t.Fatalf("listing %s: %v", resource, err)
@@ -52,7 +52,7 @@ func (s *scene) unmarkedOf(side string, on *end, resource schema.GroupVersionRes
 	}
 }
 
-// served are all kinds with a namespace that can be listed.
+// served returns all namespaced kinds that can be listed.
 func (s *scene) served(on *end) []schema.GroupVersionResource {
 	s.t.Helper()
 	c, err := discovery.NewDiscoveryClientForConfig(on.cluster.Config())

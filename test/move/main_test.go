@@ -1,5 +1,5 @@
-// Package move_test runs the real stsmigrate binary against real control planes,
-// with a witness beside every move.
+// Package move_test runs the real stsmigrate binary against real control planes, with a witness beside every
+// move.
 package move_test
 
 import (
@@ -14,7 +14,7 @@ import (
 	demo "github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
-// Pods take their time, so that there is something to interrupt and to wait for.
+// Pods take some time, so that there is something to interrupt and to wait for.
 const (
 	podStart    = 50 * time.Millisecond
 	podStop     = 50 * time.Millisecond

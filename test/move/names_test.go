@@ -43,7 +43,7 @@ func TestEveryPodIsFoundUnderBothItsNames(t *testing.T) {
 	})
 }
 
-// Clients may need the old names for longer than the source.
+// Clients may need the old names for longer than the source exists.
 func TestNamesOutliveTheSourceOnRequest(t *testing.T) {
 	inBothModes(t, cast{replicas: 2}, func(s *scene) {
 		t := s.t
@@ -61,7 +61,7 @@ func TestNamesOutliveTheSourceOnRequest(t *testing.T) {
 		keeper.signal(syscall.SIGINT)
 		keeper.end().expect(t, done)
 
-		// Whoever moves the set again would have two answers for one name.
+		// A second move of the set would yield two answers for one name.
 		back := []string{
 			"plan", "web", "--name", "back", "-n", s.destination.namespace, "--kubeconfig", s.destination.cluster.Kubeconfig,
 			"--to-kubeconfig", s.source.cluster.Kubeconfig, "--to-namespace", s.source.namespace,
@@ -75,14 +75,13 @@ func TestNamesOutliveTheSourceOnRequest(t *testing.T) {
 	})
 }
 
-// Two namespaces in two clusters: each cluster has to answer a name that no
-// Service of its own does.
+// With two namespaces in two clusters, each cluster has to answer a name that no Service of its own answers.
 func TestNamesOfTheOtherClusterAreAnsweredToo(t *testing.T) {
 	t.Parallel()
 	s := stage(t, reimport, cast{replicas: 2})
 	s.destination = newEnd(t, bed.West, s.source.namespace+"-new")
 	run(t, s.planArgs()...).expect(t, blocked, "names", "namespace "+s.source.namespace+"-new on the source", "it does not exist")
-	// The west has a namespace of the source's name already.
+	// The west already has a namespace with the source's name.
 	east, west := newEnd(t, bed.East, s.destination.namespace), &end{s.destination.Client, bed.West, s.source.namespace}
 	s.planned()
 	before, there := s.state(s.source), s.names("destination")
@@ -98,7 +97,7 @@ func TestNamesOfTheOtherClusterAreAnsweredToo(t *testing.T) {
 	}
 }
 
-// A pod that its peers cannot find is as good as down: the next one stays up.
+// A pod that its peers cannot find counts as down: the next one stays up.
 func TestAnOrdinalHasNotArrivedBeforeItIsFound(t *testing.T) {
 	inBothModes(t, cast{replicas: 2}, func(s *scene) {
 		t := s.t
@@ -128,7 +127,7 @@ func TestAnOrdinalHasNotArrivedBeforeItIsFound(t *testing.T) {
 func TestNamesAreLeftAloneOnRequest(t *testing.T) {
 	inBothModes(t, cast{replicas: 1}, func(s *scene) {
 		t := s.t
-		run(t, s.planArgs("--names", "none")...).expect(t, done, "names        left alone")
+		run(t, s.planArgs("--names", "none")...).expect(t, done, "names        not changed: each side finds only its own pods")
 		p := start(t, s.applyArgs()...)
 		p.until("web-0 Grow", "available")
 		s.unbridged()
@@ -137,8 +136,8 @@ func TestNamesAreLeftAloneOnRequest(t *testing.T) {
 	})
 }
 
-// found waits until each of the places has every pod under its hostname and its
-// address, wherever it runs, and nothing else.
+// found waits until each of the ends has exactly every pod under its hostname and its address, on whichever
+// side the pod runs.
 func (s *scene) found(in ...*end) {
 	s.t.Helper()
 	for _, on := range in {
@@ -148,7 +147,7 @@ func (s *scene) found(in ...*end) {
 	}
 }
 
-// addresses are those of the pods of both sides, by name.
+// addresses returns the addresses of the pods of both sides, by name, or nil if one is not known yet.
 func (s *scene) addresses(ctx context.Context) map[string]string {
 	out := map[string]string{}
 	for _, on := range []*end{s.source, s.destination} {
@@ -166,7 +165,7 @@ func (s *scene) addresses(ctx context.Context) map[string]string {
 	return out
 }
 
-// entries are what a DNS server would answer from, by hostname.
+// entries returns the records that a DNS server would serve, by hostname.
 func entries(ctx context.Context, on *end) map[string]string {
 	var all discoveryv1.EndpointSliceList
 	if on.List(ctx, &all, client.InNamespace(on.namespace), client.MatchingLabels{discoveryv1.LabelServiceName: "web"}) != nil {
@@ -188,7 +187,7 @@ func entries(ctx context.Context, on *end) map[string]string {
 	return out
 }
 
-// restarted deletes a pod and waits until it is back with another address.
+// restarted deletes a pod and waits until it is back with another UID, has an address, and is Ready.
 func (s *scene) restarted(on *end, name string) {
 	s.t.Helper()
 	var old, now corev1.Pod
@@ -206,7 +205,7 @@ func (s *scene) restarted(on *end, name string) {
 	})
 }
 
-// unbridged checks that no slice of ours is left.
+// unbridged checks that no EndpointSlice of ours is left.
 func (s *scene) unbridged() {
 	s.t.Helper()
 	for _, on := range []*end{s.source, s.destination} {

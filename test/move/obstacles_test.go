@@ -22,7 +22,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// put makes an object that is in the way, and gives back how to remove it.
+// put creates an object that blocks a move, and returns a function that deletes it.
 func (s *scene) put(on *end, o client.Object) func() {
 	s.t.Helper()
 	s.create(on, o)
@@ -34,8 +34,8 @@ func (s *scene) put(on *end, o client.Object) func() {
 	}
 }
 
-// edit changes an object and gives back how to change it back. The control plane
-// is at rest after both.
+// edit changes an object and returns a function that reverts the change. The control plane is at rest after
+// both.
 func (s *scene) edit(on *end, o client.Object, patch, back string) func() {
 	s.t.Helper()
 	s.change(on, o, "web", patch)
@@ -46,7 +46,7 @@ func (s *scene) edit(on *end, o client.Object, patch, back string) func() {
 	}
 }
 
-// limping makes one pod of the source unready, and gives back how to mend it.
+// limping makes one pod of the source unready, and returns a function that reverts it.
 func (s *scene) limping(pod string) func() {
 	s.t.Helper()
 	mark := func(value string) {
@@ -56,8 +56,8 @@ func (s *scene) limping(pod string) func() {
 	return func() { mark("null") }
 }
 
-// unready makes one pod of the source unready, and gives back how to mend it. The control
-// plane is at rest after both.
+// unready makes one pod of the source unready, and returns a function that reverts it. The control plane is
+// at rest after both.
 func (s *scene) unready(pod string) func() {
 	s.t.Helper()
 	mend := s.limping(pod)
@@ -98,7 +98,7 @@ func (s *scene) file(content string) string {
 	return path
 }
 
-// edited is a good plan in which somebody has replaced something.
+// edited returns the file of a good plan in which one text is replaced.
 func (s *scene) edited(what, by string) string {
 	s.t.Helper()
 	s.planned()
@@ -113,10 +113,10 @@ func (s *scene) edited(what, by string) string {
 	return s.file(text)
 }
 
-// stranger is the kubeconfig of somebody who has no rights on the source.
+// stranger returns the kubeconfig of an account without rights on the source.
 func (s *scene) stranger() string { return s.kubeconfigOf(s.source, "web") }
 
-// kubeconfigOf is that of a service account of an end.
+// kubeconfigOf returns the kubeconfig of a service account of an end.
 func (s *scene) kubeconfigOf(on *end, name string) string {
 	s.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: on.named(name)}
@@ -138,7 +138,7 @@ func (s *scene) kubeconfigOf(on *end, name string) string {
 	return path
 }
 
-// reader is the kubeconfig of somebody who may look at the set and not more.
+// reader returns the kubeconfig of an account that may read the set and nothing more.
 func (s *scene) reader() (path string, mend func()) {
 	s.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.source.namespace}, Rules: []rbacv1.PolicyRule{
@@ -165,7 +165,7 @@ func autoscaler(on *end) *autoscalingv2.HorizontalPodAutoscaler {
 	}}
 }
 
-// owned makes the set look like that of an operator.
+// owned gives the set an owner, as an operator does.
 func (s *scene) owned() func() {
 	s.t.Helper()
 	var owner corev1.ConfigMap
@@ -175,8 +175,7 @@ func (s *scene) owned() func() {
 		`{"metadata":{"ownerReferences":null}}`)
 }
 
-// strayPod mounts a claim of the set. No node takes it, so that nothing about it
-// changes.
+// strayPod returns a pod that mounts a claim of the set. No node takes it, so its state does not change.
 func strayPod(on *end, claim string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: on.named("stray"), Spec: corev1.PodSpec{
 		SchedulerName: "none",
@@ -187,14 +186,13 @@ func strayPod(on *end, claim string) *corev1.Pod {
 	}}
 }
 
-// expire makes the Lease of the plan look as if its holder had been silent for
-// long.
+// expire changes the Lease of the plan as if its holder had been silent for long.
 func (s *scene) expire() {
 	s.t.Helper()
 	s.change(s.destination, &coordinationv1.Lease{}, "stsmigrate-web", `{"spec":{"renewTime":"2020-01-01T00:00:00.000000Z"}}`)
 }
 
-// replaced deletes the set, its pods not, and makes it again.
+// replaced deletes the set without its pods, and recreates it.
 func (s *scene) replaced() func() {
 	s.t.Helper()
 	var set appsv1.StatefulSet
@@ -209,7 +207,7 @@ func (s *scene) replaced() func() {
 	return func() {}
 }
 
-// occupied lets the destination have a set of that name at work.
+// occupied creates a set of that name with running pods on the destination.
 func (s *scene) occupied() func() {
 	s.t.Helper()
 	set := newSet(s.destination.namespace, 0, s.replicas)

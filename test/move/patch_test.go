@@ -29,7 +29,7 @@ spec:
     spec: {storageClassName: ` + cluster.WaitClass + `}
 `
 
-// patched is what the patch makes of a set.
+// westward applies the changes of the patch to a set.
 func westward(set *appsv1.StatefulSetSpec) {
 	pod, class := &set.Template.Spec, cluster.WaitClass
 	pod.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
@@ -107,7 +107,7 @@ spec:
 		return func(s *scene) []string { return s.planArgs("--patch", s.file(text)) }
 	}
 	for _, c := range []refusal{
-		{name: "replicas", command: patch("spec: {replicas: 2}"), code: failed, says: []string{"it changes spec.replicas", "take that out of the patch"}},
+		{name: "replicas", command: patch("spec: {replicas: 2}"), code: failed, says: []string{"it changes spec.replicas", "relies on; remove that from the patch"}},
 		{name: "an unknown field", command: patch("spec: {template: {spec: {nodeselector: {a: b}}}}"), code: failed, says: []string{`unknown field "spec.template.spec.nodeselector"`}},
 		{name: "no file", command: func(s *scene) []string { return s.planArgs("--patch", "/nowhere/patch.yaml") }, code: failed, says: []string{"reading a patch", "/nowhere/patch.yaml"}},
 		{name: "a Secret that is nowhere", command: patch("spec: {template: {spec: {imagePullSecrets: [{name: west}]}}}"), code: blocked, says: []string{"Secret/west in namespace " + s.destination.namespace, "it does not exist", "make it there"}},

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The exit codes that the program promises.
+// The exit codes of the program.
 const (
 	done        = 0
 	failed      = 1
@@ -24,7 +24,7 @@ const (
 	killed      = -1
 )
 
-// tooLong is when a command counts as hanging.
+// tooLong is the time after which a command counts as hanging.
 const tooLong = 90 * time.Second
 
 // process is one run of the binary.
@@ -39,15 +39,15 @@ type process struct {
 	ended  chan struct{}
 }
 
-// result is how a run ended.
+// result is the end of a run.
 type result struct {
 	args           []string
 	code           int
 	stdout, stderr string
 }
 
-// start runs the binary with these arguments and nothing around it: no home, no
-// KUBECONFIG, no terminal.
+// start runs the binary with these arguments and an empty environment: an empty home, no KUBECONFIG, no
+// terminal.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), tooLong)
@@ -67,15 +67,15 @@ func start(t *testing.T, args ...string) *process {
 		}
 	}()
 	go func() {
-		_ = p.cmd.Wait() // its exit code is looked at in end
+		_ = p.cmd.Wait() // end reads its exit code
 		cancel()
-		_ = write.Close() // never fails
+		_ = write.Close() // it never fails
 		close(p.ended)
 	}()
 	return p
 }
 
-// line reads one more line of the output, if there is one.
+// line reads one more line of the output. more is false at its end.
 func (p *process) line() (text string, more bool) {
 	text, more = <-p.lines
 	if more {
@@ -84,7 +84,7 @@ func (p *process) line() (text string, more bool) {
 	return text, more
 }
 
-// until reads the output up to a line with all of these words.
+// until reads the output up to a line that contains all of these words.
 func (p *process) until(words ...string) {
 	p.t.Helper()
 	for {
@@ -112,7 +112,7 @@ func hasAll(text string, words []string) bool {
 func (p *process) signal(s syscall.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Logf("signal %s: %v", s, err) // it ended by itself; its exit code says how
+		p.t.Logf("signal %s: %v", s, err) // it ended by itself; its exit code shows how
 	}
 }
 
@@ -132,8 +132,8 @@ func run(t *testing.T, args ...string) result {
 	return start(t, args...).end()
 }
 
-// expect fails the test unless the run ended with this code and its output, both
-// streams together, has these words.
+// expect fails the test unless the run ended with this code, and its output, both streams together, contains
+// these words.
 func (r result) expect(t *testing.T, code int, words ...string) result {
 	t.Helper()
 	if r.code != code || !hasAll(r.stdout+r.stderr, words) {

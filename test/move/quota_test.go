@@ -68,7 +68,7 @@ spec:
       containers: [{name: web, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]
 `
 
-// quota limits one resource of the destination; it is in force when prepare returns.
+// quota limits one resource of the destination. The quota is in force when the returned function returns.
 func quota(name corev1.ResourceName, hard string) func(*scene) func() {
 	return func(s *scene) func() {
 		s.t.Helper()
@@ -104,7 +104,7 @@ func limits(kind corev1.LimitType, name corev1.ResourceName, least, most string)
 	}
 }
 
-// secured asks for restricted pods in the destination's namespace.
+// secured requires restricted pods in the destination's namespace.
 func (s *scene) secured(mode string) func() {
 	s.t.Helper()
 	label := func(value string) {
@@ -132,8 +132,8 @@ func (s *scene) refused(ctx context.Context, o client.Object) bool {
 	return apierrors.IsForbidden(s.destination.Create(ctx, o, client.DryRunAll))
 }
 
-// Somebody with the rights that the move needs, and no other, can move: what only the
-// reports need is asked for in vain.
+// An account with only the rights that the move needs can move. Requests that only the reports need are
+// refused without effect.
 func TestRightsThatOnlyTheReportsNeedAreNotRequired(t *testing.T) {
 	t.Parallel()
 	s := stage(t, rebind, cast{replicas: 1, noBudget: true})
@@ -154,7 +154,7 @@ func TestRightsThatOnlyTheReportsNeedAreNotRequired(t *testing.T) {
 	run(t, with(s.args("finalize"), "--kubeconfig", stranger)...).expect(t, done, "finalized")
 }
 
-// permit gives the account of the source's set these rights.
+// permit grants these rights to the account of the source's set.
 func (s *scene) permit(rights []access.Right) {
 	s.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.source.namespace + "-mover"}}

@@ -14,12 +14,12 @@ import (
 // refusal is a command that must fail before it writes anything.
 type refusal struct {
 	name string
-	// prepare makes what is wrong and gives back how to mend it.
+	// prepare creates the problem and returns a function that removes it.
 	prepare func(*scene) (mend func())
-	// command is what is run; nil means the usual plan.
+	// command returns the arguments to run; nil means the usual plan.
 	command command
 	code    int
-	// says are words of the one message.
+	// says lists the words that the one message must contain.
 	says []string
 }
 
@@ -62,14 +62,14 @@ func (s *scene) refuses(c refusal) {
 	s.t.Log(r.stderr)
 }
 
-// complaints are the lines of stderr, without what the checks warn of.
+// complaints returns the lines of stderr without the warnings of the checks.
 func (r result) complaints() []string {
 	return slices.DeleteFunc(strings.Split(strings.TrimRight(r.stderr, "\n"), "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "  WARN ")
 	})
 }
 
-// with gives the arguments with one flag set to another value.
+// with returns the arguments with one flag set to another value.
 func with(args []string, flag, value string) []string {
 	out := append([]string{}, args...)
 	for i := range out {
@@ -81,7 +81,7 @@ func with(args []string, flag, value string) []string {
 	return append(out, flag, value)
 }
 
-// command gives the arguments of a command.
+// command returns the arguments of a command.
 type command = func(*scene) []string
 
 func badInput() []refusal {
@@ -129,7 +129,7 @@ func badPlans() []refusal {
 		{name: "a plan that was made before its source was made again", prepare: func(s *scene) func() {
 			s.planned()
 			return s.replaced()
-		}, command: func(s *scene) []string { return s.applyArgs() }, code: blocked, says: []string{"plan-current", "deleted and made again"}},
+		}, command: func(s *scene) []string { return s.applyArgs() }, code: blocked, says: []string{"plan-current", "deleted and recreated"}},
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/witness"
 )
 
-// mode is what kind of move it is.
+// mode is the kind of a move.
 type mode string
 
 const (
@@ -32,8 +32,7 @@ const (
 	reimport mode = "reimport" // two clusters
 )
 
-// inBothModes stages a scene in both modes and runs a test on each, side by side
-// with other tests.
+// inBothModes sets up a scene in both modes and runs a test on each, in parallel with other tests.
 func inBothModes(t *testing.T, c cast, test func(*scene)) {
 	t.Helper()
 	t.Parallel()
@@ -45,8 +44,8 @@ func inBothModes(t *testing.T, c cast, test func(*scene)) {
 	}
 }
 
-// inOneMode stages a scene in the mode that n falls on, for tests of many cases: the
-// simulation has every one of them in both.
+// inOneMode sets up a scene in one mode, which n selects. It is for tests of many cases: the simulation runs
+// each of them in both modes.
 func inOneMode(t *testing.T, n int, c cast, test func(*scene)) {
 	t.Helper()
 	t.Parallel()
@@ -60,30 +59,30 @@ type end struct {
 	namespace string
 }
 
-// scene is a set that runs on the source and a place to move it to.
+// scene is a set that runs on the source and a destination to move it to.
 type scene struct {
 	t                   *testing.T
 	mode                mode
 	source, destination *end
 	start, replicas     int32
 	planFile            string
-	kubeconfig          string // of somebody else
+	kubeconfig          string // of another account
 }
 
-// cast is what a scene is made of.
+// cast is the options of a scene.
 type cast struct {
 	start, replicas int32                     // 0 replicas means 5
 	set             func(*appsv1.StatefulSet) // changes the usual set
 	budget          *intstr.IntOrString       // maxUnavailable; nil means 30%
-	noBudget        bool                      //
+	noBudget        bool                      // no PodDisruptionBudget
 	empty           func(*appsv1.StatefulSet) // a destination set without ordinals
-	props           func(*scene)              // makes what the set needs beyond the usual
-	classOf         string                    // the one claim template has the class of this name and the namespace
+	props           func(*scene)              // creates other objects that the set needs
+	classOf         string                    // the one claim template has the class of this name + namespace
 }
 
 var scenes atomic.Int32
 
-// stage makes the namespaces and the set, and waits until the set is ready.
+// stage creates the namespaces and the set, and waits until the set is ready.
 func stage(t *testing.T, m mode, c cast) *scene {
 	t.Helper()
 	if c.replicas == 0 {
@@ -126,8 +125,8 @@ func stage(t *testing.T, m mode, c cast) *scene {
 	return s
 }
 
-// strike takes sets and claims away when the test is over: what stays would be listed by
-// every command of every later test.
+// strike deletes sets and claims after the test. What stayed would be listed by every command of every later
+// test.
 func (s *scene) strike() {
 	for _, on := range []*end{s.source, s.destination} {
 		for _, o := range []client.Object{&appsv1.StatefulSet{}, &corev1.PersistentVolumeClaim{}} {
@@ -136,10 +135,9 @@ func (s *scene) strike() {
 	}
 }
 
-// claimsGoWithPods gives the set the retention policy that a move has to be most
-// careful with. From the start it would do no harm, but take long: the set's and
-// the volume controller get in each other's way at a new claim, and the latter
-// tries again after 15 seconds.
+// claimsGoWithPods sets the retention policy under which a move can lose the most: claims are deleted with
+// their pods and with the set. Setting it from the start would be safe but slow: the set's controller and the
+// volume controller conflict at a new claim, and the latter retries after 15 seconds.
 func (s *scene) claimsGoWithPods() {
 	s.t.Helper()
 	s.change(s.source, &appsv1.StatefulSet{}, "web", `{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete","whenScaled":"Delete"}}}`)
@@ -163,7 +161,7 @@ func newEnd(t *testing.T, c *cluster.Cluster, namespace string) *end {
 	return &end{api, c, namespace}
 }
 
-// create is what a person does with kubectl.
+// create creates an object as a user does with kubectl.
 func (s *scene) create(on *end, o client.Object) {
 	s.t.Helper()
 	if err := on.Create(s.t.Context(), o, client.FieldOwner("kubectl-create")); err != nil {
@@ -171,7 +169,7 @@ func (s *scene) create(on *end, o client.Object) {
 	}
 }
 
-// read fills in the object of a side that is named as the set.
+// read reads the object of a side that has the name of the set.
 func (s *scene) read(on *end, o client.Object) {
 	s.t.Helper()
 	if err := on.Get(s.t.Context(), on.key("web"), o); err != nil {
@@ -179,7 +177,7 @@ func (s *scene) read(on *end, o client.Object) {
 	}
 }
 
-// change is what a person does with kubectl: a merge patch.
+// change changes an object as a user does with kubectl: by a merge patch.
 func (s *scene) change(on *end, o client.Object, name, patch string) {
 	s.t.Helper()
 	o.SetNamespace(on.namespace)
@@ -193,8 +191,8 @@ func (e *end) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: e.namespace, Name: name}
 }
 
-// ready waits until a side has all ordinals and its budget counts them, so that
-// the control plane has nothing left to write.
+// ready waits until a side has all ordinals and its budget counts them, so that the control plane has nothing
+// left to write.
 func (s *scene) ready(on *end) {
 	s.t.Helper()
 	s.eventually("the set is ready", func(ctx context.Context) bool {
@@ -213,7 +211,7 @@ func (s *scene) ready(on *end) {
 	})
 }
 
-// eventually waits until something is true.
+// eventually waits until a condition is true.
 func (s *scene) eventually(what string, is func(context.Context) bool) {
 	s.t.Helper()
 	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 40*time.Second, true,
@@ -223,14 +221,14 @@ func (s *scene) eventually(what string, is func(context.Context) bool) {
 	}
 }
 
-// situation is what a person would look at when something does not come about.
+// situation returns the pods, claims and events of a side, for the message of a failed wait.
 func (s *scene) situation(on *end) string {
 	var b strings.Builder
 	var pods corev1.PodList
 	var claims corev1.PersistentVolumeClaimList
 	var events corev1.EventList
 	for _, list := range []client.ObjectList{&pods, &claims, &events} {
-		// The test may have run out of time, and this must not.
+		// The context of the test may have expired. This call still has to work.
 		if err := on.List(context.WithoutCancel(s.t.Context()), list, client.InNamespace(on.namespace)); err != nil {
 			return err.Error() + "\n"
 		}
@@ -247,7 +245,7 @@ func (s *scene) situation(on *end) string {
 	return b.String()
 }
 
-// watched starts the witness of a move ordinal by ordinal.
+// watched starts the witness of a move with one ordinal per wave.
 func (s *scene) watched() *witness.Witness {
 	s.t.Helper()
 	return s.watchedInWaves(1)
@@ -265,7 +263,7 @@ func (s *scene) watchedInWaves(window int) *witness.Witness {
 	return w
 }
 
-// reach are the flags that a command about a stored plan needs.
+// reach returns the flags that a command about a stored plan needs.
 func (s *scene) reach() []string {
 	if s.mode == rebind {
 		return []string{"--kubeconfig", s.source.cluster.Kubeconfig, "-n", s.destination.namespace}
@@ -289,7 +287,7 @@ func (s *scene) applyArgs(more ...string) []string {
 	return append(args, more...)
 }
 
-// args are those of a command about the stored plan, such as abort.
+// args returns the arguments of a command about the stored plan, such as abort.
 func (s *scene) args(verb string, more ...string) []string {
 	args := append([]string{verb, "web"}, s.reach()...)
 	switch verb {
@@ -299,7 +297,7 @@ func (s *scene) args(verb string, more ...string) []string {
 	return append(args, more...)
 }
 
-// planned makes the plan file.
+// planned writes the plan file.
 func (s *scene) planned(more ...string) {
 	s.t.Helper()
 	run(s.t, s.planArgs(more...)...).expect(s.t, done, "Nothing has been written")
@@ -361,7 +359,7 @@ func newBudget(namespace, name string, most *intstr.IntOrString) *policyv1.PodDi
 	}
 }
 
-// furniture is what the pods of the set name.
+// furniture returns the objects that the pods of the set name.
 func furniture(namespace string) []client.Object {
 	own := metav1.ObjectMeta{Namespace: namespace, Name: "web", Labels: map[string]string{"app": "web"}}
 	return []client.Object{

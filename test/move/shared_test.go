@@ -11,7 +11,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// shares makes the pods of the set mount one claim together.
+// shares makes all pods of the set mount the same claim.
 func shares(set *appsv1.StatefulSet) {
 	oneClaim(cluster.SharedClass)(set)
 	spec := &set.Spec.Template.Spec
@@ -21,7 +21,7 @@ func shares(set *appsv1.StatefulSet) {
 	spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "media", MountPath: "/media"})
 }
 
-// media is a claim named media and the volume behind it.
+// media returns a claim named media and its volume.
 func media(on *end, change func(*corev1.PersistentVolume)) []client.Object {
 	pv := handmade(on, "media", func(pv *corev1.PersistentVolume) {
 		pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
@@ -38,8 +38,8 @@ func media(on *end, change func(*corev1.PersistentVolume)) []client.Object {
 	return []client.Object{pv, &claim}
 }
 
-// A volume that all ordinals mount is given to the destination once, before the first of
-// them moves, and belongs to one side only at the end (3335-34).
+// A volume that all ordinals mount is shared with the destination once, BEFORE the first of them moves. At
+// the end it belongs to one side only (3335-34).
 func TestSharesAVolumeThatThePodTemplateNames(t *testing.T) {
 	for n, way := range []string{"finalize", "abort"} {
 		t.Run(way, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestSharesAVolumeThatThePodTemplateNames(t *testing.T) {
 				run(t, s.applyArgs("--until-ordinal", "1")...).expect(t, done, "Share", "destination: create volume", "destination: create claim media", "split")
 				s.onBothSides("media")
 				run(t, s.args("resume")...).expect(t, done, "moved: 2 ordinals")
-				run(t, s.args(way)...).expect(t, done, "Unshare", "delete claim media, which nobody needs any more", "Retain -> Delete, marks off")
+				run(t, s.args(way)...).expect(t, done, "Unshare", "delete claim media, which is no longer needed", "Retain -> Delete, marks off")
 				proper(t, w, 1)
 				if way == "abort" {
 					s.asBefore(before, there)
@@ -65,7 +65,7 @@ func TestSharesAVolumeThatThePodTemplateNames(t *testing.T) {
 	}
 }
 
-// onBothSides checks that a claim is bound on both sides, to volumes that are held.
+// onBothSides checks that a claim is bound on both sides, to volumes that are protected.
 func (s *scene) onBothSides(name string) {
 	s.t.Helper()
 	for _, on := range []*end{s.source, s.destination} {
@@ -83,7 +83,7 @@ func (s *scene) onBothSides(name string) {
 	}
 }
 
-// A claim that a person has made on the destination is left alone, to the end.
+// A claim that the user has created on the destination is left unchanged to the end.
 func TestLeavesASharedClaimOfTheDestinationAlone(t *testing.T) {
 	inBothModes(t, cast{replicas: 2, set: shares, props: func(s *scene) {
 		s.furnished(s.source, media(s.source, nil)...)

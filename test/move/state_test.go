@@ -22,22 +22,22 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/witness"
 )
 
-// state is everything about a set that a move must keep or give back.
+// state is everything about a set that a move must keep or restore.
 type state struct {
 	Set     appsv1.StatefulSetSpec
 	Budgets map[string]policyv1.PodDisruptionBudgetSpec
-	// Volumes are by claim.
+	// Volumes are keyed by claim.
 	Volumes map[string]disk
 }
 
-// disk is a volume as its owner knows it.
+// disk is the disk behind a claim, and the properties that its owner sees.
 type disk struct {
 	Handle string
 	Policy corev1.PersistentVolumeReclaimPolicy
 	Labels map[string]string // of the claim
 }
 
-// state reads a side.
+// state reads the state of a side.
 func (s *scene) state(on *end) state {
 	s.t.Helper()
 	out := state{Budgets: map[string]policyv1.PodDisruptionBudgetSpec{}, Volumes: map[string]disk{}}
@@ -64,7 +64,8 @@ func (s *scene) state(on *end) state {
 	return out
 }
 
-// diskOf names the disk as the backend does, or, of other kinds, as the program does.
+// diskOf returns the name that the backend has for the disk or, for kinds other than CSI, the name that the
+// program uses.
 func diskOf(pv *corev1.PersistentVolume) string {
 	if pv.Spec.CSI != nil {
 		return pv.Spec.CSI.VolumeHandle
@@ -80,7 +81,7 @@ func (s *scene) list(on *end, into client.ObjectList) {
 	}
 }
 
-// handles are the disks behind the claims.
+// handles returns the disks by claim.
 func (st state) handles() map[string]string {
 	out := map[string]string{}
 	for claim, d := range st.Volumes {
@@ -111,7 +112,7 @@ func nothingLost(t *testing.T, of state) {
 	}
 }
 
-// proper checks what the witness saw of a whole move with a budget of d.
+// proper checks the witness's report on a whole move with a budget of d.
 func proper(t *testing.T, w *witness.Witness, d int) *witness.Report {
 	t.Helper()
 	r := w.Stop()
@@ -127,7 +128,7 @@ func proper(t *testing.T, w *witness.Witness, d int) *witness.Report {
 	return r
 }
 
-// kinds is a list of every kind that a move may write.
+// kinds lists every kind that a move may write.
 func kinds() []client.ObjectList {
 	return []client.ObjectList{
 		&appsv1.StatefulSetList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &policyv1.PodDisruptionBudgetList{},
@@ -136,8 +137,8 @@ func kinds() []client.ObjectList {
 	}
 }
 
-// objects gives every object of both sides, volumes that name a claim of theirs
-// included, by side, kind and name.
+// objects returns every object of both sides, by side, kind and name. It includes the volumes that name a
+// claim of either side.
 func (s *scene) objects() map[string]client.Object {
 	s.t.Helper()
 	out := map[string]client.Object{}
@@ -175,8 +176,8 @@ func name(o client.Object) string {
 	return kind + "/" + o.GetName()
 }
 
-// versions are the resourceVersions of all objects: two equal ones mean that
-// nothing was written in between.
+// versions returns the UIDs and resource versions of all objects. Equal results mean that nothing was written
+// in between.
 func (s *scene) versions() map[string]string {
 	s.t.Helper()
 	out := map[string]string{}
@@ -186,7 +187,7 @@ func (s *scene) versions() map[string]string {
 	return out
 }
 
-// names are those of all objects of a side, sorted.
+// names returns the sorted names of all objects of a side.
 func (s *scene) names(side string) []string {
 	s.t.Helper()
 	var out []string
@@ -198,7 +199,7 @@ func (s *scene) names(side string) []string {
 	return out
 }
 
-// gone says whether an object does not exist.
+// gone reports whether an object does not exist.
 func (s *scene) gone(on *end, o client.Object, name string) bool {
 	s.t.Helper()
 	err := on.Get(s.t.Context(), on.key(name), o)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// atTerminal runs the binary like a person does: standard input is a terminal, at
-// which the answer is typed. A pipe would make it refuse.
+// atTerminal runs the binary as a user does: standard input is a terminal, and the answer is typed there.
+// With a pipe as standard input the binary would refuse.
 func atTerminal(t *testing.T, answer string, args ...string) result {
 	t.Helper()
 	keyboard, terminal := pseudoterminal(t)
@@ -25,7 +25,7 @@ func atTerminal(t *testing.T, answer string, args ...string) result {
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &stdout, &stderr
-	_ = cmd.Run() // its exit code is looked at by the caller
+	_ = cmd.Run() // the caller checks its exit code
 	return result{args: args, code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// A large set goes to the other cluster and back again, three ordinals at a time of the
-// three that may be down, with three volumes each, and the witness finds nothing (3335-14).
+// A large set with three volumes per ordinal moves to the other cluster and back. Three ordinals move
+// together, as many as may be down, and the witness finds no violation (3335-14).
 func TestThirtyOrdinalsGoThereAndBackAgain(t *testing.T) {
 	if os.Getenv("MOVE_LARGE") == "" {
 		t.Skip("two minutes of its own: `make large` runs it")
@@ -39,7 +39,7 @@ func TestThirtyOrdinalsGoThereAndBackAgain(t *testing.T) {
 	}
 }
 
-// moveAll moves a set to the end, three ordinals at a time.
+// moveAll moves a set completely, three ordinals at a time.
 func (s *scene) moveAll(before state) {
 	s.t.Helper()
 	w := s.watchedInWaves(3)

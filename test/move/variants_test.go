@@ -13,14 +13,15 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// 3335-34: with claim templates; volumes of the pod template are TestSharesAVolumeThatThePodTemplateNames.
+// 3335-34: with claim templates. TestSharesAVolumeThatThePodTemplateNames has the volumes of the pod
+// template.
 func TestMovesEveryKindOfSet(t *testing.T) {
 	half := intstr.FromString("50%")
 	for name, c := range map[string]struct {
 		cast
-		flags []string // of plan
+		flags []string // for plan
 		d     int
-		words []string // of apply
+		words []string // in the output of apply
 	}{
 		"without claim templates": {cast: cast{replicas: 3, set: func(s *appsv1.StatefulSet) {
 			s.Spec.VolumeClaimTemplates, s.Spec.Template.Spec.Containers[0].VolumeMounts = nil, nil
@@ -60,7 +61,7 @@ func TestMovesEveryKindOfSet(t *testing.T) {
 				run(t, s.args("finalize")...).expect(t, done)
 				proper(t, w, c.d)
 				if c.empty != nil {
-					// It keeps what was its own.
+					// The existing set keeps its own fields.
 					before.Set.RevisionHistoryLimit = new(int32)
 					before.Set.PersistentVolumeClaimRetentionPolicy = there.Set.PersistentVolumeClaimRetentionPolicy
 				}
@@ -73,7 +74,7 @@ func TestMovesEveryKindOfSet(t *testing.T) {
 	}
 }
 
-// budgetless checks that no budget is left where none was.
+// budgetless checks that no budget is left where there was none.
 func (s *scene) budgetless() {
 	s.t.Helper()
 	for _, on := range []*end{s.source, s.destination} {
@@ -95,7 +96,7 @@ func TestGoesBackWhenAPodDoesNotBecomeReady(t *testing.T) {
 		for _, command := range [][]string{s.applyArgs("--step-timeout", "3s"), s.args("resume", "--step-timeout", "1s")} {
 			p := start(t, command...)
 			p.until("web-1 Grow", "overdue: pod web-1 of", "not Ready", "abort")
-			s.shows(done, "Moving", "web-1 Grow", "overdue: pod web-1 of", "unavailable=1") // it is looked at all the same
+			s.shows(done, "Moving", "web-1 Grow", "overdue: pod web-1 of", "unavailable=1")
 			p.signal(syscall.SIGINT)
 			p.end().expect(t, interrupted, "stsmigrate abort web")
 		}
@@ -106,7 +107,7 @@ func TestGoesBackWhenAPodDoesNotBecomeReady(t *testing.T) {
 	})
 }
 
-// cursed lets no pod of that name become ready on the destination.
+// cursed prevents every pod of that name from becoming ready on the destination.
 func (s *scene) cursed(pod string) {
 	s.t.Helper()
 	name := s.destination.namespace + "-cursed"

@@ -17,7 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// oneClaim is a set with a single claim template, of a class.
+// oneClaim gives a set a single claim template, of this class.
 func oneClaim(class string) func(*appsv1.StatefulSet) {
 	return func(s *appsv1.StatefulSet) {
 		s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{newClaim("data", class)}
@@ -25,7 +25,7 @@ func oneClaim(class string) func(*appsv1.StatefulSet) {
 	}
 }
 
-// handmade is a volume that somebody wrote down by hand, for one claim.
+// handmade returns a statically provisioned volume for one claim.
 func handmade(on *end, claim string, change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: on.namespace + "-" + claim}, Spec: corev1.PersistentVolumeSpec{
 		Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")},
@@ -43,7 +43,7 @@ func handmade(on *end, claim string, change func(*corev1.PersistentVolume)) *cor
 	return pv
 }
 
-// furnished makes cluster-wide objects and takes them away at the end of the test.
+// furnished creates cluster-scoped objects, and deletes them at the end of the test.
 func (s *scene) furnished(on *end, all ...client.Object) {
 	s.t.Helper()
 	for _, o := range all {
@@ -52,7 +52,7 @@ func (s *scene) furnished(on *end, all ...client.Object) {
 	}
 }
 
-// in makes all nodes of a cluster bear a label.
+// in sets a label on all nodes of a cluster.
 func (s *scene) in(on *end, key, value string) {
 	s.t.Helper()
 	var nodes corev1.NodeList
@@ -67,7 +67,7 @@ func (s *scene) in(on *end, key, value string) {
 	}
 }
 
-// asked writes the Migration file and gives the arguments of plan.
+// asked writes the Migration file and returns the arguments of plan.
 func (s *scene) asked(spec string) []string {
 	s.t.Helper()
 	file := s.file("apiVersion: stsmigrate.dev/v1alpha1\nkind: Migration\nspec:\n  source: {name: web}\n" + spec)
@@ -77,8 +77,8 @@ func (s *scene) asked(spec string) []string {
 
 const zone = "test.stsmigrate.dev/zone"
 
-// What is called otherwise in the other cluster is written down so, in volume, claim and
-// set, and stays as it was where it came from.
+// Names that differ in the other cluster are translated in volume, claim and set. On the source they stay
+// unchanged.
 func TestTranslatesVolumesForTheOtherCluster(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"finalize", "abort"} {
@@ -132,7 +132,7 @@ func TestTranslatesVolumesForTheOtherCluster(t *testing.T) {
 	}
 }
 
-// translated looks at volume, claim and set on the destination.
+// translated checks volume, claim and set on the destination.
 func (s *scene) translated(class string) {
 	s.t.Helper()
 	for _, name := range []string{"data-web-0", "data-web-1"} {
@@ -157,8 +157,7 @@ func (s *scene) translated(class string) {
 	same(s.t, "class of the claim template", class, *set.Spec.VolumeClaimTemplates[0].Spec.StorageClassName)
 }
 
-// Volumes without a class, made by hand, are not given the default class of the place
-// they come to.
+// Static volumes without a class do not get the default class of the destination.
 func TestMovesHandmadeVolumesWithoutAClass(t *testing.T) {
 	inBothModes(t, cast{replicas: 2, props: func(s *scene) {
 		for _, claim := range []string{"data-web-0", "data-web-1"} {
@@ -177,7 +176,7 @@ func TestMovesHandmadeVolumesWithoutAClass(t *testing.T) {
 	})
 }
 
-// A claim that was expanded keeps its size, although the template asks for less.
+// A claim that was expanded keeps its size, although the template requests less.
 func TestAnExpandedVolumeKeepsItsSize(t *testing.T) {
 	inBothModes(t, cast{replicas: 2, classOf: "by-hand-", props: func(s *scene) {
 		grows := true
@@ -197,7 +196,7 @@ func TestAnExpandedVolumeKeepsItsSize(t *testing.T) {
 			t.Fatal(err)
 		}
 		run(t, s.planArgs()...).expect(t, blocked, "volumes-settled", "it asks for 3Gi and volume "+c.Spec.VolumeName+" has 2Gi")
-		// What the driver's resizer writes when it is done.
+		// The driver's resizer writes this when it is done.
 		s.change(s.source, &corev1.PersistentVolume{}, c.Spec.VolumeName, `{"spec":{"capacity":{"storage":"3Gi"}}}`)
 		s.planned()
 		run(t, s.applyArgs()...).expect(t, done, "moved: 2 ordinals")
@@ -210,8 +209,8 @@ func TestAnExpandedVolumeKeepsItsSize(t *testing.T) {
 	})
 }
 
-// A claim template whose data the application replicates starts empty; the claims of the
-// source stay, for the way back.
+// A claim template whose data the application replicates starts empty. The claims of the source stay, for an
+// abort.
 func TestLeavesVolumesBehindWhereAsked(t *testing.T) {
 	for n, way := range []string{"finalize", "abort"} {
 		t.Run(way, func(t *testing.T) {
@@ -250,7 +249,7 @@ func TestLeavesVolumesBehindWhereAsked(t *testing.T) {
 	}
 }
 
-// lacks checks that none of these words is in the output.
+// lacks checks that the output contains none of these words.
 func lacks(t *testing.T, r result, words ...string) {
 	t.Helper()
 	for _, word := range words {
@@ -260,13 +259,13 @@ func lacks(t *testing.T, r result, words ...string) {
 	}
 }
 
-// storageObstacle is something about the volumes of the source that has to be refused.
+// storageObstacle is a state of the source's volumes that must be refused.
 type storageObstacle struct {
 	name   string
 	modes  []mode
-	volume func(*corev1.PersistentVolume) // changes the volume of data-web-1, which is made by hand
-	claim  string                         // a patch of the status of claim data-web-1
-	flags  []string                       // of plan
+	volume func(*corev1.PersistentVolume) // changes the volume of data-web-1, which is a static one
+	claim  string                         // a patch for the status of claim data-web-1
+	flags  []string                       // for plan
 	says   []string
 }
 
@@ -309,7 +308,7 @@ func TestRefusesVolumesThatCannotBeMoved(t *testing.T) {
 				s := stage(t, m, cast{replicas: 2, set: oneClaim(""), props: func(s *scene) {
 					if m == reimport {
 						s.in(s.source, "topology.example.com/node", "n1")
-						_ = s.destination.Create(t.Context(), &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: unknownDriver}}) // shared with other tests
+						_ = s.destination.Create(t.Context(), &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: unknownDriver}})
 					}
 					for _, claim := range []string{"data-web-0", "data-web-1"} {
 						s.furnished(s.source, handmade(s.source, claim, func(pv *corev1.PersistentVolume) {
@@ -334,7 +333,7 @@ func TestRefusesVolumesThatCannotBeMoved(t *testing.T) {
 	}
 }
 
-// Claims of ordinals that were scaled away long ago would go with the source set.
+// Claims of ordinals that were scaled down long ago would be deleted with the source set.
 func TestRefusesClaimsThatWouldGoWithTheSet(t *testing.T) {
 	inBothModes(t, cast{replicas: 2}, func(s *scene) {
 		t := s.t
@@ -347,7 +346,7 @@ func TestRefusesClaimsThatWouldGoWithTheSet(t *testing.T) {
 		before := s.versions()
 		r := run(t, s.planArgs()...).expect(t, blocked, "claims-left", "data-web-7", "would be deleted with the set", "kubectl -n "+s.source.namespace+" patch pvc data-web-7")
 		same(t, "objects", before, s.versions())
-		// The command that it gives does what it says.
+		// The command in the remedy has the promised effect.
 		_, patch, _ := strings.Cut(r.stderr, "-p '")
 		patch, _, _ = strings.Cut(patch, "'")
 		if err := s.source.Patch(t.Context(), &old, client.RawPatch("application/json-patch+json", []byte(patch))); err != nil {
@@ -357,8 +356,8 @@ func TestRefusesClaimsThatWouldGoWithTheSet(t *testing.T) {
 	})
 }
 
-// A kubelet that says late that it uses a volume no more is heard at once: the wait is
-// shorter here than the time after which everything is looked at again.
+// When the kubelet reports late that it no longer uses a volume, the move resumes at once: the step timeout
+// here is shorter than the interval of the periodic look.
 func TestAVolumeInUseIsWaitedForUntilTheNodeLetsGo(t *testing.T) {
 	inOneMode(t, 1, cast{replicas: 1}, func(s *scene) {
 		t := s.t

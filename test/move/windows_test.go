@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// fiveOfThree is a set of five of which three may be down.
+// fiveOfThree returns a set of five, of which three may be down.
 func fiveOfThree(policy appsv1.PodManagementPolicyType) cast {
 	most := intstr.FromString("60%")
 	return cast{budget: &most, set: func(s *appsv1.StatefulSet) { s.Spec.PodManagementPolicy = policy }}
@@ -67,7 +67,7 @@ func TestASplitStaysUntilItIsResumedOrWalkedBack(t *testing.T) {
 		s.planned("--window", "2")
 		run(t, s.applyArgs("--until-ordinal", "7")...).expect(t, failed, "expected an ordinal from 0 to 4")
 		run(t, s.applyArgs("--until-ordinal", "1")...).expect(t, done, "web-3..4 Shrink", "web-1..2 Shrink", "split, as asked")
-		s.shows(done, "Split", "unavailable=0", "stsmigrate resume web", "moves the ordinals that are left")
+		s.shows(done, "Split", "unavailable=0", "stsmigrate resume web", "moves the remaining ordinals")
 		run(t, s.args("finalize")...).expect(t, failed, "not complete")
 		run(t, s.applyArgs()...).expect(t, failed, "is split, as it was asked to be", "stsmigrate resume web")
 		run(t, s.args("resume", "--until-ordinal", "1")...).expect(t, failed, "expected an ordinal from 0 to 0")
@@ -93,7 +93,7 @@ func TestASplitIsWalkedBack(t *testing.T) {
 	})
 }
 
-// A person who approves at the prompt sees one ordinal arrive first, whatever the window.
+// A user who approves at the prompt sees one ordinal arrive first, whatever the window.
 func TestAPersonSeesTheFirstOrdinalArriveFirst(t *testing.T) {
 	inBothModes(t, fiveOfThree(appsv1.ParallelPodManagement), func(s *scene) {
 		t := s.t

@@ -21,8 +21,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// The kinds by which others who write a set are known. Their controllers do not run
-// here: what is looked at is what they, and people, leave on objects.
+// The kinds that identify other writers of a set. Their controllers do not run here: the checks read what
+// these controllers, and users, leave on objects.
 var (
 	scaledObject  = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
 	vertical      = schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}
@@ -38,7 +38,7 @@ func (s *scene) learns(on *end, kind schema.GroupVersionKind) {
 	definition := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{
 			"name":        plural + "." + kind.Group,
-			"annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, for tests"}, // asked of every group of k8s.io
+			"annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, for tests"},
 		},
 		"spec": map[string]any{
 			"group": kind.Group, "scope": "Namespaced", "names": map[string]any{"kind": kind.Kind, "plural": plural},
@@ -66,25 +66,25 @@ func custom(on *end, kind schema.GroupVersionKind, name string, spec map[string]
 	return o
 }
 
-// writer is somebody else who writes a set.
+// writer is another writer of a set.
 type writer struct {
 	name, check string
 	level       check.Level
-	// appears makes what tells of it on one side, and gives back how to remove it.
+	// appears creates the traces of the writer on one side, and returns a function that removes them.
 	appears func(*scene, *end) (gone func())
 	// says has %c for the context of the side and %n for its namespace.
 	says []string
-	// quiet does what the remedy asks for.
+	// quiet carries out the remedy.
 	quiet func(*scene, *end)
 }
 
-// patched changes the set of a side, and gives back how to change it back.
+// patched changes the set of a side, and returns a function that reverts the change.
 func patched(s *scene, on *end, patch, back string) func() {
 	s.change(on, &appsv1.StatefulSet{}, "web", patch)
 	return func() { s.change(on, &appsv1.StatefulSet{}, "web", back) }
 }
 
-// both undoes two things.
+// both returns a function that runs both.
 func both(a, b func()) func() { return func() { a(); b() } }
 
 func (s *scene) changeCustom(on *end, kind schema.GroupVersionKind, name, patch string) {
@@ -203,7 +203,7 @@ func (s *scene) appears(w writer, on *end) {
 	}
 }
 
-// operated has somebody unknown write the replicas of the source.
+// operated lets an unknown operator write the replicas of the source.
 func (s *scene) operated() {
 	s.t.Helper()
 	set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
@@ -217,7 +217,7 @@ func (s *scene) operated() {
 	s.checked(done, "--ignore", "field-managers")
 }
 
-// syncedBudget has an Application that leaves the set alone, and the budget not.
+// syncedBudget creates an Application that ignores the set but syncs the budget.
 func (s *scene) syncedBudget() {
 	s.t.Helper()
 	ns := s.source.namespace
@@ -227,11 +227,10 @@ func (s *scene) syncedBudget() {
 	}))
 	defer mend()
 	s.change(s.source, &policyv1.PodDisruptionBudget{}, "web", `{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":"shop-`+ns+`:policy/PodDisruptionBudget:`+ns+`/web"}}}`)
-	s.finds("an Application that syncs the budget", "argocd", check.Fail, "PodDisruptionBudget "+ns+"/web in east", "jsonPointers: [/spec/minAvailable, /spec/maxUnavailable]}")
+	s.finds("an Application that syncs the budget", "argocd", check.Fail, "invalid, expected the spec"+ns+"/web in east", "jsonPointers: [/spec/minAvailable, /spec/maxUnavailable]}")
 }
 
-// A person with the rights that a move needs, and no more, is told what could not be
-// looked at, and may go on.
+// A user with only the rights that a move needs is warned of what could not be read, and may continue.
 func TestWhatMayNotBeLookedAtIsAWarning(t *testing.T) {
 	inBothModes(t, cast{replicas: 1}, func(s *scene) {
 		for _, on := range []*end{s.source, s.destination} {
@@ -247,8 +246,8 @@ func TestWhatMayNotBeLookedAtIsAWarning(t *testing.T) {
 	})
 }
 
-// mover is the kubeconfigs of somebody who may do on each side what a move needs, and
-// no more.
+// mover returns the kubeconfigs of an account that has, on each side, the rights that a move needs and no
+// others.
 func (s *scene) mover() (paths []string) {
 	s.t.Helper()
 	p := s.plan()
@@ -289,7 +288,7 @@ func (s *scene) grant(on, who *end, name string, r access.Right) {
 	s.create(on, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, RoleRef: ref, Subjects: subjects})
 }
 
-// plan makes a plan file and reads it.
+// plan writes a plan file and reads it.
 func (s *scene) plan() *plans.Plan {
 	s.t.Helper()
 	s.planned()

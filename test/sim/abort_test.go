@@ -8,11 +8,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// long asks for the runs that take minutes.
+// long reports whether the runs that take minutes are requested.
 func long() bool { return os.Getenv("SIM_LONG") != "" }
 
-// dieAt begins a move with a process that dies at the given write. It reports whether there was such a write:
-// what is proven while a wave waits is journaled, and not every wave has to wait.
+// dieAt begins a move with a process that dies at the given write. It reports whether the process reached
+// that write. It may not: a proof made while a wave waits is journaled, and not every wave has to wait.
 func dieAt(t *testing.T, w *world, n int, f fault) bool {
 	t.Helper()
 	r := w.process()

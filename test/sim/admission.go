@@ -25,11 +25,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/deploy"
 )
 
-// account is who the engines of this world are.
+// account is the account of the engines of this world.
 const account = "system:serviceaccount:stsmigrate:orchestrator"
 
-// shipped are the policies that deploy/ installs. Every write of an engine to a volume has to pass
-// them: whatever a process does after whatever crash, they must let it go on.
+// shipped returns the policies that deploy/ installs. Every write of an engine to a volume must pass them:
+// whatever a process does after whatever crash, the policies must let it continue.
 var shipped = sync.OnceValue(func() []policy {
 	values, err := deploy.Values("policies")
 	must(err)
@@ -56,7 +56,7 @@ var shipped = sync.OnceValue(func() []policy {
 type policy struct {
 	name       string
 	operations []admissionv1.OperationType
-	// labels are those that an object needs for the policy to be asked about it.
+	// labels are the keys that an object must have for the policy to apply to it.
 	labels     []string
 	conditions []cel.Program
 	variables  []variable
@@ -101,13 +101,14 @@ func compiled(env *cel.Env, p *admissionv1.ValidatingAdmissionPolicy) policy {
 	return out
 }
 
-// connKey is the key of a context whose value says whose request it is.
+// connKey is the context key whose value identifies the sender of a request.
 type connKey struct{}
 
-// by lets what is done with a context be done by an engine.
+// by returns a context whose requests are sent by an engine.
 func (c *conn) by(ctx context.Context) context.Context { return context.WithValue(ctx, connKey{}, c) }
 
-// Authorize implements authorizer.UnconditionalAuthorizer for what policies ask about the account of the engines.
+// Authorize implements authorizer.UnconditionalAuthorizer. It decides on the policies' checks of the rights
+// of the engines' account.
 func (c *conn) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if c.allowed(a.GetVerb(), a.GetResource(), a.GetNamespace(), a.GetName()) {
 		return authorizer.DecisionAllow, "", nil
@@ -115,8 +116,8 @@ func (c *conn) Authorize(_ context.Context, a authorizer.Attributes) (authorizer
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// admit asks the policies whether somebody may do this to a volume. Others than the orchestrator are
-// not asked about: the tests let them do what they like.
+// admit returns an error if a policy refuses an operation on a volume. Policies apply to the orchestrator
+// alone: the tests let other writers do anything.
 func admit(ctx context.Context, operation admissionv1.OperationType, before, after client.Object) error {
 	c, asked := ctx.Value(connKey{}).(*conn)
 	one := cmp.Or(after, before)
@@ -137,8 +138,8 @@ func admit(ctx context.Context, operation admissionv1.OperationType, before, aft
 	return nil
 }
 
-// refuses is what the policy has against it, or empty. Its own variables are put among the variables
-// of the input.
+// refuses returns the reason why the policy refuses the operation, or "". It replaces variables by the
+// policy's own.
 func (p policy) refuses(operation admissionv1.OperationType, about client.Object, input, variables map[string]any) string {
 	eval := func(x cel.Program) any {
 		out, _, err := x.Eval(input)

@@ -28,8 +28,8 @@ func (w *world) budgetController(s *store) bool {
 	return false
 }
 
-// countBudget is what the status has to be: maxUnavailable and percentages are
-// counted from the replicas of the set, a plain minAvailable from nothing.
+// countBudget returns the correct status of a budget. maxUnavailable and percentages are counted from the
+// replicas of the set, a plain minAvailable from the pods alone.
 func (w *world) countBudget(s *store, b *policyv1.PodDisruptionBudget) policyv1.PodDisruptionBudgetStatus {
 	status := policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation}
 	for _, pod := range all[*corev1.Pod](s) {
@@ -74,8 +74,8 @@ func (w *world) countBudget(s *store, b *policyv1.PodDisruptionBudget) policyv1.
 	return status
 }
 
-// chosen says whether a pod is to be evicted: any now and then, or those on nodes that are being
-// drained until they are gone.
+// chosen reports whether a pod will be evicted: a random one, or, if w.drains is set, one on a node that is
+// being drained.
 func (w *world) chosen(s *store, pod *corev1.Pod) bool {
 	if !w.drains {
 		return w.rng.IntN(4) == 0
@@ -84,8 +84,8 @@ func (w *world) chosen(s *store, pod *corev1.Pod) bool {
 	return ok && drained(node)
 }
 
-// evictor is somebody who drains nodes: the eviction API grants by the status,
-// which may be old but never older than the spec; the deletion comes later.
+// evictor drains nodes. The eviction API grants by the status of the budget, which may be old but never older
+// than the spec. The deletion follows later.
 func (w *world) evictor(s *store) bool {
 	for _, b := range shuffle(w, all[*policyv1.PodDisruptionBudget](s)) {
 		for _, pod := range all[*corev1.Pod](s) {
@@ -116,7 +116,7 @@ func (w *world) evictor(s *store) bool {
 	return false
 }
 
-// room is how many pods the budgets let be down, whatever is down now.
+// room returns how many pods the budgets let be down, whatever is down at the moment.
 func (w *world) room() (n int32) {
 	for _, side := range plans.Sides() {
 		name, _ := w.plan.BudgetOn(side)

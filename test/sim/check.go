@@ -12,8 +12,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// check asserts the invariants that hold at every instant. It is called after
-// every change of the world, whoever made it.
+// check requires the invariants that hold at every instant. It is called after every change of the world,
+// whichever process made it.
 func (w *world) check() {
 	if !w.stringent {
 		return
@@ -29,8 +29,8 @@ func (w *world) check() {
 
 func (w *world) namespace(side plans.Side) string { return w.plan.On(side).Namespace }
 
-// slice is the range of a side; a set that is not there, or not yet prepared,
-// has no ordinals at the end it grows from.
+// slice returns the range of a side. A set that does not exist or is not prepared yet has an empty range, at
+// the end from which it grows.
 func (w *world) slice(side plans.Side) plans.Slice {
 	set, ok := get[*appsv1.StatefulSet](w.on[side], w.namespace(side), setName)
 	if ok && *set.Spec.Replicas > 0 {
@@ -73,8 +73,7 @@ func (w *world) oneIdentity() {
 	}
 }
 
-// atomicSlices is S7: both ranges lie end to end, with room for at most one
-// ordinal between them.
+// atomicSlices is S7: both ranges lie end to end, with a gap of at most one window of ordinals between them.
 func (w *world) atomicSlices() {
 	a, b := w.slice(plans.Source), w.slice(plans.Destination)
 	gap := b.Start - (a.Start + a.Replicas)
@@ -83,8 +82,8 @@ func (w *world) atomicSlices() {
 	}
 }
 
-// budgetKept is S2 and S3: what is unavailable, and what may still be evicted,
-// are together never more than d.
+// budgetKept is S2 and S3: the unavailable ordinals and the evictions that are still allowed never add up to
+// more than d.
 func (w *world) budgetKept() {
 	if w.foreign {
 		return
@@ -105,8 +104,9 @@ func (w *world) budgetKept() {
 	}
 }
 
-// disrupts is S2 at the only moment at which an engine can break it: it takes ordinals that serve out of a range only
-// while these and what is unavailable already are together no more than may be. An ordinal that is down costs nothing.
+// disrupts is S2 at the only moment at which an engine can break it. The engine may take serving ordinals out
+// of a range only if these and the ordinals that are already unavailable add up to no more than the limit. To
+// remove an ordinal that is down costs nothing.
 func (w *world) disrupts(before, after plans.Slice, side plans.Side) {
 	var cost, down int32
 	for o := range w.plan.Ordinals().All() {
@@ -128,15 +128,15 @@ func (w *world) disrupts(before, after plans.Slice, side plans.Side) {
 	}
 }
 
-// available reports whether an ordinal serves on a side, and has for minReadySeconds.
+// available reports whether an ordinal serves on a side, and has done so for minReadySeconds.
 func (w *world) available(side plans.Side, ordinal int32) bool {
 	pod := w.pod(side, ordinal)
 	return ready(pod) && (w.scene.MinReady == 0 || w.aged[pod.UID])
 }
 
-// allowed is how many pods of a side may be evicted right now: by the status
-// that the eviction API believes, or by the spec and the healthy pods, whichever
-// is more. Evictions that are granted and still to come count too.
+// allowed returns how many pods of a side may be evicted at the moment. It is the higher of two numbers: the
+// status, which the eviction API believes, and the count from the spec and the healthy pods. Granted
+// evictions whose deletion is still to come count too.
 func (w *world) allowed(side plans.Side) int32 {
 	s := w.on[side]
 	name, _ := w.plan.BudgetOn(side)
@@ -149,12 +149,12 @@ func (w *world) allowed(side plans.Side) int32 {
 	if b.Status.ObservedGeneration == b.Generation {
 		n = max(n, b.Status.DisruptionsAllowed)
 	}
-	// An old status may allow what is no longer healthy.
+	// An old status may allow evictions of pods that are no longer healthy.
 	return min(n, now.CurrentHealthy) + int32(len(now.DisruptedPods))
 }
 
-// dataKept is S4: no disk of the user's is destroyed, and a volume that carries
-// our hold mark is Retain for as long as it carries it.
+// dataKept is S4: no disk with the user's data is destroyed, and a volume that carries our hold mark is
+// Retain for as long as it carries it.
 func (w *world) dataKept() {
 	for handle, d := range w.disks {
 		if d.destroyed && d.claim != "" {
@@ -181,9 +181,9 @@ func (w *world) dataKept() {
 	}
 }
 
-// excused says whether a claim may have another disk than its own: one that is bound on
-// both sides, for a time or for good; one for what somebody else has scaled up; or one that
-// was made late, for no pod.
+// excused reports whether a claim may have another disk than its own. There are three cases: a claim that is
+// bound on both sides, for a time or for good; a claim for an ordinal that another writer has scaled up; a
+// claim that was created late, for no pod.
 func (w *world) excused(s *store, claim *corev1.PersistentVolumeClaim, d disk) bool {
 	both := w.left(claim.Name) || claim.Name == media && d.claim == media
 	return both || d.claim == "" && w.foreign || slices.Contains(w.late, place{s.name, keyOf(claim)})
@@ -200,7 +200,7 @@ func (w *world) held(pv *corev1.PersistentVolume, d disk) {
 	}
 }
 
-// mediaHeld is S4 for a volume that two objects name: both are Retain meanwhile.
+// mediaHeld is S4 for a disk that two volume objects name: both are Retain for that time.
 func (w *world) mediaHeld(pv *corev1.PersistentVolume) {
 	twins := 0
 	for _, side := range plans.Sides() {
@@ -215,8 +215,8 @@ func (w *world) mediaHeld(pv *corev1.PersistentVolume) {
 
 func (w *world) second() string { return w.plan.SecondVolume(plans.SharedVolume{Volume: media}) }
 
-// rightVolumes is S5: a claim is bound to the disk with the data of its own
-// ordinal and template, in one place, and no such disk is free for the taking.
+// rightVolumes is S5: a claim is bound to the disk with the data of its own ordinal and template, in one
+// place. No such disk is available to another claim.
 func (w *world) rightVolumes() {
 	bound := map[string]string{}
 	for _, s := range w.stores {

@@ -11,8 +11,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// What was checked before a wave is checked again if the wave has waited since, for a pod, under
-// tightened budgets or for its turn: consent may be withdrawn while a pod is mended.
+// The checks before a wave run again if the wave has waited since: for a pod, under tightened budgets, or for
+// its turn. Consent may be withdrawn while a pod is repaired.
 func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 	for name, waits := range map[string]func(*testing.T, *world, *process, *engine.Engine, *engine.Permit) (end func()){
 		"for a pod, before Tighten": func(_ *testing.T, w *world, _ *process, _ *engine.Engine, _ *engine.Permit) func() {
@@ -71,7 +71,7 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 	}
 }
 
-// leaves advances until an ordinal goes down, or must not.
+// leaves advances until an ordinal is taken down or the plan is blocked.
 func (w *world) leaves(t *testing.T, e *engine.Engine) (p engine.Progress) {
 	t.Helper()
 	for p.Kind != engine.Blocked && (p.Kind != engine.Wrote || p.Step.Op != plans.Shrink) {

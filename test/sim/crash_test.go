@@ -9,7 +9,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// once gives a fault to one write, counted over all processes.
+// once returns a fault for one write, counted over all processes.
 func once(n int, f fault) func(int) fault {
 	return func(i int) fault {
 		if i == n {
@@ -19,7 +19,7 @@ func once(n int, f fault) func(int) fault {
 	}
 }
 
-// 3335-28: the world is looked at after every write, and no ordinal is on both sides.
+// 3335-28: the world is checked after every write, and no ordinal is on both sides.
 func TestADeathAtAnyWriteIsSurvivedWithTheSameEnd(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
@@ -27,7 +27,7 @@ func TestADeathAtAnyWriteIsSurvivedWithTheSameEnd(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %s", name, j.name()), func(t *testing.T) {
 				t.Parallel()
 				first := newWorld(sc)
-				if j[1] == plans.Abort { // the journey before it has the deaths of the move
+				if j[1] == plans.Abort { // the other journey covers the crashes of the move
 					walk(t, first, j[0], nil)
 					j = j[1:]
 				}
@@ -41,9 +41,9 @@ func TestADeathAtAnyWriteIsSurvivedWithTheSameEnd(t *testing.T) {
 	}
 }
 
-// everyWrite walks the journey once for every write of it and every fault, and
-// demands the end of the walk without a fault (S15), and its counts (S11) unless
-// the world was left with a pod on its way, which may or may not arrive.
+// everyWrite runs the journey once for every write of it and every fault. It requires the same end as the run
+// without a fault (S15). If counted, it also requires the same counts (S11). The counts can differ if the
+// world was left with a pod in transit, which may or may not arrive.
 func everyWrite(t *testing.T, first *world, j journey, counted bool, faults []fault) {
 	t.Helper()
 	want := goldenOf(t, first.fork(0), j)

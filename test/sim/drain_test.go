@@ -15,8 +15,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// The eviction API believes the budgets; if these are right at every instant, no
-// drain takes an ordinal down while another is in flight (S2, S3).
+// The eviction API believes the budgets. If these are correct at every instant, no drain takes an ordinal
+// down while another is in flight (S2, S3).
 func TestNodesMayBeDrainedDuringAMove(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(4)
@@ -25,7 +25,7 @@ func TestNodesMayBeDrainedDuringAMove(t *testing.T) {
 	}
 	for name, sc := range variants() {
 		if sc.Budget == nil {
-			continue // without a budget of the user's anything may be evicted
+			continue // without the user's own budget any pod may be evicted
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +43,7 @@ func TestNodesMayBeDrainedDuringAMove(t *testing.T) {
 	}
 }
 
-// drainsOf are the ways in which somebody begins to empty a node.
+// drainsOf returns the ways in which a drain of a node begins.
 func drainsOf() map[string]func(*corev1.Node) {
 	taint := func(key string) func(*corev1.Node) {
 		return func(n *corev1.Node) {
@@ -67,7 +67,7 @@ func oneByOne(mode plans.Mode) scene {
 	return sc
 }
 
-// drain begins to empty the node of an ordinal, and gives the pod that has to go.
+// drain begins to drain the node of an ordinal, and returns the pod that must be evicted.
 func (w *world) drain(side plans.Side, ordinal int32, begin func(*corev1.Node)) *corev1.Pod {
 	pod := w.pod(side, ordinal)
 	node, _ := get[*corev1.Node](w.on[side], "", pod.Spec.NodeName)
@@ -78,7 +78,7 @@ func (w *world) drain(side plans.Side, ordinal int32, begin func(*corev1.Node)) 
 	return pod
 }
 
-// gone demands that the pod was evicted, and has come again elsewhere.
+// gone requires that the pod was evicted, and is ready again on another node.
 func (w *world) gone(t *testing.T, side plans.Side, old *corev1.Pod) {
 	t.Helper()
 	now := w.pod(side, ordinalOf(old.Name))
@@ -88,14 +88,14 @@ func (w *world) gone(t *testing.T, side plans.Side, old *corev1.Pod) {
 }
 
 // With d = 1 one side has the only unit of the budget. Between two waves it has to be the side that needs it
-// (L5); S3 is checked after every write.
+// (L5). S3 is checked after every write.
 func TestADrainOfEitherSideSucceedsWithinOneWave(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
 		first := newWorld(oneByOne(mode))
 		for name, begin := range drainsOf() {
 			for _, c := range []struct {
-				side           plans.Side // with fewer ordinals
+				side           plans.Side // the side with fewer ordinals
 				flying, victim int32
 			}{{plans.Source, 2, 0}, {plans.Destination, 3, 4}} {
 				t.Run(fmt.Sprintf("%s, on the %s, %s", mode, c.side, name), func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestBothSidesAreDrainedWithinOneWave(t *testing.T) {
 	}
 }
 
-// tend lets a process keep a plan that rests, for as long as there is anything to do.
+// tend lets a process tend a plan at rest, until there is nothing left to do.
 func (w *world) tend(t *testing.T, r *process) {
 	t.Helper()
 	e, err := r.engine(t.Context())
@@ -149,7 +149,7 @@ func (w *world) tend(t *testing.T, r *process) {
 		t.Fatal(err)
 	}
 	for range 60 {
-		r.takingOver = true // a takeover may be part of it
+		r.takingOver = true // a takeover may be part of Tend
 		_, err := e.Tend(t.Context())
 		r.takingOver = false
 		if r.dead {
@@ -163,7 +163,7 @@ func (w *world) tend(t *testing.T, r *process) {
 	w.rest()
 }
 
-// drainable is what status says of drains.
+// drainable returns the line of the status about drains.
 func (w *world) drainable(t *testing.T) string {
 	t.Helper()
 	on := clusters.Clusters{}
@@ -214,7 +214,8 @@ func TestASplitAtRestLetsBothSidesBeDrained(t *testing.T) {
 	}
 }
 
-// Whoever tends a plan may die at any write, and whoever moves it then finds everything in order.
+// A process that tends a plan may die at any write. The next process that moves the plan then finds a
+// consistent state.
 func TestADeathWhileAPlanIsTendedIsSurvived(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {

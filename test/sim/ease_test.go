@@ -8,9 +8,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// A process that ends before a wave has left opens the budgets again, also when it dies on
-// the way, and nobody takes the wave down before they are tight again (S3 is checked after
-// every write).
+// A process that ends before a wave has left opens the budgets again. It may die while it does so. No process
+// takes the wave down before the budgets are tight again (S3 is checked after every write).
 func TestBudgetsAreOpenWhileAWaveThatHasNotLeftWaits(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
@@ -44,7 +43,7 @@ func TestBudgetsAreOpenWhileAWaveThatHasNotLeftWaits(t *testing.T) {
 	}
 }
 
-// begin gives a process that has taken the plan over.
+// begin returns a process that has taken the plan over.
 func (w *world) begin(t *testing.T, direction plans.Direction) (*process, *engine.Engine) {
 	t.Helper()
 	r := w.process()
@@ -55,7 +54,7 @@ func (w *world) begin(t *testing.T, direction plans.Direction) (*process, *engin
 	return r, e
 }
 
-// until advances to the end of the first step of that word.
+// until advances to the end of the first step with this operation.
 func (w *world) until(t *testing.T, r *process, e *engine.Engine, op plans.Op) {
 	t.Helper()
 	for range 5000 {

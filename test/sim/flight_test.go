@@ -11,8 +11,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// shrinkOf gives the write of a golden move that takes the ordinal out of the
-// source's range.
+// shrinkOf returns the number of the write that, in a golden move, takes the ordinal out of the source's
+// range.
 func shrinkOf(t *testing.T, first *world, ordinal int32) int {
 	t.Helper()
 	whole := first.fork(0)
@@ -38,7 +38,7 @@ func TestAPodThatWasReplacedBeforeItsShrinkIsTheOneThatIsProvenGone(t *testing.T
 		if now == nil || now.UID == old.UID || w.journal.Flight.Pod(2).UID != old.UID {
 			t.Fatalf("the pod was not replaced after its intent: %v", w.journal.Flight)
 		}
-		w.broken = nil // the deletion was not asked for; S2 is the user's
+		w.broken = nil // the deletion was not an eviction: this violation of S2 is the user's
 		_, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool { return p.Step.ID() == "2/Vacate" })
 		if err != nil || w.journal.Flight.Pod(2).UID != now.UID || w.journal.Flight.Pod(2).Node != now.Spec.NodeName {
 			t.Errorf("%s: the journal knows pod %+v (%v), want UID %s on %s", mode, w.journal.Flight, err, now.UID, now.Spec.NodeName)
@@ -48,8 +48,8 @@ func TestAPodThatWasReplacedBeforeItsShrinkIsTheOneThatIsProvenGone(t *testing.T
 	}
 }
 
-// A pod that was not there when the plan was turned round, but came before the
-// shrink, still has to let go of its volumes.
+// A pod that did not exist when the plan was reversed, but was created before the shrink, must still release
+// its volumes.
 func TestAPodThatCameAfterTheIntentStillHasToLetGoOfItsVolumes(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
@@ -83,7 +83,7 @@ func TestAPodThatCameAfterTheIntentStillHasToLetGoOfItsVolumes(t *testing.T) {
 	}
 }
 
-// bringUp makes a pod of the destination run, before any status tells of it.
+// bringUp lets a pod of the destination run before any status shows it.
 func (w *world) bringUp(o int32) {
 	s := w.on[plans.Destination]
 	set, _ := get[*appsv1.StatefulSet](s, green, setName)

@@ -16,16 +16,16 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// interference is what somebody does in the middle of a move.
+// interference is an action of another writer in the middle of a move.
 type interference struct {
 	after string // the step that has just been finished, or
-	wrote string // just been written
+	wrote string // the step that has just been written
 	do    func(*world)
 	undo  func(*world)
-	// want is in the reason; unless waits, the run is held by then.
+	// want is part of the reason. The run is held by then, unless waits is set.
 	want  string
 	waits bool
-	// alone says that an abort needs no undo.
+	// alone reports that an abort needs no undo.
 	alone bool
 }
 
@@ -78,7 +78,7 @@ func TestSomebodyElsesChangeHoldsTheMove(t *testing.T) {
 				w := newWorld(threeOrdinals(mode))
 				in.disturb(t, w)
 				if in.undo == nil && !in.alone {
-					return // it is for a person to decide; nothing is lost
+					return // the user has to decide; nothing is lost
 				}
 				if in.undo != nil {
 					onward := w.fork(1)
@@ -99,8 +99,8 @@ func TestSomebodyElsesChangeHoldsTheMove(t *testing.T) {
 	}
 }
 
-// disturb runs a move into the interference and demands that it stops there,
-// with a reason that names what is wrong, and that no data is lost.
+// disturb runs a move into the interference. It requires that the move stops there, that the reason names the
+// problem, and that no data is lost.
 func (in interference) disturb(t *testing.T, w *world) {
 	t.Helper()
 	did := false
@@ -125,12 +125,12 @@ func (in interference) disturb(t *testing.T, w *world) {
 	unbroken(t, w)
 }
 
-// change edits an object of a side as somebody else would.
+// change edits an object of a side as another writer does.
 func change[T client.Object](side plans.Side, name string, edit func(T)) func(*world) {
 	return func(w *world) {
 		o, ok := get[T](w.on[side], w.namespace(side), name)
 		if !ok {
-			panic("there is no " + name)
+			panic("--kubeconfig is missing," + name)
 		}
 		next := clone(o)
 		edit(next)
@@ -142,7 +142,7 @@ func scale(side plans.Side, n int32) func(*world) {
 	return change(side, setName, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &n })
 }
 
-// settled lets the cluster come to rest after what somebody does.
+// settled lets the cluster come to rest after the action.
 func settled(do func(*world)) func(*world) {
 	return func(w *world) {
 		do(w)
@@ -150,7 +150,7 @@ func settled(do func(*world)) func(*world) {
 	}
 }
 
-// scaleBack also deletes the claim that was made for the pod too many.
+// scaleBack also deletes the claim that was created for the surplus pod.
 func scaleBack(side plans.Side, n int32, claim string) func(*world) {
 	return func(w *world) {
 		scale(side, n)(w)
@@ -218,7 +218,7 @@ func unmark[T client.Object](name string) func(*world) {
 
 func unmarkVolume(w *world) {
 	w.volume(func(pv *corev1.PersistentVolume) {
-		// Somebody keeps what was there, and will put it back.
+		// The user keeps the annotations and will restore them.
 		w.kept = pv.DeepCopy().Annotations
 		plans.Unmark(pv)
 	})
@@ -238,8 +238,7 @@ func refillRef(w *world) {
 	})
 }
 
-// killNode stops the node of the ordinal in flight, and somebody deletes the
-// pod by force.
+// killNode stops the node of the ordinal in flight, and the user deletes the pod by force.
 func killNode(w *world) { w.power(corev1.ConditionFalse) }
 
 func reviveNode(w *world) { w.power(corev1.ConditionTrue) }

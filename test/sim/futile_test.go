@@ -12,8 +12,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// A write that is answered and changes nothing, again and again, is not sent for ever: the pauses grow,
-// people are told, and after a few times a person is asked. One 409 alone is an answer like any other.
+// A write that succeeds or is refused without any effect is not repeated forever. The pauses grow, the errors
+// are reported, and after a few attempts the plan is blocked. A single 409 is a response like any other.
 func TestAWriteThatChangesNothingIsNotSentForEver(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind string
@@ -62,7 +62,7 @@ func TestAWriteThatChangesNothingIsNotSentForEver(t *testing.T) {
 	}
 }
 
-// Whoever is a little slower than others goes on at once.
+// A process that loses one conflict continues at once.
 func TestASingle409TakesNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(threeOrdinals(plans.Rebind))
@@ -88,7 +88,7 @@ func TestASingle409TakesNoTime(t *testing.T) {
 	})
 }
 
-// A wave that cannot begin gives its slot back, and does not take that for news.
+// A wave that cannot begin releases its slot, and does not mistake its own release for news.
 func TestAWaveThatCannotBeginDoesNotAskAllTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(threeOrdinals(plans.Rebind))

@@ -16,7 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// withGates is a scene with every kind of gate.
+// withGates returns a scene with every kind of gate.
 func withGates(sc scene) scene {
 	job := &batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ask", Image: "ask"}}}}}
 	other := intstr.FromString(plans.AnyOther)
@@ -32,15 +32,15 @@ func withGates(sc scene) scene {
 	return sc
 }
 
-// application is what the gates ask about.
+// application is the application that the gates ask.
 type application struct {
-	// shy is how often it says no to a question before it says yes.
+	// shy is how often it answers no to a question before it answers yes.
 	shy int
-	// deaf says no to every question that begins with it, and fails the Jobs of that
-	// gate; empty for none.
+	// deaf is a prefix: the application answers no to every question that begins with it, and fails the Jobs
+	// of that gate. Empty means none.
 	deaf  string
 	asked map[string]int // how often, by question
-	yes   map[string]int // to which it said yes
+	yes   map[string]int // how often it answered yes, by question
 	clock time.Time
 }
 
@@ -48,11 +48,10 @@ func (a *application) refuses(what string) bool {
 	return a.deaf != "" && strings.HasPrefix(what, a.deaf)
 }
 
-// prober asks on behalf of one process. A question is as good as a write: it may be
-// the last thing that a process does.
+// prober asks on behalf of one process. A question counts as a write: a process may die at it.
 type prober struct{ r *process }
 
-// Now implements gates.Prober. Time passes when somebody looks at the clock.
+// Now implements gates.Prober. Time passes whenever the clock is read.
 func (p prober) Now() time.Time {
 	a := &p.r.w.app
 	a.clock = a.clock.Add(time.Second)
@@ -78,7 +77,7 @@ func (p prober) Ask(_ context.Context, q gates.Question) (gates.Answer, error) {
 		return gates.Answer{}, errDead
 	case crashAfter:
 		r.dead = true
-		_, _ = w.answer(q) // nobody is there to hear it
+		_, _ = w.answer(q) // the process that asked is dead
 		return gates.Answer{}, errDead
 	case lostAnswer:
 		_, _ = w.answer(q)
@@ -106,8 +105,8 @@ func (w *world) answer(q gates.Question) (gates.Answer, error) {
 	return good, nil
 }
 
-// consents notes a yes. What is asked has to be so at that moment: nobody asks a
-// pod to hand over what it has let go of, or whether it has come before it has.
+// consents records a yes. The question must fit that moment: a pod must not be asked to hand over what it has
+// released, nor whether it has arrived before it has.
 func (w *world) consents(what string) {
 	w.app.yes[what]++
 	words := strings.Fields(what)
@@ -126,7 +125,7 @@ func (w *world) gate(name string) (int, plans.Gate) {
 	return i, w.plan.Gates[i]
 }
 
-// jobController runs Jobs to their end at once. It lives in its own cluster.
+// jobController runs Jobs to completion at once. It runs in the Job's own cluster.
 func (w *world) jobController(s *store) bool {
 	for _, job := range shuffle(w, all[*batchv1.Job](s)) {
 		if job.Spec.Suspend != nil && *job.Spec.Suspend || len(job.Status.Conditions) > 0 {
@@ -152,8 +151,8 @@ func (w *world) jobController(s *store) bool {
 	return false
 }
 
-// heeded checks, whenever a side has lost or got an ordinal, that the application
-// had been asked. What is turned round needs no consent.
+// heeded checks, whenever a side has lost or gained an ordinal, that the application was asked before. A
+// reversed direction needs no consent.
 func (w *world) heeded() {
 	if w.plan == nil || w.journal.Leg.Direction != plans.Move || w.journal.SkipGates > 0 {
 		return

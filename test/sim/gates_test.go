@@ -45,7 +45,7 @@ func TestAGateThatSaysNoForAWhileIsAskedAgain(t *testing.T) {
 	}
 }
 
-// holds runs a course into a gate that says no for ever.
+// holds runs a direction into a gate that always answers no.
 func (w *world) holds(t *testing.T, direction plans.Direction, deaf, want string) {
 	t.Helper()
 	w.app.deaf = deaf
@@ -57,11 +57,11 @@ func (w *world) holds(t *testing.T, direction plans.Direction, deaf, want string
 	unbroken(t, w)
 }
 
-// skip is --skip-gates of a process that has taken the plan over.
+// skip applies --skip-gates for a process that has taken the plan over.
 func (w *world) skip(t *testing.T) {
 	t.Helper()
 	w.change(t, func(j *plans.Journal) error { return j.Skip(w.plan) })
-	w.journal.SkipGates = 1 // the checks read it
+	w.journal.SkipGates = 1 // the invariants read it here
 }
 
 func TestAGateThatNeverPassesHoldsAndLeavesEveryWayOpen(t *testing.T) {
@@ -90,14 +90,14 @@ func TestAGateThatNeverPassesHoldsAndLeavesEveryWayOpen(t *testing.T) {
 				walk(t, again, plans.Move, nil)
 				walk(t, again, plans.Finalize, nil)
 
-				past := w.fork(3) // resumed without it
+				past := w.fork(3) // resumed without the gate
 				past.skip(t)
 				walk(t, past, plans.Move, nil)
 				if past.app.yes["rejoin web-0 destination"] != 1 {
 					t.Error("--skip-gates skipped the gates of another step too")
 				}
 
-				back := w.fork(4) // aborted; what never left is not asked about
+				back := w.fork(4) // aborted; an ordinal that never left is not asked about
 				back.app.deaf = ""
 				walk(t, back, plans.Abort, nil)
 				cleanEnd(t, back, back.start)
@@ -114,8 +114,8 @@ func TestABrokenApplicationCanBeWalkedBackWithoutItsGates(t *testing.T) {
 	for _, mode := range modes() {
 		w := newWorld(withGates(threeOrdinals(mode)))
 		w.holds(t, plans.Move, "health web-1", "gate health")
-		w.holds(t, plans.Abort, "rejoin web-1", "`abort --skip-gates` rolls back")
-		w.app.deaf = "" // nobody may ask
+		w.holds(t, plans.Abort, "rejoin web-1", "`abort --skip-gates` returns to the source")
+		w.app.deaf = "" // no question may be asked
 		asked := len(w.app.asked)
 		w.skip(t)
 		walk(t, w, plans.Abort, nil)
@@ -126,7 +126,7 @@ func TestABrokenApplicationCanBeWalkedBackWithoutItsGates(t *testing.T) {
 	}
 }
 
-// A pod that never came up on the side that is given up has nothing to hand over.
+// A pod that never started on the side that is given up has nothing to hand over.
 func TestAnAbortNeedsNothingOfAPodThatNeverCameUp(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {

@@ -16,7 +16,7 @@ import (
 
 func modes() []plans.Mode { return []plans.Mode{plans.Rebind, plans.Reimport} }
 
-// journey is the courses of one migration, one after the other.
+// journey lists the directions of one migration, in their order.
 type journey []plans.Direction
 
 func (j journey) name() string {
@@ -33,7 +33,7 @@ func journeys() []journey {
 
 func outcomeOf(c plans.Direction) plans.Outcome { return c.Outcome() }
 
-// walk runs a course to its end, with a new process for each that dies.
+// walk runs a direction to its end, with a new process after each that dies.
 func walk(t *testing.T, w *world, direction plans.Direction, at func(int) fault) {
 	t.Helper()
 	for range 10 {
@@ -68,7 +68,7 @@ func unbroken(t *testing.T, w *world) {
 	}
 }
 
-// cleanEnd is S15: nothing of ours remains, and the rest is as it has to be.
+// cleanEnd is S15: no mark of ours remains, and everything else equals want.
 func cleanEnd(t *testing.T, w *world, want map[string]any) {
 	t.Helper()
 	w.rest()
@@ -81,7 +81,7 @@ func cleanEnd(t *testing.T, w *world, want map[string]any) {
 	}
 }
 
-// golden is a walk in which nothing goes wrong.
+// golden is the result of a run without faults.
 type golden struct {
 	end    map[string]any
 	counts map[string]int
@@ -135,13 +135,13 @@ func TestAnAbortedMoveLeavesEverythingAsItWas(t *testing.T) {
 	}
 }
 
-// belongings is what a set has, without the namespace it has it in.
+// belongings is everything that a set has, without its namespace.
 type belongings struct {
 	Set     *appsv1.StatefulSetSpec
 	Labels  map[string]string
 	Budget  *policyv1.PodDisruptionBudgetSpec
 	Claims  map[string]corev1.PersistentVolumeClaimSpec
-	Disks   map[string]string // the disk behind each claim, and its policy
+	Disks   map[string]string // the disk behind each claim, and its reclaim policy
 	Pods    []string
 	Configs int
 }
@@ -151,7 +151,7 @@ func (w *world) belongings(side plans.Side) belongings {
 	out := belongings{Claims: map[string]corev1.PersistentVolumeClaimSpec{}, Disks: map[string]string{}}
 	if set, ok := get[*appsv1.StatefulSet](s, namespace, setName); ok {
 		out.Set, out.Labels = &clone(set).Spec, set.Labels
-		if w.scene.Existing { // it keeps a policy of its own
+		if w.scene.Existing { // an existing set keeps its own retention policy
 			out.Set.PersistentVolumeClaimRetentionPolicy = nil
 		}
 		if o := out.Set.Ordinals; o != nil && o.Start == 0 {

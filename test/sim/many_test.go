@@ -11,14 +11,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// member is one of several processes that carry out one plan at the same time.
-// Each of its reads and writes waits until it is let through.
+// member is one of several processes that carry out one plan at the same time. Each of its reads and writes
+// waits until the crowd lets it proceed.
 type member struct {
 	r         *process
 	direction plans.Direction
 	next      func() (struct{}, bool)
 	stop      func()
-	sleeps    int // rounds for which nothing of it is let through
+	sleeps    int // rounds in which none of its requests proceeds
 	end       end
 	err       error
 	over      bool
@@ -34,8 +34,7 @@ func (w *world) member(t *testing.T, direction plans.Direction, sleeps int) *mem
 	return m
 }
 
-// crowd lets members and everybody else act in an order drawn from a seed, until
-// the last member has come to its end.
+// crowd lets members and controllers act in an order drawn from a seed, until the last member has ended.
 type crowd struct {
 	w       *world
 	rng     *rand.Rand
@@ -62,7 +61,7 @@ func (c *crowd) round() {
 		return
 	}
 	m := awake[c.rng.IntN(len(awake))]
-	if c.rng.IntN(60) == 0 { // held up: what it was about to do comes late
+	if c.rng.IntN(60) == 0 { // delayed: its next request arrives late
 		m.sleeps = 1 + c.rng.IntN(600)
 		return
 	}
@@ -76,7 +75,7 @@ func (c *crowd) round() {
 	}
 }
 
-// until lets time pass until the member is over.
+// until lets time pass until the member has ended.
 func (c *crowd) until(t *testing.T, m *member) {
 	t.Helper()
 	for range 400_000 {
@@ -112,8 +111,8 @@ func TestProcessesThatOverlapDoNoHarm(t *testing.T) {
 	}
 }
 
-// overlap lets up to three processes run at the same time, each taking over from
-// the others at some point, and then one more until the plan has ended.
+// overlap runs up to three processes at the same time, each taking over from the others at some point. After
+// that it runs one process at a time until the plan has ended.
 func overlap(t *testing.T, w *world, done golden) {
 	t.Helper()
 	c := &crowd{w: w, rng: rand.New(rand.NewPCG(w.scene.Seed, 11))}
@@ -145,7 +144,7 @@ func overlap(t *testing.T, w *world, done golden) {
 		unbroken(t, w)
 	}
 	for _, m := range c.members {
-		c.until(t, m) // what is late comes even after the end
+		c.until(t, m) // late requests arrive even after the end
 	}
 	w.sweep(t)
 	switch w.journal.Outcome {
@@ -159,9 +158,9 @@ func overlap(t *testing.T, w *world, done golden) {
 	}
 }
 
-// sweep removes what a stale process made after it was fenced. No precondition
-// can stop a creation whose request was under way, so it has to be harmless: it
-// has a stamp of its epoch, and a set has no ordinals.
+// sweep removes the objects that a stale process created after it was fenced. No precondition can stop a
+// creation whose request was under way, so the object has to be harmless: it has a stamp of the stale epoch,
+// and a set has no ordinals.
 func (w *world) sweep(t *testing.T) {
 	t.Helper()
 	for _, l := range w.late {
@@ -175,7 +174,7 @@ func (w *world) sweep(t *testing.T) {
 		}
 		stamp, marked := plans.Stamped(o)
 		if set, ok := o.(*appsv1.StatefulSet); ok && *set.Spec.Replicas > 0 || marked && stamp.Epoch >= w.journal.Epoch {
-			continue // adopted, or alive
+			continue // adopted, or of a live process
 		}
 		if marked {
 			t.Logf("seed %d: %s was made late and is left over", w.scene.Seed, l.key)
@@ -184,7 +183,7 @@ func (w *world) sweep(t *testing.T) {
 	}
 }
 
-// onward is a course that a person could ask for now.
+// onward returns a direction that the user could request in this state.
 func (c *crowd) onward() plans.Direction {
 	switch {
 	case c.w.journal.Leg.Direction != plans.Move:

@@ -14,17 +14,17 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// misfortune is what befalls one process after the other: pods that crash and flap, nodes that fail and vanish, API servers that are away,
-// writes that fail, persons who turn the plan round.
+// misfortune makes things fail for one process after another: pods crash and flap, nodes fail and vanish, API
+// servers are unreachable, writes fail, and the user reverses the plan.
 type misfortune struct {
 	w      *world
 	rng    *rand.Rand
-	away   map[string]int // for how many requests a cluster does not answer
+	away   map[string]int // for how many requests a cluster is unreachable
 	strike bool
-	word   plans.Assurance // what the next process is told
+	word   plans.Assurance // the word for the next process
 }
 
-// happens lets something happen, or nothing.
+// happens may let one failure happen.
 func (m *misfortune) happens() {
 	if !m.strike {
 		return
@@ -58,7 +58,7 @@ func (m *misfortune) one(s *store) *corev1.Pod {
 	return pods[m.rng.IntN(len(pods))]
 }
 
-// power lets a node fail, or come back.
+// power makes a node fail, or recover.
 func (m *misfortune) power(s *store) {
 	nodes := all[*corev1.Node](s)
 	next := clone(nodes[m.rng.IntN(len(nodes))])
@@ -70,14 +70,14 @@ func (m *misfortune) power(s *store) {
 	s.put(next)
 }
 
-// vanish takes a node away for good; another machine comes under another name.
+// vanish removes a node for good. Another machine with another name replaces it.
 func (m *misfortune) vanish(s *store) {
 	nodes := all[*corev1.Node](s)
 	gone := nodes[m.rng.IntN(len(nodes))]
 	for side, on := range m.w.on {
 		if on == s {
 			m.w.bury(side, gone.Name)
-			break // both sides may be of one cluster
+			break // both sides may be in one cluster
 		}
 	}
 	fresh := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: gone.Name + "x"}}
@@ -85,7 +85,7 @@ func (m *misfortune) vanish(s *store) {
 	must(s.Create(context.TODO(), fresh))
 }
 
-// ceases lets everything come back.
+// ceases lets everything recover.
 func (m *misfortune) ceases() {
 	m.strike = false
 	clear(m.away)
@@ -98,7 +98,7 @@ func (m *misfortune) ceases() {
 	}
 }
 
-// process is the next one.
+// process returns the next process.
 func (m *misfortune) process() *process {
 	r := m.w.process()
 	r.word = m.word
@@ -115,10 +115,10 @@ func (m *misfortune) process() *process {
 	return r
 }
 
-// vouched finds the node that a person is asked about.
+// vouched finds the node that the user has to vouch for.
 var vouched = regexp.MustCompile(`--node-gone (\S+)`)
 
-// goes lets one process go until it ends, or nothing changes any more.
+// goes runs one process until it ends, or nothing changes any more. It returns the last reason.
 func (m *misfortune) goes(t *testing.T, direction plans.Direction) string {
 	t.Helper()
 	r := m.process()
@@ -157,8 +157,8 @@ func (m *misfortune) goes(t *testing.T, direction plans.Direction) string {
 	return reason
 }
 
-// wish is what a person asks for next.
-func (m *misfortune) wish() plans.Direction {
+// request returns the direction that the user requests next.
+func (m *misfortune) command() plans.Direction {
 	j := m.w.journal
 	switch {
 	case j.Leg.Direction != plans.Move:
@@ -171,7 +171,8 @@ func (m *misfortune) wish() plans.Direction {
 	return plans.Move
 }
 
-// Whatever fails and comes back: no disk has two writers, none is lost, and the plan ends (S1, S4, S5, S9, L1, L6).
+// Whatever fails and recovers: no disk has two writers, none is lost, and the plan ends (S1, S4, S5, S9, L1,
+// L6).
 func TestEveryPlanEndsInSpiteOfMisfortunes(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(40)
@@ -180,7 +181,7 @@ func TestEveryPlanEndsInSpiteOfMisfortunes(t *testing.T) {
 	}
 	for name, sc := range shapes() {
 		if len(sc.Gates) > 0 {
-			continue // a gate that is asked while its pod is gone says no, which is not what is looked for
+			continue // a gate whose pod is gone answers no, which is not the subject of this test
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,13 +189,13 @@ func TestEveryPlanEndsInSpiteOfMisfortunes(t *testing.T) {
 			for seed := uint64(1); seed <= seeds; seed++ {
 				w := first.fork(seed)
 				m := &misfortune{w: w, rng: rand.New(rand.NewPCG(seed, 77)), away: map[string]int{}, strike: true}
-				w.foreign = true // what is down is not ours alone
+				w.foreign = true // not every unavailable pod is ours
 				var said []string
 				for round := 0; round < 60 && !w.journal.Ended(); round++ {
 					if round == 30 {
 						m.ceases()
 					}
-					said = append(said, m.goes(t, m.wish()))
+					said = append(said, m.goes(t, m.command()))
 				}
 				w.rest()
 				unbroken(t, w)

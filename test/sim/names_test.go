@@ -11,8 +11,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// Who keeps names and slept for longer than its Lease lasts finds out that another process has the plan,
-// or that it has ended, and ends.
+// A process that keeps names may sleep for longer than its Lease lasts. It then detects that another process
+// has the plan, or that the plan has ended, and ends too.
 func TestNamesAreKeptForNoLongerThanTheLease(t *testing.T) {
 	alive, dead := func(string) bool { return false }, func(string) bool { return true }
 	for _, ends := range []bool{true, false} {

@@ -20,12 +20,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// An API server that is newer than this program has fields that the program's types do not have. Here
-// their names begin with "future". They are kept beside the typed object, as a tree of nothing else, and
-// are lost as they are with a real one: by an update that does not have them, and by a patch that replaces
-// the list that they are in.
+// An API server that is newer than this program has fields that the program's types do not have. Here their
+// names begin with "future". They are kept beside the typed object, as a tree that holds nothing else. They
+// are lost as with a real API server: by an update that does not have them, and by a patch that replaces the
+// list that contains them.
 
-// newer gives the fields of a newer API server in an object, or nil for a kind of which nobody asks.
+// newer returns the fields that a newer API server has in an object, or nil for a kind without such fields.
 func newer(o client.Object) any {
 	type fields = map[string]any
 	switch o := o.(type) {
@@ -57,10 +57,10 @@ func newer(o client.Object) any {
 	return nil
 }
 
-// record says whether an object is one of those that are the plan's own.
+// record reports whether an object is one of the plan's own.
 func record(o client.Object) bool { return o.GetLabels()[plans.PlanLabel] != "" }
 
-// grow gives every object the fields of a newer API server.
+// grow adds the fields of a newer API server to every object.
 func (w *world) grow() {
 	for _, s := range w.stores {
 		s.newer = true
@@ -72,7 +72,7 @@ func (w *world) grow() {
 	}
 }
 
-// nothingDropped wants these fields on every object, from the moment it is made.
+// nothingDropped requires these fields on every object, from the moment of its creation.
 func (w *world) nothingDropped() {
 	for _, s := range w.stores {
 		if !s.newer {
@@ -87,7 +87,7 @@ func (w *world) nothingDropped() {
 	}
 }
 
-// whole is an object with its future fields.
+// whole returns an object with its future fields.
 func (s *store) whole(k key) map[string]any {
 	doc, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.objects[k])
 	must(err)
@@ -95,7 +95,7 @@ func (s *store) whole(k key) map[string]any {
 	return doc
 }
 
-// split stores what is known of an object by a write of its own, and the rest beside it.
+// split stores the known fields of an object with the given write, and the others beside it.
 func (s *store) split(doc map[string]any, into client.Object, write func(client.Object) error) error {
 	must(runtime.DefaultUnstructuredConverter.FromUnstructured(doc, into))
 	if err := write(into); err != nil {
@@ -122,7 +122,7 @@ func (s *store) GroupVersionKindFor(o runtime.Object) (schema.GroupVersionKind, 
 	return apiutil.GVKForObject(o, s.kinds)
 }
 
-// futures is the tree of the future fields in a document; nil if there are none.
+// futures returns the tree of the future fields in a document, or nil if there are none.
 func futures(doc any) any {
 	switch d := doc.(type) {
 	case map[string]any:
@@ -151,7 +151,7 @@ func futures(doc any) any {
 	return nil
 }
 
-// plant puts a tree of futures into a document.
+// plant adds a tree of future fields to a document.
 func plant(doc, tree any) {
 	switch t := tree.(type) {
 	case map[string]any:

@@ -6,7 +6,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// ahead are the scenes with API servers that are newer than this program.
+// ahead returns the scenes with API servers that are newer than this program.
 func ahead() map[string]scene {
 	out := map[string]scene{}
 	for _, mode := range modes() {

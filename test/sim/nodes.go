@@ -28,12 +28,12 @@ func volumesOf(s *store, pod *corev1.Pod) (pvs []*corev1.PersistentVolume, ok bo
 	return pvs, true
 }
 
-// attachable leaves out the volumes that any number of nodes mount at once.
+// attachable leaves out the volumes that any number of nodes can mount at once.
 func attachable(pvs []*corev1.PersistentVolume) []*corev1.PersistentVolume {
 	return slices.DeleteFunc(slices.Clone(pvs), func(pv *corev1.PersistentVolume) bool { return pv.Spec.CSI == nil })
 }
 
-// scheduler gives a pod a node once its claims are bound.
+// scheduler assigns a pod to a node once its claims are bound.
 func (w *world) scheduler(s *store) bool {
 	for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
 		if _, bound := volumesOf(s, pod); pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !bound {
@@ -51,18 +51,18 @@ func (w *world) scheduler(s *store) bool {
 	return false
 }
 
-// drained says whether a node takes no pods because somebody empties it.
+// drained reports whether a node takes no pods because it is being drained.
 func drained(node *corev1.Node) bool {
 	return node.Spec.Unschedulable || node.DeletionTimestamp != nil || len(node.Spec.Taints) > 0
 }
 
-// taken says whether a node has a pod, where each is to have one of its own.
+// taken reports whether a node has a pod already, in a scene where each pod needs a node of its own.
 func (w *world) taken(s *store, node *corev1.Node) bool {
 	return w.scene.Spread && slices.ContainsFunc(all[*corev1.Pod](s), func(p *corev1.Pod) bool { return p.Spec.NodeName == node.Name })
 }
 
-// kubelet starts pods whose volumes are attached and ends those that are being
-// deleted. The kubelet of a node that is not Ready does nothing.
+// kubelet starts pods whose volumes are attached, and ends those that are being deleted. The kubelet of a
+// node that is not Ready does nothing.
 func (w *world) kubelet(s *store) bool {
 	for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
 		node, ok := get[*corev1.Node](s, "", pod.Spec.NodeName)
@@ -107,8 +107,8 @@ func inUse(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName("kubernetes.io/csi/" + pv.Spec.CSI.Driver + "^" + pv.Spec.CSI.VolumeHandle)
 }
 
-// attacher is the attach-detach controller and the kubelet's report of what it
-// has in use: reported before it is attached, detached after it is reported free.
+// attacher is the attach-detach controller and the kubelet's report of the volumes in use. A volume is
+// reported in use BEFORE it is attached, and detached AFTER it is no longer reported.
 func (w *world) attacher(s *store) bool {
 	wanted := map[string]bool{}
 	for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
@@ -147,7 +147,7 @@ func (w *world) attacher(s *store) bool {
 func (w *world) attach(s *store, pv *corev1.PersistentVolume, node *corev1.Node) bool {
 	for _, va := range all[*storagev1.VolumeAttachment](s) {
 		if *va.Spec.Source.PersistentVolumeName == pv.Name && va.Spec.NodeName != node.Name {
-			return false // ReadWriteOnce: the other node has to let go first
+			return false // ReadWriteOnce: the other node must detach it first
 		}
 	}
 	if !slices.Contains(node.Status.VolumesInUse, inUse(pv)) {

@@ -11,8 +11,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// What a process notes of a wave is the same whether or not others write the journal meanwhile or the
-// answers to its own writes are lost, and who reads it between two waves finds none under way.
+// The journal's record of a wave is the same if other writers change the journal meanwhile, or if responses
+// to the process's own writes are lost. Between two waves the journal shows none under way.
 func TestWhatIsNotedOfAWaveOutlivesOtherWriters(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
@@ -45,10 +45,10 @@ type notes struct {
 	downtime *plans.Downtime
 }
 
-// clock goes on by a second with every write to a guarded object.
+// clock advances by a second with every write to a guarded object.
 func (w *world) clock() time.Time { return time.Unix(1e9+int64(len(w.acts)), 0) }
 
-// noted moves a set, by that clock, and gives what the journal has of it in the end.
+// noted moves a set by that clock, and returns what the journal records of it at the end.
 func noted(t *testing.T, w *world, by disturbance) (out notes) {
 	t.Helper()
 	slots := engine.NewWaveLimiter(1)
@@ -84,7 +84,7 @@ func noted(t *testing.T, w *world, by disturbance) (out notes) {
 	return out
 }
 
-// between expects a journal that has no wave under way.
+// between requires a journal without a wave under way.
 func between(t *testing.T, w *world) {
 	t.Helper()
 	step, began, _ := w.journal.Next(w.plan)
@@ -93,7 +93,7 @@ func between(t *testing.T, w *world) {
 	}
 }
 
-// A pause between two waves does not leave the last one under way.
+// A pause between two waves does not leave the last wave under way.
 func TestAPausedPlanHasNoWaveUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {

@@ -15,17 +15,17 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// deed is something that somebody else does to an object of the plan, at any moment.
+// deed is an action of another writer on an object of the plan, at any moment.
 type deed struct {
-	// do does it, and reports whether there was something to do it to.
+	// do carries it out. It reports whether there was an object to act on.
 	do func(*world) bool
-	// undo brings back what there was. Without it a person cannot.
+	// undo restores the previous state. It is nil if the user cannot do so.
 	undo func(*world)
-	// word is what a person can vouch for instead.
+	// word is what the user can vouch for instead.
 	word plans.Assurance
 }
 
-// deeds are what others do. Each has a way out: to undo it, or a person's word.
+// deeds returns the actions of other writers. Each has a way out: to undo it, or the user's word.
 func deeds() map[string]deed {
 	out := map[string]deed{}
 	for _, side := range plans.Sides() {
@@ -51,7 +51,7 @@ func deeds() map[string]deed {
 
 func bare(o client.Object) { plans.Unmark(o) }
 
-// kept edits an object and remembers it, so that the very annotations and the very spec can be put back.
+// kept edits an object and remembers it, so that exactly its annotations and its spec can be restored.
 func kept(side plans.Side, kind, name string, word plans.Assurance, edit func(client.Object)) deed {
 	var was client.Object
 	return deed{
@@ -83,7 +83,7 @@ func annotation(o client.Object, name string) (v string, ok bool) {
 	return v, ok
 }
 
-// putBack gives an object what was taken from it: its annotations, and what its spec said beside the range.
+// putBack restores what an object has lost: its annotations, and its spec except the range.
 func putBack(s *store, was client.Object) {
 	o, ok := s.objects[keyOf(was)]
 	if !ok {
@@ -102,7 +102,7 @@ func putBack(s *store, was client.Object) {
 	must(s.Update(context.TODO(), next))
 }
 
-// remade deletes a set with its pods, and lets a person make it again as it was, but for what we wrote on it.
+// remade deletes a set with its pods, and recreates it as the user would: as it was, without our marks.
 func remade(side plans.Side) deed {
 	var was *appsv1.StatefulSet
 	again := func(w *world) {
@@ -131,7 +131,7 @@ func remade(side plans.Side) deed {
 	}
 }
 
-// volumesOn edits every volume that the plan holds on a side.
+// volumesOn edits every volume that the plan protects on a side.
 func volumesOn(side plans.Side, word plans.Assurance, edit func(*corev1.PersistentVolume)) deed {
 	var was []*corev1.PersistentVolume
 	return deed{
@@ -139,7 +139,7 @@ func volumesOn(side plans.Side, word plans.Assurance, edit func(*corev1.Persiste
 		do: func(w *world) bool {
 			was = nil
 			for _, pv := range all[*corev1.PersistentVolume](w.on[side]) {
-				if !stamped(pv) || pv.Status.Phase != corev1.VolumeBound { // or it would be they who destroy the disk
+				if !stamped(pv) || pv.Status.Phase != corev1.VolumeBound {
 					continue
 				}
 				was = append(was, clone(pv))
@@ -163,7 +163,7 @@ func volumesOn(side plans.Side, word plans.Assurance, edit func(*corev1.Persiste
 
 const foreignFinalizer = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
 
-// finalized puts a finalizer on every claim of a side, as a snapshot does that is being made of it.
+// finalized adds a finalizer to every claim of a side, as a snapshot in progress does.
 func finalized(side plans.Side) deed {
 	each := func(w *world, edit func([]string) []string) (some bool) {
 		for _, c := range all[*corev1.PersistentVolumeClaim](w.on[side]) {
@@ -189,7 +189,7 @@ func finalized(side plans.Side) deed {
 	}
 }
 
-// stray makes a claim on a side, of the name that the next ordinal to come there would need.
+// stray creates a claim on a side, with the name that the next ordinal to arrive there needs.
 func stray(side plans.Side) deed {
 	var made types.UID
 	next := func(w *world) int32 {
@@ -213,7 +213,7 @@ func stray(side plans.Side) deed {
 		},
 		undo: func(w *world) {
 			for _, c := range all[*corev1.PersistentVolumeClaim](w.on[side]) {
-				if pv, ok := get[*corev1.PersistentVolume](w.on[side], "", c.Spec.VolumeName); c.UID == made && (!ok || w.disks[diskOf(pv)].claim == "") { // else it got what was promised to its name
+				if pv, ok := get[*corev1.PersistentVolume](w.on[side], "", c.Spec.VolumeName); c.UID == made && (!ok || w.disks[diskOf(pv)].claim == "") {
 					must(w.on[side].Delete(context.TODO(), clone(c)))
 				}
 			}
@@ -222,7 +222,7 @@ func stray(side plans.Side) deed {
 	}
 }
 
-// crash breaks the application in a pod for as long as the pod lives. Its node is fine.
+// crash breaks the application in a pod for as long as the pod lives. The node of the pod stays healthy.
 func (w *world) crash(side plans.Side, ordinals ...int32) {
 	for _, o := range ordinals {
 		next := clone(w.pod(side, o))

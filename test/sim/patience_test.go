@@ -15,13 +15,13 @@ import (
 
 const stepTimeout = 10 * time.Minute
 
-// running is a process that carries a plan out, seen from outside.
+// running is a process that carries out a plan, seen from outside.
 type running struct {
 	w    *world
 	e    *engine.Engine
 	wake *clusters.ChangeSignal
 	stop chan struct{}
-	down atomic.Bool // no cluster answers
+	down atomic.Bool // no cluster responds
 	over chan ended
 	last engine.Progress
 	errs int
@@ -32,7 +32,7 @@ type ended struct {
 	err error
 }
 
-// carried lets a process go on by the clock of the test.
+// carried runs a process by the clock of the test.
 func carried(t *testing.T, w *world, r *process, e *engine.Engine) *running {
 	t.Helper()
 	p := &running{w: w, e: e, wake: clusters.NewChangeSignal(), stop: make(chan struct{}), over: make(chan ended, 1)}
@@ -54,7 +54,7 @@ func carried(t *testing.T, w *world, r *process, e *engine.Engine) *running {
 	return p
 }
 
-// after gives how the process has ended by then; false for one that goes on.
+// after waits for d. It returns how the process has ended by then, or false if it is still running.
 func (p *running) after(d time.Duration) (ended, bool) {
 	select {
 	case e := <-p.over:
@@ -65,7 +65,7 @@ func (p *running) after(d time.Duration) (ended, bool) {
 	}
 }
 
-// rests lets the world come to rest, and the process see it.
+// rests lets the world come to rest and the process observe it, until the process ends.
 func (p *running) rests(t *testing.T) ended {
 	t.Helper()
 	for range 200 {
@@ -78,7 +78,7 @@ func (p *running) rests(t *testing.T) ended {
 	return ended{}
 }
 
-// wrote advances until a write of that word has been sent.
+// wrote advances until a write of a step with this operation has been sent.
 func (w *world) wrote(t *testing.T, r *process, e *engine.Engine, op plans.Op) {
 	t.Helper()
 	for range 5000 {
@@ -94,7 +94,8 @@ func (w *world) wrote(t *testing.T, r *process, e *engine.Engine, op plans.Op) {
 	t.Fatalf("it never wrote %s", op)
 }
 
-// sick keeps a pod from being ready, with its node, until it is mended.
+// sick makes the node of a pod fail, so that the pod is not ready, and returns a function that repairs the
+// node.
 func (w *world) sick(side plans.Side, o int32) (mend func()) {
 	s, pod := w.on[side], clone(w.pod(side, o))
 	power := func(status corev1.ConditionStatus) {
@@ -110,8 +111,8 @@ func (w *world) sick(side plans.Side, o int32) (mend func()) {
 	return func() { power(corev1.ConditionTrue) }
 }
 
-// What does not answer is not a step that takes too long: the clock of a step does not run in an
-// outage, whatever is in flight.
+// An outage does not make a step overdue: the clock of a step stops while a cluster does not respond,
+// whatever is in flight.
 func TestAnOutageIsNoReasonToHold(t *testing.T) {
 	for name, op := range map[string]plans.Op{"a pod starts": plans.Grow, "nothing is in flight": plans.Relax} {
 		t.Run(name, func(t *testing.T) {
@@ -138,8 +139,8 @@ func TestAnOutageIsNoReasonToHold(t *testing.T) {
 	}
 }
 
-// A wave that is away for long is told, and looked at for as long as it takes: nobody has to be awake
-// for its pod to be seen when it is up.
+// A wave that is in flight for too long is reported as overdue and looked at for as long as it takes. No user
+// has to act for the process to observe that its pod is up.
 func TestAWaveInFlightIsOverdueAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(threeOrdinals(plans.Rebind))
@@ -162,8 +163,8 @@ func TestAWaveInFlightIsOverdueAndGoesOn(t *testing.T) {
 	})
 }
 
-// What waits for too long before an ordinal leaves is held as soon as that can be written down, with
-// the budgets open.
+// A plan that waits too long before an ordinal leaves is held as soon as the hold can be recorded. The
+// budgets are open then.
 func TestAWaitBeforeAWaveIsHeldOnceThatCanBeRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(threeOrdinals(plans.Rebind))
@@ -192,7 +193,7 @@ func TestAWaitBeforeAWaveIsHeldOnceThatCanBeRecorded(t *testing.T) {
 	})
 }
 
-// Opening the budgets is worth trying again, and never the end of a run.
+// A failure to open the budgets is retried, and never ends a run.
 func TestBudgetsThatCannotBeOpenedEndNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(threeOrdinals(plans.Rebind))
@@ -220,7 +221,7 @@ func TestBudgetsThatCannotBeOpenedEndNothing(t *testing.T) {
 	})
 }
 
-// A stop is a stop, and a hold a hold, whatever becomes of the budgets.
+// A stop ends a run as a stop, and a hold as a hold, even if the budgets cannot be opened.
 func TestAProcessThatStopsSaysSoThoughTheBudgetsCannotBeOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(threeOrdinals(plans.Rebind))

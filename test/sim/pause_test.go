@@ -8,7 +8,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// change writes into the journal as a person's command does.
+// change writes to the journal as a user's command does.
 func (w *world) change(t *testing.T, what func(*plans.Journal) error) {
 	t.Helper()
 	home := records.NewStore(w.on[plans.Destination], green, planName)
@@ -17,7 +17,7 @@ func (w *world) change(t *testing.T, what func(*plans.Journal) error) {
 	}
 }
 
-// pause asks for a pause, or for an end of it.
+// pause requests a pause, or the end of it.
 func (w *world) pause(t *testing.T, yes bool) {
 	t.Helper()
 	w.change(t, func(j *plans.Journal) error { j.Paused = yes; return nil })
@@ -47,9 +47,10 @@ func TestAPauseTakesEffectWithNoOrdinalInFlight(t *testing.T) {
 	}
 }
 
-// A pause that is asked for at any moment of any course takes effect where nothing is in flight: also
-// where a wave has tightened the budgets and waits, which are opened then. Nothing goes down after it but
-// what was on its way, and whoever reads the journal is told that it is paused only when it is.
+// A pause that is requested at any moment of any direction takes effect where nothing is in flight. This
+// includes a wave that has tightened the budgets and waits; the budgets are opened then. After the request no
+// ordinal goes down, except those of the step under way. The journal reports a pause only when the plan is
+// paused.
 func TestAPauseAtAnyMomentIsHeeded(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
@@ -85,10 +86,10 @@ func TestAPauseAtAnyMomentIsHeeded(t *testing.T) {
 	}
 }
 
-// pausedAt asks for a pause after so many passes.
+// pausedAt requests a pause after this number of passes.
 func pausedAt(t *testing.T, w *world, direction plans.Direction, at int) {
 	t.Helper()
-	passes, under := 0, plans.Step{} // the step that was under way, if that was known
+	passes, under := 0, plans.Step{} // the step that was under way, if known
 	got, err := w.process().run(t.Context(), direction, func(p engine.Progress) bool {
 		switch passes++; {
 		case passes < at:
@@ -115,7 +116,7 @@ func pausedAt(t *testing.T, w *world, direction plans.Direction, at int) {
 	unbroken(t, w)
 }
 
-// paused expects a world in which nothing is in flight, and budgets that are open.
+// paused requires a world in which nothing is in flight, and open budgets.
 func paused(t *testing.T, w *world, direction plans.Direction) {
 	t.Helper()
 	if a, b := w.slice(plans.Source), w.slice(plans.Destination); a.End() != b.Start {
@@ -131,8 +132,8 @@ func paused(t *testing.T, w *world, direction plans.Direction) {
 	}
 }
 
-// A wave that waits for another pod hears of a pause, before and after its budgets were eased; routes can
-// be taken there too.
+// A wave that waits for another pod obeys a pause, before and after its budgets were eased. A route can be
+// set there too.
 func TestAPauseIsHeededByAWaveThatWaits(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
@@ -146,7 +147,7 @@ func TestAPauseIsHeededByAWaveThatWaits(t *testing.T) {
 					w.until(t, r, e, plans.Tighten)
 				}
 				w.rest()
-				mend := w.sick(plans.Destination, sc.Ordinals-1) // of no wave to come
+				mend := w.sick(plans.Destination, sc.Ordinals-1) // not part of any later wave
 				for range 5 {
 					if _, err := e.Advance(t.Context()); err != nil {
 						t.Fatal(err)
@@ -158,7 +159,7 @@ func TestAPauseIsHeededByAWaveThatWaits(t *testing.T) {
 					}
 				}
 				w.pause(t, true)
-				_, e = w.begin(t, plans.Move) // who reads the journal anew
+				_, e = w.begin(t, plans.Move) // a process that reads the journal afresh
 				e.Now = w.clock
 				var p engine.Progress
 				for range 10 {

@@ -25,7 +25,8 @@ func (w *world) lose(all bool) {
 	}
 }
 
-// recovers rebuilds the journal, as the command does, and expects it to say no more than was done.
+// recovers rebuilds the journal as the command does. It requires that the new journal claims no more than was
+// done.
 func (w *world) recovers(t *testing.T, said recovery.Said) {
 	t.Helper()
 	on := clusters.Clusters{}
@@ -50,8 +51,8 @@ func (w *world) recovers(t *testing.T, said recovery.Said) {
 	w.journal = *got.Journal
 }
 
-// Whenever a process dies and the record of its plan is lost, it is rebuilt from the marks, and leads to an end, onward and
-// back, that leaves everything as it has to be.
+// Whenever a process dies and the record of its plan is lost, the record is rebuilt from the marks. Both
+// directions, onward and back, then lead to a correct end.
 func TestALostJournalIsRebuiltAtAnyWrite(t *testing.T) {
 	t.Parallel()
 	for name, sc := range recovered() {
@@ -95,7 +96,7 @@ func (w *world) fences() bool {
 	return false
 }
 
-// Of a step that has just written, nobody has seen the end: the journal that is recovered then begins no later.
+// The end of a step that has just written is not proven: the recovered journal starts at or before that step.
 func TestARecoveredJournalSaysNoMoreThanTheMarksProve(t *testing.T) {
 	t.Parallel()
 	for direction, steps := range map[plans.Direction]map[plans.Op][2]string{ // in one cluster, in two
@@ -130,7 +131,8 @@ func TestARecoveredJournalSaysNoMoreThanTheMarksProve(t *testing.T) {
 	}
 }
 
-// A process that lives on without knowing that the journal was lost writes nothing after another one was recovered (S9).
+// A process that does not know that the journal was lost writes nothing after another journal was recovered
+// (S9).
 func TestAProcessOfTheLostJournalWritesNothingMore(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
@@ -142,7 +144,7 @@ func TestAProcessOfTheLostJournalWritesNothingMore(t *testing.T) {
 			w.recovers(t, recovery.Said{})
 			before := len(w.acts)
 			p, err := e.Advance(t.Context())
-			for n := 0; err == nil && !p.Overtaken && n < 100; n++ { // it knows what it has read, until it is about to write
+			for n := 0; err == nil && !p.Overtaken && n < 100; n++ {
 				w.others(r, p.Kind)
 				p, err = e.Advance(t.Context())
 			}
@@ -166,7 +168,7 @@ func recovered() map[string]scene {
 	return out
 }
 
-// loses loses the record of the plan, and goes every way that is open then.
+// loses loses the record of the plan, and tries every direction that is possible afterwards.
 func (w *world) loses(t *testing.T, direction plans.Direction, n int, done map[string]any) {
 	t.Helper()
 	if w.journal.Ended() || len(w.marked()) == 0 {
@@ -179,7 +181,7 @@ func (w *world) loses(t *testing.T, direction plans.Direction, n int, done map[s
 	for _, way := range ways {
 		out := w.fork(uint64(n))
 		if n%2 == 0 {
-			out.rest() // else what was under way still is
+			out.rest() // otherwise the activity of the cluster is not finished
 		}
 		out.lose(n%3 != 0)
 		out.recovers(t, recovery.Said{})
@@ -187,7 +189,7 @@ func (w *world) loses(t *testing.T, direction plans.Direction, n int, done map[s
 		if goes != w.journal.Leg.Direction && w.fences() {
 			t.Errorf("the plan was on its %s, and is recovered on its %s", w.journal.Leg.Direction, goes)
 		}
-		if way == plans.Finalize { // its wish may be lost, if nothing was done for it
+		if way == plans.Finalize { // the request may be lost, if nothing was done for it
 			way = goes
 		}
 		out.leads(t, way, plans.Assurance{}, done)

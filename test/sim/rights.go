@@ -18,11 +18,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
 
-// rights are what an account with exactly the Roles that `rbac` prints may do in a cluster, by namespace, "" for all.
+// rights are the rules of an account with exactly the Roles that `rbac` prints, in one cluster. The key is
+// the namespace, "" for all.
 type rights map[string][]rbacv1.PolicyRule
 
-// grant gives the account of the engines the Roles of the plan as they are printed now, in place of those before, and
-// those to keep its records.
+// grant gives the account of the engines the Roles of the plan as `rbac` prints them now, and the Role for
+// its records. These replace the former ones.
 func (w *world) grant() {
 	on := clusters.Clusters{}
 	for side, s := range w.on {
@@ -58,7 +59,8 @@ func (w *world) grant() {
 	}
 }
 
-// may refuses what no Role allows. That a plan needs a right which is not printed breaks L1: nobody could give it.
+// may returns an error for a request that no Role allows. A right that the plan needs and that is not printed
+// breaks L1: no user could grant it.
 func (c *conn) may(verb string, k key) error {
 	w, resource := c.r.w, strings.ToLower(k.kind)+"s"
 	if c.allowed(verb, resource, k.namespace, k.name) {
@@ -79,9 +81,9 @@ func (c *conn) allowed(verb, resource, namespace, name string) bool {
 	return false
 }
 
-// agree lets each cluster agree to the volumes of the plan, as `consent --cluster` prints it now.
+// agree lets each cluster consent to the volumes of the plan, as `consent --cluster` prints them now.
 func (w *world) agree(on clusters.Clusters, names []string) {
-	agreed := map[string]*corev1.ConfigMap{} // worlds that go on from one share what they had
+	agreed := map[string]*corev1.ConfigMap{} // a new map: forks of a world share the old one
 	maps.Copy(agreed, w.agreed)
 	for side, s := range w.on {
 		volumes, err := access.NewVolumes(context.TODO(), w.plan, on, side, names)

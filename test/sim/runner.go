@@ -37,27 +37,27 @@ var (
 	errReplaced = errors.New("another process has taken over")
 )
 
-// process is one process: its clients, and what it was last seen to do.
+// process is one process: its clients and its latest activity.
 type process struct {
 	w     *world
 	epoch int64
 	dead  bool
-	// takingOver is set while the runner fences.
+	// takingOver is set while the engine takes over and fences.
 	takingOver bool
-	// word is what a person vouches for with the command that this process is.
+	// word is what the user vouches for with the command of this process.
 	word plans.Assurance
-	// pause lets others act before a call goes through; false ends the process.
+	// pause lets other processes act before a call proceeds; false ends the process.
 	pause func() bool
-	// at gives the fault of the n-th write of the world; nil means none. now is
-	// the object that is being written.
+	// at returns the fault of the n-th write of the world; nil means none. now is the object that is being
+	// written.
 	at     func(n int) fault
 	now    key
 	stores map[plans.Side]*conn
-	// away says whether a cluster does not answer now; nil means that all do.
+	// away reports whether a cluster does not respond now; nil means that all respond.
 	away func(*store) bool
 }
 
-// conn is the client of one runner to one cluster.
+// conn is the client of one process for one cluster.
 type conn struct {
 	*store
 	r *process
@@ -65,7 +65,7 @@ type conn struct {
 
 func (w *world) process() *process {
 	r := &process{w: w, stores: map[plans.Side]*conn{}}
-	w.grant() // a person may apply them anew at any time
+	w.grant() // the user may apply the Roles again at any time
 	for side, s := range w.on {
 		r.stores[side] = &conn{s, r}
 	}
@@ -150,7 +150,7 @@ func (c *conn) Delete(ctx context.Context, o client.Object, opts ...client.Delet
 	return c.write("delete", o, func() error { return c.store.Delete(c.by(ctx), o, opts...) })
 }
 
-// write sends what the account may.
+// write sends a write if the account has the right to it.
 func (c *conn) write(verb string, o client.Object, apply func() error) error {
 	if err := c.may(verb, keyOf(o)); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (r *process) alive() bool {
 	return !r.dead
 }
 
-// unanswered is why a request comes to nothing, or nil.
+// unanswered returns the reason why a request fails, or nil.
 func (r *process) unanswered(s *store) error {
 	switch {
 	case !r.alive():
@@ -176,7 +176,7 @@ func (r *process) unanswered(s *store) error {
 	return nil
 }
 
-// write lets a write through, or does to it what the fault says.
+// write lets a write proceed, or applies the fault to it.
 func (r *process) write(s *store, verb string, o client.Object, apply func() error) error {
 	if err := r.unanswered(s); err != nil {
 		return err
@@ -195,10 +195,10 @@ func (r *process) write(s *store, verb string, o client.Object, apply func() err
 		return errDead
 	case crashAfter:
 		r.dead = true
-		_ = r.apply(s, verb, o, apply) // nobody is there to hear the answer
+		_ = r.apply(s, verb, o, apply) // the dead process gets no response
 		return errDead
 	case lostAnswer:
-		_ = r.apply(s, verb, o, apply) // the answer is what is lost
+		_ = r.apply(s, verb, o, apply) // the response is lost
 		return apierrors.NewTimeoutError("request timed out", 0)
 	case setBack:
 		return nil
@@ -210,7 +210,7 @@ func (r *process) write(s *store, verb string, o client.Object, apply func() err
 	return r.apply(s, verb, o, apply)
 }
 
-// apply checks what only the write itself shows: S6, S9 and S10.
+// apply checks the invariants that only the write itself shows: S6, S9 and S10.
 func (r *process) apply(s *store, verb string, o client.Object, apply func() error) error {
 	w, k := r.w, keyOf(o)
 	if why := w.ownGround(s, k); why != "" && verb != "patch" {
@@ -223,7 +223,7 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 	before := s.version
 	side, slice := w.shrinks(s, o)
 	err := apply()
-	if set, ok := o.(*appsv1.StatefulSet); ok && err == nil && side != "" && r.pause == nil { // beside others it may be late
+	if set, ok := o.(*appsv1.StatefulSet); ok && err == nil && side != "" && r.pause == nil {
 		w.disrupts(slice, plans.SliceOf(set), side)
 	}
 	if apierrors.IsForbidden(err) && !w.foreign {
@@ -249,7 +249,8 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 	return err
 }
 
-// shrinks names the side whose set is written, with the range that it has before; nothing for another object.
+// shrinks returns the side whose set is written, and the set's range before the write. It returns "" for
+// another object.
 func (w *world) shrinks(s *store, o client.Object) (plans.Side, plans.Slice) {
 	for side, on := range w.on {
 		if set, ok := get[*appsv1.StatefulSet](s, o.GetNamespace(), o.GetName()); ok && kindOf(o) == "StatefulSet" && on == s && w.namespace(side) == o.GetNamespace() {
@@ -259,13 +260,12 @@ func (w *world) shrinks(s *store, o client.Object) (plans.Side, plans.Slice) {
 	return "", plans.Slice{}
 }
 
-// inOrder is S9, nothing of an earlier epoch after the fence, and S10, the intent
-// is durable before the write.
+// inOrder is S9, no write of an earlier epoch after the fence, and S10, the intent is durable BEFORE the
+// write.
 func (r *process) inOrder(s *store, verb string, o client.Object) {
 	w, k := r.w, keyOf(o)
 	if r.epoch < w.fenced {
-		// The copies of dependencies are not guarded: what is done to them is the
-		// same for every process of a leg.
+		// The copies of dependencies are not guarded: every process of a leg writes the same to them.
 		copied := k.kind == "ConfigMap" || k.kind == "Secret" || k.kind == "Service"
 		if verb != "create" && !copied {
 			w.fail("S9", "%s of %s by epoch %d after epoch %d had fenced", verb, k, r.epoch, w.fenced)
@@ -281,8 +281,8 @@ func (r *process) inOrder(s *store, verb string, o client.Object) {
 	}
 }
 
-// ownGround is S6: a claim is made or deleted only while its ordinal is outside
-// the side's range and its pod is gone; pods are never deleted.
+// ownGround is S6: a claim is created or deleted only while its ordinal is outside the side's range and its
+// pod is gone; pods are never deleted. It returns the violation, or "".
 func (w *world) ownGround(s *store, k key) string {
 	switch k.kind {
 	case "Pod":
@@ -300,7 +300,7 @@ func (w *world) ownGround(s *store, k key) string {
 	return ""
 }
 
-// takeOver begins like a process begins, and tries again like one.
+// takeOver takes the plan over as a process does at its start, with up to five attempts.
 func (r *process) takeOver(ctx context.Context, direction plans.Direction) (*engine.Engine, error) {
 	var err error
 	for range 5 {
@@ -325,7 +325,7 @@ func (r *process) takeOver(ctx context.Context, direction plans.Direction) (*eng
 	return nil, err
 }
 
-// end is how a run came to its end.
+// end is the end of a run.
 type end struct {
 	kind    engine.Kind
 	outcome plans.Outcome
@@ -334,8 +334,8 @@ type end struct {
 
 func (e end) String() string { return fmt.Sprintf("%s %s%s", e.kind, e.outcome, e.reason) }
 
-// run drives one process until it finishes, is held or waits with nothing left
-// to wait for, or dies. stop may end it earlier.
+// run drives one process until it finishes, is blocked, dies, or waits while nothing changes any more. stop may
+// end it earlier.
 func (r *process) run(ctx context.Context, direction plans.Direction, stop func(engine.Progress) bool) (end, error) {
 	e, err := r.takeOver(ctx, direction)
 	if err != nil {
@@ -359,8 +359,8 @@ func (r *process) run(ctx context.Context, direction plans.Direction, stop func(
 	return end{}, errors.New("the run never ends")
 }
 
-// makeWay does what a process does between two waves: it lets evictions through, for as long as
-// that moves anything.
+// makeWay does what a process does between two waves: it lets evictions proceed, for as long as that changes
+// anything.
 func (r *process) makeWay(ctx context.Context, e *engine.Engine, p engine.Progress) {
 	arrived := p.Kind == engine.Advanced && p.Step.Op == plans.Relax
 	if !arrived && (p.Kind != engine.Waiting || p.Step.Op != plans.Tighten) {
@@ -378,7 +378,7 @@ func (r *process) makeWay(ctx context.Context, e *engine.Engine, p engine.Progre
 	}
 }
 
-// over says whether the process goes no further.
+// over reports whether the process has ended.
 func (r *process) over(p engine.Progress, enough bool) bool {
 	if p.Kind == engine.Blocked && r.fate(p) == nil && !r.w.foreign && r.w.app.deaf == "" {
 		r.w.fail("S12", "blocked, and nobody has interfered: %s", p.Reason)
@@ -386,7 +386,7 @@ func (r *process) over(p engine.Progress, enough bool) bool {
 	return enough || p.Kind == engine.Finished || p.Kind == engine.Paused || r.fate(p) != nil
 }
 
-// fate is why a process cannot go on, or nil.
+// fate returns the reason why a process cannot continue, or nil.
 func (r *process) fate(p engine.Progress) error {
 	switch {
 	case r.dead:
@@ -397,8 +397,8 @@ func (r *process) fate(p engine.Progress) error {
 	return nil
 }
 
-// others lets everybody else act: a little after a write, more during a wait.
-// Beside other processes that is not for one of them to say.
+// others lets the controllers act: a little after a write, more during a wait. If several processes run at
+// once, the crowd decides that instead.
 func (w *world) others(r *process, kind engine.Kind) bool {
 	if r.pause != nil {
 		return false

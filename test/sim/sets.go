@@ -18,8 +18,7 @@ import (
 
 const deletes = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 
-// setController acts, like the real one, on the spec that it saw last, which may
-// be an old one.
+// setController acts, like the real one, on the spec in its cache, which may be an old one.
 func (w *world) setController(s *store) bool {
 	for _, live := range shuffle(w, all[*appsv1.StatefulSet](s)) {
 		seen := w.seen[live.UID]
@@ -56,7 +55,7 @@ func (w *world) syncSet(s *store, seen, live *appsv1.StatefulSet) bool {
 	return false
 }
 
-// revise keeps the pod template as a revision, with the annotations that the set has then.
+// revise keeps the pod template as a revision, with the annotations of the set at that moment.
 func (w *world) revise(s *store, set *appsv1.StatefulSet) bool {
 	name := set.Name + "-" + revisionOf(set)
 	if _, there := get[*appsv1.ControllerRevision](s, set.Namespace, name); there {
@@ -82,7 +81,7 @@ func podsOf(s *store, set *appsv1.StatefulSet) map[int32]*corev1.Pod {
 	return out
 }
 
-// ordinalOf reads the number behind the last dash of a pod's or a claim's name.
+// ordinalOf returns the number after the last dash of a pod's or a claim's name, or -1 if there is none.
 func ordinalOf(name string) int32 {
 	n, err := strconv.ParseInt(name[strings.LastIndex(name, "-")+1:], 10, 32)
 	if err != nil {
@@ -116,8 +115,8 @@ func (w *world) scaleUp(s *store, set *appsv1.StatefulSet, pods map[int32]*corev
 	return false
 }
 
-// makePod makes the claims that are absent, one per call, and then the pod. A
-// claim that is being deleted has to go first.
+// makePod creates the missing claims, one per call, and then the pod. A claim that is being deleted must be
+// gone first.
 func (w *world) makePod(s *store, set *appsv1.StatefulSet, o int32) bool {
 	app := set.Spec.Template.Labels
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: fmt.Sprintf("%s-%d", set.Name, o), Labels: app}, Spec: *set.Spec.Template.Spec.DeepCopy()}
@@ -159,8 +158,8 @@ func (w *world) scaleDown(s *store, set *appsv1.StatefulSet, pods map[int32]*cor
 	return false
 }
 
-// condemnClaims gives the claims of a condemned pod to the pod before it is
-// deleted, when the retention policy says so.
+// condemnClaims makes a condemned pod the owner of its claims, BEFORE the pod is deleted, if the retention
+// policy requires that.
 func (w *world) condemnClaims(s *store, set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	if set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled != deletes {
 		return false
@@ -169,8 +168,7 @@ func (w *world) condemnClaims(s *store, set *appsv1.StatefulSet, pod *corev1.Pod
 	return w.setOwner(s, set, ordinalOf(pod.Name), []metav1.OwnerReference{owner})
 }
 
-// ownClaims keeps the owner references of the claims in range as the retention
-// policy says.
+// ownClaims keeps the owner references of the claims in range as the retention policy requires.
 func (w *world) ownClaims(s *store, set *appsv1.StatefulSet, pods map[int32]*corev1.Pod) bool {
 	var owners []metav1.OwnerReference
 	if set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted == deletes {

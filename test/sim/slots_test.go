@@ -10,8 +10,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// A wave waits for its slot with its pods up, its budgets open and nothing of it begun, and the slot
-// is taken for as long as the budgets are tight.
+// A wave waits for its slot with its pods up, its budgets open and nothing of it begun. It keeps the slot for
+// as long as the budgets are tight.
 func TestAWaveWaitsForItsSlot(t *testing.T) {
 	t.Parallel()
 	rival := rival{}
@@ -47,7 +47,7 @@ func TestAWaveWaitsForItsSlot(t *testing.T) {
 	}
 }
 
-// rival is who wants the same slot. It has it first.
+// rival competes for the same slot, and has it first.
 type rival struct {
 	slot            *engine.Permit
 	waited, blocked int // how often the plan waited for the slot, and for other pods
@@ -78,13 +78,13 @@ func (v *rival) sees(t *testing.T, w *world, p engine.Progress) {
 	}
 }
 
-// underWay says whether the step is one of a wave whose budgets are tight.
+// underWay reports whether the step belongs to a wave whose budgets are tight.
 func (w *world) underWay(s plans.Step) bool {
 	return w.journal.TightSince != nil && w.journal.Done < s.Seq && s.Seq <= w.journal.Begun
 }
 
-// Who waits for a slot is not held for the time that it takes, hears at once of a pause, and goes
-// on as soon as there is room.
+// A process that waits for a slot is not held for the time of the wait. It obeys a pause at once, and
+// continues as soon as a slot is free.
 func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(threeOrdinals(modes()[0]))

@@ -16,9 +16,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// snapshot is what people can see of the world, field by field, without what no
-// two runs have in common: versions, UIDs, times, and who runs on which node. The
-// record of the plan itself is left out; it stays.
+// snapshot returns every object of the world without the fields that differ between runs: versions, UIDs,
+// times, and the nodes of pods. VolumeAttachments, Nodes and the record of the plan itself, which stays, are
+// left out.
 func (w *world) snapshot() map[string]any {
 	out := map[string]any{}
 	for _, s := range w.stores {
@@ -61,7 +61,7 @@ func plain(o client.Object) client.Object {
 	return o
 }
 
-// marked lists the objects that still carry anything of ours.
+// marked lists the objects that still carry a mark or label of ours.
 func (w *world) marked() []string {
 	var out []string
 	for _, s := range w.stores {
@@ -82,7 +82,8 @@ func recordOf(o client.Object) bool {
 	return labeled && kindOf(o) == "ConfigMap"
 }
 
-// counts says how many claims, volumes and pods were made and went, per cluster.
+// counts returns how many objects were created and removed, by kind and cluster. VolumeAttachments are left
+// out.
 func (w *world) counts() map[string]int {
 	out := map[string]int{}
 	for _, s := range w.stores {

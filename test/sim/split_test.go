@@ -10,13 +10,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// take records how far the move shall go, as a person asked.
+// take records how far the move goes, as the user requested.
 func (w *world) take(t *testing.T, r plans.Limits) {
 	t.Helper()
 	w.change(t, func(j *plans.Journal) error { return j.Limit(w.plan, r) })
 }
 
-// goes runs one process of a move and demands how it ends.
+// goes runs one process of a move and requires this end.
 func (w *world) goes(t *testing.T, kind engine.Kind, outcome plans.Outcome, split int32) {
 	t.Helper()
 	got, err := w.process().run(t.Context(), plans.Move, nil)
@@ -31,8 +31,8 @@ func (w *world) goes(t *testing.T, kind engine.Kind, outcome plans.Outcome, spli
 	}
 }
 
-// fits demands that no budget asks for more pods than there are: nothing could be evicted under it, not
-// even a pod that is broken.
+// fits requires that no budget demands more pods than the side has. Under such a budget no pod could be
+// evicted, not even a broken one.
 func (w *world) fits(t *testing.T) {
 	t.Helper()
 	for _, side := range plans.Sides() {
@@ -74,7 +74,7 @@ func TestASplitIsStableAndCanBeResumedOrWalkedBack(t *testing.T) {
 	}
 }
 
-// A death at any write of the second half of a split move is survived too.
+// A crash at any write of the second half of a split move is survived too.
 func TestADeathAfterASplitIsSurvived(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {

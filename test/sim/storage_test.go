@@ -8,12 +8,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// storages are the scenes in which not every volume goes from claim to claim.
+// storages returns the scenes in which not every volume moves from claim to claim.
 func storages() map[string]scene {
 	out := map[string]scene{}
 	for _, mode := range modes() {
 		left := withGates(threeOrdinals(mode))
-		left.Gates = left.Gates[3:4] // one after Grow, without which nothing may be left behind
+		left.Gates = left.Gates[3:4] // one gate after Grow, which is required to leave volumes behind
 		left.Templates, left.Left = []string{"data", "log"}, []string{"log"}
 		out["volumes left behind, "+string(mode)] = left
 		shared := threeOrdinals(mode)

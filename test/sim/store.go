@@ -43,21 +43,21 @@ func compareKeys(a, b key) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
-// store is the API server of one cluster, as far as the engine uses it: copies
-// in and out, a resourceVersion per write, preconditions, finalizers, and
-// updates that never change a status.
+// store is the API server of one cluster, as far as the engine uses it: copies in and out, a resourceVersion
+// per write, preconditions, finalizers, and updates that never change a status.
 type store struct {
-	client.Client // nil: what the engine is not known to use panics
+	client.Client // nil: a method that the engine is not known to use panics
 	name          string
 	objects       map[key]client.Object
-	order         []key // sorted, so that every walk is the same again
+	order         []key // sorted, so that the order of iteration is always the same
 	version       int64
 	made          int
 	kinds         *runtime.Scheme
-	// newer says that it has fields which the types here do not have, and future has them (newer.go).
+	// newer reports that the API server has fields which the types here do not have. future holds them
+	// (newer.go).
 	newer  bool
 	future map[key]any
-	// counts says how many objects were made and went, by verb, kind and namespace.
+	// counts is how many objects were created and removed, by verb, kind and namespace.
 	counts map[string]int
 }
 
@@ -80,7 +80,7 @@ func conflict(k key, why string) error {
 	return apierrors.NewConflict(resource(k), k.name, fmt.Errorf("%s", why))
 }
 
-// all lists the live objects of a type. They must not be changed.
+// all lists the live objects of a type. The caller must not change them.
 func all[T client.Object](s *store) []T {
 	var zero T
 	kind := kindOf(zero)
@@ -92,8 +92,7 @@ func all[T client.Object](s *store) []T {
 	return out
 }
 
-// get gives the live object of that name, or the zero value. It must not be
-// changed.
+// get returns the live object of that name, or the zero value. The caller must not change it.
 func get[T client.Object](s *store, namespace, name string) (T, bool) {
 	var zero T
 	o, ok := s.objects[key{kindOf(zero), namespace, name}]
@@ -168,13 +167,13 @@ func (s *store) Create(ctx context.Context, o client.Object, _ ...client.CreateO
 	}
 	s.put(next)
 	if _, ok := next.(*batchv1.Job); ok && s.newer {
-		s.future[k] = newer(next) // as if it had been filled in
+		s.future[k] = newer(next) // as if the API server had defaulted it
 	}
 	assign(o, next)
 	return nil
 }
 
-// defaults fills in what an API server fills in.
+// defaults sets the fields that an API server defaults.
 func defaults(o client.Object) {
 	switch o := o.(type) {
 	case *appsv1.StatefulSet:
@@ -198,7 +197,7 @@ func defaults(o client.Object) {
 	}
 }
 
-// Update implements client.Writer. What is not sent is gone.
+// Update implements client.Writer. Fields that are not sent are lost.
 func (s *store) Update(ctx context.Context, o client.Object, _ ...client.UpdateOption) error {
 	k := keyOf(o)
 	old, ok := s.objects[k]
@@ -252,7 +251,7 @@ func (s *store) Patch(ctx context.Context, o client.Object, patch client.Patch, 
 	return nil
 }
 
-// mergeInto does what a JSON merge patch (RFC 7386) says.
+// mergeInto applies a JSON merge patch (RFC 7386).
 func mergeInto(doc, change map[string]any) {
 	for field, v := range change {
 		inner, isMap := v.(map[string]any)
@@ -272,8 +271,8 @@ func mergeInto(doc, change map[string]any) {
 	}
 }
 
-// merge keeps the status of the old object, says whether a counted spec has
-// changed, and refuses what may not change.
+// merge keeps the status of the old object, reports whether a spec that raises the generation has changed,
+// and returns an error if an immutable field has changed.
 func merge(next, old client.Object) (changed bool, err error) {
 	allowed := true
 	switch n := next.(type) {
@@ -337,8 +336,8 @@ func (s *store) Delete(ctx context.Context, o client.Object, opts ...client.Dele
 	return nil
 }
 
-// put stores an object as it is, status included: the way of the controllers.
-// An object that is being deleted goes with its last finalizer.
+// put stores an object as it is, status included, as controllers do. An object that is being deleted is
+// removed with its last finalizer.
 func (s *store) put(o client.Object) {
 	k := keyOf(o)
 	old, ok := s.objects[k]

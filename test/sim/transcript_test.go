@@ -19,8 +19,9 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts anew")
 
-// Each block of a transcript is a line of command, "----", and what came of it. An ordinal is the same number on both sides
-// (3335-27): it leaves the top of the source (3335-19), the budgets are split (3335-21), and the destination grows down to it (3335-23).
+// Each block of a transcript is a command line, "----", and the result. An ordinal has the same number on
+// both sides (3335-27): it leaves the top of the source (3335-19), the budgets are split (3335-21), and the
+// destination grows down to it (3335-23).
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -54,7 +55,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// stage is where a transcript is played.
+// stage runs the commands of a transcript.
 type stage struct {
 	t *testing.T
 	w *world
@@ -102,7 +103,7 @@ func (s *stage) build(args map[string]string) []string {
 	return s.show()
 }
 
-// run plays a course until its end, the given step, or a crash in that step.
+// run runs a direction until its end, the given step, or a crash in that step.
 func (s *stage) run(direction plans.Direction, args map[string]string) []string {
 	lines, r := &script{}, s.w.process()
 	r.at = func(int) fault {
@@ -119,7 +120,7 @@ func (s *stage) run(direction plans.Direction, args map[string]string) []string 
 		case engine.Waiting:
 			lines.say(p.Step, "waiting: "+p.Reason)
 		case engine.Blocked:
-			lines.say(p.Step, "HELD: "+p.Reason)
+			lines.say(p.Step, "BLOCKED: "+p.Reason)
 		case engine.Advanced:
 			lines.say(p.Step, "done")
 		case engine.Paused, engine.Finished:

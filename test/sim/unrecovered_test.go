@@ -19,7 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// at is a world whose process died after the first step of that word.
+// at returns a world whose process stopped after the first step with this operation.
 func at(t *testing.T, mode plans.Mode, direction plans.Direction, op plans.Op) *world {
 	t.Helper()
 	w := newWorld(threeOrdinals(mode))
@@ -37,18 +37,18 @@ func at(t *testing.T, mode plans.Mode, direction plans.Direction, op plans.Op) *
 	return w
 }
 
-// edits changes an object as somebody else does.
+// edits changes an object as another writer does.
 func edits[T client.Object](w *world, side plans.Side, namespace, name string, change func(T)) {
 	o, there := get[T](w.on[side], namespace, name)
 	if !there {
-		panic("there is no " + name)
+		panic("--kubeconfig is missing," + name)
 	}
 	next := clone(o)
 	change(next)
 	w.on[side].put(next)
 }
 
-// older takes off what earlier releases did not note.
+// older removes the annotations that earlier releases did not write.
 func older(w *world) {
 	for _, side := range plans.Sides() {
 		for _, k := range w.on[side].order {
@@ -65,8 +65,8 @@ func older(w *world) {
 	}
 }
 
-// Where the marks do not prove enough, or contradict one another, nothing is recovered, and it is said what has to be given or
-// mended; what a person may give leads on to an end.
+// Where the marks do not prove enough, or contradict one another, nothing is recovered. The error names the
+// flag to give or the object to repair. Where a flag can help, the recovery with it leads to an end.
 func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 	t.Parallel()
 	done := goldenOf(t, newWorld(threeOrdinals(plans.Reimport)), journey{plans.Move, plans.Finalize}).end
@@ -76,7 +76,7 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 		op        plans.Op
 		do        func(*world)
 		want      string
-		said      *recovery.Said // with which it is recovered
+		said      *recovery.Said // the flags with which it is recovered
 	}{
 		"the sets are another plan's": {plans.Move, plans.Shrink, func(w *world) {
 			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) { plans.Stamp{Plan: "other", Epoch: 1, Seq: 1}.Put(s) })
@@ -98,7 +98,7 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 		}, "expected ranges that begin with 0 and end with 2", nil},
 		"the source is gone half way": {plans.Move, plans.Relax, func(w *world) {
 			w.on[plans.Source].remove(key{"StatefulSet", blue, setName})
-		}, "make it again as it was, with the ordinals [0..1]", nil},
+		}, "recreate it as it was, with the ordinals [0..1]", nil},
 		"nothing is marked": {plans.Move, plans.Freeze, func(w *world) {
 			for _, s := range w.stores {
 				for _, k := range append([]key{}, s.order...) {
@@ -108,14 +108,14 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 				}
 			}
 		}, "it has not begun, or has come to its end", nil},
-		"an earlier release marked it, on the way there": {plans.Move, plans.Release, older, "do not say which way plan move-web was going", &recovery.Said{Direction: plans.Move, Was: user}},
-		"an earlier release marked it, during an abort":  {plans.Abort, plans.Release, older, "--direction move, abort or finalize", &recovery.Said{Direction: plans.Abort, Was: user}},
+		"an earlier release marked it, on the way there": {plans.Move, plans.Release, older, "do not show the direction of plan move-web", &recovery.Said{Direction: plans.Move, Was: user}},
+		"an earlier release marked it, during an abort":  {plans.Abort, plans.Release, older, "--direction to move, abort or finalize,", &recovery.Said{Direction: plans.Abort, Was: user}},
 		"what the budget was is noted nowhere": {plans.Move, plans.Release, func(w *world) {
 			edits(w, plans.Source, blue, "web-budget", func(b *policyv1.PodDisruptionBudget) { delete(b.Annotations, plans.BeforeAnnotation) })
 		}, "--was source-budget=", &recovery.Said{Was: user}},
 		"what is noted cannot be read": {plans.Move, plans.Release, func(w *world) {
 			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) { s.Annotations[plans.BeforeAnnotation] = "{" })
-		}, "is not what this program has written", nil},
+		}, "was not written by this program", nil},
 		"the volume in flight lost its marks, and its claim": {plans.Move, plans.Release, func(w *world) {
 			edits(w, plans.Source, "", w.journal.Flight.Volumes[0].Name, func(pv *corev1.PersistentVolume) { pv.Annotations = maps.Clone(pv.Annotations); plans.Unmark(pv) })
 		}, "no volume of the source carries a mark", nil},
@@ -135,7 +135,7 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 			}
 			said := recovery.Said{}
 			if c.want == "" {
-				said.Direction, c.want = plans.Move, "leave --direction out"
+				said.Direction, c.want = plans.Move, "omit --direction; after the recovery the direction"
 			}
 			_, err := recovery.Recovery{Plan: w.plan, On: on, Said: said}.Look(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -151,7 +151,8 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 	}
 }
 
-// A pod that is gone from the wave in flight is asked for at the node that its volumes name, whatever the journal knew.
+// A pod that is gone from the wave in flight is expected at the node that its volumes name, whatever the
+// journal knew.
 func TestTheNodeOfALostPodIsFoundByItsVolumes(t *testing.T) {
 	t.Parallel()
 	for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
@@ -186,7 +187,7 @@ func TestTheNodeOfALostPodIsFoundByItsVolumes(t *testing.T) {
 	}
 }
 
-// The record is stored in an order that a death leaves repeatable, and never over another one.
+// The record is stored in an order that can be repeated after a crash, and never overwrites another one.
 func TestARecoveredRecordIsStoredOnceAndOverNothing(t *testing.T) {
 	t.Parallel()
 	w := at(t, plans.Rebind, plans.Move, plans.Release)
@@ -220,7 +221,7 @@ func TestARecoveredRecordIsStoredOnceAndOverNothing(t *testing.T) {
 	}
 }
 
-// deathly is a client whose process dies when it has made so many objects.
+// deathly is a client whose process dies when it has created lives objects.
 type deathly struct {
 	*store
 	lives int
@@ -233,7 +234,8 @@ func (d *deathly) Create(ctx context.Context, o client.Object, opts ...client.Cr
 	return d.store.Create(ctx, o, opts...)
 }
 
-// What the destination's budget is to ask for in the end stands on it too: the source's may be gone with its namespace by then.
+// The final numbers of the destination's budget are noted on that budget too: by then the source's budget may
+// be gone with its namespace.
 func TestABudgetThatStaysIsGivenItsNumbersWithoutTheSources(t *testing.T) {
 	t.Parallel()
 	w := at(t, plans.Reimport, plans.Finalize, plans.Retire)

@@ -9,8 +9,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// shapes are the scenes in which every write is tried with every fault: ordinal by
-// ordinal and in waves, in both modes.
+// shapes returns the scenes in which every write is tried with every fault: ordinal by ordinal, in waves, and
+// with gates, in both modes.
 func shapes() map[string]scene {
 	out := map[string]scene{}
 	for _, mode := range modes() {
@@ -21,12 +21,11 @@ func shapes() map[string]scene {
 	return out
 }
 
-// whole says whether a shape is one of those in which everything is tried; in the others a
-// part is, unless time does not matter.
+// whole reports whether everything is tried in a shape. In the others a part is, unless the long runs are
+// requested.
 func whole(shape string) bool { return slices.Contains(modes(), plans.Mode(shape)) }
 
-// variants are the scenes that a migration has to be able to start from, in both
-// modes.
+// variants returns the scenes that a migration must be able to start from, in both modes.
 func variants() map[string]scene {
 	changes := map[string]func(*scene){
 		"plain":               func(*scene) {},

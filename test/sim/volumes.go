@@ -47,7 +47,7 @@ func (w *world) syncClaim(s *store, claim *corev1.PersistentVolumeClaim) bool {
 		s.put(next)
 		return true
 	case misbound:
-		return false // looked at again when the volume is free; it may never be
+		return false // looked at again when the volume is free, which may never happen
 	case pv.Status.Phase != corev1.VolumeBound:
 		return setVolumePhase(s, pv, corev1.VolumeBound)
 	default:
@@ -83,9 +83,8 @@ func setVolumePhase(s *store, pv *corev1.PersistentVolume, phase corev1.Persiste
 	return true
 }
 
-// choose finds a volume for a claim that names none: one that is promised to it,
-// any free one, or a new and EMPTY one, so that a claim made by the wrong hand
-// shows at once.
+// choose finds a volume for a claim that names none: one that is reserved for it, any free one, or a new and
+// EMPTY one. Thus a claim that the wrong process has created is detected at once.
 func (w *world) choose(s *store, claim *corev1.PersistentVolumeClaim) {
 	for _, pv := range all[*corev1.PersistentVolume](s) {
 		ref := pv.Spec.ClaimRef
@@ -118,8 +117,8 @@ func (w *world) syncVolume(s *store, pv *corev1.PersistentVolume) bool {
 	return false
 }
 
-// provisioner destroys the disk of a volume whose policy is Delete when its
-// claim is gone, and also when the object of the volume is deleted.
+// provisioner destroys the disk of a volume whose policy is Delete when its claim is gone, and also when the
+// volume object is deleted.
 func (w *world) provisioner(s *store) bool {
 	for _, pv := range shuffle(w, all[*corev1.PersistentVolume](s)) {
 		going := pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound
@@ -158,7 +157,7 @@ func (w *world) protection(s *store) bool {
 	return false
 }
 
-// collector deletes what has only owners that are gone.
+// collector deletes objects whose owners are all gone.
 func (w *world) collector(s *store) bool {
 	var owned []client.Object
 	for _, p := range all[*corev1.Pod](s) {

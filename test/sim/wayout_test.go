@@ -17,7 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// start is a world in which a course begins.
+// start describes a world in which a direction begins.
 type start struct {
 	name      string
 	direction plans.Direction
@@ -53,7 +53,7 @@ func (s start) world(t *testing.T, mode plans.Mode) *world {
 	return w
 }
 
-// steps lists the steps of a course as they are passed, and nothing before the first.
+// steps lists the steps of a direction in their order, preceded by "" for the time before the first.
 func (s start) steps(t *testing.T, w *world) []string {
 	t.Helper()
 	out := []string{""}
@@ -69,8 +69,8 @@ func (s start) steps(t *testing.T, w *world) []string {
 	return out
 }
 
-// Whatever others do, at whatever step: a plan that is held by it has nothing in flight unless it had when they did it (S17),
-// and to undo it, or a person's word, leads to an end, onward and back (L6).
+// Other writers may do anything at any step. A plan that is held by it has nothing in flight, unless it had
+// before (S17). To undo the action, or the user's word, leads to an end, onward and back (L6).
 func TestWhateverOthersDoNothingGoesDownForItAndThereIsAWayOut(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
@@ -115,7 +115,8 @@ func mapKeys[K comparable, V any](m map[K]V) func(func(K) bool) {
 	}
 }
 
-// disturbed lets somebody act after a step, and then tries the ways out. It is false when there was nothing to act on.
+// disturbed lets another writer act after a step, and then tries the ways out. It returns false if there was
+// no object to act on.
 func (s start) disturbed(t *testing.T, w *world, d deed, step string, end map[string]any) bool {
 	t.Helper()
 	did, down := false, false
@@ -148,7 +149,7 @@ func (s start) disturbed(t *testing.T, w *world, d deed, step string, end map[st
 	}
 	unbroken(t, w)
 	if w.journal.Ended() {
-		return true // it came too late to matter, and its leftovers are whose it was
+		return true // it came too late to matter, and its author has to clean up
 	}
 	if s.pauses {
 		w.pause(t, false)
@@ -159,7 +160,7 @@ func (s start) disturbed(t *testing.T, w *world, d deed, step string, end map[st
 	return true
 }
 
-// ways tries to undo what somebody did, and to vouch for it.
+// ways tries to undo what another writer did, and to vouch for it.
 func (w *world) ways(t *testing.T, d deed, direction plans.Direction, end map[string]any) {
 	t.Helper()
 	if d.undo != nil {
@@ -173,7 +174,7 @@ func (w *world) ways(t *testing.T, d deed, direction plans.Direction, end map[st
 	}
 }
 
-// ways are the courses that may be taken from within this one.
+// ways returns the directions that are possible from within this one.
 func (s start) ways() []plans.Direction {
 	switch {
 	case s.direction == plans.Finalize:
@@ -184,21 +185,21 @@ func (s start) ways() []plans.Direction {
 	return []plans.Direction{plans.Move, plans.Abort}
 }
 
-// leads walks a course, and demands a clean end of the plan.
+// leads runs a direction, and requires a clean end of the plan.
 func (w *world) leads(t *testing.T, direction plans.Direction, word plans.Assurance, end map[string]any) {
 	t.Helper()
-	w.foreign = word != plans.Assurance{} || len(w.crashing) > 0 // what it is about is still so
+	w.foreign = word != plans.Assurance{} || len(w.crashing) > 0 // the cause still persists
 	r := w.process()
 	r.word = word
 	got, err := r.run(t.Context(), direction, nil)
-	if got.kind == engine.Paused { // as it was asked to before
+	if got.kind == engine.Paused { // as was requested before
 		w.pause(t, false)
 		r = w.process()
 		r.word = word
 		got, err = r.run(t.Context(), direction, nil)
 	}
-	if direction == plans.Move && strings.Contains(got.reason, "abort makes the claim again") {
-		return // the way back is the way out
+	if direction == plans.Move && strings.Contains(got.reason, "`abort` recreates the claim") {
+		return // an abort is the way out
 	}
 	if err != nil || got.outcome != outcomeOf(direction) {
 		t.Errorf("%s, word %+v: ended with %q (%v)", direction, word, got, err)
@@ -222,7 +223,7 @@ func (w *world) leads(t *testing.T, direction plans.Direction, word plans.Assura
 	cleanEnd(t, w, want)
 }
 
-// The main reason to walk back is a destination that does not work (S14).
+// The main reason for an abort is a destination that does not work (S14).
 func TestAPlanIsWalkedBackFromABrokenDestination(t *testing.T) {
 	t.Parallel()
 	wide := scene{Mode: plans.Reimport, Ordinals: 4, D: 2, Templates: []string{"data"}, Budget: maxUnavailable(intstr.FromInt32(2)), Dependents: true}
@@ -231,7 +232,7 @@ func TestAPlanIsWalkedBackFromABrokenDestination(t *testing.T) {
 		scene  scene
 		broken []int32
 		word   plans.Assurance
-		waits  string // without the word
+		waits  string // the reason, without the word
 	}{
 		{name: "everything that arrived is broken", scene: threeOrdinals(plans.Reimport), broken: []int32{1, 2}},
 		{name: "the budget has room for one", scene: wide, broken: []int32{3}},
@@ -272,7 +273,7 @@ func TestAPodThatIsNotAvailableYetKeepsTheNextOrdinalUp(t *testing.T) {
 			}
 			w.foreign = true // the restart is not ours
 			must(w.on[side].Delete(context.TODO(), clone(w.pod(side, young))))
-			w.scene.MinReady = 0 // nobody grows old for now
+			w.scene.MinReady = 0 // no pod becomes available for now
 			w.rest()
 			if !ready(w.pod(side, young)) {
 				t.Fatal("the pod never came back")
@@ -289,7 +290,7 @@ func TestAPodThatIsNotAvailableYetKeepsTheNextOrdinalUp(t *testing.T) {
 	}
 }
 
-// An emptied node is taken away by an autoscaler before its volumes are free.
+// An autoscaler removes a drained node before its volumes are free.
 func TestANodeThatGoesAfterItsPodHasEndedStopsNothing(t *testing.T) {
 	t.Parallel()
 	for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
@@ -318,13 +319,14 @@ func TestANodeThatGoesAfterItsPodHasEndedStopsNothing(t *testing.T) {
 	}
 }
 
-// Nobody has seen the end of the containers: then an administrator has to say that the node is off, to Kubernetes or to us.
+// The end of the containers is not proven: then an administrator has to confirm that the node is off, to
+// Kubernetes or to us.
 func TestANodeThatIsGoneOrOffIsBelievedByWord(t *testing.T) {
 	t.Parallel()
 	for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
 		t.Run(string(direction)+", gone, a person's word", func(t *testing.T) {
 			w, _ := powerless(t, direction, false)
-			w.proves(t, direction, plans.Assurance{NodeGone: w.lastNode()}, "as a person has vouched (--node-gone)")
+			w.proves(t, direction, plans.Assurance{NodeGone: w.lastNode()}, "as the user has confirmed (--node-gone)")
 		})
 		t.Run(string(direction)+", off, the taint", func(t *testing.T) {
 			w, side := powerless(t, direction, true)
@@ -334,10 +336,11 @@ func TestANodeThatIsGoneOrOffIsBelievedByWord(t *testing.T) {
 	}
 }
 
-// lastNode is where the pod in flight ran.
+// lastNode returns the node of the pod in flight.
 func (w *world) lastNode() string { return w.journal.Flight.Pods[0].Node }
 
-// powerless is a world in which the node of an ordinal in flight is gone, or off, before anybody could see the pod's end.
+// powerless returns a world in which the node of an ordinal in flight is gone, or off, before the end of its
+// pod could be observed.
 func powerless(t *testing.T, direction plans.Direction, there bool) (*world, plans.Side) {
 	t.Helper()
 	w, side, did := newWorld(threeOrdinals(plans.Reimport)), plans.Source, false
@@ -359,7 +362,7 @@ func powerless(t *testing.T, direction plans.Direction, there bool) (*world, pla
 	return w, side
 }
 
-// proves walks a course to its end, and demands what the first proof says.
+// proves runs a direction to its end, and requires that the first proof contains want.
 func (w *world) proves(t *testing.T, direction plans.Direction, word plans.Assurance, want string) {
 	t.Helper()
 	r, proof := w.process(), ""
@@ -377,7 +380,7 @@ func (w *world) proves(t *testing.T, direction plans.Direction, word plans.Assur
 	unbroken(t, w)
 }
 
-// off takes the node of the pod in flight away, or lets it be not Ready, with its pod gone by force.
+// off removes the node of the pod in flight, or, if there, makes it not Ready. Its pod is removed by force.
 func (w *world) off(side plans.Side, there bool) {
 	s, pod := w.on[side], w.journal.Flight.Pods[0]
 	node, _ := get[*corev1.Node](s, "", pod.Node)
@@ -389,7 +392,7 @@ func (w *world) off(side plans.Side, there bool) {
 	}
 }
 
-// bury takes a node away; the control plane deletes the pods that were on it.
+// bury removes a node; the control plane deletes the pods that were on it.
 func (w *world) bury(side plans.Side, node string) {
 	s := w.on[side]
 	s.remove(key{"Node", "", node})
@@ -407,7 +410,7 @@ func (w *world) taint(side plans.Side, name string) {
 	w.on[side].put(next)
 }
 
-// A word about a node is for those who have ordinals in flight, and for nobody else.
+// A word about a node is refused for a plan without ordinals in flight.
 func TestAWordThatMeansNothingIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(threeOrdinals(plans.Reimport))
@@ -423,8 +426,8 @@ func TestAWordThatMeansNothingIsRefused(t *testing.T) {
 	cleanEnd(t, w, w.start)
 }
 
-// Somebody puts the range of the destination back while its pod runs, and the plan is turned round: the source does not get
-// the disk before the destination has let go of it (S1).
+// Another writer shrinks the range of the destination while its pod runs, and the plan is reversed. The
+// source does not get the disk BEFORE the destination has released it (S1).
 func TestATurnedPlanWaitsForTheDisksOfPodsThatCameAllTheSame(t *testing.T) {
 	t.Parallel()
 	first := newWorld(threeOrdinals(plans.Reimport))
@@ -451,7 +454,7 @@ func TestATurnedPlanWaitsForTheDisksOfPodsThatCameAllTheSame(t *testing.T) {
 	}
 }
 
-// A late mounter attaches the volume again on the side that has let go of it (S1).
+// A late mounter attaches the volume again on the side that has released it (S1).
 func TestAVolumeThatIsAttachedAgainIsNotHandedOver(t *testing.T) {
 	t.Parallel()
 	for _, after := range []string{"1/Vacate", "1/Release", "1/Claim"} {
@@ -475,7 +478,7 @@ func TestAVolumeThatIsAttachedAgainIsNotHandedOver(t *testing.T) {
 	}
 }
 
-// lateMounter leaves a volume attached on the source, as the pod of a backup does that was deleted by force.
+// lateMounter leaves a volume attached on the source, as a backup pod does that was deleted by force.
 func (w *world) lateMounter(volume string) {
 	s := w.on[plans.Source]
 	pv, _ := get[*corev1.PersistentVolume](s, "", volume)
@@ -486,7 +489,7 @@ func (w *world) lateMounter(volume string) {
 	}
 }
 
-// Moved and Split mean that every ordinal is where the plan says, and nowhere else (S1, S12).
+// Moved and Split mean that every ordinal is where the plan requires it, and nowhere else (S1, S12).
 func TestNoMoveIsOverWhileARangeIsAnother(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
@@ -506,7 +509,7 @@ func TestNoMoveIsOverWhileARangeIsAnother(t *testing.T) {
 	}
 }
 
-// Nothing of the source is deleted before the destination has all ordinals in its range.
+// Nothing of the source is deleted BEFORE the destination has all ordinals in its range.
 func TestNothingIsFinalizedWhileARangeIsAnother(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
@@ -523,7 +526,8 @@ func TestNothingIsFinalizedWhileARangeIsAnother(t *testing.T) {
 	}
 }
 
-// Nobody but the plan knows what its marks stood for; where they were taken off, it says what is left of it (S15).
+// Only the plan has the values behind its marks. Where the marks were removed, the reason states the values
+// to restore (S15).
 func TestMarksThatAreTakenOffBeforeTheEndAreMissed(t *testing.T) {
 	t.Parallel()
 	sc := threeOrdinals(plans.Rebind)
@@ -564,7 +568,8 @@ func TestMarksThatAreTakenOffBeforeTheEndAreMissed(t *testing.T) {
 	}
 }
 
-// The policy of a volume is kept on it alone: where its marks are gone, it is said which volume is left at Retain.
+// The policy of a volume is recorded on the volume alone. If its marks are gone, the run names the volume
+// that is left at Retain.
 func TestAVolumeThatIsLeftAtRetainIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(threeOrdinals(plans.Rebind))
@@ -574,7 +579,7 @@ func TestAVolumeThatIsLeftAtRetainIsNamed(t *testing.T) {
 	w.volume(func(pv *corev1.PersistentVolume) { plans.Unmark(pv) })
 	said := ""
 	_, err := w.process().run(t.Context(), plans.Finalize, func(p engine.Progress) bool {
-		if p.Kind == engine.Wrote && strings.Contains(p.Reason, "lost the marks of this plan, and is left with reclaim policy Retain") {
+		if p.Kind == engine.Wrote && strings.Contains(p.Reason, "lost the annotations of this plan, and keeps reclaim policy Retain") {
 			said = p.Reason
 		}
 		return false
@@ -584,7 +589,7 @@ func TestAVolumeThatIsLeftAtRetainIsNamed(t *testing.T) {
 	}
 }
 
-// What somebody has set meanwhile is theirs (S12).
+// Values that another writer has set in the meantime are kept (S12).
 func TestARetentionPolicyThatSomebodyHasSetIsNotOverwrittenAtTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(threeOrdinals(plans.Rebind))
@@ -604,7 +609,7 @@ func TestARetentionPolicyThatSomebodyHasSetIsNotOverwrittenAtTheEnd(t *testing.T
 	}
 }
 
-// Volumes whose marks are gone can be held anew by a person's word: with the policy that they have now.
+// Volumes whose marks are gone can be protected again by the user's word. Their current policy is recorded.
 func TestVolumesWithoutMarksAreHeldAnewByWord(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
@@ -632,7 +637,8 @@ func TestVolumesWithoutMarksAreHeldAnewByWord(t *testing.T) {
 	}
 }
 
-// A destination that somebody deleted is made again by word alone, and its ordinals come up where they were.
+// A destination that another writer deleted is recreated by the user's word alone, and its ordinals come up
+// where they were.
 func TestADestinationThatWasDeletedIsMadeAgainByWord(t *testing.T) {
 	t.Parallel()
 	for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
@@ -649,7 +655,7 @@ func TestADestinationThatWasDeletedIsMadeAgainByWord(t *testing.T) {
 				}
 				return false
 			})
-			if err != nil || got.kind != engine.Blocked || !strings.Contains(got.reason, "with the ordinals [1..2], and say --readopt") {
+			if err != nil || got.kind != engine.Blocked || !strings.Contains(got.reason, "with the ordinals [1..2], and pass --readopt") {
 				t.Fatalf("%s: ended with %q (%v)", mode, got, err)
 			}
 			w.leads(t, direction, plans.Assurance{Readopt: true}, done.end)
@@ -657,7 +663,7 @@ func TestADestinationThatWasDeletedIsMadeAgainByWord(t *testing.T) {
 	}
 }
 
-// The old cluster was deleted before finalize: the destination is cleaned up all the same, by a person's word.
+// The old cluster was deleted before finalize: by the user's word, the destination is finalized all the same.
 func TestAPlanEndsWithoutItsSourcesCluster(t *testing.T) {
 	t.Parallel()
 	sc := threeOrdinals(plans.Reimport)
@@ -671,7 +677,7 @@ func TestAPlanEndsWithoutItsSourcesCluster(t *testing.T) {
 		r := w.process()
 		r.word, r.at = plans.Assurance{SourceGone: true}, once(w.writes+at, crashAfter)
 		got, err := r.run(t.Context(), plans.Finalize, nil)
-		if r.dead { // whoever goes on is told by the journal
+		if r.dead { // the next process learns it from the journal
 			if !w.journal.Assurances.SourceGone {
 				t.Fatalf("%s: the journal forgets it: %+v", name, w.journal.Assurances)
 			}
@@ -704,7 +710,8 @@ func TestAPlanEndsWithoutItsSourcesCluster(t *testing.T) {
 	}
 }
 
-// A deletion cannot be taken back: a claim that somebody keeps is not deleted, with its ordinal up or down, and abort does not wait for it.
+// A deletion cannot be undone. A claim with a foreign finalizer is therefore not deleted, with its ordinal up
+// or down, and abort does not wait for it.
 func TestAClaimThatSomebodyKeepsIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
@@ -732,7 +739,7 @@ func TestAClaimThatSomebodyKeepsIsNotDeleted(t *testing.T) {
 	}
 }
 
-// The claims of a set that does not keep them would go with its pods.
+// Under such a retention policy the claims of a set would be deleted with its pods.
 func TestASetThatDoesNotKeepItsClaimsLosesNoOrdinal(t *testing.T) {
 	t.Parallel()
 	for _, side := range plans.Sides() {

@@ -20,7 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// scene is the world that a migration starts in.
+// scene describes the world that a migration starts in.
 type scene struct {
 	Mode      plans.Mode
 	Ordinals  int32
@@ -35,7 +35,7 @@ type scene struct {
 	Parallel   bool
 	MinReady   int32
 	Delete     bool // the source's retention policy is Delete/Delete
-	Evictions  int  // how many pods somebody drains during the run
+	Evictions  int  // how many evictions are requested during the run
 	Seed       uint64
 	Dependents bool // the pod template names a ConfigMap, a Secret and a Service
 	Gates      []plans.Gate
@@ -58,7 +58,7 @@ func maxUnavailable(v intstr.IntOrString) *policyv1.PodDisruptionBudgetSpec {
 	return &policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &v}
 }
 
-// nodes are those of each cluster.
+// nodes returns the names of the nodes of each cluster.
 func (sc scene) nodes() []string {
 	out := []string{"node-a", "node-b"}
 	for i := range sc.Ordinals + 2 {
@@ -78,38 +78,37 @@ const (
 	green     = "green" // the namespace of the destination, and home
 )
 
-// world is everything there is: the clusters, the disks, and what is remembered
-// about them so that the invariants can be checked.
+// world is everything there is: the clusters, the disks, and the history that the invariants need.
 type world struct {
 	scene  scene
 	on     map[plans.Side]*store
 	stores []*store
 	plan   *plans.Plan
 	rights map[string]rights            // of the engines' account, by cluster
-	agreed map[string]*corev1.ConfigMap // what each cluster agrees to of volumes
+	agreed map[string]*corev1.ConfigMap // each cluster's consent to volumes
 	rng    *rand.Rand
 	// What the controllers remember.
 	seen      map[types.UID]*appsv1.StatefulSet // the set controller's cache
 	aged      map[types.UID]bool                // pods Ready for minReadySeconds
 	granted   map[types.UID]bool                // evictions granted
 	evictions int
-	drains    bool // pods are evicted from nodes that are being drained only
+	drains    bool // only pods on nodes that are being drained are evicted
 	// The disks behind the volumes: which ordinal's data each holds.
 	disks     map[string]disk
 	app       application
-	crashing  []types.UID // pods whose application never gets ready again
+	crashing  []types.UID // pods whose application never becomes ready again
 	stuck     string      // the cluster that never detaches a volume
 	start     map[string]any
 	journal   plans.Journal // as last written
-	fenced    int64         // the highest epoch whose TakeOver is finished
+	fenced    int64         // the highest epoch whose TakeOver is complete
 	writes    int           // by engines
 	acts      []act         // those that were not to the journal
-	late      []place       // made by a stale engine after it was fenced
+	late      []place       // created by a stale engine after it was fenced
 	kept      map[string]string
-	foreign   bool     // somebody has interfered: S2, S4 and S7 are not ours alone
+	foreign   bool     // another writer has interfered: violations of S2, S4 and S7 may be its own
 	broken    []string // invariants that did not hold
-	trail     []string // what engines wrote, for a person to read after a failure
-	quiet     int64    // the version at which nobody had anything to do
+	trail     []string // the writes of engines, to read after a failure
+	quiet     int64    // the version at which no controller had anything to do
 	stringent bool     // the migration has begun
 }
 
@@ -118,7 +117,7 @@ type place struct {
 	key key
 }
 
-// act is a write by an engine, and the wave that was last in flight then.
+// act is a write by an engine, and the latest wave in flight at that moment.
 type act struct {
 	write int
 	wave  plans.Slice
@@ -176,8 +175,8 @@ func must(err error) {
 	}
 }
 
-// fork gives a world of its own that goes on from here, with another seed.
-// Stored objects are never changed in place, so that both may hold them.
+// fork returns an independent copy of the world that continues from here with another seed. Stored objects
+// are never changed in place, so that both worlds may hold them.
 func (w *world) fork(seed uint64) *world {
 	out := *w
 	out.scene.Seed, out.rng = seed, rand.New(rand.NewPCG(seed, 7))
@@ -200,7 +199,7 @@ func (w *world) fork(seed uint64) *world {
 	return &out
 }
 
-// furnish makes what the user has: the set, its budget and its dependencies.
+// furnish creates what the user has: the set, its budget and its dependencies.
 func (w *world) furnish() {
 	ctx, source, destination := context.TODO(), w.on[plans.Source], w.on[plans.Destination]
 	if w.scene.Dependents {
@@ -301,7 +300,7 @@ func (w *world) furnishMedia() {
 	must(w.on[plans.Source].Create(context.TODO(), claim))
 }
 
-// left says whether a claim is of a template whose volumes do not move.
+// left reports whether a claim belongs to a template whose volumes do not move.
 func (w *world) left(claim string) bool {
 	return slices.ContainsFunc(w.scene.Left, func(t string) bool { return strings.HasPrefix(claim, t+"-") })
 }
@@ -323,7 +322,7 @@ func (w *world) storePlan() {
 	}
 	in.Set, _ = get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName)
 	in.SourceBudget, _ = get[*policyv1.PodDisruptionBudget](w.on[plans.Source], blue, "web-budget")
-	if w.scene.Newer { // a list that our own change is in
+	if w.scene.Newer { // a list that contains our own change
 		in.Patches = []plans.Patch{{Patch: "spec: {template: {spec: {containers: [{name: web, image: mirror/web}]}}}"}}
 	}
 	if w.scene.Existing {
@@ -337,8 +336,7 @@ func (w *world) storePlan() {
 	w.grant()
 }
 
-// tick lets one of "everybody else" make one change. It is false when nobody
-// has anything to do.
+// tick lets one controller, or the evictor, make one change. It returns false when none has anything to do.
 func (w *world) tick() bool {
 	if w.version() == w.quiet {
 		return false
@@ -374,7 +372,7 @@ func (w *world) version() (n int64) {
 	return n
 }
 
-// rest lets the world come to rest.
+// rest lets the world come to rest. It panics if that does not happen.
 func (w *world) rest() {
 	for range 5000 {
 		if !w.tick() {
@@ -384,7 +382,7 @@ func (w *world) rest() {
 	panic("the world never comes to rest")
 }
 
-// shuffle gives the items in an order that nobody can rely on.
+// shuffle puts the items into a random order, so that no code can rely on it.
 func shuffle[T any](w *world, items []T) []T {
 	w.rng.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 	return items

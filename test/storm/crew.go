@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// Files of the folder of a storm.
+// Files in the folder of a storm.
 const (
 	logs    = "orchestrators.log"
-	persons = "persons.log" // what stsmigrate has told persons
+	persons = "persons.log" // the output of stsmigrate for users
 )
 
-// crew are the orchestrators.
+// crew holds the orchestrators.
 type crew struct {
 	dir, program string
 	qps          float64
@@ -34,10 +34,10 @@ type crew struct {
 	lock   sync.Mutex
 	all    []*process
 	killed int
-	past   usage // of those that are no more
+	past   usage // of orchestrators that have ended
 }
 
-// process is one of them.
+// process is one orchestrator.
 type process struct {
 	*exec.Cmd
 	metrics string
@@ -45,12 +45,12 @@ type process struct {
 	done    chan struct{}
 }
 
-// usage is what processes have used.
+// usage is the resource usage of processes.
 type usage struct {
 	requests int
-	peak     int64   // bytes, of the one that had most
+	peak     int64   // bytes, the largest of one process
 	waves    int     // that arrived
-	down     float64 // seconds that these were on neither side, all together
+	down     float64 // seconds that these waves were on neither side, in total
 }
 
 func (c *crew) start(n int) error {
@@ -77,7 +77,8 @@ func (c *crew) begin() (*process, error) {
 	}
 	p.log = log
 	p.Cmd = exec.Command(c.program, "--kubeconfig", c.kubeconfig, "--metrics-bind-address", p.metrics, "--metrics-secure=false", "--pprof-bind-address", profiles, "--cluster-qps", fmt.Sprint(c.qps), "--cluster-waves", fmt.Sprint(c.waves), "--health-probe-bind-address=0", "--allow-loopback-clusters") //nolint:noctx // it is ended by kill and stop
-	p.Env = append(os.Environ(), "GOMEMLIMIT=410MiB")                                                                                                                                                                                                                                                        // as in a container with the limit of the chart, 512Mi
+	// The memory limit is that of a container with the limit of the chart, 512Mi.
+	p.Env = append(os.Environ(), "GOMEMLIMIT=410MiB")
 	p.Stdout, p.Stderr = log, log
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.Start(); err != nil {
@@ -87,7 +88,7 @@ func (c *crew) begin() (*process, error) {
 	return p, nil
 }
 
-// address gives one of this machine that nobody listens on.
+// address sets into to a free address of this machine.
 func address(into *string) error {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -97,7 +98,7 @@ func address(into *string) error {
 	return l.Close()
 }
 
-// replace kills one of them, and begins another in its place.
+// replace kills one orchestrator, and starts another in its place.
 func (c *crew) replace(k int) error {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -117,7 +118,7 @@ func (c *crew) replace(k int) error {
 	return err
 }
 
-// note adds what a process has used.
+// note adds the usage of a process.
 func (c *crew) note(p *process) {
 	text := metrics(context.Background(), p.metrics)
 	c.past.requests += int(total(text, "rest_client_requests_total{"))
@@ -126,7 +127,7 @@ func (c *crew) note(p *process) {
 	c.past.peak = max(c.past.peak, p.memory("VmHWM"))
 }
 
-// memory is a line of the process's status, in bytes; 0 of one that has ended.
+// memory returns a line of the process's status, in bytes, or 0 if the process has ended.
 func (p *process) memory(line string) int64 {
 	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
 	_, rest, _ := strings.Cut(string(raw), line+":")
@@ -135,7 +136,7 @@ func (p *process) memory(line string) int64 {
 	return kB << 10
 }
 
-// most is the memory of the one that has most at the moment, in bytes.
+// most returns the largest current memory of one process, in bytes.
 func (c *crew) most() (most int64) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -145,7 +146,7 @@ func (c *crew) most() (most int64) {
 	return most
 }
 
-// total sums up the samples that begin so.
+// total sums the samples that begin with begin.
 func total(text, begin string) (sum float64) {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, begin) {
@@ -156,7 +157,7 @@ func total(text, begin string) (sum float64) {
 	return sum
 }
 
-// metrics reads those of a process; none of one that has only just begun.
+// metrics reads the metrics of a process. They are empty if it has only just started.
 func metrics(ctx context.Context, address string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -173,7 +174,7 @@ func metrics(ctx context.Context, address string) string {
 	return string(raw)
 }
 
-// metrics are those of all.
+// metrics returns the metrics of all processes.
 func (c *crew) metrics(ctx context.Context) (all string) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -183,7 +184,7 @@ func (c *crew) metrics(ctx context.Context) (all string) {
 	return all
 }
 
-// used is what all have used.
+// used returns the usage of all processes, past and present.
 func (c *crew) used() usage {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -193,7 +194,7 @@ func (c *crew) used() usage {
 	return c.past
 }
 
-// stop ends all of them.
+// stop ends all processes.
 func (c *crew) stop() {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -211,7 +212,7 @@ func (c *crew) stop() {
 	c.all = nil
 }
 
-// kills kills one of them now and then.
+// kills kills an orchestrator at random intervals.
 func (s *storm) kills(ctx context.Context) error {
 	if s.every == 0 {
 		return nil

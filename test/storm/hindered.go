@@ -17,10 +17,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
-// hindered is the plan that cannot be begun.
+// hindered is the name of the plan that cannot begin.
 const hindered = "hindered"
 
-// hinder hands over one more plan, and makes an autoscaler for its set before anybody begins it.
+// hinder hands over one more plan, and creates an autoscaler for its set before an orchestrator begins it.
 func (s *storm) hinder(ctx context.Context) error {
 	m, err := s.set(ctx, "shop-"+hindered, hindered)
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *storm) hinder(ctx context.Context) error {
 	})
 }
 
-// giveUp does what a person does who finds that plan held: aborts it, though its check fails still.
-// Nothing may have come of it.
+// giveUp acts as a user who finds that plan blocked: it aborts the plan although its check still fails. The
+// plan must have had no effect.
 func (s *storm) giveUp(ctx context.Context) error {
 	var why string
 	if err := s.journaled(ctx, func(j *plans.Journal) bool { why = j.Blocked; return why != "" }); err != nil {
@@ -67,7 +67,7 @@ func (s *storm) giveUp(ctx context.Context) error {
 	return nil
 }
 
-// journaled waits until the journal of that plan is so.
+// journaled waits until the journal of that plan satisfies the condition.
 func (s *storm) journaled(ctx context.Context, is func(*plans.Journal) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

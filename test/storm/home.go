@@ -36,8 +36,8 @@ const (
 	account = "orchestrator"
 )
 
-// install does what the documentation says: the orchestrator in east, its account in west, and
-// a Secret with its credentials. The pods of the Deployment are pods of the bed, which run nothing.
+// install follows the documentation: the orchestrator in east, its account in west, and a Secret with its
+// credentials. The pods of the Deployment are pods of the bed, which run nothing.
 func (s *storm) install(ctx context.Context) error {
 	components := []string{"orchestrator", "policies"}
 	if s.open {
@@ -69,7 +69,7 @@ func (s *storm) install(ctx context.Context) error {
 	return nil
 }
 
-// secret has the credentials for west, made now.
+// secret returns a Secret with new credentials for west.
 func (s *storm) secret(ctx context.Context) (*corev1.Secret, error) {
 	west, err := s.credentials(ctx, s.west, s.bed.West)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *storm) secret(ctx context.Context) (*corev1.Secret, error) {
 	}, err
 }
 
-// credentials makes a kubeconfig for the account of the orchestrator.
+// credentials creates a kubeconfig for the account of the orchestrator.
 func (s *storm) credentials(ctx context.Context, at client.Client, c *cluster.Cluster) (*clientcmdapi.Config, error) {
 	config, token, err := stage.Credentials(ctx, at, c, home, account)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *storm) credentials(ctx context.Context, at client.Client, c *cluster.Cl
 	return config, nil
 }
 
-// rotate lets the credentials for west end, and has others made a moment later.
+// rotate ends the credentials for west, and creates new ones a moment later.
 func (s *storm) rotate(ctx context.Context) error {
 	if s.renew == 0 {
 		return nil
@@ -119,7 +119,7 @@ func (s *storm) rotate(ctx context.Context) error {
 	return s.east.Update(ctx, secret)
 }
 
-// away lets the API server of the destination be away for a while.
+// away stops the API server of the destination for a while.
 func (s *storm) away(ctx context.Context) error {
 	if s.outage == 0 {
 		return nil
@@ -138,14 +138,14 @@ func (s *storm) away(ctx context.Context) error {
 	return nil
 }
 
-// answers waits until the API server of west does.
+// answers waits until the API server of west responds.
 func (s *storm) answers(ctx context.Context) error {
 	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		return s.west.List(ctx, &corev1.NamespaceList{}) == nil, nil
 	})
 }
 
-// pause says whether it was not cut short.
+// pause waits for d, and reports whether it was not cancelled.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -155,10 +155,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// patience is far more than the moves of a storm take.
+// patience is far longer than the moves of a storm take.
 const patience = time.Hour
 
-// until waits until all plans have come to an end.
+// until waits until all plans have reached the outcome.
 func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -204,8 +204,8 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 	return fmt.Errorf("not %s: %s: %w", outcome, strings.Join(missing, ", "), cmp.Or(ctx.Err(), errors.New("the watch has ended")))
 }
 
-// leftovers names what still carries a mark of ours, in the namespaces of the sets and on
-// volumes (S15).
+// leftovers lists the objects that still carry a mark of ours, in the namespaces of the sets and on volumes
+// (S15).
 func (s *storm) leftovers(ctx context.Context, all []*moving) ([]string, error) {
 	var out []string
 	for name, at := range map[string]client.Client{"east": s.east, "west": s.west} {
@@ -240,7 +240,7 @@ func (s *storm) leftovers(ctx context.Context, all []*moving) ([]string, error) 
 	return out, nil
 }
 
-// shown says which plans are not shown to be ready, to tools that go by conditions.
+// shown lists the plans that are not shown as ready to tools that rely on conditions.
 func (s *storm) shown(ctx context.Context, all []*moving) (out []string, err error) {
 	for _, m := range all {
 		o := &unstructured.Unstructured{}
@@ -259,7 +259,7 @@ func (s *storm) shown(ctx context.Context, all []*moving) (out []string, err err
 func marked(m metav1.Object) bool {
 	for _, of := range []map[string]string{m.GetLabels(), m.GetAnnotations()} {
 		for k, v := range of {
-			if strings.Contains(k, "stsmigrate.dev") && k != "stsmigrate.dev/install" && !strings.Contains(v, "kubectl") { // what was installed stays
+			if strings.Contains(k, "stsmigrate.dev") && k != "stsmigrate.dev/install" && !strings.Contains(v, "kubectl") { // an install keeps its own marks
 				return true
 			}
 		}

@@ -29,28 +29,30 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
-// A tenant may write ConfigMaps and StatefulSetMigrations where the orchestrator runs, as everybody who hands plans over must
-// be able to, and nothing else anywhere. The set of somebody else, for which the orchestrator has every right and no consent, is what it is after.
+// The tenant may write ConfigMaps and StatefulSetMigrations in the namespace of the orchestrator, as every
+// user who hands plans over must be able to, and nothing else anywhere. Its target is another tenant's set,
+// for which the orchestrator has every right and no consent.
 const (
 	victim = "victim"
 	tenant = "tenant"
-	// hostile begins the name of every plan of the tenant.
+	// hostile is the prefix of the names of the tenant's plans.
 	hostile = "hostile-"
 )
 
-// forgery is a plan, a journal and a StatefulSetMigration as no command writes them.
+// forgery is a plan, a journal and a StatefulSetMigration that no command would write.
 type forgery struct {
 	plan    func(*plans.Plan)
 	journal func(map[string]any)
-	// raw changes the text of the plan, behind its hash.
+	// raw changes the text of the plan after its hash was computed.
 	raw func(string) string
-	// course is what the tenant asks for; empty for nothing.
+	// direction is the direction that the tenant requests, or empty for none.
 	direction plans.Direction
-	// says is what the orchestrators have to say of it where nobody else refuses its journal; empty for nothing.
+	// says is the message that the orchestrators must report where no policy rejects its journal, or empty
+	// for none.
 	says string
 }
 
-// forgeries are what the tenant tries, by the names of the plans.
+// forgeries returns the tenant's attempts, by the names of the plans.
 func forgeries() map[string]forgery {
 	saved := map[string]any{
 		"slice":     map[string]any{"start": 0, "replicas": 0},
@@ -93,7 +95,7 @@ func deleting() map[string]any {
 	return map[string]any{"whenDeleted": "Delete", "whenScaled": "Delete"}
 }
 
-// attack makes the victim and the tenant, and lets that one put everything it can before the orchestrators.
+// attack creates the victim and the tenant, and makes the tenant write every forgery for the orchestrators.
 func (s *storm) attack(ctx context.Context) error {
 	m, err := s.set(ctx, "shop-"+victim, victim)
 	if err != nil {
@@ -103,7 +105,7 @@ func (s *storm) attack(ctx context.Context) error {
 	if err := s.person(ctx, "plan", stage.Name, "--name", victim, "-n", m.Namespace, "--context", "east", "--to-context", "west", "--out", file); err != nil {
 		return err
 	}
-	if err := s.permit(ctx, file, "rbac"); err != nil { // and nobody agrees to anything
+	if err := s.permit(ctx, file, "rbac"); err != nil { // and no side gives its consent
 		return err
 	}
 	raw, err := os.ReadFile(filepath.Join(s.dir, file))
@@ -137,10 +139,10 @@ func (s *storm) attack(ctx context.Context) error {
 	return nil
 }
 
-// hostilePlan is the name of the plan of a forgery.
+// hostilePlan returns the name of the plan of a forgery.
 func hostilePlan(name string) string { return hostile + strings.ReplaceAll(name, "'", "") }
 
-// tenant makes that account, and its client.
+// tenant creates the tenant's account, and returns its client.
 func (s *storm) tenant(ctx context.Context) (client.Client, error) {
 	meta := metav1.ObjectMeta{Namespace: home, Name: tenant}
 	verbs := []string{"get", "list", "create", "update", "patch", "delete"}
@@ -164,7 +166,7 @@ func (s *storm) tenant(ctx context.Context) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: clusters.Scheme()})
 }
 
-// objects are the ConfigMaps of a forged plan, and what is declared of it.
+// objects returns the ConfigMaps of a forged plan, and its StatefulSetMigration.
 func (f forgery) objects(raw []byte, name string) ([]client.Object, error) {
 	p, err := plans.DecodePlan(raw)
 	if err != nil {
@@ -215,7 +217,7 @@ func (f forgery) objects(raw []byte, name string) ([]client.Object, error) {
 	return append(out, o), err
 }
 
-// photo is what there is in the namespaces of the victim, but for what Kubernetes itself keeps changing.
+// photo returns the objects of the victim, without the fields that Kubernetes itself keeps changing.
 func (s *storm) photo(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	for name, at := range map[string]client.Client{"east": s.east, "west": s.west} {
@@ -261,7 +263,7 @@ func (s *storm) photo(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// unharmed says what has become of the victim.
+// unharmed lists the changes to the victim.
 func (s *storm) unharmed(ctx context.Context, _ []*moving) (out []string, err error) {
 	after, err := s.photo(ctx)
 	if err != nil {
@@ -280,8 +282,8 @@ func (s *storm) unharmed(ctx context.Context, _ []*moving) (out []string, err er
 	return out, nil
 }
 
-// answered names the forgeries of which the orchestrators have not said what they have to: they have not read them, or
-// have done what was asked. Where policies refuse the journals there is nothing to read.
+// answered lists the forgeries for which the orchestrators have not reported the expected message: they have
+// not read them, or have executed them. Where policies reject the journals there is nothing to read.
 func (s *storm) answered(ctx context.Context, _ []*moving) (out []string, err error) {
 	if !s.open {
 		return nil, nil
@@ -293,7 +295,7 @@ func (s *storm) answered(ctx context.Context, _ []*moving) (out []string, err er
 		}
 		return len(left) == 0, err
 	})
-	if wait.Interrupted(err) { // what is left says more
+	if wait.Interrupted(err) { // the remaining forgeries are the better message
 		err = nil
 	}
 	return out, err
@@ -316,7 +318,8 @@ func (s *storm) unanswered(ctx context.Context) (out []string, err error) {
 	return out, nil
 }
 
-// said is what is shown of a plan, or why its journal holds it where nothing is shown.
+// said returns the message that is shown for a plan, or, if nothing is shown, the reason in its journal why
+// it is blocked.
 func (s *storm) said(ctx context.Context, plan string) (string, error) {
 	d, err := records.ReadDeclared(ctx, s.east, home, plan)
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
-// canary is in Secrets that the orchestrator reads and has to refuse. One cannot be read, and the
-// errors of parsers like to quote; the other would run a program.
+// canary is part of Secrets that the orchestrator reads and must reject. One Secret cannot be parsed, and the
+// errors of parsers tend to quote their input; the other would execute a program.
 const canary = "canary-that-nobody-may-see"
 
 func baits() []*corev1.Secret {
@@ -45,8 +45,8 @@ func baits() []*corev1.Secret {
 	}
 }
 
-// leaks says where a value of a Secret is told: in anything that a person or a program may read
-// who may not read Secrets.
+// leaks lists the places where a value of a Secret is exposed: anything that users or programs without the
+// right to read Secrets may read.
 func (s *storm) leaks(ctx context.Context, _ []*moving) ([]string, error) {
 	told := map[string]string{"the metrics": s.crew.metrics(ctx)}
 	for _, file := range []string{logs, persons} {
@@ -64,7 +64,7 @@ func (s *storm) leaks(ctx context.Context, _ []*moving) ([]string, error) {
 		} {
 			err := at.List(ctx, list)
 			if meta.IsNoMatchError(err) && name == "west" {
-				continue // the kind is where the plans are
+				continue // the kind is installed only where the plans are
 			}
 			if err != nil {
 				return nil, err
@@ -93,7 +93,7 @@ func (s *storm) leaks(ctx context.Context, _ []*moving) ([]string, error) {
 	return found(told, values), nil
 }
 
-// migrations are what tools see of plans.
+// migrations returns an empty list of the kind under which tools see plans.
 func migrations() client.ObjectList {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(plans.APIVersion)
@@ -101,7 +101,7 @@ func migrations() client.ObjectList {
 	return list
 }
 
-// found says which texts have one of the values, as it is or in base64.
+// found lists the texts that contain one of the values, plain or in base64.
 func found(in map[string]string, values []string) (out []string) {
 	for where, text := range in {
 		for _, v := range values {

@@ -17,15 +17,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// lie is what an API server answers that is none: the secret of somebody else, whom it asked or to
-// whom it sends on.
+// lie is the response of a server that only pretends to be an API server. It stands for the secret of a third
+// party, whose server it queries or to which it redirects.
 const lie = "lie-that-nobody-may-repeat"
 
-// liar is that server, and the name of its Secret, its context and its plan, which waits for ever.
+// liar names that server, its Secret, its context and its plan, which waits forever.
 const liar = "liar"
 
-// deceive puts a Secret with a good kubeconfig for such a server beside the others, and a plan whose
-// source it is.
+// deceive adds a Secret with a valid kubeconfig for such a server, and a plan whose source is that server.
 func (s *storm) deceive(ctx context.Context) error {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { s.strayed.Store(true) }))
 	var asked atomic.Int32

@@ -1,8 +1,8 @@
-// Command storm lets three orchestrators move many sets between two clusters at once, while
-// they are killed at random, the credentials of one cluster are replaced, and the API server of
-// the destination is away for a minute. It says what that took, and fails unless every plan
-// completes, no witness has seen a promise broken, and nothing is left behind. One more plan cannot
-// be begun, and is aborted; and those of a hostile tenant come to nothing, with -open by the orchestrators alone.
+// Command storm lets three orchestrators move many sets between two clusters at once. Meanwhile they are
+// killed at random, the credentials of one cluster are replaced, and the API server of the destination is
+// away for a minute. Command storm prints the cost, and fails unless every plan completes, no witness has
+// seen a violation, and nothing is left behind. One more plan cannot begin, and is aborted. The plans of a
+// hostile tenant must have no effect; with -open, only the orchestrators reject them.
 package main
 
 import (
@@ -32,18 +32,19 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/witness"
 )
 
-// options are what the command line says.
+// options are the command-line flags.
 type options struct {
 	plans, pods, processes int
 	watched                int     // plans with a witness
 	qps                    float64 // of an orchestrator, to one cluster
 	waves                  int     // of an orchestrator, in one cluster
 	every, outage          time.Duration
-	// renew and fail are how long after the beginning the credentials end, and the API server is
+	// renew and fail are the times, after the start, at which the credentials end and the API server is
 	// killed.
 	renew, fail time.Duration
 	seed        uint64
-	// open says that the home has no policies, so that the orchestrators read what a tenant has forged.
+	// open leaves the home without policies, so that the orchestrators read the journals that a tenant has
+	// forged.
 	open bool
 }
 
@@ -70,17 +71,18 @@ type storm struct {
 	options
 	dir        string
 	bed        *cluster.Bed
-	kubeconfig string // of a person, for both clusters
+	kubeconfig string // of a user, for both clusters
 	stsmigrate string
 	kubectl    string
-	tokens     []string // all that the orchestrators have had
+	tokens     []string // all tokens that the orchestrators have had
 	east, west client.WithWatch
 	crew       *crew
 	server     func() // ends the API server that was started again
-	unlie      func() // ends the one that is none
-	// lied says that the orchestrators have asked that one, and strayed that they went where it sends.
+	unlie      func() // ends the fake API server
+	// lied records that the orchestrators have queried the fake server, and strayed that they followed its
+	// redirect.
 	lied, strayed atomic.Bool
-	before        map[string]string // the victim
+	before        map[string]string // the objects of the victim
 	began         time.Time
 	saying        sync.Mutex
 	agreeing      sync.Mutex
@@ -161,7 +163,7 @@ func (s *storm) connect() (err error) {
 	return err
 }
 
-// person runs stsmigrate as a person does.
+// person runs stsmigrate as a user does.
 func (s *storm) person(ctx context.Context, args ...string) error {
 	out, err := stage.Command(ctx, s.kubeconfig, s.dir, s.stsmigrate, args...).CombinedOutput()
 	if err := s.wrote(out); err != nil {
@@ -173,7 +175,7 @@ func (s *storm) person(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// wrote keeps what a person has been told.
+// wrote saves the output that a user sees.
 func (s *storm) wrote(text []byte) error {
 	s.saying.Lock()
 	defer s.saying.Unlock()
@@ -185,7 +187,7 @@ func (s *storm) wrote(text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// moving is a set on its way, and who watches it.
+// moving is a set that is being moved, and its witness.
 type moving struct {
 	stage.Set
 	name   string // of the plan
@@ -193,7 +195,7 @@ type moving struct {
 	eyes   *witness.Witness
 }
 
-// sets makes them in east, and their namespaces in west.
+// sets creates the sets in east, and their namespaces in west.
 func (s *storm) sets(ctx context.Context) ([]*moving, error) {
 	all := make([]*moving, s.plans)
 	g, inner := errgroup.WithContext(ctx)
@@ -217,7 +219,7 @@ func (s *storm) sets(ctx context.Context) ([]*moving, error) {
 	return all, nil
 }
 
-// set makes one of them, for a plan of that name.
+// set creates one set, for a plan of that name.
 func (s *storm) set(ctx context.Context, namespace, plan string) (*moving, error) {
 	m := &moving{Set: stage.Set{Namespace: namespace, Replicas: int32(s.pods), Claims: []string{"data"}}, name: plan}
 	if err := stage.Namespace(ctx, namespace, s.bed.East, s.bed.West); err != nil {
@@ -252,10 +254,11 @@ func (s *storm) handOver(ctx context.Context, m *moving) error {
 	return s.person(ctx, "apply", file, "--detach", "--home-context", "east", "--yes")
 }
 
-// move lets everything happen, and says how long it took.
+// move runs all plans and disturbances, and returns how long the moves took.
 func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) {
 	s.say("handing over %d plans", s.plans)
-	// Nothing is handed over to nobody; they begin all at once when everything is there.
+	// A plan is not handed over while no orchestrator is alive, so this heartbeat stands in for one. The
+	// plans begin all at once when everything is in place.
 	alive := records.NewHeartbeat(s.east, s.east, home, "storm", "", time.Now)
 	if err := alive.Beat(ctx); err != nil {
 		return 0, err
@@ -276,7 +279,7 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 	}
 	s.say("all are handed over, and %d orchestrators begin", s.processes)
 	start := time.Now()
-	trouble, ctx := errgroup.WithContext(ctx) // what goes wrong with the trouble ends the storm
+	trouble, ctx := errgroup.WithContext(ctx) // a failure of a disturbance ends the storm
 	weather, calm := context.WithCancel(ctx)
 	defer calm()
 	trouble.Go(func() error { return s.kills(weather) })
@@ -296,7 +299,7 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 	took := time.Since(start)
 	s.say("all are moved")
 	over()
-	if err := errors.Join(<-once, <-once, s.answers(ctx)); err != nil { // a person would wait too
+	if err := errors.Join(<-once, <-once, s.answers(ctx)); err != nil { // a user would wait too
 		return 0, err
 	}
 	for _, m := range all {
@@ -315,7 +318,7 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 	return took, trouble.Wait()
 }
 
-// verdict says what has come of it.
+// verdict checks the result and prints the figures.
 func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration) error {
 	var wrong []string
 	worst := 0

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A storm in a teacup: everything that happens in `make storm`, with fewer plans and sooner.
+// TestASmallStorm runs everything that `make storm` does, with fewer plans and earlier events.
 func TestASmallStorm(t *testing.T) {
 	o := options{plans: 5, pods: 2, processes: 2, watched: 5, qps: 50, waves: 2, every: 6 * time.Second, renew: time.Second, fail: 5 * time.Second, outage: 5 * time.Second, seed: 1}
 	if err := run(t.Context(), o); err != nil {
@@ -13,7 +13,8 @@ func TestASmallStorm(t *testing.T) {
 	}
 }
 
-// Where no policy keeps a tenant from forging journals, the orchestrators read them, and refuse what nobody agreed to.
+// Where no policy keeps a tenant from forging journals, the orchestrators read them, and reject every plan
+// without consent.
 func TestWhatATenantForgesIsRefusedByTheOrchestrators(t *testing.T) {
 	o := options{plans: 1, pods: 2, processes: 2, watched: 1, qps: 50, waves: 2, seed: 1, open: true}
 	if err := run(t.Context(), o); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
-// journal reads the journal of a plan that a watch has brought; nil if it is something else.
+// journal decodes the journal of a plan from a watch event, or returns nil for another object.
 func journal(e watch.Event) (plan string, j *plans.Journal, err error) {
 	cm, ok := e.Object.(*corev1.ConfigMap)
 	if !ok || cm.Data["journal.json"] == "" {
@@ -24,10 +24,10 @@ func journal(e watch.Event) (plan string, j *plans.Journal, err error) {
 	return cm.Labels[plans.PlanLabel], j, json.Unmarshal([]byte(cm.Data["journal.json"]), j)
 }
 
-// permit gives the orchestrator what a plan needs on both sides ("rbac"), and lets both agree ("consent"): as the
-// people do who are responsible for them.
+// permit grants the orchestrator what a plan needs on both sides ("rbac"), and gives the consent of both
+// ("consent"), as their administrators do.
 func (s *storm) permit(ctx context.Context, file string, all ...string) error {
-	s.agreeing.Lock() // what the cluster agrees to is one object for all plans
+	s.agreeing.Lock() // the consent of the cluster is one object for all plans
 	defer s.agreeing.Unlock()
 	for _, what := range all {
 		for side, at := range map[string]string{"source": "east", "destination": "west"} {
@@ -39,7 +39,7 @@ func (s *storm) permit(ctx context.Context, file string, all ...string) error {
 	return nil
 }
 
-// give applies what stsmigrate prints for one side; it may be nothing.
+// give applies the output of stsmigrate for one side, which may be empty.
 func (s *storm) give(ctx context.Context, at string, args []string) error {
 	out, err := stage.Command(ctx, s.kubeconfig, s.dir, s.stsmigrate, args...).Output()
 	if err != nil {

@@ -1,7 +1,7 @@
-// Command upstream runs the integration tests that Kubernetes has for its StatefulSet
-// controller, as they are, with slicecontroller --manage=apps/v1 in the place of that
-// controller: the source of the pinned version, in which the lines that start the
-// controller start ours instead.
+// Command upstream runs the integration tests of Kubernetes' StatefulSet controller with
+// slicecontroller --manage=apps/v1 in place of that controller. It copies the tests from the source
+// of the pinned version. They are unchanged, except that the lines that start the built-in
+// controller start slicecontroller.
 package main
 
 import (
@@ -27,10 +27,10 @@ func main() {
 	stage.Main("upstream", func(ctx context.Context) error { return run(ctx, *tests) })
 }
 
-// suite is where the tests are.
+// suite is the folder of the tests in the source of Kubernetes.
 const suite = "test/integration/statefulset"
 
-// substitution is a line of the suite, and what stands there instead.
+// substitution is a line of the suite and its replacement.
 type substitution struct{ file, was, is string }
 
 func substitutions() []substitution {
@@ -42,7 +42,7 @@ func substitutions() []substitution {
 	}
 }
 
-// starter is a file that the suite has besides.
+// starter is a file that is added to the suite.
 //
 //go:embed starter.go.txt
 var starter []byte
@@ -67,7 +67,8 @@ func run(ctx context.Context, tests string) (err error) {
 	if err != nil {
 		return err
 	}
-	// The tests need more modules than the binaries: these are noted in a copy.
+	// The tests need more modules than the binaries. go test adds these to a copy of the module
+	// files.
 	for _, name := range []string{"go.mod", "go.sum"} {
 		raw, err := os.ReadFile(filepath.Join(module, name))
 		if err != nil {
@@ -80,7 +81,7 @@ func run(ctx context.Context, tests string) (err error) {
 	if err := substitute(ctx, module, filepath.Join(dir, "suite")); err != nil {
 		return err
 	}
-	fmt.Println("Building the API server into the tests; the first time that takes minutes ...")
+	fmt.Println("Building the tests with the API server; the first build takes minutes ...")
 	cmd := exec.CommandContext(ctx, "go", "test", "-mod=mod", "-count=1", "-timeout=20m", "-v", "-run", tests, "./suite")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "SLICECONTROLLER="+program, "KUBE_INTEGRATION_ETCD_URL="+url)
@@ -88,7 +89,7 @@ func run(ctx context.Context, tests string) (err error) {
 	return cmd.Run()
 }
 
-// store starts etcd in a folder, until ctx ends.
+// store starts etcd with its data below dir, until ctx ends, and returns its URL.
 func store(ctx context.Context, dir string) (url string, err error) {
 	etcd, err := cluster.Program(ctx, "etcd")
 	if err != nil {
@@ -107,7 +108,8 @@ func store(ctx context.Context, dir string) (url string, err error) {
 	return url, cmd.Start()
 }
 
-// substitute copies the suite into a folder, with the lines that are to be ours.
+// substitute copies the suite into a folder, with the substitutions. It fails if a line to be
+// replaced does not occur exactly once in its file.
 func substitute(ctx context.Context, module, to string) error {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes")
 	cmd.Dir = module

@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// verdicts hands on what says how tests went. API servers say a great deal besides.
+// verdicts passes on the lines that report the results of tests. It drops the rest of the API
+// servers' output.
 type verdicts struct {
 	to   io.Writer
 	rest []byte

@@ -14,15 +14,15 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 )
 
-// The marks of a move, as its documentation has them.
+// The annotations of a move, as its documentation defines them.
 const (
 	stamp = "stsmigrate.dev/stamp"
-	// held is on a volume from the write that makes it safe to the one that gives
-	// it back. The stamp alone may also be on a volume before and after that.
+	// held is on a volume from the write that protects it to the write that restores it. The stamp alone may
+	// also be on a volume before and after that.
 	held = "stsmigrate.dev/reclaim-policy"
 )
 
-// place is where a side is.
+// place is the cluster and namespace of a side.
 type place struct {
 	cluster   int
 	namespace string
@@ -40,8 +40,7 @@ type volumeKey struct {
 	name    string
 }
 
-// record is what is known at one moment and what has been wrong so far. Index 0
-// is the source, 1 the destination.
+// record is the state at one moment and the violations so far. Index 0 is the source, 1 the destination.
 type record struct {
 	set     string
 	window  int
@@ -51,15 +50,15 @@ type record struct {
 	budgets [2]map[string]*policyv1.PodDisruptionBudget
 	volumes map[volumeKey]*corev1.PersistentVolume
 
-	// unsettled is true while some watches go on after an outage and others do not yet.
+	// unsettled is true while some watches have resumed after an outage and others have not yet.
 	unsettled bool
 
 	started  bool
 	whole    span    // the ordinals of both sets at the start
-	counted  []int32 // those that were Ready at the start
+	counted  []int32 // the ordinals that were Ready at the start
 	spans    map[int32]Span
 	lost     map[int32]time.Time     // since when an ordinal has been down
-	longest  map[int32]time.Duration // the longest that it was
+	longest  map[int32]time.Duration // the longest time that it was down
 	worst    int
 	risks    []time.Time // since when the sum is 1, 2, ... or more
 	atRisk   int
@@ -87,7 +86,7 @@ func (r *record) violate(format string, args ...any) {
 	}
 }
 
-// begin ends the description of how things were at the start.
+// begin ends the recording of the initial state.
 func (r *record) begin() {
 	r.started = true
 	for i := range r.pods {
@@ -149,7 +148,7 @@ func (r *record) take(e event) {
 	r.measure(e.at)
 }
 
-// pod: no ordinal may have pods on both sides (S1).
+// pod checks that no ordinal has pods on both sides (S1).
 func (r *record) pod(side int, p *corev1.Pod, e event) {
 	number, ours := strings.CutPrefix(p.Name, r.set+"-")
 	n, err := strconv.ParseInt(number, 10, 32)
@@ -190,8 +189,8 @@ func (r *record) time(side int, o int32, p *corev1.Pod, e event) {
 	r.spans[o] = s
 }
 
-// slice: no ordinal may be in both ranges, and of those of the start no
-// more than a wave has in neither (S7).
+// slice checks that no ordinal is in both ranges, and that no more of the initial ordinals than one wave has
+// are in neither range (S7).
 func (r *record) slice(side int, set *appsv1.StatefulSet, gone bool) {
 	s := span{}
 	if set.Spec.Ordinals != nil {
@@ -227,8 +226,8 @@ func (r *record) ranges() {
 	}
 }
 
-// volume: a volume of ours always names a claim of ours, always means the same
-// disk, and is Retain for as long as it is held (S4, S5).
+// volume checks that a volume of the move always names a claim of the move, always means the same disk, and
+// is Retain while it is protected (S4, S5).
 func (r *record) volume(cluster int, pv *corev1.PersistentVolume, gone bool) {
 	k := volumeKey{cluster, pv.Name}
 	before := r.volumes[k]
@@ -264,7 +263,7 @@ func (r *record) heldVolume(pv *corev1.PersistentVolume, gone bool) {
 	}
 }
 
-// twins finds other volumes of the same cluster that mean the same disk.
+// twins reports other volumes of the same cluster that mean the same disk.
 func (r *record) twins(k volumeKey) {
 	for other, twin := range r.volumes {
 		if other != k && other.cluster == k.cluster && disk(twin) == disk(r.volumes[k]) {
@@ -273,7 +272,7 @@ func (r *record) twins(k volumeKey) {
 	}
 }
 
-// claims says whether a claimRef names a namespace of this move.
+// claims reports whether a claimRef names a namespace of this move.
 func (r *record) claims(cluster int, ref *corev1.ObjectReference) bool {
 	return ref != nil && r.sideOf(cluster, ref.Namespace) >= 0
 }
@@ -285,7 +284,7 @@ func disk(pv *corev1.PersistentVolume) string {
 	return pv.Spec.CSI.Driver + "/" + pv.Spec.CSI.VolumeHandle
 }
 
-// measure counts what is down, and what might be taken down besides.
+// measure counts the ordinals that are down, and the evictions that are allowed besides.
 func (r *record) measure(at time.Time) {
 	if !r.started || r.unsettled {
 		return
@@ -313,11 +312,11 @@ func (r *record) measure(at time.Time) {
 	r.risk(here+there+down, at)
 }
 
-// lag is by how much one watch may be later than another one on a busy machine. A wave takes longer.
+// lag is the longest delay between two watches on a busy machine. A wave takes longer.
 const lag = 300 * time.Millisecond
 
-// risk notes the sum of what is down and may be evicted, and 0 at the end. What it mixes comes through different watches,
-// so that a sum counts that has lasted.
+// risk records the sum of the ordinals that are down and the allowed evictions; the final sum is 0. The two
+// arrive through different watches, so only a sum that has lasted counts.
 func (r *record) risk(sum int, at time.Time) {
 	for n := len(r.risks); n > sum; n-- {
 		if at.Sub(r.risks[n-1]) >= lag {
@@ -330,8 +329,8 @@ func (r *record) risk(sum int, at time.Time) {
 	}
 }
 
-// allowed is how many evictions a side's budgets of the move would grant now. The
-// eviction API refuses all as long as the controller has not seen the spec.
+// allowed returns how many evictions a side's budgets of the move would grant now. The eviction API refuses
+// all evictions until the controller has observed the spec.
 func allowed(budgets map[string]*policyv1.PodDisruptionBudget) (n int, marked bool) {
 	for _, b := range budgets {
 		if _, ok := b.Annotations[stamp]; !ok {

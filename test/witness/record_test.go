@@ -18,8 +18,7 @@ const (
 	west = "shop-new"
 )
 
-// story is a record of one cluster with two namespaces, at the start of a move
-// of two ordinals.
+// story returns a record of one cluster with two namespaces, at the start of a move of two ordinals.
 func story() *record {
 	r := newRecord("web", 1, [2]place{{0, east}, {0, west}})
 	tell(r, set(east, 0, 2), set(west, 2, 0), pod(east, 0), pod(east, 1), volume("a", nil))
@@ -155,7 +154,7 @@ func TestSeesWhatIsWrong(t *testing.T) {
 
 func TestCountsWhatIsDown(t *testing.T) {
 	r := story()
-	tell(r, pod(west, 7)) // not there at the start, so not counted
+	tell(r, pod(west, 7)) // not present at the start, so not counted
 	end(r, pod(west, 7))
 	tell(r, dying(pod(east, 1)))
 	if got := r.report().MaxUnavailable; got != 1 {
@@ -173,7 +172,7 @@ func TestCountsWhatIsDown(t *testing.T) {
 	}
 }
 
-// atRisk is what the witness reports when it is stopped then.
+// atRisk returns MaxAtRisk of a witness that is stopped at that time.
 func atRisk(r *record, at time.Time) int {
 	r.risk(0, at)
 	return r.report().MaxAtRisk
@@ -204,9 +203,9 @@ func TestAddsWhatTheBudgetsAllowToWhatIsDown(t *testing.T) {
 	}
 	after(0, budget(east, 1, nil), budget(west, 0, nil))
 	after(time.Hour, dying(pod(east, 1)))
-	after(lag-1, budget(east, 0, nil)) // it has been so for long, and comes late
+	after(lag-1, budget(east, 0, nil)) // it has been so for long, and arrives late
 	after(time.Hour, budget(west, 1, nil))
-	after(lag-1, pod(west, 1)) // this too
+	after(lag-1, pod(west, 1)) // this arrives late too
 	if got := atRisk(r, now); got != 1 {
 		t.Errorf("two watches that are not in step: %d, want 1", got)
 	}

@@ -1,25 +1,21 @@
-// Package witness watches a move from outside and says afterwards whether it
-// kept its promises. It shares no code with what carries the move out, so that
-// one mistake cannot be in both.
+// Package witness watches a move from outside and reports afterwards whether it kept its promises. It shares
+// no code with the engine that executes the move, so that one mistake cannot be in both.
 //
-// It opens raw watches on the pods, StatefulSets, PodDisruptionBudgets and
-// PersistentVolumes of both sides and judges the events in ONE goroutine, in the
-// order in which they arrive. What that order is worth:
+// It opens raw watches on the pods, StatefulSets, PodDisruptionBudgets and PersistentVolumes of both sides.
+// It judges the events in ONE goroutine, in the order in which they arrive. The guarantees of that order:
 //
-//   - Both sides in one cluster: pods of both namespaces come through one watch,
-//     and so do sets and budgets. Within a kind the order is the API server's own;
-//     an overlap of two pods, however short, is seen.
-//   - Two clusters have no common clock. A watch that lags can make two pods look
-//     as if they had overlapped although they did not (a false alarm), and can hide
-//     an overlap that is shorter than the lag. An overlap that lasts is always seen.
-//   - While an API server is away nothing happens to its objects, and those of the
-//     other cluster are compared with them. From the moment in which one watch goes on
-//     until the last one does nothing is compared: a watch that went on sooner would
-//     show an effect before its cause. What is wrong only within that moment is not seen.
-//   - Different kinds come through different watches. Nothing is concluded from the
-//     order of a pod and a set, or of a volume and a claim. Only the sum of the
-//     budgets' allowances and of the ordinals that are down mixes two kinds: it counts when
-//     it has lasted for 300 ms.
+//   - Both sides in one cluster: pods of both namespaces come through one watch, and so do sets and budgets.
+//     Within a kind the order is the API server's own; every overlap of two pods, however short, is seen.
+//   - Two clusters have no common clock. A watch that lags can make two pods seem to overlap although they
+//     did not (a false alarm), and can hide an overlap that is shorter than the lag. An overlap that lasts
+//     is always seen.
+//   - While an API server is away nothing happens to its objects, and those of the other cluster are
+//     compared with them. From the moment at which the first watch resumes until the last one does, nothing
+//     is compared: a watch that resumed earlier would show an effect before its cause. A violation that
+//     exists only within that period is not seen.
+//   - Different kinds come through different watches. Nothing is concluded from the order of a pod and a
+//     set, or of a volume and a claim. Only the sum of the budgets' allowances and of the ordinals that are
+//     down mixes two kinds: it counts when it has lasted for 300 ms.
 //
 // The witness sees API objects. It does not see containers, disks or nodes.
 package witness
@@ -48,28 +44,26 @@ type Side struct {
 	Namespace string
 }
 
-// Report is what the witness saw.
+// Report is the result of a Witness.
 type Report struct {
-	// Violations are the broken promises, each once, with the id of the rule in
-	// front.
+	// Violations lists the broken promises, each once, prefixed with the id of the rule.
 	Violations []string
-	// MaxUnavailable is the largest number of ordinals that neither side had Ready
-	// at one moment. Only ordinals that were Ready on some side at the start count,
-	// and a terminating pod counts as not Ready.
+	// MaxUnavailable is the largest number of ordinals that were Ready on neither side at one moment. Only
+	// ordinals that were Ready on some side at the start count. A terminating pod counts as not Ready.
 	MaxUnavailable int
-	// MaxAtRisk is the largest sum, for 300 ms and more, of the evictions that the
-	// budgets of both sides would have allowed and of the ordinals that were
-	// unavailable. It is taken while budgets of both sides carry the mark of a move.
+	// MaxAtRisk is the largest sum, lasting for 300 ms or more, of the evictions that the budgets of both
+	// sides would have allowed and of the unavailable ordinals. It is measured while budgets of both sides
+	// carry the mark of a move.
 	MaxAtRisk int
-	// Down is the longest time for which neither side had an ordinal Ready, whatever
-	// the reason: a move, a crash, a drain.
+	// Down is the longest time for which an ordinal was Ready on neither side, whatever the reason: a move, a
+	// crash, a drain.
 	Down map[int32]time.Duration
-	// Spans has the times of every ordinal of which a pod was seen.
+	// Spans holds the times of every ordinal of which a pod was seen.
 	Spans map[int32]Span
 }
 
-// Span is when each thing was first seen to happen to an ordinal, by the local
-// clock at the arrival of the event. The zero time means never.
+// Span holds the times at which each event of an ordinal was first seen, by the local clock at the arrival of
+// the event. The zero time means never.
 type Span struct {
 	SourceDeleting, SourceGone, DestinationCreated, DestinationReady time.Time
 }
@@ -94,11 +88,11 @@ type event struct {
 	lost    string // why the watch ended, instead of an object
 	away    bool   // the watch has ended, for now
 	again   bool   // the object is as it was found afterwards
-	back    bool   // the watch goes on
+	back    bool   // the watch has resumed
 	at      time.Time
 }
 
-// ask is the wish to be told when these versions have been seen.
+// ask requests a notification when these versions have been seen.
 type ask struct {
 	versions map[string]int64
 	done     chan struct{}
@@ -112,9 +106,8 @@ type stream struct {
 	watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// Watch starts the watches of both sides of the move of a set, window ordinals at a
-// time, and returns when they are established. Nothing that happens after it returns is missed. They end
-// with Stop, or with ctx.
+// Watch starts the watches of both sides of the move of a set, window ordinals at a time. It returns when
+// they are established. Every later event is seen. The watches end with Stop, or with ctx.
 func Watch(ctx context.Context, set string, window int, source, destination Side) (*Witness, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Witness{
@@ -140,15 +133,15 @@ func Watch(ctx context.Context, set string, window int, source, destination Side
 	return w, nil
 }
 
-// open prepares the streams. In one cluster the namespaced kinds are watched over
-// all namespaces, since only one watch has an order.
+// open prepares the streams. In one cluster the namespaced kinds are watched over all namespaces, since only
+// the events of a single watch are ordered.
 func (w *Witness) open(source, destination Side, one bool) error {
 	for cluster, side := range []Side{source, destination} {
 		if cluster == 1 && one {
 			break
 		}
 		config := rest.CopyConfig(side.Config)
-		config.QPS = -1 // it must not be late
+		config.QPS = -1 // it must not be delayed
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return err
@@ -177,7 +170,7 @@ func listing[T runtime.Object](list func(context.Context, metav1.ListOptions) (T
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) }
 }
 
-// start records what there is and follows it from exactly there.
+// start records the existing objects and follows them from exactly that version.
 func (w *Witness) start(ctx context.Context) error {
 	for _, s := range w.streams {
 		known := map[string]runtime.Object{}
@@ -190,8 +183,8 @@ func (w *Witness) start(ctx context.Context) error {
 	return nil
 }
 
-// look hands on everything that there is, and the end of what there is no more, and watches
-// from there.
+// look passes every existing object to tell, and a deletion for each known object that is gone. It returns a
+// watch that starts at the version of the list.
 func (w *Witness) look(ctx context.Context, s stream, known map[string]runtime.Object, tell func(event)) (watch.Interface, error) {
 	list, err := s.list(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -225,13 +218,12 @@ func (w *Witness) look(ctx context.Context, s stream, known map[string]runtime.O
 	return changes, err
 }
 
-// outage is how long an API server may be away.
+// outage is the longest time that an API server may be away.
 const outage = 3 * time.Minute
 
-// follow hands on what a watch brings. When it ends because the API server is away, what
-// there is afterwards is compared with what was known: nothing happens to the objects of an API
-// server that is away, so that at most what happened between its return and this look is
-// seen as one change instead of several.
+// follow forwards the events of a watch. When the watch ends because the API server is away, the objects
+// found afterwards are compared with the known ones. Nothing happens to the objects of an API server that is
+// away. So at most the changes between its return and this look are seen as one change instead of several.
 func (w *Witness) follow(ctx context.Context, s stream, known map[string]runtime.Object, changes watch.Interface) {
 	send := func(e event) {
 		select {
@@ -243,12 +235,12 @@ func (w *Witness) follow(ctx context.Context, s stream, known map[string]runtime
 		hear(ctx, s, known, changes, send)
 		changes.Stop()
 		if ctx.Err() != nil {
-			return // the watch ended because it was asked to
+			return // the watch ended because its context did
 		}
 		send(event{cluster: s.cluster, away: true})
 		var err error
 		back := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, outage, true, func(context.Context) (bool, error) {
-			// With the context of the whole: that of the poll ends with it, and the watch with that.
+			// This uses the outer context: the context of the poll ends with it, and would end the watch.
 			changes, err = w.look(ctx, s, known, func(e event) { e.again = true; send(e) })
 			return err == nil, nil
 		})
@@ -262,7 +254,7 @@ func (w *Witness) follow(ctx context.Context, s stream, known map[string]runtime
 	}
 }
 
-// hear hands on what a watch brings until it ends.
+// hear forwards the events of a watch until it ends.
 func hear(ctx context.Context, s stream, known map[string]runtime.Object, changes watch.Interface, send func(event)) {
 	for {
 		select {
@@ -283,7 +275,7 @@ func hear(ctx context.Context, s stream, known map[string]runtime.Object, change
 	}
 }
 
-// judge is the one goroutine that looks at events, until Stop.
+// judge is the only goroutine that evaluates events, until Stop.
 func (w *Witness) judge() {
 	defer close(w.judged)
 	var asked *ask
@@ -346,11 +338,10 @@ func (w *Witness) caughtUp(versions map[string]int64) bool {
 	return true
 }
 
-// patience bounds how long Stop waits for events that are on their way.
+// patience limits how long Stop waits for pending events.
 const patience = 5 * time.Second
 
-// Stop waits until the witness has seen the pods as they are now, ends the
-// watches and reports.
+// Stop waits until the witness has seen the current pods, ends the watches and returns the Report.
 func (w *Witness) Stop() *Report {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

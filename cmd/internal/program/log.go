@@ -11,20 +11,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// mostVerbose is how much is logged at most: the level above it has the bodies of requests and answers, which may be
-// those of Secrets.
+// mostVerbose is the highest log level. The level above it logs the bodies of requests and responses, which
+// may be those of Secrets.
 const mostVerbose = 7
 
-// Verbose lets the client libraries log as much, and returns the level that a logger for them is to have.
+// Verbose sets the log level of the client libraries, limited to 0..mostVerbose, and returns the level for
+// their logger.
 func Verbose(level int) int {
 	level = min(max(level, 0), mostVerbose)
 	var own flag.FlagSet
 	klog.InitFlags(&own)
-	_ = own.Set("v", strconv.Itoa(level)) // a number; it is asked beside the logger's own level
+	_ = own.Set("v", strconv.Itoa(level)) // a number is valid; klog has this level beside the logger's own
 	return level
 }
 
-// Log sends what the program and its libraries log to stderr, as JSON.
+// Log sends the log of the program and of its libraries to stderr, as JSON.
 func Log(level int) error {
 	c := zap.NewProductionConfig()
 	c.Level = zap.NewAtomicLevelAt(zapcore.Level(-Verbose(level))) //nolint:gosec // no more than mostVerbose

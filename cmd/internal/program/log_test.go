@@ -6,7 +6,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The flag decides, and from the level on at which bodies are logged, no more than that.
+// The flag sets the log level. It stops below the level at which bodies are logged.
 func TestLogsAsMuchAsTheFlagSays(t *testing.T) {
 	for flag, most := range map[int]int{0: 0, 1: 1, 6: 6, 9: mostVerbose, -1: 0} {
 		if err := Log(flag); err != nil {

@@ -1,4 +1,4 @@
-// Package program is what the three programs have in common.
+// Package program holds the code that the three programs have in common.
 package program
 
 import (
@@ -8,16 +8,16 @@ import (
 	"runtime/debug"
 	"strings"
 
-	_ "golang.org/x/crypto/x509roots/fallback" // where the system has no authorities, as in an image with nothing but a program
+	_ "golang.org/x/crypto/x509roots/fallback" // for a system without authorities
 )
 
-// Version is the one that the linker was told, or else the one that Go knows.
+// Version returns the version that the linker set, or else the one that Go recorded.
 func Version(linked string) string {
 	info, _ := debug.ReadBuildInfo()
 	return version(linked, info)
 }
 
-// About says what a program was made from, and the version of the format that it writes.
+// About returns what a program was built from, and the version of the format that it writes.
 func About(name, linked, writes string) string {
 	info, _ := debug.ReadBuildInfo()
 	return about(name, linked, writes, info)

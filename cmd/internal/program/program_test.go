@@ -32,7 +32,7 @@ func TestSaysWhatItWasMadeFrom(t *testing.T) {
 	}
 }
 
-// An image with nothing but a program in it has no files of certificate authorities.
+// An image that holds nothing but a program has no files of certificate authorities.
 func TestKnowsAuthoritiesWhereTheSystemHasNone(t *testing.T) {
 	if os.Getenv("SSL_CERT_FILE") == "/nowhere" {
 		pool, err := x509.SystemCertPool()

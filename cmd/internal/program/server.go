@@ -15,11 +15,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Serve is the process around a program that goes on until it is told to end, and never returns.
+// Serve is the process around a program that runs until it is stopped. It exits the process and never
+// returns.
 func Serve(c *cobra.Command) {
-	// The collector is to know what the container may have before the kernel ends it for that. Without
-	// a limit there is nothing to know; GOMEMLIMIT, if it is set, goes first. A fifth is for the
-	// program itself, and for what the collector is late for.
+	// The garbage collector must know the container's memory limit, so that it stays below it and the kernel
+	// does not kill the process. Without a limit there is nothing to set. GOMEMLIMIT, if set, takes
+	// precedence. A fifth is left for memory outside the heap and for a late collection.
 	_, _ = memlimit.Set(memlimit.WithRatio(0.8), memlimit.WithProvider(memlimit.FromCgroup))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := Run(ctx, c, os.Args[1:], os.Stdout, os.Stderr)
@@ -27,7 +28,7 @@ func Serve(c *cobra.Command) {
 	os.Exit(code)
 }
 
-// Run is the whole program but for the process around it. To be told to end is no error.
+// Run is the whole program except the process around it. It returns the exit code. A stop by ctx is no error.
 func Run(ctx context.Context, c *cobra.Command, args []string, out, errOut io.Writer) (code int) {
 	c.SetArgs(args)
 	c.SetOut(out)
@@ -40,15 +41,16 @@ func Run(ctx context.Context, c *cobra.Command, args []string, out, errOut io.Wr
 	return 1
 }
 
-// inPod is where a pod finds the namespace that it runs in.
+// inPod is the file in which a pod finds the namespace that it runs in.
 const inPod = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Connect gives the cluster and the namespace of a kubeconfig, or, without one, those of the pod.
+// Connect returns the cluster and the namespace of a kubeconfig, or, if kubeconfig is empty, those of the
+// pod.
 func Connect(kubeconfig string) (*rest.Config, string, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, "", fmt.Errorf("there is no --kubeconfig, and this is no pod: %w", err)
+			return nil, "", fmt.Errorf("--kubeconfig is missing, and this process is not in a pod: %w", err)
 		}
 		namespace, err := os.ReadFile(inPod)
 		return config, string(namespace), err

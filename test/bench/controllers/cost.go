@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// cost is what an act took of a controller.
+// cost is what a controller used for one act.
 type cost struct {
 	took     time.Duration
 	requests int
 	cpu      time.Duration
-	peak     int64 // bytes in memory at most
+	peak     int64 // peak memory, in bytes
 }
 
-// median takes each figure of an act by itself.
+// median returns the median of each figure of an act, computed separately.
 func median(rounds [][]cost, act int) cost {
 	middle := func(figure func(cost) int64) int64 {
 		var all []int64
@@ -38,7 +38,8 @@ func median(rounds [][]cost, act int) cost {
 	}
 }
 
-// row is an act and its cost to slicecontroller, in one of its modes, and to the built-in controller.
+// row is an act, its cost for slicecontroller in one of its modes, and its cost for the built-in
+// controller.
 type row struct {
 	name, who    string
 	pods         int32
@@ -46,14 +47,15 @@ type row struct {
 	aim          aim
 }
 
-// aim is how many times of what it takes the built-in controller an act may take at most, and why that
-// is more than once.
+// aim is the highest allowed ratio of an act's cost to its cost for the built-in controller, and
+// the reason why it is above 1.
 type aim struct {
 	time, requests, cpu, memory float64
 	why                         string
 }
 
-// costTable shows both, the ratios, and which of them miss their aim.
+// costTable returns a table of both costs and their ratios, and the list of the ratios that miss
+// their aim.
 func costTable(rows []row) (table string, missed []string) {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
@@ -77,7 +79,7 @@ func costTable(rows []row) (table string, missed []string) {
 			whys = append(whys, why)
 		}
 		for k, what := range []string{"time", "requests", "CPU", "memory"} {
-			if !(ratios[k] <= aims[k]) { // nor is it met by what is no number
+			if !(ratios[k] <= aims[k]) { // NaN misses the aim too
 				missed = append(missed, fmt.Sprintf("%s of %q, %s (%.2f)", what, r.name, r.who, ratios[k]))
 			}
 		}
@@ -87,24 +89,24 @@ func costTable(rows []row) (table string, missed []string) {
 	return b.String(), missed
 }
 
-// aimOf is the aim of a contestant.
+// aimOf returns the aim of a contestant.
 func aimOf(who contestant) aim {
-	const even = 1.05 // a ratio that two runs of the same controller have now and then
-	const swing = 1.2 // time is mostly that of the API server, and swings by a fifth from run to run
+	const even = 1.05 // a ratio that two runs of the same controller sometimes have
+	const swing = 1.2 // the time is mostly the API server's, and varies by a fifth from run to run
 	if !who.slices {
-		return aim{swing, even, even, even, "time swings by a fifth from run to run, and the rest by a twentieth"}
+		return aim{swing, even, even, even, "time varies by a fifth from run to run, and the other figures by a twentieth"}
 	}
-	return aim{1.5, 1.25, 1.3, even, "conditions are written whenever another pod is waited for, each new template is filled in by a dry run, and a custom resource goes as JSON where a StatefulSet goes as protobuf"}
+	return aim{1.5, 1.25, 1.3, even, "a condition is written whenever the awaited pod changes, the defaults of each new template come from a dry run, and a custom resource is sent as JSON where a StatefulSet is sent as protobuf"}
 }
 
-// usage is what a process has used since its start, and the most memory since the last
-// look.
+// usage is the CPU time of a process since its start, and its peak memory in bytes since the
+// previous reading.
 type usage struct {
 	cpu  time.Duration
 	peak int64
 }
 
-// used reads it, and lets the peak begin anew.
+// used reads the usage of a process and resets its peak memory.
 func used(pid int) (usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -126,7 +128,7 @@ func used(pid int) (usage, error) {
 const tick = 10 * time.Millisecond
 
 func parse(stat, status []byte) (usage, error) {
-	// The name of the program, in brackets, may have blanks in it.
+	// The name of the program, in brackets, may contain blanks.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
 		return usage{}, fmt.Errorf("/proc/PID/stat has %d fields", len(fields))

@@ -1,8 +1,8 @@
-// Command controllers measures what it costs to take care of StatefulSets: by slicecontroller
-// and, in the same run and on the same cluster, by the built-in controller of the same
-// version of Kubernetes, in a process that does nothing else. It does so twice: with StatefulSets, and
-// with StatefulSetSlices, which the built-in controller has as StatefulSets. Its aims are ratios, and
-// missing one is a failure.
+// Command controllers measures the cost of managing StatefulSets with slicecontroller and, in the
+// same run and on the same cluster, with the built-in controller of the same Kubernetes version, in
+// a process that does nothing else. It measures slicecontroller twice: with StatefulSets, and with
+// StatefulSetSlices, for which the built-in controller gets StatefulSets. Its aims are ratios; a
+// missed aim is a failure.
 package main
 
 import (
@@ -29,18 +29,18 @@ import (
 
 func main() {
 	pods := flag.Int("pods", 500, "how many pods the large set has")
-	sets := flag.Int("sets", 200, "how many sets are made at once, of three pods each")
-	rounds := flag.Int("rounds", 3, "how often everything is done by either; the medians are shown")
-	only := flag.String("only", "", "play the scenarios with this in their names")
+	sets := flag.Int("sets", 200, "how many sets are created at once, with three pods each")
+	rounds := flag.Int("rounds", 3, "how many rounds each controller runs; the medians are shown")
+	only := flag.String("only", "", "run only the scenarios whose names contain this text")
 	flag.Parse()
 	stage.Main("bench", func(ctx context.Context) error { return run(ctx, *only, int32(*pods), *sets, *rounds) })
 }
 
-// bench is what every run needs.
+// bench holds what every run uses.
 type bench struct {
 	client.WithWatch
 	requests   *traffic.Counter
-	kubeconfig string // by way of requests
+	kubeconfig string // its requests go through the counter
 	rounds     int
 }
 
@@ -49,11 +49,11 @@ type contestant struct {
 	name    string
 	program string
 	args    []string
-	// slices says that the sets are StatefulSetSlices.
+	// slices is true if the sets are StatefulSetSlices.
 	slices bool
 }
 
-// The limits on requests, so high that nobody feels them.
+// The limits on requests, so high that no controller reaches them.
 const qps, burst = 2000, 4000
 
 func run(ctx context.Context, only string, pods int32, sets, rounds int) (err error) {
@@ -105,7 +105,7 @@ func run(ctx context.Context, only string, pods int32, sets, rounds int) (err er
 	return b.compare(ctx, contestants, played)
 }
 
-// furnish lets the cluster have volumes, and pods that end.
+// furnish installs the storage, then serves volumes and ends deleted pods until stop is called.
 func furnish(ctx context.Context, at *cluster.Cluster, dir string) (stop func() error, err error) {
 	backend, err := cluster.OpenBackend(filepath.Join(dir, "backend.jsonl"))
 	if err != nil {
@@ -121,15 +121,15 @@ func furnish(ctx context.Context, at *cluster.Cluster, dir string) (stop func() 
 	return func() error { cancel(); return serving.Wait() }, nil
 }
 
-// compare lets each play every scenario, prints what it took, and says which aims were missed. The first
-// contestant is the one that the others are compared with.
+// compare runs every scenario with each contestant, prints the costs, and returns an error that
+// names the missed aims. The first contestant is the one that the others are compared with.
 func (b *bench) compare(ctx context.Context, contestants []contestant, all []scenario) error {
 	var table []row
 	for k, s := range all {
-		costs := map[string][][]cost{} // by contestant and act
+		costs := map[string][][]cost{} // by contestant, round and act
 		for round := range b.rounds {
 			order := slices.Clone(contestants)
-			if round%2 == 1 { // what is cold for the first is warm for the second
+			if round%2 == 1 { // the first contestant finds cold caches, the others find warm ones
 				slices.Reverse(order)
 			}
 			for _, who := range order {

@@ -16,31 +16,31 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// scenario is what a controller does in a namespace from its start to its end.
+// scenario is the list of acts of a controller in one namespace, from its start to its end.
 type scenario struct {
 	name string
 	acts []act
-	// slicesOnly says that StatefulSets have nothing like it. The built-in controller, which does not
-	// know EnforcedRollingUpdate, does the same acts with RollingUpdate.
+	// slicesOnly is true if StatefulSets have no equivalent. The built-in controller, which does
+	// not know EnforcedRollingUpdate, performs the same acts with RollingUpdate.
 	slicesOnly bool
 }
 
-// act is what is measured at a time: it ends when all sets have come to rest.
+// act is the unit of measurement. It ends when all sets are complete.
 type act struct {
 	name string
-	pods int32 // that it is about
-	sets int   // that there are
-	// write is what a person does.
+	pods int32 // pods that it concerns
+	sets int   // sets in the namespace
+	// write makes the change that a user would make.
 	write func(ctx context.Context, c sets, namespace string) error
 }
 
-// sets are those of a kind.
+// sets is a client for sets of one kind.
 type sets struct {
 	client.WithWatch
 	slices bool
 }
 
-// as gives a set as one of the kind.
+// as returns a set as an object of the kind.
 func (s sets) as(set *appsv1.StatefulSet) client.Object {
 	if !s.slices {
 		if set.Spec.UpdateStrategy.Type == v1alpha1.EnforcedRollingUpdate {
@@ -51,7 +51,7 @@ func (s sets) as(set *appsv1.StatefulSet) client.Object {
 	return v1alpha1.FromNative(set)
 }
 
-// list is an empty list of the kind.
+// list returns an empty list of the kind.
 func (s sets) list() client.ObjectList {
 	if s.slices {
 		return &v1alpha1.StatefulSetSliceList{}
@@ -102,7 +102,7 @@ func edit(name string, pods int32, patch string) act {
 	}}
 }
 
-// complete says that a set is as its spec wants it, and nothing is left to do.
+// complete reports whether a set matches its spec and nothing is left to do.
 func complete(s *appsv1.StatefulSet) bool {
 	n, st := *s.Spec.Replicas, s.Status
 	return st.ObservedGeneration == s.Generation && st.Replicas == n && st.AvailableReplicas == n && st.UpdatedReplicas == n && (n == 0 || st.CurrentRevision == st.UpdateRevision)
@@ -128,15 +128,14 @@ func newSet(namespace, name string, pods int32, policy appsv1.PodManagementPolic
 	}
 }
 
-// aftermath is how long a controller is still watched when an act is over, for what it
-// does late.
+// aftermath is how long a controller is still measured after an act, for its late work.
 const aftermath = time.Second
 
-// patience is far more than an act takes.
+// patience is far longer than an act takes.
 const patience = 5 * time.Minute
 
-// play starts a controller and measures what each act costs it. Before the first of them
-// it brings up a set elsewhere, so that what it does once is over.
+// play starts a controller and measures the cost of each act. BEFORE the first act it brings up a
+// set in another namespace, so that the controller's one-time work is done.
 func (b *bench) play(ctx context.Context, who contestant, s scenario, namespace string) ([]cost, error) {
 	process, err := who.begin()
 	if err != nil {
@@ -164,7 +163,7 @@ func (b *bench) play(ctx context.Context, who contestant, s scenario, namespace 
 	return costs, b.clear(ctx, namespace)
 }
 
-// measure lets an act take place.
+// measure performs one act and returns its cost.
 func (b *bench) measure(ctx context.Context, kind sets, pid int, a act, namespace string) (cost, error) {
 	b.requests.Take()
 	before, err := used(pid)
@@ -190,7 +189,7 @@ func (b *bench) measure(ctx context.Context, kind sets, pid int, a act, namespac
 	return cost{took: took, requests: len(b.requests.Take()), cpu: after.cpu - before.cpu, peak: after.peak}, nil
 }
 
-// await waits until all sets of an act have come to rest.
+// await waits until all sets of an act are complete.
 func (s sets) await(ctx context.Context, a act, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -200,7 +199,7 @@ func (s sets) await(ctx context.Context, a act, namespace string) error {
 	}
 	defer w.Stop()
 	over := map[string]bool{}
-	for e := range w.ResultChan() { // what is there already comes first
+	for e := range w.ResultChan() { // the watch begins with the existing objects
 		if slice, ok := e.Object.(*v1alpha1.StatefulSetSlice); ok {
 			e.Object = slice.Native()
 		}
@@ -213,10 +212,10 @@ func (s sets) await(ctx context.Context, a act, namespace string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%d of %d sets came to rest: %w", len(over), a.sets, ctx.Err())
+	return fmt.Errorf("%d of %d sets are complete: %w", len(over), a.sets, ctx.Err())
 }
 
-// clear takes a namespace away with everything in it, and waits until it is gone.
+// clear deletes a namespace with everything in it, and waits until it is gone.
 func (b *bench) clear(ctx context.Context, namespace string) error {
 	w, err := b.Watch(ctx, &corev1.NamespaceList{}, client.MatchingFields{"metadata.name": namespace})
 	if err != nil {
@@ -233,7 +232,7 @@ func (b *bench) clear(ctx context.Context, namespace string) error {
 	}
 	var ns corev1.Namespace
 	if err := b.Get(ctx, client.ObjectKey{Name: namespace}, &ns); !apierrors.IsNotFound(err) {
-		return fmt.Errorf("namespace %s stays: %w", namespace, err)
+		return fmt.Errorf("namespace %s was not deleted: %w", namespace, err)
 	}
 	return nil
 }

@@ -28,27 +28,27 @@ type Call struct {
 	Took           time.Duration
 }
 
-// Kind says what a request is to the count.
+// Kind is how a request is counted.
 type Kind int
 
 // The kinds of requests.
 const (
 	Read   Kind = iota
 	Write       // changes the state of a cluster
-	Review      // asks what the user may do, by POST
-	Trial       // a write that the API server only tries out
+	Review      // queries the permissions of the user, by POST
+	Trial       // a write that is a dry run
 )
 
-// Counter stands between a client and the API servers, on loopback, and notes
-// every request. The client uses the counter's kubeconfig.
+// Counter is a proxy between a client and the API servers, on loopback. It records every request
+// except watches. The client uses the counter's kubeconfig.
 type Counter struct {
 	mu      sync.Mutex
 	calls   []Call
 	servers []*http.Server
 }
 
-// Listen starts a proxy for each cluster and writes the kubeconfig, whose current context
-// is the first of them.
+// Listen starts a proxy for each cluster and writes the kubeconfig, whose current context is the
+// first cluster.
 func Listen(ctx context.Context, kubeconfig string, clusters ...*cluster.Cluster) (*Counter, error) {
 	c := &Counter{}
 	config := clientcmdapi.NewConfig()
@@ -67,8 +67,7 @@ func Listen(ctx context.Context, kubeconfig string, clusters ...*cluster.Cluster
 	return c, nil
 }
 
-// serve starts the proxy of one cluster. It has the credentials, so the client
-// needs none.
+// serve starts the proxy of one cluster. The proxy has the credentials, so the client needs none.
 func (c *Counter) serve(ctx context.Context, config *rest.Config) (address string, err error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -86,7 +85,7 @@ func (c *Counter) serve(ctx context.Context, config *rest.Config) (address strin
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1, // events of a watch must not wait for the next one
-		// A client that went away is not worth a line.
+		// A client that has disconnected is not worth a log line.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,13 +94,13 @@ func (c *Counter) serve(ctx context.Context, config *rest.Config) (address strin
 		c.note(classify(r.Method, r.URL), start)
 	})}
 	c.servers = append(c.servers, server)
-	go func() { _ = server.Serve(listener) }() // ends with close
+	go func() { _ = server.Serve(listener) }() // ends with Close
 	return listener.Addr().String(), nil
 }
 
 func (c *Counter) note(k Call, start time.Time) {
 	if k.Verb == "watch" {
-		return // it is over when the client is
+		return // a watch ends when the client ends
 	}
 	k.At, k.Took = start, time.Since(start)
 	c.mu.Lock()
@@ -109,7 +108,7 @@ func (c *Counter) note(k Call, start time.Time) {
 	c.calls = append(c.calls, k)
 }
 
-// Take returns the requests since the last take.
+// Take returns the requests since the previous call of Take.
 func (c *Counter) Take() []Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +117,7 @@ func (c *Counter) Take() []Call {
 	return calls
 }
 
-// Close ends the proxies.
+// Close stops the proxies.
 func (c *Counter) Close() error {
 	var err error
 	for _, s := range c.servers {
@@ -127,7 +126,7 @@ func (c *Counter) Close() error {
 	return err
 }
 
-// classify tells from method and address what a request is.
+// classify returns the verb, resource and kind of a request, from its method and URL.
 func classify(method string, u *url.URL) Call {
 	resource, name := target(u.Path)
 	query := u.Query()
@@ -155,12 +154,12 @@ func verbs() map[string]string {
 	}
 }
 
-// target gives the resource and the name in a path such as
-// /apis/apps/v1/namespaces/shop/statefulsets/web. What is not under a resource
-// (discovery) has the path itself for a resource.
+// target returns the resource and the name in a path such as
+// /apis/apps/v1/namespaces/shop/statefulsets/web. For a path that is not under a resource
+// (discovery), both are the path itself.
 func target(path string) (resource, name string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	i := slices.Index([]string{"api", "", "apis"}, parts[0]) // so many parts besides the version
+	i := slices.Index([]string{"api", "", "apis"}, parts[0]) // i/2: path parts of the API group
 	if i < 0 || len(parts) < 3+i/2 {
 		return path, path
 	}

@@ -31,19 +31,19 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/demo/stage"
 )
 
-// Client makes a live client of a cluster, which knows slices and is not held back.
+// Client returns a live client of a cluster, which knows slices and has no rate limit.
 func Client(c *cluster.Cluster) (client.WithWatch, error) {
 	config := c.Config()
 	config.QPS = -1
 	return client.NewWithWatch(config, client.Options{Scheme: clusters.Scheme()})
 }
 
-// Installed is what a process needs to take the place of the Deployment.
+// Installed holds what a process needs to replace the Deployment.
 type Installed struct {
-	// Kubeconfig has the rights of its account, for both kinds of sets, and no others:
-	// whatever passes passes with them.
+	// Kubeconfig has the rights of the Deployment's account, for both kinds of sets, and no others: a test
+	// that passes shows that these rights suffice.
 	Kubeconfig string
-	// Webhook are the flags with which a process for slices answers the API server.
+	// Webhook holds the flags with which a process for slices serves the webhook.
 	Webhook []string
 }
 
@@ -58,9 +58,9 @@ func (i *Installed) Answers(ctx context.Context) error {
 	})
 }
 
-// Install makes everything of deploy/slicecontroller-webhook, as `kubectl apply -k` does,
-// but for what cert-manager would do: the certificate is in a folder, and the API server is
-// sent to loopback. The pods of the Deployment are pods of the bed, which run nothing.
+// Install creates the objects of deploy/slicecontroller-webhook, as `kubectl apply -k` does, except those
+// that cert-manager would create: the certificate is in a folder, and the API server calls a loopback
+// address. The pods of the Deployment are pods of the bed, which run nothing.
 func Install(ctx context.Context, c *cluster.Cluster, dir string) (*Installed, error) {
 	at, err := Client(c)
 	if err != nil {
@@ -96,7 +96,7 @@ func Install(ctx context.Context, c *cluster.Cluster, dir string) (*Installed, e
 	return &Installed{kubeconfig, []string{"--webhook-bind-address", address, "--webhook-cert-dir", dir}}, err
 }
 
-// certify makes a certificate for a free address of loopback.
+// certify creates a certificate for a free loopback address.
 func certify(ctx context.Context, dir string) (address string, ca []byte, err error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -113,7 +113,7 @@ func certify(ctx context.Context, dir string) (address string, ca []byte, err er
 	return address, crt, errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), crt, 0o600), os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600))
 }
 
-// redirect sends the API server to an address instead of a Service, with the same path.
+// redirect makes the API server call an address instead of a Service, with the same path.
 func redirect(o *unstructured.Unstructured, address string, ca []byte) error {
 	var config admissionregistrationv1.ValidatingWebhookConfiguration
 	if err := apiruntime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &config); err != nil {
@@ -152,7 +152,7 @@ func impersonate(ctx context.Context, at client.Client, c *cluster.Cluster, dir 
 	return kubeconfig, clientcmd.WriteToFile(*config, kubeconfig)
 }
 
-// manifests are the objects that kubectl makes of the folder.
+// manifests returns the objects that kubectl builds from the folder.
 func manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	kubectl, err := cluster.Program(ctx, "kubectl")
 	if err != nil {
@@ -179,7 +179,7 @@ func manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Define makes the kind known to a cluster, and nothing else.
+// Define installs only the CustomResourceDefinition in a cluster.
 func Define(ctx context.Context, at client.WithWatch) error {
 	definition := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(kind.CRD, &definition.Object); err != nil {

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// The kinds of sets that a Process takes care of.
+// The kinds of sets that a Process manages.
 const (
 	Native = "apps/v1"
 	Slice  = "apps.stsmigrate.dev/v1alpha1"
 )
 
-// Process is slicecontroller at work.
+// Process is a running slicecontroller.
 type Process struct {
 	*exec.Cmd
-	// Done gets how it ended, and is closed.
+	// Done receives the result of the process, and is closed.
 	Done chan error
 
 	lock sync.Mutex
@@ -32,7 +32,7 @@ func (p *Process) Write(b []byte) (int, error) {
 	return p.said.Write(b)
 }
 
-// Output is what it has said.
+// Output returns everything that the process has written.
 func (p *Process) Output() string {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -53,7 +53,8 @@ func Begin(program, kubeconfig, kind string, more ...string) (*Process, error) {
 	return p, nil
 }
 
-// Stop ends it as a cluster would, and says what it said if it does not end well.
+// Stop ends the process as a cluster would. If the process does not end well,
+// the error contains its output.
 func (p *Process) Stop() error {
 	_ = p.Process.Signal(syscall.SIGTERM)
 	select {
@@ -68,7 +69,7 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Kill ends it as a power cut would.
+// Kill ends the process as a power cut would.
 func (p *Process) Kill() {
 	_ = p.Process.Kill()
 	<-p.Done //nolint:errcheck // killed

@@ -13,7 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// Credentials makes a token for a ServiceAccount, good for a day, and a kubeconfig with it.
+// Credentials creates a token for a ServiceAccount, valid for one day, and a kubeconfig that
+// contains it.
 func Credentials(ctx context.Context, at client.Client, c *cluster.Cluster, namespace, account string) (config *clientcmdapi.Config, token string, err error) {
 	day := int64(86400)
 	request := authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}

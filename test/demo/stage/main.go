@@ -15,8 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Main runs a program until it ends or is interrupted, and ends the process. Whatever it has made, run
-// takes away again, also when its context ends; a second Ctrl-C does not wait for that.
+// Main runs a program until it ends or is interrupted. If run fails, Main exits with code 1. run
+// removes everything that it created, even when its context ends. A second Ctrl-C does not wait for
+// that.
 func Main(name string, run func(context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -30,11 +31,11 @@ func Main(name string, run func(context.Context) error) {
 	}
 }
 
-// Tests is the process around the tests of a package, so many of them side by side: run, which is
-// given a folder of its own, makes what they share, runs them, and takes it away again.
+// Tests runs the tests of a package, parallel of them at a time, and exits the process. run gets a
+// temporary folder; it creates the fixture that the tests share, runs them and removes the fixture.
 func Tests(name string, parallel int, run func(ctx context.Context, dir string) (code int, err error)) {
 	flag.Parse()
-	log.SetLogger(zapr.NewLogger(zap.NewNop())) // or the client library complains that nobody has set one
+	log.SetLogger(zapr.NewLogger(zap.NewNop())) // otherwise the client library warns that no logger is set
 	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
 		panic(err)
 	}

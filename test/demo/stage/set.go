@@ -21,22 +21,21 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// Name is the name of the set and of the objects that go with it.
+// Name is the name of the set and of its dependencies.
 const Name = "web"
 
-// Set is a StatefulSet "web" and what goes with it: a headless Service, a
-// ConfigMap and a Secret that its pods read, and a budget of one.
+// Set is a StatefulSet "web" and its dependencies: a headless Service, a ConfigMap and a Secret
+// that its pods read, and a PodDisruptionBudget with maxUnavailable 1.
 type Set struct {
 	Namespace string
 	Replicas  int32
-	// Claims are the names of its claim templates, all of the class
-	// cluster.SharedClass.
+	// Claims are the names of its claim templates. All use the class cluster.SharedClass.
 	Claims []string
 }
 
 func labels() map[string]string { return map[string]string{"app": Name} }
 
-// Install creates the set and the rest, and waits until all its pods are ready.
+// Install creates the set and its dependencies, and waits until all its pods are ready.
 func (s Set) Install(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -64,8 +63,8 @@ func create[T any](ctx context.Context, send func(context.Context, *T, metav1.Cr
 	return nil
 }
 
-// Manifests are the same objects as somebody prepares them for the cluster that
-// is to take the set over: no ordinals yet, and a budget that allows nothing.
+// Manifests returns the same objects as an administrator prepares them for the destination cluster:
+// the set has no ordinals yet, and its budget allows no disruption.
 func (s Set) Manifests() ([]byte, error) {
 	set, none := s.set(), int32(0)
 	set.Spec.Replicas, set.Spec.Ordinals = &none, &appsv1.StatefulSetOrdinals{Start: s.Replicas}

@@ -1,5 +1,5 @@
-// Package stage sets up what the demo and the benchmark show: a StatefulSet in
-// one of two local clusters, and the stsmigrate binary to move it with.
+// Package stage prepares the demo and the benchmark: a StatefulSet in one of two local clusters,
+// and the stsmigrate binary that moves it.
 package stage
 
 import (
@@ -29,7 +29,7 @@ func Build(ctx context.Context, dir, program string) (string, error) {
 	return path, nil
 }
 
-// Kubeconfig writes one kubeconfig with a context per cluster, named after it.
+// Kubeconfig writes one kubeconfig with a context per cluster, named after the cluster.
 func Kubeconfig(path string, clusters ...*cluster.Cluster) error {
 	all := clientcmdapi.NewConfig()
 	for _, c := range clusters {
@@ -42,7 +42,7 @@ func Kubeconfig(path string, clusters ...*cluster.Cluster) error {
 	return clientcmd.WriteToFile(*all, path)
 }
 
-// Command is a process that sees the clusters of a kubeconfig and no others.
+// Command returns a command that sees the clusters of a kubeconfig and no others.
 func Command(ctx context.Context, kubeconfig, dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
@@ -50,7 +50,7 @@ func Command(ctx context.Context, kubeconfig, dir, program string, args ...strin
 	return cmd
 }
 
-// Namespace makes a namespace in each of some clusters.
+// Namespace creates a namespace in each of the clusters.
 func Namespace(ctx context.Context, name string, clusters ...*cluster.Cluster) error {
 	for _, c := range clusters {
 		client, err := kubernetes.NewForConfig(c.Config())
@@ -71,8 +71,8 @@ type Disk struct {
 	Template string
 }
 
-// Handles reads which volume, by its handle, is behind each claim of the set.
-// A claim without a volume is left out.
+// Handles returns the handle of the volume behind each claim of the set. A claim without a volume
+// is left out.
 func (s Set) Handles(ctx context.Context, config *rest.Config) (map[Disk]string, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s Set) Handles(ctx context.Context, config *rest.Config) (map[Disk]string,
 	if err != nil {
 		return nil, fmt.Errorf("list volumes: %w", err)
 	}
-	// By the claim's UID: a volume that merely names a claim is not bound to it.
+	// Match by the claim's UID: a volume that merely names a claim is not bound to it.
 	behind := map[string]string{}
 	for _, v := range volumes.Items {
 		if ref := v.Spec.ClaimRef; ref != nil && v.Spec.CSI != nil && v.Status.Phase == corev1.VolumeBound {

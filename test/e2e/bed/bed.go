@@ -1,6 +1,5 @@
-// Package bed makes two kind clusters, east and west, between which a StatefulSet can
-// move: their pods reach one another by address, and one folder of the host is the
-// storage backend of both.
+// Package bed creates two kind clusters, east and west, between which a StatefulSet can move. Their
+// pods reach one another by address, and one folder of the host is the storage backend of both.
 package bed
 
 import (
@@ -30,23 +29,23 @@ import (
 
 // Cluster is one kind cluster.
 type Cluster struct {
-	Name       string // kind's
+	Name       string // in kind
 	Kubeconfig string
 	Config     *rest.Config
 	Client     client.Client
 	Set        kubernetes.Interface
 
 	pods, services string // address ranges
-	workers        int    // beside the control plane, which takes pods too
+	workers        int    // in addition to the control plane, which runs pods too
 }
 
-// Context is its name in the kubeconfig.
+// Context returns the name of the cluster's context in the kubeconfig.
 func (c *Cluster) Context() string { return "kind-" + c.Name }
 
 // Bed is the two clusters.
 type Bed struct {
 	East, West *Cluster
-	// Backend is what the volumes of both are kept in.
+	// Backend is the storage of the volumes of both.
 	Backend *cluster.Backend
 
 	dir      string
@@ -55,7 +54,7 @@ type Bed struct {
 
 func describe(dir string) *Bed {
 	b := &Bed{provider: kind.NewProvider(kind.ProviderWithDocker()), dir: dir}
-	// A set can be drained from one node of either to the other.
+	// With one worker in each, a set can be drained from one node to the other.
 	b.East = &Cluster{Name: "stsmigrate-east", pods: "10.30.0.0/17", services: "10.30.128.0/17", workers: 1}
 	b.West = &Cluster{Name: "stsmigrate-west", pods: "10.40.0.0/17", services: "10.40.128.0/17", workers: 1}
 	for _, c := range b.Clusters() {
@@ -64,21 +63,20 @@ func describe(dir string) *Bed {
 	return b
 }
 
-// Clusters are both.
+// Clusters returns both clusters.
 func (b *Bed) Clusters() []*Cluster { return []*Cluster{b.East, b.West} }
 
-// Up creates the bed, with its files below dir. The node image is $KIND_NODE_IMAGE, or
-// kind's own. What it made it takes away again when it fails. It refuses if one of the
-// clusters is there already.
+// Up creates the bed, with its files below dir. The node image is $KIND_NODE_IMAGE, or kind's own.
+// If Up fails, it removes what it created. It refuses if one of the clusters exists already.
 func Up(ctx context.Context, dir string) (*Bed, error) {
 	b := describe(dir)
 	there, err := b.provider.List()
 	if err != nil {
-		return nil, fmt.Errorf("asking Docker for clusters: %w", err)
+		return nil, fmt.Errorf("list the kind clusters: %w", err)
 	}
 	for _, c := range b.Clusters() {
 		if slices.Contains(there, c.Name) {
-			return nil, fmt.Errorf("kind cluster %s is there already: take it away first (make kind-down)", c.Name)
+			return nil, fmt.Errorf("kind cluster %s exists already: remove it first (make kind-down)", c.Name)
 		}
 	}
 	if err := b.up(ctx); err != nil {
@@ -108,12 +106,12 @@ func (b *Bed) up(ctx context.Context) error {
 	return err
 }
 
-// Open finds the bed that Up made with the same folder.
+// Open returns the bed that Up created with the same folder.
 func Open(dir string) (*Bed, error) {
 	b := describe(dir)
 	for _, c := range b.Clusters() {
 		if err := c.connect(); err != nil {
-			return nil, fmt.Errorf("cluster %s, which is not up, or not here: %w", c.Name, err)
+			return nil, fmt.Errorf("cluster %s is not running, or was not created on this machine: %w", c.Name, err)
 		}
 	}
 	var err error
@@ -121,10 +119,10 @@ func Open(dir string) (*Bed, error) {
 	return b, err
 }
 
-// Down takes the bed away, its volumes too, as much of it as there is.
+// Down removes the bed with its volumes, as far as they exist.
 func Down(dir string) error { return describe(dir).Down() }
 
-// Down takes the bed away, its volumes too.
+// Down removes the bed with its volumes.
 func (b *Bed) Down() error {
 	var all error
 	for _, c := range b.Clusters() {
@@ -133,7 +131,7 @@ func (b *Bed) Down() error {
 	return errors.Join(all, os.RemoveAll(b.dir))
 }
 
-// Nodes are the nodes of a cluster, as containers in which commands can be run.
+// Nodes returns the nodes of a cluster, as containers in which commands can be run.
 func (b *Bed) Nodes(c *Cluster) ([]nodes.Node, error) { return b.provider.ListInternalNodes(c.Name) }
 
 func (b *Bed) create(ctx context.Context, c *Cluster, archive string) error {
@@ -170,7 +168,7 @@ func (b *Bed) create(ctx context.Context, c *Cluster, archive string) error {
 	return c.installStorage(ctx)
 }
 
-// Load puts the images of an archive into all nodes of a cluster.
+// Load loads the images of an archive into all nodes of a cluster.
 func (b *Bed) Load(c *Cluster, archive string) error {
 	all, err := b.Nodes(c)
 	if err != nil {
@@ -184,7 +182,7 @@ func (b *Bed) Load(c *Cluster, archive string) error {
 	return nil
 }
 
-// Inside is the kubeconfig of a cluster for those who reach it from the other one's pods.
+// Inside returns the kubeconfig of a cluster for clients in the other cluster's pods.
 func (b *Bed) Inside(c *Cluster) (*clientcmdapi.Config, error) {
 	text, err := b.provider.KubeConfig(c.Name, false)
 	if err != nil {
@@ -210,7 +208,7 @@ func (b *Bed) Inside(c *Cluster) (*clientcmdapi.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, to := range config.Clusters { // the certificate is for this address too
+		for _, to := range config.Clusters { // the certificate is valid for this address too
 			to.Server = "https://" + address + ":6443"
 		}
 	}
@@ -237,7 +235,8 @@ func (c *Cluster) connect() (err error) {
 	return err
 }
 
-// allowAll lets every node take pods, the control plane's too.
+// allowAll removes the taints of all nodes, so that each of them, the control plane too, accepts
+// pods.
 func (c *Cluster) allowAll(ctx context.Context) error {
 	all, err := c.Set.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -251,7 +250,7 @@ func (c *Cluster) allowAll(ctx context.Context) error {
 	return nil
 }
 
-// route gives every node a way to the pods of the other cluster.
+// route adds to every node the routes to the pods of the other cluster.
 func (b *Bed) route(ctx context.Context) error {
 	for from, to := range map[*Cluster]*Cluster{b.East: b.West, b.West: b.East} {
 		there, err := to.Set.CoreV1().Nodes().List(ctx, metav1.ListOptions{})

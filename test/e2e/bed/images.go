@@ -20,11 +20,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// Image is the name in the nodes of the image of one of the programs.
+// Image returns the name that the image of a program has in the nodes.
 func Image(program string) string { return "stsmigrate.test/" + program + ":e2e" }
 
-// images makes an archive with an image for each program: etcd, and those of the
-// folders below images. Each has the program and nothing else in it.
+// images writes an archive with an image for each program: etcd, and the programs of the folders
+// below images. Each image contains its program and nothing else.
 func images(ctx context.Context, dir string) (archive string, err error) {
 	etcd, err := cluster.Program(ctx, "etcd")
 	if err != nil {
@@ -51,7 +51,7 @@ func images(ctx context.Context, dir string) (archive string, err error) {
 	return archive, tarball.MultiWriteToFile(archive, all)
 }
 
-// image is an image of one static program, /bin/NAME.
+// image returns an image of one static program, /bin/NAME.
 func image(program, path string) (v1.Image, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/cluster"
 )
 
-// Where the shared folder is in the nodes, and the file in it that says what became
-// of each volume.
+// The path of the shared folder in the nodes, and the file in it that records the events of each
+// volume.
 const (
 	shared  = "/shared"
 	backend = "backend.jsonl"
 )
 
-// installStorage makes the storage classes of the local test bed, and what serves them:
-// a provisioner, and on each node a driver.
+// installStorage creates the storage classes of the local test bed and the programs that serve
+// them: a provisioner, and a driver on each node.
 func (c *Cluster) installStorage(ctx context.Context) error {
-	// The node image's own classes are of storage that one node has, whatever they are called.
+	// The node image's own classes provide storage of a single node, whatever their names are.
 	if err := c.Client.DeleteAllOf(ctx, &storagev1.StorageClass{}); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (c *Cluster) provisioner() *appsv1.Deployment {
 			Selector: &metav1.LabelSelector{MatchLabels: labels}, Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 				ServiceAccountName: "csi", Volumes: []corev1.Volume{volume},
-				// A drained node must not take the storage with it.
+				// The drain of a node must not stop the provisioner.
 				NodeName: c.Name + "-control-plane", Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 				Containers: []corev1.Container{{
 					Name: "csi", Image: Image("csi"), ImagePullPolicy: corev1.PullNever,

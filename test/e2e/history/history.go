@@ -1,5 +1,5 @@
-// Package history is what programs in the clusters tell the tests of what they have
-// seen, and how it is judged.
+// Package history defines what the programs in the clusters report to the tests, and how the
+// reports are judged.
 package history
 
 import (
@@ -24,10 +24,10 @@ type Call struct {
 	Key    string
 	Value  string // what was written, or what was read; empty if there was nothing
 	Begun  int64
-	Ended  int64 // 0: the answer never came, and the write may have happened or not
+	Ended  int64 // 0: the answer never arrived, and the write may or may not have happened
 }
 
-// State is how a client fares.
+// State is the state of a client.
 type State struct {
 	Calls, Failures int
 	Last            string // the last error of a call
@@ -36,7 +36,7 @@ type State struct {
 	Names           map[string]*Name
 }
 
-// Name is what became of looking up one name and asking who is there.
+// Name is the result of looking up one name and identifying the member there.
 type Name struct {
 	Answers, Failures int
 	// Gap is the longest time between two answers.
@@ -46,10 +46,10 @@ type Name struct {
 	seen  time.Time
 }
 
-// ErrWrong is an answer from somebody else, which must never come.
+// ErrWrong is an answer from another member, which must never occur.
 var ErrWrong = errors.New("the wrong member answers")
 
-// Note takes the outcome of asking, at a time.
+// Note records the outcome of one lookup.
 func (n *Name) Note(at time.Time, err error) {
 	if err != nil {
 		n.Failures++
@@ -66,7 +66,7 @@ func (n *Name) Note(at time.Time, err error) {
 	n.seen = at
 }
 
-// Gap is the longest time within [from, to] in which no call was answered.
+// Gap returns the longest time within [from, to] in which no call was answered.
 func Gap(calls []Call, from, to time.Time) time.Duration {
 	begin, end := from.UnixNano(), to.UnixNano()
 	last, longest := begin, int64(0)
@@ -94,15 +94,16 @@ func answers(calls []Call) []int64 {
 	return all
 }
 
-// Linearizable says whether there is an order of all calls, each between its
-// beginning and its end, in which every read sees the write before it.
+// Linearizable reports whether there is an order of all calls, each between its beginning and its
+// end, in which every read returns the value of the write before it. It returns porcupine.Unknown
+// after limit.
 func Linearizable(calls []Call, limit time.Duration) porcupine.CheckResult {
 	var all []porcupine.Operation
 	for _, c := range calls {
 		end := c.Ended
 		if end == 0 {
 			if c.Kind == Read {
-				continue // nobody saw it
+				continue // its value was never seen
 			}
 			end = math.MaxInt64
 		}
@@ -111,7 +112,7 @@ func Linearizable(calls []Call, limit time.Duration) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(registers(), all, limit)
 }
 
-// registers is a register for every key, each checked alone.
+// registers returns a model with one register per key. Each key is checked separately.
 func registers() porcupine.Model {
 	return porcupine.Model{
 		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {

@@ -1,7 +1,7 @@
 //go:build tools
 
-// Package next pins the programs that the test bed is built from. It is a
-// module of its own so that none of it enters the product's requirements.
+// Package next pins the programs of the next Kubernetes version (KUBERNETES=next) for the test bed.
+// It is a module of its own so that none of it enters the product's requirements.
 package next
 
 import (

@@ -1,5 +1,5 @@
-// Command clusters starts and stops the local test bed for people: the clusters
-// east and west with one storage behind both. They stay until they are stopped.
+// Command clusters starts and stops the local test bed for interactive use: the clusters east and
+// west with one storage behind both. They stay until they are stopped.
 package main
 
 import (
@@ -20,9 +20,9 @@ import (
 
 const usage = `usage: clusters [flags] build | up | down
 
-  build  compile the binaries of the test bed, if need be
+  build  compile the binaries of the test bed, unless the cache contains them
   up     start the clusters east and west, unless they are up
-  down   stop them and delete everything of them
+  down   stop them and delete all their files
 
 `
 
@@ -30,7 +30,7 @@ func names() []string { return []string{"east", "west"} }
 
 func main() {
 	var o cluster.Options
-	flag.StringVar(&o.Dir, "dir", "", "work folder; another one is another pair (default clusters in the cache folder)")
+	flag.StringVar(&o.Dir, "dir", "", "work folder; each folder has its own pair of clusters (default: clusters in the cache folder)")
 	flag.DurationVar(&o.PodStart, "pod-start", 2*time.Second, "how long a pod takes to become ready")
 	flag.DurationVar(&o.PodStop, "pod-stop", time.Second, "how long a pod takes to stop")
 	flag.DurationVar(&o.DetachDelay, "detach", time.Second, "how long a volume takes to leave a node")
@@ -60,7 +60,7 @@ func run(ctx context.Context, command string, o cluster.Options) error {
 		return up(ctx, dir, o)
 	case "down":
 		return down(ctx, dir)
-	case "serve": // what up leaves running
+	case "serve": // the process that up leaves running
 		return serve(ctx, dir, o)
 	}
 	flag.Usage()
@@ -80,7 +80,7 @@ func up(ctx context.Context, dir string, o cluster.Options) error {
 		fmt.Println("east and west are up already.")
 		return explain(ctx, dir)
 	}
-	// What is there is a start that was cut short, or half of a bed.
+	// Anything that exists here is left from an interrupted start, or is half of a bed.
 	if err := down(ctx, dir); err != nil {
 		return err
 	}
@@ -107,14 +107,14 @@ func down(ctx context.Context, dir string) error {
 	for _, name := range names() {
 		err = errors.Join(err, cluster.Remove(ctx, filepath.Join(dir, name)))
 	}
-	// By name: the folder may be one that has other things in it.
+	// Delete by name: the folder may contain other files.
 	for _, file := range []string{"backend.jsonl", "storage.log"} {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, file)))
 	}
 	return err
 }
 
-// running says whether both clusters answer.
+// running reports whether both clusters respond.
 func running(ctx context.Context, dir string) bool {
 	for _, name := range names() {
 		c, err := cluster.Open(name, filepath.Join(dir, name))
@@ -125,9 +125,9 @@ func running(ctx context.Context, dir string) bool {
 	return true
 }
 
-// startServing leaves a process behind that serves the storage of both clusters.
-// It runs from the work folder of the first, like the components, and so ends
-// with it.
+// startServing starts a process that serves the storage of both clusters and outlives this process.
+// It runs from the work folder of the first cluster, like the components, and so ends with that
+// cluster.
 func startServing(dir string, o cluster.Options) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -138,7 +138,7 @@ func startServing(dir string, o cluster.Options) error {
 		return err
 	}
 	path := filepath.Join(dir, names()[0], "bin", "clusters")
-	// A copy: go run deletes its binary when up returns.
+	// Run a copy: go run deletes its binary when up returns.
 	if err := os.WriteFile(path, program, 0o755); err != nil {
 		return err
 	}

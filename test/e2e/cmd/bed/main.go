@@ -1,8 +1,8 @@
-// Command bed makes the two kind clusters of the end-to-end tests for people, and
-// takes them away.
+// Command bed creates the two kind clusters of the end-to-end tests for interactive use, and
+// removes them.
 //
-//	bed up         make them, and print the KUBECONFIG to set
-//	bed down       take them away
+//	bed up         create them, and print the KUBECONFIG to set
+//	bed down       remove them
 //	bed image      print the name of kind's own node image
 //	bed programs   build the programs of a control plane, and print their folder
 package main
@@ -36,7 +36,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) != 1 {
-		return errors.New("say up, down, image or programs")
+		return errors.New("expected up, down, image or programs")
 	}
 	cache, err := cluster.CacheDir()
 	if err != nil {
@@ -61,5 +61,5 @@ func run(ctx context.Context, args []string) error {
 		fmt.Println(path)
 		return err
 	}
-	return fmt.Errorf("unknown argument %q: say up, down, image or programs", args[0])
+	return fmt.Errorf("unknown argument %q: expected up, down, image or programs", args[0])
 }

@@ -1,9 +1,9 @@
-// Command csi is the storage of the bed: volumes that are folders of one file system,
-// shared by all nodes of all clusters.
+// Command csi is the storage of the bed: volumes that are folders of one file system, shared by all
+// nodes of all clusters.
 //
 //	csi node FOLDER DRIVER...      the node part of the drivers, for the kubelet
 //	csi provision CLUSTER FILE     provision, attach and reclaim the volumes of a cluster;
-//	                               what became of each is in FILE, which clusters share
+//	                               FILE, which clusters share, records their events
 package main
 
 import (

@@ -20,7 +20,7 @@ import (
 
 const kubelet = "/var/lib/kubelet"
 
-// serveNode serves every driver it is told, each on sockets of its own.
+// serveNode serves each of the drivers on sockets of its own.
 func serveNode(folder string, drivers []string) error {
 	var g errgroup.Group
 	for _, name := range drivers {
@@ -54,7 +54,7 @@ func serve(socket string, register func(*grpc.Server)) error {
 	return s.Serve(l)
 }
 
-// registrar tells the kubelet of a driver.
+// registrar registers a driver with the kubelet.
 type registrar struct {
 	registration.UnsafeRegistrationServer
 	name, endpoint string
@@ -97,7 +97,7 @@ func (d driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesReq
 	return &csi.NodeGetCapabilitiesResponse{}, nil
 }
 
-// NodePublishVolume binds the folder of a volume to where the kubelet wants it.
+// NodePublishVolume bind-mounts the folder of a volume at the kubelet's target path.
 func (d driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	folder, err := d.folder(r.VolumeId)
 	if err != nil {
@@ -115,7 +115,7 @@ func (d driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeReq
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// NodeUnpublishVolume takes the mount away. Nothing below it is touched.
+// NodeUnpublishVolume removes the mount. Nothing below it is touched.
 func (d driver) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := unix.Unmount(r.TargetPath, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return nil, status.Error(codes.Internal, err.Error())

@@ -1,12 +1,12 @@
-// Command data is a member of a StatefulSet that notices what a migration could do
-// to it. On each of its volumes it keeps its ordinal, a lock, and records that grow
-// with checksums; all along it looks its peers up by all their names and asks who
-// answers. What it finds wrong it writes to the volume, so that no restart hides it.
+// Command data is a member of a StatefulSet that detects the damage that a migration could do to
+// it. On each of its volumes it keeps its ordinal, a lock, and a growing list of records with
+// checksums. All the time it looks up its peers by all their names and checks which member
+// responds. It writes each fault that it finds to the volume, so that no restart hides it.
 //
 //	data -peers a,b,c [-stubborn] [-unready-in NAMESPACE] DIR...
 //
-// GET /ordinal is the ordinal, /ready whether it serves, /state all it knows.
-// A stubborn member ignores SIGTERM.
+// GET /ordinal returns the ordinal, /ready whether the member serves, /state everything it knows. A
+// stubborn member ignores SIGTERM.
 package main
 
 import (
@@ -31,14 +31,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/e2e/history"
 )
 
-// State is what a member knows.
+// State is everything that a member knows.
 type State struct {
 	Ordinal string
-	// Records is how many records each volume has, all of them checked.
+	// Records is the number of records on each volume, all of them checked.
 	Records map[string]int
-	// Wrong is everything that must never happen, over the life of the volume.
+	// Wrong lists the faults that must never occur, over the life of the volume.
 	Wrong []string
-	// Names is what became of looking up each name, since the start.
+	// Names is the result of looking up each name, since the start.
 	Names map[string]*history.Name
 }
 
@@ -47,14 +47,14 @@ type member struct {
 	state State
 	dirs  []string
 	files map[string]*os.File
-	// serves is whether it ever becomes ready.
+	// serves is true if the member ever becomes ready.
 	serves bool
 }
 
 func main() {
-	peers := flag.String("peers", "", "names of all members, the ordinal behind the last dash of the first label")
+	peers := flag.String("peers", "", "names of all members; the ordinal is the number after the last dash of the first label")
 	stubborn := flag.Bool("stubborn", false, "ignore SIGTERM")
-	unready := flag.String("unready-in", "", "in this namespace the member never serves")
+	unready := flag.String("unready-in", "", "namespace in which the member never becomes ready")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -98,14 +98,14 @@ func (m *member) run(ctx context.Context, peers []string) error {
 	return nil
 }
 
-// ordinalOf is the number behind the last dash of the first label.
+// ordinalOf returns the number after the last dash of the first label.
 func ordinalOf(name string) string {
 	label, _, _ := strings.Cut(name, ".")
 	return label[strings.LastIndexByte(label, '-')+1:]
 }
 
-// open takes a volume: nobody else may have it, it must be of this ordinal, and
-// every record ever written must be there.
+// open opens a volume: no other pod may use it, it must belong to this ordinal, and every record
+// ever written must exist.
 func (m *member) open(dir string) error {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -114,7 +114,7 @@ func (m *member) open(dir string) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("%s is in use by another pod", dir)
 	}
-	m.files[dir+"/lock"] = lock // or it is closed, and with it the lock
+	m.files[dir+"/lock"] = lock // otherwise the file is closed, and the lock is lost
 	mark := filepath.Join(dir, "ordinal")
 	have, err := os.ReadFile(mark)
 	switch {
@@ -125,7 +125,7 @@ func (m *member) open(dir string) error {
 	case err != nil:
 		return err
 	case string(have) != m.state.Ordinal:
-		return fmt.Errorf("%s is the volume of ordinal %s, and this is %s", dir, have, m.state.Ordinal)
+		return fmt.Errorf("%s is the volume of ordinal %s, but this member has ordinal %s", dir, have, m.state.Ordinal)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "records"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -137,8 +137,8 @@ func (m *member) open(dir string) error {
 	return err
 }
 
-// compare wants the same number of records on all volumes, which get them in turn: one
-// that was put back to an earlier state has fewer.
+// compare checks that all volumes have the same number of records. They get records in turn, so a
+// later volume may be one record behind. A volume that was restored to an earlier state has fewer.
 func (m *member) compare() {
 	for _, dir := range m.dirs {
 		if n, first := m.state.Records[dir], m.state.Records[m.dirs[0]]; n > first || n < first-1 {
@@ -147,8 +147,8 @@ func (m *member) compare() {
 	}
 }
 
-// check reads all records and leaves the file at its end. A last line that was cut
-// off by a kill was never acknowledged; it is overwritten.
+// check reads all records, returns their number and leaves the file at its end. A last line that
+// was cut off by a kill was never acknowledged; it is overwritten.
 func check(f *os.File) (n int, err error) {
 	var end int64
 	r := bufio.NewReader(f)
@@ -198,7 +198,7 @@ func (m *member) write(ctx context.Context) {
 	}
 }
 
-// lookup asks for one name again and again and who answers at its addresses.
+// lookup repeatedly looks up one name and checks which member responds at its address.
 func (m *member) lookup(ctx context.Context, name string) {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
@@ -231,10 +231,10 @@ func ask(ctx context.Context, client *http.Client, name string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Body.Close() }() // read to its end, or not worth it
+	defer func() { _ = answer.Body.Close() }() // the body is read to its end, or its error does not matter
 	who, err := io.ReadAll(answer.Body)
 	if err == nil && string(who) != ordinalOf(name) {
-		return fmt.Errorf("%w: %s at %s says it is %q", history.ErrWrong, name, addresses[0], who)
+		return fmt.Errorf("%w: %s at %s reports ordinal %q", history.ErrWrong, name, addresses[0], who)
 	}
 	return err
 }
@@ -248,7 +248,7 @@ func (m *member) note(name string, err error) {
 	}
 }
 
-// wrong keeps what must never happen where a restart does not lose it.
+// wrong records a fault where a restart does not lose it.
 func (m *member) wrong(what string) {
 	fmt.Fprintln(os.Stderr, "data: WRONG: "+what)
 	m.mu.Lock()

@@ -18,7 +18,7 @@ func newMember(ordinal string, dirs ...string) *member {
 	return m
 }
 
-// left closes what a member has open, as its death does.
+// left closes the open files of a member, as its death does.
 func (m *member) left() {
 	for _, f := range m.files {
 		_ = f.Close()
@@ -33,7 +33,7 @@ func TestAMemberNoticesWhatAMigrationCouldDo(t *testing.T) {
 		want   string // part of the error, or none
 	}{
 		{name: "nothing", next: "3"},
-		{name: "the volume of another ordinal", next: "4", want: "is the volume of ordinal 3, and this is 4"},
+		{name: "the volume of another ordinal", next: "4", want: "is the volume of ordinal 3, but this member has ordinal 4"},
 		{name: "records that are not what was written", next: "3", want: "record 1 is", change: func(t *testing.T, dir string) {
 			t.Helper()
 			if err := os.WriteFile(filepath.Join(dir, "records"), []byte(line(0)+line(2)), 0o600); err != nil {
@@ -95,7 +95,7 @@ func TestAVolumeThatWasPutBackIsNoticed(t *testing.T) {
 	}
 }
 
-// What is wrong must outlive the pod that found it.
+// A fault must outlive the pod that found it.
 func TestWhatIsWrongStaysOnTheVolume(t *testing.T) {
 	dir := t.TempDir()
 	m := newMember("3", dir)

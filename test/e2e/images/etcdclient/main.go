@@ -1,11 +1,11 @@
-// Command etcdclient is a client of an etcd cluster that is being moved. It writes and
-// reads without pause and keeps every call with its times; and it looks the members up
-// by all their names, all along, and asks who answers.
+// Command etcdclient is a client of an etcd cluster that is being moved. It writes and reads
+// without pause and keeps every call with its times. All the time it also looks up the members by
+// all their names and checks which member responds.
 //
 //	etcdclient -endpoints a:2379,b:2379 [-workers 4] -names etcd-0.x,etcd-0.y,...
 //
 //	GET  /history   every call, once POST /stop has ended them
-//	GET  /state     how it goes
+//	GET  /state     the state of the client
 //	POST /stop      end the calls, read back everything that was acknowledged
 //	POST /rename    ?suffix=S&port=P: peer addresses become http://MEMBER.S:P
 package main
@@ -38,7 +38,7 @@ import (
 type client struct {
 	etcd  *clientv3.Client
 	calls sync.WaitGroup
-	end   context.CancelFunc // of the calls
+	end   context.CancelFunc // ends the calls
 
 	mu    sync.Mutex
 	log   []history.Call
@@ -47,7 +47,7 @@ type client struct {
 
 func main() {
 	endpoints := flag.String("endpoints", "", "the members' client addresses")
-	names := flag.String("names", "", "the members' names, the member's own before the first dot")
+	names := flag.String("names", "", "the members' host names; the part before the first dot is the member's name")
 	workers := flag.Int("workers", 0, "how many callers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -63,7 +63,7 @@ func run(ctx context.Context, endpoints, names []string, workers int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = etcd.Close() }() // nothing is on its way any more
+	defer func() { _ = etcd.Close() }() // no request is in flight any more
 	c := &client{etcd: etcd, state: history.State{Names: map[string]*history.Name{}}}
 	for _, n := range names {
 		c.state.Names[n] = &history.Name{}
@@ -94,7 +94,8 @@ func connect(endpoints ...string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints: endpoints, Logger: zap.NewNop(),
 		DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second,
-		// A member that is back must be found soon, or the client's gap is its own.
+		// A member that is back must be found soon. Otherwise the client itself causes the measured
+		// gap.
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond}, MinConnectTimeout: time.Second,
 		})},
@@ -107,10 +108,10 @@ func (c *client) show(w http.ResponseWriter, what any) {
 	_ = json.NewEncoder(w).Encode(what)
 }
 
-// work calls without pause. Every second write is of a key that nobody writes again,
-// to be read back in the end; the others are of registers that all share, a new one
-// every second, so that the history falls into parts that can be checked. Two of
-// three calls are reads.
+// work calls without pause. Every second write is to a key that is never written again and is read
+// back at the end. The other writes are to registers that all workers share. There is a new
+// register every second, so that the history splits into parts that can be checked. Two of three
+// calls are reads.
 func (c *client) work(ctx context.Context, worker int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		call := history.Call{Worker: worker, Key: fmt.Sprintf("register/%d", time.Now().Unix()), Kind: history.Read}
@@ -125,7 +126,7 @@ func (c *client) work(ctx context.Context, worker int) {
 }
 
 func (c *client) do(ctx context.Context, call history.Call) {
-	// What the end of the calls cuts off is not known to have failed either.
+	// The end of the calls must not cancel a call: a cancelled call is not known to have failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	call.Begun = time.Now().UnixNano()
@@ -152,7 +153,7 @@ func (c *client) do(ctx context.Context, call history.Call) {
 	c.log = append(c.log, call)
 }
 
-// stop ends the calls and counts the acknowledged writes that are not there.
+// stop ends the calls and counts the acknowledged writes and those of them that are missing.
 func (c *client) stop(w http.ResponseWriter, r *http.Request) {
 	c.end()
 	c.calls.Wait()
@@ -181,7 +182,7 @@ func (c *client) stop(w http.ResponseWriter, r *http.Request) {
 	c.show(w, &c.state)
 }
 
-// follow asks for one name again and again and who answers there.
+// follow repeatedly looks up one name and checks which member responds there.
 func (c *client) follow(ctx context.Context, name string) {
 	for tick := time.NewTicker(250 * time.Millisecond); ; {
 		began := time.Now()
@@ -211,7 +212,7 @@ func (c *client) ask(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = etcd.Close() }() // nothing is on its way any more
+	defer func() { _ = etcd.Close() }() // no request is in flight any more
 	members, err := etcd.MemberList(ctx, clientv3.WithSerializable())
 	if err != nil {
 		return err
@@ -219,14 +220,14 @@ func (c *client) ask(ctx context.Context, name string) error {
 	want, _, _ := strings.Cut(name, ".")
 	for _, m := range members.Members {
 		if m.ID == members.Header.MemberId && m.Name != want {
-			return fmt.Errorf("%w: %s at %s says it is %q", history.ErrWrong, name, addresses[0], m.Name)
+			return fmt.Errorf("%w: %s at %s reports ordinal %q", history.ErrWrong, name, addresses[0], m.Name)
 		}
 	}
 	return nil
 }
 
-// rename gives every member its new peer address, one after the other, as a person
-// does before the old names go.
+// rename gives every member its new peer address, one after the other, as an operator does before
+// the old names are removed.
 func (c *client) rename(w http.ResponseWriter, r *http.Request) {
 	members, err := c.etcd.MemberList(r.Context())
 	if err != nil {

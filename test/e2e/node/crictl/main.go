@@ -1,4 +1,4 @@
-// Command crictl has the two commands of crictl that kind and kubeadm use on a node:
+// Command crictl implements the two commands of crictl that kind and kubeadm use on a node:
 // inspecti IMAGE and images.
 package main
 

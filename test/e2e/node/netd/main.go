@@ -1,9 +1,10 @@
-// Command netd is the network of the nodes: on each it writes the CNI configuration
-// for the node's pods, keeps a route to those of every other node, and hides behind
-// the node what leaves 10.0.0.0/8, in which the pods of all clusters of the bed are.
+// Command netd is the network of the nodes. On each node it writes the CNI configuration for the
+// node's pods, keeps a route to the pods of every other node, and masquerades, behind the node's
+// address, the traffic that leaves 10.0.0.0/8. The pods of all clusters of the bed are in that
+// range.
 //
-// It runs in the node's network namespace, with the node's root mounted at /host, and
-// uses the ip and iptables of the node.
+// It runs in the node's network namespace, with the node's root mounted at /host, and uses the ip
+// and iptables of the node.
 package main
 
 import (
@@ -77,7 +78,7 @@ func run(ctx context.Context, self string) error {
 		return err
 	}
 	factory.Start(ctx.Done())
-	for again := time.NewTicker(10 * time.Second); ; { // what somebody has flushed comes back
+	for again := time.NewTicker(10 * time.Second); ; { // restores rules and routes that were flushed
 		all, err := nodes.Lister().List(labels.Everything())
 		if err == nil {
 			err = sync(all, self)
@@ -101,7 +102,7 @@ func sync(all []*corev1.Node, self string) error {
 	for _, n := range all {
 		pods, address := n.Spec.PodCIDR, internalIP(n)
 		switch {
-		case pods == "" || address == "": // told by the next change
+		case pods == "" || address == "": // a later change of the node brings it
 		case n.Name == self:
 			if err := configure(pods); err != nil {
 				return err
@@ -118,9 +119,9 @@ func sync(all []*corev1.Node, self string) error {
 	return nil
 }
 
-// hide makes the chain that masquerades what leaves the pods' networks.
+// hide creates the chain that masquerades the traffic that leaves the pods' networks.
 func hide() error {
-	_ = onNode("iptables", "-w", "-t", "nat", "-N", chain) // there already, or the next fails
+	_ = onNode("iptables", "-w", "-t", "nat", "-N", chain) // exists already, or the next command fails
 	for _, keep := range []string{"10.0.0.0/8", "224.0.0.0/4"} {
 		if err := rule(chain, "-d", keep, "-j", "RETURN"); err != nil {
 			return err
@@ -141,7 +142,7 @@ func configure(pods string) error {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, text) {
 		return nil
 	}
-	// Beside it and renamed: the kubelet must not read half of it.
+	// Write a temporary file and rename it: the kubelet must not read half a file.
 	return errors.Join(os.WriteFile(path+".tmp", text, 0o644), os.Rename(path+".tmp", path))
 }
 
@@ -154,13 +155,13 @@ func internalIP(n *corev1.Node) string {
 	return ""
 }
 
-// onNode runs a program of the node.
+// onNode runs a program of the node, with the node's root.
 func onNode(args ...string) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: host}
 	for _, dir := range []string{"/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
-		// A link may lead somewhere only within the node.
+		// Lstat, because a link may have a target that exists only within the node's root.
 		if _, err := os.Lstat(filepath.Join(host, dir, args[0])); err == nil {
 			cmd.Path, cmd.Err = filepath.Join(dir, args[0]), nil
 			break

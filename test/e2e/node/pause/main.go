@@ -1,5 +1,5 @@
-// Command pause keeps the namespaces of a pod open until it is told to stop, and reaps
-// what is left to it.
+// Command pause keeps the namespaces of a pod open until it gets SIGINT or SIGTERM, and reaps the
+// processes that become its children.
 package main
 
 import (

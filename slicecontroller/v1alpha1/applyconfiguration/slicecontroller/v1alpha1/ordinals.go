@@ -5,9 +5,9 @@ package v1alpha1
 // OrdinalsApplyConfiguration represents a declarative configuration of the Ordinals type for use
 // with apply.
 //
-// Ordinals is a range: as many as there are replicas.
+// Ordinals describes the range of ordinals of a slice. Its length is spec.replicas.
 type OrdinalsApplyConfiguration struct {
-	// Start is the first ordinal. Default 0.
+	// start is the ordinal of the first replica. Defaults to 0.
 	Start *int32 `json:"start,omitempty"`
 }
 

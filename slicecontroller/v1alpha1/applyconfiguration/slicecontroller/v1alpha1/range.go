@@ -5,11 +5,12 @@ package v1alpha1
 // RangeApplyConfiguration represents a declarative configuration of the Range type for use
 // with apply.
 //
-// Range are the ordinals from start up to, and without, end. It is empty where they are the same.
+// Range is the range of the ordinals from start up to, but not including, end.
+// It is empty if both are equal.
 type RangeApplyConfiguration struct {
-	// Start is the first ordinal.
+	// start is the first ordinal.
 	Start *int64 `json:"start,omitempty"`
-	// End is the one behind the last.
+	// end is the ordinal after the last one.
 	End *int64 `json:"end,omitempty"`
 }
 

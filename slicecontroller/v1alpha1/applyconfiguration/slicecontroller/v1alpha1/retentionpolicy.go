@@ -9,12 +9,14 @@ import (
 // RetentionPolicyApplyConfiguration represents a declarative configuration of the RetentionPolicy type for use
 // with apply.
 //
-// RetentionPolicy says for two ends of a claim's use whether it is kept.
+// RetentionPolicy describes when the claims of a slice are retained and when they are deleted.
 type RetentionPolicyApplyConfiguration struct {
-	// WhenDeleted is for all claims, when the slice is deleted.
+	// whenDeleted specifies what happens to all claims of the slice when the slice is deleted: Retain keeps
+	// them, and Delete deletes them. Defaults to Retain.
 	WhenDeleted *v1.PersistentVolumeClaimRetentionPolicyType `json:"whenDeleted,omitempty"`
-	// WhenScaled is for the claims of an ordinal that leaves the range. In a migration
-	// that is every ordinal: keep it at Retain there.
+	// whenScaled specifies what happens to the claims of an ordinal that leaves the range: Retain
+	// keeps them, and Delete deletes them. During a migration every ordinal leaves the range: keep
+	// Retain there. Defaults to Retain.
 	WhenScaled *v1.PersistentVolumeClaimRetentionPolicyType `json:"whenScaled,omitempty"`
 }
 

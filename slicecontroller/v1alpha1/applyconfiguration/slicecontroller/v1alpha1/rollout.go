@@ -10,20 +10,19 @@ import (
 // RolloutApplyConfiguration represents a declarative configuration of the Rollout type for use
 // with apply.
 //
-// Rollout says how far an update goes and how fast.
+// Rollout communicates the parameters of an update.
 type RolloutApplyConfiguration struct {
-	// Partition is the lowest ordinal that is updated: an ordinal, and not, as in
-	// apps/v1, an offset from the start. Default 0.
+	// partition is the lowest ordinal that is updated. It is an ordinal, and not, as in apps/v1, an offset
+	// from the start. Defaults to 0.
 	Partition *int32 `json:"partition,omitempty"`
-	// MaxUnavailable is how many pods the update may take down at once (KEP-961): a number
-	// of pods, or a percentage of spec.replicas, rounded down and never below 1.
-	// Default 1.
+	// maxUnavailable is the maximum number of pods that the update may take down at once (KEP-961). The
+	// value can be an absolute number (ex: 5) or a percentage of spec.replicas (ex: 10%). A percentage is
+	// rounded down, but never below 1. Defaults to 1.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// OnFailure is what becomes of an update that fails: whose progress deadline passes
-	// while a pod of the new revision is not available, or whose canary halts
-	// (EnforcedRollingUpdate). Halt leaves the pods as they are. Rollback gives them the
-	// current revision again, as the condition RolledBack says, until the template changes.
-	// Default Halt.
+	// onFailure controls what happens when an update fails. An update fails if its progress deadline passes
+	// while a pod of the new revision is not available, or if its canary halts (EnforcedRollingUpdate).
+	// Halt leaves the pods as they are. Rollback returns them to the current revision until the template
+	// changes, and reports it in the condition RolledBack. Defaults to Halt.
 	OnFailure *slicecontrollerv1alpha1.OnFailure `json:"onFailure,omitempty"`
 }
 

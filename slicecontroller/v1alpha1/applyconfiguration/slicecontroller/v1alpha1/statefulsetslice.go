@@ -14,14 +14,16 @@ import (
 // StatefulSetSliceApplyConfiguration represents a declarative configuration of the StatefulSetSlice type for use
 // with apply.
 //
-// StatefulSetSlice keeps the pods of the ordinals from spec.ordinals.start on, as many as
-// spec.replicas, each with its own name and its own claims.
+// StatefulSetSlice represents a set of pods with consistent identities: the ordinals from
+// spec.ordinals.start on, as many as spec.replicas. Each ordinal has its own pod name and its own
+// PersistentVolumeClaims. A replacement for a pod has the same name and the same claims.
 type StatefulSetSliceApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec is what is wanted.
+	// spec defines the desired behavior of the pods in this slice.
 	Spec *StatefulSetSliceSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is what there is. It may be some moments old.
+	// status is the most recently observed status of this slice. It may be out
+	// of date by some window of time.
 	Status *StatefulSetSliceStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -12,57 +12,68 @@ import (
 // StatefulSetSliceSpecApplyConfiguration represents a declarative configuration of the StatefulSetSliceSpec type for use
 // with apply.
 //
-// StatefulSetSliceSpec is that of an apps/v1 StatefulSet, and more. Of what is there,
-// replicas, ordinals, template, updateStrategy, minReadySeconds, revisionHistoryLimit,
-// persistentVolumeClaimRetentionPolicy, paused, progressDeadlineSeconds, deletionProtection and volumeClaimUpdatePolicy can be changed, and parts of the claim templates. Claim templates are compared by what
-// they mean: 1024Mi is 1Gi, and what is empty is not there.
+// StatefulSetSliceSpec is the specification of a StatefulSetSlice. It has the fields of an apps/v1
+// StatefulSet, and some more. After creation, only these fields can be changed: replicas, ordinals,
+// template, updateStrategy, minReadySeconds, revisionHistoryLimit,
+// persistentVolumeClaimRetentionPolicy, paused, progressDeadlineSeconds, deletionProtection,
+// volumeClaimUpdatePolicy, and parts of volumeClaimTemplates. Claim templates are compared by meaning:
+// 1024Mi equals 1Gi, and an empty field equals an absent one.
 type StatefulSetSliceSpecApplyConfiguration struct {
-	// Replicas is the number of ordinals. Default 1.
+	// replicas is the desired number of replicas of the template. Each replica has its own ordinal, and
+	// with it a consistent identity. Must not exceed 10000. Defaults to 1.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Ordinals says where the range begins (KEP-3335). Default: at 0.
+	// ordinals controls the numbering of the replicas (KEP-3335). By default the first replica has ordinal
+	// 0, and each further replica has the next ordinal.
 	Ordinals *OrdinalsApplyConfiguration `json:"ordinals,omitempty"`
-	// ServiceName is the headless Service that gives the pods their names. It is neither
-	// made nor looked for.
+	// serviceName is the name of the headless Service that governs this slice and gives the pods their DNS
+	// names. The controller neither creates the Service nor checks that it exists.
 	ServiceName *string `json:"serviceName,omitempty"`
-	// Selector finds the pods. It must match the labels of the template.
+	// selector is a label query over the pods of this slice. It must match the labels of the pod
+	// template, and must not be empty.
 	Selector *v1.LabelSelectorApplyConfiguration `json:"selector,omitempty"`
-	// Template is what pods are made from. It is what the version of Kubernetes knows of
-	// a pod: fields that are newer than this kind are kept.
+	// template describes the pods that the controller creates. Its fields are those of a pod in the
+	// Kubernetes version of the cluster: fields that are newer than this kind are kept.
 	Template *corev1.PodTemplateSpecApplyConfiguration `json:"template,omitempty"`
-	// VolumeClaimTemplates are claims that each ordinal has for itself, by the name
-	// TEMPLATE-SET-ORDINAL. One that is there is used as it is. Each has metadata and spec. What is asked for of storage can
-	// grow, and classes, labels and annotations can change, for claims that are made from then on.
+	// volumeClaimTemplates is a list of claims that each ordinal has for itself, under the name
+	// TEMPLATE-SET-ORDINAL. A claim that already exists under this name is used as it is. Each template has
+	// metadata and spec. The storage request may grow, and classes, labels and annotations may change. The
+	// changes apply to claims that are created from then on; volumeClaimUpdatePolicy can extend a larger
+	// storage request to existing claims.
 	VolumeClaimTemplates []corev1.PersistentVolumeClaimTemplateApplyConfiguration `json:"volumeClaimTemplates,omitempty"`
-	// VolumeClaimUpdatePolicy says whether claims that are there grow with the storage request of their template (InPlace), as
-	// far as their storage class allows, or stay as they are (OnClaimDelete, the default). All else of a template is for new
-	// claims.
+	// volumeClaimUpdatePolicy controls whether existing claims grow with the storage request of their
+	// template. InPlace expands them as far as their storage class allows. OnClaimDelete leaves them
+	// unchanged. All other changes of a template apply to new claims only. Defaults to OnClaimDelete.
 	VolumeClaimUpdatePolicy *slicecontrollerv1alpha1.VolumeClaimUpdatePolicy `json:"volumeClaimUpdatePolicy,omitempty"`
-	// PodManagementPolicy says whether pods come and go one after the other
-	// (OrderedReady, the default) or all at once (Parallel).
+	// podManagementPolicy controls how pods are created and deleted when the slice is scaled, and when
+	// missing pods are recreated. OrderedReady creates and deletes one pod after the other. Parallel
+	// creates and deletes all of them at once. Defaults to OrderedReady.
 	PodManagementPolicy *appsv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
-	// UpdateStrategy says how pods get a changed template. Default RollingUpdate.
+	// updateStrategy indicates the strategy that is employed to update pods when the template
+	// changes. Defaults to RollingUpdate.
 	UpdateStrategy *UpdateStrategyApplyConfiguration `json:"updateStrategy,omitempty"`
-	// MinReadySeconds is for how many seconds a pod has to be ready to be available
-	// (KEP-2599). It is the controller's clock against that of the node. Default 0.
+	// minReadySeconds is the minimum number of seconds for which a pod must be ready before it is
+	// considered available (KEP-2599). The controller compares its own clock with that of the node.
+	// Defaults to 0: a pod is available as soon as it is ready.
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
-	// RevisionHistoryLimit is how many ControllerRevisions are kept that no pod is of;
-	// a negative number keeps all. Default 10.
+	// revisionHistoryLimit is the maximum number of ControllerRevisions that are kept although no pod has
+	// them. A negative number keeps all. Defaults to 10.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// PersistentVolumeClaimRetentionPolicy says what becomes of claims whose ordinal is
-	// no longer in the range, on either side, and of all of them when the slice is
-	// deleted (KEP-1847). Default: they are retained.
+	// persistentVolumeClaimRetentionPolicy describes the lifecycle of the claims created from
+	// volumeClaimTemplates: of claims whose ordinal is no longer in the range, below it or above it, and of
+	// all claims when the slice is deleted (KEP-1847). By default, claims are retained.
 	PersistentVolumeClaimRetentionPolicy *RetentionPolicyApplyConfiguration `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
-	// DeletionProtection lets the pods of the slice, and the claims that would go with it, live on when the slice is deleted:
-	// the controller keeps a finalizer on it until this is false, or it is deleted with the propagation policy Orphan. A
-	// deletion in the foreground, or of the namespace, deletes pods all the same. Default false.
+	// deletionProtection keeps the pods of the slice, and the claims that would be deleted with it, when
+	// the slice is deleted. The controller keeps a finalizer on the slice until this field is false, or
+	// until the slice is deleted with the propagation policy Orphan. A foreground deletion, or the deletion
+	// of the namespace, still deletes pods. Defaults to false.
 	DeletionProtection *bool `json:"deletionProtection,omitempty"`
-	// Paused keeps an update from going on: no pod is replaced for it. All else goes on:
-	// pods that are gone are made again, and the range is followed.
+	// paused indicates that updates are paused: no pod is replaced by an update. Everything else continues:
+	// missing pods are recreated, and changes of the range are carried out. Defaults to false.
 	Paused *bool `json:"paused,omitempty"`
-	// ProgressDeadlineSeconds is for how long the slice may come no nearer to its spec
-	// before the condition Progressing is False with reason ProgressDeadlineExceeded. The
-	// time in which a pod terminates, or only has to stay ready, does not count, nor does
-	// that in which the slice is paused. Default 600.
+	// progressDeadlineSeconds is the maximum time in seconds in which the slice may make no progress
+	// towards its spec. After that the condition Progressing is False with reason ProgressDeadlineExceeded.
+	// The time in which a pod terminates, or only has to stay ready, does not count. Nor does the time in
+	// which the slice is paused. Defaults to 600.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 

@@ -10,37 +10,43 @@ import (
 // StatefulSetSliceStatusApplyConfiguration represents a declarative configuration of the StatefulSetSliceStatus type for use
 // with apply.
 //
-// StatefulSetSliceStatus is what there is. Every field may be absent.
+// StatefulSetSliceStatus represents the current state of a StatefulSetSlice. Every field may be absent.
 type StatefulSetSliceStatusApplyConfiguration struct {
-	// ObservedGeneration is the generation of the spec that was acted on.
+	// observedGeneration is the most recent generation that the controller has acted on.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Replicas is the number of pods, terminating ones included.
+	// replicas is the number of pods of this slice, including terminating ones.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// ReadyReplicas is the number of ready pods.
+	// readyReplicas is the number of pods of this slice with a Ready condition.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// AvailableReplicas is the number of pods that have been ready for minReadySeconds.
+	// availableReplicas is the number of pods of this slice that have been ready
+	// for at least minReadySeconds.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
-	// CurrentReplicas is the number of pods of currentRevision that are not terminating.
+	// currentReplicas is the number of pods of this slice with the revision indicated by
+	// currentRevision, without terminating ones.
 	CurrentReplicas *int32 `json:"currentReplicas,omitempty"`
-	// UpdatedReplicas is the number of pods of updateRevision that are not terminating.
+	// updatedReplicas is the number of pods of this slice with the revision indicated by
+	// updateRevision, without terminating ones.
 	UpdatedReplicas *int32 `json:"updatedReplicas,omitempty"`
-	// CurrentRevision is the ControllerRevision before the update.
+	// currentRevision is the name of the ControllerRevision that was in use before the update.
 	CurrentRevision *string `json:"currentRevision,omitempty"`
-	// UpdateRevision is the ControllerRevision of the template.
+	// updateRevision is the name of the ControllerRevision of the template.
 	UpdateRevision *string `json:"updateRevision,omitempty"`
-	// FailedRevision is the ControllerRevision whose update was rolled back. While it is that
-	// of the template, pods are of currentRevision.
+	// failedRevision is the name of the ControllerRevision whose update was rolled back. While the template
+	// has this revision, the pods have currentRevision.
 	FailedRevision *string `json:"failedRevision,omitempty"`
-	// CollisionCount keeps the names of ControllerRevisions apart. It never falls.
+	// collisionCount is the count of hash collisions for this slice. The controller uses it to avoid
+	// collisions when it names a new ControllerRevision. It never decreases.
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// Selector is spec.selector as the scale subresource wants it.
+	// selector is spec.selector in the form that the scale subresource requires.
 	Selector *string `json:"selector,omitempty"`
-	// LastProgressTime is when the slice last came nearer to its spec, or began to differ from
-	// it. The progress deadline counts from there.
+	// lastProgressTime is the time at which the slice last made progress towards its spec, or began to
+	// differ from it. The progress deadline counts from this time.
 	LastProgressTime *v1.Time `json:"lastProgressTime,omitempty"`
-	// Ordinals is the range that was acted on: what is counted above is of its pods, and of those that leave it.
+	// ordinals is the range that the controller has acted on. The numbers above count the pods of this
+	// range, and the pods that are leaving it.
 	Ordinals *RangeApplyConfiguration `json:"ordinals,omitempty"`
-	// Conditions are those of the controller and of others.
+	// conditions represent the latest available observations of the slice's current state, by
+	// the controller and by others.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

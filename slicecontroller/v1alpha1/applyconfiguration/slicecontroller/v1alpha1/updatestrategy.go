@@ -9,16 +9,19 @@ import (
 // UpdateStrategyApplyConfiguration represents a declarative configuration of the UpdateStrategy type for use
 // with apply.
 //
-// UpdateStrategy says how pods get a changed template.
+// UpdateStrategy indicates the strategy by which the controller updates pods when the template changes, and
+// the parameters of that strategy.
 type UpdateStrategyApplyConfiguration struct {
-	// Type is RollingUpdate (the default), EnforcedRollingUpdate or OnDelete.
+	// type indicates the type of the update strategy: RollingUpdate, EnforcedRollingUpdate or
+	// OnDelete. Defaults to RollingUpdate.
 	Type *v1.StatefulSetUpdateStrategyType `json:"type,omitempty"`
-	// RollingUpdate is how far and how fast, for that type.
+	// rollingUpdate communicates the parameters of the update when type is RollingUpdate.
 	RollingUpdate *RolloutApplyConfiguration `json:"rollingUpdate,omitempty"`
-	// EnforcedRollingUpdate is the same for its type.
+	// enforcedRollingUpdate communicates the parameters of the update when type is EnforcedRollingUpdate.
 	EnforcedRollingUpdate *RolloutApplyConfiguration `json:"enforcedRollingUpdate,omitempty"`
-	// Evict lets an update evict pods rather than delete them, so that PodDisruptionBudgets hold. An eviction that is
-	// refused is waited for. Only updates evict: all else deletes pods as ever. It has no meaning for OnDelete. Default false.
+	// evict makes updates evict pods instead of deleting them, so that PodDisruptionBudgets are respected.
+	// An update waits while an eviction is refused. Only updates evict: every other removal of a pod is a
+	// deletion. It has no meaning for OnDelete. Defaults to false.
 	Evict *bool `json:"evict,omitempty"`
 }
 
