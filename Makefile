@@ -13,7 +13,7 @@ ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd deploy dns en
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release reproducible test unit race move controller differential-next soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
+.PHONY: help build install images image-programs release sizes reproducible test unit race move controller differential-next soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ release: ## Make what is published of a version into dist/ (docs/releases.md)
 	for p in $(PLATFORMS); do CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build $(FLAGS) -o dist/build/$${p%/*}_$${p#*/}/ ./cmd/stsmigrate || exit; done
 	cd deploy/release && go run . -root ../.. -dist ../../dist -version '$(VERSION)' -epoch "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}"
 	cat dist/checksums.txt
+
+sizes: build ## Compare the sizes of the programs with those that docs/releases.md states
+	.ci/sizes bin docs/releases.md
 
 reproducible: ## Build the programs in two folders, and compare their bytes
 	deploy/reproducible build bin
@@ -136,7 +139,7 @@ vulnerable: $(VULNS) ## Look for known vulnerabilities in what the programs call
 $(VULNS):
 	GOBIN=$(dir $@) go install golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-verify: lint vulnerable ## Lint, look for vulnerabilities, and check that go.mod and the tree are tidy
+verify: lint vulnerable sizes ## Lint, look for vulnerabilities, and check that go.mod and the tree are tidy, and the programs no larger than stated
 	go mod tidy -diff
 	cd test/cluster/binaries && go mod tidy -diff
 	cd test/cluster/binaries/next && go mod tidy -diff

@@ -32,10 +32,10 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
-		{"cmd/stsmigrate", "adoption rollout engine engine/recovery engine/runner preflight preflight/access preflight/check preflight/volumes records clusters dns pdb plans deploy orchestrator/fleet cmd/internal/program"},
-		{"orchestrator", "orchestrator/fleet engine engine/runner preflight preflight/check records clusters dns plans writes"},
+		{"cmd/stsmigrate", "adoption rollout engine engine/recovery engine/runner preflight preflight/access preflight/check preflight/volumes records clusters clusters/transport dns pdb plans deploy cmd/internal/program"},
+		{"orchestrator", "orchestrator/fleet engine engine/runner preflight preflight/check records clusters clusters/transport dns plans writes"},
 		{"engine/runner", "engine preflight preflight/access preflight/check records sets dns gates clusters plans"},
-		{"orchestrator/fleet", "dns clusters"},
+		{"orchestrator/fleet", "dns clusters clusters/transport"},
 		{"engine/recovery", "sets storage pdb gates clusters plans"},
 		{"engine", "records sets storage pdb dns gates clusters plans writes"},
 		{"preflight", "preflight/pods preflight/volumes preflight/owners preflight/access preflight/check records sets storage pdb dns gates clusters plans writes"},
@@ -53,6 +53,7 @@ func rooms() []room {
 		{"pdb", "clusters plans writes"},
 		{"dns", "plans writes"},
 		{"gates", "clusters plans writes"},
+		{"clusters/transport", "clusters"},
 		{"clusters", "plans writes slicecontroller/v1alpha1"},
 		{"plans/planstest", "plans"},
 		{"plans", ""},

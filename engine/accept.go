@@ -55,15 +55,15 @@ func ReadRequest(p *plans.Plan, j *plans.Journal, d *plans.Declaration) Requeste
 	return out
 }
 
-// refuse is the answer to a request that cannot be fulfilled.
+// refuse returns the answer to a request that cannot be fulfilled.
 func (a Requested) refuse(observed plans.Observed, why error) Requested {
 	observed.Refused = why.Error()
 	a.Refused, a.Refuse = observed.Refused, &observed
 	return a
 }
 
-// Observe notes all that is declared as heard, for a journal that was lost with what it had heard: nothing goes on until
-// somebody asks anew.
+// Observe records everything that is declared as observed, for a journal that was lost with its own record of that:
+// nothing continues until the user sends a new request.
 func Observe(p *plans.Plan, j *plans.Journal, d *plans.Declaration) {
 	if d == nil {
 		return
@@ -75,7 +75,7 @@ func Observe(p *plans.Plan, j *plans.Journal, d *plans.Declaration) {
 	}
 }
 
-// heading is the direction that a plan can take now for the one that is declared, and why it is another one.
+// heading returns the direction that a plan can take now towards the declared one, and the reason if it is another.
 func heading(p *plans.Plan, j *plans.Journal, want plans.Direction) (plans.Direction, string) {
 	is := j.Leg.Direction
 	trial := *j

@@ -213,5 +213,5 @@ func (s standing) unapproved() standing {
 }
 
 func stale(name, field string) string {
-	return fmt.Sprintf("spec.%s differs from the stored plan: delete ConfigMap %s, and the plan is made again", field, records.RecordName(name))
+	return fmt.Sprintf("spec.%s differs from the stored plan: delete ConfigMap %s, and the plan is recreated", field, records.RecordName(name))
 }

@@ -72,7 +72,7 @@ func alerts() []alert {
 		},
 		{
 			"NoOrchestrator", `absent(stsmigrate_plans_running)`, "10m", "critical",
-			"No orchestrator runs, or nobody collects its metrics",
+			"No orchestrator runs, or its metrics are not collected",
 			"Plans stop where they are, which may be with ordinals on neither side; budgets stay tight, and names of pods that restart are not kept. `stsmigrate get -A --context HOME` lists the plans; `kubectl --context HOME -n stsmigrate get pods` says why none of its pods is ready.",
 		},
 	}

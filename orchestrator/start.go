@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/clusters/transport"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -78,7 +79,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	within := map[string]cache.Config{o.Namespace: {}}
 	patience := shutdownTimeout + 5*time.Second
-	m, err := manager.New(fleet.Careful(config), manager.Options{
+	m, err := manager.New(transport.Careful(config), manager.Options{
 		Scheme: scheme, Metrics: serving, HealthProbeBindAddress: o.HealthAddress, PprofBindAddress: o.ProfileAddress, GracefulShutdownTimeout: &patience,
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // StatefulSetMigrations have no type of their own
 		Cache:  cache.Options{DefaultNamespaces: within, DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},

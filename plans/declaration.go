@@ -32,7 +32,7 @@ type Declaration struct {
 	Request *Request `json:"request,omitempty"`
 }
 
-// Request is done once for every ID. It lets a plan go on that is blocked, split, or paused by PauseAfter.
+// Request is done once for every ID. It resumes a plan that is blocked, split, or paused by PauseAfter.
 type Request struct {
 	ID string `json:"id"`
 	// Resume requests only that the plan resumes.

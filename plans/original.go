@@ -48,7 +48,7 @@ func OriginalOf(o metav1.Object) (*Original, error) {
 	}
 	var b Original
 	if err := json.Unmarshal([]byte(raw), &b); err != nil {
-		return nil, fmt.Errorf("annotation %s of %s/%s is not what this program has written: %w", BeforeAnnotation, o.GetNamespace(), o.GetName(), err)
+		return nil, fmt.Errorf("annotation %s of %s/%s was not written by this program: %w", BeforeAnnotation, o.GetNamespace(), o.GetName(), err)
 	}
 	return &b, nil
 }

@@ -128,7 +128,7 @@ func (h *Heartbeat) sweep(ctx context.Context) error {
 			continue
 		}
 		if err := client.IgnoreNotFound(writes.Delete(ctx, h.home, l)); err != nil && !apierrors.IsConflict(err) {
-			return fmt.Errorf("deleting Lease %s, which nobody renews: %w", l.Name, err)
+			return fmt.Errorf("deleting Lease %s, which no process renews: %w", l.Name, err)
 		}
 	}
 	maps.DeleteFunc(h.others, func(name string, _ leaseSighting) bool { return !there[name] })

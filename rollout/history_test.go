@@ -70,7 +70,7 @@ func TestAnUndoIsMadeAnewOverANewerStatus(t *testing.T) {
 	}{
 		"a newer status": {func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas++ }, ""},
 		"another spec":   {func(s *appsv1.StatefulSet) { s.Generation++ }, "was changed while this ran"},
-		"made again":     {func(s *appsv1.StatefulSet) { s.UID = "another" }, "was changed while this ran"},
+		"recreated,":     {func(s *appsv1.StatefulSet) { s.UID = "another" }, "was changed while this ran"},
 		"a move begins": {func(s *appsv1.StatefulSet) {
 			plans.Stamp{Plan: "p", Epoch: 1, Seq: 1}.Put(s)
 		}, "is being moved by plan p"},

@@ -116,7 +116,7 @@ func (w Steps) leaves(ctx context.Context, m plans.StepContext, pod *corev1.Pod)
 	}
 	out.NodeUID = node.UID
 	if Ready(pod) == "" && !storage.NodeReady(&node) {
-		return out, fmt.Sprintf("node %s, where %s of %s runs, is gone or not Ready; nothing is taken down until it is, or until the pod has gone elsewhere", out.Node, pod.Name, w.Plan.On(m.From)), nil
+		return out, fmt.Sprintf("node %s, where %s of %s runs, is gone or not Ready; no ordinal is scaled down until it is, or until the pod has gone elsewhere", out.Node, pod.Name, w.Plan.On(m.From)), nil
 	}
 	return out, "", nil
 }
@@ -129,7 +129,7 @@ func (w Steps) shared(all []corev1.Pod, m plans.StepContext) string {
 		for _, c := range w.Plan.Moved() {
 			claim := w.Plan.ClaimName(c.Template, o)
 			if users := storage.Users(others, claim); users != "" {
-				return fmt.Sprintf("claim %s of %s is also mounted by pod %s; nothing is taken down until that pod is gone: wait for it or delete it", claim, w.Plan.On(m.From), users)
+				return fmt.Sprintf("claim %s of %s is also mounted by pod %s; no ordinal is scaled down until that pod is gone: wait for it or delete it", claim, w.Plan.On(m.From), users)
 			}
 		}
 	}

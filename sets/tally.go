@@ -78,11 +78,11 @@ func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.
 	case others == 0:
 		return 0, "", nil
 	case !back:
-		return others, down[0] + "; nothing is taken down until it is available", nil
+		return others, down[0] + "; no ordinal is scaled down until it is available", nil
 	case here.serving == 0, others+m.Ordinals.Replicas <= m.Allowed:
 		return others, "", nil
 	}
-	return others, fmt.Sprintf("%s; with %s %d ordinals would be unavailable, and at most %d may be: nothing is taken down until it is available, or until the user allows more with --max-unavailable %d",
+	return others, fmt.Sprintf("%s; with %s %d ordinals would be unavailable, and at most %d may be: no ordinal is scaled down until it is available, or until the user allows more with --max-unavailable %d",
 		down[0], w.Plan.Pods(m.Ordinals), others+m.Ordinals.Replicas, m.Allowed, others+m.Ordinals.Replicas), nil
 }
 
@@ -92,7 +92,7 @@ func Unavailable(ctx context.Context, w clusters.Pair, side plans.Side, set *app
 	if err != nil || len(t.down) == 0 {
 		return "", err
 	}
-	return t.down[0] + "; nothing is taken down until it is available", nil
+	return t.down[0] + "; no ordinal is scaled down until it is available", nil
 }
 
 // Steadily tightens the budgets only when the wave may go: Shrink checks the same, and budgets that allow

@@ -114,7 +114,7 @@ func (v mover) unmarkClaim(ctx context.Context, m plans.StepContext, claim *core
 	}
 	left := ""
 	if pv != nil && !m.Stamp.Mine(pv) {
-		left = fmt.Sprintf("; its volume %s lost the annotations of this plan, and keeps reclaim policy %s: set its previous policy", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy)
+		left = fmt.Sprintf("; its volume %s lost the annotations of this plan, and keeps reclaim policy %s: set it back", pv.Name, pv.Spec.PersistentVolumeReclaimPolicy)
 	}
 	next := claim.DeepCopy()
 	plans.Unmark(next)

@@ -11,7 +11,7 @@ func TestTracesAreOffUnlessAskedFor(t *testing.T) {
 		{},
 		{env: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}},
 		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, on: true},
-		{env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, on: true},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, bad: true},
 		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, bad: true},
 	} {
 		to, err := spans(t.Context(), func(name string) string { return c.env[name] })

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/clusters/transport"
 	"github.com/stsmigrate/stsmigrate/dns"
-	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/records"
 )
@@ -99,7 +99,7 @@ func (r *reach) open(flags *genericclioptions.ConfigFlags) (*end, error) {
 	e.config.WarningHandlerWithContext = clusters.Warnings{}
 	// The user chose the server, so any address is accepted. The target of a redirect is not chosen by the
 	// user, and the credentials would be sent there too.
-	e.config = fleet.Careful(e.config)
+	e.config = transport.Careful(e.config)
 	if e.client, err = clusters.Connect(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.context, err)
 	}

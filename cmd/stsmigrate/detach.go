@@ -88,7 +88,7 @@ func (t *target) notOfCommands(ctx context.Context) error {
 	if err != nil || j.Detached {
 		return err
 	}
-	return fmt.Errorf("plan %s is stored in namespace %s, where it is carried out by commands, and not by an orchestrator: leave --detach and go on with %s, or walk it back with %s and make a new plan",
+	return fmt.Errorf("plan %s is stored in namespace %s, where it is carried out by commands, and not by an orchestrator: omit --detach and resume it with %s, or abort it with %s and make a new plan",
 		t.plan.Name, t.home.namespace, t.command("apply"), t.command("abort"))
 }
 
@@ -104,7 +104,7 @@ func (a *app) observed(ctx context.Context, t *target, far *routeFlags) error {
 		fmt.Fprintf(a.ErrOut, "You may not read whether an orchestrator runs in namespace %s (%s). To check the progress of the plan: %s.\n", t.home.namespace, oneLine(err.Error()), t.command("status"))
 		return nil
 	case errors.As(err, new(records.ErrNoOrchestrator)):
-		return fmt.Errorf("%w, and nobody would carry plan %s out; nothing has been written: install one (`stsmigrate install orchestrator`), name the place of another with --home-namespace and --home-context, or leave --detach", err, t.plan.Name)
+		return fmt.Errorf("%w, and no process would carry out plan %s; nothing was written: install one (`stsmigrate install orchestrator`), name the place of another with --home-namespace and --home-context, or leave --detach", err, t.plan.Name)
 	}
 	return err
 }

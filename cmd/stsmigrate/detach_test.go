@@ -174,7 +174,7 @@ func TestAPlanIsHandedOverToWhoLives(t *testing.T) {
 		lives *coordinationv1.Lease
 		want  []string
 	}{
-		"nobody lives":     {nil, []string{"there is no orchestrator in namespace stsmigrate", "nothing has been written", "--home-namespace"}},
+		"nobody lives":     {nil, []string{"there is no orchestrator in namespace stsmigrate", "nothing was written", "--home-namespace"}},
 		"one lives":        {orchestratorOf(plans.APIVersion), []string{next}},
 		"one lives, older": {orchestratorOf("stsmigrate.dev/v1alpha0"), []string{"(v0.1.0) reads plans of version \"stsmigrate.dev/v1alpha0\"", "the orchestrator is the older of the two"}},
 	} {

@@ -21,15 +21,15 @@ func (a *app) conclude(t *target, direction plans.Direction, p engine.Progress, 
 	}
 	switch {
 	case errors.Is(err, engine.ErrStopped):
-		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. To go on: %s%s", t.command(verb), back)}
+		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. To resume: %s%s", t.command(verb), back)}
 	case err != nil:
-		return fmt.Errorf("%w; everything written so far is recorded, to go on: %s", err, t.command(verb))
+		return fmt.Errorf("%w; everything written so far is recorded, to resume: %s", err, t.command(verb))
 	case p.Overtaken:
 		return exitCode{code: exitBlocked, message: fmt.Sprintf("%s. To watch it: %s", p.Reason, t.command("status -w"))}
 	case p.Kind == engine.Blocked:
 		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s\nNothing more is written. When the cause is fixed: %s%s", p.Reason, t.command("resume"), back)}
 	case p.Kind == engine.Paused:
-		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. To go on: %s%s\n%s", p.Reason, t.command("resume"), back, bridged(t))
+		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. To resume: %s%s\n%s", p.Reason, t.command("resume"), back, bridged(t))
 	case p.Outcome == plans.Split:
 		fmt.Fprintf(a.Out, "split, as asked: %s keeps the ordinals below, %s has the others.\nTo move the rest: %s%s\n", t.plan.Source, t.plan.Destination, t.command("resume"), back)
 		fmt.Fprint(a.Out, bridged(t))

@@ -32,8 +32,8 @@ type installFlags struct {
 func (a *app) installCommand() *cobra.Command {
 	var f installFlags
 	cmd := &cobra.Command{
-		Use: "install [COMPONENT...]", Short: "Print what is to be installed in a cluster, or apply it",
-		Long: `Print what is to be installed in a cluster, or apply it with --apply. It is what the Helm chart
+		Use: "install [COMPONENT...]", Short: "Print what a cluster needs, or apply it",
+		Long: `Print what a cluster needs, or apply it with --apply. It is what the Helm chart
 makes. The components, and where they belong:
 
   orchestrator     carries out plans; in the cluster that keeps them (the default)

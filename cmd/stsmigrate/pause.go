@@ -20,7 +20,7 @@ func (a *app) pauseCommand() *cobra.Command {
 			if err := t.pause(cmd.Context()); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.Out, "plan %s pauses when the ordinal under way has arrived. To go on: %s\n", t.plan.Name, t.command("resume"))
+			fmt.Fprintf(a.Out, "plan %s pauses when the ordinal under way has arrived. To resume: %s\n", t.plan.Name, t.command("resume"))
 			return nil
 		},
 	}

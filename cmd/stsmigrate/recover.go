@@ -142,7 +142,7 @@ func (a *app) recover(ctx context.Context, t *target, said recovery.Said, detach
 	if err := a.store(ctx, t, said, found.Journal); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "recovered: plan %s is blocked. To look at it: %s; to go on: %s; to abort: %s\n", t.plan.Name, t.command("status"), t.command("resume"), t.command("abort"))
+	fmt.Fprintf(a.Out, "recovered: plan %s is blocked. To look at it: %s; to resume: %s; to abort: %s\n", t.plan.Name, t.command("status"), t.command("resume"), t.command("abort"))
 	return nil
 }
 

@@ -97,7 +97,7 @@ func TestALostJournalIsShownAndStored(t *testing.T) {
 		if _, err := journalOf(t.Context(), on, p); !errors.As(err, new(records.ErrNoJournal)) {
 			t.Fatalf("it was written without an answer: %v", err)
 		}
-		if got = command(t, "recover", what, "-n", "mall", "--kubeconfig", config, "--yes"); got.code != 0 || !strings.Contains(got.out, "to go on: `stsmigrate resume web") {
+		if got = command(t, "recover", what, "-n", "mall", "--kubeconfig", config, "--yes"); got.code != 0 || !strings.Contains(got.out, "to resume: `stsmigrate resume web") {
 			t.Fatalf("%+v", got)
 		}
 		j, err := journalOf(t.Context(), on, p)

@@ -45,9 +45,9 @@ func (a *app) rolloutPauseCommand() *cobra.Command {
 
 func (a *app) rolloutResumeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "resume SET", Short: "Let an update that is paused go on", Args: cobra.ExactArgs(1),
+		Use: "resume SET", Short: "Resume an update that is paused", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.steer(cmd.Context(), args[0], rollout.Rollout.Resume, "goes on with its update", "is not paused; nothing to do")
+			return a.steer(cmd.Context(), args[0], rollout.Rollout.Resume, "continues its update", "is not paused; nothing to do")
 		},
 	}
 }
@@ -97,7 +97,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status SET", Short: "Show what an update waits for, pod by pod, until it is complete",
 		Long: `Show what an update waits for, pod by pod, until it is complete. The exit code is 0 then,
-4 when it does not go on by itself (its progress deadline has passed, it has halted, or its
+4 when it does not continue by itself (its progress deadline has passed, it has halted, or its
 pods are replaced by hand), and 1 after --timeout.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

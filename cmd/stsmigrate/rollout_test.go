@@ -60,7 +60,7 @@ func TestAnUpdateIsSteeredAsWithKubectl(t *testing.T) {
 			{"pause", kind + " shop/web is paused: no pod is replaced for an update until `stsmigrate rollout resume " + typed + "`", exitDone},
 			{"pause", kind + " shop/web is paused already; nothing to do", exitDone},
 			{"restart -y", kind + " shop/web is paused: resume it first (rollout resume)", exitError},
-			{"resume", kind + " shop/web goes on with its update", exitDone},
+			{"resume", kind + " shop/web continues its update", exitDone},
 			{"resume", kind + " shop/web is not paused; nothing to do", exitDone},
 			{"restart", "--yes", exitError},
 			{"restart -y", kind + " shop/web is restarted", exitDone},

@@ -63,7 +63,7 @@ func (t *target) status(ctx context.Context, now func() time.Time) (*engine.View
 	switch _, err := records.Alive(ctx, t.home.client, t.home.watches, t.home.namespace, versionText()); {
 	case err == nil:
 	case errors.As(err, &none):
-		v.Orchestrator, v.Next = err.Error(), "start an orchestrator there, which goes on with it: `kubectl --context "+t.home.context+" -n "+t.home.namespace+" get pods` says why none is ready"
+		v.Orchestrator, v.Next = err.Error(), "start an orchestrator there, which resumes it: `kubectl --context "+t.home.context+" -n "+t.home.namespace+" get pods` says why none is ready"
 	case errors.As(err, new(records.ErrOtherVersion)):
 		v.Orchestrator, v.Next = err.Error(), ""
 	case ctx.Err() != nil:

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/clusters/transport"
 )
 
 // server returns an API server with TLS, and the kubeconfig for it.
@@ -278,7 +279,7 @@ func TestOwnClustersAreReadWithCareToo(t *testing.T) {
 	s, _ := server(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
 	})
-	config := Careful(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	config := transport.Careful(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 	c, err := clusters.Connect(config)
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/clusters/transport"
 	"github.com/stsmigrate/stsmigrate/dns"
 )
 
@@ -64,7 +65,7 @@ type holding struct {
 // New returns a fleet of one cluster, the orchestrator's own one. Its address is not restricted.
 func New(s Setup) *Fleet {
 	f := &Fleet{Setup: s, secrets: map[string]holding{}, refused: map[string]error{}}
-	f.home = f.cluster(Home, Careful(s.Home))
+	f.home = f.cluster(Home, transport.Careful(s.Home))
 	return f
 }
 

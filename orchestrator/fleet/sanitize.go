@@ -97,7 +97,7 @@ func harmlessUser(u *clientcmdapi.AuthInfo) error {
 		refusal{u.TokenFile != "", "tokenFile is a file: put the token inline"},
 		refusal{u.ClientCertificate != "", "client-certificate is a file: put it inline, as client-certificate-data"},
 		refusal{u.ClientKey != "", "client-key is a file: put it inline, as client-key-data"},
-		refusal{u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups) > 0 || len(u.ImpersonateUserExtra) > 0, "it impersonates somebody else"},
+		refusal{u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups) > 0 || len(u.ImpersonateUserExtra) > 0, "it impersonates another user"},
 		refusal{u.Username != "" || u.Password != "", "username and password are no credentials of Kubernetes any more"},
 		refusal{u.Token == "" && len(u.ClientCertificateData) == 0, "it has neither token nor client-certificate-data"},
 		refusal{!isToken(u.Token), noToken},

@@ -14,8 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+
+	"github.com/stsmigrate/stsmigrate/clusters/transport"
 )
 
 // wire is the connection to the cluster of a Secret. It connects to no address of this machine or of the
@@ -115,10 +116,10 @@ func (w *wire) config(given *rest.Config) *rest.Config {
 	return &rest.Config{
 		Host: given.Host, TLSClientConfig: rest.TLSClientConfig{CAData: given.CAData, ServerName: serverName(given)},
 		WrapTransport: func(next http.RoundTripper) http.RoundTripper {
-			if upgrades, ok := next.(upgrader); ok {
-				return careful{next: upgrade{w, upgrades}, upgrades: true}
+			if upgrades, ok := next.(transport.Upgrader); ok {
+				return transport.Streaming(upgrade{w, upgrades})
 			}
-			return careful{next: w, most: mostOfAnAnswer}
+			return transport.Bounded(w)
 		},
 	}
 }
@@ -151,18 +152,11 @@ func (a *access) authorized(r *http.Request) *http.Request {
 	return r
 }
 
-// upgrader is a transport for commands in pods. It makes a new connection for every command and does not
-// use the dialer.
-type upgrader interface {
-	http.RoundTripper
-	utilnet.TLSClientConfigHolder
-}
-
 // upgrade sends such a request to an address that the dialer has just connected to: a second name
 // resolution could return another address.
 type upgrade struct {
 	*wire
-	next upgrader
+	next transport.Upgrader
 }
 
 // RoundTrip implements http.RoundTripper.

@@ -160,7 +160,7 @@ func goesWith(group string, volumes []*corev1.PersistentVolume) check.Finding {
 	return check.Finding{
 		Object: several(volumes), Saw: fmt.Sprintf("Azure keeps them in resource group %s, where the nodes of the source are: it goes with that cluster, and everything in it, whatever the reclaim policy says", group),
 		Want: "disks that stay when the old cluster is deleted",
-		Remedy: "--ignore disk-owner, and keep the old cluster until each disk lies in another group; a disk that was moved has another handle, and needs a volume object made anew (" + oldClusterPage + ")\n" +
+		Remedy: "--ignore disk-owner, and keep the old cluster until each disk lies in another group; a disk that was moved has another handle, and needs a new volume object (" + oldClusterPage + ")\n" +
 			"az resource move --destination-group GROUP --ids " + volumes[0].Spec.CSI.VolumeHandle + "   # of " + volumes[0].Name + ", while nothing has it attached",
 	}
 }

@@ -140,7 +140,7 @@ func TestOnlyWhatDoesNotMendByItselfIsStalled(t *testing.T) {
 	t.Run("CL-10 an orphan that the selector does not select", func(t *testing.T) {
 		s := play(t, "0 1 2", conditioned)
 		s.pods["web-2"].OwnerReferences, s.pods["web-2"].Labels = nil, nil
-		if s.sync(); s.kstatus() != kstatus.FailedStatus || !strings.Contains(s.condition(IdentityConflict), "controlled by nobody") {
+		if s.sync(); s.kstatus() != kstatus.FailedStatus || !strings.Contains(s.condition(IdentityConflict), "controlled by no controller") {
 			t.Errorf("%s, %v", s.kstatus(), s.set.Status.Told)
 		}
 	})

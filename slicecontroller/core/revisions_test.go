@@ -219,7 +219,7 @@ func TestPodsAreClaimed(t *testing.T) {
 	t.Run("CL-10 a name that is taken", func(t *testing.T) {
 		s := play(t, "0 1 2")
 		s.pods["web-2"].OwnerReferences = owned("other")
-		if s.sync(); s.err == nil || !slices.Equal(s.told, []string{"Warning PodNameConflict pod web-2 exists and is controlled by X x: it is left alone"}) {
+		if s.sync(); s.err == nil || !slices.Equal(s.told, []string{"Warning PodNameConflict pod web-2 exists and is controlled by X x: it is left unchanged"}) {
 			t.Errorf("%v, told %q", s.err, s.told)
 		}
 	})

@@ -129,11 +129,11 @@ func (p *pass) taken(ctx context.Context, r replica) error {
 	if owner != nil && owner.UID == p.set.UID || owner == nil && selector.Matches(labels.Set(there.Labels)) {
 		return fmt.Errorf("%w: pod %s exists", ErrBehind, r.Name)
 	}
-	by := "nobody"
+	by := "no controller"
 	if owner != nil {
 		by = owner.Kind + " " + owner.Name
 	}
-	err = fmt.Errorf("pod %s exists and is controlled by %s: it is left alone", r.Name, by)
+	err = fmt.Errorf("pod %s exists and is controlled by %s: it is left unchanged", r.Name, by)
 	p.lock.Lock()
 	p.conflict = err.Error()
 	p.lock.Unlock()

@@ -95,7 +95,7 @@ func ofItsProcesses() map[string]story {
 		},
 		"NoOrchestrator": {
 			fires: `stsmigrate_plans_running{namespace="sts", pod="a"} 0x60`,
-			says:  "No orchestrator runs, or nobody collects its metrics",
+			says:  "No orchestrator runs, or its metrics are not collected",
 			quiet: `stsmigrate_plans_running{namespace="sts", pod="a"} 0x60
 			        stsmigrate_plans_running{namespace="sts", pod="b"} _x66 0x60`,
 		},

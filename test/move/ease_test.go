@@ -54,7 +54,7 @@ func TestBudgetsStayOpenWhileAnotherPodIsNotReady(t *testing.T) {
 		var open, now policyv1.PodDisruptionBudget
 		s.read(s.source, &open)
 		mend := s.limping("web-0")
-		run(t, s.args("resume", "--step-timeout", "2s")...).expect(t, held, "web-3 Tighten", "pod web-0 of", "nothing is taken down until it is available")
+		run(t, s.args("resume", "--step-timeout", "2s")...).expect(t, held, "web-3 Tighten", "pod web-0 of", "no ordinal is scaled down until it is available")
 		s.read(s.source, &now)
 		same(t, "the budget of the source", open.Spec, now.Spec)
 		mend()

@@ -202,7 +202,7 @@ func TestARecoveredRecordIsStoredOnceAndOverNothing(t *testing.T) {
 	if err := records.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err != nil {
 		t.Fatal(err)
 	}
-	if err := records.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err == nil || !strings.Contains(err.Error(), "the journal of plan move-web is there") {
+	if err := records.NewStore(home, green, planName).Restore(t.Context(), w.plan, j); err == nil || !strings.Contains(err.Error(), "the journal of plan move-web exists (ConfigMap green") {
 		t.Errorf("over a journal: %v", err)
 	}
 	home.remove(key{"ConfigMap", green, records.RecordName(planName)})

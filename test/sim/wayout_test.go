@@ -550,7 +550,7 @@ func TestMarksThatAreTakenOffBeforeTheEndAreMissed(t *testing.T) {
 		want        string
 	}{
 		"of a set":    {change(plans.Source, setName, func(s *appsv1.StatefulSet) { plans.Unmark(s) }), policy, "it was whenDeleted Delete, whenScaled Delete: set it back"},
-		"of a budget": {change(plans.Source, "web-budget", func(b *policyv1.PodDisruptionBudget) { plans.Unmark(b) }), budget, "before the plan it was maxUnavailable 34%: set it back"},
+		"of a budget": {change(plans.Source, "web-budget", func(b *policyv1.PodDisruptionBudget) { plans.Unmark(b) }), budget, "before the plan it had maxUnavailable 34%: set it back"},
 	} {
 		w, did := first.fork(1), false
 		got, err := w.process().run(t.Context(), plans.Abort, func(p engine.Progress) bool {

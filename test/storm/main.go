@@ -248,7 +248,7 @@ func (s *storm) handOver(ctx context.Context, m *moving) error {
 	if err := s.person(ctx, "plan", stage.Name, "--name", m.name, "-n", m.Namespace, "--context", "east", "--to-context", "west", "--out", file); err != nil {
 		return err
 	}
-	if err := s.permit(ctx, file, "rbac", "consent", "consent --cluster"); err != nil {
+	if err := errors.Join(s.permit(ctx, file, "rbac", "consent"), s.agree(ctx, file)); err != nil {
 		return err
 	}
 	return s.person(ctx, "apply", file, "--detach", "--home-context", "east", "--yes")

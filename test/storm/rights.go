@@ -27,29 +27,39 @@ func journal(e watch.Event) (plan string, j *plans.Journal, err error) {
 // permit grants the orchestrator what a plan needs on both sides ("rbac"), and gives the consent of both
 // ("consent"), as their administrators do.
 func (s *storm) permit(ctx context.Context, file string, all ...string) error {
-	s.agreeing.Lock() // the consent of the cluster is one object for all plans
-	defer s.agreeing.Unlock()
-	for _, what := range all {
-		for side, at := range map[string]string{"source": "east", "destination": "west"} {
-			if err := s.give(ctx, at, append(strings.Fields(what), "--plan", file, "--side", side)); err != nil {
-				return err
-			}
+	for side, at := range map[string]string{"source": "east", "destination": "west"} {
+		if err := s.give(ctx, at, side, file, all...); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// give applies the output of stsmigrate for one side, which may be empty.
-func (s *storm) give(ctx context.Context, at string, args []string) error {
-	out, err := stage.Command(ctx, s.kubeconfig, s.dir, s.stsmigrate, args...).Output()
-	if err != nil {
-		return fmt.Errorf("stsmigrate %s: %w", strings.Join(args, " "), err)
+// agree gives the consent of both clusters: one object of each, for all plans.
+func (s *storm) agree(ctx context.Context, file string) error {
+	s.agreeing.Lock()
+	defer s.agreeing.Unlock()
+	return s.permit(ctx, file, "consent --cluster")
+}
+
+// give applies the outputs of stsmigrate for one side, which may all be empty.
+func (s *storm) give(ctx context.Context, at, side, file string, all ...string) error {
+	var objects bytes.Buffer
+	for _, what := range all {
+		args := append(strings.Fields(what), "--plan", file, "--side", side)
+		out, err := stage.Command(ctx, s.kubeconfig, s.dir, s.stsmigrate, args...).Output()
+		if err != nil {
+			return fmt.Errorf("stsmigrate %s: %w", strings.Join(args, " "), err)
+		}
+		if bytes.Contains(out, []byte("kind:")) {
+			fmt.Fprintf(&objects, "---\n%s\n", out)
+		}
 	}
-	if !bytes.Contains(out, []byte("kind:")) {
+	if objects.Len() == 0 {
 		return nil
 	}
 	apply := stage.Command(ctx, s.kubeconfig, s.dir, s.kubectl, "--context", at, "apply", "--server-side", "-f", "-")
-	apply.Stdin = bytes.NewReader(out)
+	apply.Stdin = &objects
 	if said, err := apply.CombinedOutput(); err != nil {
 		return fmt.Errorf("kubectl apply: %w\n%s", err, said)
 	}

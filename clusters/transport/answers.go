@@ -1,4 +1,4 @@
-package fleet
+package transport
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/streaming/pkg/httpstream"
@@ -21,12 +22,19 @@ import (
 )
 
 const (
-	// mostOfAnAnswer limits the bytes of one response from a cluster of a Secret, and of one event of a
-	// watch. A list is read in pages of 500 objects, which are smaller.
-	mostOfAnAnswer = 32 << 20
-	// mostOfAnError limits the bytes of the Status of a refused request.
-	mostOfAnError = 1 << 20
+	// MaxAnswerBytes limits one response from a cluster of a Secret, and one event of a watch. A list is read in
+	// pages of 500 objects, which are smaller.
+	MaxAnswerBytes = 32 << 20
+	// maxErrorBytes limits the Status of a refused request.
+	maxErrorBytes = 1 << 20
 )
+
+// Upgrader is a transport for commands in pods. It makes a new connection for every command and does not use
+// the dialer.
+type Upgrader interface {
+	http.RoundTripper
+	utilnet.TLSClientConfigHolder
+}
 
 // Careful returns the config with a transport that follows no redirect and quotes only API servers. A
 // response that is no Status of Kubernetes loses its body. Otherwise the body would be part of an error,
@@ -34,11 +42,19 @@ const (
 func Careful(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
 	out.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		_, upgrades := next.(upgrader)
+		_, upgrades := next.(Upgrader)
 		return careful{next: next, upgrades: upgrades}
 	})
 	return out
 }
+
+// Bounded returns a transport that also limits each response to MaxAnswerBytes.
+func Bounded(next http.RoundTripper) http.RoundTripper {
+	return careful{next: next, most: MaxAnswerBytes}
+}
+
+// Streaming returns a transport for streams only, which have no end and so no limit.
+func Streaming(next http.RoundTripper) http.RoundTripper { return careful{next: next, upgrades: true} }
 
 // careful filters responses before any client reads them.
 type careful struct {
@@ -120,7 +136,7 @@ func target(answer *http.Response) string {
 
 // withoutBody keeps a Status, and replaces any other body by a note with the HTTP code.
 func withoutBody(answer *http.Response) (*http.Response, error) {
-	raw, err := io.ReadAll(io.LimitReader(answer.Body, mostOfAnError))
+	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBytes))
 	if err := drop(answer, err); err != nil {
 		return nil, err
 	}
