@@ -114,7 +114,7 @@ func TestWhatWasNotApprovedIsNotDone(t *testing.T) {
 	if _, err := h.Reconcile(t.Context(), request()); err != nil {
 		t.Fatal(err)
 	}
-	if message := told(t, h, "message"); !strings.Contains(message, "spec.window differs from the stored plan: delete ConfigMap stsmigrate-web, and the plan is made again") {
+	if message := told(t, h, "message"); !strings.Contains(message, "spec.window differs from the stored plan: delete ConfigMap stsmigrate-web, and the plan is recreated") {
 		t.Errorf("%q", message)
 	}
 }
