@@ -16,8 +16,7 @@ type Journal struct {
 	Kind       string `json:"kind"`
 	// Plan is the ID of the plan this journal belongs to.
 	Plan string `json:"plan"`
-	// Hash is the hash of the plan: the journal means nothing under another plan of the same ID. A
-	// journal from a release without this field is bound to its plan at the next write.
+	// Hash is the hash of the plan: the journal means nothing under another plan of the same ID.
 	Hash string `json:"hash,omitempty"`
 	// Read is as in Plan.
 	Read json.RawMessage `json:"-"`

@@ -20,8 +20,8 @@ const (
 type Leg struct {
 	Direction Direction `json:"direction"`
 	First     int       `json:"first"`
-	// Lowest is Start for a Move of everything, and higher for a Move that ends in a split. For a
-	// Return it is the lowest ordinal that may have left the source.
+	// Lowest is Start for a Move of everything, and higher for a Move that ends in a split. For an
+	// Abort it is the lowest ordinal that may have left the source.
 	Lowest int32 `json:"lowest"`
 	End    int32 `json:"end"`
 	// Head is how many ordinals the first wave has; 0 for as many as the others.

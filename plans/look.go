@@ -22,7 +22,7 @@ const (
 
 // String returns the name of the standing.
 func (s Standing) String() string {
-	return [...]string{"Before", "During", "After", "Foreign"}[s]
+	return [...]string{"Before", "During", "After", "Conflict"}[s]
 }
 
 // StepContext is the input of a look: the step, whether its intent is durable, the stamp that its

@@ -65,7 +65,7 @@ func (j *Journal) refuseState(p *Plan) error {
 		return fmt.Errorf("outcome is %q on a %s", j.Outcome, j.Leg.Direction)
 	}
 	if d := j.Assurances.MaxUnavailable; d != 0 && (d < p.MaxUnavailable || d > p.Count) {
-		return fmt.Errorf("vouched.maxUnavailable is %d, expected %d to %d", d, p.MaxUnavailable, p.Count)
+		return fmt.Errorf("assurances.maxUnavailable is %d, expected %d to %d", d, p.MaxUnavailable, p.Count)
 	}
 	return nil
 }

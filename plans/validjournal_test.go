@@ -55,7 +55,7 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 		"gates that nobody asks":          {func(j *Journal) { j.Passed = &Passed{Seq: 1, Gates: []string{"g/2"}} }, "passed has 1 gates at step 1"},
 		"another end":                     {func(j *Journal) { j.Outcome = "Lost" }, `outcome is "Lost"`},
 		"the end of another way":          {func(j *Journal) { j.Outcome = Finalized }, `outcome is "Finalized" on a Move`},
-		"more may be down than there are": {func(j *Journal) { j.Assurances.MaxUnavailable = 4 }, "vouched.maxUnavailable is 4"},
+		"more may be down than there are": {func(j *Journal) { j.Assurances.MaxUnavailable = 4 }, "assurances.maxUnavailable is 4"},
 		"a flight of more than a wave":    {func(j *Journal) { j.Flight = &Flight{Ordinals: Slice{2, 2}, From: Source} }, "flight is of 2 ordinals from 2"},
 		"a flight outside the plan":       {func(j *Journal) { j.Flight = &Flight{Ordinals: Slice{5, 1}, From: Source} }, "flight is of 1 ordinals from 5"},
 		"a flight from nowhere":           {func(j *Journal) { j.Flight = &Flight{Ordinals: wave} }, `on the side ""`},

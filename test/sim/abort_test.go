@@ -2,14 +2,10 @@ package sim
 
 import (
 	"errors"
-	"os"
 	"testing"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
-
-// long reports whether the runs that take minutes are requested.
-func long() bool { return os.Getenv("SIM_LONG") != "" }
 
 // dieAt begins a move with a process that dies at the given write. It reports whether the process reached
 // that write. It may not: a proof made while a wave waits is journaled, and not every wave has to wait.
@@ -33,7 +29,10 @@ func TestAnAbortAtAnyWriteBringsEverythingBack(t *testing.T) {
 			first := newWorld(sc)
 			want := goldenOf(t, first.fork(0), journey{plans.Move})
 			for n := range want.writes {
-				for _, f := range []fault{crashBefore, crashAfter} {
+				for k, f := range []fault{crashBefore, crashAfter} {
+					if !shareOf(name).playsFault(n, k, 2) {
+						continue
+					}
 					w := first.fork(uint64(n))
 					if !dieAt(t, w, n, f) {
 						continue
@@ -91,7 +90,7 @@ func TestADeathAtAnyWriteOfAnAbortIsSurvived(t *testing.T) {
 				if long() {
 					kinds = faults()
 				}
-				everyWrite(t, w, journey{plans.Abort}, false, kinds)
+				everyWrite(t, w, journey{plans.Abort}, false, kinds, fifth)
 			}
 		})
 	}

@@ -35,20 +35,23 @@ func TestADeathAtAnyWriteIsSurvivedWithTheSameEnd(t *testing.T) {
 				if !whole(name) && !long() {
 					kinds = []fault{crashBefore, crashAfter}
 				}
-				everyWrite(t, first, j, true, kinds)
+				everyWrite(t, first, j, true, kinds, shareOf(name))
 			})
 		}
 	}
 }
 
-// everyWrite runs the journey once for every write of it and every fault. It requires the same end as the run
+// everyWrite runs the journey once for every write of it and every fault, or for a share of these. It requires the same end as the run
 // without a fault (S15). If counted, it also requires the same counts (S11). The counts can differ if the
 // world was left with a pod in transit, which may or may not arrive.
-func everyWrite(t *testing.T, first *world, j journey, counted bool, faults []fault) {
+func everyWrite(t *testing.T, first *world, j journey, counted bool, faults []fault, of share) {
 	t.Helper()
 	want := goldenOf(t, first.fork(0), j)
 	for n := first.writes; n < want.writes; n++ {
-		for _, f := range faults {
+		for k, f := range faults {
+			if !of.playsFault(n, k, len(faults)) {
+				continue
+			}
 			w := first.fork(uint64(n))
 			for _, c := range j {
 				walk(t, w, c, once(n, f))

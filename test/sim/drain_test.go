@@ -19,10 +19,7 @@ import (
 // down while another is in flight (S2, S3).
 func TestNodesMayBeDrainedDuringAMove(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(4)
-	if long() {
-		seeds = 200
-	}
+	from, to := seedsOf(4, 200)
 	for name, sc := range variants() {
 		if sc.Budget == nil {
 			continue // without the user's own budget any pod may be evicted
@@ -30,7 +27,7 @@ func TestNodesMayBeDrainedDuringAMove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			first := newWorld(sc)
-			for seed := uint64(1); seed <= seeds; seed++ {
+			for seed := from; seed <= to; seed++ {
 				w := first.fork(seed)
 				w.evictions = 4
 				walk(t, w, plans.Move, nil)
@@ -230,7 +227,10 @@ func TestADeathWhileAPlanIsTendedIsSurvived(t *testing.T) {
 			t.Fatal("nothing was written")
 		}
 		for n := first.writes; n < whole.writes; n++ {
-			for _, f := range faults() {
+			for k, f := range faults() {
+				if !fifth.playsFault(n, k, len(faults())) {
+					continue
+				}
 				w := first.fork(uint64(n))
 				r := w.process()
 				r.at = once(n, f)

@@ -29,6 +29,9 @@ func TestAPauseTakesEffectWithNoOrdinalInFlight(t *testing.T) {
 		first := newWorld(sc)
 		want := goldenOf(t, first.fork(0), journey{plans.Move})
 		for n := range want.writes {
+			if !shareOf(name).plays(n) {
+				continue
+			}
 			w := first.fork(uint64(n))
 			dieAt(t, w, n, crashAfter)
 			w.pause(t, true)
@@ -76,6 +79,9 @@ func TestAPauseAtAnyMomentIsHeeded(t *testing.T) {
 					t.Fatal(err)
 				}
 				for at := 1; at < moments; at += 1 + moments/60 {
+					if !fifth.plays(at / (1 + moments/60)) {
+						continue
+					}
 					pausedAt(t, first.fork(uint64(at)), direction, at)
 					if t.Failed() {
 						t.Fatalf("that was: asked for at moment %d of %d", at, moments)

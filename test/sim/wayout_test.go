@@ -84,7 +84,7 @@ func TestWhateverOthersDoNothingGoesDownForItAndThereIsAWayOut(t *testing.T) {
 					t.Parallel()
 					did := 0
 					for n, step := range steps {
-						if !long() && n%3 != len(name)%3 && !strings.HasSuffix(step, "Relax") {
+						if !fifth.plays(n+len(name)) && !strings.HasSuffix(step, "Relax") {
 							continue
 						}
 						w := first.fork(uint64(n))

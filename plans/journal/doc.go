@@ -1,0 +1,2 @@
+// Package journal is the record of a plan.
+package journal
