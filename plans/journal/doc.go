@@ -1,2 +1,0 @@
-// Package journal is the record of a plan.
-package journal
