@@ -13,7 +13,7 @@ ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd deploy dns en
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release sizes reproducible test unit race move controller differential-next soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
+.PHONY: help build install images image-programs release sizes reproducible test unit race integration controller differential-next soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,10 +46,10 @@ sizes: build ## Compare the sizes of the programs with those that docs/releases.
 reproducible: ## Build the programs in two folders, and compare their bytes
 	deploy/reproducible build bin
 
-test: unit move ## Run every test: unit and simulation, then real control planes
+test: unit integration ## Run every test: unit and simulation, then real control planes
 
 unit: ## Run the unit tests and the simulation (no clusters)
-	go test -timeout 30m . $(ROOMS) ./test/sim/...
+	go test -timeout 30m . $(ROOMS) ./test/simulation/...
 	cd test/e2e && go test ./history/... ./images/...
 	cd test/alerts && go test -count=1 ./... # what it reads is outside of its module, and no reason for Go to run it again
 	cd deploy/release && go test -count=1 ./... # Go does not see when the manifest changes, which is of another module
@@ -57,8 +57,8 @@ unit: ## Run the unit tests and the simulation (no clusters)
 race: ## Run the unit tests of what has goroutines with the race detector
 	go test -race $(ROOMS)
 
-move: ## Run the tests on real control planes (builds them first, once)
-	go test -count=1 -timeout 30m ./test/cluster/... ./test/witness/... ./test/controller/... ./test/move/... ./test/demo/... ./test/bench/... ./test/install/... ./test/storm/...
+integration: ## Run the tests on real control planes (builds them first, once)
+	go test -count=1 -timeout 30m ./test/internal/cluster/... ./test/internal/witness/... ./test/controller/... ./test/acceptance/move/... ./test/acceptance/demo/... ./test/performance/bench/... ./test/acceptance/install/... ./test/performance/storm/...
 
 controller: ## Play random scripts to the slice controller and to the built-in one, and compare (DIFFERENTIAL_SEEDS=200 for many)
 	go test -count=1 -timeout 60m -v ./test/controller/...
@@ -67,14 +67,14 @@ differential-next: ## The same scripts beside the built-in controller of the nex
 	KUBERNETES=next go test -count=1 -timeout 60m -v -run TestDoesWhatTheBuiltInControllerDoes ./test/controller/
 
 soak: ## Play every case of the simulation (an hour), then break and repair the templates of fifty slices for ten minutes (SOAK=1h for longer)
-	SIM_LONG=1 go test -count=1 -timeout 24h ./test/sim
+	SIM_LONG=1 go test -count=1 -timeout 24h ./test/simulation
 	SOAK=$(or $(SOAK),10m) go test -count=1 -timeout 24h -run TestUpdatesAreBrokenAndMended -v ./test/controller/
 
 upstream: ## Run Kubernetes' own integration tests of StatefulSets against the slice controller
-	go run ./test/upstream
+	go run ./test/controller/upstream
 
 large: ## Move a set of thirty, three at a time, to another cluster and back (two variants)
-	MOVE_LARGE=1 go test -count=1 -timeout 20m -run TestThirty -v ./test/move/...
+	MOVE_LARGE=1 go test -count=1 -timeout 20m -run TestThirty -v ./test/acceptance/move/...
 
 fuzz: ## Put random plans, journals and kubeconfigs before what reads those of strangers, 30 seconds each (FUZZ=10m for longer)
 	go test ./plans -run '^$$' -fuzz '^FuzzJournal$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
@@ -82,20 +82,20 @@ fuzz: ## Put random plans, journals and kubeconfigs before what reads those of s
 	go test ./orchestrator/fleet -run '^$$' -fuzz '^FuzzSanitize$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 
 demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times
-	go run ./test/demo $(if $(KILL),-kill)
+	go run ./test/acceptance/demo $(if $(KILL),-kill)
 
 storm: ## Let three orchestrators move fifty sets at once, while they are killed and a cluster fails
-	go run ./test/storm
+	go run ./test/performance/storm
 
 bench: ## Measure a move beside a shell script of kubectl commands, and the slice controller beside the built-in one
-	go run ./test/bench
-	go run ./test/bench/controllers
+	go run ./test/performance/bench
+	go run ./test/performance/bench/controllers
 
 clusters: ## Start two local clusters, east and west, and print their kubeconfigs
-	go run ./test/cluster/cmd/clusters up
+	go run ./test/internal/cluster/cmd/clusters up
 
 clusters-down: ## Stop them
-	go run ./test/cluster/cmd/clusters down
+	go run ./test/internal/cluster/cmd/clusters down
 
 e2e: ## Run the end-to-end tests on two kind clusters (needs Docker; RESULTS=FILE keeps what it measured)
 	cd test/e2e && E2E_RESULTS=$(abspath $(RESULTS)) go test -tags e2e -p 1 -count=1 -timeout 60m -v ./...
@@ -142,8 +142,8 @@ $(VULNS):
 
 verify: lint vulnerable sizes ## Lint, look for vulnerabilities, and check that go.mod and the tree are tidy, and the programs no larger than stated
 	go mod tidy -diff
-	cd test/cluster/binaries && go mod tidy -diff
-	cd test/cluster/binaries/next && go mod tidy -diff
+	cd test/internal/cluster/binaries && go mod tidy -diff
+	cd test/internal/cluster/binaries/next && go mod tidy -diff
 	cd test/e2e && go mod tidy -diff
 	cd deploy/release && go mod tidy -diff
 	cd test/alerts && go mod tidy -diff

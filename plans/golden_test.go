@@ -40,13 +40,20 @@ func TestFilesOfEveryFormatAreRead(t *testing.T) {
 		if _, err := DecodeJournal([]byte(strings.Replace(string(raw), APIVersion, "stsmigrate.dev/v9", 1)), p); err == nil || !strings.Contains(err.Error(), "version") {
 			t.Errorf("%s, of a later version: %v", file, err)
 		}
-		if raw, err = os.ReadFile("testdata/early-0.1.json"); err != nil {
-			t.Fatal(err)
-		}
-		for _, early := range []string{string(raw), strings.Replace(string(raw), `"epoch"`, `"hash":"`+p.Hash+`","epoch"`, 1)} {
-			if _, err := DecodeJournal([]byte(early), p); err == nil || !strings.Contains(err.Error(), "was written by stsmigrate 0.1") {
-				t.Errorf("a journal of release 0.1: %v", err)
-			}
+		refusesEarly(t, p)
+	}
+}
+
+// refusesEarly requires that a journal of release 0.1 is refused, with and without the hash of the plan.
+func refusesEarly(t *testing.T, p *Plan) {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/early-0.1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{string(raw), strings.Replace(string(raw), `"epoch"`, `"hash":"`+p.Hash+`","epoch"`, 1)} {
+		if _, err := DecodeJournal([]byte(text), p); err == nil || !strings.Contains(err.Error(), "was written by stsmigrate 0.1") {
+			t.Errorf("a journal of release 0.1: %v", err)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PortableAnnotation, with the value "true" on a CSIDriver object of the destination, is the administrator's
+// PortableAnnotation with the value "true" on a CSIDriver object of the destination is the administrator's
 // statement that a volume handle of that driver means the same disk in every cluster that has the driver. It
 // is needed only for drivers that this package does not know.
 const PortableAnnotation = "stsmigrate.dev/portable-handles"

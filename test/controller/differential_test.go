@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 )
 
 // seeds returns how many scripts are run. DIFFERENTIAL_SEEDS sets another number.

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
-	"github.com/stsmigrate/stsmigrate/test/controller/rig"
+	"github.com/stsmigrate/stsmigrate/test/internal/slicerig"
 )
 
 // wild is the east with the kind installed, but without a process that manages it: the tests start
 // and stop such processes there.
-var wild = sync.OnceValues(func() (*rig.Installed, error) {
-	return rig.Install(context.Background(), bed.East, eastDir)
+var wild = sync.OnceValues(func() (*slicerig.Installed, error) {
+	return slicerig.Install(context.Background(), bed.East, eastDir)
 })
 
 // away returns a namespace in wild.
@@ -39,13 +39,13 @@ func away(t *testing.T, more ...string) *side {
 }
 
 // start runs a process for slices in wild until the test ends.
-func start(t *testing.T, more ...string) *rig.Process {
+func start(t *testing.T, more ...string) *slicerig.Process {
 	t.Helper()
 	installed, err := wild()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := rig.Begin(binary, installed.Kubeconfig, rig.Slice, more...)
+	p, err := slicerig.Begin(binary, installed.Kubeconfig, slicerig.Slice, more...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/stsmigrate/stsmigrate/test/controller/rig"
+	"github.com/stsmigrate/stsmigrate/test/internal/slicerig"
 )
 
 // AM-6: where another controller manages StatefulSets, nothing is written, and the error names
@@ -26,7 +26,7 @@ func TestRefusesToStartBesideAnother(t *testing.T) {
 			if c.at == "west" {
 				at = bed.West
 			}
-			p, err := rig.Begin(binary, at.Kubeconfig, rig.Native)
+			p, err := slicerig.Begin(binary, at.Kubeconfig, slicerig.Native)
 			if err != nil {
 				t.Fatal(err)
 			}

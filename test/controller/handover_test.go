@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/test/cluster"
-	"github.com/stsmigrate/stsmigrate/test/controller/rig"
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
+	"github.com/stsmigrate/stsmigrate/test/internal/slicerig"
 )
 
 // builtIn runs only the built-in controller for a cluster, until end is called.
@@ -34,7 +34,7 @@ func builtIn(t *testing.T, c *cluster.Cluster) (end func()) {
 // controller carries out the next change.
 func TestASetGoesFromOneControllerToTheOther(t *testing.T) {
 	t.Parallel()
-	north, installed, p, s := another(t, rig.Native)
+	north, installed, p, s := another(t, slicerig.Native)
 	s.listen(t, &appsv1.StatefulSetList{})
 	set := three()
 	set.Namespace = s.namespace
@@ -65,7 +65,7 @@ func TestASetGoesFromOneControllerToTheOther(t *testing.T) {
 	end := builtIn(t, north)
 	scale(4)
 	end()
-	again, err := rig.Begin(binary, installed.Kubeconfig, rig.Native)
+	again, err := slicerig.Begin(binary, installed.Kubeconfig, slicerig.Native)
 	if err != nil {
 		t.Fatal(err)
 	}

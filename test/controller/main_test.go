@@ -13,9 +13,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/test/cluster"
-	"github.com/stsmigrate/stsmigrate/test/controller/rig"
-	"github.com/stsmigrate/stsmigrate/test/demo/stage"
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
+	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
+	"github.com/stsmigrate/stsmigrate/test/internal/slicerig"
 )
 
 var (
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("SOAK") != "" {
 		parallel = 100
 	}
-	stage.Tests("controller", parallel, func(ctx context.Context, dir string) (int, error) { return withBed(ctx, dir, m) })
+	fixture.Tests("controller", parallel, func(ctx context.Context, dir string) (int, error) { return withBed(ctx, dir, m) })
 }
 
 func withBed(ctx context.Context, dir string, m *testing.M) (code int, err error) {
@@ -44,7 +44,7 @@ func withBed(ctx context.Context, dir string, m *testing.M) (code int, err error
 		return 1, err
 	}
 	for program, path := range map[string]*string{"slicecontroller": &binary, "stsmigrate": &mover} {
-		if *path, err = stage.Build(ctx, dir, program); err != nil {
+		if *path, err = fixture.Build(ctx, dir, program); err != nil {
 			return 1, err
 		}
 	}
@@ -53,13 +53,13 @@ func withBed(ctx context.Context, dir string, m *testing.M) (code int, err error
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, bed.Stop(ctx)) }()
-	installed, err := rig.Install(ctx, bed.West, dir)
+	installed, err := slicerig.Install(ctx, bed.West, dir)
 	if err != nil {
 		return 1, err
 	}
-	var running []*rig.Process
-	for kind, flags := range map[string][]string{rig.Native: nil, rig.Slice: installed.Webhook} {
-		p, err := rig.Begin(binary, installed.Kubeconfig, kind, flags...)
+	var running []*slicerig.Process
+	for kind, flags := range map[string][]string{slicerig.Native: nil, slicerig.Slice: installed.Webhook} {
+		p, err := slicerig.Begin(binary, installed.Kubeconfig, kind, flags...)
 		if err != nil {
 			return 1, err
 		}
@@ -81,7 +81,7 @@ func withBed(ctx context.Context, dir string, m *testing.M) (code int, err error
 // connect returns a live client of a cluster.
 func connect(t *testing.T, c *cluster.Cluster) client.WithWatch {
 	t.Helper()
-	out, err := rig.Client(c)
+	out, err := slicerig.Client(c)
 	if err != nil {
 		t.Fatal(err)
 	}

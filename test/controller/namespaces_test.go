@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stsmigrate/stsmigrate/deploy"
-	"github.com/stsmigrate/stsmigrate/test/controller/rig"
-	"github.com/stsmigrate/stsmigrate/test/demo/stage"
+	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
+	"github.com/stsmigrate/stsmigrate/test/internal/slicerig"
 )
 
 // With the Roles of one namespace, as the chart creates them, and no cluster-wide rights, the controller
@@ -34,7 +34,7 @@ func TestOneNamespaceIsTakenCareOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	here.install(t, raw)
-	config, _, err := stage.Credentials(t.Context(), here.WithWatch, bed.East, home, "slicecontroller")
+	config, _, err := fixture.Credentials(t.Context(), here.WithWatch, bed.East, home, "slicecontroller")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestOneNamespaceIsTakenCareOf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p, err := rig.Begin(binary, kubeconfig, rig.Slice, "--leader-elect=true", "--namespaces="+here.namespace)
+	p, err := slicerig.Begin(binary, kubeconfig, slicerig.Slice, "--leader-elect=true", "--namespaces="+here.namespace)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
-	"github.com/stsmigrate/stsmigrate/test/cluster"
-	"github.com/stsmigrate/stsmigrate/test/controller/rig"
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
+	"github.com/stsmigrate/stsmigrate/test/internal/slicerig"
 )
 
 // another starts a cluster with a process for a kind, and creates a namespace in it.
-func another(t *testing.T, kind string) (*cluster.Cluster, *rig.Installed, *rig.Process, *side) {
+func another(t *testing.T, kind string) (*cluster.Cluster, *slicerig.Installed, *slicerig.Process, *side) {
 	t.Helper()
 	north, err := cluster.Start(t.Context(), "north", cluster.Options{PodStart: podStart, PodStop: podStop, Unmanaged: []string{"north"}})
 	if err != nil {
@@ -25,11 +25,11 @@ func another(t *testing.T, kind string) (*cluster.Cluster, *rig.Installed, *rig.
 			t.Error(err)
 		}
 	})
-	installed, err := rig.Install(t.Context(), north, t.TempDir())
+	installed, err := slicerig.Install(t.Context(), north, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := rig.Begin(binary, installed.Kubeconfig, kind)
+	p, err := slicerig.Begin(binary, installed.Kubeconfig, kind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func another(t *testing.T, kind string) (*cluster.Cluster, *rig.Installed, *rig.
 // update continues where it stopped.
 func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	north, _, p, s := another(t, rig.Slice)
+	north, _, p, s := another(t, slicerig.Slice)
 	if err := s.Create(t.Context(), s.written(t, "  replicas: 3\n  minReadySeconds: 1")); err != nil {
 		t.Fatal(err)
 	}

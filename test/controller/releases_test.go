@@ -17,7 +17,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/manifests"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
-	"github.com/stsmigrate/stsmigrate/test/controller/rig"
+	"github.com/stsmigrate/stsmigrate/test/internal/slicerig"
 )
 
 // definition returns the kind of this release, and its schema, which the caller may change.
@@ -93,7 +93,7 @@ func (s *side) define(t *testing.T, o *unstructured.Unstructured, serves func(co
 // raw returns the slice as it is stored.
 func (s *side) raw(ctx context.Context) map[string]any {
 	o := &unstructured.Unstructured{}
-	o.SetAPIVersion(rig.Slice)
+	o.SetAPIVersion(slicerig.Slice)
 	o.SetKind("StatefulSetSlice")
 	if s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "web"}, o) != nil {
 		return nil
@@ -105,7 +105,7 @@ func (s *side) raw(ctx context.Context) map[string]any {
 type release struct {
 	*side
 	t         *testing.T
-	installed *rig.Installed
+	installed *slicerig.Installed
 }
 
 // refused starts a process that must refuse to work, and returns its output.
@@ -118,9 +118,9 @@ func (r *release) refused() string {
 	return p.Output()
 }
 
-func (r *release) begins(flags ...string) *rig.Process {
+func (r *release) begins(flags ...string) *slicerig.Process {
 	r.t.Helper()
-	p, err := rig.Begin(binary, r.installed.Kubeconfig, rig.Slice, flags...)
+	p, err := slicerig.Begin(binary, r.installed.Kubeconfig, slicerig.Slice, flags...)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func (r *release) begins(flags ...string) *rig.Process {
 	return p
 }
 
-func (r *release) ends(p *rig.Process) {
+func (r *release) ends(p *slicerig.Process) {
 	r.t.Helper()
 	if err := p.Stop(); err != nil {
 		r.t.Fatal(err)
@@ -150,7 +150,7 @@ func (r *release) keeps(spec, field string) func(context.Context) bool {
 // slice stored by an earlier release is left unchanged (961-40, 2599-13).
 func TestReleasesThatDoNotFitRefuse(t *testing.T) {
 	t.Parallel()
-	_, installed, p, s := another(t, rig.Slice)
+	_, installed, p, s := another(t, slicerig.Slice)
 	r := &release{s, t, installed}
 	if err := r.Create(t.Context(), r.written(t, "  replicas: 3\n  ordinals: {start: 2}")); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
-	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 )
 
 // soaking returns how long TestUpdatesAreBrokenAndMended runs, and with how many

@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/e2e/history"
-	"github.com/stsmigrate/stsmigrate/test/witness"
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
+	"github.com/stsmigrate/stsmigrate/test/internal/witness"
 )
 
 // between returns a scene in two clusters. within returns a scene in two namespaces of one cluster.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 )
 
 // The single unit of the budget goes to the side whose node is being drained: neither side's drain

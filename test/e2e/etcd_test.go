@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/e2e/bed"
 	"github.com/stsmigrate/stsmigrate/test/e2e/history"
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 )
 
 // TestEtcdMovesUnderItsClients takes one etcd of five members through four moves. The etcd is never

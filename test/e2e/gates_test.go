@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 )
 
 // askedFor plans a move with gates and returns the file of the plan.

@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/test/e2e/bed"
-	"github.com/stsmigrate/stsmigrate/test/witness"
+	"github.com/stsmigrate/stsmigrate/test/internal/witness"
 )
 
 // scene describes one set and its move.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 )
 
 const root = "../../.."

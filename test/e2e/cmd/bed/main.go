@@ -20,8 +20,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/kind/pkg/apis/config/defaults"
 
-	"github.com/stsmigrate/stsmigrate/test/cluster"
 	"github.com/stsmigrate/stsmigrate/test/e2e/bed"
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 )
 
 func main() {

@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/stsmigrate/stsmigrate/test/cluster"
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 )
 
 func main() {

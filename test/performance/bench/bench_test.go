@@ -1,0 +1,209 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stsmigrate/stsmigrate/test/internal/witness"
+	"github.com/stsmigrate/stsmigrate/test/performance/bench/traffic"
+)
+
+// at returns a moment of the made-up move, in milliseconds.
+func at(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+
+func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// spans returns the spans of two ordinals. Ordinal 1 moves first.
+func spans() map[int32]witness.Span {
+	return map[int32]witness.Span{
+		1: {SourceDeleting: at(110), SourceGone: at(1110), DestinationCreated: at(1150), DestinationReady: at(3150)},
+		0: {SourceDeleting: at(3250), SourceGone: at(3350), DestinationCreated: at(3400), DestinationReady: at(3500)},
+	}
+}
+
+func TestOverheadLeavesOutThePodsOwnTime(t *testing.T) {
+	passages, err := passagesOf(at(100), spans(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var overheads, down []time.Duration
+	for _, p := range passages {
+		overheads = append(overheads, p.overhead())
+		down = append(down, p.down())
+	}
+	if diff := cmp.Diff([]time.Duration{ms(50), ms(150)}, overheads); diff != "" {
+		t.Errorf("overheads of ordinals 1 and 0 (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]time.Duration{ms(3040), ms(250)}, down); diff != "" {
+		t.Errorf("time on neither side (-want +got):\n%s", diff)
+	}
+}
+
+func TestRefusesAMoveThatWasNotSeenInFull(t *testing.T) {
+	for name, spoil := range map[string]func(*witness.Span){
+		"a pod that was never deleted":       func(s *witness.Span) { s.SourceDeleting = time.Time{} },
+		"a pod that was never ready":         func(s *witness.Span) { s.DestinationReady = time.Time{} },
+		"a pod that came before it had gone": func(s *witness.Span) { s.DestinationCreated = at(3300) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := spans()
+			s := all[0]
+			spoil(&s)
+			all[0] = s
+			if _, err := passagesOf(at(100), all, 2); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	twenty := make([]time.Duration, 20)
+	for i := range twenty {
+		twenty[i] = ms(20 - i)
+	}
+	for name, c := range map[string]struct {
+		values []time.Duration
+		want   summary
+	}{
+		"none":     {nil, summary{}},
+		"one":      {[]time.Duration{ms(7)}, summary{ms(7), ms(7), ms(7)}},
+		"unsorted": {[]time.Duration{ms(3), ms(1), ms(2)}, summary{ms(2), ms(3), ms(3)}},
+		"even":     {twenty, summary{ms(10) + 500*time.Microsecond, ms(18), ms(20)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := summarize(c.values); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestStartOfTheFirstOrdinal(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines []line
+		want  time.Time
+	}{
+		"stsmigrate": {[]line{
+			{at(1), "10:00:00.001  web-1 Protect       volume a of claim data-web-1: reclaim policy Delete -> Retain"},
+			{at(2), "10:00:00.002  web-1 Tighten    source: PodDisruptionBudget web: maxUnavailable 1 -> 0"},
+		}, at(1)},
+		"the script": {[]line{
+			{at(1), "statefulset.apps/web patched"}, {at(2), "prepared"}, {at(3), "web-1 tighten the budget"},
+		}, at(2)},
+		"nothing before it": {[]line{{at(3), "web-1 tighten the budget"}}, time.Time{}},
+		"another ordinal":   {[]line{{at(1), "prepared"}, {at(3), "web-11 tighten the budget"}}, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := startOf(c.lines, 1)
+			if !got.Equal(c.want) || (err != nil) != c.want.IsZero() {
+				t.Errorf("got %v, %v; want %v", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestStretchesAddUpToTheOverhead(t *testing.T) {
+	passages, err := passagesOf(at(100), spans(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := []line{
+		{at(3140), "10:00:03.140  web-1 Grow       waiting: pod web-1 is not Ready"},
+		{at(3160), "10:00:03.160  web-1 Grow       available on the destination"},
+		{at(3190), "10:00:03.190  web-1 Relax      source: PodDisruptionBudget web: 0 -> 1"},
+		{at(3200), "10:00:03.200  web-0 Tighten    source: PodDisruptionBudget web: 1 -> 0"},
+		{at(3205), "10:00:03.205  web-0 Tighten    waiting: the controller"},
+		{at(3240), "10:00:03.240  web-0 Shrink     source: StatefulSet web: [0] -> []"},
+		{at(3260), "10:00:03.260  web-0 Vacate     waiting: pod web-0 is terminating"},
+		{at(3355), "10:00:03.355  web-0 Vacate     free: pod and volumes have left the source"},
+		{at(3390), "10:00:03.390  web-0 Grow       destination: StatefulSet web: [1] -> [0..1]"},
+		{at(3450), "10:00:03.450  web-0 Grow       waiting: pod web-0 is not Ready"},
+	}
+	calls := []traffic.Call{
+		{Verb: "get", Resource: "pods", At: at(3155), Took: ms(4)},
+		{Verb: "update", Resource: "leases", At: at(3156), Took: ms(4)},
+		{Verb: "list", Resource: "pods", At: at(3206), Took: ms(4)},
+		{Verb: "get", Resource: "pods", At: at(3300), Took: ms(4)},
+	}
+	want := map[part]spent{
+		{"Grow" + before, noticed}:  {ms(10), ms(4), 1},
+		{"Relax" + before, working}: {ms(30), 0, 0},
+		{"Tighten", working}:        {ms(15), 0, 0},
+		{"Tighten", awaited}:        {ms(35), ms(4), 1},
+		{"Shrink", obeyed}:          {ms(10), 0, 0},
+		{"Vacate", noticed}:         {ms(5), 0, 0},
+		{"Grow", working}:           {ms(35), 0, 0},
+		{"Grow", obeyed}:            {ms(10), 0, 0},
+	}
+	got := passages[1].stretches(lines, calls)
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(part{}, spent{})); diff != "" {
+		t.Errorf("parts (-want +got):\n%s", diff)
+	}
+	var sum time.Duration
+	for _, s := range got {
+		sum += s.took
+	}
+	if sum != passages[1].overhead() {
+		t.Errorf("the parts add up to %s, the overhead is %s", sum, passages[1].overhead())
+	}
+}
+
+func TestTablesSayWhetherTheAimsAreMet(t *testing.T) {
+	passages, err := passagesOf(at(100), spans(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, err := passagesOf(at(-900), spans(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `OVERHEAD PER ORDINAL   MEDIAN    P90       MAX
+stsmigrate             0.100 s   0.150 s   0.150 s
+by hand, kubectl       0.600 s   1.050 s   1.050 s
+ratio                  0.17      0.14      0.14
+
+POD ON NEITHER SIDE   MEDIAN    P90       MAX
+stsmigrate            1.645 s   3.040 s   3.040 s
+by hand, kubectl      1.645 s   3.040 s   3.040 s
+
+aim: a median overhead below 0.200 s per ordinal: met (0.100 s)
+aim: below 0.25 of the script's: met (0.17)
+`
+	if diff := cmp.Diff(want, overheadTable(passages, slow)); diff != "" {
+		t.Errorf("overheads (-want +got):\n%s", diff)
+	}
+	var calls []traffic.Call
+	for range 33 {
+		calls = append(calls, traffic.Call{Verb: "update", Resource: "configmaps", Kind: traffic.Write})
+	}
+	calls = append(calls, traffic.Call{Verb: "get", Resource: "pods"}, traffic.Call{Verb: "create", Resource: "statefulsets", Kind: traffic.Trial})
+	want = `API WRITES                   APPLY   PER ORDINAL   FINALIZE   PER ORDINAL
+configmaps                   33      16.5          0          0.0
+leases                       0       0.0           1          0.5
+all                          33      16.5          1          0.5
+not writes: access reviews   0       0.0           0          0.0
+not writes: dry runs         1       0.5           0          0.0
+not writes: reads            1       0.5           0          0.0
+
+aim: at most 16 writes per ordinal in apply, everything included: MISSED (16.5)
+`
+	got := writeTable(&counts{apply: calls, finalize: []traffic.Call{{Verb: "delete", Resource: "leases", Kind: traffic.Write}}}, 2)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+func TestClockKeepsLinesWhole(t *testing.T) {
+	var c clock
+	for _, s := range []string{"one\ntw", "o\n", "thr"} {
+		if n, err := c.Write([]byte(s)); n != len(s) || err != nil {
+			t.Fatalf("wrote %d, %v", n, err)
+		}
+	}
+	if len(c.lines) != 2 || c.lines[0].text != "one" || c.lines[1].text != "two" || c.lines[0].at.After(c.lines[1].at) {
+		t.Errorf("lines: %+v", c.lines)
+	}
+}

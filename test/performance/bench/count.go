@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
+	"github.com/stsmigrate/stsmigrate/test/performance/bench/traffic"
+)
+
+// counts holds the requests of a whole move, and how long apply took.
+type counts struct {
+	*measured
+	apply, finalize []traffic.Call
+	took            time.Duration
+}
+
+// count moves one more set, this time through counting proxies, up to and including finalize.
+func (b *bench) count(ctx context.Context, namespace string) (_ *counts, err error) {
+	kubeconfig := filepath.Join(b.dir, "counting")
+	proxies, err := traffic.Listen(ctx, kubeconfig, b.bed.East, b.bed.West)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, proxies.Close()) }()
+	var out counts
+	out.measured, err = b.measure(ctx, namespace, func(ctx context.Context, set fixture.Set) ([]line, error) {
+		if err := b.plan(ctx, kubeconfig, set); err != nil {
+			return nil, err
+		}
+		proxies.Take() // drop the requests of plan: it writes nothing that stays
+		start := time.Now()
+		lines, err := timed(b.apply(ctx, kubeconfig, set))
+		if err != nil {
+			return nil, err
+		}
+		out.took, out.apply = time.Since(start), proxies.Take()
+		_, err = timed(fixture.Command(ctx, kubeconfig, b.dir, b.stsmigrate, "finalize", fixture.Name, "-n", namespace, "--context", b.bed.West.Name, "--yes"))
+		out.finalize = proxies.Take()
+		return lines, err
+	})
+	return &out, err
+}
+
+// number counts the calls of a kind, by resource.
+func number(calls []traffic.Call, kind traffic.Kind) map[string]int {
+	out := map[string]int{}
+	for _, c := range calls {
+		if c.Kind == kind {
+			out[c.Resource]++
+		}
+	}
+	return out
+}
+
+func sum(m map[string]int) int {
+	total := 0
+	for _, n := range m {
+		total += n
+	}
+	return total
+}
+
+// writeTable returns a table of the writes, by resource, and separately of the requests that only
+// look like writes, and the reads.
+func writeTable(c *counts, ordinals int32) string {
+	apply, finalize := number(c.apply, traffic.Write), number(c.finalize, traffic.Write)
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "API WRITES\tAPPLY\tPER ORDINAL\tFINALIZE\tPER ORDINAL")
+	kinds := maps.Clone(apply)
+	maps.Copy(kinds, finalize)
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		writeRow(w, kind, apply[kind], finalize[kind], ordinals)
+	}
+	writeRow(w, "all", sum(apply), sum(finalize), ordinals)
+	for _, besides := range []struct {
+		name string
+		kind traffic.Kind
+	}{{"not writes: access reviews", traffic.Review}, {"not writes: dry runs", traffic.Trial}, {"not writes: reads", traffic.Read}} {
+		writeRow(w, besides.name, sum(number(c.apply, besides.kind)), sum(number(c.finalize, besides.kind)), ordinals)
+	}
+	_ = w.Flush() // into memory
+	each := float64(sum(apply)) / float64(ordinals)
+	fmt.Fprintf(&b, "\naim: at most %.0f writes per ordinal in apply, everything included: %s (%.1f)\n", mostWrites, met(each <= mostWrites), each)
+	return b.String()
+}
+
+func writeRow(w *tabwriter.Writer, name string, apply, finalize int, ordinals int32) {
+	n := float64(ordinals)
+	fmt.Fprintf(w, "%s\t%d\t%.1f\t%d\t%.1f\n", name, apply, float64(apply)/n, finalize, float64(finalize)/n)
+}
+
+// requestTable returns a table of the requests in which apply spent its time. The requests follow
+// one another, except those for the Lease, so the rest of the time is waiting and computing.
+// Requests that occur less than once per two ordinals share one row.
+func requestTable(c *counts, ordinals int32) string {
+	took := map[string][]time.Duration{}
+	for _, k := range c.apply {
+		took[k.Verb+" "+k.Resource] = append(took[k.Verb+" "+k.Resource], k.Took)
+	}
+	const rest = "others, once per move"
+	for _, name := range slices.Sorted(maps.Keys(took)) {
+		if 2*len(took[name]) < int(ordinals) {
+			took[rest] = append(took[rest], took[name]...)
+			delete(took, name)
+		}
+	}
+	rows := slices.SortedFunc(maps.Keys(took), func(a, b string) int {
+		return cmp.Or(cmp.Compare(total(took[b]), total(took[a])), cmp.Compare(a, b))
+	})
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "REQUESTS OF APPLY\tPER ORDINAL\tMEDIAN\tP90\tTIME PER ORDINAL\tSHARE OF APPLY")
+	row := func(name string, took []time.Duration) {
+		s := summarize(took)
+		fmt.Fprintf(w, "%s\t%.1f\t%s\t%s\t%s\t%s\n", name, float64(len(took))/float64(ordinals), milliseconds(s.median), milliseconds(s.p90),
+			milliseconds(total(took)/time.Duration(ordinals)), percent(total(took), c.took))
+	}
+	var all []time.Duration
+	for _, name := range rows {
+		row(name, took[name])
+		all = append(all, took[name]...)
+	}
+	row("all", all)
+	_ = w.Flush() // into memory
+	return b.String()
+}
+
+func total(values []time.Duration) time.Duration {
+	var sum time.Duration
+	for _, v := range values {
+		sum += v
+	}
+	return sum
+}
+
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+}
