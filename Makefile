@@ -13,7 +13,7 @@ ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd deploy dns en
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release sizes reproducible test unit race integration controller differential-next soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
+.PHONY: help build install images image-programs release sizes alerts reproducible test unit race integration controller differential-next soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +51,6 @@ test: unit integration ## Run every test: unit and simulation, then real control
 unit: ## Run the unit tests and the simulation (no clusters)
 	go test -timeout 30m . $(ROOMS) ./test/simulation/...
 	cd test/e2e && go test ./history/... ./images/...
-	cd test/alerts && go test -count=1 ./... # what it reads is outside of its module, and no reason for Go to run it again
 	cd deploy/release && go test -count=1 ./... # Go does not see when the manifest changes, which is of another module
 
 race: ## Run the unit tests of what has goroutines with the race detector
@@ -123,7 +122,6 @@ lint: $(LINT) ## Run the linters
 	cd test/e2e && $(LINT) run --build-tags e2e ./...
 	cd deploy/release && $(LINT) run ./...
 	go run $(ACTIONS)
-	cd test/alerts && $(LINT) run ./...
 
 format: $(LINT) ## Format the code
 	$(LINT) fmt ./...
@@ -140,7 +138,10 @@ vulnerable: $(VULNS) ## Look for known vulnerabilities in what the programs call
 $(VULNS):
 	GOBIN=$(dir $@) go install golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-verify: lint vulnerable sizes ## Lint, look for vulnerabilities, and check that go.mod and the tree are tidy, and the programs no larger than stated
+alerts: $(LINT) ## Lint and run the tests of the alerts, with Prometheus itself (downloads half a gigabyte, once)
+	cd test/alerts && $(LINT) run ./... && go test -count=1 ./... # it reads files outside of its module
+
+verify: lint vulnerable sizes alerts ## Lint, look for vulnerabilities, and check that go.mod and the tree are tidy, and the programs no larger than stated
 	go mod tidy -diff
 	cd test/internal/cluster/binaries && go mod tidy -diff
 	cd test/internal/cluster/binaries/next && go mod tidy -diff

@@ -20,21 +20,21 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// ledge is a namespace with a set of two replicas. No controller runs; the test does their work.
-type ledge struct {
+// fixture is a namespace with a set of two replicas. No controller runs; the test does their work.
+type fixture struct {
 	Adoption
 	t *testing.T
 }
 
-func (l *ledge) must(err error) {
+func (l *fixture) must(err error) {
 	l.t.Helper()
 	if err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-// newLedge returns a ledge with a StatefulSet at rest.
-func newLedge(t *testing.T) *ledge {
+// newLedge returns a fixture with a StatefulSet at rest.
+func newLedge(t *testing.T) *fixture {
 	t.Helper()
 	uids := 0
 	number := interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -43,7 +43,7 @@ func newLedge(t *testing.T) *ledge {
 		o.SetGeneration(1)
 		return c.Create(ctx, o, opts...)
 	}}
-	l := &ledge{t: t, Adoption: Adoption{
+	l := &fixture{t: t, Adoption: Adoption{
 		On:  fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithInterceptorFuncs(number).WithStatusSubresource(&appsv1.StatefulSet{}, &v1alpha1.StatefulSetSlice{}).Build(),
 		Set: plans.Ref{Namespace: "shop", Name: "web"},
 	}}
@@ -65,7 +65,7 @@ func newLedge(t *testing.T) *ledge {
 }
 
 // tended does the work of the controller of a kind: it controls the pods and writes the status.
-func (l *ledge) tended(kind plans.Ref) {
+func (l *fixture) tended(kind plans.Ref) {
 	l.t.Helper()
 	set := l.live(kind)
 	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: 2, ReadyReplicas: 2, UpdatedReplicas: 2, CurrentRevision: "web-1", UpdateRevision: "web-1"}
@@ -78,14 +78,14 @@ func (l *ledge) tended(kind plans.Ref) {
 	}
 }
 
-func (l *ledge) status(kind plans.Ref, set *appsv1.StatefulSet) error {
+func (l *fixture) status(kind plans.Ref, set *appsv1.StatefulSet) error {
 	if !kind.IsSlice() {
 		return l.On.Status().Update(l.t.Context(), set)
 	}
 	return l.On.Status().Update(l.t.Context(), v1alpha1.FromNative(set))
 }
 
-func (l *ledge) live(kind plans.Ref) *appsv1.StatefulSet {
+func (l *fixture) live(kind plans.Ref) *appsv1.StatefulSet {
 	l.t.Helper()
 	set, err := l.read(l.t.Context(), kind)
 	l.must(err)
@@ -93,7 +93,7 @@ func (l *ledge) live(kind plans.Ref) *appsv1.StatefulSet {
 }
 
 // edit changes a set, as a user or an autoscaler does.
-func (l *ledge) edit(kind plans.Ref, change func(*appsv1.StatefulSet)) {
+func (l *fixture) edit(kind plans.Ref, change func(*appsv1.StatefulSet)) {
 	l.t.Helper()
 	set := l.live(kind)
 	change(set)
@@ -103,7 +103,7 @@ func (l *ledge) edit(kind plans.Ref, change func(*appsv1.StatefulSet)) {
 
 // step makes the next write, if there is one, and returns the reason: what was written, or what is waited
 // for.
-func (l *ledge) step() string {
+func (l *fixture) step() string {
 	l.t.Helper()
 	s, err := l.Look(l.t.Context())
 	l.must(err)
@@ -114,7 +114,7 @@ func (l *ledge) step() string {
 }
 
 // expect makes steps and checks the prefix of each reason.
-func (l *ledge) expect(words ...string) {
+func (l *fixture) expect(words ...string) {
 	l.t.Helper()
 	for _, want := range words {
 		if got := l.step(); !strings.HasPrefix(got, want) || want == "" && got != "" {

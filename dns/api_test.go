@@ -111,9 +111,9 @@ func usual(set string, n int) *corev1.Pod {
 	return p
 }
 
-// crowd sets up a namespace with many sets, each with a plan that bridges its names. It starts a Syncer for
+// many sets up a namespace with many sets, each with a plan that bridges its names. It starts a Syncer for
 // each plan.
-func crowd(tb testing.TB, sets, pods int) (*api, []*Syncer) {
+func many(tb testing.TB, sets, pods int) (*api, []*Syncer) {
 	tb.Helper()
 	a := newAPI(tb)
 	var all []*plans.Plan
@@ -143,7 +143,7 @@ func crowd(tb testing.TB, sets, pods int) (*api, []*Syncer) {
 }
 
 func TestThePlansOfANamespaceShareTheirWatches(t *testing.T) {
-	a, _ := crowd(t, 50, 3)
+	a, _ := many(t, 50, 3)
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	for of, n := range a.watches {
@@ -168,7 +168,7 @@ func BenchmarkFiftyPlansOfANamespace(b *testing.B) {
 	}
 	for b.Loop() {
 		before := heap()
-		a, keepers := crowd(b, 50, 10)
+		a, keepers := many(b, 50, 10)
 		after := heap()
 		a.lock.Lock()
 		b.ReportMetric(float64(a.all), "watches")

@@ -24,8 +24,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// scene is a cluster whose watches break and whose lists fail when a test requests it.
-type scene struct {
+// fixture is a cluster whose watches break and whose lists fail when a test requests it.
+type fixture struct {
 	*fake.Clientset
 	*Cluster
 	t *testing.T
@@ -35,12 +35,12 @@ type scene struct {
 	pods []*watch.FakeWatcher
 }
 
-func newScene(t *testing.T, objects ...runtime.Object) *scene {
+func newScene(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
 	told := utilruntime.ErrorHandlers // one handler waits on the clock of another bubble
 	utilruntime.ErrorHandlers = nil
 	t.Cleanup(func() { utilruntime.ErrorHandlers = told })
-	s := &scene{Clientset: fake.NewClientset(objects...), t: t, away: map[string]bool{}, mute: map[string]bool{}}
+	s := &fixture{Clientset: fake.NewClientset(objects...), t: t, away: map[string]bool{}, mute: map[string]bool{}}
 	s.Cluster = clusterOf(s.Clientset)
 	s.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return s.away[a.GetResource().Resource], nil, syscall.ECONNREFUSED
@@ -60,7 +60,7 @@ func newScene(t *testing.T, objects ...runtime.Object) *scene {
 }
 
 // keep starts a Syncer and waits until it is idle.
-func (s *scene) keep(p *plans.Plan) *Syncer {
+func (s *fixture) keep(p *plans.Plan) *Syncer {
 	s.t.Helper()
 	k := Start(s.t.Context(), p, map[plans.Side]*Cluster{plans.Source: s.Cluster, plans.Destination: s.Cluster},
 		func(context.Context, bool) error { return nil }, func(err error) { s.t.Error(err) })
@@ -69,7 +69,7 @@ func (s *scene) keep(p *plans.Plan) *Syncer {
 }
 
 // set makes a kind away or mute, or reachable again.
-func (s *scene) set(how map[string]bool, kind string, is bool) {
+func (s *fixture) set(how map[string]bool, kind string, is bool) {
 	s.Lock()
 	defer s.Unlock()
 	how[kind] = is
@@ -82,14 +82,14 @@ func later() {
 }
 
 // cut ends the watch of pods with an error that requires a new list.
-func (s *scene) cut() {
+func (s *fixture) cut() {
 	expired := apierrors.NewResourceExpired("too old").Status()
 	s.pods[len(s.pods)-1].Error(&expired)
 	synctest.Wait()
 }
 
 // change gives the pod of the street another address, without a watch event.
-func (s *scene) change(ip string) *corev1.Pod {
+func (s *fixture) change(ip string) *corev1.Pod {
 	s.t.Helper()
 	o := of("web", pod("web-0", nil, ip))
 	if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource(ofPods), o, "shop"); err != nil {
@@ -99,7 +99,7 @@ func (s *scene) change(ip string) *corev1.Pod {
 }
 
 // answers requires the address under which a plan's first pod is found in namespace mall.
-func (s *scene) answers(p *plans.Plan, want string) {
+func (s *fixture) answers(p *plans.Plan, want string) {
 	s.t.Helper()
 	have, err := s.DiscoveryV1().EndpointSlices("mall").Get(s.t.Context(), "stsmigrate-"+p.ID+"-ipv4-0", metav1.GetOptions{})
 	if err != nil || len(have.Endpoints) != 1 || have.Endpoints[0].Addresses[0] != want {
@@ -108,7 +108,7 @@ func (s *scene) answers(p *plans.Plan, want string) {
 }
 
 // writes returns the write requests, and clears the recorded ones.
-func (s *scene) writes() (out []string) {
+func (s *fixture) writes() (out []string) {
 	for _, a := range s.Actions() {
 		if !slices.Contains([]string{"list", "watch", "get"}, a.GetVerb()) {
 			out = append(out, a.GetVerb()+" "+a.GetResource().Resource)

@@ -19,8 +19,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// mouth is a Prober with prepared answers and its own clock.
-type mouth struct {
+// fakePod is a Prober with prepared answers and its own clock.
+type fakePod struct {
 	answer Answer
 	err    error
 	hangs  bool // until its context ends
@@ -29,9 +29,9 @@ type mouth struct {
 	asked  []Question
 }
 
-func (p *mouth) Now() time.Time { return p.clock }
+func (p *fakePod) Now() time.Time { return p.clock }
 
-func (p *mouth) Ask(ctx context.Context, q Question) (Answer, error) {
+func (p *fakePod) Ask(ctx context.Context, q Question) (Answer, error) {
 	p.asked = append(p.asked, q)
 	if p.hangs {
 		<-ctx.Done()
@@ -44,9 +44,9 @@ func (p *mouth) Ask(ctx context.Context, q Question) (Answer, error) {
 // bench is a Keeper with the objects that it reads.
 type bench struct {
 	*Keeper
-	mouth  *mouth
-	client client.Client
-	m      plans.StepContext
+	fakePod *fakePod
+	client  client.Client
+	m       plans.StepContext
 }
 
 func pod(namespace, name string, ready corev1.ConditionStatus) *corev1.Pod {
@@ -70,8 +70,8 @@ func bare(t *testing.T, g plans.Gate, objects ...client.Object) *bench {
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
-	b := &bench{Keeper: New(p, map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}), mouth: &mouth{clock: time.Unix(0, 0)}, client: c}
-	b.Prober = b.mouth
+	b := &bench{Keeper: New(p, map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}), fakePod: &fakePod{clock: time.Unix(0, 0)}, client: c}
+	b.Prober = b.fakePod
 	op := map[plans.When]plans.Op{plans.BeforeShrink: plans.Quiesce, plans.AfterGrow: plans.Verify}[g.When]
 	b.m = plans.StepContext{
 		Step:  plans.Step{Seq: 7, Op: op, Ordinals: plans.Slice{Start: 2, Replicas: 1}, From: plans.Source},
@@ -108,22 +108,22 @@ func TestAnAnswerIsAskedForEveryIntervalUntilTheTimeIsUp(t *testing.T) {
 	g := drain()
 	g.Timeout.Duration, g.Interval.Duration = 12*time.Second, 5*time.Second
 	b := bare(t, g, pod("shop", "web-2", "True"))
-	b.mouth.answer, b.mouth.took = Answer{Code: 3, Complaint: "quorum lost", Body: "canary"}, time.Second
+	b.fakePod.answer, b.fakePod.took = Answer{Code: 3, Complaint: "quorum lost", Body: "canary"}, time.Second
 	if s := b.look(t, plans.Before); s.Reason != "gate drain of web-2: exec drain in pod web-2 of shop/web" {
 		t.Errorf("the first question is told as %q", s.Reason)
 	}
 	if s := b.look(t, plans.During, "gate drain of web-2: exit code 3: quorum lost; expected exit code 0"); s.Again != 5*time.Second {
 		t.Errorf("it is asked again in %s", s.Again)
 	}
-	b.mouth.clock = b.mouth.clock.Add(5 * time.Second)
+	b.fakePod.clock = b.fakePod.clock.Add(5 * time.Second)
 	if s := b.look(t, plans.Before); s.Reason != "" {
 		t.Errorf("asking again is told too: %q", s.Reason)
 	}
-	b.mouth.clock = b.mouth.clock.Add(3 * time.Second) // 10 of 12 seconds have passed
+	b.fakePod.clock = b.fakePod.clock.Add(3 * time.Second) // 10 of 12 seconds have passed
 	if s := b.look(t, plans.During); s.Again != 2*time.Second {
 		t.Errorf("it is asked again in %s, expected when the time is up", s.Again)
 	}
-	b.mouth.clock = b.mouth.clock.Add(2 * time.Second)
+	b.fakePod.clock = b.fakePod.clock.Add(2 * time.Second)
 	s := b.look(t, plans.Conflict, "gate drain (BeforeShrink) of web-2: exec drain in pod web-2 of shop/web: exit code 3: quorum lost; expected exit code 0 (asked 2 time(s) in 12s)",
 		"`resume` tries again", "`abort` rolls back", "`resume --skip-gates`")
 	if strings.Contains(s.Reason, "canary") {
@@ -136,8 +136,8 @@ func TestAGateThatHasPassedIsNotAskedAgain(t *testing.T) {
 	b.look(t, plans.Before)
 	b.look(t, plans.After, "gates passed: drain/2")
 	b.look(t, plans.After)
-	if len(b.mouth.asked) != 1 {
-		t.Errorf("asked %d times", len(b.mouth.asked))
+	if len(b.fakePod.asked) != 1 {
+		t.Errorf("asked %d times", len(b.fakePod.asked))
 	}
 	b.m.Seq = 17 // another step with the same op
 	b.look(t, plans.Before)
@@ -166,14 +166,14 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 		{expecting(web), Answer{Code: 200}, nil, "HTTP status 200, and the expected text is not in the 0 bytes of the answer"},
 	} {
 		b := bare(t, c.gate, pod("shop", "web-2", "True"))
-		b.mouth.answer, b.mouth.err = c.answer, c.err
+		b.fakePod.answer, b.fakePod.err = c.answer, c.err
 		b.look(t, plans.Before)
 		if c.want == "" {
 			b.look(t, plans.After)
 		} else {
 			b.look(t, plans.During, c.want)
 		}
-		if q := b.mouth.asked[0]; q.Get != nil && (q.Get.Path != "/vars?pod=web-2" || q.Get.Port != intstr.FromInt32(8080)) {
+		if q := b.fakePod.asked[0]; q.Get != nil && (q.Get.Path != "/vars?pod=web-2" || q.Get.Port != intstr.FromInt32(8080)) {
 			t.Errorf("the request is %+v", q.Get)
 		}
 	}
@@ -208,14 +208,14 @@ func TestAQuestionGoesToThePodThatIsMeant(t *testing.T) {
 				if !strings.Contains(s.Reason, c.want) || s.Again == 0 {
 					t.Errorf("got %q, expected %q", s.Reason, c.want)
 				}
-				b.mouth.clock = b.mouth.clock.Add(time.Hour)
+				b.fakePod.clock = b.fakePod.clock.Add(time.Hour)
 				b.look(t, plans.Conflict, c.want)
 				return
 			}
 			if err := s.Write(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			q := b.mouth.asked[0]
+			q := b.fakePod.asked[0]
 			if got := q.Namespace + "/" + q.Pod; got != c.want || q.Container != "db" || q.Command[1] != "web-2" {
 				t.Errorf("asked %+v, expected %s", q, c.want)
 			}
@@ -227,15 +227,15 @@ func TestASlowAnswerIsNotWaitedForLongerThanItsTime(t *testing.T) {
 	g := drain()
 	g.Timeout.Duration, g.Interval.Duration = time.Second, time.Second
 	b := bare(t, g, pod("shop", "web-2", "True"))
-	b.mouth.hangs = true
+	b.fakePod.hangs = true
 	b.look(t, plans.Before) // returns
-	b.mouth.clock = b.mouth.clock.Add(time.Second)
+	b.fakePod.clock = b.fakePod.clock.Add(time.Second)
 	b.look(t, plans.Conflict, "no answer in 1s; expected exit code 0 (asked 1 time(s) in 1s)")
 }
 
 func TestAQuestionThatIsBrokenOffHasNoAnswer(t *testing.T) {
 	b := bare(t, drain(), pod("shop", "web-2", "True"))
-	b.mouth.hangs = true
+	b.fakePod.hangs = true
 	stop := make(chan struct{})
 	close(stop)
 	b.Stop = stop
@@ -313,7 +313,7 @@ func TestAJobThatFailsIsKeptAndMadeAgainByTheNextProcess(t *testing.T) {
 	b.look(t, plans.Conflict, "gate backup (BeforeShrink) of web-2: Job backup-2-", "failed (DeadlineExceeded: Job was active longer than specified deadline)", "kubectl logs -n shop job/backup-2-")
 	b.look(t, plans.Conflict)
 	next := New(b.plan, b.on)
-	next.Prober = b.mouth
+	next.Prober = b.fakePod
 	b.Keeper = next
 	b.look(t, plans.Before, "which failed earlier, to try again")
 	b.look(t, plans.Before, "create Job")
@@ -324,7 +324,7 @@ func TestAJobThatNobodyEndsIsHeld(t *testing.T) {
 	b.look(t, plans.Before)
 	b.look(t, plans.Before)
 	b.look(t, plans.During)
-	b.mouth.clock = b.mouth.clock.Add(90*time.Second + jobDeadlineGrace)
+	b.fakePod.clock = b.fakePod.clock.Add(90*time.Second + jobDeadlineGrace)
 	b.look(t, plans.Conflict, "0 active and 0 failed pod(s); expected it to be complete (waited 2m30s)")
 }
 

@@ -142,7 +142,7 @@ type wishing struct {
 // that write.
 func (c wishing) dies(t *testing.T, at int, after bool) bool {
 	t.Helper()
-	h, p := stage(t)
+	h, p := fixture(t)
 	store := records.NewStore(h.Live, h.Namespace, p.Name)
 	change := func(f func(*plans.Journal)) {
 		if err := store.Change(t.Context(), p, func(j *plans.Journal) error { f(j); return nil }); err != nil {
@@ -162,7 +162,7 @@ func (c wishing) dies(t *testing.T, at int, after bool) bool {
 	h.Live, written = mortal(live, at, after)
 	_ = life(t, h, p)
 	alive := *written < at
-	next, _ := stage(t)
+	next, _ := fixture(t)
 	next.Live, next.Cached = live, live
 	if err := life(t, next, p); err != nil {
 		t.Fatalf("death at write %d (after it: %t): %v", at, after, err)

@@ -13,7 +13,7 @@ import (
 // undeclared returns an Orchestrator whose namespace has an object, as Git would create it, and no plan.
 func undeclared(t *testing.T, change func(*plans.Declaration)) (*Orchestrator, *plans.Plan) {
 	t.Helper()
-	h, p := stage(t)
+	h, p := fixture(t)
 	if err := h.Live.Delete(t.Context(), journalOf(p)); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestATakeoverCallsNobody(t *testing.T) {
 		"taken over": {engine.Progress{Kind: engine.Blocked, Overtaken: true, Reason: "another process has it"}, 0},
 		"blocked":    {engine.Progress{Kind: engine.Blocked, Reason: "a claim is in the way"}, 1},
 	} {
-		h, p := stage(t)
+		h, p := fixture(t)
 		events := record.NewFakeRecorder(10)
 		h.Events = events
 		(&run{hub: h, plan: p}).ended(t.Context(), c.how)

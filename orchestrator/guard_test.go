@@ -37,7 +37,7 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 		"finalized, and names are kept":   {func(j *plans.Journal) { ended(q, plans.Finalized)(j); j.KeepNames = true }, nil, true, nothing},
 		"paused before the first ordinal": {func(j *plans.Journal) { j.Paused, j.Observed.Paused = true, true }, nil, false, nothing},
 	} {
-		h, p := stage(t, c.more...)
+		h, p := fixture(t, c.more...)
 		h.ending = true
 		store := records.NewStore(h.Live, h.Namespace, p.Name)
 		if err := h.guard(t.Context(), p); err != nil {
@@ -97,7 +97,7 @@ func deleted(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 
 // A plan that was begun, and whose journal is lost, does not begin again.
 func TestALostJournalIsNotMadeAgain(t *testing.T) {
-	h, p := stage(t)
+	h, p := fixture(t)
 	if err := h.guard(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestALostJournalIsNotMadeAgain(t *testing.T) {
 // of a plan that is still needed.
 func TestTheJournalGoesWithAPlanThatHasEnded(t *testing.T) {
 	for outcome, gone := range map[plans.Outcome]bool{plans.Finalized: true, plans.Aborted: true, plans.Moved: false} {
-		h, p := stage(t)
+		h, p := fixture(t)
 		store := records.NewStore(h.Live, h.Namespace, p.Name)
 		if err := store.Change(t.Context(), p, func(j *plans.Journal) error {
 			j.Epoch, j.Outcome = 1, outcome

@@ -55,7 +55,7 @@ func TestAPlanThatIsDownGoesFirst(t *testing.T) {
 
 // Plans without room wait, and the most urgent of them gets the room, whichever is tried first.
 func TestRoomIsForTheMostUrgent(t *testing.T) {
-	h, _ := stage(t)
+	h, _ := fixture(t)
 	h.MaxPlans = 2
 	ask := func(name string, u urgency) bool {
 		h.lock.Lock()
@@ -100,7 +100,7 @@ func TestRoomIsForTheMostUrgent(t *testing.T) {
 }
 
 func TestAPlanThatIsNoMoreKeepsNobodyWaiting(t *testing.T) {
-	h, _ := stage(t)
+	h, _ := fixture(t)
 	h.MaxPlans = 1
 	h.runs["other"] = &run{stop: make(chan struct{})}
 	if h.hasRoom("moving", begun) {
@@ -126,7 +126,7 @@ func stopped(r *run) bool {
 
 // A plan that no process has room for reports that, does not begin here, and begins when there is room.
 func TestAPlanSaysThatItWaitsForRoom(t *testing.T) {
-	h, p := stage(t)
+	h, p := fixture(t)
 	events := record.NewFakeRecorder(10)
 	now := h.Now()
 	h.MaxPlans, h.Events, h.Now = 1, events, func() time.Time { return now }

@@ -21,7 +21,7 @@ import (
 
 // Argo CD, Flux and Helm compute the right status in every state, whatever the state before.
 func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
-	h, p := stage(t)
+	h, p := fixture(t)
 	now := metav1.NewTime(time.Unix(1700000000, 0))
 	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
 	if err != nil {
@@ -99,7 +99,7 @@ func awaited(t *testing.T, state string, is frontStatus, waits string) {
 // The last status of a plan is written even if the API server was unavailable just then: nothing else
 // would requeue the plan.
 func TestWhatCouldNotBeShownIsShownLater(t *testing.T) {
-	h, p := stage(t)
+	h, p := fixture(t)
 	err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { j.StartLeg(p, plans.Abort); j.Outcome = plans.Aborted; return nil })
 	if err != nil {
 		t.Fatal(err)

@@ -112,8 +112,8 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 	}
 }
 
-// stage returns an Orchestrator over an API server that has one plan.
-func stage(t *testing.T, more ...client.Object) (*Orchestrator, *plans.Plan) {
+// fixture returns an Orchestrator over an API server that has one plan.
+func fixture(t *testing.T, more ...client.Object) (*Orchestrator, *plans.Plan) {
 	t.Helper()
 	p := plan(t)
 	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(more...).WithStatusSubresource(records.NewDeclared("", "")).Build()
@@ -154,7 +154,7 @@ func TestAPlanIsLeftToWhoHasItsLease(t *testing.T) {
 	other, seconds := "other", int32(15)
 	renewed := metav1.NewMicroTime(time.Date(2025, 12, 31, 23, 59, 55, 0, time.UTC))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
-	h, _ := stage(t, lease)
+	h, _ := fixture(t, lease)
 	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != 15*time.Second || len(h.runs) > 0 {
 		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
 	}
@@ -172,7 +172,7 @@ func TestAPlanIsLeftToWhoHasItsLease(t *testing.T) {
 
 // A plan whose cluster is not known waits, reports that, and is tried again when a Secret appears.
 func TestAPlanWaitsForItsClusters(t *testing.T) {
-	h, p := stage(t)
+	h, p := fixture(t)
 	h.tries[p.Name] = &tries{} // its turn has come
 	if _, err := h.Reconcile(t.Context(), request()); err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestAPlanWaitsForItsClusters(t *testing.T) {
 
 // A request ends the run for a different request. A process that ends begins nothing.
 func TestAWishEndsTheRunBeforeIt(t *testing.T) {
-	h, p := stage(t)
+	h, p := fixture(t)
 	r := &run{hub: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	look := func() bool {
@@ -262,7 +262,7 @@ func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 		"the credentials are old": {apierrors.NewUnauthorized("expired"), 6, nil, false, true},
 		"nobody answers":          {apierrors.NewTimeoutError("no answer", 0), 6, nil, false, true},
 	} {
-		h, p := stage(t, c.there...)
+		h, p := fixture(t, c.there...)
 		for range c.times {
 			h.final(p.Name, c.err)
 		}
@@ -306,7 +306,7 @@ func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 			}
 		},
 	} {
-		h, p := stage(t)
+		h, p := fixture(t)
 		if err := h.guard(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -340,7 +340,7 @@ func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 			})
 		},
 	} {
-		h, p := stage(t)
+		h, p := fixture(t)
 		other := &run{hub: h, plan: p, stop: make(chan struct{})}
 		h.runs["other"] = other
 		j := plans.NewJournal(p)
@@ -366,7 +366,7 @@ func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 
 // A plan that was deleted and recreated under the same name is a different plan.
 func TestARunIsOfOnePlanAndNotOfItsName(t *testing.T) {
-	_, p := stage(t)
+	_, p := fixture(t)
 	asked := engine.Requested{Work: true}
 	r := &run{plan: p, what: carry, command: plans.Command{Direction: plans.Move}}
 	another, changed := *p, *p
@@ -378,7 +378,7 @@ func TestARunIsOfOnePlanAndNotOfItsName(t *testing.T) {
 
 // A ConfigMap that holds a different plan affects only itself.
 func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
-	h, p := stage(t)
+	h, p := fixture(t)
 	r := &run{hub: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{})}
 	h.runs[p.Name] = r
 	var cm corev1.ConfigMap
@@ -425,7 +425,7 @@ func TestTheRecordOfAnEndedPlanGoesByItself(t *testing.T) {
 		"nobody knows its age": {time.Hour, func(j *plans.Journal) { j.EndedAt = nil }, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, p := stage(t)
+			h, p := fixture(t)
 			h.ForgetAfter = c.after
 			store := records.NewStore(h.Live, "stsmigrate", "web")
 			err := store.Change(t.Context(), p, func(j *plans.Journal) error {
@@ -451,7 +451,7 @@ func TestTheRecordOfAnEndedPlanGoesByItself(t *testing.T) {
 // The clusters of a Secret stay known while its new content is refused. An event and a metric report the
 // refusal.
 func TestASpoiltSecretIsToldAndTakesNothingAway(t *testing.T) {
-	h, _ := stage(t)
+	h, _ := fixture(t)
 	events := record.NewFakeRecorder(10)
 	h.Events = events
 	on := h.secrets()
@@ -492,7 +492,7 @@ users: [{name: u, user: {token: old}}]`)}}
 // Text of an API server appears in journal and events as one line without control sequences of
 // terminals.
 func TestTextOfAnAPIServerIsToldAsALine(t *testing.T) {
-	h, p := stage(t)
+	h, p := fixture(t)
 	events := record.NewFakeRecorder(10)
 	h.Events = events
 	r := &run{hub: h, plan: p}

@@ -54,7 +54,7 @@ func receive(t *testing.T) *receiver {
 // traced returns a run of a plan in its own process, whose spans go to the URL.
 func traced(t *testing.T, url string) *run {
 	t.Helper()
-	h, p := stage(t)
+	h, p := fixture(t)
 	to, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(url+"/v1/traces"))
 	if err != nil {
 		t.Fatal(err)

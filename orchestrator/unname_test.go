@@ -28,7 +28,7 @@ func TestNamesGoByTheOrchestrator(t *testing.T) {
 		"it is asked again":         {nil, "2", false},
 		"a cluster does not answer": {away, "1", false},
 	} {
-		h, p := stage(t)
+		h, p := fixture(t)
 		ask := func(id string) {
 			declare(t, h.Live, p, func(d *plans.Declaration) {
 				d.Direction, d.Request = plans.Finalize, &plans.Request{ID: id, RemoveNames: true}

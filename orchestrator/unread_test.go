@@ -81,7 +81,7 @@ func replaced(t *testing.T, h *Orchestrator, from, to string) string {
 // metrics, status and an event report it. What is known of its ordinals stays visible without reading
 // the journal.
 func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
-	h, p := stage(t)
+	h, p := fixture(t)
 	known := prometheus.NewRegistry()
 	var err error
 	if h.gauges, err = newGauges(known); err != nil {
@@ -145,7 +145,7 @@ func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
 
 // A pass that panics affects its own plan, and the next pass serves another.
 func TestAPassThatPanicsTellsOfItsPlan(t *testing.T) {
-	h, p := stage(t)
+	h, p := fixture(t)
 	h.Cached = interceptor.NewClient(h.Live.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if _, ok := o.(*coordinationv1.Lease); ok {
 			panic("no such thing")

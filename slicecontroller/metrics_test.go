@@ -16,21 +16,21 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
-// story runs the passes of one set, whose metrics a test compares.
-type story struct {
+// history runs the passes of one set, whose metrics a test compares.
+type history struct {
 	*gauges
 	w core.World
 }
 
-func newStory() *story {
-	s := &story{gauges: newGauges()}
+func newStory() *history {
+	s := &history{gauges: newGauges()}
 	s.w = core.World{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Set: &core.Set{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set"}}}
 	s.w.Set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
 	s.w.Set.Spec.UpdateStrategy.Type = core.EnforcedRollingUpdate
 	return s
 }
 
-func (s *story) pass(after time.Duration, from, to string, forced ...core.Forced) {
+func (s *history) pass(after time.Duration, from, to string, forced ...core.Forced) {
 	s.w.Now = s.w.Now.Add(after)
 	s.observe(s.w, core.Outcome{
 		MaxUnavailable: 2, Unavailable: 1, Forced: forced,
@@ -38,13 +38,13 @@ func (s *story) pass(after time.Duration, from, to string, forced ...core.Forced
 	})
 }
 
-func (s *story) pod(name, uid string) {
+func (s *history) pod(name, uid string) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
 	p.Status.Phase, p.Status.Conditions = corev1.PodRunning, []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	s.w.Pods = []*corev1.Pod{p}
 }
 
-func (s *story) expect(t *testing.T, want string, names ...string) {
+func (s *history) expect(t *testing.T, want string, names ...string) {
 	t.Helper()
 	r := prometheus.NewRegistry()
 	if err := s.register(r); err != nil {
@@ -104,15 +104,15 @@ statefulset_strategy_distribution{strategy="EnforcedRollingUpdate"} 1
 }
 
 func TestUpdatesThatDoNotComplete(t *testing.T) {
-	for name, end := range map[string]func(*story){
-		"superseded":  func(s *story) { s.pass(1, "a", "c") },
-		"rolled back": func(s *story) { s.pass(1, "a", "a") },
-		"another strategy": func(s *story) {
+	for name, end := range map[string]func(*history){
+		"superseded":  func(s *history) { s.pass(1, "a", "c") },
+		"rolled back": func(s *history) { s.pass(1, "a", "a") },
+		"another strategy": func(s *history) {
 			s.w.Set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
 			s.pass(1, "a", "b")
 		},
-		"the set is gone":      func(s *story) { s.forget(types.NamespacedName{Namespace: "shop", Name: "web"}) },
-		"another of that name": func(s *story) { s.w.Set.UID = "other"; s.pass(1, "a", "b") },
+		"the set is gone":      func(s *history) { s.forget(types.NamespacedName{Namespace: "shop", Name: "web"}) },
+		"another of that name": func(s *history) { s.w.Set.UID = "other"; s.pass(1, "a", "b") },
 	} {
 		s := newStory()
 		s.pass(0, "a", "b", core.Forced{Pod: "web-2", UID: "old"})

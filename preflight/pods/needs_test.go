@@ -23,8 +23,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// theatre is two clusters with a set on the source, of which only the spec of the pods matters.
-type theatre struct {
+// fixture is two clusters with a set on the source, of which only the spec of the pods matters.
+type fixture struct {
 	spec    string
 	patch   string
 	here    []client.Object // in shop, or without a namespace
@@ -32,7 +32,7 @@ type theatre struct {
 	forbids string          // a resource that may not be read
 }
 
-func (th theatre) inspected(t *testing.T) (check.Inspection, []plans.Dependency) {
+func (th fixture) inspected(t *testing.T) (check.Inspection, []plans.Dependency) {
 	t.Helper()
 	replicas := int32(3)
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}
@@ -59,7 +59,7 @@ func (th theatre) inspected(t *testing.T) (check.Inspection, []plans.Dependency)
 	return i, p.Dependencies
 }
 
-func (th theatre) cluster(namespace string, objects []client.Object) client.Client {
+func (th fixture) cluster(namespace string, objects []client.Object) client.Client {
 	b := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
 		p, _ := o.(*corev1.Pod)
 		return []string{p.Spec.NodeName}
@@ -125,27 +125,27 @@ const (
 
 func TestNeedsTellsWhatIsCopiedFromWhatIsRequired(t *testing.T) {
 	tests := map[string]struct {
-		theatre
+		fixture
 		want []plans.Dependency
 	}{
-		"a person's": {theatre{spec: takesSecret, here: []client.Object{secretNamed("s", "1")}}, []plans.Dependency{{Kind: "Secret", Name: "s"}}},
-		"issued":     {theatre{spec: takesSecret, here: []client.Object{secretNamed("s", "1", issued)}}, []plans.Dependency{{Kind: "Secret", Name: "s", Required: byIssuer}}},
-		"absent":     {theatre{spec: takesSecret}, []plans.Dependency{{Kind: "Secret", Name: "s"}}},
+		"a person's": {fixture{spec: takesSecret, here: []client.Object{secretNamed("s", "1")}}, []plans.Dependency{{Kind: "Secret", Name: "s"}}},
+		"issued":     {fixture{spec: takesSecret, here: []client.Object{secretNamed("s", "1", issued)}}, []plans.Dependency{{Kind: "Secret", Name: "s", Required: byIssuer}}},
+		"absent":     {fixture{spec: takesSecret}, []plans.Dependency{{Kind: "Secret", Name: "s"}}},
 		"of a patch only": {
-			theatre{spec: takesSecret, patch: "spec: {template: {spec: {imagePullSecrets: [{name: west}]}}}"},
+			fixture{spec: takesSecret, patch: "spec: {template: {spec: {imagePullSecrets: [{name: west}]}}}"},
 			[]plans.Dependency{{Kind: "Secret", Name: "s"}, {Kind: "Secret", Name: "west", Required: "named by a patch, and not there on the source"}},
 		},
 		"of a patch, and on the source": {
-			theatre{spec: takesSecret, patch: "spec: {template: {spec: {imagePullSecrets: [{name: west}]}}}", here: []client.Object{secretNamed("west", "1")}},
+			fixture{spec: takesSecret, patch: "spec: {template: {spec: {imagePullSecrets: [{name: west}]}}}", here: []client.Object{secretNamed("west", "1")}},
 			[]plans.Dependency{{Kind: "Secret", Name: "s"}, {Kind: "Secret", Name: "west"}},
 		},
-		"taken away by a patch": {theatre{spec: takesSecret, patch: "spec: {template: {spec: {containers: [{name: web, envFrom: null}]}}}"}, nil},
+		"taken away by a patch": {fixture{spec: takesSecret, patch: "spec: {template: {spec: {containers: [{name: web, envFrom: null}]}}}"}, nil},
 		"of the account": {
-			theatre{spec: "{serviceAccountName: web, containers: [{name: web}]}", here: []client.Object{account("pull", "mount"), secretNamed("pull", "1"), secretNamed("mount", "2"), secretNamed("web-token", "3", token)}},
+			fixture{spec: "{serviceAccountName: web, containers: [{name: web}]}", here: []client.Object{account("pull", "mount"), secretNamed("pull", "1"), secretNamed("mount", "2"), secretNamed("web-token", "3", token)}},
 			[]plans.Dependency{{Kind: "Secret", Name: "mount"}, {Kind: "Secret", Name: "pull"}, {Kind: "ServiceAccount", Name: "web"}},
 		},
 		"of an account whose Secrets nobody may see": {
-			theatre{spec: "{serviceAccountName: web, containers: [{name: web}]}", here: []client.Object{account("pull", "mount")}, forbids: "secrets"},
+			fixture{spec: "{serviceAccountName: web, containers: [{name: web}]}", here: []client.Object{account("pull", "mount")}, forbids: "secrets"},
 			[]plans.Dependency{{Kind: "Secret", Name: "mount"}, {Kind: "Secret", Name: "pull"}, {Kind: "Secret", Name: "web-token"}, {Kind: "ServiceAccount", Name: "web"}},
 		},
 	}
@@ -160,7 +160,7 @@ func TestNeedsTellsWhatIsCopiedFromWhatIsRequired(t *testing.T) {
 }
 
 type findingTest struct {
-	theatre
+	fixture
 	want string // words of the one finding, FAIL or WARN first; "" for no finding
 }
 
@@ -202,29 +202,29 @@ func TestDependenciesAreThereOrCanBeCopied(t *testing.T) {
 	}
 	poorer := func(s *corev1.Secret) { s.Data = map[string][]byte{"other": []byte("canary-3")} }
 	for name, tt := range map[string]findingTest{
-		"it is copied":              {theatre{spec: takesSecret, here: here()}, ""},
-		"it is the same":            {theatre{spec: takesSecret, here: here(), there: here()}, ""},
-		"it differs":                {theatre{spec: takesSecret, here: here(), there: there()}, "FAIL ...Secret/s in namespace mall...its content differs"},
-		"it is there only":          {theatre{spec: takesSecret, there: there()}, ""},
-		"it is nowhere":             {theatre{spec: takesSecret}, "WARN ...Secret/s...on neither side"},
-		"it is optional":            {theatre{spec: strings.Replace(takesSecret, "name: s", "name: s, optional: true", 1)}, ""},
-		"it is a token":             {theatre{spec: takesSecret, here: here(token)}, "FAIL ...service account token...use a projected token"},
-		"it is issued, not there":   {theatre{spec: takesSecret, here: here(issued)}, "FAIL ...Secret/s in namespace mall: it does not exist...not copied...have it made there as here, by Certificate web of cert-manager"},
-		"it is issued, and differs": {theatre{spec: takesSecret, here: here(issued), there: there()}, ""},
-		"it is issued, with less":   {theatre{spec: takesSecret, here: here(issued), there: there(poorer)}, "WARN ...it lacks the keys key"},
-		"a patch names it, absent":  {theatre{spec: "{containers: [{name: web}]}", patch: "spec: {template: {spec: {imagePullSecrets: [{name: west}]}}}"}, "FAIL ...Secret/west in namespace mall: it does not exist...named by a patch...make it there"},
+		"it is copied":              {fixture{spec: takesSecret, here: here()}, ""},
+		"it is the same":            {fixture{spec: takesSecret, here: here(), there: here()}, ""},
+		"it differs":                {fixture{spec: takesSecret, here: here(), there: there()}, "FAIL ...Secret/s in namespace mall...its content differs"},
+		"it is there only":          {fixture{spec: takesSecret, there: there()}, ""},
+		"it is nowhere":             {fixture{spec: takesSecret}, "WARN ...Secret/s...on neither side"},
+		"it is optional":            {fixture{spec: strings.Replace(takesSecret, "name: s", "name: s, optional: true", 1)}, ""},
+		"it is a token":             {fixture{spec: takesSecret, here: here(token)}, "FAIL ...service account token...use a projected token"},
+		"it is issued, not there":   {fixture{spec: takesSecret, here: here(issued)}, "FAIL ...Secret/s in namespace mall: it does not exist...not copied...have it made there as here, by Certificate web of cert-manager"},
+		"it is issued, and differs": {fixture{spec: takesSecret, here: here(issued), there: there()}, ""},
+		"it is issued, with less":   {fixture{spec: takesSecret, here: here(issued), there: there(poorer)}, "WARN ...it lacks the keys key"},
+		"a patch names it, absent":  {fixture{spec: "{containers: [{name: web}]}", patch: "spec: {template: {spec: {imagePullSecrets: [{name: west}]}}}"}, "FAIL ...Secret/west in namespace mall: it does not exist...named by a patch...make it there"},
 		"a pull secret of the default account": {
-			theatre{spec: "{containers: [{name: web}]}", here: []client.Object{defaults("pull")}, there: []client.Object{defaults("other")}},
+			fixture{spec: "{containers: [{name: web}]}", here: []client.Object{defaults("pull")}, there: []client.Object{defaults("other")}},
 			"WARN ...ServiceAccount default in namespace mall: it lacks the pull secrets pull that",
 		},
-		"a pull secret of the pods themselves": {theatre{spec: "{imagePullSecrets: [{name: s}], containers: [{name: web}]}", here: append(here(), defaults("pull")), there: []client.Object{defaults("other")}}, ""},
+		"a pull secret of the pods themselves": {fixture{spec: "{imagePullSecrets: [{name: s}], containers: [{name: web}]}", here: append(here(), defaults("pull")), there: []client.Object{defaults("other")}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) { tt.finds(t, Dependencies) })
 	}
 }
 
 func TestAPlanDoesNotCopyWhatIsMadeByNow(t *testing.T) {
-	i, _ := theatre{spec: takesSecret, here: []client.Object{secretNamed("s", "canary", issued)}}.inspected(t)
+	i, _ := fixture{spec: takesSecret, here: []client.Object{secretNamed("s", "canary", issued)}}.inspected(t)
 	i.Plan.Dependencies = []plans.Dependency{{Kind: "Secret", Name: "s"}} // as it was when the plan was made
 	got, err := Dependencies(t.Context(), i)
 	if err != nil || len(got) != 1 || got[0].Level == check.Warn || !strings.Contains(got[0].String(), "make a new plan") {
@@ -247,16 +247,16 @@ func TestRightsThatDoNotComeAlongAreReported(t *testing.T) {
 	}
 	web := "{serviceAccountName: web, containers: [{name: web}]}"
 	for name, tt := range map[string]findingTest{
-		"none":                {theatre{spec: web}, ""},
-		"of another account":  {theatre{spec: web, here: []client.Object{local(of("shop", "db")), wide(of("mall", "web"))}}, ""},
-		"a role":              {theatre{spec: web, here: []client.Object{local(of("shop", "web"))}}, "WARN ...RoleBinding reads on the source...Role reader...kubectl -n mall create rolebinding reads --role=reader --serviceaccount=mall:web"},
-		"a cluster role":      {theatre{spec: web, here: []client.Object{wide(of("shop", "web"))}}, "WARN ...kubectl create clusterrolebinding views --clusterrole=view --serviceaccount=mall:web"},
-		"there too":           {theatre{spec: web, here: []client.Object{local(of("", "web"))}, there: []client.Object{local(of("mall", "web"))}}, ""},
-		"there, another role": {theatre{spec: web, here: []client.Object{local(of("shop", "web"))}, there: []client.Object{wide(of("mall", "web"))}}, "WARN ...Role reader"},
-		"there for another":   {theatre{spec: web, here: []client.Object{local(of("shop", "web"))}, there: []client.Object{local(of("shop", "web"))}}, "WARN ..."},
-		"of the namespace":    {theatre{spec: web, here: []client.Object{local([]rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:shop"}})}}, "WARN ..."},
-		"the default account": {theatre{spec: "{containers: [{name: web}]}", here: []client.Object{local(of("shop", "default"))}}, "WARN ...--serviceaccount=mall:default"},
-		"nobody may look":     {theatre{spec: web, here: []client.Object{local(of("shop", "web"))}, forbids: "rolebindings"}, "WARN ...you may not look at rolebindings"},
+		"none":                {fixture{spec: web}, ""},
+		"of another account":  {fixture{spec: web, here: []client.Object{local(of("shop", "db")), wide(of("mall", "web"))}}, ""},
+		"a role":              {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}}, "WARN ...RoleBinding reads on the source...Role reader...kubectl -n mall create rolebinding reads --role=reader --serviceaccount=mall:web"},
+		"a cluster role":      {fixture{spec: web, here: []client.Object{wide(of("shop", "web"))}}, "WARN ...kubectl create clusterrolebinding views --clusterrole=view --serviceaccount=mall:web"},
+		"there too":           {fixture{spec: web, here: []client.Object{local(of("", "web"))}, there: []client.Object{local(of("mall", "web"))}}, ""},
+		"there, another role": {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}, there: []client.Object{wide(of("mall", "web"))}}, "WARN ...Role reader"},
+		"there for another":   {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}, there: []client.Object{local(of("shop", "web"))}}, "WARN ..."},
+		"of the namespace":    {fixture{spec: web, here: []client.Object{local([]rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:shop"}})}}, "WARN ..."},
+		"the default account": {fixture{spec: "{containers: [{name: web}]}", here: []client.Object{local(of("shop", "default"))}}, "WARN ...--serviceaccount=mall:default"},
+		"nobody may look":     {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}, forbids: "rolebindings"}, "WARN ...you may not look at rolebindings"},
 	} {
 		t.Run(name, func(t *testing.T) { tt.finds(t, Rbac) })
 	}
@@ -268,16 +268,16 @@ func TestClassesAreOnTheDestination(t *testing.T) {
 	}
 	high := "{priorityClassName: high, containers: [{name: web}]}"
 	for name, tt := range map[string]findingTest{
-		"none is named":    {theatre{spec: "{containers: [{name: web}]}"}, ""},
-		"there":            {theatre{spec: high, here: []client.Object{class(7)}, there: []client.Object{class(7)}}, ""},
-		"absent":           {theatre{spec: high, here: []client.Object{class(7)}}, "FAIL ...PriorityClass high: it does not exist on the destination (on the source: value 7)"},
-		"other value":      {theatre{spec: high, here: []client.Object{class(7)}, there: []client.Object{class(8)}}, "WARN ...value 7 on the source and value 8 on the destination"},
-		"another by patch": {theatre{spec: high, patch: "spec: {template: {spec: {priorityClassName: low}}}", here: []client.Object{class(7)}}, "FAIL ...PriorityClass low"},
-		"a runtime":        {theatre{spec: "{runtimeClassName: kata, containers: [{name: web}]}"}, "FAIL ...RuntimeClass kata"},
-		"a trust bundle":   {theatre{spec: "{containers: [{name: web}], volumes: [{name: v, projected: {sources: [{clusterTrustBundle: {name: roots, path: p}}]}}]}"}, "FAIL ...ClusterTrustBundle roots"},
-		"an optional one":  {theatre{spec: "{containers: [{name: web}], volumes: [{name: v, projected: {sources: [{clusterTrustBundle: {name: roots, path: p, optional: true}}]}}]}"}, ""},
-		"a device":         {theatre{spec: "{containers: [{name: web}], resourceClaims: [{name: gpu, resourceClaimTemplateName: gpus}]}"}, "FAIL ...ResourceClaimTemplate gpus...not copied"},
-		"a certain device": {theatre{spec: "{containers: [{name: web}], resourceClaims: [{name: gpu, resourceClaimName: gpu-1}]}"}, "FAIL ...ResourceClaim gpu-1"},
+		"none is named":    {fixture{spec: "{containers: [{name: web}]}"}, ""},
+		"there":            {fixture{spec: high, here: []client.Object{class(7)}, there: []client.Object{class(7)}}, ""},
+		"absent":           {fixture{spec: high, here: []client.Object{class(7)}}, "FAIL ...PriorityClass high: it does not exist on the destination (on the source: value 7)"},
+		"other value":      {fixture{spec: high, here: []client.Object{class(7)}, there: []client.Object{class(8)}}, "WARN ...value 7 on the source and value 8 on the destination"},
+		"another by patch": {fixture{spec: high, patch: "spec: {template: {spec: {priorityClassName: low}}}", here: []client.Object{class(7)}}, "FAIL ...PriorityClass low"},
+		"a runtime":        {fixture{spec: "{runtimeClassName: kata, containers: [{name: web}]}"}, "FAIL ...RuntimeClass kata"},
+		"a trust bundle":   {fixture{spec: "{containers: [{name: web}], volumes: [{name: v, projected: {sources: [{clusterTrustBundle: {name: roots, path: p}}]}}]}"}, "FAIL ...ClusterTrustBundle roots"},
+		"an optional one":  {fixture{spec: "{containers: [{name: web}], volumes: [{name: v, projected: {sources: [{clusterTrustBundle: {name: roots, path: p, optional: true}}]}}]}"}, ""},
+		"a device":         {fixture{spec: "{containers: [{name: web}], resourceClaims: [{name: gpu, resourceClaimTemplateName: gpus}]}"}, "FAIL ...ResourceClaimTemplate gpus...not copied"},
+		"a certain device": {fixture{spec: "{containers: [{name: web}], resourceClaims: [{name: gpu, resourceClaimName: gpu-1}]}"}, "FAIL ...ResourceClaim gpu-1"},
 	} {
 		t.Run(name, func(t *testing.T) { tt.finds(t, Classes) })
 	}

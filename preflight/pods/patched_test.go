@@ -41,7 +41,7 @@ func TestChecksLookAtThePodsAsTheyWillBe(t *testing.T) {
 			patch: "spec: {template: {spec: {containers: [{name: web, env: [{name: PEER, value: web-0.web.mall.svc}]}]}}}",
 		},
 	} {
-		i, _ := theatre{spec: c.spec, patch: c.patch, there: []client.Object{&nvme}}.inspected(t)
+		i, _ := fixture{spec: c.spec, patch: c.patch, there: []client.Object{&nvme}}.inspected(t)
 		i.Ordinals.Replicas = 1
 		found, err := c.check(t.Context(), i)
 		var got []string

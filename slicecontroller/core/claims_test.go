@@ -12,7 +12,7 @@ import (
 )
 
 // owners lists the owners of a claim: set, pod, or other; with ? if the owner is no controller.
-func (s *stage) owners(claim string) string {
+func (s *fixture) owners(claim string) string {
 	var out []string
 	for _, r := range s.claims[claim].OwnerReferences {
 		who := "other"
@@ -170,7 +170,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 			t.Errorf("got %q, %v, told %q", got, s.err, s.told)
 		}
 	})
-	there := func(s *stage) *corev1.PersistentVolumeClaim {
+	there := func(s *fixture) *corev1.PersistentVolumeClaim {
 		c := s.set.newClaims(2)[0]
 		s.store(c)
 		return s.claims[c.Name]

@@ -18,7 +18,7 @@ import (
 func conditioned(s *Set) { s.Conditioned = true }
 
 // condition returns a condition in one line, or "".
-func (s *stage) condition(kind string) string {
+func (s *fixture) condition(kind string) string {
 	c := meta.FindStatusCondition(s.set.Status.Told, kind)
 	if c == nil {
 		return ""
@@ -89,7 +89,7 @@ func TestConditionsSayWhatIsWaitedFor(t *testing.T) {
 }
 
 // kstatus returns the status that tools which do not know the kind derive from the conditions.
-func (s *stage) kstatus() kstatus.Status {
+func (s *fixture) kstatus() kstatus.Status {
 	s.t.Helper()
 	slice := v1alpha1.StatefulSetSlice{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "StatefulSetSlice"}, ObjectMeta: s.set.ObjectMeta}
 	slice.Generation, slice.Status.ObservedGeneration, slice.Status.Conditions = 1, 1, s.set.Status.Told
@@ -109,15 +109,15 @@ func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
 	for _, c := range []struct {
 		name, pods string
 		set        []func(*Set)
-		happens    func(*stage)
+		happens    func(*fixture)
 		want       kstatus.Status
 	}{
 		{"all is done", "0 1 2", nil, nil, kstatus.CurrentStatus},
 		{"a pod that is not ready", "0 1? 2", nil, nil, kstatus.InProgressStatus},
 		{"an update that goes on", "0o 1o 2", is(partition(0)), nil, kstatus.InProgressStatus},
 		{"an enforced update that goes on", "0o 1o 2", is(enforced), nil, kstatus.InProgressStatus},
-		{"3541-45 one that has halted", "0o 1o 2?", is(enforced), func(s *stage) { s.now = s.now.Add(2 * stuckAfter) }, kstatus.FailedStatus},
-		{"a name that somebody else has", "0 1 2", nil, func(s *stage) { s.pods["web-2"].OwnerReferences[0].UID = "other" }, kstatus.FailedStatus},
+		{"3541-45 one that has halted", "0o 1o 2?", is(enforced), func(s *fixture) { s.now = s.now.Add(2 * stuckAfter) }, kstatus.FailedStatus},
+		{"a name that somebody else has", "0 1 2", nil, func(s *fixture) { s.pods["web-2"].OwnerReferences[0].UID = "other" }, kstatus.FailedStatus},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := play(t, c.pods, append(c.set, conditioned)...)
@@ -132,7 +132,7 @@ func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
 	}
 }
 
-// ER-16, ER-17, 3541-27, 3541-35 and 3541-45: each stage is recorded once for a revision, also by a process
+// ER-16, ER-17, 3541-27, 3541-35 and 3541-45: each fixture is recorded once for a revision, also by a process
 // that was started after the update.
 func TestAnEnforcedUpdateIsToldOnce(t *testing.T) {
 	s := play(t, "0o 1o 2o?", enforced, conditioned)

@@ -14,20 +14,20 @@ func TestAProcessMayDieAnywhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		pods string
 		set  []func(*Set)
-		edit func(*stage)
+		edit func(*fixture)
 	}{
-		"creation":            {"", is(claims("data")), func(*stage) {}},
-		"creation, Parallel":  {"", is(claims("data"), parallel), func(*stage) {}},
-		"scaling down":        {"0 1 2 3 4", is(claims("data"), retains("DD"), replicas(2)), func(*stage) {}},
-		"a range that moves":  {"0 1 2", is(start(2)), func(*stage) {}},
-		"an update":           {"0 1 2", is(unavailable("2")), func(s *stage) { reimaged(s, "web:2") }},
-		"an update, Parallel": {"0 1 2", is(unavailable("2"), parallel), func(s *stage) { reimaged(s, "web:2") }},
-		"a recovery":          {"0o 1o! 2o?", is(enforced), func(*stage) {}},
-		"a roll-back":         {"0 1 2", nil, func(s *stage) { reimaged(s, "web:2"); s.live(); reimaged(s, "web:1") }},
-		"adoption":            {"0 1 2", nil, func(s *stage) { s.pods["web-1"].OwnerReferences = nil }},
+		"creation":            {"", is(claims("data")), func(*fixture) {}},
+		"creation, Parallel":  {"", is(claims("data"), parallel), func(*fixture) {}},
+		"scaling down":        {"0 1 2 3 4", is(claims("data"), retains("DD"), replicas(2)), func(*fixture) {}},
+		"a range that moves":  {"0 1 2", is(start(2)), func(*fixture) {}},
+		"an update":           {"0 1 2", is(unavailable("2")), func(s *fixture) { reimaged(s, "web:2") }},
+		"an update, Parallel": {"0 1 2", is(unavailable("2"), parallel), func(s *fixture) { reimaged(s, "web:2") }},
+		"a recovery":          {"0o 1o! 2o?", is(enforced), func(*fixture) {}},
+		"a roll-back":         {"0 1 2", nil, func(s *fixture) { reimaged(s, "web:2"); s.live(); reimaged(s, "web:1") }},
+		"adoption":            {"0 1 2", nil, func(s *fixture) { s.pods["web-1"].OwnerReferences = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			begin := func() *stage {
+			begin := func() *fixture {
 				s := play(t, c.pods, c.set...)
 				c.edit(s)
 				return s
@@ -73,7 +73,7 @@ func times(in []string, what string) (n int) {
 }
 
 // end describes the state after everything has come to rest.
-func (s *stage) end() string {
+func (s *fixture) end() string {
 	var out []string
 	for _, p := range sortedByName(s.pods) {
 		out = append(out, fmt.Sprintf("%s %s %v", p.Name, p.Spec.Containers[0].Image, len(p.OwnerReferences)))

@@ -21,7 +21,7 @@ func disk(name string) func(*Set) {
 }
 
 // bound gives all claims a volume of their requested size, and changes the request of their templates.
-func (s *stage) bound(templates string) *stage {
+func (s *fixture) bound(templates string) *fixture {
 	for _, c := range s.claims {
 		c.Status.Phase, c.Status.Capacity = corev1.ClaimBound, c.Spec.Resources.Requests.DeepCopy()
 	}
@@ -35,7 +35,7 @@ func TestClaimsGrowWithTheirTemplate(t *testing.T) {
 	for name, c := range map[string]struct {
 		pods, to string
 		set      []func(*Set)
-		change   func(*stage)
+		change   func(*fixture)
 		want     string
 	}{
 		"all of living pods":           {"0 1 2", "2Gi", is(grows), nil, "update data-web-0 update data-web-1 update data-web-2"},
@@ -45,8 +45,8 @@ func TestClaimsGrowWithTheirTemplate(t *testing.T) {
 		"never to a smaller one":       {"0 1 2", "1Mi", is(grows), nil, ""},
 		"not of a pod that goes":       {"0 1 2~", "2Gi", is(grows), nil, "update data-web-0 update data-web-1"},
 		"not outside the range":        {"0 1 2 3~", "2Gi", is(grows), nil, "update data-web-0 update data-web-1 update data-web-2"},
-		"not before there is a volume": {"0 1 2", "2Gi", is(grows), func(s *stage) { s.claims["data-web-1"].Status.Phase = corev1.ClaimPending }, "update data-web-0 update data-web-2"},
-		"not what is larger by itself": {"0 1 2", "2Gi", is(grows), func(s *stage) {
+		"not before there is a volume": {"0 1 2", "2Gi", is(grows), func(s *fixture) { s.claims["data-web-1"].Status.Phase = corev1.ClaimPending }, "update data-web-0 update data-web-2"},
+		"not what is larger by itself": {"0 1 2", "2Gi", is(grows), func(s *fixture) {
 			s.claims["data-web-1"].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("3Gi")
 		}, "update data-web-0 update data-web-2"},
 		"not of a set that is deleted": {"0 1 2", "2Gi", is(grows, deleting), nil, ""},

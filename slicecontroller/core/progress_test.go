@@ -52,7 +52,7 @@ func TestAPausedSetAtRestIsPaused(t *testing.T) {
 }
 
 // after makes a pass some time later, and returns the condition Progressing.
-func (s *stage) after(d time.Duration) string {
+func (s *fixture) after(d time.Duration) string {
 	s.now = s.now.Add(d)
 	s.sync()
 	return s.condition(Progressing)
@@ -117,7 +117,7 @@ func TestTheGraceOfAPodIsNotLost(t *testing.T) {
 // Another process continues to count, and progress restarts the time.
 func TestProgressLetsTheTimeBeginAnew(t *testing.T) {
 	const exceeded, goes = "False ProgressDeadlineExceeded", "True Waiting"
-	begun := func(t *testing.T) *stage {
+	begun := func(t *testing.T) *fixture {
 		t.Helper()
 		s := play(t, "0o 1! 2!", conditioned, parallel, within(time.Minute))
 		if s.after(0); s.condition(Progressing) == "" {
@@ -126,14 +126,14 @@ func TestProgressLetsTheTimeBeginAnew(t *testing.T) {
 		return s
 	}
 	for name, c := range map[string]struct {
-		happens func(*stage)
+		happens func(*fixture)
 		want    string
 	}{
-		"nothing happens":        {func(*stage) {}, exceeded},
-		"a pod becomes ready":    {func(s *stage) { s.is("web-2", "") }, goes},
-		"one is made again":      {func(s *stage) { delete(s.pods, "web-2"); s.sync(); s.is("web-2", "?") }, goes},
-		"another template comes": {func(s *stage) { reimaged(s, "web:3") }, goes},
-		"it was paused": {func(s *stage) {
+		"nothing happens":        {func(*fixture) {}, exceeded},
+		"a pod becomes ready":    {func(s *fixture) { s.is("web-2", "") }, goes},
+		"one is made again":      {func(s *fixture) { delete(s.pods, "web-2"); s.sync(); s.is("web-2", "?") }, goes},
+		"another template comes": {func(s *fixture) { reimaged(s, "web:3") }, goes},
+		"it was paused": {func(s *fixture) {
 			halts(s.set)
 			s.sync()
 			s.set.Paused = false

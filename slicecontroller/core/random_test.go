@@ -8,7 +8,7 @@ import (
 )
 
 // randomUpdate returns an update of all pods of a set, with any policy, range, partition and M.
-func randomUpdate(t *testing.T, r *rand.Rand, more ...func(*Set)) (s *stage, m int) {
+func randomUpdate(t *testing.T, r *rand.Rand, more ...func(*Set)) (s *fixture, m int) {
 	t.Helper()
 	n, k := 1+r.Int32N(7), r.Int32N(3)
 	m = 1 + r.IntN(3)
@@ -24,7 +24,7 @@ func randomUpdate(t *testing.T, r *rand.Rand, more ...func(*Set)) (s *stage, m i
 }
 
 // down reports for each ordinal of the range whether it is unavailable.
-func (s *stage) down() map[string]bool {
+func (s *fixture) down() map[string]bool {
 	out := map[string]bool{}
 	for o := s.set.start(); s.set.has(o); o++ {
 		p := s.pods[s.set.podName(o)]
@@ -34,7 +34,7 @@ func (s *stage) down() map[string]bool {
 }
 
 // failed reports for each ordinal whether its pod has stopped for good.
-func (s *stage) failed() map[string]bool {
+func (s *fixture) failed() map[string]bool {
 	out := map[string]bool{}
 	for name, p := range s.pods {
 		out[strings.TrimPrefix(name, "web-")] = ended(p)
@@ -45,7 +45,7 @@ func (s *stage) failed() map[string]bool {
 // standing reports for each ordinal of the range whether its pod is ready, and whether it counts as down for
 // an update. A pod that EnforcedRollingUpdate replaces anyway does not count as long as it is not ready
 // (ER-7).
-func (s *stage) standing() (ready, counts map[string]bool) {
+func (s *fixture) standing() (ready, counts map[string]bool) {
 	ready, counts = map[string]bool{}, s.down()
 	for o := s.set.start(); s.set.has(o); o++ {
 		p := s.pods[s.set.podName(o)]
@@ -62,7 +62,7 @@ func (s *stage) standing() (ready, counts map[string]bool) {
 }
 
 // stranger returns the name of a pod that has none of the ordinals, or "".
-func (s *stage) stranger(ordinals map[string]bool) string {
+func (s *fixture) stranger(ordinals map[string]bool) string {
 	for name := range s.pods {
 		if _, known := ordinals[strings.TrimPrefix(name, "web-")]; !known {
 			return name
@@ -138,12 +138,12 @@ func TestNobodyGoesBeforeTheCanaryIsBack(t *testing.T) {
 }
 
 // breaks makes a pod less than available.
-func (s *stage) breaks(name string, r *rand.Rand) {
+func (s *fixture) breaks(name string, r *rand.Rand) {
 	s.is(name, []string{"!", "?", "x", "r"}[r.IntN(4)])
 }
 
 // somethingHappens lets one pod become ready, disappear or break.
-func (s *stage) somethingHappens(r *rand.Rand) {
+func (s *fixture) somethingHappens(r *rand.Rand) {
 	pods := sortedByName(s.pods)
 	if len(pods) == 0 {
 		return

@@ -19,7 +19,7 @@ func full(pod string) error {
 }
 
 // passes makes some passes, moves the pods on after each, and returns the effects.
-func (s *stage) passes(n int) string {
+func (s *fixture) passes(n int) string {
 	var out []string
 	for range n {
 		if did := s.sync(); did != "" {
@@ -32,23 +32,23 @@ func (s *stage) passes(n int) string {
 
 // A range that moves while its new pods cannot be created keeps its existing pods (3335-08).
 func TestPodsThatCannotBeMadeCostNone(t *testing.T) {
-	going := func(s *stage) {
+	going := func(s *fixture) {
 		c := s.set.newClaims(3)[0]
 		s.store(c)
 		s.claims[c.Name].DeletionTimestamp = &metav1.Time{Time: noon()}
 	}
-	stale := func(s *stage) {
+	stale := func(s *fixture) {
 		c := s.set.newClaims(3)[0]
 		c.OwnerReferences = refs("Pod", "web-3", "former", nil)
 		s.store(c)
 	}
-	refuses := func(err error) func(*stage) {
-		return func(s *stage) { s.fails["+3"] = err }
+	refuses := func(err error) func(*fixture) {
+		return func(s *fixture) { s.fails["+3"] = err }
 	}
 	for _, c := range []struct {
 		rule, pods string
 		set        []func(*Set)
-		why        func(*stage)
+		why        func(*fixture)
 		want       string
 	}{
 		{"Parallel, refused", "0 1 2", is(parallel), refuses(denied("web-3")), "+3, +3, +3, +3, +3, +3"},
@@ -64,7 +64,7 @@ func TestPodsThatCannotBeMadeCostNone(t *testing.T) {
 		{"PA-3 Enforced, full: what is too many goes", "0 1 2 7 8", is(enforced), refuses(full("web-3")), "+3 -8, +3 -7, +3, +3, +3, +3"},
 		{"CP-3 a claim that is going", "0 1 2", is(parallel, claims("data")), going, ""},
 		{"CP-8 a claim that goes with a former pod", "0 1 2", is(parallel, replicas(1), claims("data"), retains("DR")), stale, "-1 -2 update data-web-0 update data-web-1 update data-web-2"},
-		{"SR-4 Enforced, a template that is broken", "0 1 2", is(enforced, func(s *Set) { s.Spec.Template.Spec.Containers[0].Image = "broken" }), func(*stage) {}, "create revision 2 +3, -2"},
+		{"SR-4 Enforced, a template that is broken", "0 1 2", is(enforced, func(s *Set) { s.Spec.Template.Spec.Containers[0].Image = "broken" }), func(*fixture) {}, "create revision 2 +3, -2"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			set := c.set

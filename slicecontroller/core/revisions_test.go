@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func reimaged(s *stage, image string) {
+func reimaged(s *fixture, image string) {
 	s.set.Spec.Template.Spec.Containers[0].Image = image
 	s.set.Generation++
 }
@@ -85,7 +85,7 @@ func TestRevisionsAreResolved(t *testing.T) {
 }
 
 func TestRevisionNamesThatAreTaken(t *testing.T) {
-	clash := func(s *stage, change func(*appsv1.ControllerRevision)) {
+	clash := func(s *fixture, change func(*appsv1.ControllerRevision)) {
 		reimaged(s, "web:2")
 		r, _ := s.set.newRevision(1, 0)
 		change(r)
@@ -160,18 +160,18 @@ func TestPodsAreClaimed(t *testing.T) {
 	}
 	for _, c := range []struct {
 		rule   string
-		change func(*stage, *corev1.Pod)
+		change func(*fixture, *corev1.Pod)
 		set    []func(*Set)
 		want   string
 	}{
-		{"CL-2 of another controller", func(_ *stage, p *corev1.Pod) { p.OwnerReferences = owned("other") }, nil, ""},
-		{"CL-3 ours", func(*stage, *corev1.Pod) {}, nil, ""},
-		{"CL-4 no longer selected", func(_ *stage, p *corev1.Pod) { p.Labels["app"] = "else" }, nil, "release 1"},
-		{"CL-4 not while the set is being deleted", func(_ *stage, p *corev1.Pod) { p.Labels["app"] = "else" }, is(deleting), ""},
-		{"CL-5 an orphan", func(_ *stage, p *corev1.Pod) { p.OwnerReferences = nil }, nil, "adopt 1"},
-		{"CL-5 an orphan that is going", func(s *stage, p *corev1.Pod) { p.OwnerReferences = nil; s.is(p.Name, "~") }, nil, ""},
-		{"CL-5 an orphan of others", func(_ *stage, p *corev1.Pod) { p.OwnerReferences = nil; p.Labels["app"] = "else" }, nil, ""},
-		{"CL-8 not while the set is being deleted", func(_ *stage, p *corev1.Pod) { p.OwnerReferences = nil }, is(deleting), ""},
+		{"CL-2 of another controller", func(_ *fixture, p *corev1.Pod) { p.OwnerReferences = owned("other") }, nil, ""},
+		{"CL-3 ours", func(*fixture, *corev1.Pod) {}, nil, ""},
+		{"CL-4 no longer selected", func(_ *fixture, p *corev1.Pod) { p.Labels["app"] = "else" }, nil, "release 1"},
+		{"CL-4 not while the set is being deleted", func(_ *fixture, p *corev1.Pod) { p.Labels["app"] = "else" }, is(deleting), ""},
+		{"CL-5 an orphan", func(_ *fixture, p *corev1.Pod) { p.OwnerReferences = nil }, nil, "adopt 1"},
+		{"CL-5 an orphan that is going", func(s *fixture, p *corev1.Pod) { p.OwnerReferences = nil; s.is(p.Name, "~") }, nil, ""},
+		{"CL-5 an orphan of others", func(_ *fixture, p *corev1.Pod) { p.OwnerReferences = nil; p.Labels["app"] = "else" }, nil, ""},
+		{"CL-8 not while the set is being deleted", func(_ *fixture, p *corev1.Pod) { p.OwnerReferences = nil }, is(deleting), ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			s := play(t, "0 1 2", c.set...)

@@ -16,7 +16,7 @@ func image(name string) func(*Set) {
 }
 
 // tooLate returns a set whose update to an image that never starts has exceeded the progress deadline.
-func tooLate(t *testing.T, pods string, change ...func(*Set)) *stage {
+func tooLate(t *testing.T, pods string, change ...func(*Set)) *fixture {
 	t.Helper()
 	s := play(t, pods, append([]func(*Set){rollsBack, image("broken")}, change...)...)
 	s.sync()
@@ -26,7 +26,7 @@ func tooLate(t *testing.T, pods string, change ...func(*Set)) *stage {
 }
 
 // madeFrom lists the images of the pods.
-func (s *stage) madeFrom() string {
+func (s *fixture) madeFrom() string {
 	var out []string
 	for _, p := range sortedByName(s.pods) {
 		out = append(out, p.Spec.Containers[0].Image)
@@ -116,7 +116,7 @@ func TestAnUpdateThatHaltsGoesBack(t *testing.T) {
 }
 
 // backAgain returns a set at rest after a rollback.
-func backAgain(t *testing.T) *stage {
+func backAgain(t *testing.T) *fixture {
 	t.Helper()
 	s := tooLate(t, "0o 1o 2?")
 	if s.live(); s.madeFrom() != "web:1 web:1 web:1" {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// step is one pass over a stage.
+// step is one pass over a fixture.
 type step struct {
 	rule, pods string
 	set        []func(*Set)

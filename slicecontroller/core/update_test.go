@@ -223,7 +223,7 @@ func TestEnforcedRollingUpdates(t *testing.T) {
 
 // The integration scenarios of KEP-3541, with an image that cannot be pulled.
 func TestRecoveryFromABrokenTemplate(t *testing.T) {
-	image := func(s *stage, ref string) {
+	image := func(s *fixture, ref string) {
 		s.set.Spec.Template.Spec.Containers[0].Image = ref
 		s.set.Generation++
 	}
@@ -255,7 +255,7 @@ func TestRecoveryFromABrokenTemplate(t *testing.T) {
 
 // A replacement that cannot be created stops the update there (ER-20, ER-21, 3541-46, 3541-47).
 func TestAReplacementThatCannotBeMadeStopsTheUpdate(t *testing.T) {
-	begin := func() *stage {
+	begin := func() *fixture {
 		s := play(t, "0o! 1o! 2o!", enforced, claims("data"))
 		s.expect("-2")
 		delete(s.pods, "web-2")

@@ -18,16 +18,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// story is the expected result of an alert for two hours of samples, one sample per minute.
-type story struct {
+// history is the expected result of an alert for two hours of samples, one sample per minute.
+type history struct {
 	// fires are series for which the alert fires, with the summary in says. quiet are series for
 	// which it never fires.
 	fires, says, quiet string
 }
 
 // ofThePlans returns the stories of the alerts about plans. Several processes may report one plan.
-func ofThePlans() map[string]story {
-	return map[string]story{
+func ofThePlans() map[string]history {
+	return map[string]history{
 		"PlanBlocked": {
 			fires: `stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Blocked"} _x50 1x70
 			        stsmigrate_plan_state{namespace="sts", pod="b", plan="web", state="Blocked"} _x50 1x70`,
@@ -72,8 +72,8 @@ func ofThePlans() map[string]story {
 
 // ofItsProcesses returns the stories of the alerts about the orchestrator's processes and the
 // clusters that they reach.
-func ofItsProcesses() map[string]story {
-	return map[string]story{
+func ofItsProcesses() map[string]history {
+	return map[string]history{
 		"PlansWaitForRoom": {
 			fires: `stsmigrate_plans_waiting{namespace="sts", pod="a"} 0x80 7x40
 			        stsmigrate_plans_waiting{namespace="sts", pod="b"} 0x80 5x40`,
@@ -102,8 +102,8 @@ func ofItsProcesses() map[string]story {
 	}
 }
 
-func ofTheSliceController() map[string]story {
-	return map[string]story{
+func ofTheSliceController() map[string]history {
+	return map[string]history{
 		"EnforcedRollingUpdateHalted": {
 			fires: `statefulset_safety_halt_total{} 0x110 1x10`,
 			says:  "An update has halted because its highest ordinal does not become available",

@@ -20,19 +20,19 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/internal/witness"
 )
 
-// between returns a scene in two clusters. within returns a scene in two namespaces of one cluster.
-func between(t *testing.T, namespace string) scene {
+// between returns a fixture in two clusters. within returns a fixture in two namespaces of one cluster.
+func between(t *testing.T, namespace string) fixture {
 	t.Helper()
 	b := clusters(t)
 	namespace += suite.suffix
-	return scene{set: "web", from: b.East, to: b.West, source: namespace, destination: namespace, replicas: 3, d: 1}
+	return fixture{set: "web", from: b.East, to: b.West, source: namespace, destination: namespace, replicas: 3, d: 1}
 }
 
-func within(t *testing.T, namespace string) scene {
+func within(t *testing.T, namespace string) fixture {
 	t.Helper()
 	b := clusters(t)
 	namespace += suite.suffix
-	return scene{set: "web", from: b.East, to: b.East, source: namespace, destination: namespace + "-new", replicas: 3, d: 1}
+	return fixture{set: "web", from: b.East, to: b.East, source: namespace, destination: namespace + "-new", replicas: 3, d: 1}
 }
 
 // This part of the suite is fast enough for every change: claims, volumes and their data (3335-22,
@@ -125,7 +125,7 @@ func TestAPodThatNeverBecomesReadyIsToldAndWalkedBack(t *testing.T) {
 }
 
 // moveData moves the data application and checks the observations of its members.
-func (s scene) moveData(t *testing.T, name string, set *appsv1.StatefulSet, needs ...client.Object) *witness.Report {
+func (s fixture) moveData(t *testing.T, name string, set *appsv1.StatefulSet, needs ...client.Object) *witness.Report {
 	t.Helper()
 	s.create(t, append(append(s.around(false, 8080), needs...), set)...)
 	s.available(t, s.places()[0])
@@ -150,7 +150,7 @@ func (s scene) moveData(t *testing.T, name string, set *appsv1.StatefulSet, need
 
 // judge compares the current state of the members with their earlier states, and adds the row to
 // the summary.
-func (s scene) judge(t *testing.T, r *row, observed observed) {
+func (s fixture) judge(t *testing.T, r *row, observed observed) {
 	t.Helper()
 	after := s.states(t.Context())
 	for pod, state := range after {
@@ -170,7 +170,7 @@ func (s scene) judge(t *testing.T, r *row, observed observed) {
 }
 
 // nothingDestroyed checks that the storage destroyed no volume.
-func (s scene) nothingDestroyed(t *testing.T) {
+func (s fixture) nothingDestroyed(t *testing.T) {
 	t.Helper()
 	if gone, err := clusters(t).Backend.Destroyed(); err != nil || len(gone) > 0 {
 		t.Errorf("volumes whose data is gone: %v, %v", gone, err)
@@ -178,7 +178,7 @@ func (s scene) nothingDestroyed(t *testing.T) {
 }
 
 // acquainted waits until every member has found every other member under its old name.
-func (s scene) acquainted(t *testing.T) {
+func (s fixture) acquainted(t *testing.T) {
 	t.Helper()
 	eventually(t, time.Minute, "the members have found one another", func(ctx context.Context) error {
 		states := s.states(ctx)
@@ -204,7 +204,7 @@ type memberState struct {
 }
 
 // states reads the states of the members on both sides.
-func (s scene) states(ctx context.Context) map[string]memberState {
+func (s fixture) states(ctx context.Context) map[string]memberState {
 	out := map[string]memberState{}
 	for i := range s.replicas {
 		pod := fmt.Sprintf("%s-%d", s.set, i)
@@ -252,7 +252,7 @@ func (h *observed) take(pod string, state memberState) {
 
 // listen reads the states of the members repeatedly, because a member that restarts loses its
 // results for names. The returned function ends this and returns what was collected.
-func (s scene) listen(ctx context.Context) func() observed {
+func (s fixture) listen(ctx context.Context) func() observed {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	h := observed{from: s.source, records: map[string]map[string]int{}, wrong: map[string]bool{}}

@@ -47,7 +47,7 @@ func TestANodeOfEitherSideIsDrainedWhileOneOrdinalMayBeDown(t *testing.T) {
 
 // withinOneWave checks that at most one ordinal leaves for the destination during what: the ordinal
 // that was about to leave.
-func (s scene) withinOneWave(what func(*testing.T) string) func(*testing.T) string {
+func (s fixture) withinOneWave(what func(*testing.T) string) func(*testing.T) string {
 	return func(t *testing.T) string {
 		t.Helper()
 		moved := func() int32 {
@@ -69,7 +69,7 @@ func (s scene) withinOneWave(what func(*testing.T) string) func(*testing.T) stri
 
 // drain evicts the set's pods from a node of a place, as kubectl drain does, and makes the node
 // schedulable again at the end.
-func (s scene) drain(from place, node string) func(*testing.T) string {
+func (s fixture) drain(from place, node string) func(*testing.T) string {
 	return func(t *testing.T) string {
 		t.Helper()
 		if err := from.cordon(t, node, true); err != nil {

@@ -28,7 +28,7 @@ import (
 // clusters (3335-12, 3335-30).
 func TestEtcdMovesUnderItsClients(t *testing.T) {
 	b := clusters(t)
-	s := scene{set: "etcd", from: b.East, to: b.East, source: "db" + suite.suffix, destination: "db-new" + suite.suffix, replicas: 5, d: 1}
+	s := fixture{set: "etcd", from: b.East, to: b.East, source: "db" + suite.suffix, destination: "db-new" + suite.suffix, replicas: 5, d: 1}
 	s.create(t, append(s.around(true, 2379, 2380), s.etcdSet())...)
 	s.available(t, s.places()[0])
 	if !t.Run("to a namespace, a pod crashes", func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestEtcdMovesUnderItsClients(t *testing.T) {
 	})
 }
 
-func (s scene) etcdSet() *appsv1.StatefulSet {
+func (s fixture) etcdSet() *appsv1.StatefulSet {
 	var members []string
 	peer := func(name string) string {
 		return fmt.Sprintf("http://%s.%s.%s.svc.cluster.local:2380", name, s.set, s.source)
@@ -74,8 +74,8 @@ func (s scene) etcdSet() *appsv1.StatefulSet {
 	}}, "/readyz", 2379, claim("data", cluster.AttachedClass))
 }
 
-// budget sets maxUnavailable of the set's PodDisruptionBudget to the scene's d.
-func (s scene) budget(t *testing.T) {
+// budget sets maxUnavailable of the set's PodDisruptionBudget to the fixture's d.
+func (s fixture) budget(t *testing.T) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"maxUnavailable":%d}}`, s.d)
 	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.source, Name: s.set}}
@@ -86,7 +86,7 @@ func (s scene) budget(t *testing.T) {
 
 // moveEtcd moves the set under a client on the source's side. If the destination is in another
 // cluster, a second client there looks up the names.
-func (s scene) moveEtcd(t *testing.T, faults []fault, kills ...int32) {
+func (s fixture) moveEtcd(t *testing.T, faults []fault, kills ...int32) {
 	t.Helper()
 	writer := s.client(t, s.places()[0], 4)
 	watchers := []place{writer}
@@ -142,7 +142,7 @@ func (s scene) moveEtcd(t *testing.T, faults []fault, kills ...int32) {
 }
 
 // client starts a client in a place, and waits until it works.
-func (s scene) client(t *testing.T, p place, workers int) place {
+func (s fixture) client(t *testing.T, p place, workers int) place {
 	t.Helper()
 	var endpoints []string
 	for _, h := range s.hosts() {
@@ -171,7 +171,7 @@ func (s scene) client(t *testing.T, p place, workers int) place {
 }
 
 // rightNames fails the test on a wrong answer for a name, and on a name that was never answered.
-func (s scene) rightNames(t *testing.T, p place) {
+func (s fixture) rightNames(t *testing.T, p place) {
 	t.Helper()
 	var state history.State
 	if err := p.ask(t.Context(), "GET", "client", "state", nil, &state); err != nil {
@@ -189,7 +189,7 @@ func (s scene) rightNames(t *testing.T, p place) {
 }
 
 // crash kills the process of a member that is still on the source.
-func (s scene) crash(ordinal int32) func(*testing.T) string {
+func (s fixture) crash(ordinal int32) func(*testing.T) string {
 	return func(t *testing.T) string {
 		t.Helper()
 		name := fmt.Sprintf("%s-%d", s.set, ordinal)

@@ -13,7 +13,7 @@ import (
 )
 
 // askedFor plans a move with gates and returns the file of the plan.
-func (s scene) askedFor(t *testing.T, gates string) string {
+func (s fixture) askedFor(t *testing.T, gates string) string {
 	t.Helper()
 	folder := t.TempDir()
 	migration, file := filepath.Join(folder, "migration.yaml"), filepath.Join(folder, "plan.yaml")

@@ -30,7 +30,7 @@ func claim(name, class string) corev1.PersistentVolumeClaim {
 }
 
 // statefulSet returns a set with one container, which is ready when it responds at a path.
-func (s scene) statefulSet(c corev1.Container, ready string, port int32, claims ...corev1.PersistentVolumeClaim) *appsv1.StatefulSet {
+func (s fixture) statefulSet(c corev1.Container, ready string, port int32, claims ...corev1.PersistentVolumeClaim) *appsv1.StatefulSet {
 	c.ImagePullPolicy = corev1.PullNever
 	c.Env = append(c.Env, fromField("POD_NAME", "metadata.name"), fromField("POD_NAMESPACE", "metadata.namespace"))
 	c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: ready, Port: intstr.FromInt32(port)}}}
@@ -51,7 +51,7 @@ func (s scene) statefulSet(c corev1.Container, ready string, port int32, claims 
 }
 
 // around returns the headless Service of the set and its PodDisruptionBudget.
-func (s scene) around(unready bool, ports ...int32) []client.Object {
+func (s fixture) around(unready bool, ports ...int32) []client.Object {
 	labels := map[string]string{"app": s.set}
 	own := metav1.ObjectMeta{Namespace: s.source, Name: s.set, Labels: labels}
 	service := &corev1.Service{ObjectMeta: own, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: labels, PublishNotReadyAddresses: unready}}
@@ -64,7 +64,7 @@ func (s scene) around(unready bool, ports ...int32) []client.Object {
 }
 
 // dataSet returns a set of the data application with two volumes per replica.
-func (s scene) dataSet(class string, args ...string) *appsv1.StatefulSet {
+func (s fixture) dataSet(class string, args ...string) *appsv1.StatefulSet {
 	args = append([]string{"-peers", strings.Join(s.hosts(), ",")}, args...)
 	return s.statefulSet(corev1.Container{Name: "data", Image: bed.Image("data"), Args: append(args, "/data", "/logs")}, "/ready", 8080, claim("data", class), claim("logs", class))
 }

@@ -32,8 +32,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/internal/witness"
 )
 
-// scene describes one set and its move.
-type scene struct {
+// fixture describes one set and its move.
+type fixture struct {
 	set                 string
 	from, to            *bed.Cluster
 	source, destination string // namespaces
@@ -41,14 +41,14 @@ type scene struct {
 	d                   int
 }
 
-// back returns the scene of the reverse move.
-func (s scene) back() scene {
+// back returns the fixture of the reverse move.
+func (s fixture) back() fixture {
 	s.from, s.to, s.source, s.destination = s.to, s.from, s.destination, s.source
 	return s
 }
 
 // places returns the cluster and namespace of the source, and of the destination.
-func (s scene) places() []place {
+func (s fixture) places() []place {
 	return []place{{s.from, s.source}, {s.to, s.destination}}
 }
 
@@ -76,7 +76,7 @@ func (p place) find(ctx context.Context, name string) (set *appsv1.StatefulSet, 
 }
 
 // create creates the missing namespaces, and the objects in the source.
-func (s scene) create(t *testing.T, objects ...client.Object) {
+func (s fixture) create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, p := range s.places() {
 		err := p.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}})
@@ -94,7 +94,7 @@ func (s scene) create(t *testing.T, objects ...client.Object) {
 
 // leave deletes the set on both sides, because the machine is small. Its volumes stay, so that a
 // destroyed volume was destroyed by a move.
-func (s scene) leave(t *testing.T) {
+func (s fixture) leave(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
@@ -116,12 +116,12 @@ func (s scene) leave(t *testing.T) {
 }
 
 // flags returns the flags of every command.
-func (s scene) flags() []string {
+func (s fixture) flags() []string {
 	return []string{"-n", s.source, "--kubeconfig", s.from.Kubeconfig, "--to-kubeconfig", s.to.Kubeconfig, "--to-namespace", s.destination}
 }
 
 // stsmigrate returns a command that is not started yet, and the buffer of its output.
-func (s scene) stsmigrate(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
+func (s fixture) stsmigrate(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), suite.binary, append(args, s.flags()...)...)
 	cmd.Env = []string{"HOME=" + t.TempDir()}
@@ -131,7 +131,7 @@ func (s scene) stsmigrate(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffe
 }
 
 // run runs stsmigrate, which must exit with the given code, and returns its output.
-func (s scene) run(t *testing.T, code int, args ...string) string {
+func (s fixture) run(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	cmd, out := s.stsmigrate(t, args...)
 	err := cmd.Run()
@@ -143,7 +143,7 @@ func (s scene) run(t *testing.T, code int, args ...string) string {
 }
 
 // plan plans the move and returns the file of the plan.
-func (s scene) plan(t *testing.T) string {
+func (s fixture) plan(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "plan.yaml")
 	whenFailed(t, s.run(t, 0, "plan", s.set, "--max-unavailable", fmt.Sprint(s.d), "--out", file))
@@ -158,7 +158,7 @@ type fault struct {
 
 // move moves the set to the destination, with faults, and returns the results. The process that
 // moves the set is killed whenever the number of moved ordinals reaches one of kills.
-func (s scene) move(t *testing.T, faults []fault, kills ...int32) (*witness.Report, row) {
+func (s fixture) move(t *testing.T, faults []fault, kills ...int32) (*witness.Report, row) {
 	t.Helper()
 	file := s.plan(t)
 	w := s.witness(t)
@@ -188,7 +188,7 @@ func (s scene) move(t *testing.T, faults []fault, kills ...int32) (*witness.Repo
 }
 
 // witness starts to watch the set.
-func (s scene) witness(t *testing.T) *witness.Witness {
+func (s fixture) witness(t *testing.T) *witness.Witness {
 	t.Helper()
 	w, err := witness.Watch(t.Context(), s.set, 1, witness.Side{Config: s.from.Config, Namespace: s.source}, witness.Side{Config: s.to.Config, Namespace: s.destination})
 	if err != nil {
@@ -211,7 +211,7 @@ func (r *row) hear(t *testing.T, w *witness.Witness) *witness.Report {
 }
 
 // killed starts stsmigrate and kills it once a number of ordinals is reached.
-func (s scene) killed(t *testing.T, at int32, args ...string) {
+func (s fixture) killed(t *testing.T, at int32, args ...string) {
 	t.Helper()
 	cmd, out := s.stsmigrate(t, args...)
 	if err := cmd.Start(); err != nil {
@@ -238,7 +238,7 @@ func (s scene) killed(t *testing.T, at int32, args ...string) {
 
 // overdue runs stsmigrate until status reports that a wave is overdue, interrupts it then, and
 // returns its output.
-func (s scene) overdue(t *testing.T, args ...string) string {
+func (s fixture) overdue(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd, out := s.stsmigrate(t, args...)
 	if err := cmd.Start(); err != nil {
@@ -260,7 +260,7 @@ func (s scene) overdue(t *testing.T, args ...string) string {
 
 // reached waits until the destination's set has at least a number of replicas in its spec. It
 // reports whether that happened.
-func (s scene) reached(ctx context.Context, t *testing.T, ordinals int32) bool {
+func (s fixture) reached(ctx context.Context, t *testing.T, ordinals int32) bool {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		set, err := s.places()[1].find(ctx, s.set)
@@ -295,7 +295,7 @@ func eventually(t *testing.T, limit time.Duration, what string, is func(context.
 }
 
 // available waits until all replicas of the set are available in a place.
-func (s scene) available(t *testing.T, p place) {
+func (s fixture) available(t *testing.T, p place) {
 	t.Helper()
 	eventually(t, 3*time.Minute, "the set is available in "+p.namespace+" of "+p.Name, func(ctx context.Context) error {
 		set, err := p.find(ctx, s.set)
@@ -310,7 +310,7 @@ func (s scene) available(t *testing.T, p place) {
 }
 
 // hosts returns the names of all members in the namespaces of both sides.
-func (s scene) hosts() []string {
+func (s fixture) hosts() []string {
 	var all []string
 	for _, ns := range unique(s.source, s.destination) {
 		for i := range s.replicas {
@@ -321,7 +321,7 @@ func (s scene) hosts() []string {
 }
 
 // pods returns the existing pods of the set, on both sides.
-func (s scene) pods(ctx context.Context) (all []corev1.Pod) {
+func (s fixture) pods(ctx context.Context) (all []corev1.Pod) {
 	seen := map[string]bool{}
 	for _, p := range s.places() {
 		var list corev1.PodList

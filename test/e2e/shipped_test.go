@@ -129,7 +129,7 @@ func asked(t *testing.T, args ...string) string {
 }
 
 // permitted gives the orchestrator the rights for a plan and records the consent of both sides.
-func (s scene) permitted(t *testing.T, file string) {
+func (s fixture) permitted(t *testing.T, file string) {
 	t.Helper()
 	for _, what := range []string{"rbac", "consent", "consent --cluster"} {
 		for side, p := range map[string]place{"source": s.places()[0], "destination": s.places()[1]} {
@@ -219,7 +219,7 @@ func TestTheOrchestratorAsItIsShippedMovesASet(t *testing.T) {
 }
 
 // slice returns the data application as a StatefulSetSlice of the west.
-func (s scene) slice(t *testing.T, change func(spec map[string]any)) *unstructured.Unstructured {
+func (s fixture) slice(t *testing.T, change func(spec map[string]any)) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := json.Marshal(s.dataSet(cluster.SharedClass))
 	if err != nil {
@@ -237,15 +237,15 @@ func (s scene) slice(t *testing.T, change func(spec map[string]any)) *unstructur
 	return o
 }
 
-// sliced returns a scene of a slice in the west that does not move.
-func sliced(t *testing.T, namespace string, replicas int32) scene {
+// sliced returns a fixture of a slice in the west that does not move.
+func sliced(t *testing.T, namespace string, replicas int32) fixture {
 	t.Helper()
 	s := between(t, namespace)
 	s.from, s.replicas = s.to, replicas
 	return s
 }
 
-func patched(t *testing.T, s scene, o *unstructured.Unstructured, patch string) {
+func patched(t *testing.T, s fixture, o *unstructured.Unstructured, patch string) {
 	t.Helper()
 	if err := s.to.Client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 		t.Fatal(err)

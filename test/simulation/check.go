@@ -131,7 +131,7 @@ func (w *world) disrupts(before, after plans.Slice, side plans.Side) {
 // available reports whether an ordinal serves on a side, and has done so for minReadySeconds.
 func (w *world) available(side plans.Side, ordinal int32) bool {
 	pod := w.pod(side, ordinal)
-	return ready(pod) && (w.scene.MinReady == 0 || w.aged[pod.UID])
+	return ready(pod) && (w.options.MinReady == 0 || w.aged[pod.UID])
 }
 
 // allowed returns how many pods of a side may be evicted at the moment. It is the higher of two numbers: the

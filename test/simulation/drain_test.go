@@ -58,7 +58,7 @@ func drainsOf() map[string]func(*corev1.Node) {
 }
 
 // oneByOne moves five ordinals of which one may be unavailable, each on a node of its own.
-func oneByOne(mode plans.Mode) scene {
+func oneByOne(mode plans.Mode) options {
 	sc := threeOrdinals(mode)
 	sc.Ordinals, sc.Spread = 5, true
 	return sc

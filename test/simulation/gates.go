@@ -16,8 +16,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// withGates returns a scene with every kind of gate.
-func withGates(sc scene) scene {
+// withGates returns a options with every kind of gate.
+func withGates(sc options) options {
 	job := &batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ask", Image: "ask"}}}}}
 	other := intstr.FromString(plans.AnyOther)
 	minute := metav1.Duration{Duration: time.Minute}

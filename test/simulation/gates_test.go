@@ -14,7 +14,7 @@ import (
 func TestEveryGateIsAskedOnceForEveryOrdinal(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
-		for _, sc := range []scene{threeOrdinals(mode), inWaves(mode)} {
+		for _, sc := range []options{threeOrdinals(mode), inWaves(mode)} {
 			w := newWorld(withGates(sc))
 			walk(t, w, plans.Move, nil)
 			walk(t, w, plans.Abort, nil)

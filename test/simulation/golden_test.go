@@ -47,7 +47,7 @@ func walk(t *testing.T, w *world, direction plans.Direction, at func(int) fault)
 			got, err = end{engine.Finished, w.journal.Outcome, ""}, nil
 		}
 		if err != nil || got.kind != engine.Finished || got.outcome != outcomeOf(direction) {
-			t.Errorf("seed %d: %s ended with %q (%v); journal: %+v", w.scene.Seed, direction, got, err, w.journal)
+			t.Errorf("seed %d: %s ended with %q (%v); journal: %+v", w.options.Seed, direction, got, err, w.journal)
 		}
 		unbroken(t, w)
 		return
@@ -58,7 +58,7 @@ func walk(t *testing.T, w *world, direction plans.Direction, at func(int) fault)
 func unbroken(t *testing.T, w *world) {
 	t.Helper()
 	for _, b := range w.broken {
-		t.Errorf("seed %d: %s", w.scene.Seed, b)
+		t.Errorf("seed %d: %s", w.options.Seed, b)
 	}
 	if len(w.broken) > 0 {
 		t.Log("the last writes were:\n" + strings.Join(w.trail[max(0, len(w.trail)-40):], "\n"))
@@ -74,10 +74,10 @@ func cleanEnd(t *testing.T, w *world, want map[string]any) {
 	w.rest()
 	unbroken(t, w)
 	if marks := w.marked(); len(marks) > 0 {
-		t.Errorf("seed %d: S15: our marks are still on %q", w.scene.Seed, marks)
+		t.Errorf("seed %d: S15: our marks are still on %q", w.options.Seed, marks)
 	}
 	if diff := cmp.Diff(want, w.snapshot()); diff != "" {
-		t.Errorf("seed %d: S15: the end is not as it has to be (-want +got):\n%s", w.scene.Seed, diff)
+		t.Errorf("seed %d: S15: the end is not as it has to be (-want +got):\n%s", w.options.Seed, diff)
 	}
 }
 
@@ -151,7 +151,7 @@ func (w *world) belongings(side plans.Side) belongings {
 	out := belongings{Claims: map[string]corev1.PersistentVolumeClaimSpec{}, Disks: map[string]string{}}
 	if set, ok := get[*appsv1.StatefulSet](s, namespace, setName); ok {
 		out.Set, out.Labels = &clone(set).Spec, set.Labels
-		if w.scene.Existing { // an existing set keeps its own retention policy
+		if w.options.Existing { // an existing set keeps its own retention policy
 			out.Set.PersistentVolumeClaimRetentionPolicy = nil
 		}
 		if o := out.Set.Ordinals; o != nil && o.Start == 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // member is one of several processes that carry out one plan at the same time. Each of its reads and writes
-// waits until the crowd lets it proceed.
+// waits until the processes lets it proceed.
 type member struct {
 	r         *process
 	direction plans.Direction
@@ -34,15 +34,15 @@ func (w *world) member(t *testing.T, direction plans.Direction, sleeps int) *mem
 	return m
 }
 
-// crowd lets members and controllers act in an order drawn from a seed, until the last member has ended.
-type crowd struct {
+// processes lets members and controllers act in an order drawn from a seed, until the last member has ended.
+type processes struct {
 	w       *world
 	rng     *rand.Rand
 	members []*member
 	deaths  bool // members die now and then
 }
 
-func (c *crowd) round() {
+func (c *processes) round() {
 	if c.rng.IntN(3) == 0 {
 		c.w.tick()
 	}
@@ -76,14 +76,14 @@ func (c *crowd) round() {
 }
 
 // until lets time pass until the member has ended.
-func (c *crowd) until(t *testing.T, m *member) {
+func (c *processes) until(t *testing.T, m *member) {
 	t.Helper()
 	for range 400_000 {
 		if c.round(); m.over {
 			return
 		}
 	}
-	t.Fatalf("seed %d: %s by epoch %d never ends; journal %+v", c.w.scene.Seed, m.direction, m.r.epoch, c.w.journal)
+	t.Fatalf("seed %d: %s by epoch %d never ends; journal %+v", c.w.options.Seed, m.direction, m.r.epoch, c.w.journal)
 }
 
 func TestProcessesThatOverlapDoNoHarm(t *testing.T) {
@@ -112,7 +112,7 @@ func TestProcessesThatOverlapDoNoHarm(t *testing.T) {
 // that it runs one process at a time until the plan has ended.
 func overlap(t *testing.T, w *world, done golden) {
 	t.Helper()
-	c := &crowd{w: w, rng: rand.New(rand.NewPCG(w.scene.Seed, 11))}
+	c := &processes{w: w, rng: rand.New(rand.NewPCG(w.options.Seed, 11))}
 	defer func() {
 		for _, m := range c.members {
 			m.stop()
@@ -124,7 +124,7 @@ func overlap(t *testing.T, w *world, done golden) {
 		w.member(t, directions[c.rng.IntN(3)], c.rng.IntN(900)),
 		w.member(t, directions[c.rng.IntN(3)], c.rng.IntN(1800)),
 	}
-	c.deaths = w.scene.Seed%3 > 0
+	c.deaths = w.options.Seed%3 > 0
 	c.until(t, c.members[1])
 	c.until(t, c.members[2])
 	c.deaths = false
@@ -151,7 +151,7 @@ func overlap(t *testing.T, w *world, done golden) {
 		cleanEnd(t, w, done.end)
 	default:
 		last := c.members[len(c.members)-1]
-		t.Errorf("seed %d: the plan never ends: %s, %v; journal %+v", w.scene.Seed, last.end, last.err, w.journal)
+		t.Errorf("seed %d: the plan never ends: %s, %v; journal %+v", w.options.Seed, last.end, last.err, w.journal)
 	}
 }
 
@@ -174,14 +174,14 @@ func (w *world) sweep(t *testing.T) {
 			continue // adopted, or of a live process
 		}
 		if marked {
-			t.Logf("seed %d: %s was made late and is left over", w.scene.Seed, l.key)
+			t.Logf("seed %d: %s was made late and is left over", w.options.Seed, l.key)
 			s.remove(l.key)
 		}
 	}
 }
 
 // onward returns a direction that the user could request in this state.
-func (c *crowd) onward() plans.Direction {
+func (c *processes) onward() plans.Direction {
 	switch {
 	case c.w.journal.Leg.Direction != plans.Move:
 		return c.w.journal.Leg.Direction

@@ -6,9 +6,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// ahead returns the scenes with API servers that are newer than this program.
-func ahead() map[string]scene {
-	out := map[string]scene{}
+// ahead returns the options with API servers that are newer than this program.
+func ahead() map[string]options {
+	out := map[string]options{}
 	for _, mode := range modes() {
 		sc := withGates(threeOrdinals(mode))
 		sc.Templates, sc.Newer = []string{"data", "log"}, true

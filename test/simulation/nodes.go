@@ -56,9 +56,9 @@ func drained(node *corev1.Node) bool {
 	return node.Spec.Unschedulable || node.DeletionTimestamp != nil || len(node.Spec.Taints) > 0
 }
 
-// taken reports whether a node has a pod already, in a scene where each pod needs a node of its own.
+// taken reports whether a node has a pod already, in a options where each pod needs a node of its own.
 func (w *world) taken(s *store, node *corev1.Node) bool {
-	return w.scene.Spread && slices.ContainsFunc(all[*corev1.Pod](s), func(p *corev1.Pod) bool { return p.Spec.NodeName == node.Name })
+	return w.options.Spread && slices.ContainsFunc(all[*corev1.Pod](s), func(p *corev1.Pod) bool { return p.Spec.NodeName == node.Name })
 }
 
 // kubelet starts pods whose volumes are attached, and ends those that are being deleted. The kubelet of a
@@ -74,7 +74,7 @@ func (w *world) kubelet(s *store) bool {
 			return true
 		}
 		if ready(pod) {
-			if w.scene.MinReady > 0 && !w.aged[pod.UID] {
+			if w.options.MinReady > 0 && !w.aged[pod.UID] {
 				w.aged[pod.UID] = true
 				return true
 			}

@@ -52,7 +52,7 @@ func (w *world) clock() time.Time { return time.Unix(1e9+int64(len(w.acts)), 0) 
 func noted(t *testing.T, w *world, by disturbance) (out notes) {
 	t.Helper()
 	slots := engine.NewWaveLimiter(1)
-	rival := slots.Of(w.plan)
+	overlapping := slots.Of(w.plan)
 	r, e := w.begin(t, plans.Move)
 	r.at = func(int) fault {
 		if by == lostAnswers && r.now.kind == "ConfigMap" {
@@ -70,11 +70,11 @@ func noted(t *testing.T, w *world, by disturbance) (out notes) {
 		w.rest()
 		if p.Kind == engine.Advanced && p.Step.Op == plans.Relax {
 			out.waves++
-			rival.Retain(plans.Source)
+			overlapping.Retain(plans.Source)
 		}
 		if p.Queued {
 			between(t, w)
-			rival.Release()
+			overlapping.Release()
 		}
 		if by == otherWriters {
 			w.change(t, func(j *plans.Journal) error { j.Waiting += "."; return nil })

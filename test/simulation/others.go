@@ -15,8 +15,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// deed is an action of another writer on an object of the plan, at any moment.
-type deed struct {
+// foreignWrite is an action of another writer on an object of the plan, at any moment.
+type foreignWrite struct {
 	// do carries it out. It reports whether there was an object to act on.
 	do func(*world) bool
 	// undo restores the previous state. It is nil if the user cannot do so.
@@ -25,11 +25,11 @@ type deed struct {
 	word plans.Assurance
 }
 
-// deeds returns the actions of other writers. Each has a way out: to undo it, or the user's word.
-func deeds() map[string]deed {
-	out := map[string]deed{}
+// foreignWrites returns the actions of other writers. Each has a way out: to undo it, or the user's word.
+func foreignWrites() map[string]foreignWrite {
+	out := map[string]foreignWrite{}
 	for _, side := range plans.Sides() {
-		set := func(name string, d deed) { out[name+" the set of the "+string(side)] = d }
+		set := func(name string, d foreignWrite) { out[name+" the set of the "+string(side)] = d }
 		set("the mark is taken off", kept(side, "StatefulSet", setName, plans.Assurance{Readopt: true}, bare))
 		set("the retention policy is set back on", kept(side, "StatefulSet", setName, plans.Assurance{}, func(o client.Object) {
 			o.(*appsv1.StatefulSet).Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: deletes, WhenScaled: deletes}
@@ -52,9 +52,9 @@ func deeds() map[string]deed {
 func bare(o client.Object) { plans.Unmark(o) }
 
 // kept edits an object and remembers it, so that exactly its annotations and its spec can be restored.
-func kept(side plans.Side, kind, name string, word plans.Assurance, edit func(client.Object)) deed {
+func kept(side plans.Side, kind, name string, word plans.Assurance, edit func(client.Object)) foreignWrite {
 	var was client.Object
-	return deed{
+	return foreignWrite{
 		word: word,
 		do: func(w *world) bool {
 			o, ok := w.on[side].objects[key{kind, w.namespace(side), name}]
@@ -103,7 +103,7 @@ func putBack(s *store, was client.Object) {
 }
 
 // remade deletes a set with its pods, and recreates it as the user would: as it was, without our marks.
-func remade(side plans.Side) deed {
+func remade(side plans.Side) foreignWrite {
 	var was *appsv1.StatefulSet
 	again := func(w *world) {
 		if _, there := get[*appsv1.StatefulSet](w.on[side], w.namespace(side), setName); there {
@@ -115,7 +115,7 @@ func remade(side plans.Side) deed {
 		must(w.on[side].Create(context.TODO(), next))
 		w.rest()
 	}
-	return deed{
+	return foreignWrite{
 		word: plans.Assurance{Readopt: true},
 		do: func(w *world) bool {
 			set, ok := get[*appsv1.StatefulSet](w.on[side], w.namespace(side), setName)
@@ -132,9 +132,9 @@ func remade(side plans.Side) deed {
 }
 
 // volumesOn edits every volume that the plan protects on a side.
-func volumesOn(side plans.Side, word plans.Assurance, edit func(*corev1.PersistentVolume)) deed {
+func volumesOn(side plans.Side, word plans.Assurance, edit func(*corev1.PersistentVolume)) foreignWrite {
 	var was []*corev1.PersistentVolume
-	return deed{
+	return foreignWrite{
 		word: word,
 		do: func(w *world) bool {
 			was = nil
@@ -164,7 +164,7 @@ func volumesOn(side plans.Side, word plans.Assurance, edit func(*corev1.Persiste
 const foreignFinalizer = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
 
 // finalized adds a finalizer to every claim of a side, as a snapshot in progress does.
-func finalized(side plans.Side) deed {
+func finalized(side plans.Side) foreignWrite {
 	each := func(w *world, edit func([]string) []string) (some bool) {
 		for _, c := range all[*corev1.PersistentVolumeClaim](w.on[side]) {
 			if c.Namespace != w.namespace(side) || c.DeletionTimestamp != nil && !slices.Contains(c.Finalizers, foreignFinalizer) {
@@ -177,7 +177,7 @@ func finalized(side plans.Side) deed {
 		}
 		return some
 	}
-	return deed{
+	return foreignWrite{
 		do: func(w *world) bool {
 			return each(w, func(f []string) []string { return append(f, foreignFinalizer) })
 		},
@@ -190,7 +190,7 @@ func finalized(side plans.Side) deed {
 }
 
 // stray creates a claim on a side, with the name that the next ordinal to arrive there needs.
-func stray(side plans.Side) deed {
+func stray(side plans.Side) foreignWrite {
 	var made types.UID
 	next := func(w *world) int32 {
 		if side == plans.Destination {
@@ -198,7 +198,7 @@ func stray(side plans.Side) deed {
 		}
 		return w.slice(side).End()
 	}
-	return deed{
+	return foreignWrite{
 		do: func(w *world) bool {
 			name := w.plan.ClaimName("data", next(w))
 			if _, there := get[*corev1.PersistentVolumeClaim](w.on[side], w.namespace(side), name); there || !w.plan.Ordinals().Has(next(w)) {

@@ -156,8 +156,8 @@ func TestAProcessOfTheLostJournalWritesNothingMore(t *testing.T) {
 	}
 }
 
-func recovered() map[string]scene {
-	out := map[string]scene{}
+func recovered() map[string]options {
+	out := map[string]options{}
 	if long() {
 		maps.Copy(out, variants())
 		maps.Copy(out, shapes())

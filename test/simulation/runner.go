@@ -398,7 +398,7 @@ func (r *process) fate(p engine.Progress) error {
 }
 
 // others lets the controllers act: a little after a write, more during a wait. If several processes run at
-// once, the crowd decides that instead.
+// once, the processes decides that instead.
 func (w *world) others(r *process, kind engine.Kind) bool {
 	if r.pause != nil {
 		return false

@@ -14,16 +14,16 @@ import (
 // as long as the budgets are tight.
 func TestAWaveWaitsForItsSlot(t *testing.T) {
 	t.Parallel()
-	rival := rival{}
+	overlapping := overlapping{}
 	for name, sc := range shapes() {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(sc)
 			w.evictions = 20
 			slots := engine.NewWaveLimiter(1)
-			rival.slot = slots.Of(w.plan)
-			rival.slot.Acquire()
+			overlapping.slot = slots.Of(w.plan)
+			overlapping.slot.Acquire()
 			for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
-				rival.waited = 0
+				overlapping.waited = 0
 				r, e := w.begin(t, direction)
 				e.Permit, e.Now = slots.Of(w.plan), func() time.Time { return time.Unix(1e9, 0) }
 				rounds := 0
@@ -33,27 +33,27 @@ func TestAWaveWaitsForItsSlot(t *testing.T) {
 						t.Fatalf("%+v: %v", p, err)
 					}
 					w.others(r, p.Kind)
-					rival.sees(t, w, p)
+					overlapping.sees(t, w, p)
 				}
-				if rival.waited < 3 || !rival.slot.Acquire() {
-					t.Fatalf("waited %d times; the slot is free at the end: %t", rival.waited, rival.slot.Acquire())
+				if overlapping.waited < 3 || !overlapping.slot.Acquire() {
+					t.Fatalf("waited %d times; the slot is free at the end: %t", overlapping.waited, overlapping.slot.Acquire())
 				}
 				unbroken(t, w)
 			}
 		})
 	}
-	if rival.blocked == 0 {
+	if overlapping.blocked == 0 {
 		t.Error("no wave had to wait for other pods")
 	}
 }
 
-// rival competes for the same slot, and has it first.
-type rival struct {
+// overlapping competes for the same slot, and has it first.
+type overlapping struct {
 	slot            *engine.Permit
 	waited, blocked int // how often the plan waited for the slot, and for other pods
 }
 
-func (v *rival) sees(t *testing.T, w *world, p engine.Progress) {
+func (v *overlapping) sees(t *testing.T, w *world, p engine.Progress) {
 	t.Helper()
 	under := w.underWay(p.Step)
 	switch {

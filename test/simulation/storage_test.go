@@ -8,9 +8,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// storages returns the scenes in which not every volume moves from claim to claim.
-func storages() map[string]scene {
-	out := map[string]scene{}
+// storages returns the options in which not every volume moves from claim to claim.
+func storages() map[string]options {
+	out := map[string]options{}
 	for _, mode := range modes() {
 		left := withGates(threeOrdinals(mode))
 		left.Gates = left.Gates[3:4] // one gate after Grow, which is required to leave volumes behind

@@ -79,7 +79,7 @@ func TestWhateverOthersDoNothingGoesDownForItAndThereIsAWayOut(t *testing.T) {
 		for _, s := range starts() {
 			first := s.world(t, mode)
 			steps := s.steps(t, first.fork(0))
-			for _, name := range slices.Sorted(mapKeys(deeds())) {
+			for _, name := range slices.Sorted(mapKeys(foreignWrites())) {
 				t.Run(fmt.Sprintf("%s, %s, %s", mode, s.name, name), func(t *testing.T) {
 					t.Parallel()
 					did := 0
@@ -88,7 +88,7 @@ func TestWhateverOthersDoNothingGoesDownForItAndThereIsAWayOut(t *testing.T) {
 							continue
 						}
 						w := first.fork(uint64(n))
-						if !s.disturbed(t, w, deeds()[name], step, done.end) {
+						if !s.disturbed(t, w, foreignWrites()[name], step, done.end) {
 							continue
 						}
 						did++
@@ -117,7 +117,7 @@ func mapKeys[K comparable, V any](m map[K]V) func(func(K) bool) {
 
 // disturbed lets another writer act after a step, and then tries the ways out. It returns false if there was
 // no object to act on.
-func (s start) disturbed(t *testing.T, w *world, d deed, step string, end map[string]any) bool {
+func (s start) disturbed(t *testing.T, w *world, d foreignWrite, step string, end map[string]any) bool {
 	t.Helper()
 	did, down := false, false
 	act := func() {
@@ -161,7 +161,7 @@ func (s start) disturbed(t *testing.T, w *world, d deed, step string, end map[st
 }
 
 // ways tries to undo what another writer did, and to vouch for it.
-func (w *world) ways(t *testing.T, d deed, direction plans.Direction, end map[string]any) {
+func (w *world) ways(t *testing.T, d foreignWrite, direction plans.Direction, end map[string]any) {
 	t.Helper()
 	if d.undo != nil {
 		out := w.fork(3)
@@ -226,20 +226,20 @@ func (w *world) leads(t *testing.T, direction plans.Direction, word plans.Assura
 // The main reason for an abort is a destination that does not work (S14).
 func TestAPlanIsWalkedBackFromABrokenDestination(t *testing.T) {
 	t.Parallel()
-	wide := scene{Mode: plans.Reimport, Ordinals: 4, D: 2, Templates: []string{"data"}, Budget: maxUnavailable(intstr.FromInt32(2)), Dependents: true}
+	wide := options{Mode: plans.Reimport, Ordinals: 4, D: 2, Templates: []string{"data"}, Budget: maxUnavailable(intstr.FromInt32(2)), Dependents: true}
 	for _, c := range []struct {
-		name   string
-		scene  scene
-		broken []int32
-		word   plans.Assurance
-		waits  string // the reason, without the word
+		name    string
+		options options
+		broken  []int32
+		word    plans.Assurance
+		waits   string // the reason, without the word
 	}{
-		{name: "everything that arrived is broken", scene: threeOrdinals(plans.Reimport), broken: []int32{1, 2}},
-		{name: "the budget has room for one", scene: wide, broken: []int32{3}},
-		{name: "the budget has no room", scene: threeOrdinals(plans.Rebind), broken: []int32{2}, word: plans.Assurance{MaxUnavailable: 2}, waits: "with web-1 2 ordinals would be unavailable, and at most 1 may be"},
+		{name: "everything that arrived is broken", options: threeOrdinals(plans.Reimport), broken: []int32{1, 2}},
+		{name: "the budget has room for one", options: wide, broken: []int32{3}},
+		{name: "the budget has no room", options: threeOrdinals(plans.Rebind), broken: []int32{2}, word: plans.Assurance{MaxUnavailable: 2}, waits: "with web-1 2 ordinals would be unavailable, and at most 1 may be"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(c.scene)
+			w := newWorld(c.options)
 			_, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool { return p.Kind == engine.Advanced && p.Step.ID() == "1/Relax" })
 			if err != nil {
 				t.Fatal(err)
@@ -273,7 +273,7 @@ func TestAPodThatIsNotAvailableYetKeepsTheNextOrdinalUp(t *testing.T) {
 			}
 			w.foreign = true // the restart is not ours
 			must(w.on[side].Delete(context.TODO(), clone(w.pod(side, young))))
-			w.scene.MinReady = 0 // no pod becomes available for now
+			w.options.MinReady = 0 // no pod becomes available for now
 			w.rest()
 			if !ready(w.pod(side, young)) {
 				t.Fatal("the pod never came back")
@@ -284,7 +284,7 @@ func TestAPodThatIsNotAvailableYetKeepsTheNextOrdinalUp(t *testing.T) {
 			if err != nil || got.kind != engine.Waiting || !strings.Contains(got.reason, "minReadySeconds 10") || w.inFlight() || w.pod(side.Other(), young) != nil {
 				t.Errorf("%s, %s: it ended with %q (%v), in flight: %t", direction, mode, got, err, w.inFlight())
 			}
-			w.scene.MinReady = 10
+			w.options.MinReady = 10
 			w.leads(t, direction, plans.Assurance{}, goldenOf(t, newWorld(sc), journey{plans.Move, plans.Finalize}).end)
 		}
 	}
@@ -614,7 +614,7 @@ func TestVolumesWithoutMarksAreHeldAnewByWord(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
 		w := newWorld(threeOrdinals(mode))
-		lost := deeds()["the volumes of the source lose their marks"]
+		lost := foreignWrites()["the volumes of the source lose their marks"]
 		did := false
 		got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
 			if !did && p.Kind == engine.Advanced && p.Step.ID() == "0/Protect" {
@@ -744,7 +744,7 @@ func TestASetThatDoesNotKeepItsClaimsLosesNoOrdinal(t *testing.T) {
 	t.Parallel()
 	for _, side := range plans.Sides() {
 		w := newWorld(threeOrdinals(plans.Rebind))
-		away, did := deeds()["the retention policy is set back on the set of the "+string(side)], false
+		away, did := foreignWrites()["the retention policy is set back on the set of the "+string(side)], false
 		got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
 			if !did && p.Kind == engine.Advanced && p.Step.ID() == "2/Relax" {
 				w.foreign = true

@@ -20,8 +20,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// scene describes the world that a migration starts in.
-type scene struct {
+// options describes the world that a migration starts in.
+type options struct {
 	Mode      plans.Mode
 	Ordinals  int32
 	Start     int32
@@ -45,13 +45,13 @@ type scene struct {
 	Spread     bool     // each pod has a node of its own
 }
 
-func threeOrdinals(mode plans.Mode) scene {
-	return scene{Mode: mode, Ordinals: 3, D: 1, Templates: []string{"data"}, Budget: maxUnavailable(intstr.FromInt32(1)), Dependents: true}
+func threeOrdinals(mode plans.Mode) options {
+	return options{Mode: mode, Ordinals: 3, D: 1, Templates: []string{"data"}, Budget: maxUnavailable(intstr.FromInt32(1)), Dependents: true}
 }
 
 // inWaves moves four ordinals in waves of two, with two volumes each.
-func inWaves(mode plans.Mode) scene {
-	return scene{Mode: mode, Ordinals: 4, D: 2, Window: 2, Templates: []string{"data", "log"}, Budget: maxUnavailable(intstr.FromInt32(2)), Dependents: true}
+func inWaves(mode plans.Mode) options {
+	return options{Mode: mode, Ordinals: 4, D: 2, Window: 2, Templates: []string{"data", "log"}, Budget: maxUnavailable(intstr.FromInt32(2)), Dependents: true}
 }
 
 func maxUnavailable(v intstr.IntOrString) *policyv1.PodDisruptionBudgetSpec {
@@ -59,7 +59,7 @@ func maxUnavailable(v intstr.IntOrString) *policyv1.PodDisruptionBudgetSpec {
 }
 
 // nodes returns the names of the nodes of each cluster.
-func (sc scene) nodes() []string {
+func (sc options) nodes() []string {
 	out := []string{"node-a", "node-b"}
 	for i := range sc.Ordinals + 2 {
 		if sc.Spread {
@@ -80,13 +80,13 @@ const (
 
 // world is everything there is: the clusters, the disks, and the history that the invariants need.
 type world struct {
-	scene  scene
-	on     map[plans.Side]*store
-	stores []*store
-	plan   *plans.Plan
-	rights map[string]rights            // of the engines' account, by cluster
-	agreed map[string]*corev1.ConfigMap // each cluster's consent to volumes
-	rng    *rand.Rand
+	options options
+	on      map[plans.Side]*store
+	stores  []*store
+	plan    *plans.Plan
+	rights  map[string]rights            // of the engines' account, by cluster
+	agreed  map[string]*corev1.ConfigMap // each cluster's consent to volumes
+	rng     *rand.Rand
 	// What the controllers remember.
 	seen      map[types.UID]*appsv1.StatefulSet // the set controller's cache
 	aged      map[types.UID]bool                // pods Ready for minReadySeconds
@@ -128,10 +128,10 @@ type disk struct {
 	destroyed bool
 }
 
-// newWorld builds the scene, lets it come to rest, and stores the plan.
-func newWorld(sc scene) *world {
+// newWorld builds the options, lets it come to rest, and stores the plan.
+func newWorld(sc options) *world {
 	w := &world{
-		scene: sc, rng: rand.New(rand.NewPCG(0, 7)), disks: map[string]disk{},
+		options: sc, rng: rand.New(rand.NewPCG(0, 7)), disks: map[string]disk{},
 		app:  application{asked: map[string]int{}, yes: map[string]int{}, clock: time.Unix(0, 0)},
 		seen: map[types.UID]*appsv1.StatefulSet{}, aged: map[types.UID]bool{}, granted: map[types.UID]bool{},
 	}
@@ -179,7 +179,7 @@ func must(err error) {
 // are never changed in place, so that both worlds may hold them.
 func (w *world) fork(seed uint64) *world {
 	out := *w
-	out.scene.Seed, out.rng = seed, rand.New(rand.NewPCG(seed, 7))
+	out.options.Seed, out.rng = seed, rand.New(rand.NewPCG(seed, 7))
 	out.seen, out.aged, out.granted, out.disks = maps.Clone(w.seen), maps.Clone(w.aged), maps.Clone(w.granted), maps.Clone(w.disks)
 	out.app.asked, out.app.yes = maps.Clone(w.app.asked), maps.Clone(w.app.yes)
 	out.stores, out.on = nil, map[plans.Side]*store{}
@@ -202,33 +202,33 @@ func (w *world) fork(seed uint64) *world {
 // furnish creates what the user has: the set, its budget and its dependencies.
 func (w *world) furnish() {
 	ctx, source, destination := context.TODO(), w.on[plans.Source], w.on[plans.Destination]
-	if w.scene.Dependents {
+	if w.options.Dependents {
 		meta := metav1.ObjectMeta{Namespace: blue, Name: setName}
 		must(source.Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"color": "blue"}}))
 		must(source.Create(ctx, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"key": []byte("canary")}}))
 		must(source.Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}))
 	}
-	if w.scene.Shared {
+	if w.options.Shared {
 		w.furnishMedia()
 	}
-	must(source.Create(ctx, w.set(blue, w.scene.Start, w.scene.Ordinals)))
-	if w.scene.Budget != nil {
+	must(source.Create(ctx, w.set(blue, w.options.Start, w.options.Ordinals)))
+	if w.options.Budget != nil {
 		must(source.Create(ctx, w.budget(blue)))
 	}
-	if w.scene.Existing {
+	if w.options.Existing {
 		set := w.set(green, 0, 0)
 		set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 			WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType, WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
 		}
 		must(destination.Create(ctx, set))
-		if w.scene.Budget != nil {
+		if w.options.Budget != nil {
 			must(destination.Create(ctx, w.budget(green)))
 		}
 	}
 }
 
 func (w *world) budget(namespace string) *policyv1.PodDisruptionBudget {
-	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-budget", Labels: map[string]string{"team": "shop"}}, Spec: *w.scene.Budget}
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-budget", Labels: map[string]string{"team": "shop"}}, Spec: *w.options.Budget}
 	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": setName}}
 	return b
 }
@@ -237,32 +237,32 @@ func (w *world) set(namespace string, start, replicas int32) *appsv1.StatefulSet
 	app := map[string]string{"app": setName}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName, Labels: app}}
 	set.Spec = appsv1.StatefulSetSpec{
-		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: app}, MinReadySeconds: w.scene.MinReady,
+		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: app}, MinReadySeconds: w.options.MinReady,
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}}},
 	}
 	if start > 0 {
 		set.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: start}
 	}
-	if w.scene.Parallel {
+	if w.options.Parallel {
 		set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
 	}
-	if w.scene.Delete {
+	if w.options.Delete {
 		set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 			WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType, WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
 		}
 	}
-	for _, t := range w.scene.Templates {
+	for _, t := range w.options.Templates {
 		class := className
 		set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Name: t, Labels: app}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class},
 		})
 	}
-	if w.scene.Shared {
+	if w.options.Shared {
 		set.Spec.Template.Spec.Volumes = append(set.Spec.Template.Spec.Volumes, corev1.Volume{Name: media, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: media},
 		}})
 	}
-	if w.scene.Dependents {
+	if w.options.Dependents {
 		ref := corev1.LocalObjectReference{Name: setName}
 		set.Spec.ServiceName = setName
 		set.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{
@@ -286,7 +286,7 @@ func diskOf(pv *corev1.PersistentVolume) string {
 	return pv.Spec.CSI.VolumeHandle
 }
 
-// media is the claim, and its volume, that all ordinals of a scene mount.
+// media is the claim, and its volume, that all ordinals of a options mount.
 const media = "media"
 
 func (w *world) furnishMedia() {
@@ -302,7 +302,7 @@ func (w *world) furnishMedia() {
 
 // left reports whether a claim belongs to a template whose volumes do not move.
 func (w *world) left(claim string) bool {
-	return slices.ContainsFunc(w.scene.Left, func(t string) bool { return strings.HasPrefix(claim, t+"-") })
+	return slices.ContainsFunc(w.options.Left, func(t string) bool { return strings.HasPrefix(claim, t+"-") })
 }
 
 func (w *world) ref(side plans.Side) plans.Ref {
@@ -316,16 +316,16 @@ func (w *world) ref(side plans.Side) plans.Ref {
 }
 
 func (w *world) storePlan() {
-	in := plans.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.scene.D, Window: w.scene.Window, Gates: w.scene.Gates, Empty: w.scene.Left}
-	if w.scene.Shared {
+	in := plans.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.options.D, Window: w.options.Window, Gates: w.options.Gates, Empty: w.options.Left}
+	if w.options.Shared {
 		in.Shared = []plans.SharedVolume{{Claim: media, Volume: media, Handle: "nfs^files:/media"}}
 	}
 	in.Set, _ = get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName)
 	in.SourceBudget, _ = get[*policyv1.PodDisruptionBudget](w.on[plans.Source], blue, "web-budget")
-	if w.scene.Newer { // a list that contains our own change
+	if w.options.Newer { // a list that contains our own change
 		in.Patches = []plans.Patch{{Patch: "spec: {template: {spec: {containers: [{name: web, image: mirror/web}]}}}"}}
 	}
-	if w.scene.Existing {
+	if w.options.Existing {
 		in.Existing, _ = get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
 		in.DestinationBudget, _ = get[*policyv1.PodDisruptionBudget](w.on[plans.Destination], green, "web-budget")
 	}
@@ -350,7 +350,7 @@ func (w *world) tick() bool {
 		for _, act := range []func(*store) bool{w.setController, w.scheduler, w.kubelet, w.attacher, w.binder, w.provisioner, w.protection, w.collector, w.budgetController, w.evictor} {
 			actors = append(actors, actor{act, s})
 		}
-		if len(w.scene.Gates) > 0 {
+		if len(w.options.Gates) > 0 {
 			actors = append(actors, actor{w.jobController, s})
 		}
 	}

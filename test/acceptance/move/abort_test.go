@@ -15,7 +15,7 @@ func TestAbortWalksEverythingBack(t *testing.T) {
 		"in the middle of ordinal 2": {"web-2 Release", "delete claim data-web-2"},
 	} {
 		t.Run(where, func(t *testing.T) {
-			inBothModes(t, cast{}, func(s *scene) {
+			inBothModes(t, options{}, func(s *migration) {
 				t := s.t
 				before, there := s.state(s.source), s.names("destination")
 				w := s.watched()
@@ -35,7 +35,7 @@ func TestAbortWalksEverythingBack(t *testing.T) {
 }
 
 func TestAbortWalksACompleteMoveBack(t *testing.T) {
-	inBothModes(t, cast{}, func(s *scene) {
+	inBothModes(t, options{}, func(s *migration) {
 		t := s.t
 		before, there := s.state(s.source), s.names("destination")
 		w := s.watched()
@@ -48,7 +48,7 @@ func TestAbortWalksACompleteMoveBack(t *testing.T) {
 }
 
 func TestAbortSurvivesKills(t *testing.T) {
-	inBothModes(t, cast{}, func(s *scene) {
+	inBothModes(t, options{}, func(s *migration) {
 		t := s.t
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
@@ -70,7 +70,7 @@ func TestAbortSurvivesKills(t *testing.T) {
 
 // asBefore checks that an aborted move has left nothing but its record, that no data is lost, and that the
 // plan can be neither resumed nor finalized.
-func (s *scene) asBefore(before state, there []string) {
+func (s *migration) asBefore(before state, there []string) {
 	s.t.Helper()
 	s.ready(s.source)
 	same(s.t, "source", before, s.state(s.source))

@@ -25,14 +25,14 @@ import (
 )
 
 // checkArgs returns the arguments of plan that select what is moved, for the check command.
-func (s *scene) checkArgs(more ...string) []string {
+func (s *migration) checkArgs(more ...string) []string {
 	args := without(without(s.planArgs(more...), "--out"), s.planFile)
 	args[0] = "check"
 	return args
 }
 
 // checked runs the checks and returns their results by name.
-func (s *scene) checked(code int, more ...string) map[string]preflight.Result {
+func (s *migration) checked(code int, more ...string) map[string]preflight.Result {
 	s.t.Helper()
 	r := run(s.t, s.checkArgs(append(more, "-o", "json")...)...).expect(s.t, code)
 	var report preflight.Report
@@ -47,7 +47,7 @@ func (s *scene) checked(code int, more ...string) map[string]preflight.Result {
 }
 
 func TestCheckListsWhatEveryCheckFinds(t *testing.T) {
-	inBothModes(t, cast{replicas: 2}, func(s *scene) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
 		t := s.t
 		before := s.versions()
 		all := run(t, s.checkArgs()...).expect(t, done, "PASS  permissions", "PASS  api-version", "PASS  nodes-fit", "PASS  argocd",
@@ -84,7 +84,7 @@ func TestCheckListsWhatEveryCheckFinds(t *testing.T) {
 
 // The ignored checks are part of the plan, and apply wherever the plan is checked again.
 func TestWhatIsIgnoredIsKeptInThePlan(t *testing.T) {
-	inBothModes(t, cast{replicas: 2}, func(s *scene) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
 		t := s.t
 		var claim corev1.PersistentVolumeClaim
 		if err := s.source.Get(t.Context(), s.source.key("data-web-1"), &claim); err != nil {
@@ -109,7 +109,7 @@ func TestWhatIsIgnoredIsKeptInThePlan(t *testing.T) {
 }
 
 func TestChecksLookAtWhatAMoveWouldStumbleOver(t *testing.T) {
-	inBothModes(t, cast{replicas: 1}, func(s *scene) {
+	inBothModes(t, options{replicas: 1}, func(s *migration) {
 		t := s.t
 		for _, c := range []struct {
 			name, check string
@@ -150,7 +150,7 @@ func TestChecksLookAtWhatAMoveWouldStumbleOver(t *testing.T) {
 }
 
 // snapped takes snapshots of the claims.
-func (s *scene) snapped(t *testing.T) {
+func (s *migration) snapped(t *testing.T) {
 	t.Helper()
 	kind := schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshot"}
 	s.learns(s.source, kind)
@@ -166,7 +166,7 @@ func (s *scene) snapped(t *testing.T) {
 }
 
 // trusting uses a kubeconfig that does not verify the certificate of the source.
-func (s *scene) trusting(t *testing.T) {
+func (s *migration) trusting(t *testing.T) {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(s.source.cluster.Kubeconfig)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *scene) trusting(t *testing.T) {
 }
 
 // old puts a name in the old namespace where the application reads it.
-func (s *scene) old(t *testing.T) {
+func (s *migration) old(t *testing.T) {
 	t.Helper()
 	name := "web-0.web." + s.source.namespace + ".svc.cluster.local"
 	s.change(s.source, &corev1.ConfigMap{}, "web", `{"data":{"peers":"a: 1\nhost: `+name+`\n"}}`)
@@ -208,7 +208,7 @@ func (s *scene) old(t *testing.T) {
 }
 
 // finds runs the checks and requires that one of them finds the named problem.
-func (s *scene) finds(what, id string, level check.Level, says ...string) {
+func (s *migration) finds(what, id string, level check.Level, says ...string) {
 	s.t.Helper()
 	code := done
 	if level == check.Fail {
@@ -263,7 +263,7 @@ func (r roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { retur
 // Before an ordinal moves, the checks whose result may have changed since the first write run again, with few
 // requests.
 func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
-	inBothModes(t, cast{replicas: 3}, func(s *scene) {
+	inBothModes(t, options{replicas: 3}, func(s *migration) {
 		t := s.t
 		plan := s.plan()
 		p := start(t, s.applyArgs()...)

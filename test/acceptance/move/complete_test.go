@@ -18,7 +18,7 @@ import (
 // claims with the set, but they stay (3335-35). At the end the source is gone, with everything of its own
 // (3335-26).
 func TestMovesASetToTheEnd(t *testing.T) {
-	inBothModes(t, cast{}, func(s *scene) {
+	inBothModes(t, options{}, func(s *migration) {
 		t := s.t
 		before := s.state(s.source)
 		w := s.watched()
@@ -43,7 +43,7 @@ func TestMovesASetToTheEnd(t *testing.T) {
 
 // 3335-28: no ordinal is on both sides, whenever the process dies.
 func TestSurvivesTwentyKillsOnTheWay(t *testing.T) {
-	inBothModes(t, cast{}, func(s *scene) {
+	inBothModes(t, options{}, func(s *migration) {
 		t := s.t
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
@@ -66,7 +66,7 @@ func TestSurvivesTwentyKillsOnTheWay(t *testing.T) {
 
 // killed runs a command and kills it, at most most times, until it succeeds. It returns how often the command
 // was killed.
-func (s *scene) killed(random *rand.Rand, most int, args []string) int {
+func (s *migration) killed(random *rand.Rand, most int, args []string) int {
 	s.t.Helper()
 	for kills := range most {
 		p := start(s.t, args...)
@@ -88,7 +88,7 @@ func (s *scene) killed(random *rand.Rand, most int, args []string) int {
 }
 
 // arrived checks that every ordinal is on the destination with its own disks.
-func (s *scene) arrived(before state) {
+func (s *migration) arrived(before state) {
 	s.t.Helper()
 	s.ready(s.destination)
 	s.sliceIs(s.source, s.start, 0)
@@ -103,7 +103,7 @@ func (s *scene) arrived(before state) {
 }
 
 // sliceIs checks the range of ordinals of a side. An empty range may start anywhere.
-func (s *scene) sliceIs(on *end, start, replicas int32) {
+func (s *migration) sliceIs(on *end, start, replicas int32) {
 	s.t.Helper()
 	var set appsv1.StatefulSet
 	s.read(on, &set)
@@ -118,7 +118,7 @@ func (s *scene) sliceIs(on *end, start, replicas int32) {
 
 // settled checks the end of a finalized move: the destination is as the source was, and nothing of the move
 // is left.
-func (s *scene) settled(before state) {
+func (s *migration) settled(before state) {
 	s.t.Helper()
 	after := s.state(s.destination)
 	same(s.t, "volumes", before.Volumes, after.Volumes)
@@ -142,7 +142,7 @@ func (s *scene) settled(before state) {
 
 // destroysAgain checks that the retention policies are back. When the highest ordinal is scaled down, its
 // claims are deleted with their data, and nothing else is.
-func (s *scene) destroysAgain(before state) {
+func (s *migration) destroysAgain(before state) {
 	s.t.Helper()
 	s.change(s.destination, &appsv1.StatefulSet{}, "web", `{"spec":{"replicas":4}}`)
 	for _, claim := range []string{"data-web-4", "logs-web-4"} {
@@ -153,7 +153,7 @@ func (s *scene) destroysAgain(before state) {
 }
 
 // shows checks the status of the plan.
-func (s *scene) shows(code int, words ...string) {
+func (s *migration) shows(code int, words ...string) {
 	s.t.Helper()
 	run(s.t, s.args("status")...).expect(s.t, code, words...)
 }

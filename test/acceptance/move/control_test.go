@@ -21,7 +21,7 @@ import (
 )
 
 func TestPausesBetweenOrdinalsAndResumes(t *testing.T) {
-	inBothModes(t, cast{replicas: 3}, func(s *scene) {
+	inBothModes(t, options{replicas: 3}, func(s *migration) {
 		t := s.t
 		before := s.state(s.source)
 		w := s.watched()
@@ -43,7 +43,7 @@ func TestPausesBetweenOrdinalsAndResumes(t *testing.T) {
 }
 
 func TestASecondProcessWaitsForTheDeathOfTheFirst(t *testing.T) {
-	inBothModes(t, cast{replicas: 3}, func(s *scene) {
+	inBothModes(t, options{replicas: 3}, func(s *migration) {
 		t := s.t
 		before := s.state(s.source)
 		w := s.watched()
@@ -74,7 +74,7 @@ func TestASecondProcessWaitsForTheDeathOfTheFirst(t *testing.T) {
 
 // A process that was suspended for long wakes up after another has continued the plan.
 func TestAProcessThatWasOvertakenStops(t *testing.T) {
-	inBothModes(t, cast{replicas: 3}, func(s *scene) {
+	inBothModes(t, options{replicas: 3}, func(s *migration) {
 		t := s.t
 		before := s.state(s.source)
 		w := s.watched()
@@ -113,7 +113,7 @@ func TestAForeignHandStopsTheMove(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBothModes(t, cast{replicas: 4}, func(s *scene) {
+			inBothModes(t, options{replicas: 4}, func(s *migration) {
 				t := s.t
 				before := s.state(s.source)
 				w := s.watched()
@@ -143,7 +143,7 @@ func TestAForeignHandStopsTheMove(t *testing.T) {
 // While an orchestrator carries out a plan, a user who reaches only the plan's home can watch and control it.
 func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 	t.Parallel()
-	s := stage(t, reimport, cast{replicas: 2})
+	s := newMigration(t, reimport, options{replicas: 2})
 	for _, on := range []*end{s.source, s.destination} {
 		s.create(on, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: access.ConsentMap}, Data: map[string]string{"moves-to": "* */*/* plan=* hash=* until=*", "moves-from": "* */*/* plan=* hash=* until=*"}})
 	}
@@ -172,7 +172,7 @@ func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 }
 
 // learnsMigrations installs the kind that carries requests to an orchestrator, in the cluster of an end.
-func (s *scene) learnsMigrations(on *end) {
+func (s *migration) learnsMigrations(on *end) {
 	s.t.Helper()
 	values, err := deploy.Values("orchestrator")
 	if err != nil {

@@ -62,7 +62,7 @@ func issued(on *end, value string) *corev1.Secret {
 }
 
 // needing sets up a set that needs all of these objects, and creates them on the source.
-func needing(t *testing.T, m mode) *scene {
+func needing(t *testing.T, m mode) *migration {
 	t.Helper()
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("needy-%s", m)}, Value: 7}
 	for _, c := range []*cluster.Cluster{bed.East, bed.West} {
@@ -77,7 +77,7 @@ func needing(t *testing.T, m mode) *scene {
 			break
 		}
 	}
-	s := stage(t, m, cast{replicas: 2, set: func(set *appsv1.StatefulSet) {
+	s := newMigration(t, m, options{replicas: 2, set: func(set *appsv1.StatefulSet) {
 		set.Spec.Template.Spec = corev1.PodSpec{}
 		if err := yaml.UnmarshalStrict(fmt.Appendf(nil, needy, class.Name), &set.Spec.Template.Spec); err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestASetArrivesWithAllThatItNeeds(t *testing.T) {
 }
 
 // has checks that a side has every object that is copied, with its content.
-func (s *scene) has(on *end, prefix string) {
+func (s *migration) has(on *end, prefix string) {
 	s.t.Helper()
 	for _, name := range copiedKeys() {
 		var have corev1.Secret
@@ -176,7 +176,7 @@ func (s *scene) has(on *end, prefix string) {
 }
 
 // keepsSecrets checks that the record of a plan holds no Secret's value.
-func (s *scene) keepsSecrets() {
+func (s *migration) keepsSecrets() {
 	s.t.Helper()
 	var maps corev1.ConfigMapList
 	s.list(s.destination, &maps)
@@ -198,7 +198,7 @@ func TestClassesOfAnotherClusterAreLookedAt(t *testing.T) {
 	if err := api.Create(t.Context(), here); err != nil {
 		t.Fatal(err)
 	}
-	s := stage(t, reimport, cast{replicas: 1, noBudget: true, set: func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.PriorityClassName = here.Name }})
+	s := newMigration(t, reimport, options{replicas: 1, noBudget: true, set: func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.PriorityClassName = here.Name }})
 	s.refuses(refusal{code: blocked, says: []string{"classes", "PriorityClass only-in-the-east", "does not exist on the destination", "value 7", "--patch"}})
 	s.create(s.destination, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: here.Name}, Value: 8})
 	run(t, s.planArgs()...).expect(t, done, "WARN classes", "value 7 on the source and value 8 on the destination")

@@ -10,7 +10,7 @@ import (
 
 // While a plan is held before an ordinal leaves, nodes can be drained as before the move.
 func TestBudgetsAreOpenWhileAGateHoldsThePlan(t *testing.T) {
-	inBothModes(t, cast{}, func(s *scene) {
+	inBothModes(t, options{}, func(s *migration) {
 		t := s.t
 		before, there := s.state(s.source), s.names("destination")
 		w := s.watched()
@@ -29,7 +29,7 @@ func TestBudgetsAreOpenWhileAGateHoldsThePlan(t *testing.T) {
 
 // allowed returns how many evictions the budgets of both sides allow at the moment, or -1 if they cannot be
 // read.
-func (s *scene) allowed(ctx context.Context) (n int32) {
+func (s *migration) allowed(ctx context.Context) (n int32) {
 	for _, on := range []*end{s.source, s.destination} {
 		var list policyv1.PodDisruptionBudgetList
 		if err := on.List(ctx, &list, client.InNamespace(on.namespace)); err != nil {
@@ -46,7 +46,7 @@ func (s *scene) allowed(ctx context.Context) (n int32) {
 
 // While an ordinal waits for another to become available, the budgets stay open.
 func TestBudgetsStayOpenWhileAnotherPodIsNotReady(t *testing.T) {
-	inBothModes(t, cast{}, func(s *scene) {
+	inBothModes(t, options{}, func(s *migration) {
 		t := s.t
 		s.planned()
 		run(t, s.applyArgs("--pause-after", "1")...).expect(t, done, "paused before web-3 Tighten")

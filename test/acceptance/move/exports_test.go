@@ -24,7 +24,7 @@ func TestServicesAreExportedOnRequest(t *testing.T) {
 }
 
 func exportedAndAwaited(t *testing.T) {
-	s := stage(t, reimport, cast{replicas: 2})
+	s := newMigration(t, reimport, options{replicas: 2})
 	ends := []*end{s.source, s.destination}
 	run(t, s.planArgs("--names", "mcs")...).expect(t, blocked, "names", "it does not know ServiceExports", "--names bridge or none")
 	for _, on := range ends {
@@ -54,7 +54,7 @@ func exportedAndAwaited(t *testing.T) {
 
 // An export that the user created stays. An abort deletes the one that the move created.
 func exportLeftAlone(t *testing.T) {
-	s := stage(t, reimport, cast{replicas: 1})
+	s := newMigration(t, reimport, options{replicas: 1})
 	for _, on := range []*end{s.source, s.destination} {
 		s.learnsExports(on)
 	}
@@ -77,7 +77,7 @@ func exportLeftAlone(t *testing.T) {
 }
 
 // learnsExports installs the API in the cluster of an end.
-func (s *scene) learnsExports(on *end) {
+func (s *migration) learnsExports(on *end) {
 	s.t.Helper()
 	var definition unstructured.Unstructured
 	if err := yaml.Unmarshal(crd.ServiceExportCRD, &definition.Object); err != nil {
@@ -91,7 +91,7 @@ func (s *scene) learnsExports(on *end) {
 	})
 }
 
-func (s *scene) export(on *end) *mcsv1alpha1.ServiceExport {
+func (s *migration) export(on *end) *mcsv1alpha1.ServiceExport {
 	s.t.Helper()
 	var e mcsv1alpha1.ServiceExport
 	if err := on.Get(s.t.Context(), on.key("web"), &e); err != nil {
@@ -104,7 +104,7 @@ func (s *scene) export(on *end) *mcsv1alpha1.ServiceExport {
 }
 
 // exported sets one condition on the export of an end, and removes all others.
-func (s *scene) exported(on *end, condition mcsv1alpha1.ServiceExportConditionType) {
+func (s *migration) exported(on *end, condition mcsv1alpha1.ServiceExportConditionType) {
 	s.t.Helper()
 	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		e := s.export(on)

@@ -29,7 +29,7 @@ type performer struct {
 	shy    int    // how many of the first requests fail in any case
 }
 
-// perform starts an application for a set of the scene.
+// perform starts an application for a set of the migration.
 func perform(t *testing.T) *performer {
 	t.Helper()
 	address := ""
@@ -90,7 +90,7 @@ func (a *performer) in(set *appsv1.StatefulSet) {
 }
 
 // migration writes the file that requests a move with gates.
-func (a *performer) migration(s *scene) {
+func (a *performer) migration(s *migration) {
 	s.t.Helper()
 	_, port, _ := net.SplitHostPort(a.server.Listener.Addr().String())
 	file := filepath.Join(a.folder, "migration.yaml")
@@ -142,7 +142,7 @@ func (a *performer) drained(t *testing.T) []string {
 	return strings.Split(strings.TrimSpace(string(raw)), "\n")
 }
 
-func (s *scene) jobless() {
+func (s *migration) jobless() {
 	s.t.Helper()
 	for _, on := range []*end{s.source, s.destination} {
 		var jobs batchv1.JobList
@@ -162,7 +162,7 @@ func TestAsksTheApplicationBeforeAndAfterEveryOrdinal(t *testing.T) {
 	for m, a := range apps {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
-			s := stage(t, m, cast{replicas: 2, set: a.in})
+			s := newMigration(t, m, options{replicas: 2, set: a.in})
 			before := s.state(s.source)
 			a.migration(s)
 			w := s.watched()
@@ -187,7 +187,7 @@ func TestAsksTheApplicationBeforeAndAfterEveryOrdinal(t *testing.T) {
 func TestAGateThatDoesNotPassHoldsThePlan(t *testing.T) {
 	a := perform(t)
 	t.Parallel()
-	s := stage(t, rebind, cast{replicas: 3, set: a.in})
+	s := newMigration(t, rebind, options{replicas: 3, set: a.in})
 	a.migration(s)
 	ill := filepath.Join(a.folder, "web-2.ill")
 	if err := os.WriteFile(ill, []byte("first line\nquorum is lost\n"), 0o600); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // unmarked checks that no annotation of a move is left on any object of either namespace, of whatever kind
 // the API server has, nor on a volume of theirs.
-func (s *scene) unmarked() {
+func (s *migration) unmarked() {
 	s.t.Helper()
 	for side, on := range map[string]*end{"source": s.source, "destination": s.destination} {
 		for _, resource := range s.served(on) {
@@ -25,7 +25,7 @@ func (s *scene) unmarked() {
 	}
 }
 
-func (s *scene) unmarkedBy(name string, annotations map[string]string) {
+func (s *migration) unmarkedBy(name string, annotations map[string]string) {
 	s.t.Helper()
 	for key := range annotations {
 		if strings.HasPrefix(key, "stsmigrate.dev/") {
@@ -34,7 +34,7 @@ func (s *scene) unmarkedBy(name string, annotations map[string]string) {
 	}
 }
 
-func (s *scene) unmarkedOf(side string, on *end, resource schema.GroupVersionResource) {
+func (s *migration) unmarkedOf(side string, on *end, resource schema.GroupVersionResource) {
 	s.t.Helper()
 	c, err := metadata.NewForConfig(on.cluster.Config())
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *scene) unmarkedOf(side string, on *end, resource schema.GroupVersionRes
 }
 
 // served returns all namespaced kinds that can be listed.
-func (s *scene) served(on *end) []schema.GroupVersionResource {
+func (s *migration) served(on *end) []schema.GroupVersionResource {
 	s.t.Helper()
 	c, err := discovery.NewDiscoveryClientForConfig(on.cluster.Config())
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // 3335-24, 3335-30, 3335-32
 func TestEveryPodIsFoundUnderBothItsNames(t *testing.T) {
-	inBothModes(t, cast{replicas: 3}, func(s *scene) {
+	inBothModes(t, options{replicas: 3}, func(s *migration) {
 		t := s.t
 		run(t, s.planArgs()...).expect(t, done, "OLD NAME", "web-2.web."+s.source.namespace+".svc", "web-2.web."+s.destination.namespace+".svc")
 		p := start(t, s.applyArgs()...)
@@ -45,7 +45,7 @@ func TestEveryPodIsFoundUnderBothItsNames(t *testing.T) {
 
 // Clients may need the old names for longer than the source exists.
 func TestNamesOutliveTheSourceOnRequest(t *testing.T) {
-	inBothModes(t, cast{replicas: 2}, func(s *scene) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
 		t := s.t
 		s.planned()
 		run(t, s.applyArgs()...).expect(t, done)
@@ -78,7 +78,7 @@ func TestNamesOutliveTheSourceOnRequest(t *testing.T) {
 // With two namespaces in two clusters, each cluster has to answer a name that no Service of its own answers.
 func TestNamesOfTheOtherClusterAreAnsweredToo(t *testing.T) {
 	t.Parallel()
-	s := stage(t, reimport, cast{replicas: 2})
+	s := newMigration(t, reimport, options{replicas: 2})
 	s.destination = newEnd(t, bed.West, s.source.namespace+"-new")
 	run(t, s.planArgs()...).expect(t, blocked, "names", "namespace "+s.source.namespace+"-new on the source", "it does not exist")
 	// The west already has a namespace with the source's name.
@@ -99,7 +99,7 @@ func TestNamesOfTheOtherClusterAreAnsweredToo(t *testing.T) {
 
 // A pod that its peers cannot find counts as down: the next one stays up.
 func TestAnOrdinalHasNotArrivedBeforeItIsFound(t *testing.T) {
-	inBothModes(t, cast{replicas: 2}, func(s *scene) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
 		t := s.t
 		quota := &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.source.namespace, Name: "no-slices"},
@@ -125,7 +125,7 @@ func TestAnOrdinalHasNotArrivedBeforeItIsFound(t *testing.T) {
 }
 
 func TestNamesAreLeftAloneOnRequest(t *testing.T) {
-	inBothModes(t, cast{replicas: 1}, func(s *scene) {
+	inBothModes(t, options{replicas: 1}, func(s *migration) {
 		t := s.t
 		run(t, s.planArgs("--names", "none")...).expect(t, done, "names        not changed: each side finds only its own pods")
 		p := start(t, s.applyArgs()...)
@@ -138,7 +138,7 @@ func TestNamesAreLeftAloneOnRequest(t *testing.T) {
 
 // found waits until each of the ends has exactly every pod under its hostname and its address, on whichever
 // side the pod runs.
-func (s *scene) found(in ...*end) {
+func (s *migration) found(in ...*end) {
 	s.t.Helper()
 	for _, on := range in {
 		s.eventually("every pod is found in "+on.namespace, func(ctx context.Context) bool {
@@ -148,7 +148,7 @@ func (s *scene) found(in ...*end) {
 }
 
 // addresses returns the addresses of the pods of both sides, by name, or nil if one is not known yet.
-func (s *scene) addresses(ctx context.Context) map[string]string {
+func (s *migration) addresses(ctx context.Context) map[string]string {
 	out := map[string]string{}
 	for _, on := range []*end{s.source, s.destination} {
 		var pods corev1.PodList
@@ -188,7 +188,7 @@ func entries(ctx context.Context, on *end) map[string]string {
 }
 
 // restarted deletes a pod and waits until it is back with another UID, has an address, and is Ready.
-func (s *scene) restarted(on *end, name string) {
+func (s *migration) restarted(on *end, name string) {
 	s.t.Helper()
 	var old, now corev1.Pod
 	if err := on.Get(s.t.Context(), on.key(name), &old); err != nil {
@@ -206,7 +206,7 @@ func (s *scene) restarted(on *end, name string) {
 }
 
 // unbridged checks that no EndpointSlice of ours is left.
-func (s *scene) unbridged() {
+func (s *migration) unbridged() {
 	s.t.Helper()
 	for _, on := range []*end{s.source, s.destination} {
 		var left discoveryv1.EndpointSliceList

@@ -23,7 +23,7 @@ import (
 )
 
 // put creates an object that blocks a move, and returns a function that deletes it.
-func (s *scene) put(on *end, o client.Object) func() {
+func (s *migration) put(on *end, o client.Object) func() {
 	s.t.Helper()
 	s.create(on, o)
 	return func() {
@@ -36,7 +36,7 @@ func (s *scene) put(on *end, o client.Object) func() {
 
 // edit changes an object and returns a function that reverts the change. The control plane is at rest after
 // both.
-func (s *scene) edit(on *end, o client.Object, patch, back string) func() {
+func (s *migration) edit(on *end, o client.Object, patch, back string) func() {
 	s.t.Helper()
 	s.change(on, o, "web", patch)
 	s.ready(on)
@@ -47,7 +47,7 @@ func (s *scene) edit(on *end, o client.Object, patch, back string) func() {
 }
 
 // limping makes one pod of the source unready, and returns a function that reverts it.
-func (s *scene) limping(pod string) func() {
+func (s *migration) limping(pod string) func() {
 	s.t.Helper()
 	mark := func(value string) {
 		s.change(s.source, &corev1.Pod{}, pod, `{"metadata":{"labels":{"`+cluster.NeverReady+`":`+value+`}}}`)
@@ -58,7 +58,7 @@ func (s *scene) limping(pod string) func() {
 
 // unready makes one pod of the source unready, and returns a function that reverts it. The control plane is
 // at rest after both.
-func (s *scene) unready(pod string) func() {
+func (s *migration) unready(pod string) func() {
 	s.t.Helper()
 	mend := s.limping(pod)
 	s.eventually("the control plane has seen it", func(ctx context.Context) bool {
@@ -83,13 +83,13 @@ func without(args []string, flag string) []string {
 	return out
 }
 
-func (s *scene) applyArgsOf(file string) []string {
+func (s *migration) applyArgsOf(file string) []string {
 	args := s.applyArgs()
 	args[1] = file
 	return args
 }
 
-func (s *scene) file(content string) string {
+func (s *migration) file(content string) string {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "plan.yaml")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -99,7 +99,7 @@ func (s *scene) file(content string) string {
 }
 
 // edited returns the file of a good plan in which one text is replaced.
-func (s *scene) edited(what, by string) string {
+func (s *migration) edited(what, by string) string {
 	s.t.Helper()
 	s.planned()
 	raw, err := os.ReadFile(s.planFile)
@@ -114,10 +114,10 @@ func (s *scene) edited(what, by string) string {
 }
 
 // stranger returns the kubeconfig of an account without rights on the source.
-func (s *scene) stranger() string { return s.kubeconfigOf(s.source, "web") }
+func (s *migration) stranger() string { return s.kubeconfigOf(s.source, "web") }
 
 // kubeconfigOf returns the kubeconfig of a service account of an end.
-func (s *scene) kubeconfigOf(on *end, name string) string {
+func (s *migration) kubeconfigOf(on *end, name string) string {
 	s.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: on.named(name)}
 	token := &authenticationv1.TokenRequest{}
@@ -139,7 +139,7 @@ func (s *scene) kubeconfigOf(on *end, name string) string {
 }
 
 // reader returns the kubeconfig of an account that may read the set and nothing more.
-func (s *scene) reader() (path string, mend func()) {
+func (s *migration) reader() (path string, mend func()) {
 	s.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.source.namespace}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces", "services"}, Verbs: []string{"get"}},
@@ -166,7 +166,7 @@ func autoscaler(on *end) *autoscalingv2.HorizontalPodAutoscaler {
 }
 
 // owned gives the set an owner, as an operator does.
-func (s *scene) owned() func() {
+func (s *migration) owned() func() {
 	s.t.Helper()
 	var owner corev1.ConfigMap
 	s.read(s.source, &owner)
@@ -187,13 +187,13 @@ func strayPod(on *end, claim string) *corev1.Pod {
 }
 
 // expire changes the Lease of the plan as if its holder had been silent for long.
-func (s *scene) expire() {
+func (s *migration) expire() {
 	s.t.Helper()
 	s.change(s.destination, &coordinationv1.Lease{}, "stsmigrate-web", `{"spec":{"renewTime":"2020-01-01T00:00:00.000000Z"}}`)
 }
 
 // replaced deletes the set without its pods, and recreates it.
-func (s *scene) replaced() func() {
+func (s *migration) replaced() func() {
 	s.t.Helper()
 	var set appsv1.StatefulSet
 	s.read(s.source, &set)
@@ -208,7 +208,7 @@ func (s *scene) replaced() func() {
 }
 
 // occupied creates a set of that name with running pods on the destination.
-func (s *scene) occupied() func() {
+func (s *migration) occupied() func() {
 	s.t.Helper()
 	set := newSet(s.destination.namespace, 0, s.replicas)
 	set.Spec.Template.Spec.ServiceAccountName = ""

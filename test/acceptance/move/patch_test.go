@@ -39,7 +39,7 @@ func westward(set *appsv1.StatefulSetSpec) {
 }
 
 func TestAPatchChangesTheDestination(t *testing.T) {
-	inBothModes(t, cast{replicas: 2}, func(s *scene) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
 		t := s.t
 		before, there := s.state(s.source), s.names("destination")
 		w := s.watched()
@@ -64,7 +64,7 @@ func TestAPatchChangesTheDestination(t *testing.T) {
 	})
 }
 
-func (s *scene) podsAreOfTheWest() {
+func (s *migration) podsAreOfTheWest() {
 	s.t.Helper()
 	var pods corev1.PodList
 	s.list(s.destination, &pods)
@@ -78,7 +78,7 @@ func (s *scene) podsAreOfTheWest() {
 
 func TestPatchesOfAMigrationAndThoseThatAreRefused(t *testing.T) {
 	t.Parallel()
-	s := stage(t, rebind, cast{replicas: 1, noBudget: true})
+	s := newMigration(t, rebind, options{replicas: 1, noBudget: true})
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -88,7 +88,7 @@ func TestPatchesOfAMigrationAndThoseThatAreRefused(t *testing.T) {
 		return path
 	}
 	write("west.yaml", west)
-	migration := write("migration.yaml", `
+	file := write("migration.yaml", `
 apiVersion: stsmigrate.dev/v1alpha1
 kind: Migration
 spec:
@@ -100,16 +100,16 @@ spec:
     - patch: |-
         - {op: add, path: /spec/template/spec/containers/0/env/-, value: {name: ZONE, value: w1}}
 `)
-	run(t, "plan", "-f", migration, "--kubeconfig", bed.East.Kubeconfig, "--patch", write("last.yaml", "spec: {minReadySeconds: 2}")).expect(t, done,
+	run(t, "plan", "-f", file, "--kubeconfig", bed.East.Kubeconfig, "--patch", write("last.yaml", "spec: {minReadySeconds: 2}")).expect(t, done,
 		"containers[web].image = west.example/web:1", "env[ZONE].value = w1", "spec.minReadySeconds = 2")
 
 	patch := func(text string) command {
-		return func(s *scene) []string { return s.planArgs("--patch", s.file(text)) }
+		return func(s *migration) []string { return s.planArgs("--patch", s.file(text)) }
 	}
 	for _, c := range []refusal{
 		{name: "replicas", command: patch("spec: {replicas: 2}"), code: failed, says: []string{"it changes spec.replicas", "relies on; remove that from the patch"}},
 		{name: "an unknown field", command: patch("spec: {template: {spec: {nodeselector: {a: b}}}}"), code: failed, says: []string{`unknown field "spec.template.spec.nodeselector"`}},
-		{name: "no file", command: func(s *scene) []string { return s.planArgs("--patch", "/nowhere/patch.yaml") }, code: failed, says: []string{"reading a patch", "/nowhere/patch.yaml"}},
+		{name: "no file", command: func(s *migration) []string { return s.planArgs("--patch", "/nowhere/patch.yaml") }, code: failed, says: []string{"reading a patch", "/nowhere/patch.yaml"}},
 		{name: "a Secret that is nowhere", command: patch("spec: {template: {spec: {imagePullSecrets: [{name: west}]}}}"), code: blocked, says: []string{"Secret/west in namespace " + s.destination.namespace, "it does not exist", "make it there"}},
 		{name: "what the API server does not take", command: patch("spec: {template: {spec: {nodeSelector: {a: 'b c'}}}}"), code: blocked, says: []string{"it refuses the set", "spec.template.spec.nodeSelector"}},
 		{name: "a label that the selector needs", command: patch("spec: {template: {metadata: {labels: {app: other}}}}"), code: failed, says: []string{"spec.template.metadata.labels", "no longer finds the pods"}},

@@ -18,7 +18,7 @@ import (
 )
 
 func TestWhatTheDestinationDoesNotAllowIsRefused(t *testing.T) {
-	inBothModes(t, cast{replicas: 3}, func(s *scene) {
+	inBothModes(t, options{replicas: 3}, func(s *migration) {
 		t := s.t
 		ns := s.destination.namespace
 		for _, c := range []refusal{
@@ -31,7 +31,7 @@ func TestWhatTheDestinationDoesNotAllowIsRefused(t *testing.T) {
 			{name: "a quota for objects", prepare: quota("count/statefulsets.apps", "0"), code: blocked, says: []string{"count/statefulsets.apps: 0 of 0 are left"}},
 			{name: "pods that are too small", prepare: limits(corev1.LimitTypePod, corev1.ResourceMemory, "64Mi", ""), code: blocked, says: []string{"FAIL pod-accepted", "minimum memory usage per Pod is 64Mi", "LimitRange"}},
 			{name: "claims that are too large", prepare: limits(corev1.LimitTypePersistentVolumeClaim, corev1.ResourceStorage, "", "512Mi"), code: blocked, says: []string{"FAIL claims-accepted: claim " + ns + "/data-web-0", "maximum storage usage per PersistentVolumeClaim is 512Mi"}},
-			{name: "pods that are not restricted", prepare: func(s *scene) func() { return s.secured("enforce") }, code: blocked, says: []string{"FAIL pod-accepted", `violates PodSecurity "restricted:latest"`, "allowPrivilegeEscalation"}},
+			{name: "pods that are not restricted", prepare: func(s *migration) func() { return s.secured("enforce") }, code: blocked, says: []string{"FAIL pod-accepted", `violates PodSecurity "restricted:latest"`, "allowPrivilegeEscalation"}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				s.t = t
@@ -69,8 +69,8 @@ spec:
 `
 
 // quota limits one resource of the destination. The quota is in force when the returned function returns.
-func quota(name corev1.ResourceName, hard string) func(*scene) func() {
-	return func(s *scene) func() {
+func quota(name corev1.ResourceName, hard string) func(*migration) func() {
+	return func(s *migration) func() {
 		s.t.Helper()
 		q := &corev1.ResourceQuota{ObjectMeta: s.destination.named("limit"), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{name: resource.MustParse(hard)}}}
 		mend := s.put(s.destination, q)
@@ -81,8 +81,8 @@ func quota(name corev1.ResourceName, hard string) func(*scene) func() {
 	}
 }
 
-func limits(kind corev1.LimitType, name corev1.ResourceName, least, most string) func(*scene) func() {
-	return func(s *scene) func() {
+func limits(kind corev1.LimitType, name corev1.ResourceName, least, most string) func(*migration) func() {
+	return func(s *migration) func() {
 		s.t.Helper()
 		item := corev1.LimitRangeItem{Type: kind}
 		if least != "" {
@@ -105,7 +105,7 @@ func limits(kind corev1.LimitType, name corev1.ResourceName, least, most string)
 }
 
 // secured requires restricted pods in the destination's namespace.
-func (s *scene) secured(mode string) func() {
+func (s *migration) secured(mode string) func() {
 	s.t.Helper()
 	label := func(value string) {
 		o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.destination.namespace}}
@@ -128,7 +128,7 @@ func trial(on *end) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: on.named("trial"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "trial", Image: "trial"}}}}
 }
 
-func (s *scene) refused(ctx context.Context, o client.Object) bool {
+func (s *migration) refused(ctx context.Context, o client.Object) bool {
 	return apierrors.IsForbidden(s.destination.Create(ctx, o, client.DryRunAll))
 }
 
@@ -136,7 +136,7 @@ func (s *scene) refused(ctx context.Context, o client.Object) bool {
 // refused without effect.
 func TestRightsThatOnlyTheReportsNeedAreNotRequired(t *testing.T) {
 	t.Parallel()
-	s := stage(t, rebind, cast{replicas: 1, noBudget: true})
+	s := newMigration(t, rebind, options{replicas: 1, noBudget: true})
 	s.planned()
 	raw, err := os.ReadFile(s.planFile)
 	if err != nil {
@@ -155,7 +155,7 @@ func TestRightsThatOnlyTheReportsNeedAreNotRequired(t *testing.T) {
 }
 
 // permit grants these rights to the account of the source's set.
-func (s *scene) permit(rights []access.Right) {
+func (s *migration) permit(rights []access.Right) {
 	s.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.source.namespace + "-mover"}}
 	for _, r := range rights {

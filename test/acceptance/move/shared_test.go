@@ -43,7 +43,7 @@ func media(on *end, change func(*corev1.PersistentVolume)) []client.Object {
 func TestSharesAVolumeThatThePodTemplateNames(t *testing.T) {
 	for n, way := range []string{"finalize", "abort"} {
 		t.Run(way, func(t *testing.T) {
-			inOneMode(t, n, cast{replicas: 2, set: shares, props: func(s *scene) { s.furnished(s.source, media(s.source, nil)...) }}, func(s *scene) {
+			inOneMode(t, n, options{replicas: 2, set: shares, objects: func(s *migration) { s.furnished(s.source, media(s.source, nil)...) }}, func(s *migration) {
 				t := s.t
 				before, there := s.state(s.source), s.names("destination")
 				w := s.watched()
@@ -66,7 +66,7 @@ func TestSharesAVolumeThatThePodTemplateNames(t *testing.T) {
 }
 
 // onBothSides checks that a claim is bound on both sides, to volumes that are protected.
-func (s *scene) onBothSides(name string) {
+func (s *migration) onBothSides(name string) {
 	s.t.Helper()
 	for _, on := range []*end{s.source, s.destination} {
 		var c corev1.PersistentVolumeClaim
@@ -85,14 +85,14 @@ func (s *scene) onBothSides(name string) {
 
 // A claim that the user has created on the destination is left unchanged to the end.
 func TestLeavesASharedClaimOfTheDestinationAlone(t *testing.T) {
-	inBothModes(t, cast{replicas: 2, set: shares, props: func(s *scene) {
+	inBothModes(t, options{replicas: 2, set: shares, objects: func(s *migration) {
 		s.furnished(s.source, media(s.source, nil)...)
 		if s.mode == rebind {
 			s.furnished(s.destination, media(s.destination, nil)...)
 			return
 		}
 		s.furnished(s.destination, media(s.destination, func(pv *corev1.PersistentVolume) { pv.Name += "-west" })...)
-	}}, func(s *scene) {
+	}}, func(s *migration) {
 		t := s.t
 		s.eventually("the claim is bound", func(ctx context.Context) bool {
 			var c corev1.PersistentVolumeClaim
@@ -129,7 +129,7 @@ func TestRefusesASharedVolumeThatCannotBeOnBothSides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := stage(t, c.mode, cast{replicas: 1, set: shares, props: func(s *scene) { s.furnished(s.source, media(s.source, c.change)...) }})
+			s := newMigration(t, c.mode, options{replicas: 1, set: shares, objects: func(s *migration) { s.furnished(s.source, media(s.source, c.change)...) }})
 			before := s.versions()
 			run(t, s.planArgs()...).expect(t, blocked, "FAIL shared-volumes: claim media, which the pod template names", c.says)
 			same(t, "objects", before, s.versions())

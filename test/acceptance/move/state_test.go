@@ -38,7 +38,7 @@ type disk struct {
 }
 
 // state reads the state of a side.
-func (s *scene) state(on *end) state {
+func (s *migration) state(on *end) state {
 	s.t.Helper()
 	out := state{Budgets: map[string]policyv1.PodDisruptionBudgetSpec{}, Volumes: map[string]disk{}}
 	var set appsv1.StatefulSet
@@ -74,7 +74,7 @@ func diskOf(pv *corev1.PersistentVolume) string {
 	return handle
 }
 
-func (s *scene) list(on *end, into client.ObjectList) {
+func (s *migration) list(on *end, into client.ObjectList) {
 	s.t.Helper()
 	if err := on.List(s.t.Context(), into, client.InNamespace(on.namespace)); err != nil {
 		s.t.Fatal(err)
@@ -139,7 +139,7 @@ func kinds() []client.ObjectList {
 
 // objects returns every object of both sides, by side, kind and name. It includes the volumes that name a
 // claim of either side.
-func (s *scene) objects() map[string]client.Object {
+func (s *migration) objects() map[string]client.Object {
 	s.t.Helper()
 	out := map[string]client.Object{}
 	for side, on := range map[string]*end{"source": s.source, "destination": s.destination} {
@@ -178,7 +178,7 @@ func name(o client.Object) string {
 
 // versions returns the UIDs and resource versions of all objects. Equal results mean that nothing was written
 // in between.
-func (s *scene) versions() map[string]string {
+func (s *migration) versions() map[string]string {
 	s.t.Helper()
 	out := map[string]string{}
 	for name, o := range s.objects() {
@@ -188,7 +188,7 @@ func (s *scene) versions() map[string]string {
 }
 
 // names returns the sorted names of all objects of a side.
-func (s *scene) names(side string) []string {
+func (s *migration) names(side string) []string {
 	s.t.Helper()
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(s.objects())) {
@@ -200,7 +200,7 @@ func (s *scene) names(side string) []string {
 }
 
 // gone reports whether an object does not exist.
-func (s *scene) gone(on *end, o client.Object, name string) bool {
+func (s *migration) gone(on *end, o client.Object, name string) bool {
 	s.t.Helper()
 	err := on.Get(s.t.Context(), on.key(name), o)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -210,7 +210,7 @@ func (s *scene) gone(on *end, o client.Object, name string) bool {
 }
 
 // destroyed waits until the backend has destroyed a disk.
-func (s *scene) destroyed(handle string) {
+func (s *migration) destroyed(handle string) {
 	s.t.Helper()
 	s.eventually("disk "+handle+" is destroyed", func(context.Context) bool {
 		all, err := bed.Backend.Destroyed()

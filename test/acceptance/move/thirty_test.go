@@ -23,7 +23,7 @@ func TestThirtyOrdinalsGoThereAndBackAgain(t *testing.T) {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
 			tenth, always := intstr.FromString("10%"), policyv1.AlwaysAllow
-			s := stage(t, reimport, cast{replicas: 30, budget: &tenth, set: func(set *appsv1.StatefulSet) {
+			s := newMigration(t, reimport, options{replicas: 30, budget: &tenth, set: func(set *appsv1.StatefulSet) {
 				set.Spec.PodManagementPolicy = policy
 				set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, newClaim("index", cluster.SharedClass))
 				c := &set.Spec.Template.Spec.Containers[0]
@@ -33,14 +33,14 @@ func TestThirtyOrdinalsGoThereAndBackAgain(t *testing.T) {
 			before := s.state(s.source)
 			same(t, "claims", 90, len(before.Volumes))
 			s.moveAll(before)
-			back := &scene{t: t, mode: reimport, replicas: s.replicas, planFile: s.file(""), source: s.destination, destination: s.source}
+			back := &migration{t: t, mode: reimport, replicas: s.replicas, planFile: s.file(""), source: s.destination, destination: s.source}
 			back.moveAll(before)
 		})
 	}
 }
 
 // moveAll moves a set completely, three ordinals at a time.
-func (s *scene) moveAll(before state) {
+func (s *migration) moveAll(before state) {
 	s.t.Helper()
 	w := s.watchedInWaves(3)
 	run(s.t, s.planArgs("--window", "3")...).expect(s.t, done, "3 ordinals move together", "27..29")

@@ -18,28 +18,28 @@ import (
 func TestMovesEveryKindOfSet(t *testing.T) {
 	half := intstr.FromString("50%")
 	for name, c := range map[string]struct {
-		cast
+		options
 		flags []string // for plan
 		d     int
 		words []string // in the output of apply
 	}{
-		"without claim templates": {cast: cast{replicas: 3, set: func(s *appsv1.StatefulSet) {
+		"without claim templates": {options: options{replicas: 3, set: func(s *appsv1.StatefulSet) {
 			s.Spec.VolumeClaimTemplates, s.Spec.Template.Spec.Containers[0].VolumeMounts = nil, nil
 		}}, d: 1},
-		"that starts at ordinal 3": {cast: cast{start: 3, replicas: 3}, d: 1, words: []string{"[3..5] -> [3..4]"}},
-		"with parallel pod management": {cast: cast{replicas: 3, set: func(s *appsv1.StatefulSet) {
+		"that starts at ordinal 3": {options: options{start: 3, replicas: 3}, d: 1, words: []string{"[3..5] -> [3..4]"}},
+		"with parallel pod management": {options: options{replicas: 3, set: func(s *appsv1.StatefulSet) {
 			s.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
 		}}, d: 1},
-		"with minReadySeconds": {cast: cast{replicas: 2, set: func(s *appsv1.StatefulSet) {
+		"with minReadySeconds": {options: options{replicas: 2, set: func(s *appsv1.StatefulSet) {
 			s.Spec.MinReadySeconds = 2
 		}}, d: 1, words: []string{"minReadySeconds 2"}},
-		"without a budget":          {cast: cast{replicas: 3, noBudget: true}, d: 1, words: []string{"create PodDisruptionBudget web-stsmigrate"}},
-		"with less than its budget": {cast: cast{replicas: 3, budget: &half}, d: 1, flags: []string{"--max-unavailable", "1"}},
-		"with two at once":          {cast: cast{replicas: 3, budget: &half}, d: 2, flags: []string{"--max-unavailable", "2"}},
-		"to an empty set that is there": {cast: cast{replicas: 3, empty: func(s *appsv1.StatefulSet) {
+		"without a budget":          {options: options{replicas: 3, noBudget: true}, d: 1, words: []string{"create PodDisruptionBudget web-stsmigrate"}},
+		"with less than its budget": {options: options{replicas: 3, budget: &half}, d: 1, flags: []string{"--max-unavailable", "1"}},
+		"with two at once":          {options: options{replicas: 3, budget: &half}, d: 2, flags: []string{"--max-unavailable", "2"}},
+		"to an empty set that is there": {options: options{replicas: 3, empty: func(s *appsv1.StatefulSet) {
 			s.Spec.RevisionHistoryLimit = new(int32)
 		}}, d: 1},
-		"with volumes that have to be detached": {cast: cast{replicas: 3, set: func(s *appsv1.StatefulSet) {
+		"with volumes that have to be detached": {options: options{replicas: 3, set: func(s *appsv1.StatefulSet) {
 			for i := range s.Spec.VolumeClaimTemplates {
 				class := cluster.AttachedClass
 				s.Spec.VolumeClaimTemplates[i].Spec.StorageClassName = &class
@@ -47,7 +47,7 @@ func TestMovesEveryKindOfSet(t *testing.T) {
 		}}, d: 1, words: []string{"is still attached to node", "free: pod and volumes have left the source"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBothModes(t, c.cast, func(s *scene) {
+			inBothModes(t, c.options, func(s *migration) {
 				t := s.t
 				before := s.state(s.source)
 				var there state
@@ -75,7 +75,7 @@ func TestMovesEveryKindOfSet(t *testing.T) {
 }
 
 // budgetless checks that no budget is left where there was none.
-func (s *scene) budgetless() {
+func (s *migration) budgetless() {
 	s.t.Helper()
 	for _, on := range []*end{s.source, s.destination} {
 		var left policyv1.PodDisruptionBudgetList
@@ -87,7 +87,7 @@ func (s *scene) budgetless() {
 }
 
 func TestGoesBackWhenAPodDoesNotBecomeReady(t *testing.T) {
-	inBothModes(t, cast{replicas: 3}, func(s *scene) {
+	inBothModes(t, options{replicas: 3}, func(s *migration) {
 		t := s.t
 		before, there := s.state(s.source), s.names("destination")
 		s.cursed("web-1")
@@ -108,7 +108,7 @@ func TestGoesBackWhenAPodDoesNotBecomeReady(t *testing.T) {
 }
 
 // cursed prevents every pod of that name from becoming ready on the destination.
-func (s *scene) cursed(pod string) {
+func (s *migration) cursed(pod string) {
 	s.t.Helper()
 	name := s.destination.namespace + "-cursed"
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{

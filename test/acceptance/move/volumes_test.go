@@ -44,7 +44,7 @@ func handmade(on *end, claim string, change func(*corev1.PersistentVolume)) *cor
 }
 
 // furnished creates cluster-scoped objects, and deletes them at the end of the test.
-func (s *scene) furnished(on *end, all ...client.Object) {
+func (s *migration) furnished(on *end, all ...client.Object) {
 	s.t.Helper()
 	for _, o := range all {
 		s.create(on, o)
@@ -53,7 +53,7 @@ func (s *scene) furnished(on *end, all ...client.Object) {
 }
 
 // in sets a label on all nodes of a cluster.
-func (s *scene) in(on *end, key, value string) {
+func (s *migration) in(on *end, key, value string) {
 	s.t.Helper()
 	var nodes corev1.NodeList
 	if err := on.List(s.t.Context(), &nodes); err != nil {
@@ -68,7 +68,7 @@ func (s *scene) in(on *end, key, value string) {
 }
 
 // asked writes the Migration file and returns the arguments of plan.
-func (s *scene) asked(spec string) []string {
+func (s *migration) asked(spec string) []string {
 	s.t.Helper()
 	file := s.file("apiVersion: stsmigrate.dev/v1alpha1\nkind: Migration\nspec:\n  source: {name: web}\n" + spec)
 	args := s.planArgs("-f", file)
@@ -93,7 +93,7 @@ func TestTranslatesVolumesForTheOtherCluster(t *testing.T) {
 					}}}}
 				})
 			}
-			s := stage(t, reimport, cast{replicas: 2, props: func(s *scene) {
+			s := newMigration(t, reimport, options{replicas: 2, objects: func(s *migration) {
 				s.in(s.source, zone, "east-1")
 				s.in(s.destination, zone+"-of-west", "west-1")
 				s.furnished(s.source, ends(s.source, "data-web-0"), ends(s.source, "data-web-1"))
@@ -133,7 +133,7 @@ func TestTranslatesVolumesForTheOtherCluster(t *testing.T) {
 }
 
 // translated checks volume, claim and set on the destination.
-func (s *scene) translated(class string) {
+func (s *migration) translated(class string) {
 	s.t.Helper()
 	for _, name := range []string{"data-web-0", "data-web-1"} {
 		var pv corev1.PersistentVolume
@@ -159,11 +159,11 @@ func (s *scene) translated(class string) {
 
 // Static volumes without a class do not get the default class of the destination.
 func TestMovesHandmadeVolumesWithoutAClass(t *testing.T) {
-	inBothModes(t, cast{replicas: 2, props: func(s *scene) {
+	inBothModes(t, options{replicas: 2, objects: func(s *migration) {
 		for _, claim := range []string{"data-web-0", "data-web-1"} {
 			s.furnished(s.source, handmade(s.source, claim, func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "" }))
 		}
-	}, set: oneClaim("")}, func(s *scene) {
+	}, set: oneClaim("")}, func(s *migration) {
 		t := s.t
 		before := s.state(s.source)
 		w := s.watched()
@@ -178,13 +178,13 @@ func TestMovesHandmadeVolumesWithoutAClass(t *testing.T) {
 
 // A claim that was expanded keeps its size, although the template requests less.
 func TestAnExpandedVolumeKeepsItsSize(t *testing.T) {
-	inBothModes(t, cast{replicas: 2, classOf: "by-hand-", props: func(s *scene) {
+	inBothModes(t, options{replicas: 2, classOf: "by-hand-", objects: func(s *migration) {
 		grows := true
 		for _, on := range []*end{s.source, s.destination}[:map[mode]int{rebind: 1, reimport: 2}[s.mode]] {
 			s.furnished(on, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "by-hand-" + s.source.namespace}, Provisioner: cluster.Driver, AllowVolumeExpansion: &grows})
 		}
 		s.furnished(s.source, handmade(s.source, "data-web-0", nil), handmade(s.source, "data-web-1", nil))
-	}}, func(s *scene) {
+	}}, func(s *migration) {
 		t := s.t
 		var c corev1.PersistentVolumeClaim
 		if err := s.source.Get(t.Context(), s.source.key("data-web-0"), &c); err != nil {
@@ -214,7 +214,7 @@ func TestAnExpandedVolumeKeepsItsSize(t *testing.T) {
 func TestLeavesVolumesBehindWhereAsked(t *testing.T) {
 	for n, way := range []string{"finalize", "abort"} {
 		t.Run(way, func(t *testing.T) {
-			inOneMode(t, n, cast{replicas: 2}, func(s *scene) {
+			inOneMode(t, n, options{replicas: 2}, func(s *migration) {
 				t := s.t
 				before, there := s.state(s.source), s.names("destination")
 				w := s.watched()
@@ -305,7 +305,7 @@ func TestRefusesVolumesThatCannotBeMoved(t *testing.T) {
 		for _, m := range c.modes {
 			t.Run(c.name+", "+string(m), func(t *testing.T) {
 				t.Parallel()
-				s := stage(t, m, cast{replicas: 2, set: oneClaim(""), props: func(s *scene) {
+				s := newMigration(t, m, options{replicas: 2, set: oneClaim(""), objects: func(s *migration) {
 					if m == reimport {
 						s.in(s.source, "topology.example.com/node", "n1")
 						_ = s.destination.Create(t.Context(), &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: unknownDriver}})
@@ -335,7 +335,7 @@ func TestRefusesVolumesThatCannotBeMoved(t *testing.T) {
 
 // Claims of ordinals that were scaled down long ago would be deleted with the source set.
 func TestRefusesClaimsThatWouldGoWithTheSet(t *testing.T) {
-	inBothModes(t, cast{replicas: 2}, func(s *scene) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
 		t := s.t
 		var set appsv1.StatefulSet
 		s.read(s.source, &set)
@@ -359,7 +359,7 @@ func TestRefusesClaimsThatWouldGoWithTheSet(t *testing.T) {
 // When the kubelet reports late that it no longer uses a volume, the move resumes at once: the step timeout
 // here is shorter than the interval of the periodic look.
 func TestAVolumeInUseIsWaitedForUntilTheNodeLetsGo(t *testing.T) {
-	inOneMode(t, 1, cast{replicas: 1}, func(s *scene) {
+	inOneMode(t, 1, options{replicas: 1}, func(s *migration) {
 		t := s.t
 		var pod corev1.Pod
 		if err := s.source.Get(t.Context(), s.source.key("web-0"), &pod); err != nil {

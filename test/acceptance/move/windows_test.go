@@ -10,15 +10,15 @@ import (
 )
 
 // fiveOfThree returns a set of five, of which three may be down.
-func fiveOfThree(policy appsv1.PodManagementPolicyType) cast {
+func fiveOfThree(policy appsv1.PodManagementPolicyType) options {
 	most := intstr.FromString("60%")
-	return cast{budget: &most, set: func(s *appsv1.StatefulSet) { s.Spec.PodManagementPolicy = policy }}
+	return options{budget: &most, set: func(s *appsv1.StatefulSet) { s.Spec.PodManagementPolicy = policy }}
 }
 
 func TestMovesSeveralOrdinalsPerWave(t *testing.T) {
 	for n, policy := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
 		t.Run(string(policy), func(t *testing.T) {
-			inOneMode(t, n, fiveOfThree(policy), func(s *scene) {
+			inOneMode(t, n, fiveOfThree(policy), func(s *migration) {
 				t := s.t
 				before := s.state(s.source)
 				w := s.watchedInWaves(3)
@@ -41,7 +41,7 @@ func TestAbortInTheMiddleOfAWaveWalksEverythingBack(t *testing.T) {
 		{"web-0 Reserve"}, // the last, small wave
 	} {
 		t.Run(line[0], func(t *testing.T) {
-			inOneMode(t, n, fiveOfThree(appsv1.OrderedReadyPodManagement), func(s *scene) {
+			inOneMode(t, n, fiveOfThree(appsv1.OrderedReadyPodManagement), func(s *migration) {
 				t := s.t
 				before, there := s.state(s.source), s.names("destination")
 				w := s.watchedInWaves(2)
@@ -60,7 +60,7 @@ func TestAbortInTheMiddleOfAWaveWalksEverythingBack(t *testing.T) {
 
 // 3335-13
 func TestASplitStaysUntilItIsResumedOrWalkedBack(t *testing.T) {
-	inBothModes(t, fiveOfThree(appsv1.ParallelPodManagement), func(s *scene) {
+	inBothModes(t, fiveOfThree(appsv1.ParallelPodManagement), func(s *migration) {
 		t := s.t
 		before := s.state(s.source)
 		w := s.watchedInWaves(2)
@@ -80,7 +80,7 @@ func TestASplitStaysUntilItIsResumedOrWalkedBack(t *testing.T) {
 }
 
 func TestASplitIsWalkedBack(t *testing.T) {
-	inBothModes(t, fiveOfThree(appsv1.OrderedReadyPodManagement), func(s *scene) {
+	inBothModes(t, fiveOfThree(appsv1.OrderedReadyPodManagement), func(s *migration) {
 		t := s.t
 		before, there := s.state(s.source), s.names("destination")
 		w := s.watched()
@@ -95,7 +95,7 @@ func TestASplitIsWalkedBack(t *testing.T) {
 
 // A user who approves at the prompt sees one ordinal arrive first, whatever the window.
 func TestAPersonSeesTheFirstOrdinalArriveFirst(t *testing.T) {
-	inBothModes(t, fiveOfThree(appsv1.ParallelPodManagement), func(s *scene) {
+	inBothModes(t, fiveOfThree(appsv1.ParallelPodManagement), func(s *migration) {
 		t := s.t
 		before := s.state(s.source)
 		s.planned("--window", "3")
@@ -110,7 +110,7 @@ func TestAPersonSeesTheFirstOrdinalArriveFirst(t *testing.T) {
 }
 
 func TestAPersonWhoSaysNoHasChangedNothing(t *testing.T) {
-	inBothModes(t, cast{replicas: 2}, func(s *scene) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
 		s.planned()
 		before := s.versions()
 		asked := strings.Replace(strings.Join(s.applyArgs("--no-canary-pause"), "\n"), "\n--yes", "", 1)
@@ -124,7 +124,7 @@ func TestAPersonWhoSaysNoHasChangedNothing(t *testing.T) {
 }
 
 func TestRefusesAWindowWiderThanTheBudget(t *testing.T) {
-	inBothModes(t, cast{replicas: 3}, func(s *scene) {
+	inBothModes(t, options{replicas: 3}, func(s *migration) {
 		run(s.t, s.planArgs("--window", "2")...).expect(s.t, failed, "window 2: expected 1 to 1 ordinals per wave")
 		run(s.t, s.planArgs("--window", "-1")...).expect(s.t, failed, "window -1: expected 1 to 1")
 	})

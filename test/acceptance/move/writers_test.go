@@ -32,7 +32,7 @@ var (
 )
 
 // learns installs a custom kind in the cluster of an end.
-func (s *scene) learns(on *end, kind schema.GroupVersionKind) {
+func (s *migration) learns(on *end, kind schema.GroupVersionKind) {
 	s.t.Helper()
 	plural := strings.ToLower(kind.Kind) + "s"
 	definition := &unstructured.Unstructured{Object: map[string]any{
@@ -71,15 +71,15 @@ type writer struct {
 	name, check string
 	level       check.Level
 	// appears creates the traces of the writer on one side, and returns a function that removes them.
-	appears func(*scene, *end) (gone func())
+	appears func(*migration, *end) (gone func())
 	// says has %c for the context of the side and %n for its namespace.
 	says []string
 	// quiet carries out the remedy.
-	quiet func(*scene, *end)
+	quiet func(*migration, *end)
 }
 
 // patched changes the set of a side, and returns a function that reverts the change.
-func patched(s *scene, on *end, patch, back string) func() {
+func patched(s *migration, on *end, patch, back string) func() {
 	s.change(on, &appsv1.StatefulSet{}, "web", patch)
 	return func() { s.change(on, &appsv1.StatefulSet{}, "web", back) }
 }
@@ -87,7 +87,7 @@ func patched(s *scene, on *end, patch, back string) func() {
 // both returns a function that runs both.
 func both(a, b func()) func() { return func() { a(); b() } }
 
-func (s *scene) changeCustom(on *end, kind schema.GroupVersionKind, name, patch string) {
+func (s *migration) changeCustom(on *end, kind schema.GroupVersionKind, name, patch string) {
 	s.t.Helper()
 	s.change(on, custom(on, kind, name, nil), name, patch)
 }
@@ -96,7 +96,7 @@ func writers() []writer {
 	target := func(kind string) map[string]any {
 		return map[string]any{kind: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}}
 	}
-	tracked := func(s *scene, on *end) func() {
+	tracked := func(s *migration, on *end) func() {
 		return both(
 			s.put(on, custom(on, application, "shop", map[string]any{"syncPolicy": map[string]any{"automated": map[string]any{"selfHeal": true}}})),
 			patched(s, on, `{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":"`+on.namespace+`_shop:apps/StatefulSet:`+on.namespace+`/web"}}}`,
@@ -106,49 +106,49 @@ func writers() []writer {
 		"Application %n/shop syncs it by itself", `kubectl --context %c -n %n patch application shop --type merge -p '{"spec":{"syncPolicy":{"automated":null}}}'`,
 		"argocd app set %n/shop --sync-policy none", "name: web, jsonPointers: [/spec/replicas, /spec/ordinals, /spec/persistentVolumeClaimRetentionPolicy]}", "syncOptions: [RespectIgnoreDifferences=true]",
 	}
-	kustomized := func(s *scene, on *end) func() {
+	kustomized := func(s *migration, on *end) func() {
 		return both(s.put(on, custom(on, kustomization, "apps", map[string]any{})),
 			patched(s, on, `{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"apps","kustomize.toolkit.fluxcd.io/namespace":"`+on.namespace+`"}}}`,
 				`{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":null,"kustomize.toolkit.fluxcd.io/namespace":null},"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":null}}}`))
 	}
 	flux := []string{"Kustomization %n/apps applies it", "flux --context %c -n %n suspend kustomization apps", "kubectl --context %c -n %n annotate statefulset web kustomize.toolkit.fluxcd.io/reconcile=disabled"}
 	return []writer{
-		{name: "KEDA", check: "keda", level: check.Fail, appears: func(s *scene, on *end) func() {
+		{name: "KEDA", check: "keda", level: check.Fail, appears: func(s *migration, on *end) func() {
 			return s.put(on, custom(on, scaledObject, "web-scaler", target("scaleTargetRef")))
-		}, says: []string{"ScaledObject web-scaler of KEDA", "kubectl --context %c -n %n annotate scaledobject web-scaler --overwrite autoscaling.keda.sh/paused=true"}, quiet: func(s *scene, on *end) {
+		}, says: []string{"ScaledObject web-scaler of KEDA", "kubectl --context %c -n %n annotate scaledobject web-scaler --overwrite autoscaling.keda.sh/paused=true"}, quiet: func(s *migration, on *end) {
 			s.changeCustom(on, scaledObject, "web-scaler", `{"metadata":{"annotations":{"autoscaling.keda.sh/paused":"true"}}}`)
 		}},
-		{name: "a VerticalPodAutoscaler", check: "vertical-autoscaler", level: check.Warn, appears: func(s *scene, on *end) func() {
+		{name: "a VerticalPodAutoscaler", check: "vertical-autoscaler", level: check.Warn, appears: func(s *migration, on *end) func() {
 			return s.put(on, custom(on, vertical, "web", target("targetRef")))
-		}, says: []string{"evicts its pods (updateMode Auto)", `kubectl --context %c -n %n patch verticalpodautoscaler web --type merge -p '{"spec":{"updatePolicy":{"updateMode":"Off"}}}'`}, quiet: func(s *scene, on *end) {
+		}, says: []string{"evicts its pods (updateMode Auto)", `kubectl --context %c -n %n patch verticalpodautoscaler web --type merge -p '{"spec":{"updatePolicy":{"updateMode":"Off"}}}'`}, quiet: func(s *migration, on *end) {
 			s.changeCustom(on, vertical, "web", `{"spec":{"updatePolicy":{"updateMode":"Off"}}}`)
 		}},
-		{name: "Argo CD, until its sync is off", check: "argocd", level: check.Fail, appears: tracked, says: argo, quiet: func(s *scene, on *end) {
+		{name: "Argo CD, until its sync is off", check: "argocd", level: check.Fail, appears: tracked, says: argo, quiet: func(s *migration, on *end) {
 			s.changeCustom(on, application, "shop", `{"spec":{"syncPolicy":{"automated":null}}}`)
 		}},
-		{name: "Argo CD, until it ignores what moves", check: "argocd", level: check.Fail, appears: tracked, says: argo, quiet: func(s *scene, on *end) {
+		{name: "Argo CD, until it ignores what moves", check: "argocd", level: check.Fail, appears: tracked, says: argo, quiet: func(s *migration, on *end) {
 			s.changeCustom(on, application, "shop", `{"spec":{"syncPolicy":{"syncOptions":["RespectIgnoreDifferences=true"]},"ignoreDifferences":[{"group":"apps","kind":"StatefulSet","jsonPointers":["/spec/replicas","/spec/ordinals","/spec/persistentVolumeClaimRetentionPolicy"]}]}}`)
 		}},
-		{name: "Flux, until it is suspended", check: "flux", level: check.Fail, appears: kustomized, says: flux, quiet: func(s *scene, on *end) {
+		{name: "Flux, until it is suspended", check: "flux", level: check.Fail, appears: kustomized, says: flux, quiet: func(s *migration, on *end) {
 			s.changeCustom(on, kustomization, "apps", `{"spec":{"suspend":true}}`)
 		}},
-		{name: "Flux, until it leaves the set alone", check: "flux", level: check.Fail, appears: kustomized, says: flux, quiet: func(s *scene, on *end) {
+		{name: "Flux, until it leaves the set alone", check: "flux", level: check.Fail, appears: kustomized, says: flux, quiet: func(s *migration, on *end) {
 			s.change(on, &appsv1.StatefulSet{}, "web", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":"disabled"}}}`)
 		}},
-		{name: "a HelmRelease", check: "flux", level: check.Fail, appears: func(s *scene, on *end) func() {
+		{name: "a HelmRelease", check: "flux", level: check.Fail, appears: func(s *migration, on *end) func() {
 			return both(s.put(on, custom(on, helmRelease, "db", map[string]any{})),
 				patched(s, on, `{"metadata":{"labels":{"helm.toolkit.fluxcd.io/name":"db","helm.toolkit.fluxcd.io/namespace":"`+on.namespace+`"}}}`,
 					`{"metadata":{"labels":{"helm.toolkit.fluxcd.io/name":null,"helm.toolkit.fluxcd.io/namespace":null}}}`))
-		}, says: []string{"HelmRelease %n/db applies it", "flux --context %c -n %n suspend helmrelease db"}, quiet: func(s *scene, on *end) {
+		}, says: []string{"HelmRelease %n/db applies it", "flux --context %c -n %n suspend helmrelease db"}, quiet: func(s *migration, on *end) {
 			s.changeCustom(on, helmRelease, "db", `{"spec":{"suspend":true}}`)
 		}},
-		{name: "a mark of what is not there", check: "writers-unseen", level: check.Fail, appears: func(s *scene, on *end) func() {
+		{name: "a mark of what is not there", check: "writers-unseen", level: check.Fail, appears: func(s *migration, on *end) func() {
 			return patched(s, on, `{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"gone","kustomize.toolkit.fluxcd.io/namespace":"flux-system"}}}`,
 				`{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":null,"kustomize.toolkit.fluxcd.io/namespace":null},"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":null}}}`)
-		}, says: []string{"there is no such Kustomization", "--ignore writers-unseen", "flux --context %c -n flux-system suspend kustomization gone"}, quiet: func(s *scene, on *end) {
+		}, says: []string{"there is no such Kustomization", "--ignore writers-unseen", "flux --context %c -n flux-system suspend kustomization gone"}, quiet: func(s *migration, on *end) {
 			s.change(on, &appsv1.StatefulSet{}, "web", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":"disabled"}}}`)
 		}},
-		{name: "Helm", check: "helm", level: check.Warn, appears: func(s *scene, on *end) func() {
+		{name: "Helm", check: "helm", level: check.Warn, appears: func(s *migration, on *end) func() {
 			return patched(s, on, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"},"annotations":{"meta.helm.sh/release-name":"db","meta.helm.sh/release-namespace":"`+on.namespace+`"}}}`,
 				`{"metadata":{"labels":{"app.kubernetes.io/managed-by":null},"annotations":{"meta.helm.sh/release-name":null,"meta.helm.sh/release-namespace":null}}}`)
 		}, says: []string{"Helm release %n/db has it", "helm upgrade db -n %n"}},
@@ -156,7 +156,7 @@ func writers() []writer {
 }
 
 func TestOthersWhoWriteAreFoundOnBothSides(t *testing.T) {
-	inBothModes(t, cast{replicas: 1, empty: func(*appsv1.StatefulSet) {}}, func(s *scene) {
+	inBothModes(t, options{replicas: 1, empty: func(*appsv1.StatefulSet) {}}, func(s *migration) {
 		t := s.t
 		for _, kind := range []schema.GroupVersionKind{scaledObject, vertical, application, kustomization, helmRelease} {
 			for _, on := range []*end{s.source, s.destination} {
@@ -177,7 +177,7 @@ func TestOthersWhoWriteAreFoundOnBothSides(t *testing.T) {
 	})
 }
 
-func (s *scene) appears(w writer, on *end) {
+func (s *migration) appears(w writer, on *end) {
 	s.t.Helper()
 	gone := w.appears(s, on)
 	defer gone()
@@ -204,7 +204,7 @@ func (s *scene) appears(w writer, on *end) {
 }
 
 // operated lets an unknown operator write the replicas of the source.
-func (s *scene) operated() {
+func (s *migration) operated() {
 	s.t.Helper()
 	set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
 	set.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
@@ -218,7 +218,7 @@ func (s *scene) operated() {
 }
 
 // syncedBudget creates an Application that ignores the set but syncs the budget.
-func (s *scene) syncedBudget() {
+func (s *migration) syncedBudget() {
 	s.t.Helper()
 	ns := s.source.namespace
 	mend := s.put(s.source, custom(s.source, application, "shop-"+ns, map[string]any{
@@ -232,7 +232,7 @@ func (s *scene) syncedBudget() {
 
 // A user with only the rights that a move needs is warned of what could not be read, and may continue.
 func TestWhatMayNotBeLookedAtIsAWarning(t *testing.T) {
-	inBothModes(t, cast{replicas: 1}, func(s *scene) {
+	inBothModes(t, options{replicas: 1}, func(s *migration) {
 		for _, on := range []*end{s.source, s.destination} {
 			s.learns(on, scaledObject)
 		}
@@ -248,7 +248,7 @@ func TestWhatMayNotBeLookedAtIsAWarning(t *testing.T) {
 
 // mover returns the kubeconfigs of an account that has, on each side, the rights that a move needs and no
 // others.
-func (s *scene) mover() (paths []string) {
+func (s *migration) mover() (paths []string) {
 	s.t.Helper()
 	p := s.plan()
 	for n, on := range []*end{s.source, s.destination} {
@@ -271,7 +271,7 @@ func (s *scene) mover() (paths []string) {
 	return paths
 }
 
-func (s *scene) grant(on, who *end, name string, r access.Right) {
+func (s *migration) grant(on, who *end, name string, r access.Right) {
 	s.t.Helper()
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: r.Verbs}}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: who.namespace, Name: "mover"}}
@@ -289,7 +289,7 @@ func (s *scene) grant(on, who *end, name string, r access.Right) {
 }
 
 // plan writes a plan file and reads it.
-func (s *scene) plan() *plans.Plan {
+func (s *migration) plan() *plans.Plan {
 	s.t.Helper()
 	s.planned()
 	raw, err := os.ReadFile(s.planFile)

@@ -18,8 +18,8 @@ const (
 	west = "shop-new"
 )
 
-// story returns a record of one cluster with two namespaces, at the start of a move of two ordinals.
-func story() *record {
+// history returns a record of one cluster with two namespaces, at the start of a move of two ordinals.
+func history() *record {
 	r := newRecord("web", 1, [2]place{{0, east}, {0, west}})
 	tell(r, set(east, 0, 2), set(west, 2, 0), pod(east, 0), pod(east, 1), volume("a", nil))
 	r.begin()
@@ -143,7 +143,7 @@ func TestSeesWhatIsWrong(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := story()
+			r := history()
 			c.happens(r)
 			if diff := cmp.Diff(c.want, r.report().Violations); diff != "" {
 				t.Errorf("violations (-want +got):\n%s", diff)
@@ -153,7 +153,7 @@ func TestSeesWhatIsWrong(t *testing.T) {
 }
 
 func TestCountsWhatIsDown(t *testing.T) {
-	r := story()
+	r := history()
 	tell(r, pod(west, 7)) // not present at the start, so not counted
 	end(r, pod(west, 7))
 	tell(r, dying(pod(east, 1)))
@@ -179,7 +179,7 @@ func atRisk(r *record, at time.Time) int {
 }
 
 func TestAddsWhatTheBudgetsAllowToWhatIsDown(t *testing.T) {
-	r := story()
+	r := history()
 	tell(r, budget(east, 5, func(b *policyv1.PodDisruptionBudget) { b.Annotations = nil }), budget(west, 0, nil))
 	if got := atRisk(r, time.Now().Add(lag)); got != 0 {
 		t.Errorf("a budget without mark counts: %d", got)
@@ -193,7 +193,7 @@ func TestAddsWhatTheBudgetsAllowToWhatIsDown(t *testing.T) {
 		t.Errorf("one allowed and one down: %d, want 2", got)
 	}
 
-	r = story()
+	r = history()
 	now := time.Unix(0, 0)
 	after := func(d time.Duration, objects ...runtime.Object) {
 		now = now.Add(d)
@@ -217,7 +217,7 @@ func TestAddsWhatTheBudgetsAllowToWhatIsDown(t *testing.T) {
 }
 
 func TestTimesEachOrdinalOnce(t *testing.T) {
-	r := story()
+	r := history()
 	at := func(second int64, gone bool, p *corev1.Pod) {
 		r.take(event{object: p, gone: gone, at: time.Unix(second, 0)})
 	}
@@ -237,7 +237,7 @@ func TestTimesEachOrdinalOnce(t *testing.T) {
 }
 
 func TestTheLongestTimeDownCountsWhateverTheReason(t *testing.T) {
-	r := story()
+	r := history()
 	at := func(second int64, gone bool, o runtime.Object) {
 		r.take(event{object: o, at: time.Unix(second, 0), gone: gone})
 	}
@@ -255,7 +255,7 @@ func TestTheLongestTimeDownCountsWhateverTheReason(t *testing.T) {
 }
 
 func TestNothingIsComparedUntilAllWatchesGoOn(t *testing.T) {
-	r := story()
+	r := history()
 	r.unsettled = true
 	tell(r, set(west, 1, 1), pod(west, 1)) // the effects, seen before their causes
 	tell(r, set(east, 0, 1), dying(pod(east, 1)))

@@ -53,8 +53,8 @@ func (s *storm) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.crew.kubeconfig = filepath.Join(s.dir, "orchestrator.kubeconfig")
-	if err := clientcmd.WriteToFile(*own, s.crew.kubeconfig); err != nil {
+	s.replicas.kubeconfig = filepath.Join(s.dir, "orchestrator.kubeconfig")
+	if err := clientcmd.WriteToFile(*own, s.replicas.kubeconfig); err != nil {
 		return err
 	}
 	secret, err := s.secret(ctx)
@@ -175,7 +175,7 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 		select {
 		case e, open = <-w.ResultChan():
 		case <-now.C:
-			s.say("%d of %d are %s; the most memory of one is %d MiB", len(there), len(all), strings.ToLower(string(outcome)), s.crew.most()>>20)
+			s.say("%d of %d are %s; the most memory of one is %d MiB", len(there), len(all), strings.ToLower(string(outcome)), s.replicas.most()>>20)
 			continue
 		}
 		name, j, err := journal(e)

@@ -48,8 +48,8 @@ func baits() []*corev1.Secret {
 // leaks lists the places where a value of a Secret is exposed: anything that users or programs without the
 // right to read Secrets may read.
 func (s *storm) leaks(ctx context.Context, _ []*moving) ([]string, error) {
-	told := map[string]string{"the metrics": s.crew.metrics(ctx)}
-	for _, file := range []string{logs, persons} {
+	told := map[string]string{"the metrics": s.replicas.metrics(ctx)}
+	for _, file := range []string{logs, users} {
 		raw, err := os.ReadFile(filepath.Join(s.dir, file))
 		if err != nil {
 			return nil, err

@@ -76,7 +76,7 @@ type storm struct {
 	kubectl    string
 	tokens     []string // all tokens that the orchestrators have had
 	east, west client.WithWatch
-	crew       *crew
+	replicas   *replicas
 	server     func() // ends the API server that was started again
 	unlie      func() // ends the fake API server
 	// lied records that the orchestrators have queried the fake server, and strayed that they followed its
@@ -125,7 +125,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() {
-		s.crew.stop()
+		s.replicas.stop()
 		if s.server != nil {
 			s.server()
 		}
@@ -140,8 +140,8 @@ func run(ctx context.Context, o options) (err error) {
 
 func (s *storm) build(ctx context.Context) (err error) {
 	s.say("building the programs")
-	s.crew = &crew{dir: s.dir, qps: s.qps, waves: s.waves}
-	if s.crew.program, err = fixture.Build(ctx, s.dir, "orchestrator"); err != nil {
+	s.replicas = &replicas{dir: s.dir, qps: s.qps, waves: s.waves}
+	if s.replicas.program, err = fixture.Build(ctx, s.dir, "orchestrator"); err != nil {
 		return err
 	}
 	if s.stsmigrate, err = fixture.Build(ctx, s.dir, "stsmigrate"); err != nil {
@@ -179,7 +179,7 @@ func (s *storm) person(ctx context.Context, args ...string) error {
 func (s *storm) wrote(text []byte) error {
 	s.saying.Lock()
 	defer s.saying.Unlock()
-	f, err := os.OpenFile(filepath.Join(s.dir, persons), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(s.dir, users), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 		return 0, err
 	}
 	enough()
-	if err := s.crew.start(s.processes); err != nil {
+	if err := s.replicas.start(s.processes); err != nil {
 		return 0, err
 	}
 	s.say("all are handed over, and %d orchestrators begin", s.processes)
@@ -355,10 +355,10 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 	if len(destroyed) > 0 {
 		wrong = append(wrong, fmt.Sprintf("volumes were destroyed: %v", destroyed))
 	}
-	u := s.crew.used()
+	u := s.replicas.used()
 	ordinals := s.plans * s.pods
 	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\na wave was on neither side  %.1f s on average\nmost down at once in a set  %d (d = 1)\nviolations, leftovers, leaks %d\n",
-		s.plans, ordinals, moved.Seconds(), s.crew.killed, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), u.down/float64(max(u.waves, 1)), worst, len(wrong))
+		s.plans, ordinals, moved.Seconds(), s.replicas.killed, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), u.down/float64(max(u.waves, 1)), worst, len(wrong))
 	if len(wrong) > 0 {
 		return errors.New(strings.Join(wrong, "; "))
 	}

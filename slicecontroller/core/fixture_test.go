@@ -24,8 +24,8 @@ import (
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// stage is an API server with one set and its dependents. The test moves its pods on, as kubelets would.
-type stage struct {
+// fixture is an API server with one set and its dependents. The test moves its pods on, as kubelets would.
+type fixture struct {
 	t         *testing.T
 	set       *Set
 	pods      map[string]*corev1.Pod
@@ -52,13 +52,13 @@ type stage struct {
 	err     error
 }
 
-// play returns a stage with a set and the pods that words describe: an ordinal each, followed by letters for
+// play returns a fixture with a set and the pods that words describe: an ordinal each, followed by letters for
 // its state. No letter: ready for an hour; ! running and not ready; ? pending; ~ terminating; x failed; s
 // succeeded; r ready for a minute; o of the old revision.
-func play(t *testing.T, pods string, change ...func(*Set)) *stage {
+func play(t *testing.T, pods string, change ...func(*Set)) *fixture {
 	t.Helper()
 	n := int32(3)
-	s := &stage{
+	s := &fixture{
 		t: t, now: noon(), pods: map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{},
 		revisions: map[string]*appsv1.ControllerRevision{}, fails: map[string]error{}, once: map[string]bool{},
 		set: &Set{
@@ -87,12 +87,12 @@ func play(t *testing.T, pods string, change ...func(*Set)) *stage {
 	}
 	s.set.Status.CurrentRevision, s.set.Status.UpdateRevision = old.Name, latest.Name
 	for _, word := range strings.Fields(pods) {
-		s.cast(word, old, latest)
+		s.setup(word, old, latest)
 	}
 	return s
 }
 
-func (s *stage) revision(number int64) *appsv1.ControllerRevision {
+func (s *fixture) revision(number int64) *appsv1.ControllerRevision {
 	r, err := s.set.newRevision(number, 0)
 	if err != nil {
 		s.t.Fatal(err)
@@ -101,8 +101,8 @@ func (s *stage) revision(number int64) *appsv1.ControllerRevision {
 	return r
 }
 
-// cast adds one pod to the stage, with its claims.
-func (s *stage) cast(word string, old, latest *appsv1.ControllerRevision) *corev1.Pod {
+// setup adds one pod to the fixture, with its claims.
+func (s *fixture) setup(word string, old, latest *appsv1.ControllerRevision) *corev1.Pod {
 	s.t.Helper()
 	digits := strings.TrimRight(word, "!?~xsro")
 	ordinal, err := strconv.Atoi(digits)
@@ -128,7 +128,7 @@ func (s *stage) cast(word string, old, latest *appsv1.ControllerRevision) *corev
 }
 
 // is changes the state of a pod.
-func (s *stage) is(name, how string) {
+func (s *fixture) is(name, how string) {
 	p := s.pods[name]
 	p.Status.Phase = corev1.PodRunning
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(s.now.Add(-time.Hour))}
@@ -152,7 +152,7 @@ func (s *stage) is(name, how string) {
 }
 
 // store stores an object, and sets the fields that an API server sets.
-func (s *stage) store(o Object) {
+func (s *fixture) store(o Object) {
 	s.uids++
 	if o.GetUID() == "" {
 		o.SetUID(types.UID(fmt.Sprintf("uid-%d", s.uids)))
@@ -174,7 +174,7 @@ func (s *stage) store(o Object) {
 
 // sync makes one pass, and returns its effects: + and - with the ordinal for pods that are created and
 // deleted, words for the rest. The effects of a Parallel set are sorted.
-func (s *stage) sync() string {
+func (s *fixture) sync() string {
 	s.t.Helper()
 	s.did, s.told = nil, nil
 	w := World{
@@ -198,7 +198,7 @@ func (s *stage) sync() string {
 	return strings.Join(s.did, " ")
 }
 
-func (s *stage) claim(name string) *corev1.PersistentVolumeClaim {
+func (s *fixture) claim(name string) *corev1.PersistentVolumeClaim {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	return s.claims[name].DeepCopy()
@@ -214,7 +214,7 @@ func sortedByName[T Object](all map[string]T) []T {
 }
 
 // expect makes a pass that must not fail, and compares its effects.
-func (s *stage) expect(want string) {
+func (s *fixture) expect(want string) {
 	s.t.Helper()
 	got := s.sync()
 	if s.err != nil || got != want {
@@ -224,7 +224,7 @@ func (s *stage) expect(want string) {
 
 // live makes passes and moves the pods on until nothing happens any more. It returns the effects of each
 // pass.
-func (s *stage) live() []string {
+func (s *fixture) live() []string {
 	s.t.Helper()
 	var out []string
 	for range 100 {
@@ -240,7 +240,7 @@ func (s *stage) live() []string {
 	return nil
 }
 
-func (s *stage) moveOn() (moved bool) {
+func (s *fixture) moveOn() (moved bool) {
 	for name, p := range s.pods {
 		switch {
 		case terminating(p):
@@ -255,7 +255,7 @@ func (s *stage) moveOn() (moved bool) {
 }
 
 // note records an effect, and returns its error.
-func (s *stage) note(words string) error {
+func (s *fixture) note(words string) error {
 	if s.dies > 0 && len(s.did) >= s.dies {
 		return errDead
 	}
@@ -281,11 +281,11 @@ func words(verb string, o Object) string {
 	return verb
 }
 
-func (s *stage) Fresh(context.Context) (metav1.Object, error) {
+func (s *fixture) Fresh(context.Context) (metav1.Object, error) {
 	return s.set, s.fails["fresh"]
 }
 
-func (s *stage) Read(_ context.Context, o Object) error {
+func (s *fixture) Read(_ context.Context, o Object) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	switch o := o.(type) {
@@ -308,7 +308,7 @@ func (s *stage) Read(_ context.Context, o Object) error {
 	return apierrors.NewNotFound(schema.GroupResource{}, o.GetName())
 }
 
-func (s *stage) there(o Object) Object {
+func (s *fixture) there(o Object) Object {
 	switch o.(type) {
 	case *corev1.Pod:
 		if p := s.pods[o.GetName()]; p != nil {
@@ -326,7 +326,7 @@ func (s *stage) there(o Object) Object {
 	return nil
 }
 
-func (s *stage) Create(_ context.Context, o Object) error {
+func (s *fixture) Create(_ context.Context, o Object) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if s.there(o) != nil {
@@ -339,7 +339,7 @@ func (s *stage) Create(_ context.Context, o Object) error {
 	return nil
 }
 
-func (s *stage) Update(_ context.Context, o Object) error {
+func (s *fixture) Update(_ context.Context, o Object) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if err := s.note(words("update", o)); err != nil {
@@ -352,7 +352,7 @@ func (s *stage) Update(_ context.Context, o Object) error {
 	return nil
 }
 
-func (s *stage) Delete(_ context.Context, o Object) error {
+func (s *fixture) Delete(_ context.Context, o Object) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if err := s.note(words("delete", o)); err != nil {
@@ -376,7 +376,7 @@ func (s *stage) Delete(_ context.Context, o Object) error {
 	return nil
 }
 
-func (s *stage) Evict(_ context.Context, p *corev1.Pod) error {
+func (s *fixture) Evict(_ context.Context, p *corev1.Pod) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if err := s.note(words("evict", p)); err != nil {
@@ -393,7 +393,7 @@ func (s *stage) Evict(_ context.Context, p *corev1.Pod) error {
 	return nil
 }
 
-func (s *stage) Hold(_ context.Context, held bool) error {
+func (s *fixture) Hold(_ context.Context, held bool) error {
 	if err := s.note(map[bool]string{true: "hold", false: "let go"}[held]); err != nil {
 		return err
 	}
@@ -404,7 +404,7 @@ func (s *stage) Hold(_ context.Context, held bool) error {
 	return nil
 }
 
-func (s *stage) Adopt(_ context.Context, o Object, owner metav1.OwnerReference) error {
+func (s *fixture) Adopt(_ context.Context, o Object, owner metav1.OwnerReference) error {
 	if err := s.note(words("adopt", o)); err != nil {
 		return err
 	}
@@ -414,7 +414,7 @@ func (s *stage) Adopt(_ context.Context, o Object, owner metav1.OwnerReference) 
 	return nil
 }
 
-func (s *stage) Release(_ context.Context, o Object, owner types.UID) error {
+func (s *fixture) Release(_ context.Context, o Object, owner types.UID) error {
 	if err := s.note(words("release", o)); err != nil {
 		return err
 	}
@@ -423,7 +423,7 @@ func (s *stage) Release(_ context.Context, o Object, owner types.UID) error {
 	return nil
 }
 
-func (s *stage) WriteStatus(_ context.Context, status Status) error {
+func (s *fixture) WriteStatus(_ context.Context, status Status) error {
 	if err := s.fails["status"]; err != nil {
 		return err
 	}
@@ -434,14 +434,14 @@ func (s *stage) WriteStatus(_ context.Context, status Status) error {
 	return nil
 }
 
-func (s *stage) Default(_ context.Context, t corev1.PodTemplateSpec) (corev1.PodTemplateSpec, error) {
+func (s *fixture) Default(_ context.Context, t corev1.PodTemplateSpec) (corev1.PodTemplateSpec, error) {
 	if s.defaults != nil {
 		s.defaults(&t)
 	}
 	return t, s.fails["default"]
 }
 
-func (s *stage) Tell(e Event) {
+func (s *fixture) Tell(e Event) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if e.Once != "" {

@@ -20,12 +20,12 @@ import (
 
 // Files in the folder of a storm.
 const (
-	logs    = "orchestrators.log"
-	persons = "persons.log" // the output of stsmigrate for users
+	logs  = "orchestrators.log"
+	users = "persons.log" // the output of stsmigrate for users
 )
 
-// crew holds the orchestrators.
-type crew struct {
+// replicas holds the orchestrators.
+type replicas struct {
 	dir, program string
 	qps          float64
 	waves        int
@@ -53,7 +53,7 @@ type usage struct {
 	down     float64 // seconds that these waves were on neither side, in total
 }
 
-func (c *crew) start(n int) error {
+func (c *replicas) start(n int) error {
 	for range n {
 		p, err := c.begin()
 		if err != nil {
@@ -64,7 +64,7 @@ func (c *crew) start(n int) error {
 	return nil
 }
 
-func (c *crew) begin() (*process, error) {
+func (c *replicas) begin() (*process, error) {
 	p := &process{done: make(chan struct{})}
 	var profiles string
 	err := errors.Join(address(&p.metrics), address(&profiles))
@@ -99,7 +99,7 @@ func address(into *string) error {
 }
 
 // replace kills one orchestrator, and starts another in its place.
-func (c *crew) replace(k int) error {
+func (c *replicas) replace(k int) error {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	p := c.all[k]
@@ -119,7 +119,7 @@ func (c *crew) replace(k int) error {
 }
 
 // note adds the usage of a process.
-func (c *crew) note(p *process) {
+func (c *replicas) note(p *process) {
 	text := metrics(context.Background(), p.metrics)
 	c.past.requests += int(total(text, "rest_client_requests_total{"))
 	c.past.waves += int(total(text, `stsmigrate_downtime_seconds_count{span="ready"`))
@@ -137,7 +137,7 @@ func (p *process) memory(line string) int64 {
 }
 
 // most returns the largest current memory of one process, in bytes.
-func (c *crew) most() (most int64) {
+func (c *replicas) most() (most int64) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	for _, p := range c.all {
@@ -175,7 +175,7 @@ func metrics(ctx context.Context, address string) string {
 }
 
 // metrics returns the metrics of all processes.
-func (c *crew) metrics(ctx context.Context) (all string) {
+func (c *replicas) metrics(ctx context.Context) (all string) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	for _, p := range c.all {
@@ -185,7 +185,7 @@ func (c *crew) metrics(ctx context.Context) (all string) {
 }
 
 // used returns the usage of all processes, past and present.
-func (c *crew) used() usage {
+func (c *replicas) used() usage {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	for _, p := range c.all {
@@ -195,7 +195,7 @@ func (c *crew) used() usage {
 }
 
 // stop ends all processes.
-func (c *crew) stop() {
+func (c *replicas) stop() {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	for _, p := range c.all {
@@ -224,7 +224,7 @@ func (s *storm) kills(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if err := s.crew.replace(random.IntN(s.processes)); err != nil {
+		if err := s.replicas.replace(random.IntN(s.processes)); err != nil {
 			return err
 		}
 	}

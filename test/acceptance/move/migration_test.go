@@ -32,24 +32,24 @@ const (
 	reimport mode = "reimport" // two clusters
 )
 
-// inBothModes sets up a scene in both modes and runs a test on each, in parallel with other tests.
-func inBothModes(t *testing.T, c cast, test func(*scene)) {
+// inBothModes sets up a migration in both modes and runs a test on each, in parallel with other tests.
+func inBothModes(t *testing.T, c options, test func(*migration)) {
 	t.Helper()
 	t.Parallel()
 	for _, m := range []mode{rebind, reimport} {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
-			test(stage(t, m, c))
+			test(newMigration(t, m, c))
 		})
 	}
 }
 
-// inOneMode sets up a scene in one mode, which n selects. It is for tests of many cases: the simulation runs
+// inOneMode sets up a migration in one mode, which n selects. It is for tests of many cases: the simulation runs
 // each of them in both modes.
-func inOneMode(t *testing.T, n int, c cast, test func(*scene)) {
+func inOneMode(t *testing.T, n int, c options, test func(*migration)) {
 	t.Helper()
 	t.Parallel()
-	test(stage(t, []mode{rebind, reimport}[n%2], c))
+	test(newMigration(t, []mode{rebind, reimport}[n%2], c))
 }
 
 // end is one side of a move.
@@ -59,8 +59,8 @@ type end struct {
 	namespace string
 }
 
-// scene is a set that runs on the source and a destination to move it to.
-type scene struct {
+// migration is a set that runs on the source and a destination to move it to.
+type migration struct {
 	t                   *testing.T
 	mode                mode
 	source, destination *end
@@ -69,39 +69,39 @@ type scene struct {
 	kubeconfig          string // of another account
 }
 
-// cast is the options of a scene.
-type cast struct {
+// options is the options of a migration.
+type options struct {
 	start, replicas int32                     // 0 replicas means 5
 	set             func(*appsv1.StatefulSet) // changes the usual set
 	budget          *intstr.IntOrString       // maxUnavailable; nil means 30%
 	noBudget        bool                      // no PodDisruptionBudget
 	empty           func(*appsv1.StatefulSet) // a destination set without ordinals
-	props           func(*scene)              // creates other objects that the set needs
+	objects         func(*migration)          // creates other objects that the set needs
 	classOf         string                    // the one claim template has the class of this name + namespace
 }
 
-var scenes atomic.Int32
+var migrations atomic.Int32
 
 // stage creates the namespaces and the set, and waits until the set is ready.
-func stage(t *testing.T, m mode, c cast) *scene {
+func newMigration(t *testing.T, m mode, c options) *migration {
 	t.Helper()
 	if c.replicas == 0 {
 		c.replicas = 5
 	}
-	n := scenes.Add(1)
-	s := &scene{t: t, mode: m, start: c.start, replicas: c.replicas, planFile: filepath.Join(t.TempDir(), "plan.yaml")}
+	n := migrations.Add(1)
+	s := &migration{t: t, mode: m, start: c.start, replicas: c.replicas, planFile: filepath.Join(t.TempDir(), "plan.yaml")}
 	s.source = newEnd(t, bed.East, fmt.Sprintf("%s-%d", m, n))
 	if m == rebind {
 		s.destination = newEnd(t, bed.East, fmt.Sprintf("%s-%d-new", m, n))
 	} else {
 		s.destination = newEnd(t, bed.West, s.source.namespace)
 	}
-	t.Cleanup(s.strike)
-	for _, o := range furniture(s.source.namespace) {
+	t.Cleanup(s.cleanup)
+	for _, o := range clusterObjects(s.source.namespace) {
 		s.create(s.source, o)
 	}
-	if c.props != nil {
-		c.props(s)
+	if c.objects != nil {
+		c.objects(s)
 	}
 	if c.classOf != "" {
 		c.set = oneClaim(c.classOf + s.source.namespace)
@@ -114,10 +114,10 @@ func stage(t *testing.T, m mode, c cast) *scene {
 		c.set(set)
 	}
 	if c.empty != nil {
-		twin := set.DeepCopy()
-		twin.Namespace, twin.Spec.Replicas = s.destination.namespace, new(int32)
-		c.empty(twin)
-		s.create(s.destination, twin)
+		copied := set.DeepCopy()
+		copied.Namespace, copied.Spec.Replicas = s.destination.namespace, new(int32)
+		c.empty(copied)
+		s.create(s.destination, copied)
 	}
 	s.create(s.source, set)
 	s.ready(s.source)
@@ -125,9 +125,9 @@ func stage(t *testing.T, m mode, c cast) *scene {
 	return s
 }
 
-// strike deletes sets and claims after the test. What stayed would be listed by every command of every later
+// cleanup deletes sets and claims after the test. What stayed would be listed by every command of every later
 // test.
-func (s *scene) strike() {
+func (s *migration) cleanup() {
 	for _, on := range []*end{s.source, s.destination} {
 		for _, o := range []client.Object{&appsv1.StatefulSet{}, &corev1.PersistentVolumeClaim{}} {
 			_ = on.DeleteAllOf(context.Background(), o, client.InNamespace(on.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -138,7 +138,7 @@ func (s *scene) strike() {
 // claimsGoWithPods sets the retention policy under which a move can lose the most: claims are deleted with
 // their pods and with the set. Setting it from the start would be safe but slow: the set's controller and the
 // volume controller conflict at a new claim, and the latter retries after 15 seconds.
-func (s *scene) claimsGoWithPods() {
+func (s *migration) claimsGoWithPods() {
 	s.t.Helper()
 	s.change(s.source, &appsv1.StatefulSet{}, "web", `{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete","whenScaled":"Delete"}}}`)
 	s.eventually("the claims are owned", func(ctx context.Context) bool {
@@ -162,7 +162,7 @@ func newEnd(t *testing.T, c *cluster.Cluster, namespace string) *end {
 }
 
 // create creates an object as a user does with kubectl.
-func (s *scene) create(on *end, o client.Object) {
+func (s *migration) create(on *end, o client.Object) {
 	s.t.Helper()
 	if err := on.Create(s.t.Context(), o, client.FieldOwner("kubectl-create")); err != nil {
 		s.t.Fatal(err)
@@ -170,7 +170,7 @@ func (s *scene) create(on *end, o client.Object) {
 }
 
 // read reads the object of a side that has the name of the set.
-func (s *scene) read(on *end, o client.Object) {
+func (s *migration) read(on *end, o client.Object) {
 	s.t.Helper()
 	if err := on.Get(s.t.Context(), on.key("web"), o); err != nil {
 		s.t.Fatal(err)
@@ -178,7 +178,7 @@ func (s *scene) read(on *end, o client.Object) {
 }
 
 // change changes an object as a user does with kubectl: by a merge patch.
-func (s *scene) change(on *end, o client.Object, name, patch string) {
+func (s *migration) change(on *end, o client.Object, name, patch string) {
 	s.t.Helper()
 	o.SetNamespace(on.namespace)
 	o.SetName(name)
@@ -193,7 +193,7 @@ func (e *end) key(name string) client.ObjectKey {
 
 // ready waits until a side has all ordinals and its budget counts them, so that the control plane has nothing
 // left to write.
-func (s *scene) ready(on *end) {
+func (s *migration) ready(on *end) {
 	s.t.Helper()
 	s.eventually("the set is ready", func(ctx context.Context) bool {
 		var set appsv1.StatefulSet
@@ -212,7 +212,7 @@ func (s *scene) ready(on *end) {
 }
 
 // eventually waits until a condition is true.
-func (s *scene) eventually(what string, is func(context.Context) bool) {
+func (s *migration) eventually(what string, is func(context.Context) bool) {
 	s.t.Helper()
 	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 40*time.Second, true,
 		func(ctx context.Context) (bool, error) { return is(ctx), nil })
@@ -222,7 +222,7 @@ func (s *scene) eventually(what string, is func(context.Context) bool) {
 }
 
 // situation returns the pods, claims and events of a side, for the message of a failed wait.
-func (s *scene) situation(on *end) string {
+func (s *migration) situation(on *end) string {
 	var b strings.Builder
 	var pods corev1.PodList
 	var claims corev1.PersistentVolumeClaimList
@@ -246,13 +246,13 @@ func (s *scene) situation(on *end) string {
 }
 
 // watched starts the witness of a move with one ordinal per wave.
-func (s *scene) watched() *witness.Witness {
+func (s *migration) watched() *witness.Witness {
 	s.t.Helper()
 	return s.watchedInWaves(1)
 }
 
 // watchedInWaves starts the witness of a move with a window.
-func (s *scene) watchedInWaves(window int) *witness.Witness {
+func (s *migration) watchedInWaves(window int) *witness.Witness {
 	s.t.Helper()
 	w, err := witness.Watch(s.t.Context(), "web", window,
 		witness.Side{Config: s.source.cluster.Config(), Namespace: s.source.namespace},
@@ -264,14 +264,14 @@ func (s *scene) watchedInWaves(window int) *witness.Witness {
 }
 
 // reach returns the flags that a command about a stored plan needs.
-func (s *scene) reach() []string {
+func (s *migration) reach() []string {
 	if s.mode == rebind {
 		return []string{"--kubeconfig", s.source.cluster.Kubeconfig, "-n", s.destination.namespace}
 	}
 	return []string{"--kubeconfig", s.source.cluster.Kubeconfig, "--to-kubeconfig", s.destination.cluster.Kubeconfig, "--to-namespace", s.destination.namespace}
 }
 
-func (s *scene) planArgs(more ...string) []string {
+func (s *migration) planArgs(more ...string) []string {
 	args := []string{"plan", "web", "--kubeconfig", s.source.cluster.Kubeconfig, "-n", s.source.namespace, "--to-namespace", s.destination.namespace, "--out", s.planFile}
 	if s.mode == reimport {
 		args = append(args, "--to-kubeconfig", s.destination.cluster.Kubeconfig)
@@ -279,7 +279,7 @@ func (s *scene) planArgs(more ...string) []string {
 	return append(args, more...)
 }
 
-func (s *scene) applyArgs(more ...string) []string {
+func (s *migration) applyArgs(more ...string) []string {
 	args := []string{"apply", s.planFile, "--yes", "--kubeconfig", s.source.cluster.Kubeconfig}
 	if s.mode == reimport {
 		args = append(args, "--to-kubeconfig", s.destination.cluster.Kubeconfig)
@@ -288,7 +288,7 @@ func (s *scene) applyArgs(more ...string) []string {
 }
 
 // args returns the arguments of a command about the stored plan, such as abort.
-func (s *scene) args(verb string, more ...string) []string {
+func (s *migration) args(verb string, more ...string) []string {
 	args := append([]string{verb, "web"}, s.reach()...)
 	switch verb {
 	case "abort", "finalize", "resume":
@@ -298,7 +298,7 @@ func (s *scene) args(verb string, more ...string) []string {
 }
 
 // planned writes the plan file.
-func (s *scene) planned(more ...string) {
+func (s *migration) planned(more ...string) {
 	s.t.Helper()
 	run(s.t, s.planArgs(more...)...).expect(s.t, done, "Nothing has been written")
 }
@@ -359,8 +359,8 @@ func newBudget(namespace, name string, most *intstr.IntOrString) *policyv1.PodDi
 	}
 }
 
-// furniture returns the objects that the pods of the set name.
-func furniture(namespace string) []client.Object {
+// clusterObjects returns the objects that the pods of the set name.
+func clusterObjects(namespace string) []client.Object {
 	own := metav1.ObjectMeta{Namespace: namespace, Name: "web", Labels: map[string]string{"app": "web"}}
 	return []client.Object{
 		&corev1.ConfigMap{ObjectMeta: own, Data: map[string]string{"mode": "fast"}},
