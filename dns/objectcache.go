@@ -33,9 +33,9 @@ type reader struct {
 	ring func()
 }
 
-// view is the part of a shelf that belongs to one reader.
+// view is the part of a cache that belongs to one reader.
 type view struct {
-	shelf *objectCache
+	cache *objectCache
 	who   string
 	// synced is closed once the view may be read.
 	synced <-chan struct{}
@@ -63,9 +63,9 @@ func (s *objectCache) leave(me *reader) bool {
 
 // list returns the objects of the reader. They are shared and must not be changed.
 func (v view) list() (out []metav1.Object) {
-	v.shelf.lock.Lock()
-	defer v.shelf.lock.Unlock()
-	for _, o := range v.shelf.objects {
+	v.cache.lock.Lock()
+	defer v.cache.lock.Unlock()
+	for _, o := range v.cache.objects {
 		if whose(o) == v.who {
 			out = append(out, o)
 		}

@@ -34,7 +34,7 @@ func TestWhatWasTakenAwayIsNotMadeAgain(t *testing.T) {
 		asked := 0
 		d := pendingWrites{
 			Directory: plans.Directory{Namespace: "shop", On: plans.Source}, client: api,
-			services: view{shelf: newShelf(), who: "web"}, slices: view{shelf: newShelf(), who: "x"},
+			services: view{cache: newShelf(), who: "web"}, slices: view{cache: newShelf(), who: "x"},
 			leave: func(_ context.Context, anew bool) error {
 				if asked++; !anew {
 					t.Errorf("%s: it is not asked whether it may make something", c.name)
@@ -57,7 +57,7 @@ func TestWhatWasTakenAwayIsNotMadeAgain(t *testing.T) {
 			t.Errorf("%s: Services %v, %v", c.name, services.Items, err)
 		}
 		asked = 0
-		if err := d.services.shelf.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}); err != nil {
+		if err := d.services.cache.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}); err != nil {
 			t.Fatal(err)
 		}
 		_ = d.sync(t.Context(), p, pods, model) // it returns the same error as above

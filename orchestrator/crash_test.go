@@ -77,7 +77,7 @@ func life(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 			return err
 		}
 		none := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
-		r := &run{hub: h, plan: p, what: carry, command: asked.Command}
+		r := &run{orchestrator: h, plan: p, what: carry, command: asked.Command}
 		if err := engine.New(p, store, clusters.Clusters{plans.Source: none, plans.Destination: none}).Accept(t.Context(), r.command, r.still); err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func (h *Orchestrator) hear(ctx context.Context, p *plans.Plan, j *plans.Journal
 
 // still returns errOvertaken if the run may not act for the journal as it is now.
 func (r *run) still(ctx context.Context, j *plans.Journal) error {
-	d, err := records.ReadDeclared(ctx, r.hub.Live, r.hub.Namespace, r.plan.Name)
+	d, err := records.ReadDeclared(ctx, r.orchestrator.Live, r.orchestrator.Namespace, r.plan.Name)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (r *run) still(ctx context.Context, j *plans.Journal) error {
 	if j.Epoch > 0 {
 		return nil
 	}
-	guarded, err := r.hub.guarded(ctx, r.plan)
+	guarded, err := r.orchestrator.guarded(ctx, r.plan)
 	if err == nil && !guarded {
 		return errOvertaken // another client deletes it
 	}

@@ -34,17 +34,17 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 		step = e.StepOf(p.Step)
 	}
 	if err == nil {
-		r.hub.gauges.away(r.plan.Name, p.Left)
+		r.orchestrator.gauges.away(r.plan.Name, p.Left)
 	}
 	switch {
 	case err != nil:
-		r.hub.gauges.errors.WithLabelValues(r.plan.Name).Inc()
+		r.orchestrator.gauges.errors.WithLabelValues(r.plan.Name).Inc()
 		if errors.As(err, new(plans.Panic)) {
-			r.hub.gauges.panics.WithLabelValues().Inc()
+			r.orchestrator.gauges.panics.WithLabelValues().Inc()
 		}
-		if text := records.Brief(err.Error()); r.hub.isNews(r.plan.Name, text) {
+		if text := records.Brief(err.Error()); r.orchestrator.isNews(r.plan.Name, text) {
 			l.Info("will try again", "step", step, "error", text)
-			r.hub.Events.Event(r.hub.object(r.plan), corev1.EventTypeWarning, tryingAgain, text)
+			r.orchestrator.Events.Event(r.orchestrator.object(r.plan), corev1.EventTypeWarning, tryingAgain, text)
 		}
 		return
 	case p.Kind == engine.Wrote:
@@ -55,17 +55,17 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 	case p.Kind == engine.Waiting:
 		l.V(1).Info("waiting", "step", step, "for", p.Reason)
 	case p.Kind == engine.Advanced && p.Step.Op == plans.Grow:
-		r.hub.gauges.arrived.WithLabelValues(string(p.Step.To())).Add(float64(p.Step.Ordinals.Replicas))
+		r.orchestrator.gauges.arrived.WithLabelValues(string(p.Step.To())).Add(float64(p.Step.Ordinals.Replicas))
 		if p.Took != nil {
 			for span, took := range *p.Took {
-				r.hub.gauges.downtime.WithLabelValues(string(span)).Observe(took.Seconds())
+				r.orchestrator.gauges.downtime.WithLabelValues(string(span)).Observe(took.Seconds())
 			}
-			r.hub.spans.tell(ctx, r.plan, waveSpans(r.plan, p.Step, *p.Took, r.hub.Now())...)
+			r.orchestrator.spans.tell(ctx, r.plan, waveSpans(r.plan, p.Step, *p.Took, r.orchestrator.Now())...)
 		}
 		l.Info("available", "pods", r.plan.Pods(p.Step.Ordinals), "on", p.Step.To())
 		r.tell(corev1.EventTypeNormal, "OrdinalArrived", fmt.Sprintf("%s available on the %s (%s)", r.plan.Pods(p.Step.Ordinals), p.Step.To(), r.plan.On(p.Step.To())))
 	}
-	r.hub.isNews(r.plan.Name, "")
+	r.orchestrator.isNews(r.plan.Name, "")
 }
 
 // ended reports how a run has ended.
@@ -79,8 +79,8 @@ func (r *run) ended(ctx context.Context, how engine.Progress) {
 	case how.Kind == engine.Finished:
 		r.tell(corev1.EventTypeNormal, string(how.Outcome), fmt.Sprintf("plan %s: %s -> %s", r.plan.Name, r.plan.Source, r.plan.Destination))
 		if how.Outcome == plans.Moved || how.Outcome == plans.Aborted {
-			now := r.hub.Now()
-			r.hub.spans.tell(ctx, r.plan, planSpan(r.plan, how.Outcome, r.born(ctx, now), now))
+			now := r.orchestrator.Now()
+			r.orchestrator.spans.tell(ctx, r.plan, planSpan(r.plan, how.Outcome, r.born(ctx, now), now))
 		}
 	}
 	log.Log.WithName("plan").Info("ended", "plan", r.plan.Name, "how", how.Kind, "outcome", how.Outcome, "reason", how.Reason)
@@ -89,7 +89,7 @@ func (r *run) ended(ctx context.Context, how engine.Progress) {
 // born returns when the plan was created, or now if that is not known.
 func (r *run) born(ctx context.Context, now time.Time) time.Time {
 	var cm corev1.ConfigMap
-	if r.hub.Cached.Get(ctx, client.ObjectKeyFromObject(r.hub.object(r.plan)), &cm) != nil || cm.CreationTimestamp.IsZero() {
+	if r.orchestrator.Cached.Get(ctx, client.ObjectKeyFromObject(r.orchestrator.object(r.plan)), &cm) != nil || cm.CreationTimestamp.IsZero() {
 		return now
 	}
 	return cm.CreationTimestamp.Time
@@ -98,8 +98,8 @@ func (r *run) born(ctx context.Context, now time.Time) time.Time {
 // tell writes an event on the plan and on both sets.
 func (r *run) tell(kind, reason, message string) {
 	message = records.Brief(message)
-	r.hub.Events.Event(r.hub.object(r.plan), kind, reason, message)
-	if r.herald != nil {
-		r.herald.Write(runner.Event{Type: kind, Reason: reason, Message: fmt.Sprintf("%s (plan %s/%s)", message, r.hub.Namespace, r.plan.Name)})
+	r.orchestrator.Events.Event(r.orchestrator.object(r.plan), kind, reason, message)
+	if r.events != nil {
+		r.events.Write(runner.Event{Type: kind, Reason: reason, Message: fmt.Sprintf("%s (plan %s/%s)", message, r.orchestrator.Namespace, r.plan.Name)})
 	}
 }

@@ -20,7 +20,7 @@ func TestATakeoverCallsNobody(t *testing.T) {
 		h, p := fixture(t)
 		events := record.NewFakeRecorder(10)
 		h.Events = events
-		(&run{hub: h, plan: p}).ended(t.Context(), c.how)
+		(&run{orchestrator: h, plan: p}).ended(t.Context(), c.how)
 		if len(events.Events) != c.told {
 			t.Errorf("%s: %d events, expected %d", name, len(events.Events), c.told)
 		}

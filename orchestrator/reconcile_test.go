@@ -205,7 +205,7 @@ func TestAPlanWaitsForItsClusters(t *testing.T) {
 // A request ends the run for a different request. A process that ends begins nothing.
 func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 	h, p := fixture(t)
-	r := &run{hub: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	r := &run{orchestrator: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	look := func() bool {
 		t.Helper()
@@ -268,7 +268,7 @@ func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 		}
 		clock := h.Now().Add(time.Minute)
 		h.Now = func() time.Time { return clock }
-		r := &run{hub: h, plan: p, what: carry}
+		r := &run{orchestrator: h, plan: p, what: carry}
 		if err := r.stuck(t.Context(), c.err); (err == nil) == c.waits {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -310,7 +310,7 @@ func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 		if err := h.guard(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		r := &run{hub: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}}
+		r := &run{orchestrator: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}}
 		change(h, p)
 		if reason, err := r.ready(t.Context(), runner.Runner{Store: r.store()}); !errors.Is(err, errOvertaken) || reason != "" {
 			t.Errorf("%s: %q, %v", name, reason, err)
@@ -326,7 +326,7 @@ func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 			h.begin(t.Context(), p, j, carry, plans.Command{Direction: plans.Move})
 		},
 		"beside it": func(h *Orchestrator, p *plans.Plan, _ *plans.Journal) {
-			r := &run{hub: h, plan: p, what: carry, stop: make(chan struct{})}
+			r := &run{orchestrator: h, plan: p, what: carry, stop: make(chan struct{})}
 			r.complain(t.Context(), fmt.Errorf("names: %w", plans.Panic{What: "nil pointer dereference", Where: "names.sync (line 7)"}))
 			select {
 			case <-r.stop:
@@ -341,7 +341,7 @@ func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 		},
 	} {
 		h, p := fixture(t)
-		other := &run{hub: h, plan: p, stop: make(chan struct{})}
+		other := &run{orchestrator: h, plan: p, stop: make(chan struct{})}
 		h.runs["other"] = other
 		j := plans.NewJournal(p)
 		h.lock.Lock()
@@ -379,7 +379,7 @@ func TestARunIsOfOnePlanAndNotOfItsName(t *testing.T) {
 // A ConfigMap that holds a different plan affects only itself.
 func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
 	h, p := fixture(t)
-	r := &run{hub: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{})}
+	r := &run{orchestrator: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{})}
 	h.runs[p.Name] = r
 	var cm corev1.ConfigMap
 	if err := h.Live.Get(t.Context(), client.ObjectKey{Namespace: "stsmigrate", Name: "stsmigrate-web"}, &cm); err != nil {
@@ -495,7 +495,7 @@ func TestTextOfAnAPIServerIsToldAsALine(t *testing.T) {
 	h, p := fixture(t)
 	events := record.NewFakeRecorder(10)
 	h.Events = events
-	r := &run{hub: h, plan: p}
+	r := &run{orchestrator: h, plan: p}
 	if err := r.waits(t.Context(), errors.New("\x1b[2K\u202egnp\nnext: \a")); err == nil {
 		t.Error("it is no error any more")
 	}

@@ -25,7 +25,7 @@ import (
 
 // run is a plan under way in this process.
 type run struct {
-	hub     *Orchestrator
+	orchestrator     *Orchestrator
 	plan    *plans.Plan
 	what    action
 	command plans.Command
@@ -41,8 +41,8 @@ type run struct {
 	asked chan struct{}
 	// broken is a panic in one of the run's other goroutines.
 	broken atomic.Pointer[plans.Panic]
-	// herald writes events on the two sets, as soon as their clusters are known.
-	herald *runner.EventWriter
+	// events writes events on the two sets, as soon as their clusters are known.
+	events *runner.EventWriter
 }
 
 // end stops the run after the write that is under way.
@@ -84,7 +84,7 @@ func fresh(j *plans.Journal, command plans.Command) bool {
 
 // begin starts a run. The caller holds the lock.
 func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what action, command plans.Command) {
-	r := &run{hub: h, plan: p, what: what, command: command, gone: command.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, command), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	r := &run{orchestrator: h, plan: p, what: what, command: command, gone: command.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, command), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	h.gauges.running.WithLabelValues().Inc()
 	h.all.Go(func() {
@@ -120,7 +120,7 @@ func (r *run) safely(ctx context.Context) error {
 	if !errors.As(err, &m) {
 		return err
 	}
-	r.hub.gauges.panics.WithLabelValues().Inc()
+	r.orchestrator.gauges.panics.WithLabelValues().Inc()
 	log.Log.WithName("plan").Error(err, "the program has failed, and the plan is blocked", "plan", r.plan.Name)
 	return errors.Join(err, func() (err error) {
 		defer plans.RecoverPanic(&err)
@@ -158,12 +158,12 @@ func (r *run) do(ctx context.Context) error {
 	if r.what == unname {
 		return r.unname(ctx, c)
 	}
-	r.herald = runner.NewEventWriter(ctx, r.plan, c.On, r.hub.Now, func(err error) {
+	r.events = runner.NewEventWriter(ctx, r.plan, c.On, r.orchestrator.Now, func(err error) {
 		log.Log.WithName("plan").Info("events", "plan", r.plan.Name, "error", err.Error())
 	})
-	defer r.herald.Close()
+	defer r.events.Close()
 	if r.fresh {
-		turn := r.hub.checks.Of(r.plan)
+		turn := r.orchestrator.checks.Of(r.plan)
 		defer turn.Release()
 		if !turn.Wait(r.stop) { // BEFORE the Lease: another process may be free sooner
 			return engine.ErrStopped
@@ -173,7 +173,7 @@ func (r *run) do(ctx context.Context) error {
 			return r.ready(ctx, c)
 		}
 	}
-	if err := r.hub.guard(ctx, r.plan); err != nil {
+	if err := r.orchestrator.guard(ctx, r.plan); err != nil {
 		return r.waits(ctx, err)
 	}
 	p, _, err := c.Run(ctx, r.command)
@@ -207,7 +207,7 @@ func (r *run) unname(ctx context.Context, c runner.Runner) error {
 
 // stuck ends a run whose plan could not be taken over or continued.
 func (r *run) stuck(ctx context.Context, why error) error {
-	if r.hub.final(r.plan.Name, why) {
+	if r.orchestrator.final(r.plan.Name, why) {
 		return r.block(ctx, why.Error())
 	}
 	return r.waits(ctx, why)
@@ -243,12 +243,12 @@ func (r *run) block(ctx context.Context, reason string) error {
 
 // elsewhere reports whether another process carries the plan out.
 func (r *run) elsewhere(ctx context.Context) (bool, error) {
-	holder, err := r.store().Holder(ctx, r.hub.Now)
-	return holder != "" && holder != r.hub.Holder, err
+	holder, err := r.store().Holder(ctx, r.orchestrator.Now)
+	return holder != "" && holder != r.orchestrator.Holder, err
 }
 
 func (r *run) store() *records.Store {
-	return records.NewStore(r.hub.Live, r.hub.Namespace, r.plan.Name)
+	return records.NewStore(r.orchestrator.Live, r.orchestrator.Namespace, r.plan.Name)
 }
 
 // ends connects to the clusters of both sides and checks that they are those of the plan. It ends the
@@ -263,11 +263,11 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 			}
 			continue
 		}
-		c, err := r.hub.Fleet.Find(ref.Context, ref.Cluster)
+		c, err := r.orchestrator.Fleet.Find(ref.Context, ref.Cluster)
 		if err != nil {
-			r.hub.lock.Lock()
-			r.hub.lost[r.plan.Name] = true
-			r.hub.lock.Unlock()
+			r.orchestrator.lock.Lock()
+			r.orchestrator.lost[r.plan.Name] = true
+			r.orchestrator.lock.Unlock()
 			return nil, fmt.Errorf("%s: %w", side, err)
 		}
 		go func() {
@@ -295,7 +295,7 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 
 // answers reports whether the cluster of a set can be reached and is the one of the plan.
 func (r *run) answers(ctx context.Context, ref plans.Ref) bool {
-	c, err := r.hub.Fleet.Find(ref.Context, ref.Cluster)
+	c, err := r.orchestrator.Fleet.Find(ref.Context, ref.Cluster)
 	if err != nil {
 		return false
 	}
@@ -308,7 +308,7 @@ func (r *run) answers(ctx context.Context, ref plans.Ref) bool {
 }
 
 func (r *run) process(ctx context.Context, ends map[plans.Side]*fleet.End) runner.Runner {
-	h := r.hub
+	h := r.orchestrator
 	c := runner.Runner{
 		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*clusters.Watches{}, Names: map[plans.Side]*dns.Cluster{},
 		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Waves: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true, Still: r.still,
@@ -343,7 +343,7 @@ func (r *run) ready(ctx context.Context, c runner.Runner) (string, error) {
 	if !fresh(j, r.command) {
 		return "", errOvertaken
 	}
-	report, err := preflight.Check(ctx, r.plan, c.On, j, r.hub.Now)
+	report, err := preflight.Check(ctx, r.plan, c.On, j, r.orchestrator.Now)
 	if err != nil {
 		return "", err
 	}

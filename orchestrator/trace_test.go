@@ -62,7 +62,7 @@ func traced(t *testing.T, url string) *run {
 	if h.spans, err = newTracer(t.Context(), to); err != nil {
 		t.Fatal(err)
 	}
-	return &run{hub: h, plan: p}
+	return &run{orchestrator: h, plan: p}
 }
 
 // arrival is the progress of a wave that was on neither side for 15 seconds.
@@ -79,11 +79,11 @@ func TestAPlanIsOneTraceWhoeverCarriesIt(t *testing.T) {
 	to := receive(t)
 	first, second := traced(t, to.URL), traced(t, to.URL)
 	first.report(t.Context(), nil, arrival(2, plans.Source), nil)
-	first.hub.spans.end(t.Context())
+	first.orchestrator.spans.end(t.Context())
 	second.report(t.Context(), nil, arrival(1, plans.Source), nil)
 	second.report(t.Context(), nil, arrival(1, plans.Destination), nil) // an abort
 	second.ended(t.Context(), engine.Progress{Kind: engine.Finished, Outcome: plans.Aborted})
-	second.hub.spans.end(t.Context())
+	second.orchestrator.spans.end(t.Context())
 
 	at := map[string]*tracev1.Span{}
 	below := map[string][]*tracev1.Span{}
@@ -143,12 +143,12 @@ func TestNothingWaitsForSpans(t *testing.T) {
 	r := traced(t, to.URL)
 	begun := time.Now() //nolint:forbidigo // it is about real time
 	for range 2000 {    // six spans each: more than any queue holds
-		r.hub.spans.tell(t.Context(), r.plan, waveSpans(r.plan, arrival(1, plans.Source).Step, engine.Took{}, begun)...)
+		r.orchestrator.spans.tell(t.Context(), r.plan, waveSpans(r.plan, arrival(1, plans.Source).Step, engine.Took{}, begun)...)
 	}
 	if took := time.Since(begun); took > traceFlushTimeout {
 		t.Errorf("a plan waits for %s", took)
 	}
-	r.hub.spans.end(t.Context())
+	r.orchestrator.spans.end(t.Context())
 	if took := time.Since(begun); took > 3*traceFlushTimeout {
 		t.Errorf("the process ends after %s", took)
 	}

@@ -56,7 +56,7 @@ func TestNamesGoByTheOrchestrator(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, asked := actionFor(p, j, said(j, d))
-		r := &run{hub: h, plan: p, what: unname, command: asked.Command}
+		r := &run{orchestrator: h, plan: p, what: unname, command: asked.Command}
 		ask(c.asks)
 		named := *p
 		named.Names = plans.Names{Mode: plans.Bridge, Service: "web"}

@@ -42,7 +42,7 @@ type Lease struct {
 	// renewed is when the last successful renewal was sent, and good how long that keeps others away.
 	renewed time.Time
 	good    time.Duration
-	// writing is held while the Lease is written. over reports that the Lease was released: a later
+	// writing is locked while the Lease is written. over reports that the Lease was released: a later
 	// renewal would keep others away on behalf of a process that does no more work.
 	writing sync.Mutex
 	over    bool
@@ -257,7 +257,7 @@ func (l *Lease) Current() error {
 	return nil
 }
 
-// Mine returns nil if the Lease, read live, is held by this process.
+// Mine returns nil if this process is the holder of the Lease, read live.
 func (l *Lease) Mine(ctx context.Context) error {
 	var have coordinationv1.Lease
 	err := l.home.Get(ctx, l.key, &have)

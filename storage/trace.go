@@ -26,12 +26,12 @@ type Trace struct {
 // clusters, that the plan has marked or whose claimRef names one of its two namespaces, and with every claim
 // of these namespaces.
 func Traces(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, visit func(client.Object)) ([]Trace, error) {
-	sides := map[plans.Side]*shelf{}
+	sides := map[plans.Side]*sideObjects{}
 	for _, side := range plans.Sides() {
 		if side == plans.Destination && p.OneCluster() {
-			sides[side] = &shelf{volumes: sides[plans.Source].volumes, manifests: sides[plans.Source].manifests}
+			sides[side] = &sideObjects{volumes: sides[plans.Source].volumes, manifests: sides[plans.Source].manifests}
 		} else {
-			sides[side] = &shelf{volumes: map[string]*corev1.PersistentVolume{}, manifests: map[string]string{}}
+			sides[side] = &sideObjects{volumes: map[string]*corev1.PersistentVolume{}, manifests: map[string]string{}}
 			if err := sides[side].fill(ctx, p, on[side], visit); err != nil {
 				return nil, fmt.Errorf("listing the volumes on the %s: %w", side, err)
 			}
@@ -54,8 +54,8 @@ func Traces(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client,
 	return out, nil
 }
 
-// shelf holds the objects of one side.
-type shelf struct {
+// sideObjects holds the objects of one side.
+type sideObjects struct {
 	claims    map[string]*corev1.PersistentVolumeClaim
 	volumes   map[string]*corev1.PersistentVolume
 	manifests map[string]string // volume names, by the source claim that is saved on them
@@ -63,7 +63,7 @@ type shelf struct {
 
 // fill reads the volumes that may belong to the plan: those with its mark, and those whose claimRef names one
 // of its two namespaces.
-func (s *shelf) fill(ctx context.Context, p *plans.Plan, on client.Client, visit func(client.Object)) error {
+func (s *sideObjects) fill(ctx context.Context, p *plans.Plan, on client.Client, visit func(client.Object)) error {
 	stamp := plans.Stamp{Plan: p.ID}
 	return clusters.Each(ctx, on, func() client.ObjectList { return &corev1.PersistentVolumeList{} }, func(pv *corev1.PersistentVolume) {
 		ref := pv.Spec.ClaimRef
@@ -83,7 +83,7 @@ func (s *shelf) fill(ctx context.Context, p *plans.Plan, on client.Client, visit
 
 // trace collects the objects of one volume. The volume is the one on which the source's claim is saved, or
 // else the one that a claim is bound to.
-func trace(p *plans.Plan, sides map[plans.Side]*shelf, template string, ordinal int32) Trace {
+func trace(p *plans.Plan, sides map[plans.Side]*sideObjects, template string, ordinal int32) Trace {
 	t := Trace{Ordinal: ordinal, Template: template, Claims: map[plans.Side]*corev1.PersistentVolumeClaim{}, Volumes: map[plans.Side]*corev1.PersistentVolume{}}
 	claim, name := p.ClaimName(template, ordinal), ""
 	for _, side := range plans.Sides() {

@@ -24,14 +24,14 @@ func (a *app) consentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "consent --plan FILE", Short: "Print the ConfigMaps with which the namespaces agree that an orchestrator carries a plan out",
 		Long: `Print the ConfigMaps with which every namespace that is written to agrees that an orchestrator
-carries a plan out: this very plan, until some day. Whoever is responsible for a namespace applies its
-one; taking it away again makes the orchestrator stop before the next ordinal (see stsmigrate revoke):
+carries out a plan: this very plan, for a limited time. The administrator of a namespace applies the
+one of that namespace. Without it the orchestrator stops before the next ordinal (see stsmigrate revoke):
 
   stsmigrate consent --plan web.yaml --side source | kubectl --context east apply -f -
 
 With --cluster, print instead the ConfigMap with which a cluster agrees to the disks that the
-orchestrator makes volumes of there, each for one claim. Where the component policies is installed,
-nothing else may be made. It is for the administrator of the cluster, who knows whose the disks are:
+orchestrator creates volumes of there, each for one claim. Where the component policies is installed,
+it may create no others. It is for the administrator of the cluster, who knows whose the disks are:
 
   stsmigrate consent --cluster --plan web.yaml --side destination | kubectl --context west apply --server-side -f -`,
 		Args: cobra.NoArgs,

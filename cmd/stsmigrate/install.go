@@ -38,9 +38,9 @@ makes. The components, and where they belong:
 
   orchestrator     carries out plans; in the cluster that keeps them (the default)
   account          the orchestrator's account; in every other cluster that it works in
-  slicecontroller  takes care of StatefulSetSlices; where there are such sets
-  webhook          with the slice controller: refuses slices whose pods cannot be made (needs cert-manager)
-  policies         keep volumes from everybody's mistakes while they are moved; wherever it works
+  slicecontroller  reconciles StatefulSetSlices; where there are such sets
+  webhook          with the slice controller: refuses slices whose pods cannot be created (needs cert-manager)
+  policies         protect volumes from the mistakes of all users while they are moved; for every cluster
   monitoring       ServiceMonitors, alert rules and dashboards of the others that are named; where
                    Prometheus Operator runs
 

@@ -35,7 +35,7 @@ func (a *app) rbacCommand() *cobra.Command {
 		Long: `Print the Roles that an orchestrator needs for one plan on both sides, with the names of what
 it is about. They hold for this move and can be taken away after it (revoke). Printed
 again while the plan is under way they name the same: volumes that have moved too. What a volume
-stands for in the storage is beside its name: whoever applies them lets the orchestrator mount it.
+stands for in the storage is beside its name: the user who applies them lets the orchestrator mount it.
 One side needs no more than its own cluster, but for the destination, whose volumes are those of the
 source. For one side alone:
 

@@ -27,12 +27,12 @@ func (a *app) recoverCommand() *cobra.Command {
 
 FILE is the plan as "plan --out" wrote it and as it was applied; PLAN is its name, where only the
 journal is lost. Both sides are read. What was found and what the journal is going to say is printed;
-it says no more than the marks prove, and what it does not say is looked at again. Nothing is written
-but the two ConfigMaps of the record (and the Lease). The plan is blocked then: resume goes on with it,
-abort walks it back.
+it states no more than the marks prove, and the rest is read from both sides again. Nothing is written
+but the two ConfigMaps of the record (and the Lease). The plan is blocked then: resume continues it,
+abort aborts it.
 
-Not in any mark, and lost: a pause, --pause-after, --until-ordinal, what was vouched for, and which
-gates have passed (they are asked again).`,
+Not in any mark, and lost: a pause, --pause-after, --until-ordinal, what the user has confirmed, and which
+gates have passed (they run again).`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			said, err := f.said(cmd)

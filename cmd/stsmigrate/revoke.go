@@ -16,8 +16,8 @@ func (a *app) revokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke PLAN", Short: "Take away what an orchestrator was given for one plan: its Roles and the consent of the namespaces",
 		Long: `Take away what an orchestrator was given for one plan: the Roles and bindings that stsmigrate rbac
-printed, and what the namespaces agree to of it. For one side alone, with --side, by whoever is responsible for
-it. A plan that is under way stops before its next ordinal.`,
+printed, and what the namespaces agree to of it. With --side, of one side alone, by its
+administrator. A plan that is under way stops before its next ordinal.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.revoke(cmd.Context(), args[0], side) },
 	}

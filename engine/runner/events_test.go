@@ -19,7 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-func heraldPlan() *plans.Plan {
+func twoClusterPlan() *plans.Plan {
 	return &plans.Plan{
 		Name: "web", Source: plans.Ref{Cluster: "a", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "b", Namespace: "mall", Name: "web", Kind: plans.SliceKind},
@@ -28,7 +28,7 @@ func heraldPlan() *plans.Plan {
 
 // Each set gets the Events of its plan in its own cluster, whatever its kind; an absent set gets none.
 func TestBothSetsHearOfTheirPlan(t *testing.T) {
-	p := heraldPlan()
+	p := twoClusterPlan()
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	set.UID = "uid-a"
 	slice := &v1alpha1.StatefulSetSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web"}}
@@ -69,7 +69,7 @@ func TestBothSetsHearOfTheirPlan(t *testing.T) {
 // A cluster that does not answer, or refuses, blocks no caller and is reported once. The other side
 // gets its Events all the same.
 func TestNothingWaitsForEvents(t *testing.T) {
-	p := heraldPlan()
+	p := twoClusterPlan()
 	p.Destination.Kind = ""
 	stuck := make(chan struct{})
 	set := func(side plans.Side) client.WithWatch {
