@@ -76,7 +76,7 @@ large: ## Move a set of thirty, three at a time, to another cluster and back (tw
 	MOVE_LARGE=1 go test -count=1 -timeout 20m -run TestThirty -v ./test/acceptance/move/...
 
 fuzz: ## Put random plans, journals and kubeconfigs before what reads those of strangers, 30 seconds each (FUZZ=10m for longer)
-	go test ./plans -run '^$$' -fuzz '^FuzzJournal$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
+	go test ./plans/journal -run '^$$' -fuzz '^FuzzJournal$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 	go test ./engine/runner -run '^$$' -fuzz '^FuzzPlan$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 	go test ./orchestrator/fleet -run '^$$' -fuzz '^FuzzSanitize$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 

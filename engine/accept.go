@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -21,7 +23,7 @@ type Requested struct {
 
 // ReadRequest compares the journal with the Declaration. Without a Declaration that approves this very plan, a plan
 // under way continues as its journal states, and a plan that has not begun rests.
-func ReadRequest(p *plans.Plan, j *plans.Journal, d *plans.Declaration) Requested {
+func ReadRequest(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Requested {
 	out := Requested{Command: plans.Command{Direction: j.Leg.Direction}, Work: !j.Idle(p)}
 	if d == nil || d.ApprovedHash != p.Hash {
 		out.Work = out.Work && j.Epoch > 0
@@ -64,7 +66,7 @@ func (a Requested) refuse(observed plans.Observed, why error) Requested {
 
 // Observe records everything that is declared as observed, for a journal that was lost with its own record of that:
 // nothing continues until the user sends a new request.
-func Observe(p *plans.Plan, j *plans.Journal, d *plans.Declaration) {
+func Observe(p *plans.Plan, j *journal.Journal, d *plans.Declaration) {
 	if d == nil {
 		return
 	}
@@ -76,7 +78,7 @@ func Observe(p *plans.Plan, j *plans.Journal, d *plans.Declaration) {
 }
 
 // heading returns the direction that a plan can take now towards the declared one, and the reason if it is another.
-func heading(p *plans.Plan, j *plans.Journal, want plans.Direction) (plans.Direction, string) {
+func heading(p *plans.Plan, j *journal.Journal, want plans.Direction) (plans.Direction, string) {
 	is := j.Leg.Direction
 	trial := *j
 	switch {
@@ -94,7 +96,7 @@ func heading(p *plans.Plan, j *plans.Journal, want plans.Direction) (plans.Direc
 }
 
 // refuse returns the reason why a request has no meaning where the plan is, or nil.
-func refuse(p *plans.Plan, trial *plans.Journal, d *plans.Declaration, w plans.Command) error {
+func refuse(p *plans.Plan, trial *journal.Journal, d *plans.Declaration, w plans.Command) error {
 	switch {
 	case w.Assurance.SourceGone && d.Request.SourceGone != p.Source.Cluster:
 		return fmt.Errorf("spec.request.sourceGone is %s: the source of plan %s is in the cluster %s", d.Request.SourceGone, p.Name, p.Source.Cluster)
@@ -106,7 +108,7 @@ func refuse(p *plans.Plan, trial *plans.Journal, d *plans.Declaration, w plans.C
 
 // Accept applies a request to the journal, with everything that belongs to it, so that
 // one write records it all.
-func Accept(p *plans.Plan, j *plans.Journal, w plans.Command) error {
+func Accept(p *plans.Plan, j *journal.Journal, w plans.Command) error {
 	if err := keepNames(p, j, w); err != nil {
 		return err
 	}
@@ -132,7 +134,7 @@ func Accept(p *plans.Plan, j *plans.Journal, w plans.Command) error {
 }
 
 // keepNames records, before the cleanup, that the names outlive it.
-func keepNames(p *plans.Plan, j *plans.Journal, w plans.Command) error {
+func keepNames(p *plans.Plan, j *journal.Journal, w plans.Command) error {
 	switch {
 	case !w.KeepNames || j.KeepNames:
 		return nil
@@ -147,7 +149,7 @@ func keepNames(p *plans.Plan, j *plans.Journal, w plans.Command) error {
 
 // KeepsNames returns nil if the names of a plan can be removed on their own: it was finalized and has kept
 // them. Otherwise it returns the reason.
-func KeepsNames(p *plans.Plan, j *plans.Journal) error {
+func KeepsNames(p *plans.Plan, j *journal.Journal) error {
 	switch {
 	case !j.Ended():
 		return fmt.Errorf("plan %s is not finalized yet; its names are removed when it ends, by finalize (without --keep-names) or abort", p.Name)

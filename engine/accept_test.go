@@ -3,6 +3,8 @@ package engine
 import (
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -12,7 +14,7 @@ func TestARecoveredPlanRestsUntilSomebodyAsks(t *testing.T) {
 	for _, direction := range []plans.Direction{plans.Move, plans.Abort, plans.Finalize} {
 		for _, leg := range []plans.Direction{plans.Move, plans.Abort, plans.Finalize} {
 			for _, ask := range []*plans.Request{nil, {ID: "1", Resume: true}} {
-				j, d := plans.NewJournal(p), p.Declared()
+				j, d := journal.New(p), p.Declared()
 				d.Direction, d.Request = direction, ask
 				if leg != plans.Move {
 					j.StartLeg(p, leg)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -80,7 +82,7 @@ func atWork(t *testing.T, d int32, on map[string]string) (*Engine, plans.Step) {
 	t.Helper()
 	p := planstest.Named(t, "abc")
 	p.MaxUnavailable = d
-	j := plans.NewJournal(p)
+	j := journal.New(p)
 	var relax plans.Step
 	for seq := 1; relax.Op != plans.Relax; seq++ {
 		relax, _ = p.Step(j.Leg, seq)

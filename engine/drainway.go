@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -165,7 +167,7 @@ func (e *Engine) Tend(ctx context.Context) (string, error) {
 		if err != nil || s.Standing != plans.Before {
 			return e.letThrough(step), err
 		}
-		if err := e.takeOver(ctx, func(*plans.Journal) error { return nil }); err != nil {
+		if err := e.takeOver(ctx, func(*journal.Journal) error { return nil }); err != nil {
 			return "", err
 		}
 		if err := e.recall(ctx); err != nil {
@@ -329,14 +331,14 @@ func (e *Engine) tended(ctx context.Context) (why string, err error) {
 
 // OneSideOpen reports whether the plan rests where only nodes of one side can be drained, and a process must
 // tend the plan before those of the other side can be drained.
-func OneSideOpen(p *plans.Plan, j *plans.Journal) bool {
+func OneSideOpen(p *plans.Plan, j *journal.Journal) bool {
 	known := *j
 	step, ok := (&Engine{plan: p, journal: &known}).rests()
 	return ok && !j.Ended() && pdb.Contested(p, step)
 }
 
 // drainable describes which nodes can be drained while the plan rests, and how to allow the others.
-func (e *Engine) drainable(ctx context.Context, j *plans.Journal, holder string, command func(verb string) string) string {
+func (e *Engine) drainable(ctx context.Context, j *journal.Journal, holder string, command func(verb string) string) string {
 	if state := records.State(e.plan, j, holder); state == "Moving" || state == "Aborting" || !OneSideOpen(e.plan, j) {
 		return ""
 	}

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -60,7 +62,7 @@ type Progress struct {
 	// Took, when a wave has arrived, is the length of each span of its downtime.
 	Took *Took
 	// Downtime, with Finished, is the sum of these spans over the plan; nil if nothing was measured.
-	Downtime *plans.Downtime
+	Downtime *journal.Downtime
 }
 
 // Took is the length of each span.
@@ -76,7 +78,7 @@ type Engine struct {
 	Now func() time.Time
 	// CheckWave, if set, runs before each wave of a Move and returns what has come up since the plan was
 	// made. A reason blocks the plan while nothing is in flight.
-	CheckWave func(context.Context, *plans.Journal, plans.Slice) (reason string, err error)
+	CheckWave func(context.Context, *journal.Journal, plans.Slice) (reason string, err error)
 	// Gates runs the gates of the plan. A plan with gates waits at the first of them until its Prober is set.
 	Gates *gates.Keeper
 	// Assurance is what the user vouches for when this process takes the plan over.
@@ -95,7 +97,7 @@ type Engine struct {
 	// journal is the journal as last read or written, at the given version. It is nil when it must be read
 	// again: after a long wait, and whenever another writer may have written it. It is never trusted for a
 	// write: each write follows a Save or a read that finds the version unchanged.
-	journal  *plans.Journal
+	journal  *journal.Journal
 	version  records.Version
 	recorded int // Done as it is stored
 	// passed is the last step observed as finished. It runs ahead of the journal's Done, which is written
@@ -216,14 +218,14 @@ func (e *Engine) look(ctx context.Context, m plans.StepContext) (plans.Observati
 // pass records that a step is finished, with facts worth reporting. No safety rule depends on them.
 func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) {
 	if observed.Undo.Flight != nil {
-		e.note(step, func(j *plans.Journal) { j.Flight = observed.Undo.Flight })
+		e.note(step, func(j *journal.Journal) { j.Flight = observed.Undo.Flight })
 	}
 	if step.Op == plans.Relax {
 		e.Permit.Release()
 	}
 	e.passed = step.Seq
 	if e.journal.Overdue != "" {
-		e.note(step, func(j *plans.Journal) { j.Overdue = "" })
+		e.note(step, func(j *journal.Journal) { j.Overdue = "" })
 	}
 	if e.Now == nil {
 		return nil
@@ -231,9 +233,9 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 	now := e.Now()
 	switch step.Op {
 	case plans.Relax:
-		e.note(step, func(j *plans.Journal) { j.Loosened(now) })
+		e.note(step, func(j *journal.Journal) { j.Loosened(now) })
 	case plans.Grow:
-		e.note(step, func(j *plans.Journal) {
+		e.note(step, func(j *journal.Journal) {
 			if t := Took(j.Arrive(now)); t != nil {
 				took = &t
 			}
@@ -274,7 +276,7 @@ func movedOn(step plans.Step) Progress {
 	return Progress{Kind: Wrote, Step: step, Reason: journalMoved}
 }
 
-func (e *Engine) moment(j *plans.Journal, s plans.Step, began bool) plans.StepContext {
+func (e *Engine) moment(j *journal.Journal, s plans.Step, began bool) plans.StepContext {
 	return j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})
 }
 

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -13,12 +15,12 @@ import (
 // together with the next intent. No safety rule depends on it.
 type note struct {
 	seq int
-	put func(*plans.Journal)
+	put func(*journal.Journal)
 }
 
 // note applies a note to the known journal. recall applies it once more if the journal is read again
 // before the note was written.
-func (e *Engine) note(step plans.Step, put func(*plans.Journal)) {
+func (e *Engine) note(step plans.Step, put func(*journal.Journal)) {
 	put(e.journal)
 	e.notes = append(e.notes, note{step.Seq, put})
 }
@@ -47,7 +49,7 @@ func (e *Engine) clock(step plans.Step, observed plans.Observation) {
 	}
 	if w := e.journal.Stopwatch; span != "" && w != nil && w.Span != span {
 		now := e.Now()
-		e.note(step, func(j *plans.Journal) { j.Enter(span, now) })
+		e.note(step, func(j *journal.Journal) { j.Enter(span, now) })
 	}
 }
 
@@ -112,7 +114,7 @@ func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
 // terminates, the next write carries it.
 func (e *Engine) learn(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, error) {
 	if proven := observed.Undo.Flight; proven != nil && !e.journal.Recorded(observed.Undo) {
-		e.note(step, func(j *plans.Journal) { j.Flight = proven })
+		e.note(step, func(j *journal.Journal) { j.Flight = proven })
 		if observed.Span == plans.Detaching {
 			switch err := e.save(ctx); {
 			case err == nil:

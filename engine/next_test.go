@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,30 +27,30 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 	const goesOn, keep = "the orchestrator continues it", "a pod that restarts is not found at its new address unless this runs: names -w"
 	for name, c := range map[string]struct {
 		holder             string
-		change             func(*plans.Journal)
+		change             func(*journal.Journal)
 		declare            func(*plans.Declaration)
 		state, next, names string
 	}{
-		"arrived":                          {"", func(j *plans.Journal) { j.Outcome = plans.Moved }, nil, "Moved", finalize, keep},
-		"arrived, names kept by a command": {"me", func(j *plans.Journal) { j.Outcome = plans.Moved }, nil, "Moved", finalize, ""},
-		"arrived, kept by an orchestrator": {"orch", func(j *plans.Journal) { j.Detached, j.Outcome = true, plans.Moved }, nil, "Moved", finalize, ""},
-		"arrived, and one is about to":     {"", func(j *plans.Journal) { j.Detached, j.Outcome = true, plans.Moved }, nil, "Moved", finalize, ""},
-		"to be finalized by one": {"orch", func(j *plans.Journal) {
+		"arrived":                          {"", func(j *journal.Journal) { j.Outcome = plans.Moved }, nil, "Moved", finalize, keep},
+		"arrived, names kept by a command": {"me", func(j *journal.Journal) { j.Outcome = plans.Moved }, nil, "Moved", finalize, ""},
+		"arrived, kept by an orchestrator": {"orch", func(j *journal.Journal) { j.Detached, j.Outcome = true, plans.Moved }, nil, "Moved", finalize, ""},
+		"arrived, and one is about to":     {"", func(j *journal.Journal) { j.Detached, j.Outcome = true, plans.Moved }, nil, "Moved", finalize, ""},
+		"to be finalized by one": {"orch", func(j *journal.Journal) {
 			j.Detached, j.Outcome = true, plans.Moved
 		}, func(d *plans.Declaration) { d.Direction = plans.Finalize }, "Moved", "", ""},
-		"blocked, and asked to go on":              {"", func(j *plans.Journal) { j.Detached, j.Blocked = true, "why" }, func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", Resume: true} }, "Blocked", goesOn, ""},
-		"blocked, and that was heard":              {"", func(j *plans.Journal) { j.Detached, j.Blocked, j.Observed.Request = true, "why", "1" }, func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", Resume: true} }, "Blocked", resume, ""},
-		"paused, kept by an orchestrator":          {"orch", func(j *plans.Journal) { j.Detached, j.Paused = true, true }, nil, "Paused", resume, ""},
-		"blocked, kept by an orchestrator":         {"orch", func(j *plans.Journal) { j.Detached, j.Blocked = true, "why" }, nil, "Blocked", resume, ""},
-		"under way by a command":                   {"me", func(*plans.Journal) {}, nil, "Moving", "", ""},
-		"under way by an orchestrator":             {"orch", func(j *plans.Journal) { j.Detached = true }, nil, "Moving", "", ""},
-		"between two orchestrators":                {"", func(j *plans.Journal) { j.Detached = true }, nil, "Waiting", goesOn, ""},
-		"stopped":                                  {"", func(*plans.Journal) {}, nil, "Stopped", "apply or abort", keep},
-		"finalized":                                {"", func(j *plans.Journal) { j.Outcome = plans.Finalized }, nil, "Finalized", "", ""},
-		"finalized, and names are kept for longer": {"", func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }, nil, "Finalized", "", keep},
+		"blocked, and asked to go on":              {"", func(j *journal.Journal) { j.Detached, j.Blocked = true, "why" }, func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", Resume: true} }, "Blocked", goesOn, ""},
+		"blocked, and that was heard":              {"", func(j *journal.Journal) { j.Detached, j.Blocked, j.Observed.Request = true, "why", "1" }, func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", Resume: true} }, "Blocked", resume, ""},
+		"paused, kept by an orchestrator":          {"orch", func(j *journal.Journal) { j.Detached, j.Paused = true, true }, nil, "Paused", resume, ""},
+		"blocked, kept by an orchestrator":         {"orch", func(j *journal.Journal) { j.Detached, j.Blocked = true, "why" }, nil, "Blocked", resume, ""},
+		"under way by a command":                   {"me", func(*journal.Journal) {}, nil, "Moving", "", ""},
+		"under way by an orchestrator":             {"orch", func(j *journal.Journal) { j.Detached = true }, nil, "Moving", "", ""},
+		"between two orchestrators":                {"", func(j *journal.Journal) { j.Detached = true }, nil, "Waiting", goesOn, ""},
+		"stopped":                                  {"", func(*journal.Journal) {}, nil, "Stopped", "apply or abort", keep},
+		"finalized":                                {"", func(j *journal.Journal) { j.Outcome = plans.Finalized }, nil, "Finalized", "", ""},
+		"finalized, and names are kept for longer": {"", func(j *journal.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }, nil, "Finalized", "", keep},
 	} {
 		p := &plans.Plan{Count: 3, Window: 1, Names: plans.Names{Mode: plans.Bridge, Service: "web"}}
-		j := plans.NewJournal(p)
+		j := journal.New(p)
 		j.Epoch, j.Observed.Direction = 1, plans.Move
 		c.change(j)
 		v, d := &View{Holder: c.holder}, p.Declared()
@@ -75,7 +77,7 @@ func TestTheEndOfAPlanIsNotSeenAsAStop(t *testing.T) {
 	clock, p := func() time.Time { return noon }, planstest.Named(t, "abc")
 	home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 	store := records.NewStore(home, "mall", "web")
-	j := plans.NewJournal(p)
+	j := journal.New(p)
 	j.Epoch = 1
 	if err := store.Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)
@@ -87,7 +89,7 @@ func TestTheEndOfAPlanIsNotSeenAsAStop(t *testing.T) {
 	ends := interceptor.NewClient(home, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		err := c.Get(ctx, key, o, opts...)
 		if looks++; looks == 1 {
-			if err := store.Change(ctx, p, func(j *plans.Journal) error { j.Outcome = plans.Moved; return nil }); err != nil {
+			if err := store.Change(ctx, p, func(j *journal.Journal) error { j.Outcome = plans.Moved; return nil }); err != nil {
 				t.Error(err)
 			}
 			if err := c.Delete(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: records.LeaseName("web")}}); err != nil {

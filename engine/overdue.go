@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,7 +105,7 @@ func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 }
 
 // inFlight reports whether ordinals may be on neither side before the step is finished.
-func inFlight(j *plans.Journal, step plans.Step) bool {
+func inFlight(j *journal.Journal, step plans.Step) bool {
 	switch step.Op {
 	case plans.Vacate, plans.Release, plans.Reserve, plans.Claim, plans.Grow:
 		return true

@@ -3,6 +3,8 @@ package engine
 import (
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -16,7 +18,7 @@ func TestAProcessKnowsThatItsPlanWasTakenOver(t *testing.T) {
 	p := planstest.Named(t, "abc")
 	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 	store := records.NewStore(c, "mall", p.Name)
-	j := plans.NewJournal(p)
+	j := journal.New(p)
 	j.Epoch = 2
 	if err := store.Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +49,7 @@ type View struct {
 	// Assurances is what users have vouched for, in words.
 	Assurances []string `json:"assurances,omitempty"`
 	// Downtime is how long the waves were on neither side.
-	Downtime *plans.Downtime `json:"downtime,omitempty"`
+	Downtime *journal.Downtime `json:"downtime,omitempty"`
 	// Unseen is the reason why a side could not be read. The ordinals of that side are "?".
 	Unseen   map[plans.Side]string `json:"unseen,omitempty"`
 	Ordinals []OrdinalView         `json:"ordinals"`
@@ -105,7 +107,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 
 // asked returns what an orchestrator should do with a plan now, as far as that can be read. For a plan that
 // commands carry out, the journal alone decides.
-func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *plans.Journal) Requested {
+func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *journal.Journal) Requested {
 	if !j.Detached {
 		return Requested{Command: plans.Command{Direction: j.Leg.Direction}, Work: !j.Idle(p)}
 	}
@@ -116,7 +118,7 @@ func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *plans.Journa
 }
 
 // waitsFor returns what the step waits for, or "" if that cannot be read or if it waits for nothing.
-func (e *Engine) waitsFor(ctx context.Context, j *plans.Journal, step plans.Step, began bool, holder string) string {
+func (e *Engine) waitsFor(ctx context.Context, j *journal.Journal, step plans.Step, began bool, holder string) string {
 	s, err := e.look(ctx, e.moment(j, step, began))
 	switch {
 	case err != nil:
@@ -130,7 +132,7 @@ func (e *Engine) waitsFor(ctx context.Context, j *plans.Journal, step plans.Step
 }
 
 // describe fills in the state, the reason and the next command.
-func (v *View) describe(p *plans.Plan, j *plans.Journal, asked Requested, command func(verb string) string) {
+func (v *View) describe(p *plans.Plan, j *journal.Journal, asked Requested, command func(verb string) string) {
 	v.State = records.State(p, j, v.Holder)
 	v.Gates, v.Overdue = j.Skipped(p), j.Overdue
 	v.Reason = j.Blocked
@@ -153,7 +155,7 @@ func (v *View) describe(p *plans.Plan, j *plans.Journal, asked Requested, comman
 
 // next returns the command to continue with, or states which process continues without one. work reports that
 // there is something to do.
-func (v *View) next(j *plans.Journal, work bool, command func(verb string) string) string {
+func (v *View) next(j *journal.Journal, work bool, command func(verb string) string) string {
 	carried := v.Holder != "" && (work || !j.Detached && j.Outcome == "")
 	switch {
 	case j.Ended(), carried:
@@ -176,7 +178,7 @@ func (v *View) next(j *plans.Journal, work bool, command func(verb string) strin
 
 // ordinals fills in one row per ordinal, highest first, and counts the ordinals that are
 // available on neither side.
-func (v *View) ordinals(ctx context.Context, w clusters.Pair, lost map[plans.Side]error, j *plans.Journal, step plans.Step) {
+func (v *View) ordinals(ctx context.Context, w clusters.Pair, lost map[plans.Side]error, j *journal.Journal, step plans.Step) {
 	where := map[plans.Side]func(ordinal int32) string{}
 	for _, side := range plans.Sides() {
 		err := lost[side]

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +36,7 @@ func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
 	}
 	home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 	store := records.NewStore(home, "stsmigrate", p.Name)
-	j := plans.NewJournal(p)
+	j := journal.New(p)
 	j.Epoch, j.Detached = 1, true
 	if err := store.Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)

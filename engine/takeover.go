@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,8 +35,8 @@ func (e *Engine) TakeOver(ctx context.Context, direction plans.Direction) error 
 
 // Accept takes the plan over for a request and records the request in the same write. still, if not nil, is
 // called before that write and returns an error if the request no longer applies to the journal.
-func (e *Engine) Accept(ctx context.Context, w plans.Command, still func(context.Context, *plans.Journal) error) error {
-	return e.takeOver(ctx, func(now *plans.Journal) error {
+func (e *Engine) Accept(ctx context.Context, w plans.Command, still func(context.Context, *journal.Journal) error) error {
+	return e.takeOver(ctx, func(now *journal.Journal) error {
 		if still != nil {
 			if err := still(ctx, now); err != nil {
 				return err
@@ -45,9 +47,9 @@ func (e *Engine) Accept(ctx context.Context, w plans.Command, still func(context
 }
 
 // takeOver takes the plan over and changes the journal with depart in the same write.
-func (e *Engine) takeOver(ctx context.Context, depart func(*plans.Journal) error) error {
-	var j *plans.Journal
-	err := e.store.Change(ctx, e.plan, func(now *plans.Journal) error {
+func (e *Engine) takeOver(ctx context.Context, depart func(*journal.Journal) error) error {
+	var j *journal.Journal
+	err := e.store.Change(ctx, e.plan, func(now *journal.Journal) error {
 		now.Touched = e.touched(now)
 		if err := depart(now); err != nil {
 			return err
@@ -74,7 +76,7 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*plans.Journal) error
 }
 
 // Redirect changes the plan to this direction, or returns an error if it cannot go there from where it is.
-func Redirect(p *plans.Plan, j *plans.Journal, direction plans.Direction) error {
+func Redirect(p *plans.Plan, j *journal.Journal, direction plans.Direction) error {
 	switch {
 	case j.Ended():
 		return fmt.Errorf("plan %s has ended (%s); nothing is left to do", p.Name, j.Outcome)
@@ -102,7 +104,7 @@ type exposed struct {
 
 // exposed lists the objects that any step may write, and those of the ordinals whose steps may have begun and
 // are not known to be finished.
-func (e *Engine) exposed(ctx context.Context, j *plans.Journal) ([]exposed, error) {
+func (e *Engine) exposed(ctx context.Context, j *journal.Journal) ([]exposed, error) {
 	p := e.plan
 	uids := map[plans.Side][]types.UID{plans.Source: {j.Saved.Source(p)}, plans.Destination: {p.Seen.DestinationUID}}
 	// Once every ordinal is in its final place, the last flight is over: no step would remove a stamp
@@ -189,7 +191,7 @@ func holds(handle string) func(client.Object) bool {
 
 // touched lists the ordinals whose steps may have begun and are not known to be finished, and those that an
 // earlier process had to fence.
-func (e *Engine) touched(j *plans.Journal) []int32 {
+func (e *Engine) touched(j *journal.Journal) []int32 {
 	out := slices.Clone(j.Touched)
 	for seq := j.Done + 1; seq <= j.Begun; seq++ {
 		s, _ := e.plan.Step(j.Leg, seq)
@@ -205,7 +207,7 @@ func (e *Engine) touched(j *plans.Journal) []int32 {
 // fence stamps one object. An absent object needs no fence: an object that is created later has a
 // fixed name and content. It returns an error if the object is stamped by another plan, or if
 // another process takes over.
-func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, j *plans.Journal, x exposed) error {
+func (e *Engine) fence(ctx context.Context, stamp plans.Stamp, j *journal.Journal, x exposed) error {
 	key := client.ObjectKeyFromObject(x.object)
 	for {
 		err := e.on[x.side].Get(ctx, key, x.object)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -152,7 +154,7 @@ func (e *Engine) permitted(step plans.Step) bool {
 }
 
 // begins reports whether the step is the first of a wave and both budgets are still open.
-func begins(j *plans.Journal, step plans.Step) bool {
+func begins(j *journal.Journal, step plans.Step) bool {
 	return step.Op == plans.Tighten && j.TightSince == nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -218,7 +220,7 @@ func TestWhereAWaveIsBusy(t *testing.T) {
 	} {
 		s := NewWaveLimiter(1).Of(&plans.Plan{Source: plans.Ref{Cluster: "a"}, Destination: plans.Ref{Cluster: "b"}})
 		s.Acquire()
-		e := &Engine{Permit: s, journal: &plans.Journal{TightSince: &metav1.Time{}}}
+		e := &Engine{Permit: s, journal: &journal.Journal{TightSince: &metav1.Time{}}}
 		e.retainPermit(plans.Step{Op: c.op, From: plans.Destination, Ordinals: plans.Slice{Replicas: 1}}, c.observed, c.err)
 		for _, side := range plans.Sides() {
 			if busy := s.clusters[side].idle == nil; !s.clusters[side].taken || busy != (side == c.want) {

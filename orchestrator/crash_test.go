@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -89,26 +91,26 @@ func life(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 // Wherever a process dies between two writes, the next process carries the request out, and only once.
 func TestADeathLosesAndDoublesNoWish(t *testing.T) {
 	ask := func(a plans.Request) func(*plans.Declaration) { return func(d *plans.Declaration) { d.Request = &a } }
-	underWay := func(j *plans.Journal) { j.Epoch, j.Done, j.Begun = 2, 1, 1 }
-	held := func(j *plans.Journal) { underWay(j); j.Blocked = "volume a is in use" }
+	underWay := func(j *journal.Journal) { j.Epoch, j.Done, j.Begun = 2, 1, 1 }
+	held := func(j *journal.Journal) { underWay(j); j.Blocked = "volume a is in use" }
 	for name, c := range map[string]wishing{
-		"a plan is approved": {nil, func(*plans.Declaration) {}, func(j *plans.Journal) bool { return j.Detached && j.Epoch > 0 && j.Blocked == "" }, held},
+		"a plan is approved": {nil, func(*plans.Declaration) {}, func(j *journal.Journal) bool { return j.Detached && j.Epoch > 0 && j.Blocked == "" }, held},
 		"a plan is approved, and rests": {
 			nil, func(d *plans.Declaration) { d.Paused = true },
-			func(j *plans.Journal) bool { return j.Paused && j.Epoch == 0 }, func(*plans.Journal) {},
+			func(j *journal.Journal) bool { return j.Paused && j.Epoch == 0 }, func(*journal.Journal) {},
 		},
-		"a blocked plan goes on": {held, ask(plans.Request{ID: "1", Resume: true}), func(j *plans.Journal) bool { return j.Blocked == "" }, held},
+		"a blocked plan goes on": {held, ask(plans.Request{ID: "1", Resume: true}), func(j *journal.Journal) bool { return j.Blocked == "" }, held},
 		"a plan turns round, with a word": {held, func(d *plans.Declaration) {
 			d.Direction, d.Request = plans.Abort, &plans.Request{ID: "1", MaxUnavailable: 2}
-		}, func(j *plans.Journal) bool {
+		}, func(j *journal.Journal) bool {
 			return j.Leg.Direction == plans.Abort && j.Assurances.MaxUnavailable == 2 && j.Blocked == ""
-		}, func(j *plans.Journal) { j.Assurances.MaxUnavailable, j.Blocked = 0, "a node is gone" }},
-		"a plan rests": {underWay, func(d *plans.Declaration) { d.Paused = true }, func(j *plans.Journal) bool { return j.Paused }, func(*plans.Journal) {}},
+		}, func(j *journal.Journal) { j.Assurances.MaxUnavailable, j.Blocked = 0, "a node is gone" }},
+		"a plan rests": {underWay, func(d *plans.Declaration) { d.Paused = true }, func(j *journal.Journal) bool { return j.Paused }, func(*journal.Journal) {}},
 		"it goes a part of the way": {
-			underWay, ask(plans.Request{ID: "1", PauseAfter: 1}), func(j *plans.Journal) bool { return j.PauseAt == 2 },
-			func(j *plans.Journal) { j.Paused, j.PauseAt, j.Resting = true, 0, true },
+			underWay, ask(plans.Request{ID: "1", PauseAfter: 1}), func(j *journal.Journal) bool { return j.PauseAt == 2 },
+			func(j *journal.Journal) { j.Paused, j.PauseAt, j.Resting = true, 0, true },
 		},
-		"what means nothing is answered": {underWay, ask(plans.Request{ID: "1", NodeGone: "n"}), func(j *plans.Journal) bool { return j.Observed.Refused != "" && j.Observed.Request == "1" }, held},
+		"what means nothing is answered": {underWay, ask(plans.Request{ID: "1", NodeGone: "n"}), func(j *journal.Journal) bool { return j.Observed.Refused != "" && j.Observed.Request == "1" }, held},
 	} {
 		t.Run(name, func(t *testing.T) {
 			deaths := 0
@@ -131,11 +133,11 @@ func TestADeathLosesAndDoublesNoWish(t *testing.T) {
 
 // wishing is a request, and the plan that it is for.
 type wishing struct {
-	before  func(*plans.Journal) // nil for no journal
+	before  func(*journal.Journal) // nil for no journal
 	declare func(*plans.Declaration)
-	done    func(*plans.Journal) bool
+	done    func(*journal.Journal) bool
 	// meanwhile changes the plan after the request was carried out: the request must not apply again.
-	meanwhile func(*plans.Journal)
+	meanwhile func(*journal.Journal)
 }
 
 // dies lets a process die at a write, before or after it, and reports whether the process ended before
@@ -144,8 +146,8 @@ func (c wishing) dies(t *testing.T, at int, after bool) bool {
 	t.Helper()
 	h, p := fixture(t)
 	store := records.NewStore(h.Live, h.Namespace, p.Name)
-	change := func(f func(*plans.Journal)) {
-		if err := store.Change(t.Context(), p, func(j *plans.Journal) error { f(j); return nil }); err != nil {
+	change := func(f func(*journal.Journal)) {
+		if err := store.Change(t.Context(), p, func(j *journal.Journal) error { f(j); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

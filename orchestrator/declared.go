@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -16,7 +18,7 @@ import (
 
 // said returns what is declared of a plan. An object that cannot be read declares nothing (nil), and
 // neither does one that is being deleted before its plan was begun.
-func said(j *plans.Journal, d *records.Declared) *plans.Declaration {
+func said(j *journal.Journal, d *records.Declared) *plans.Declaration {
 	if d == nil || d.Object.GetDeletionTimestamp() != nil && (j == nil || j.Epoch == 0) {
 		return nil
 	}
@@ -26,8 +28,8 @@ func said(j *plans.Journal, d *records.Declared) *plans.Declaration {
 // hear records a pause and the refusal of a request in the journal: neither needs a process that takes
 // the plan over. The object is read AFTER the journal that is replaced. Of two processes, the one with
 // the older object therefore fails.
-func (h *Orchestrator) hear(ctx context.Context, p *plans.Plan, j *plans.Journal, d *records.Declared) (*plans.Journal, error) {
-	news := func(j *plans.Journal, d *records.Declared) bool {
+func (h *Orchestrator) hear(ctx context.Context, p *plans.Plan, j *journal.Journal, d *records.Declared) (*journal.Journal, error) {
+	news := func(j *journal.Journal, d *records.Declared) bool {
 		s := said(j, d)
 		if !j.Detached || s == nil || s.ApprovedHash != p.Hash {
 			return false
@@ -47,7 +49,7 @@ func (h *Orchestrator) hear(ctx context.Context, p *plans.Plan, j *plans.Journal
 		return j, nil
 	}
 	out := j
-	err := records.NewStore(h.Live, h.Namespace, p.Name).Change(ctx, p, func(now *plans.Journal) error {
+	err := records.NewStore(h.Live, h.Namespace, p.Name).Change(ctx, p, func(now *journal.Journal) error {
 		d, err := records.ReadDeclared(ctx, h.Live, h.Namespace, p.Name)
 		if err == nil {
 			news(now, d)
@@ -59,7 +61,7 @@ func (h *Orchestrator) hear(ctx context.Context, p *plans.Plan, j *plans.Journal
 }
 
 // still returns errOvertaken if the run may not act for the journal as it is now.
-func (r *run) still(ctx context.Context, j *plans.Journal) error {
+func (r *run) still(ctx context.Context, j *journal.Journal) error {
 	d, err := records.ReadDeclared(ctx, r.orchestrator.Live, r.orchestrator.Namespace, r.plan.Name)
 	if err != nil {
 		return err
@@ -92,7 +94,7 @@ func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Dec
 		at.wrong = fmt.Errorf("plan %s has been begun, and its journal, ConfigMap %s-journal, is gone: restore it from a backup, or `stsmigrate recover` it; nothing is written without it", p.Name, record.Name)
 		return reconcile.Result{}, h.show(ctx, at)
 	}
-	j := plans.NewJournal(p)
+	j := journal.New(p)
 	j.Detached, j.Paused = true, spec.Paused
 	j.Observed = plans.Observed{Direction: plans.Move, Paused: spec.Paused}
 	if err := records.NewStore(h.Live, h.Namespace, p.Name).Create(ctx, p, j); err != nil {

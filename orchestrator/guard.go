@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"context"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/retry"
@@ -53,7 +55,7 @@ func (h *Orchestrator) guarded(ctx context.Context, p *plans.Plan) (bool, error)
 
 // letGo removes the finalizers when the plan has ended and keeps no names, or when an object is being
 // deleted and the plan was never begun.
-func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *plans.Journal) error {
+func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *journal.Journal) error {
 	over := j.Ended() && !j.KeepNames
 	for _, o := range h.records(p) {
 		if err := h.Cached.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,20 +24,20 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 	other, seconds, renewed := "other", int32(15), metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
 	for name, c := range map[string]struct {
-		journal func(*plans.Journal)
+		journal func(*journal.Journal)
 		more    []client.Object
 		kept    bool
 		begun   action
 	}{
-		"under way":                       {func(j *plans.Journal) { j.Epoch = 1 }, nil, true, carry},
-		"blocked":                         {func(j *plans.Journal) { j.Epoch, j.Blocked = 1, "why" }, nil, true, nothing},
+		"under way":                       {func(j *journal.Journal) { j.Epoch = 1 }, nil, true, carry},
+		"blocked":                         {func(j *journal.Journal) { j.Epoch, j.Blocked = 1, "why" }, nil, true, nothing},
 		"moved":                           {ended(q, plans.Moved), nil, true, nothing},
-		"never begun":                     {func(*plans.Journal) {}, nil, false, nothing},
-		"about to be begun by another":    {func(*plans.Journal) {}, []client.Object{lease}, true, nothing},
+		"never begun":                     {func(*journal.Journal) {}, nil, false, nothing},
+		"about to be begun by another":    {func(*journal.Journal) {}, []client.Object{lease}, true, nothing},
 		"aborted":                         {ended(q, plans.Aborted), nil, false, nothing},
 		"finalized":                       {ended(q, plans.Finalized), nil, false, nothing},
-		"finalized, and names are kept":   {func(j *plans.Journal) { ended(q, plans.Finalized)(j); j.KeepNames = true }, nil, true, nothing},
-		"paused before the first ordinal": {func(j *plans.Journal) { j.Paused, j.Observed.Paused = true, true }, nil, false, nothing},
+		"finalized, and names are kept":   {func(j *journal.Journal) { ended(q, plans.Finalized)(j); j.KeepNames = true }, nil, true, nothing},
+		"paused before the first ordinal": {func(j *journal.Journal) { j.Paused, j.Observed.Paused = true, true }, nil, false, nothing},
 	} {
 		h, p := fixture(t, c.more...)
 		h.ending = true
@@ -43,7 +45,7 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 		if err := h.guard(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Change(t.Context(), p, func(j *plans.Journal) error { c.journal(j); return nil }); err != nil {
+		if err := store.Change(t.Context(), p, func(j *journal.Journal) error { c.journal(j); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if err := deleted(t, h, p); err != nil {
@@ -124,7 +126,7 @@ func TestTheJournalGoesWithAPlanThatHasEnded(t *testing.T) {
 	for outcome, gone := range map[plans.Outcome]bool{plans.Finalized: true, plans.Aborted: true, plans.Moved: false} {
 		h, p := fixture(t)
 		store := records.NewStore(h.Live, h.Namespace, p.Name)
-		if err := store.Change(t.Context(), p, func(j *plans.Journal) error {
+		if err := store.Change(t.Context(), p, func(j *journal.Journal) error {
 			j.Epoch, j.Outcome = 1, outcome
 			j.Leg.Direction = map[plans.Outcome]plans.Direction{plans.Finalized: plans.Finalize, plans.Aborted: plans.Abort, plans.Moved: plans.Move}[outcome]
 			j.Leg.Lowest = j.Leg.End
@@ -148,8 +150,8 @@ func TestTheJournalGoesWithAPlanThatHasEnded(t *testing.T) {
 }
 
 // ended gives a plan an outcome.
-func ended(p *plans.Plan, outcome plans.Outcome) func(*plans.Journal) {
-	return func(j *plans.Journal) {
+func ended(p *plans.Plan, outcome plans.Outcome) func(*journal.Journal) {
+	return func(j *journal.Journal) {
 		if direction := map[plans.Outcome]plans.Direction{plans.Finalized: plans.Finalize, plans.Aborted: plans.Abort}[outcome]; direction != "" {
 			j.StartLeg(p, direction)
 		}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -39,7 +41,7 @@ const (
 	unbegun
 )
 
-func urgencyOf(p *plans.Plan, j *plans.Journal, what action) urgency {
+func urgencyOf(p *plans.Plan, j *journal.Journal, what action) urgency {
 	switch {
 	case what == keep:
 		return kept
@@ -134,7 +136,7 @@ func (h *Orchestrator) freed() {
 // crowded reports, once, a plan that no process has room for. It returns when to reconcile the plan for
 // that purpose, and before unchanged for a plan that does not wait. It does not report at once, because
 // another process may be about to take the plan.
-func (h *Orchestrator) crowded(ctx context.Context, p *plans.Plan, j *plans.Journal, before time.Duration) (time.Duration, error) {
+func (h *Orchestrator) crowded(ctx context.Context, p *plans.Plan, j *journal.Journal, before time.Duration) (time.Duration, error) {
 	h.lock.Lock()
 	w := h.waiting[p.Name]
 	if w == nil || w.told || before > 0 {
@@ -154,7 +156,7 @@ func (h *Orchestrator) crowded(ctx context.Context, p *plans.Plan, j *plans.Jour
 	if keeps || j.Waiting == why {
 		return 0, nil
 	}
-	return 0, records.NewStore(h.Live, h.Namespace, p.Name).Change(ctx, p, func(now *plans.Journal) error {
+	return 0, records.NewStore(h.Live, h.Namespace, p.Name).Change(ctx, p, func(now *journal.Journal) error {
 		if now.Epoch == j.Epoch { // no process has taken it over meanwhile
 			now.Waiting = why
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/tools/record"
 
@@ -33,7 +35,7 @@ func TestThePlansOfAProcessFitIntoItsMemory(t *testing.T) {
 
 func TestAPlanThatIsDownGoesFirst(t *testing.T) {
 	p := plan(t)
-	down := plans.NewJournal(p)
+	down := journal.New(p)
 	down.Epoch = 2
 	s, _, more := down.Next(p)
 	for more && (!s.Moves() || s.Boundary()) {
@@ -43,9 +45,9 @@ func TestAPlanThatIsDownGoesFirst(t *testing.T) {
 	}
 	down.Flight = &plans.Flight{Ordinals: s.Ordinals, From: plans.Source}
 	order := []struct {
-		j    *plans.Journal
+		j    *journal.Journal
 		what action
-	}{{down, carry}, {&plans.Journal{Epoch: 2}, carry}, {&plans.Journal{Epoch: 2, Outcome: plans.Moved}, keep}, {&plans.Journal{}, carry}}
+	}{{down, carry}, {&journal.Journal{Epoch: 2}, carry}, {&journal.Journal{Epoch: 2, Outcome: plans.Moved}, keep}, {&journal.Journal{}, carry}}
 	for k := range order {
 		if got := urgencyOf(p, order[k].j, order[k].what); got != urgency(k) {
 			t.Errorf("%+v (%s) is the %dth, expected the %dth", order[k].j, order[k].what, got, k)

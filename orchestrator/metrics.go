@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -93,7 +95,7 @@ func newGauges(with prometheus.Registerer) (*gauges, error) {
 // plan exports where a plan stands, as its journal records it. me is this process. holder is the process
 // that carries the plan out, if any: only the holder sees a wave arrive before the next write of the
 // journal.
-func (g *gauges) plan(p *plans.Plan, j *plans.Journal, state, holder, me string) {
+func (g *gauges) plan(p *plans.Plan, j *journal.Journal, state, holder, me string) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	g.turned(p.Name, state)

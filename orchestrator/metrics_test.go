@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -35,7 +37,7 @@ func TestTheMetricsOfAPlan(t *testing.T) {
 		}
 	}
 	p := plan(t)
-	j := plans.NewJournal(p)
+	j := journal.New(p)
 	j.Done = 7
 	j.Enter(plans.Terminating, time.Unix(1000, 0))
 	j.Enter(plans.Detaching, time.Unix(1010, 0))

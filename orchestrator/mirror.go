@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +45,7 @@ type standing struct {
 	name     string
 	declared *records.Declared
 	plan     *plans.Plan
-	journal  *plans.Journal
+	journal  *journal.Journal
 	// state is the result of records.State, or why there is no plan or journal.
 	state, holder string
 	asked         engine.Requested
@@ -135,11 +137,11 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	}
 	j := s.journal
 	if j == nil {
-		j = &plans.Journal{}
+		j = &journal.Journal{}
 	}
 	if p := s.plan; p != nil {
 		out.Plan, out.Hash, out.Source, out.Destination = records.RecordName(p.Name), p.Hash, p.Source.String(), p.Destination.String()
-		out.Summary = records.Shortened(plans.Render(p, plans.NewJournal(p).Leg))
+		out.Summary = records.Shortened(plans.Render(p, journal.New(p).Leg))
 		out.Course = j.Leg.Direction
 	}
 	say := func(kind string, is bool, reason, message string) {

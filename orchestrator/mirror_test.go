@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,13 +30,13 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := &records.Declared{Object: d.Object, Spec: &plans.Declaration{Direction: plans.Finalize, ApprovedHash: p.Hash}}
-	is := func(state string, j plans.Journal) standing {
+	is := func(state string, j journal.Journal) standing {
 		j.Detached = true
 		return standing{name: p.Name, declared: d, plan: p, journal: &j, state: state}
 	}
-	finalizing := is("Moved", plans.Journal{Outcome: plans.Moved})
+	finalizing := is("Moved", journal.Journal{Outcome: plans.Moved})
 	finalizing.declared = end
-	unnaming := is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}, KeepNames: true})
+	unnaming := is("Finalized", journal.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}, KeepNames: true})
 	unnaming.asked.RemoveNames = true
 	var before frontStatus
 	for _, c := range []struct {
@@ -46,23 +48,23 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		{standing{declared: d, state: planning, wrong: errors.New("web is not there")}, kstatus.FailedStatus, ""},
 		{standing{declared: d, state: planReady, plan: p}.unapproved(), kstatus.FailedStatus, "Planned"}, // another plan was approved
 		{standing{declared: &records.Declared{Object: d.Object, Spec: &plans.Declaration{Spec: d.Spec.Spec}}, state: planReady, plan: p}.unapproved(), kstatus.InProgressStatus, "Planned"},
-		{is("Planned", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
-		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
-		{is("Blocked", plans.Journal{Blocked: "volume a is in use"}), kstatus.FailedStatus, "Planned"},
-		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
-		{is("Moving", plans.Journal{Overdue: "volume a is still attached"}), kstatus.FailedStatus, "Planned"},
-		{is("Moving", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
-		{is("Paused", plans.Journal{Paused: true}), kstatus.InProgressStatus, "Planned"},
-		{is("Waiting", plans.Journal{}), kstatus.InProgressStatus, "Planned"},
-		{is("Split", plans.Journal{Outcome: plans.Split}), kstatus.CurrentStatus, "Planned"},
-		{is("Moved", plans.Journal{Outcome: plans.Moved}), kstatus.CurrentStatus, "Moved"},
-		{is("Aborting", plans.Journal{Leg: plans.Leg{Direction: plans.Abort}}), kstatus.InProgressStatus, "Planned"},
-		{is("Aborted", plans.Journal{Outcome: plans.Aborted, Leg: plans.Leg{Direction: plans.Abort}}), kstatus.CurrentStatus, "Aborted"},
+		{is("Planned", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Moving", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Blocked", journal.Journal{Blocked: "volume a is in use"}), kstatus.FailedStatus, "Planned"},
+		{is("Moving", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Moving", journal.Journal{Overdue: "volume a is still attached"}), kstatus.FailedStatus, "Planned"},
+		{is("Moving", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Paused", journal.Journal{Paused: true}), kstatus.InProgressStatus, "Planned"},
+		{is("Waiting", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Split", journal.Journal{Outcome: plans.Split}), kstatus.CurrentStatus, "Planned"},
+		{is("Moved", journal.Journal{Outcome: plans.Moved}), kstatus.CurrentStatus, "Moved"},
+		{is("Aborting", journal.Journal{Leg: plans.Leg{Direction: plans.Abort}}), kstatus.InProgressStatus, "Planned"},
+		{is("Aborted", journal.Journal{Outcome: plans.Aborted, Leg: plans.Leg{Direction: plans.Abort}}), kstatus.CurrentStatus, "Aborted"},
 		{finalizing, kstatus.InProgressStatus, "Moved"},
-		{is("Finalizing", plans.Journal{Leg: plans.Leg{Direction: plans.Finalize}}), kstatus.InProgressStatus, "Moved"},
-		{is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}}), kstatus.CurrentStatus, "Finalized"},
+		{is("Finalizing", journal.Journal{Leg: plans.Leg{Direction: plans.Finalize}}), kstatus.InProgressStatus, "Moved"},
+		{is("Finalized", journal.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}}), kstatus.CurrentStatus, "Finalized"},
 		{unnaming, kstatus.InProgressStatus, "Finalized"},
-		{is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}}), kstatus.CurrentStatus, "Finalized"},
+		{is("Finalized", journal.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}}), kstatus.CurrentStatus, "Finalized"},
 	} {
 		after := shows(before, c.s, now)
 		status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&after)
@@ -79,7 +81,7 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		awaited(t, c.s.state, after, c.waits)
 		before, now = after, metav1.NewTime(now.Add(time.Minute))
 	}
-	again := shows(before, is("Finalized", plans.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}}), now)
+	again := shows(before, is("Finalized", journal.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}}), now)
 	if !equality.Semantic.DeepEqual(again, before) {
 		t.Errorf("nothing has happened, and something else is shown: %+v, was %+v", again, before)
 	}
@@ -100,7 +102,7 @@ func awaited(t *testing.T, state string, is frontStatus, waits string) {
 // would requeue the plan.
 func TestWhatCouldNotBeShownIsShownLater(t *testing.T) {
 	h, p := fixture(t)
-	err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { j.StartLeg(p, plans.Abort); j.Outcome = plans.Aborted; return nil })
+	err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *journal.Journal) error { j.StartLeg(p, plans.Abort); j.Outcome = plans.Aborted; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

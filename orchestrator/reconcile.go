@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -109,7 +111,7 @@ const (
 
 // actionFor returns what the journal and the Declaration ask for. A plan that has begun and not ended,
 // and of which nothing moves now, keeps its names and lets drains of either side through.
-func actionFor(p *plans.Plan, j *plans.Journal, d *plans.Declaration) (action, engine.Requested) {
+func actionFor(p *plans.Plan, j *journal.Journal, d *plans.Declaration) (action, engine.Requested) {
 	if !j.Detached {
 		return nothing, engine.Requested{}
 	}
@@ -197,7 +199,7 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 
 // old deletes the record of a plan that ended long ago. Otherwise it returns how long to wait before
 // that; 0 means that there is nothing to wait for.
-func (h *Orchestrator) old(ctx context.Context, p *plans.Plan, j *plans.Journal) (time.Duration, error) {
+func (h *Orchestrator) old(ctx context.Context, p *plans.Plan, j *journal.Journal) (time.Duration, error) {
 	if left, ever := h.keptFor(j); !ever || left > 0 {
 		return left, nil
 	}
@@ -206,7 +208,7 @@ func (h *Orchestrator) old(ctx context.Context, p *plans.Plan, j *plans.Journal)
 
 // keptFor returns how long the record of a plan must still be kept, and whether it is deleted
 // automatically at all.
-func (h *Orchestrator) keptFor(j *plans.Journal) (time.Duration, bool) {
+func (h *Orchestrator) keptFor(j *journal.Journal) (time.Duration, bool) {
 	if h.ForgetAfter == 0 || !j.Ended() || j.KeepNames || j.EndedAt == nil {
 		return 0, false
 	}
@@ -224,7 +226,7 @@ func text(err error) string {
 const mirrorRetryInterval = 10 * time.Second
 
 // settle does what Reconcile describes from the fourth step on.
-func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *plans.Journal, what action, asked engine.Requested) reconcile.Result {
+func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *journal.Journal, what action, asked engine.Requested) reconcile.Result {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if r := h.runs[p.Name]; r != nil {
@@ -253,7 +255,7 @@ func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *plans.Journ
 }
 
 // read returns plan and journal, nil for each that does not exist (yet).
-func (h *Orchestrator) read(ctx context.Context, name string) (*plans.Plan, *plans.Journal, error) {
+func (h *Orchestrator) read(ctx context.Context, name string) (*plans.Plan, *journal.Journal, error) {
 	store := records.NewStore(h.Cached, h.Namespace, name)
 	uid, err := store.UID(ctx)
 	if errors.As(err, new(records.ErrNoPlan)) {
@@ -275,7 +277,7 @@ func (h *Orchestrator) read(ctx context.Context, name string) (*plans.Plan, *pla
 		h.lock.Unlock()
 	}
 	j, _, err := store.Journal(ctx, k.plan)
-	if errors.As(err, new(records.ErrNoJournal)) || errors.As(err, new(plans.ErrOtherPlan)) {
+	if errors.As(err, new(records.ErrNoJournal)) || errors.As(err, new(journal.ErrOtherPlan)) {
 		return k.plan, nil, nil
 	}
 	if err != nil {

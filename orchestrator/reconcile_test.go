@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
@@ -53,47 +55,47 @@ func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
 	back, on, end := func(d *plans.Declaration) { d.Direction = plans.Abort }, func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", Resume: true} }, func(d *plans.Declaration) { d.Direction = plans.Finalize }
 	gone := func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", RemoveNames: true} }
 	for name, c := range map[string]struct {
-		change    func(*plans.Journal)
+		change    func(*journal.Journal)
 		declare   func(*plans.Declaration)
 		want      action
 		names     action // the action with names to keep
 		direction plans.Direction
 		fresh     bool
 	}{
-		"another's plan":                   {func(j *plans.Journal) { j.Detached = false }, nil, nothing, nothing, "", false},
-		"a new one":                        {func(*plans.Journal) {}, nil, carry, carry, plans.Move, true},
-		"one that nobody has approved":     {func(*plans.Journal) {}, func(d *plans.Declaration) { d.ApprovedHash = "" }, nothing, nothing, "", false},
-		"one whose like was approved":      {func(*plans.Journal) {}, func(d *plans.Declaration) { d.ApprovedHash = "abc" }, nothing, nothing, "", false},
-		"one under way":                    {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, nil, carry, carry, plans.Move, false},
-		"one under way, of another":        {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, func(d *plans.Declaration) { d.ApprovedHash, d.Direction = "abc", plans.Abort }, carry, carry, plans.Move, false},
-		"a blocked one":                    {func(j *plans.Journal) { j.Epoch = 2; j.Blocked = "why" }, nil, nothing, keep, "", false},
-		"a blocked one that is to go on":   {func(j *plans.Journal) { j.Epoch = 2; j.Blocked = "why" }, on, carry, carry, plans.Move, false},
-		"a blocked one that was asked":     {func(j *plans.Journal) { j.Epoch = 2; j.Blocked = "why"; j.Observed.Request = "1" }, on, nothing, keep, "", false},
-		"a blocked one that is to go back": {func(j *plans.Journal) { j.Epoch = 2; j.Blocked = "why" }, back, carry, carry, plans.Abort, false},
-		"a paused one":                     {func(j *plans.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nil, nothing, keep, "", false},
-		"a split one": {func(j *plans.Journal) {
+		"another's plan":                   {func(j *journal.Journal) { j.Detached = false }, nil, nothing, nothing, "", false},
+		"a new one":                        {func(*journal.Journal) {}, nil, carry, carry, plans.Move, true},
+		"one that nobody has approved":     {func(*journal.Journal) {}, func(d *plans.Declaration) { d.ApprovedHash = "" }, nothing, nothing, "", false},
+		"one whose like was approved":      {func(*journal.Journal) {}, func(d *plans.Declaration) { d.ApprovedHash = "abc" }, nothing, nothing, "", false},
+		"one under way":                    {func(j *journal.Journal) { j.Epoch = 2; j.Done = 3 }, nil, carry, carry, plans.Move, false},
+		"one under way, of another":        {func(j *journal.Journal) { j.Epoch = 2; j.Done = 3 }, func(d *plans.Declaration) { d.ApprovedHash, d.Direction = "abc", plans.Abort }, carry, carry, plans.Move, false},
+		"a blocked one":                    {func(j *journal.Journal) { j.Epoch = 2; j.Blocked = "why" }, nil, nothing, keep, "", false},
+		"a blocked one that is to go on":   {func(j *journal.Journal) { j.Epoch = 2; j.Blocked = "why" }, on, carry, carry, plans.Move, false},
+		"a blocked one that was asked":     {func(j *journal.Journal) { j.Epoch = 2; j.Blocked = "why"; j.Observed.Request = "1" }, on, nothing, keep, "", false},
+		"a blocked one that is to go back": {func(j *journal.Journal) { j.Epoch = 2; j.Blocked = "why" }, back, carry, carry, plans.Abort, false},
+		"a paused one":                     {func(j *journal.Journal) { j.Epoch = 2; j.Done = 1; j.Paused = true }, nil, nothing, keep, "", false},
+		"a split one": {func(j *journal.Journal) {
 			j.Epoch, j.Leg.Lowest, j.Done, j.Begun, j.Outcome = 2, 2, 12, 12, plans.Split
 		}, nil, keep, keep, "", false}, // drains of one side are let through, which must be the right one
-		"one that is blocked before it began": {func(j *plans.Journal) { j.Blocked = "a check fails" }, nil, nothing, nothing, "", false},
-		"such a one that is to go on":         {func(j *plans.Journal) { j.Blocked = "a check fails" }, on, carry, carry, plans.Move, true},
-		"such a one that is to go back":       {func(j *plans.Journal) { j.Blocked = "a check fails" }, back, carry, carry, plans.Abort, false},
-		"one that has moved":                  {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, nil, nothing, keep, "", false},
-		"one that is to be finalized":         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, end, carry, carry, plans.Finalize, false},
-		"one that is to be some day":          {func(j *plans.Journal) { j.Epoch = 2; j.Done = 3 }, end, carry, carry, plans.Move, false},
-		"one that goes back for good":         {func(j *plans.Journal) { j.Epoch = 2; j.StartLeg(p, plans.Abort) }, nil, carry, carry, plans.Abort, false},
-		"a finalized one":                     {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized }, nil, nothing, nothing, "", false},
-		"a finalized one that keeps names":    {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, nil, nothing, keep, "", false},
-		"one whose names are to go":           {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, gone, unname, unname, "", false},
-		"one whose names are gone":            {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.Observed.Request = "1" }, gone, nothing, nothing, "", false},
-		"one that was aborted":                {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, nil, nothing, nothing, "", false},
-		"a late wish":                         {func(j *plans.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, end, nothing, nothing, "", false},
+		"one that is blocked before it began": {func(j *journal.Journal) { j.Blocked = "a check fails" }, nil, nothing, nothing, "", false},
+		"such a one that is to go on":         {func(j *journal.Journal) { j.Blocked = "a check fails" }, on, carry, carry, plans.Move, true},
+		"such a one that is to go back":       {func(j *journal.Journal) { j.Blocked = "a check fails" }, back, carry, carry, plans.Abort, false},
+		"one that has moved":                  {func(j *journal.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, nil, nothing, keep, "", false},
+		"one that is to be finalized":         {func(j *journal.Journal) { j.Epoch = 2; j.Outcome = plans.Moved }, end, carry, carry, plans.Finalize, false},
+		"one that is to be some day":          {func(j *journal.Journal) { j.Epoch = 2; j.Done = 3 }, end, carry, carry, plans.Move, false},
+		"one that goes back for good":         {func(j *journal.Journal) { j.Epoch = 2; j.StartLeg(p, plans.Abort) }, nil, carry, carry, plans.Abort, false},
+		"a finalized one":                     {func(j *journal.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized }, nil, nothing, nothing, "", false},
+		"a finalized one that keeps names":    {func(j *journal.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, nil, nothing, keep, "", false},
+		"one whose names are to go":           {func(j *journal.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.KeepNames = true }, gone, unname, unname, "", false},
+		"one whose names are gone":            {func(j *journal.Journal) { j.Epoch = 2; j.Outcome = plans.Finalized; j.Observed.Request = "1" }, gone, nothing, nothing, "", false},
+		"one that was aborted":                {func(j *journal.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, nil, nothing, nothing, "", false},
+		"a late wish":                         {func(j *journal.Journal) { j.Epoch = 2; j.Outcome = plans.Aborted }, end, nothing, nothing, "", false},
 		"a request that means nothing": {
-			func(j *plans.Journal) { j.Epoch = 2; j.Blocked = "why" }, func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", NodeGone: "n"} },
+			func(j *journal.Journal) { j.Epoch = 2; j.Blocked = "why" }, func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", NodeGone: "n"} },
 			nothing, keep, "", false,
 		},
 	} {
 		for _, p := range []*plans.Plan{p, &named} {
-			j := plans.NewJournal(p)
+			j := journal.New(p)
 			j.Detached, j.Observed.Direction = true, plans.Move
 			c.change(j)
 			d := p.Declared()
@@ -117,7 +119,7 @@ func fixture(t *testing.T, more ...client.Object) (*Orchestrator, *plans.Plan) {
 	t.Helper()
 	p := plan(t)
 	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(more...).WithStatusSubresource(records.NewDeclared("", "")).Build()
-	j := plans.NewJournal(p)
+	j := journal.New(p)
 	j.Detached, j.Observed.Direction = true, plans.Move
 	if err := records.NewStore(c, "stsmigrate", p.Name).Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)
@@ -284,22 +286,22 @@ func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 
 // A plan that waits for its checks may have changed when its turn comes: it is reconciled again.
 func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
-	journal := func(change func(*plans.Journal)) func(*Orchestrator, *plans.Plan) {
+	journaled := func(change func(*journal.Journal)) func(*Orchestrator, *plans.Plan) {
 		return func(h *Orchestrator, p *plans.Plan) {
-			err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *plans.Journal) error { change(j); return nil })
+			err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *journal.Journal) error { change(j); return nil })
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for name, change := range map[string]func(*Orchestrator, *plans.Plan){
-		"another process has begun it":   journal(func(j *plans.Journal) { j.Epoch = 1 }),
-		"another process has blocked it": journal(func(j *plans.Journal) { j.Blocked = "a check fails" }),
-		"somebody has paused it":         journal(func(j *plans.Journal) { j.Paused = true }),
+		"another process has begun it":   journaled(func(j *journal.Journal) { j.Epoch = 1 }),
+		"another process has blocked it": journaled(func(j *journal.Journal) { j.Blocked = "a check fails" }),
+		"somebody has paused it":         journaled(func(j *journal.Journal) { j.Paused = true }),
 		"somebody wants it back": func(h *Orchestrator, p *plans.Plan) {
 			declare(t, h.Live, p, func(d *plans.Declaration) { d.Direction = plans.Abort })
 		},
-		"a command carries it out again": journal(func(j *plans.Journal) { j.Detached = false }),
+		"a command carries it out again": journaled(func(j *journal.Journal) { j.Detached = false }),
 		"somebody deletes it": func(h *Orchestrator, p *plans.Plan) {
 			if err := h.Live.Delete(t.Context(), records.NewDeclared("stsmigrate", p.Name)); err != nil {
 				t.Fatal(err)
@@ -320,12 +322,12 @@ func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 
 // A panic over one plan blocks that plan, wherever it occurs, and ends nothing else.
 func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
-	for name, do := range map[string]func(h *Orchestrator, p *plans.Plan, j *plans.Journal){
-		"in the run": func(h *Orchestrator, p *plans.Plan, j *plans.Journal) {
+	for name, do := range map[string]func(h *Orchestrator, p *plans.Plan, j *journal.Journal){
+		"in the run": func(h *Orchestrator, p *plans.Plan, j *journal.Journal) {
 			h.Fleet = nil
 			h.begin(t.Context(), p, j, carry, plans.Command{Direction: plans.Move})
 		},
-		"beside it": func(h *Orchestrator, p *plans.Plan, _ *plans.Journal) {
+		"beside it": func(h *Orchestrator, p *plans.Plan, _ *journal.Journal) {
 			r := &run{orchestrator: h, plan: p, what: carry, stop: make(chan struct{})}
 			r.complain(t.Context(), fmt.Errorf("names: %w", plans.Panic{What: "nil pointer dereference", Where: "names.sync (line 7)"}))
 			select {
@@ -343,7 +345,7 @@ func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 		h, p := fixture(t)
 		other := &run{orchestrator: h, plan: p, stop: make(chan struct{})}
 		h.runs["other"] = other
-		j := plans.NewJournal(p)
+		j := journal.New(p)
 		h.lock.Lock()
 		do(h, p, j)
 		h.lock.Unlock()
@@ -414,21 +416,21 @@ func TestTheRecordOfAnEndedPlanGoesByItself(t *testing.T) {
 	ended := time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC) // an hour ago
 	for name, c := range map[string]struct {
 		after  time.Duration
-		change func(*plans.Journal)
+		change func(*journal.Journal)
 		left   time.Duration
 		gone   bool
 	}{
-		"it is old":            {time.Hour, func(*plans.Journal) {}, 0, true},
-		"it is not old yet":    {90 * time.Minute, func(*plans.Journal) {}, 30 * time.Minute, false},
-		"it is kept for ever":  {0, func(*plans.Journal) {}, 0, false},
-		"it has not ended":     {time.Hour, func(j *plans.Journal) { j.Outcome, j.Detached = "", false }, 0, false},
-		"nobody knows its age": {time.Hour, func(j *plans.Journal) { j.EndedAt = nil }, 0, false},
+		"it is old":            {time.Hour, func(*journal.Journal) {}, 0, true},
+		"it is not old yet":    {90 * time.Minute, func(*journal.Journal) {}, 30 * time.Minute, false},
+		"it is kept for ever":  {0, func(*journal.Journal) {}, 0, false},
+		"it has not ended":     {time.Hour, func(j *journal.Journal) { j.Outcome, j.Detached = "", false }, 0, false},
+		"nobody knows its age": {time.Hour, func(j *journal.Journal) { j.EndedAt = nil }, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, p := fixture(t)
 			h.ForgetAfter = c.after
 			store := records.NewStore(h.Live, "stsmigrate", "web")
-			err := store.Change(t.Context(), p, func(j *plans.Journal) error {
+			err := store.Change(t.Context(), p, func(j *journal.Journal) error {
 				j.StartLeg(p, plans.Finalize)
 				j.Outcome, j.EndedAt = plans.Finalized, &metav1.Time{Time: ended}
 				c.change(j)

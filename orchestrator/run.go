@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -25,10 +27,10 @@ import (
 
 // run is a plan under way in this process.
 type run struct {
-	orchestrator     *Orchestrator
-	plan    *plans.Plan
-	what    action
-	command plans.Command
+	orchestrator *Orchestrator
+	plan         *plans.Plan
+	what         action
+	command      plans.Command
 	// gone reports that the user has vouched for the end of the source's cluster.
 	gone bool
 	// fresh reports that the plan was never begun and will begin now: every check runs first.
@@ -50,7 +52,7 @@ func (r *run) end() { r.once.Do(func() { close(r.stop) }) }
 
 // hear notifies the run of a requested pause. Otherwise the run would notice it only at its next write,
 // for which a wave may wait long.
-func (r *run) hear(j *plans.Journal) {
+func (r *run) hear(j *journal.Journal) {
 	if !j.Paused {
 		return
 	}
@@ -78,12 +80,12 @@ func (r *run) suits(what action, p *plans.Plan, asked engine.Requested) bool {
 
 // fresh reports whether a plan is checked before it is carried. A plan to be aborted is not: it has
 // nothing to lose, and its failing checks may be the reason for the abort.
-func fresh(j *plans.Journal, command plans.Command) bool {
+func fresh(j *journal.Journal, command plans.Command) bool {
 	return j.Epoch == 0 && command.Direction == plans.Move
 }
 
 // begin starts a run. The caller holds the lock.
-func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *plans.Journal, what action, command plans.Command) {
+func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Journal, what action, command plans.Command) {
 	r := &run{orchestrator: h, plan: p, what: what, command: command, gone: command.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, command), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	h.runs[p.Name] = r
 	h.gauges.running.WithLabelValues().Inc()
@@ -224,7 +226,7 @@ func (r *run) block(ctx context.Context, reason string) error {
 		return err
 	}
 	r.tell(corev1.EventTypeWarning, "Blocked", reason)
-	return store.Change(ctx, r.plan, func(now *plans.Journal) error {
+	return store.Change(ctx, r.plan, func(now *journal.Journal) error {
 		if now.Epoch != j.Epoch { // another process has taken it over meanwhile
 			return nil
 		}
@@ -360,7 +362,7 @@ func (r *run) waits(ctx context.Context, why error) error {
 	if elsewhere, err := r.elsewhere(ctx); err != nil || elsewhere {
 		return why
 	}
-	return errors.Join(why, r.store().Change(ctx, r.plan, func(j *plans.Journal) error {
+	return errors.Join(why, r.store().Change(ctx, r.plan, func(j *journal.Journal) error {
 		j.Waiting = why.Error()
 		return nil
 	}))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -38,7 +40,7 @@ func TestNamesGoByTheOrchestrator(t *testing.T) {
 		if err := h.guard(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		err := store.Change(t.Context(), p, func(j *plans.Journal) error {
+		err := store.Change(t.Context(), p, func(j *journal.Journal) error {
 			j.StartLeg(p, plans.Finalize)
 			j.Epoch, j.Outcome, j.KeepNames, j.Observed.Direction = 3, plans.Finalized, true, plans.Finalize
 			return nil

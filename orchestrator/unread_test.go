@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -89,8 +91,8 @@ func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
 	}
 	store := records.NewStore(h.Live, h.Namespace, p.Name)
 	now := h.Now()
-	if err := store.Change(t.Context(), p, func(j *plans.Journal) error {
-		j.Epoch, j.Blocked, j.Stopwatch = 1, "gate leader says no", &plans.Stopwatch{Span: plans.Terminating, Since: metav1.NewMicroTime(now)}
+	if err := store.Change(t.Context(), p, func(j *journal.Journal) error {
+		j.Epoch, j.Blocked, j.Stopwatch = 1, "gate leader says no", &journal.Stopwatch{Span: plans.Terminating, Since: metav1.NewMicroTime(now)}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -135,7 +137,7 @@ func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
 	replaced(t, h, `"requires":["pairs"]`, `"mood":"good"`)
 	look("plan_state Blocked", "plan_step", "wave_left_timestamp_seconds")
 	showing(t, h, p, "Ready=False Blocked, Stalled=True Blocked")
-	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Observed.Request = "7"; return nil }); err != nil {
+	if err := store.Change(t.Context(), p, func(j *journal.Journal) error { j.Observed.Request = "7"; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if text := replaced(t, h, "", ""); !strings.Contains(text, `"mood":"good"`) || !strings.Contains(text, `"request":"7"`) {

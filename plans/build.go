@@ -60,10 +60,10 @@ func Build(in Inputs) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.seal(); err != nil {
+	if err := p.Seal(); err != nil {
 		return nil, err
 	}
-	if err := p.validate(); err != nil {
+	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	if err := in.refuse(destined); err != nil {

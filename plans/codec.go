@@ -25,9 +25,9 @@ func Fingerprinted(v any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// seal sets the hash, and verify compares it. The hash covers all fields, known or unknown, in the
+// Seal sets the hash, and verify compares it. The hash covers all fields, known or unknown, in the
 // order of their names, because the order in a file has no meaning.
-func (p *Plan) seal() error {
+func (p *Plan) Seal() error {
 	open := *p
 	open.Hash = ""
 	raw, err := json.Marshal(open)
@@ -44,7 +44,7 @@ func (p *Plan) seal() error {
 
 func (p *Plan) verify() error {
 	again := *p
-	if err := again.seal(); err != nil {
+	if err := again.Seal(); err != nil {
 		return err
 	}
 	if again.Hash == p.Hash {
@@ -68,22 +68,22 @@ func DecodePlan(raw []byte) (*Plan, error) {
 	}
 	var p Plan
 	var err error
-	if p.Read, err = decode(raw, PlanKind, &p); err != nil {
+	if p.Read, err = DecodeKind(raw, PlanKind, &p); err != nil {
 		return nil, err
 	}
 	if err := p.verify(); err != nil {
 		return nil, err
 	}
-	if err := p.validate(); err != nil {
+	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	return &p, nil
 }
 
-// decode checks kind and version before it reads the rest, so that the error for a file of another
+// DecodeKind checks kind and version before it reads the rest, so that the error for a file of another
 // version names the version. It returns the whole document if it has unknown fields, and nil
 // otherwise. The caller decides whether unknown fields are allowed.
-func decode(raw []byte, kind string, into any) (unknown json.RawMessage, err error) {
+func DecodeKind(raw []byte, kind string, into any) (unknown json.RawMessage, err error) {
 	var head struct {
 		APIVersion string   `json:"apiVersion"`
 		Kind       string   `json:"kind"`

@@ -1,7 +1,6 @@
 package plans
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 func set(start, replicas int32) *appsv1.StatefulSet {
@@ -110,37 +108,6 @@ func TestAChangedWorldIsNamed(t *testing.T) {
 	want := "the spec of the source set; the PodDisruptionBudget of the source (another object, or none); the destination set, which was absent, exists"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// A ConfigMap holds about 1 MiB. Neither plan nor journal may grow with the
-// number of ordinals.
-func TestPlanAndJournalOfManyOrdinalsAreSmall(t *testing.T) {
-	in := inputs()
-	in.Set = set(0, 10_000)
-	p, err := Build(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := Encode(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := NewJournal(p)
-	percent := intstr.FromString("30%")
-	for s, _, more := j.Next(p); more; s, _, more = j.Next(p) {
-		j.Begin(p, s, Undo{
-			Flight: &Flight{Ordinals: s.Ordinals, From: Source, Pods: make([]Pod, s.Ordinals.Replicas), Volumes: make([]Volume, 8*s.Ordinals.Replicas)},
-			Saved:  Saved{Budgets: map[Side]policyv1.PodDisruptionBudgetSpec{Source: {MaxUnavailable: &percent}}},
-		})
-		j.Done = s.Seq
-	}
-	journal, err := json.Marshal(j)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(raw)+len(journal) > 8<<10 {
-		t.Errorf("plan %d bytes, journal %d bytes, expected under 8 KiB together", len(raw), len(journal))
 	}
 }
 

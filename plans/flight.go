@@ -76,7 +76,8 @@ type Volume struct {
 	Handle string `json:"handle"`
 }
 
-func (f *Flight) refuse(p *Plan) error {
+// Validate returns the reason why the flight cannot be one of the plan.
+func (f *Flight) Validate(p *Plan) error {
 	o := f.Ordinals
 	for _, pod := range f.Pods {
 		if !o.Has(pod.Ordinal) || pod.Node != "" && !subdomain(pod.Node) {

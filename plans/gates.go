@@ -240,5 +240,5 @@ type Passed struct {
 	Gates []string `json:"gates,omitempty"`
 }
 
-// allSteps is greater than any Seq.
-const allSteps = 1<<31 - 1
+// AllSteps is greater than any Seq.
+const AllSteps = 1<<31 - 1

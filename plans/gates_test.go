@@ -168,7 +168,7 @@ func TestAPlanSaysAllOfItsGates(t *testing.T) {
 		"  gate         rejoin (AfterGrow): Job in the namespace of the ordinal, asked for up to 5m0s per ordinal\n" +
 		"  gate         rejoin runs image \"i\" as ServiceAccount \"admin\"\n" +
 		"  gate         rejoin runs image \"j\" with \"sh\" \"-c\" \"curl x | sh\" as ServiceAccount \"admin\"\n"
-	if text := Render(p, NewJournal(p).Leg); !strings.Contains(text, want) {
+	if text := Render(p, p.FirstLeg()); !strings.Contains(text, want) {
 		t.Errorf("got\n%s\nexpected in it\n%s", text, want)
 	}
 	if g := p.Gates[2]; g.Job.Template.Spec.RestartPolicy != corev1.RestartPolicyNever || g.Interval.Duration != 0 {
@@ -186,26 +186,12 @@ func TestAPlanWithGatesHasTwoMoreSteps(t *testing.T) {
 	if got := walk(p, Leg{Direction: Abort, First: 40, Lowest: 4, End: 5}); !strings.HasPrefix(got, want+" Retire") {
 		t.Errorf("got %s, expected %s first", got, want)
 	}
-	if got := walk(p, NewJournal(p).Leg); !strings.Contains(got, " "+want+" 3/Tighten 3/Quiesce") {
+	if got := walk(p, p.FirstLeg()); !strings.Contains(got, " "+want+" 3/Tighten 3/Quiesce") {
 		t.Errorf("got %s, expected %s in it", got, want)
 	}
 	for _, op := range []Op{Quiesce, Verify} {
 		if (Step{Op: op}).Boundary() {
 			t.Errorf("a pause would take effect before %s, inside a wave", op)
-		}
-	}
-}
-
-// An abort of a wave that has not been released begins with that wave.
-func TestAnAbortAtAGateWalksItsWaveBack(t *testing.T) {
-	for _, id := range []string{"3/Quiesce", "3/Verify"} {
-		p := three()
-		p.Gates = []Gate{{Name: "drain", When: BeforeShrink}}
-		j := at(t, p, NewJournal(p), id)
-		j.SkipGates, j.Passed = j.Begun, &Passed{Seq: j.Begun}
-		j.StartLeg(p, Abort)
-		if got := waves(p, j.Leg); got != "3 4" || j.SkipGates != 0 || j.Passed != nil {
-			t.Errorf("abort at %s rolls back %q; skips up to %d, passed %v", id, got, j.SkipGates, j.Passed)
 		}
 	}
 }
@@ -243,32 +229,6 @@ func TestJobsHaveNamesOfTheirOwn(t *testing.T) {
 					seen[name] = true
 				}
 			}
-		}
-	}
-}
-
-func TestSkippingIsForOneStepOrForTheWholeWayBack(t *testing.T) {
-	p := gated(t)
-	j := at(t, p, NewJournal(p), "3/Grow") // the journal need not record that the plan is blocked
-	if err := j.Skip(p); err != nil {
-		t.Fatal(err)
-	}
-	if s, _ := p.Step(j.Leg, j.SkipGates); s.ID() != "3/Verify" || j.Skipped(p) != "skipped at web-3 Verify (--skip-gates)" {
-		t.Errorf("skips up to %s: %s", s.ID(), j.Skipped(p))
-	}
-	j.StartLeg(p, Abort)
-	if j.Skipped(p) != "" {
-		t.Errorf("the abort begins with gates %s", j.Skipped(p))
-	}
-	if err := j.Skip(p); err != nil || j.Skipped(p) != "skipped during the abort (--skip-gates)" {
-		t.Errorf("got %s, %v", j.Skipped(p), err)
-	}
-	for want, j := range map[string]*Journal{
-		"no gate left": at(t, p, NewJournal(p), "2/Relax"),
-		"has no gates": {Leg: Leg{Direction: Finalize}},
-	} {
-		if err := j.Skip(p); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, expected %q", err, want)
 		}
 	}
 }

@@ -28,6 +28,11 @@ type Leg struct {
 	Head int32 `json:"head,omitempty"`
 }
 
+// FirstLeg returns the leg of a plan that has not begun: a Move of all ordinals.
+func (p *Plan) FirstLeg() Leg {
+	return Leg{Direction: Move, First: 1, Lowest: p.Start, End: p.End()}
+}
+
 func (l Leg) head(p *Plan) int32 {
 	if l.Head > 0 {
 		return min(l.Head, l.End-l.Lowest)
@@ -71,7 +76,8 @@ const (
 	Aborted Outcome = "Aborted"
 )
 
-func (l Leg) refuse(p *Plan) error {
+// Validate returns the reason why the leg cannot be one of the plan.
+func (l Leg) Validate(p *Plan) error {
 	lowest, end := p.Start, p.End()
 	switch l.Direction {
 	case Move:
@@ -83,7 +89,7 @@ func (l Leg) refuse(p *Plan) error {
 		return fmt.Errorf("leg.direction is %q, expected %s, %s or %s", l.Direction, Move, Abort, Finalize)
 	}
 	switch {
-	case l.First < 1 || l.First > allSteps/2:
+	case l.First < 1 || l.First > AllSteps/2:
 		return fmt.Errorf("leg.first is %d, expected the number of a step", l.First)
 	case l.Lowest < p.Start || l.Lowest < lowest || l.Lowest > l.End || l.End > end || l.Direction != Move && l.End != end:
 		return fmt.Errorf("its leg (%s) is of the ordinals from %d to %d, expected those of the plan, %s", l.Direction, l.Lowest, l.End-1, p.Ordinals())
@@ -93,8 +99,8 @@ func (l Leg) refuse(p *Plan) error {
 	return nil
 }
 
-// length returns the number of steps of a leg.
-func (p *Plan) length(l Leg) int {
+// Length returns the number of steps of a leg.
+func (p *Plan) Length(l Leg) int {
 	waves, shared := p.waves(l)*len(p.perWave()), min(len(p.Shared), 1)
 	switch {
 	case l.Direction == Finalize:

@@ -61,7 +61,7 @@ type Target struct {
 // DecodeMigration reads a Migration file.
 func DecodeMigration(raw []byte) (*Migration, error) {
 	var m Migration
-	strict, err := decode(raw, MigrationKind, &m)
+	strict, err := DecodeKind(raw, MigrationKind, &m)
 	if err != nil {
 		return nil, err
 	}

@@ -15,12 +15,12 @@ import (
 // MarshalJSON implements json.Marshaler.
 func (p Plan) MarshalJSON() ([]byte, error) {
 	type known Plan
-	return beside(p.Read, known(p), &known{})
+	return Beside(p.Read, known(p), &known{})
 }
 
-// beside returns the JSON of a value that was read from a document with unknown fields: the document,
+// Beside returns the JSON of a value that was read from a document with unknown fields: the document,
 // with the changes of the known fields. before receives the value as it was read.
-func beside(read json.RawMessage, now, before any) ([]byte, error) {
+func Beside(read json.RawMessage, now, before any) ([]byte, error) {
 	raw, err := json.Marshal(now)
 	if err != nil || read == nil {
 		return raw, err

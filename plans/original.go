@@ -75,7 +75,7 @@ func MarkSet(set *appsv1.StatefulSet, p *Plan, side Side, direction Direction, s
 // With returns the saved values together with those of u. Old values are never replaced.
 func (s Saved) With(u Saved) Saved {
 	s.Retention, s.Budgets = maps.Clone(s.Retention), maps.Clone(s.Budgets)
-	s.keep(u)
+	s.Keep(u)
 	return s
 }
 
@@ -109,7 +109,8 @@ type Saved struct {
 	SourceUID types.UID `json:"sourceUID,omitempty"`
 }
 
-func (s *Saved) keep(u Saved) {
+// Keep adds the saved values of u. Values that are saved already stay as they are.
+func (s *Saved) Keep(u Saved) {
 	for side, v := range u.Retention {
 		if _, have := s.Retention[side]; !have {
 			if s.Retention == nil {

@@ -219,8 +219,8 @@ func TestRenderSaysWhatIsCopiedRequiredAndPatched(t *testing.T) {
 		"copied       ConfigMap/web, if it is absent",
 		"required     Secret/tls, which must already exist on the destination (made by Certificate web of cert-manager)\n",
 	} {
-		if !strings.Contains(Render(p, NewJournal(p).Leg), want) {
-			t.Errorf("%q is not in\n%s", want, Render(p, NewJournal(p).Leg))
+		if !strings.Contains(Render(p, p.FirstLeg()), want) {
+			t.Errorf("%q is not in\n%s", want, Render(p, p.FirstLeg()))
 		}
 	}
 }

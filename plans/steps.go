@@ -211,10 +211,10 @@ func (o Op) Arrives() bool {
 // only record that they may have begun.
 func (o Op) Batch() int {
 	if o == Protect || o == Settle {
-		return maxAnnounced
+		return MaxAnnounced
 	}
 	return 1
 }
 
-// maxAnnounced bounds how far Begun may be ahead of Done: the number of steps that Begin announces at once.
-const maxAnnounced = 64
+// MaxAnnounced bounds how far Begun may be ahead of Done: the number of steps that Begin announces at once.
+const MaxAnnounced = 64

@@ -29,10 +29,10 @@ const (
 	maxPlanBytes    = 900 << 10 // a ConfigMap holds 1 MiB
 )
 
-// validate returns the reason why a plan cannot be carried out, whatever the clusters contain. It
+// Validate returns the reason why a plan cannot be carried out, whatever the clusters contain. It
 // runs where a plan is made and where one is read, so that every plan that is made can be read, and
 // no plan can be read that could not be made.
-func (p *Plan) validate() error {
+func (p *Plan) Validate() error {
 	for _, refuse := range []func() error{
 		p.refusePlaces, p.refuseNames, p.refuseCounts, p.refuseGates, p.refusePatches, p.refuseClaims, p.refuseBudget, p.refuseDependencies,
 	} {

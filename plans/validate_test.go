@@ -140,7 +140,7 @@ func TestWhatCannotBeMadeCannotBeRead(t *testing.T) {
 // sealed returns a plan as an attacker would write it, with a valid hash.
 func sealed(t *testing.T, p *Plan) []byte {
 	t.Helper()
-	if err := p.seal(); err != nil {
+	if err := p.Seal(); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := Encode(p)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -16,7 +18,7 @@ import (
 
 // Check runs the whole catalogue and reports every finding, not only the first. It writes nothing. j is the
 // journal of a stored plan of which no step has begun, or nil.
-func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plans.Journal, orchestrated check.Orchestrated) (*Report, error) {
+func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.Journal, orchestrated check.Orchestrated) (*Report, error) {
 	r := &Report{APIVersion: plans.APIVersion, Kind: "CheckReport", Plan: p.Name, Source: p.Source, Destination: p.Destination}
 	i := check.Inspect(p, on)
 	i.Taken, i.Orchestrated = j != nil && j.Epoch > 0, orchestrated
@@ -47,7 +49,7 @@ func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plans.Jo
 // leaves out warnings, which were reported before the first write, and what the plan ignores. On an abort it
 // runs only the checks of conditions that would stop it anyway, with the ordinals down (S17): no other check
 // may bar an abort. On finalize it runs none.
-func CheckWave(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plans.Journal, ordinals plans.Slice, orchestrated check.Orchestrated) ([]check.Finding, error) {
+func CheckWave(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.Journal, ordinals plans.Slice, orchestrated check.Orchestrated) ([]check.Finding, error) {
 	if j.Leg.Direction == plans.Finalize {
 		return nil, nil
 	}

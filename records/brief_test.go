@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
@@ -15,12 +16,12 @@ import (
 func TestReasonsHaveALength(t *testing.T) {
 	p := planstest.Named(t, "abc")
 	home := fake.NewClientBuilder().Build()
-	store, j := NewStore(home, "mall", "web"), plans.NewJournal(planstest.Named(t, "abc"))
+	store, j := NewStore(home, "mall", "web"), journal.New(planstest.Named(t, "abc"))
 	if err := store.Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("ä", 1<<20)
-	if err := store.Change(t.Context(), p, func(j *plans.Journal) error { j.Blocked, j.Waiting, j.Overdue = long, long, long; return nil }); err != nil {
+	if err := store.Change(t.Context(), p, func(j *journal.Journal) error { j.Blocked, j.Waiting, j.Overdue = long, long, long; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	got, _, err := store.Journal(t.Context(), p)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,7 +77,7 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 }
 
 // State returns the state of a plan in one word. holder is the process that works on it now, or "".
-func State(p *plans.Plan, j *plans.Journal, holder string) string {
+func State(p *plans.Plan, j *journal.Journal, holder string) string {
 	switch {
 	case j.Outcome != "":
 		return string(j.Outcome)

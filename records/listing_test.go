@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -27,7 +29,7 @@ func TestEveryPlanIsListedWhereItIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := NewStore(c, namespace, name)
-		if err := s.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+		if err := s.Create(t.Context(), p, journal.New(p)); err != nil {
 			t.Fatal(err)
 		}
 		return s

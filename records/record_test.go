@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +25,7 @@ func TestAPlanIsNotStoredOverWhatIsNotItsOwn(t *testing.T) {
 	for _, name := range []string{"stsmigrate-web", "stsmigrate-web-journal"} {
 		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: name}, Data: map[string]string{"who": "somebody"}}
 		home := fake.NewClientBuilder().WithObjects(other).Build()
-		if err := NewStore(home, "mall", "web").Create(t.Context(), p, plans.NewJournal(p)); err == nil || !strings.Contains(err.Error(), "mall/"+name) {
+		if err := NewStore(home, "mall", "web").Create(t.Context(), p, journal.New(p)); err == nil || !strings.Contains(err.Error(), "mall/"+name) {
 			t.Errorf("%s: %v", name, err)
 		}
 		var all corev1.ConfigMapList
@@ -37,7 +39,7 @@ func TestAPlanIsNotStoredOverWhatIsNotItsOwn(t *testing.T) {
 func TestAPlanWithoutItsLabelIsNotTakenForStored(t *testing.T) {
 	home, p := fake.NewClientBuilder().Build(), planstest.Named(t, "abc")
 	store := NewStore(home, "mall", "web")
-	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+	if err := store.Create(t.Context(), p, journal.New(p)); err != nil {
 		t.Fatal(err)
 	}
 	var cm corev1.ConfigMap
@@ -48,7 +50,7 @@ func TestAPlanWithoutItsLabelIsNotTakenForStored(t *testing.T) {
 	if err := home.Update(t.Context(), &cm); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err == nil || !strings.Contains(err.Error(), "mall/stsmigrate-web is there without") {
+	if err := store.Create(t.Context(), p, journal.New(p)); err == nil || !strings.Contains(err.Error(), "mall/stsmigrate-web is there without") {
 		t.Error(err)
 	}
 }
@@ -66,17 +68,17 @@ func TestRoomIsMadeInSpiteOfADeath(t *testing.T) {
 			return c.Delete(ctx, o, opts...)
 		}}).Build()
 		store, old, next := NewStore(home, "mall", "web"), planstest.Named(t, "abc"), planstest.Named(t, "xyz")
-		if err := store.Create(t.Context(), old, plans.NewJournal(old)); err != nil {
+		if err := store.Create(t.Context(), old, journal.New(old)); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Change(t.Context(), old, func(j *plans.Journal) error { j.StartLeg(old, plans.Abort); j.Outcome = plans.Aborted; return nil }); err != nil {
+		if err := store.Change(t.Context(), old, func(j *journal.Journal) error { j.StartLeg(old, plans.Abort); j.Outcome = plans.Aborted; return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Create(t.Context(), next, plans.NewJournal(next)); !errors.Is(err, dead) {
+		if err := store.Create(t.Context(), next, journal.New(next)); !errors.Is(err, dead) {
 			t.Fatal(err)
 		}
 		dies = false
-		if err := store.Create(t.Context(), next, plans.NewJournal(next)); err != nil {
+		if err := store.Create(t.Context(), next, journal.New(next)); err != nil {
 			t.Errorf("after a death at deletion %d: %v", at, err)
 		}
 		if j, _, err := store.Journal(t.Context(), next); err != nil || j.Plan != next.ID {
@@ -97,7 +99,7 @@ func TestAPlanIsReadFromItsOwnPlaceAndNeverChanges(t *testing.T) {
 	} {
 		home := fake.NewClientBuilder().Build()
 		p := planstest.Named(t, "abc")
-		if err := NewStore(home, "mall", "web").Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+		if err := NewStore(home, "mall", "web").Create(t.Context(), p, journal.New(p)); err != nil {
 			t.Fatal(err)
 		}
 		var cm corev1.ConfigMap
@@ -127,7 +129,7 @@ func TestAPlanIsReadFromItsOwnPlaceAndNeverChanges(t *testing.T) {
 func TestAJournalIsOfOneContentOfItsPlan(t *testing.T) {
 	home := fake.NewClientBuilder().Build()
 	store, p := NewStore(home, "mall", "web"), planstest.Named(t, "abc")
-	if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+	if err := store.Create(t.Context(), p, journal.New(p)); err != nil {
 		t.Fatal(err)
 	}
 	again, err := store.Plan(t.Context())

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -37,7 +39,7 @@ func (s *Store) Lost(ctx context.Context, p *plans.Plan) error {
 
 // Restore stores a recovered record, the plan first: if the process dies between the two writes, Restore
 // can start again. It never replaces a journal.
-func (s *Store) Restore(ctx context.Context, p *plans.Plan, j *plans.Journal) error {
+func (s *Store) Restore(ctx context.Context, p *plans.Plan, j *journal.Journal) error {
 	if err := s.Lost(ctx, p); err != nil {
 		return err
 	}
@@ -45,7 +47,7 @@ func (s *Store) Restore(ctx context.Context, p *plans.Plan, j *plans.Journal) er
 	if err != nil {
 		return err
 	}
-	if _, err := plans.DecodeJournal(raw, p); err != nil {
+	if _, err := journal.Decode(raw, p); err != nil {
 		return err
 	}
 	if err := s.putPlan(ctx, p); err != nil {

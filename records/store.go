@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -117,7 +119,7 @@ func planIn(cm *corev1.ConfigMap) (*plans.Plan, error) {
 }
 
 // Journal reads the journal and the version that a Save must replace.
-func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Version, error) {
+func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*journal.Journal, Version, error) {
 	var cm corev1.ConfigMap
 	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -125,7 +127,7 @@ func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Ver
 		}
 		return nil, Version{}, fmt.Errorf("reading the journal of plan %s: %w", s.name, err)
 	}
-	j, err := plans.DecodeJournal([]byte(cm.Data[journalKey]), p)
+	j, err := journal.Decode([]byte(cm.Data[journalKey]), p)
 	if err != nil {
 		return nil, Version{}, ErrUnreadable{s.journalMap(), err}
 	}
@@ -135,7 +137,7 @@ func (s *Store) Journal(ctx context.Context, p *plans.Plan) (*plans.Journal, Ver
 // Create stores a plan and its first journal, in which nothing has begun. It is safe to run again after
 // the process died in the middle: an existing plan is accepted if it is this one. Another plan of the
 // same name is deleted if it has ended, and otherwise an error.
-func (s *Store) Create(ctx context.Context, p *plans.Plan, first *plans.Journal) error {
+func (s *Store) Create(ctx context.Context, p *plans.Plan, first *journal.Journal) error {
 	if err := s.create(ctx, p, true); err != nil {
 		return err
 	}
@@ -179,7 +181,7 @@ func (s *Store) create(ctx context.Context, p *plans.Plan, journals bool) error 
 
 // JournalOrNew reads the journal, or returns that of a plan that was never begun: a detached plan has no
 // journal until an orchestrator observes its approval.
-func (s *Store) JournalOrNew(ctx context.Context, p *plans.Plan) (*plans.Journal, error) {
+func (s *Store) JournalOrNew(ctx context.Context, p *plans.Plan) (*journal.Journal, error) {
 	j, _, err := s.Journal(ctx, p)
 	if !errors.As(err, new(ErrNoJournal)) {
 		return j, err
@@ -188,7 +190,7 @@ func (s *Store) JournalOrNew(ctx context.Context, p *plans.Plan) (*plans.Journal
 	if missing != nil || d == nil {
 		return nil, err
 	}
-	j = plans.NewJournal(p)
+	j = journal.New(p)
 	j.Detached = true
 	return j, nil
 }
@@ -214,7 +216,7 @@ func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error
 		}
 		return fmt.Errorf("reading ConfigMap %s: %w", s.journalMap(), err)
 	}
-	var j plans.Journal
+	var j journal.Journal
 	if err := json.Unmarshal([]byte(cm.Data[journalKey]), &j); err != nil || j.Kind != plans.JournalKind || cm.Labels[plans.PlanLabel] != s.name.Name {
 		return fmt.Errorf("ConfigMap %s is not the journal of a plan named %s: delete it if it is not needed, or give the plan another --name", s.journalMap(), s.name.Name)
 	}
@@ -238,7 +240,7 @@ func (s *Store) Delete(ctx context.Context) error {
 	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	var j plans.Journal
+	var j journal.Journal
 	if json.Unmarshal([]byte(cm.Data[journalKey]), &j) == nil && j.Kind == plans.JournalKind && j.Ended() && !j.KeepNames {
 		return client.IgnoreNotFound(s.remove(ctx, &cm))
 	}
@@ -331,7 +333,7 @@ func (s *Store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 // Save replaces the version of the journal that was read, and returns the new version. A conflict means
 // that another process has written it since. No other program writes the ConfigMap, so it is written as
 // a whole.
-func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version, error) {
+func (s *Store) Save(ctx context.Context, j *journal.Journal, v Version) (Version, error) {
 	short := *j
 	short.Blocked, short.Waiting, short.Overdue, short.Observed.Refused = Brief(j.Blocked), Brief(j.Waiting), Brief(j.Overdue), Brief(j.Observed.Refused)
 	raw, err := json.Marshal(short)
@@ -348,7 +350,7 @@ func (s *Store) Save(ctx context.Context, j *plans.Journal, v Version) (Version,
 
 // Change reads the journal, applies change and saves the result. It tries again if another writer was
 // faster. It is for requests of the user, such as a pause.
-func (s *Store) Change(ctx context.Context, p *plans.Plan, change func(*plans.Journal) error) error {
+func (s *Store) Change(ctx context.Context, p *plans.Plan, change func(*journal.Journal) error) error {
 	for n := new(Attempts); ; {
 		j, v, err := s.Journal(ctx, p)
 		if err != nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,11 +23,11 @@ func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
 		t.Errorf("an absent plan is %v", err)
 	}
 	for range 2 { // twice, as after a death in the middle
-		if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+		if err := store.Create(t.Context(), p, journal.New(p)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := store.Create(t.Context(), planstest.Named(t, "xyz"), plans.NewJournal(planstest.Named(t, "xyz"))); err == nil || !strings.Contains(err.Error(), "another plan named web") {
+	if err := store.Create(t.Context(), planstest.Named(t, "xyz"), journal.New(planstest.Named(t, "xyz"))); err == nil || !strings.Contains(err.Error(), "another plan named web") {
 		t.Errorf("another plan of the same name: %v", err)
 	}
 	j, seen, err := store.Journal(t.Context(), p)
@@ -44,32 +46,32 @@ func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
 func TestOnlyAnEndedPlanMakesRoomForAnotherOfItsName(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*plans.Plan, *plans.Journal)
+		change func(*plans.Plan, *journal.Journal)
 		refuse string
 	}{
-		{"under way", func(_ *plans.Plan, j *plans.Journal) { j.Begun = 1 }, "which has not ended"},
-		{"moved, and not finalized", func(_ *plans.Plan, j *plans.Journal) { j.Outcome = plans.Moved }, "which has not ended"},
-		{"names kept", func(p *plans.Plan, j *plans.Journal) {
+		{"under way", func(_ *plans.Plan, j *journal.Journal) { j.Begun = 1 }, "which has not ended"},
+		{"moved, and not finalized", func(_ *plans.Plan, j *journal.Journal) { j.Outcome = plans.Moved }, "which has not ended"},
+		{"names kept", func(p *plans.Plan, j *journal.Journal) {
 			j.StartLeg(p, plans.Finalize)
 			j.Outcome, j.KeepNames = plans.Finalized, true
 		}, "names --remove"},
-		{"finalized", func(p *plans.Plan, j *plans.Journal) { j.StartLeg(p, plans.Finalize); j.Outcome = plans.Finalized }, ""},
-		{"aborted", func(p *plans.Plan, j *plans.Journal) {
+		{"finalized", func(p *plans.Plan, j *journal.Journal) { j.StartLeg(p, plans.Finalize); j.Outcome = plans.Finalized }, ""},
+		{"aborted", func(p *plans.Plan, j *journal.Journal) {
 			j.StartLeg(p, plans.Abort)
 			j.Outcome, j.KeepNames = plans.Aborted, false
 		}, ""},
 	} {
 		store, old, next := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planstest.Named(t, "abc"), planstest.Named(t, "xyz")
-		if err := store.Create(t.Context(), old, plans.NewJournal(old)); err != nil {
+		if err := store.Create(t.Context(), old, journal.New(old)); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Change(t.Context(), old, func(j *plans.Journal) error {
+		if err := store.Change(t.Context(), old, func(j *journal.Journal) error {
 			c.change(old, j)
 			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
-		err := store.Create(t.Context(), next, plans.NewJournal(next))
+		err := store.Create(t.Context(), next, journal.New(next))
 		if c.refuse != "" {
 			if err == nil || !strings.Contains(err.Error(), c.refuse) {
 				t.Errorf("%s: %v, expected a refusal that says %q", c.name, err, c.refuse)
@@ -96,7 +98,7 @@ func TestOnlyAnEndedPlanMakesRoomForAnotherOfItsName(t *testing.T) {
 func TestAStoredPlanIsImmutable(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	store := NewStore(c, "mall", "web")
-	if err := store.Create(t.Context(), planstest.Named(t, "abc"), plans.NewJournal(planstest.Named(t, "abc"))); err != nil {
+	if err := store.Create(t.Context(), planstest.Named(t, "abc"), journal.New(planstest.Named(t, "abc"))); err != nil {
 		t.Fatal(err)
 	}
 	var cm corev1.ConfigMap
@@ -123,22 +125,22 @@ func TestTheWriterOfAFieldIsNamed(t *testing.T) {
 // The record of a plan, and with it the Lease, can be deleted only when the plan is not needed any more.
 func TestOnlyARecordThatNobodyNeedsIsForgotten(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*plans.Plan, *plans.Journal)
+		change func(*plans.Plan, *journal.Journal)
 		held   bool
 		want   string
 	}{
-		"it has ended": {func(p *plans.Plan, j *plans.Journal) { j.StartLeg(p, plans.Finalize); j.Outcome = plans.Finalized }, false, ""},
-		"it has not":   {func(*plans.Plan, *plans.Journal) {}, false, "which has not ended, must stay"},
-		"its names are kept": {func(p *plans.Plan, j *plans.Journal) {
+		"it has ended": {func(p *plans.Plan, j *journal.Journal) { j.StartLeg(p, plans.Finalize); j.Outcome = plans.Finalized }, false, ""},
+		"it has not":   {func(*plans.Plan, *journal.Journal) {}, false, "which has not ended, must stay"},
+		"its names are kept": {func(p *plans.Plan, j *journal.Journal) {
 			j.StartLeg(p, plans.Finalize)
 			j.Outcome, j.KeepNames = plans.Finalized, true
 		}, false, "whose names are kept"},
-		"another process works on it": {func(p *plans.Plan, j *plans.Journal) { j.StartLeg(p, plans.Finalize); j.Outcome = plans.Finalized }, true, "is being carried out by a/1"},
+		"another process works on it": {func(p *plans.Plan, j *journal.Journal) { j.StartLeg(p, plans.Finalize); j.Outcome = plans.Finalized }, true, "is being carried out by a/1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			home, alive := fake.NewClientBuilder().Build(), func(string) bool { return false }
 			store, p := NewStore(home, "mall", "web"), planstest.Named(t, "abc")
-			j := plans.NewJournal(p)
+			j := journal.New(p)
 			c.change(p, j)
 			if err := store.Create(t.Context(), p, j); err != nil {
 				t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -146,13 +148,13 @@ func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags,
 // journal reads the journal of the plan, or returns a new one for a plan of which nothing has been done. A
 // crash between storing the plan and its journal leaves nothing begun: had the plan been under way, the marks
 // on its sets would show it.
-func (t *target) journal(ctx context.Context, fresh bool) (*plans.Journal, error) {
+func (t *target) journal(ctx context.Context, fresh bool) (*journal.Journal, error) {
 	if fresh {
-		return plans.NewJournal(t.plan), nil
+		return journal.New(t.plan), nil
 	}
 	j, err := t.store.JournalOrNew(ctx, t.plan)
 	if errors.As(err, new(records.ErrNoJournal)) {
-		return plans.NewJournal(t.plan), nil
+		return journal.New(t.plan), nil
 	}
 	return j, err
 }
@@ -184,7 +186,7 @@ func (a *app) process(t *target, timeout time.Duration) runner.Runner {
 
 // carry runs the plan in the given direction until it is finished, paused, held or stopped. For a detached
 // plan it declares to the orchestrator the direction and how far to go.
-func (a *app) carry(ctx context.Context, t *target, j *plans.Journal, direction plans.Direction, route plans.Limits, timeout time.Duration) error {
+func (a *app) carry(ctx context.Context, t *target, j *journal.Journal, direction plans.Direction, route plans.Limits, timeout time.Duration) error {
 	if j.Detached {
 		if err := a.ask(ctx, t, direction, route); err != nil || direction == plans.Move {
 			return err

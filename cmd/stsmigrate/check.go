@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/spf13/cobra"
 
-	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
@@ -130,7 +131,7 @@ func findings(all []check.Finding) string {
 
 // orchestrated returns the clock for a plan that an orchestrator carries out, and nil for one that this
 // process carries out.
-func (a *app) orchestrated(j *plans.Journal) check.Orchestrated {
+func (a *app) orchestrated(j *journal.Journal) check.Orchestrated {
 	if j == nil || !j.Detached {
 		return nil
 	}

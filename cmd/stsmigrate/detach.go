@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -122,7 +124,7 @@ func (r *reach) handsOver(ctx context.Context, t *target) error {
 // ask declares the user's request for a plan that an orchestrator carries out, or will carry out. A request
 // that the orchestrator would refuse is refused here and not written.
 func (a *app) ask(ctx context.Context, t *target, direction plans.Direction, route plans.Limits) error {
-	err := t.declare(ctx, func(j *plans.Journal, d *plans.Declaration) error {
+	err := t.declare(ctx, func(j *journal.Journal, d *plans.Declaration) error {
 		d.Direction, d.Paused = direction, false
 		d.KeepNames = d.KeepNames || a.keepsNames
 		if j.Epoch == 0 && direction == plans.Move && j.Blocked == "" && !j.Paused && route == (plans.Limits{}) {
@@ -143,7 +145,7 @@ func (a *app) ask(ctx context.Context, t *target, direction plans.Direction, rou
 }
 
 // declare changes the declaration of a plan, given its journal as it is at that moment.
-func (t *target) declare(ctx context.Context, change func(*plans.Journal, *plans.Declaration) error) error {
+func (t *target) declare(ctx context.Context, change func(*journal.Journal, *plans.Declaration) error) error {
 	return records.Declare(ctx, t.home.client, t.home.namespace, t.plan, func(d *plans.Declaration) error {
 		j, err := t.journal(ctx, false)
 		if err != nil {

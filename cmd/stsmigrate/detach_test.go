@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +20,9 @@ import (
 // A plan that is stored for commands cannot be detached. Its record is in another place than the orchestrator
 // reads, and the plan may be under way.
 func TestAPlanOfCommandsIsNotDetached(t *testing.T) {
-	for name, change := range map[string]func(*plans.Journal){
-		"stored":    func(*plans.Journal) {},
-		"under way": func(j *plans.Journal) { j.Epoch, j.Begun = 1, 1 },
+	for name, change := range map[string]func(*journal.Journal){
+		"stored":    func(*journal.Journal) {},
+		"under way": func(j *journal.Journal) { j.Epoch, j.Begun = 1, 1 },
 	} {
 		on, config := serve(t, []string{"home"})
 		p := keep(t, on, "mall", change)
@@ -38,20 +40,20 @@ func TestAPlanOfCommandsIsNotDetached(t *testing.T) {
 
 // A request for a plan that an orchestrator carries out is declared, and its journal is left unchanged.
 func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
-	underWay := func(j *plans.Journal) { j.Detached, j.Epoch, j.Done, j.Begun = true, 2, 1, 1 }
-	moved := func(j *plans.Journal) {
+	underWay := func(j *journal.Journal) { j.Detached, j.Epoch, j.Done, j.Begun = true, 2, 1, 1 }
+	moved := func(j *journal.Journal) {
 		j.Detached, j.Epoch, j.Done, j.Begun, j.Outcome = true, 2, 33, 33, plans.Moved
 		j.Done = j.Leg.First - 1
 		j.Begun = j.Done
 	}
-	kept := func(j *plans.Journal) {
+	kept := func(j *journal.Journal) {
 		moved(j)
 		j.StartLeg(&plans.Plan{Count: 3, Window: 1}, plans.Finalize)
 		j.Outcome, j.KeepNames = plans.Finalized, true
 	}
 	const resume = "resume web"
 	for name, c := range map[string]struct {
-		journal func(*plans.Journal)
+		journal func(*journal.Journal)
 		command string
 		want    func(*plans.Declaration) bool
 		refused string
@@ -113,7 +115,7 @@ func journaled(t *testing.T, on client.Client) string {
 // Two identical requests count as two. What another writer has declared in the meantime is kept.
 func TestARequestIsOneOfItsOwn(t *testing.T) {
 	on, config := serve(t, []string{"home"})
-	keep(t, on, "stsmigrate", func(j *plans.Journal) { j.Detached, j.Epoch = true, 2 })
+	keep(t, on, "stsmigrate", func(j *journal.Journal) { j.Detached, j.Epoch = true, 2 })
 	seen := map[string]bool{}
 	for _, line := range []string{"pause web", "resume web --yes", "resume web --yes", "pause web"} {
 		if got := command(t, append(strings.Fields(line), "-n", "stsmigrate", "--kubeconfig", config)...); got.code != exitDone {
@@ -139,7 +141,7 @@ func TestARequestIsOneOfItsOwn(t *testing.T) {
 func TestADetachedPlanNeedsTheKind(t *testing.T) {
 	on, config := serve(t, []string{"home"})
 	delete(on.kinds, "statefulsetmigrations")
-	p := keep(t, on, "elsewhere", func(*plans.Journal) {})
+	p := keep(t, on, "elsewhere", func(*journal.Journal) {})
 	got := command(t, "apply", inFile(t, p), "--detach", "--yes", "--kubeconfig", config)
 	if got.code != exitError || !strings.Contains(got.errOut, "has no kind StatefulSetMigration: install the orchestrator there") {
 		t.Errorf("%+v", got)
@@ -210,7 +212,7 @@ func TestTheStatusSaysThatNoOrchestratorLives(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		keep(t, on, "stsmigrate", func(j *plans.Journal) { j.Detached, j.Epoch = true, 1 })
+		keep(t, on, "stsmigrate", func(j *journal.Journal) { j.Detached, j.Epoch = true, 1 })
 		if got := command(t, "status", "web", "-n", "stsmigrate", "--kubeconfig", config); got.code != exitDone || !strings.Contains(got.out, c.want) || !strings.Contains(got.out, "  Waiting  ") {
 			t.Errorf("%s: %+v, expected %q", name, got, c.want)
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
@@ -42,7 +44,7 @@ func (a *app) conclude(t *target, direction plans.Direction, p engine.Progress, 
 	case p.Outcome == plans.Aborted:
 		fmt.Fprintf(a.Out, "aborted: everything is on %s as it was before.\n", t.plan.Source)
 		a.leftBehind(t, plans.Destination)
-		fmt.Fprint(a.Out, record(t, &plans.Journal{}))
+		fmt.Fprint(a.Out, record(t, &journal.Journal{}))
 	case p.Outcome == plans.Finalized:
 		fmt.Fprintf(a.Out, "finalized: %s is on its own; the source set is gone. Other objects of the namespace %s (Services, ConfigMaps, your own budgets) are left unchanged.\n", t.plan.Destination, t.plan.Source.Namespace)
 		a.leftBehind(t, plans.Source)
@@ -52,7 +54,7 @@ func (a *app) conclude(t *target, direction plans.Direction, p engine.Progress, 
 
 // farewell reports what needs attention before the old cluster or namespace is deleted. It comes last: the
 // plan has ended, and a failure to look is no error.
-func (a *app) farewell(ctx context.Context, t *target, j *plans.Journal) {
+func (a *app) farewell(ctx context.Context, t *target, j *journal.Journal) {
 	if a.word.SourceGone || j.Assurances.SourceGone {
 		return // it is gone with its cluster
 	}
@@ -101,7 +103,7 @@ func bridged(t *target) string {
 
 // record returns which record of an ended plan stays, and how to delete it. It returns "" if the names are
 // kept, because they still need the record.
-func record(t *target, j *plans.Journal) string {
+func record(t *target, j *journal.Journal) string {
 	if j.KeepNames {
 		return ""
 	}

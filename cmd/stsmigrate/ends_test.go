@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/stsmigrate/stsmigrate/engine"
@@ -50,10 +52,10 @@ func TestTheEndOfARunSaysThatNamesHaveToBeKept(t *testing.T) {
 // The objects that stay after the end are named, with the commands that delete them.
 func TestTheEndOfAPlanNamesWhatStays(t *testing.T) {
 	web := ending(plans.NoNames)
-	if got, want := record(web, &plans.Journal{}), "`stsmigrate forget web -n stsmigrate --context west`\n"; !strings.HasSuffix(got, want) {
+	if got, want := record(web, &journal.Journal{}), "`stsmigrate forget web -n stsmigrate --context west`\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("%q, expected %q", got, want)
 	}
-	if got := record(web, &plans.Journal{KeepNames: true}); got != "" {
+	if got := record(web, &journal.Journal{KeepNames: true}); got != "" {
 		t.Errorf("names are kept by the record, and it says %q", got)
 	}
 	for gone, flag := range map[bool]string{false: "", true: " --side destination"} {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,7 +16,7 @@ import (
 func (a *app) finalizeCommand() *cobra.Command {
 	var cluster string
 	cmd := a.turnCommand("finalize", plans.Finalize, "End a complete move: delete the emptied source set and our marks. There is no way back",
-		"Finalize plan %s: delete what is left of %s? There is no way back.", func(ctx context.Context, t *target, j *plans.Journal) error {
+		"Finalize plan %s: delete what is left of %s? There is no way back.", func(ctx context.Context, t *target, j *journal.Journal) error {
 			if !a.keepsNames {
 				return nil
 			}
@@ -41,7 +43,7 @@ func (t *target) wantNames(ctx context.Context) error {
 	if len(t.plan.Directories()) == 0 {
 		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.plan.Name, t.plan.Names.Mode)
 	}
-	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error {
+	return t.store.Change(ctx, t.plan, func(j *journal.Journal) error {
 		if j.Leg.Direction == plans.Finalize && !j.KeepNames {
 			return fmt.Errorf("--keep-names: plan %s is being finalized without it, and its names may be gone", t.plan.Name)
 		}

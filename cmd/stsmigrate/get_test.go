@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,7 +18,7 @@ func TestGetListsWhatItCannotRead(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "stsmigrate-db", Labels: map[string]string{plans.PlanLabel: "db"}},
 		Data:       map[string]string{"plan.yaml": "apiVersion: stsmigrate.dev/v99\nkind: Plan"},
 	})
-	keep(t, on, "stsmigrate", func(j *plans.Journal) { j.Detached = true })
+	keep(t, on, "stsmigrate", func(j *journal.Journal) { j.Detached = true })
 	got := command(t, "get", "-A", "--kubeconfig", config)
 	var rows []string
 	for _, line := range strings.Split(strings.TrimSpace(got.out), "\n") {

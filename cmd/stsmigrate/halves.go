@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -59,7 +61,7 @@ func (r *reached) disks(ctx context.Context, side plans.Side) ([]access.Disk, er
 // journal reads the journal of the plan where commands keep it. It returns nil if there is none, or if it may
 // not be read. The journal of a detached plan is elsewhere, and adds nothing here to the marks on the
 // volumes.
-func (r *reached) journal(ctx context.Context) (*plans.Journal, error) {
+func (r *reached) journal(ctx context.Context) (*journal.Journal, error) {
 	if r.on[plans.Destination] == nil {
 		return nil, nil
 	}

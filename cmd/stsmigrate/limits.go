@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -53,12 +55,12 @@ func (f *routeFlags) first(yes bool) (r plans.Limits, canary bool, err error) {
 
 // begin runs every check, asks for confirmation, and stores the plan with its journal and route. For a
 // detached plan it stores the plan alone, because the route is declared to the orchestrator.
-func (a *app) begin(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) (plans.Limits, error) {
+func (a *app) begin(ctx context.Context, t *target, j *journal.Journal, f *routeFlags) (plans.Limits, error) {
 	route, canary, err := f.first(a.yes)
 	if err != nil {
 		return route, err
 	}
-	planned := plans.NewJournal(t.plan)
+	planned := journal.New(t.plan)
 	if err := planned.Limit(t.plan, route); err != nil {
 		return route, err
 	}
@@ -95,16 +97,16 @@ func (t *target) take(ctx context.Context, r plans.Limits) error {
 	if r == (plans.Limits{}) {
 		return nil
 	}
-	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error { return j.Limit(t.plan, r) })
+	return t.store.Change(ctx, t.plan, func(j *journal.Journal) error { return j.Limit(t.plan, r) })
 }
 
 // goOn asks for confirmation, and then clears the pause or the limit that stopped the plan.
-func (a *app) goOn(ctx context.Context, t *target, j *plans.Journal, f *routeFlags) (plans.Limits, error) {
+func (a *app) goOn(ctx context.Context, t *target, j *journal.Journal, f *routeFlags) (plans.Limits, error) {
 	route, err := f.route()
 	if err != nil {
 		return route, err
 	}
-	set := func(j *plans.Journal) error {
+	set := func(j *journal.Journal) error {
 		j.Paused = false
 		if j.Outcome == plans.Split || route != (plans.Limits{}) {
 			return j.Limit(t.plan, route)

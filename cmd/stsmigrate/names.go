@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -86,7 +88,7 @@ func (a *app) removeNames(ctx context.Context, t *target) error {
 // askToRemoveNames declares the request: the orchestrator owns the journal and the Lease under which names
 // are kept.
 func (a *app) askToRemoveNames(ctx context.Context, t *target) error {
-	err := t.declare(ctx, func(j *plans.Journal, d *plans.Declaration) error {
+	err := t.declare(ctx, func(j *journal.Journal, d *plans.Declaration) error {
 		d.Direction, d.KeepNames = j.Leg.Direction, false
 		d.Request = &plans.Request{ID: rand.String(8), RemoveNames: true}
 		return nil

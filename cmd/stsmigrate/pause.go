@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -27,7 +29,7 @@ func (a *app) pauseCommand() *cobra.Command {
 }
 
 func (t *target) pause(ctx context.Context) error {
-	underWay := func(j *plans.Journal) error {
+	underWay := func(j *journal.Journal) error {
 		if j.Outcome != "" {
 			return fmt.Errorf("plan %s is not under way (%s)", t.plan.Name, j.Outcome)
 		}
@@ -38,12 +40,12 @@ func (t *target) pause(ctx context.Context) error {
 		return err
 	}
 	if j.Detached {
-		return t.declare(ctx, func(j *plans.Journal, d *plans.Declaration) error {
+		return t.declare(ctx, func(j *journal.Journal, d *plans.Declaration) error {
 			d.Paused = true
 			return underWay(j)
 		})
 	}
-	return t.store.Change(ctx, t.plan, func(j *plans.Journal) error {
+	return t.store.Change(ctx, t.plan, func(j *journal.Journal) error {
 		j.Paused = true
 		return underWay(j)
 	})

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -90,7 +92,7 @@ func (a *app) makePlan(ctx context.Context, f planFlags, args []string) error {
 			return fmt.Errorf("writing the plan: %w", err)
 		}
 	}
-	if err := a.print(p, func() string { return plans.Render(p, plans.NewJournal(p).Leg) + common(report) + goOn(f.out) }); err != nil {
+	if err := a.print(p, func() string { return plans.Render(p, journal.New(p).Leg) + common(report) + goOn(f.out) }); err != nil {
 		return err
 	}
 	if f.detailed {

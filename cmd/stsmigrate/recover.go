@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -147,7 +149,7 @@ func (a *app) recover(ctx context.Context, t *target, said recovery.Said, detach
 }
 
 // store writes the record while no other process has the plan, if both sides are still as they were shown.
-func (a *app) store(ctx context.Context, t *target, said recovery.Said, shown *plans.Journal) error {
+func (a *app) store(ctx context.Context, t *target, said recovery.Said, shown *journal.Journal) error {
 	lease, err := t.store.Acquire(ctx, clusters.Holder(), clusters.Dead, a.now)
 	if err != nil {
 		return err
@@ -173,7 +175,7 @@ func (a *app) store(ctx context.Context, t *target, said recovery.Said, shown *p
 }
 
 // sayings describes a recovered journal to the user.
-func sayings(p *plans.Plan, j *plans.Journal) []string {
+func sayings(p *plans.Plan, j *journal.Journal) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	way := map[plans.Direction]string{plans.Move: "a move to the destination (apply)", plans.Abort: "the way back to the source (abort)", plans.Finalize: "the end of a complete move (finalize)"}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -42,7 +44,7 @@ func halfway(t *testing.T, all bool) (on *served, config, file string) {
 	on.kinds["poddisruptionbudgets"] = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
 	on.kinds["controllerrevisions"] = appsv1.SchemeGroupVersion.WithKind("ControllerRevision")
 	on.kinds["volumeattachments"] = storagev1.SchemeGroupVersion.WithKind("VolumeAttachment")
-	p := keep(t, on, "mall", func(*plans.Journal) {})
+	p := keep(t, on, "mall", func(*journal.Journal) {})
 	for _, name := range []string{"stsmigrate-web-journal", "stsmigrate-web"} {
 		if err := on.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: name}}); err != nil {
 			t.Fatal(err)
@@ -54,7 +56,7 @@ func halfway(t *testing.T, all bool) (on *served, config, file string) {
 	return on, config, inFile(t, p)
 }
 
-func journalOf(ctx context.Context, on client.Client, p *plans.Plan) (*plans.Journal, error) {
+func journalOf(ctx context.Context, on client.Client, p *plans.Plan) (*journal.Journal, error) {
 	j, _, err := records.NewStore(on, "mall", "web").Journal(ctx, p)
 	return j, err
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -220,7 +222,7 @@ func command(t *testing.T, args ...string) outcome {
 }
 
 // keep stores a plan and its journal, changed by change, in a namespace.
-func keep(t *testing.T, on client.Client, namespace string, change func(*plans.Journal)) *plans.Plan {
+func keep(t *testing.T, on client.Client, namespace string, change func(*journal.Journal)) *plans.Plan {
 	t.Helper()
 	replicas := int32(3)
 	p, err := plans.Build(plans.Inputs{
@@ -232,7 +234,7 @@ func keep(t *testing.T, on client.Client, namespace string, change func(*plans.J
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := plans.NewJournal(p)
+	j := journal.New(p)
 	change(j)
 	if err := records.NewStore(on, namespace, p.Name).Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)

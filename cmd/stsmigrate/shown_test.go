@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +42,7 @@ func home(t *testing.T) string {
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
-	if err := records.NewStore(c, "mall", "web").Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+	if err := records.NewStore(c, "mall", "web").Create(t.Context(), p, journal.New(p)); err != nil {
 		t.Fatal(err)
 	}
 	return kubeconfigOf(t, recordsIn(t, c))
@@ -70,7 +72,7 @@ func recordsIn(t *testing.T, c client.Client) map[string]any {
 			t.Fatal(err)
 		}
 		if raw := cm.Data["journal.json"]; raw != "" {
-			var j plans.Journal
+			var j journal.Journal
 			if err := json.Unmarshal([]byte(raw), &j); err != nil {
 				t.Fatal(err)
 			}

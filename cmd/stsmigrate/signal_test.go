@@ -8,15 +8,15 @@ import (
 	"syscall"
 	"testing"
 
-	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 
-	"github.com/stsmigrate/stsmigrate/plans"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 // Ctrl-C ends a command that never writes, without a message about writes.
 func TestWhatOnlyReadsEndsAtOnce(t *testing.T) {
 	on, config := serve(t, []string{"home"})
-	keep(t, on, "mall", func(*plans.Journal) {})
+	keep(t, on, "mall", func(*journal.Journal) {})
 	seen, out := io.Pipe()
 	var errOut bytes.Buffer
 	code := make(chan int)

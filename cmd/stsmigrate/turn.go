@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/engine"
@@ -13,7 +15,7 @@ import (
 
 // turnCommand returns a command that gives a stored plan another direction. before, if not nil, is called
 // after the user has confirmed.
-func (a *app) turnCommand(name string, direction plans.Direction, short, question string, before func(context.Context, *target, *plans.Journal) error) *cobra.Command {
+func (a *app) turnCommand(name string, direction plans.Direction, short, question string, before func(context.Context, *target, *journal.Journal) error) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: name + " PLAN", Short: short, Args: cobra.ExactArgs(1),
@@ -50,7 +52,7 @@ func (a *app) turnCommand(name string, direction plans.Direction, short, questio
 
 // toTurn reads the journal of a plan that will change its direction. For an orchestrator the request goes to
 // the home alone. Without an orchestrator, this process needs both clusters.
-func (t *target) toTurn(ctx context.Context, a *app) (*plans.Journal, error) {
+func (t *target) toTurn(ctx context.Context, a *app) (*journal.Journal, error) {
 	j, err := t.store.JournalOrNew(ctx, t.plan)
 	if err != nil {
 		return nil, err
@@ -66,7 +68,7 @@ func (t *target) toTurn(ctx context.Context, a *app) (*plans.Journal, error) {
 
 // without lets the plan continue without its source's cluster. It returns an error if that cluster responds,
 // if the user gave the UID of another cluster, or if this process also needs a destination that is lost.
-func (t *target) without(a *app, j *plans.Journal) error {
+func (t *target) without(a *app, j *journal.Journal) error {
 	source := t.plan.Source
 	switch {
 	case a.word.SourceGone && a.sourceGone != source.Cluster:

@@ -3,6 +3,8 @@ package recovery
 import (
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
@@ -24,7 +26,7 @@ func (b rebuilding) landed() bool { return b.source.End() == b.destination.Start
 
 // way sets the leg, and how far it has come. The first wave of the leg is the wave in flight, or the last
 // wave that has arrived: the ranges prove what its predecessors did.
-func (b rebuilding) way(j *plans.Journal, direction plans.Direction) error {
+func (b rebuilding) way(j *journal.Journal, direction plans.Direction) error {
 	p, first := b.plan, b.last.Seq+epochMargin
 	j.Leg = plans.Leg{Direction: direction, First: first, Lowest: p.Start, End: p.End()}
 	j.Done, j.Begun = first-1, first-1
@@ -52,7 +54,7 @@ func (b rebuilding) flying() plans.Slice {
 }
 
 // onward sets how far a Move has come.
-func (b rebuilding) onward(j *plans.Journal) error {
+func (b rebuilding) onward(j *journal.Journal) error {
 	p, wave := b.plan, b.flying()
 	switch {
 	case !b.landed():
@@ -70,7 +72,7 @@ func (b rebuilding) onward(j *plans.Journal) error {
 }
 
 // back sets how far an Abort has come.
-func (b rebuilding) back(j *plans.Journal) error {
+func (b rebuilding) back(j *journal.Journal) error {
 	p, wave := b.plan, b.flying()
 	switch {
 	case !b.landed():
@@ -91,21 +93,21 @@ func (b rebuilding) back(j *plans.Journal) error {
 
 // touch makes the next takeover fence the volumes of every ordinal: it is not known which of them were being
 // protected, or given back.
-func (b rebuilding) touch(j *plans.Journal) {
+func (b rebuilding) touch(j *journal.Journal) {
 	for o := range b.plan.Ordinals().All() {
 		j.Touched = append(j.Touched, o)
 	}
 }
 
 // arriving resumes where the last wave is in its range and has not been observed to be available.
-func (b rebuilding) arriving(j *plans.Journal) error {
+func (b rebuilding) arriving(j *journal.Journal) error {
 	grow := b.step(j, plans.Grow)
 	j.Done, j.Begun = grow-1, grow
 	return nil
 }
 
 // step returns the number of an operation in the first wave of the leg.
-func (b rebuilding) step(j *plans.Journal, op plans.Op) int {
+func (b rebuilding) step(j *journal.Journal, op plans.Op) int {
 	seq := j.Leg.First
 	for s, more := b.plan.Step(j.Leg, seq); more && (s.Op != op || !s.Moves()); s, more = b.plan.Step(j.Leg, seq) {
 		seq++
@@ -138,7 +140,7 @@ func (b rebuilding) of(wave plans.Slice) (out []storage.Trace) {
 
 // inFlight records the volumes of the wave on neither side as they left a side, and how far the wave has
 // provably come: each step is finished for all volumes before the next one writes the first of them.
-func (b rebuilding) inFlight(j *plans.Journal, wave plans.Slice, from plans.Side) error {
+func (b rebuilding) inFlight(j *journal.Journal, wave plans.Slice, from plans.Side) error {
 	j.Flight = &plans.Flight{Ordinals: wave, From: from}
 	j.Done, j.Begun = b.step(j, plans.Shrink)-1, b.step(j, plans.Grow)
 	s, _ := b.plan.Step(j.Leg, j.Begun)

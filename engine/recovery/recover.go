@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/sets"
@@ -39,7 +41,7 @@ type Said struct {
 // Recovered is a journal that records no more than the marks prove, and what was found,
 // one line for each object.
 type Recovered struct {
-	Journal *plans.Journal
+	Journal *journal.Journal
 	Found   []string
 }
 
@@ -67,7 +69,7 @@ func (r Recovery) Look(ctx context.Context) (*Recovered, error) {
 		return nil, err
 	}
 	b := rebuilding{marks: m, said: r.Said, source: source, destination: destination}
-	j := plans.NewJournal(r.Plan)
+	j := journal.New(r.Plan)
 	j.Epoch, j.KeepNames = m.last.Epoch+epochMargin, r.Said.KeepNames
 	j.Blocked = fmt.Sprintf("recovered from marks by %s; look at it, then resume or abort", r.Said.Who)
 	if j.Saved, err = b.saved(); err != nil {
@@ -106,7 +108,7 @@ func (r Recovery) direction(m *marks, source, destination plans.Slice) (plans.Di
 
 // pods records what can still be found of the pods of the wave, for Vacate. It returns an error if nothing
 // proves that they have ended: then the user must state it.
-func (r Recovery) pods(ctx context.Context, j *plans.Journal, out *Recovered) error {
+func (r Recovery) pods(ctx context.Context, j *journal.Journal, out *Recovered) error {
 	step, _, _ := j.Next(r.Plan)
 	if j.Flight.From != step.From || step.Op != plans.Shrink {
 		return nil

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -82,8 +84,8 @@ func handled(t *testing.T, p *plans.Plan) {
 	for _, s := range p.Shared {
 		storage.Canonical(s.Handle)
 	}
-	plans.Render(p, plans.NewJournal(p).Leg)
-	first := plans.NewJournal(p)
+	plans.Render(p, journal.New(p).Leg)
+	first := journal.New(p)
 	step, _, _ := first.Next(p)
 	for _, g := range p.Gates {
 		if name := p.JobName(g, step, p.Start); len(name) > 63 {

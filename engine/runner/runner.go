@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"k8s.io/client-go/rest"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -44,7 +46,7 @@ type Runner struct {
 	Ready func(context.Context) (string, error)
 	// Still, if set, receives the journal as it is just before a write, and returns an error if it must no
 	// longer be taken over for the request. The error ends the run, and nothing is recorded.
-	Still func(context.Context, *plans.Journal) error
+	Still func(context.Context, *journal.Journal) error
 	// Stop, when closed, ends the run after the current write.
 	Stop <-chan struct{}
 	// Asked has a value when another writer has written the journal.
@@ -66,7 +68,7 @@ type Runner struct {
 // and returns ErrLeaseTaken while another process does. What the request states about gates, and what the user
 // vouches for with it, applies to the leg that the plan is then on. The journal is the one at the start;
 // nil if the run did not begin.
-func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progress, j *plans.Journal, err error) {
+func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progress, j *journal.Journal, err error) {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
 		return p, nil, err
@@ -83,7 +85,7 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	}
 	e := engine.New(c.Plan, c.Store, c.On)
 	e.Now, e.Permit = c.Now, c.Waves.Of(c.Plan)
-	e.CheckWave = func(ctx context.Context, j *plans.Journal, wave plans.Slice) (string, error) {
+	e.CheckWave = func(ctx context.Context, j *journal.Journal, wave plans.Slice) (string, error) {
 		found, err := preflight.CheckWave(ctx, c.Plan, c.On, j, wave, c.orchestrated())
 		return check.Words(found), err
 	}
@@ -140,8 +142,8 @@ func stopWith(ctx context.Context, lease *records.Lease, keeper *dns.Syncer) {
 }
 
 // block records why a plan must not continue, as the result of the request. This process has written nothing.
-func (c Runner) block(ctx context.Context, command plans.Command, reason string) (engine.Progress, *plans.Journal, error) {
-	err := c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error {
+func (c Runner) block(ctx context.Context, command plans.Command, reason string) (engine.Progress, *journal.Journal, error) {
+	err := c.Store.Change(ctx, c.Plan, func(j *journal.Journal) error {
 		if c.Still != nil {
 			if err := c.Still(ctx, j); err != nil {
 				return err

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,7 +72,7 @@ func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 		p := planstest.Named(t, "abc")
 		home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 		store := records.NewStore(home, "stsmigrate", p.Name)
-		if err := store.Create(t.Context(), p, plans.NewJournal(p)); err != nil {
+		if err := store.Create(t.Context(), p, journal.New(p)); err != nil {
 			t.Fatal(err)
 		}
 		asked := 0
@@ -101,13 +103,13 @@ func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 // Whatever plan and journal state, an orchestrator writes nothing to a namespace that does not consent: on no
 // direction, at no stage, not for a plan that claims to be carried out by commands, and not for its names.
 func TestNothingIsWrittenWithoutConsent(t *testing.T) {
-	for name, change := range map[string]func(*plans.Journal){
-		"nothing was begun":              func(*plans.Journal) {},
-		"it says that it was begun":      func(j *plans.Journal) { j.Epoch = 1 },
-		"it says that a command does it": func(j *plans.Journal) { j.Epoch, j.Detached = 1, false },
-		"it says that it is aborted":     func(j *plans.Journal) { j.Epoch = 3; j.StartLeg(planstest.Named(t, "abc"), plans.Abort) },
-		"it says that it has arrived":    func(j *plans.Journal) { j.Epoch, j.Outcome = 3, plans.Moved },
-		"it says that it is being cleaned": func(j *plans.Journal) {
+	for name, change := range map[string]func(*journal.Journal){
+		"nothing was begun":              func(*journal.Journal) {},
+		"it says that it was begun":      func(j *journal.Journal) { j.Epoch = 1 },
+		"it says that a command does it": func(j *journal.Journal) { j.Epoch, j.Detached = 1, false },
+		"it says that it is aborted":     func(j *journal.Journal) { j.Epoch = 3; j.StartLeg(planstest.Named(t, "abc"), plans.Abort) },
+		"it says that it has arrived":    func(j *journal.Journal) { j.Epoch, j.Outcome = 3, plans.Moved },
+		"it says that it is being cleaned": func(j *journal.Journal) {
 			j.Epoch, j.Outcome = 3, plans.Moved
 			j.StartLeg(planstest.Named(t, "abc"), plans.Finalize)
 		},
@@ -131,10 +133,10 @@ func TestNothingIsWrittenWithoutConsent(t *testing.T) {
 }
 
 // unagreed returns a Runner for clusters that consent to nothing, and the counter of its writes there.
-func unagreed(t *testing.T, change func(*plans.Journal)) (Runner, *int) {
+func unagreed(t *testing.T, change func(*journal.Journal)) (Runner, *int) {
 	t.Helper()
 	p := planstest.Named(t, "abc")
-	j := plans.NewJournal(p)
+	j := journal.New(p)
 	j.Detached = true
 	change(j)
 	store := records.NewStore(fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build(), "stsmigrate", p.Name)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/stsmigrate/stsmigrate/dns"
@@ -37,7 +39,7 @@ func (c Runner) RemoveNames(ctx context.Context, command plans.Command, tell fun
 	if err := c.unname(ctx, lease, tell); err != nil {
 		return err
 	}
-	return c.Store.Change(ctx, c.Plan, func(j *plans.Journal) error {
+	return c.Store.Change(ctx, c.Plan, func(j *journal.Journal) error {
 		if err := c.mayUnname(ctx, j); err != nil {
 			return err
 		}
@@ -50,7 +52,7 @@ func (c Runner) RemoveNames(ctx context.Context, command plans.Command, tell fun
 }
 
 // mayUnname returns the reason why the names of this journal must no longer be removed, or nil.
-func (c Runner) mayUnname(ctx context.Context, j *plans.Journal) error {
+func (c Runner) mayUnname(ctx context.Context, j *journal.Journal) error {
 	if err := engine.KeepsNames(c.Plan, j); err != nil || c.Still == nil {
 		return err
 	}

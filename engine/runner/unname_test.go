@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,23 +31,23 @@ import (
 // Kept names are removed once for each request. A request for names that are not kept is refused.
 func TestNamesGoWhenSomebodyAsks(t *testing.T) {
 	p := &plans.Plan{Name: "web", Count: 3, Window: 1, Hash: "abc"}
-	kept := func(j *plans.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }
+	kept := func(j *journal.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }
 	for name, c := range map[string]struct {
-		journal func(*plans.Journal)
+		journal func(*journal.Journal)
 		ask     *plans.Request
 		goes    bool
 		refused string
 	}{
 		"they are kept":           {kept, &plans.Request{ID: "1", RemoveNames: true}, true, ""},
-		"it was heard":            {func(j *plans.Journal) { kept(j); j.Observed.Request = "1" }, &plans.Request{ID: "1", RemoveNames: true}, false, ""},
+		"it was heard":            {func(j *journal.Journal) { kept(j); j.Observed.Request = "1" }, &plans.Request{ID: "1", RemoveNames: true}, false, ""},
 		"nobody asks":             {kept, nil, false, ""},
 		"it is about other names": {kept, &plans.Request{ID: "1", Resume: true}, false, ""},
-		"none are kept":           {func(j *plans.Journal) { j.Outcome = plans.Finalized }, &plans.Request{ID: "1", RemoveNames: true}, false, "has kept no names"},
-		"it was aborted":          {func(j *plans.Journal) { j.Leg.Direction, j.Outcome = plans.Abort, plans.Aborted }, &plans.Request{ID: "1", RemoveNames: true}, false, "has kept no names"},
-		"it is under way":         {func(j *plans.Journal) { j.Outcome, j.KeepNames = "", true }, &plans.Request{ID: "1", RemoveNames: true}, false, "is not finalized yet"},
-		"it has only moved":       {func(j *plans.Journal) { j.Leg.Direction, j.Outcome = plans.Move, plans.Moved }, &plans.Request{ID: "1", RemoveNames: true}, false, "is not finalized yet"},
+		"none are kept":           {func(j *journal.Journal) { j.Outcome = plans.Finalized }, &plans.Request{ID: "1", RemoveNames: true}, false, "has kept no names"},
+		"it was aborted":          {func(j *journal.Journal) { j.Leg.Direction, j.Outcome = plans.Abort, plans.Aborted }, &plans.Request{ID: "1", RemoveNames: true}, false, "has kept no names"},
+		"it is under way":         {func(j *journal.Journal) { j.Outcome, j.KeepNames = "", true }, &plans.Request{ID: "1", RemoveNames: true}, false, "is not finalized yet"},
+		"it has only moved":       {func(j *journal.Journal) { j.Leg.Direction, j.Outcome = plans.Move, plans.Moved }, &plans.Request{ID: "1", RemoveNames: true}, false, "is not finalized yet"},
 	} {
-		j, d := plans.NewJournal(p), p.Declared()
+		j, d := journal.New(p), p.Declared()
 		j.StartLeg(p, plans.Finalize)
 		j.Detached, j.Epoch, j.Observed.Direction = true, 3, plans.Finalize
 		c.journal(j)
@@ -70,7 +72,7 @@ func bridged(t *testing.T, funcs interceptor.Funcs) (Runner, client.Client) {
 	}
 	home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 	store := records.NewStore(home, "stsmigrate", p.Name)
-	j := plans.NewJournal(p)
+	j := journal.New(p)
 	j.StartLeg(p, plans.Finalize)
 	j.Detached, j.Epoch, j.Outcome, j.KeepNames, j.Waiting = true, 3, plans.Finalized, true, "nobody answers"
 	if err := store.Create(t.Context(), p, j); err != nil {
@@ -109,7 +111,7 @@ func left(t *testing.T, at client.Client) (out []string) {
 	return out
 }
 
-func (c Runner) recorded(t *testing.T) *plans.Journal {
+func (c Runner) recorded(t *testing.T) *journal.Journal {
 	t.Helper()
 	j, _, err := c.Store.Journal(t.Context(), c.Plan)
 	if err != nil {
@@ -180,7 +182,7 @@ func TestNamesStayWhereTheyMustNotGo(t *testing.T) {
 			}
 		}, func(err error) bool { return errors.As(err, new(records.ErrLeaseTaken)) }},
 		"a namespace does not agree": {func(c *Runner) { c.Orchestrated = true }, func(err error) bool { return errors.As(err, new(access.ErrNotAgreed)) }},
-		"nobody asks any more": {func(c *Runner) { c.Still = func(context.Context, *plans.Journal) error { return overtaken } }, func(err error) bool {
+		"nobody asks any more": {func(c *Runner) { c.Still = func(context.Context, *journal.Journal) error { return overtaken } }, func(err error) bool {
 			return errors.Is(err, overtaken)
 		}},
 		"the process ends": {func(c *Runner) {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,7 +23,7 @@ type Disk struct{ Name, Handle string }
 // Disks reads the volumes of a plan at any time of its life, as far as the sides are there: those that the
 // claims of either side have, those that carry the plan's stamp, and those of the wave in flight. j may be
 // nil. A volume has the same name on both sides.
-func Disks(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *plans.Journal) ([]Disk, error) {
+func Disks(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.Journal) ([]Disk, error) {
 	found := map[string]Disk{}
 	for _, name := range sharedVolumes(p) {
 		found[name] = Disk{Name: name}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,7 +117,7 @@ func TestTheVolumesOfAPlanAreKnownAtAnyTime(t *testing.T) {
 	cluster := func(objects ...client.Object) client.Client {
 		return fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(append(objects, other.DeepCopy(), stranger.DeepCopy())...).Build()
 	}
-	flight := plans.NewJournal(p)
+	flight := journal.New(p)
 	flight.Flight = &plans.Flight{Volumes: []plans.Volume{{Name: "pv-2"}}}
 	var all []Disk
 	for o := range 4 {
@@ -125,7 +127,7 @@ func TestTheVolumesOfAPlanAreKnownAtAnyTime(t *testing.T) {
 	unseen[2].Handle = ""
 	for name, c := range map[string]struct {
 		on   clusters.Clusters
-		j    *plans.Journal
+		j    *journal.Journal
 		want []Disk
 	}{
 		"before": {clusters.Clusters{

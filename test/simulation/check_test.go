@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -35,7 +37,7 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 				w.foreign = true
 				r, e := w.begin(t, plans.Move)
 				asked, bad := 0, ""
-				e.CheckWave = func(context.Context, *plans.Journal, plans.Slice) (string, error) {
+				e.CheckWave = func(context.Context, *journal.Journal, plans.Slice) (string, error) {
 					asked++
 					return bad, nil
 				}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/stsmigrate/stsmigrate/engine"
@@ -60,7 +62,7 @@ func (w *world) holds(t *testing.T, direction plans.Direction, deaf, want string
 // skip applies --skip-gates for a process that has taken the plan over.
 func (w *world) skip(t *testing.T) {
 	t.Helper()
-	w.change(t, func(j *plans.Journal) error { return j.Skip(w.plan) })
+	w.change(t, func(j *journal.Journal) error { return j.Skip(w.plan) })
 	w.journal.SkipGates = 1 // the invariants read it here
 }
 

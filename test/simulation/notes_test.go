@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/engine"
@@ -42,7 +44,7 @@ const (
 type notes struct {
 	waves    int
 	longest  *metav1.Duration
-	downtime *plans.Downtime
+	downtime *journal.Downtime
 }
 
 // clock advances by a second with every write to a guarded object.
@@ -77,7 +79,7 @@ func noted(t *testing.T, w *world, by disturbance) (out notes) {
 			overlapping.Release()
 		}
 		if by == otherWriters {
-			w.change(t, func(j *plans.Journal) error { j.Waiting += "."; return nil })
+			w.change(t, func(j *journal.Journal) error { j.Waiting += "."; return nil })
 		}
 	}
 	out.longest, out.downtime = w.journal.LongestTight, w.journal.Downtime

@@ -3,13 +3,15 @@ package sim
 import (
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // change writes to the journal as a user's command does.
-func (w *world) change(t *testing.T, what func(*plans.Journal) error) {
+func (w *world) change(t *testing.T, what func(*journal.Journal) error) {
 	t.Helper()
 	home := records.NewStore(w.on[plans.Destination], green, planName)
 	if err := home.Change(t.Context(), w.plan, what); err != nil {
@@ -20,7 +22,7 @@ func (w *world) change(t *testing.T, what func(*plans.Journal) error) {
 // pause requests a pause, or the end of it.
 func (w *world) pause(t *testing.T, yes bool) {
 	t.Helper()
-	w.change(t, func(j *plans.Journal) error { j.Paused = yes; return nil })
+	w.change(t, func(j *journal.Journal) error { j.Paused = yes; return nil })
 }
 
 func TestAPauseTakesEffectWithNoOrdinalInFlight(t *testing.T) {

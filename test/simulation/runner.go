@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -234,7 +236,7 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 		return err
 	}
 	if cm, ok := o.(*corev1.ConfigMap); ok && cm.Labels[plans.PlanLabel] != "" {
-		w.journal = plans.Journal{} // absent fields must not keep old values
+		w.journal = journal.Journal{} // absent fields must not keep old values
 		must(json.Unmarshal([]byte(cm.Data["journal.json"]), &w.journal))
 		r.epoch = w.journal.Epoch
 	} else {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/stsmigrate/stsmigrate/engine"
@@ -13,7 +15,7 @@ import (
 // take records how far the move goes, as the user requested.
 func (w *world) take(t *testing.T, r plans.Limits) {
 	t.Helper()
-	w.change(t, func(j *plans.Journal) error { return j.Limit(w.plan, r) })
+	w.change(t, func(j *journal.Journal) error { return j.Limit(w.plan, r) })
 }
 
 // goes runs one process of a move and requires this end.

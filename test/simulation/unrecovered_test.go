@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -193,7 +195,7 @@ func TestARecoveredRecordIsStoredOnceAndOverNothing(t *testing.T) {
 	w := at(t, plans.Rebind, plans.Move, plans.Release)
 	w.lose(true)
 	home := w.on[plans.Destination]
-	j := plans.NewJournal(w.plan)
+	j := journal.New(w.plan)
 	j.Epoch = 200
 	dying := deathly{home, 1}
 	if err := records.NewStore(&dying, green, planName).Restore(t.Context(), w.plan, j); !errors.Is(err, errDead) {

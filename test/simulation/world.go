@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -99,11 +101,11 @@ type world struct {
 	crashing  []types.UID // pods whose application never becomes ready again
 	stuck     string      // the cluster that never detaches a volume
 	start     map[string]any
-	journal   plans.Journal // as last written
-	fenced    int64         // the highest epoch whose TakeOver is complete
-	writes    int           // by engines
-	acts      []act         // those that were not to the journal
-	late      []place       // created by a stale engine after it was fenced
+	journal   journal.Journal // as last written
+	fenced    int64           // the highest epoch whose TakeOver is complete
+	writes    int             // by engines
+	acts      []act           // those that were not to the journal
+	late      []place         // created by a stale engine after it was fenced
 	kept      map[string]string
 	foreign   bool     // another writer has interfered: violations of S2, S4 and S7 may be its own
 	broken    []string // invariants that did not hold
@@ -331,8 +333,8 @@ func (w *world) storePlan() {
 	}
 	p, err := plans.Build(in)
 	must(err)
-	must(records.NewStore(w.on[plans.Destination], green, planName).Create(context.TODO(), p, plans.NewJournal(p)))
-	w.plan, w.journal = p, *plans.NewJournal(p)
+	must(records.NewStore(w.on[plans.Destination], green, planName).Create(context.TODO(), p, journal.New(p)))
+	w.plan, w.journal = p, *journal.New(p)
 	w.grant()
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,7 +43,7 @@ func TestAPersonAsksForKeptNamesToBeTakenAway(t *testing.T) {
 	}
 	remove("the orchestrator in namespace stsmigrate takes its names away")
 	store := records.NewStore(as(t, account), "stsmigrate", p.Name)
-	journal := func() *plans.Journal {
+	journal := func() *journal.Journal {
 		t.Helper()
 		j, _, err := store.Journal(t.Context(), p)
 		if err != nil {
@@ -86,7 +88,7 @@ func finalized(t *testing.T, by client.Client) *plans.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := plans.NewJournal(p)
+	j := journal.New(p)
 	j.StartLeg(p, plans.Finalize)
 	j.Detached, j.Epoch, j.Outcome, j.KeepNames = true, 3, plans.Finalized, true
 	j.Observed.Direction = plans.Finalize

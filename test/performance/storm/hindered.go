@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +43,7 @@ func (s *storm) hinder(ctx context.Context) error {
 // plan must have had no effect.
 func (s *storm) giveUp(ctx context.Context) error {
 	var why string
-	if err := s.journaled(ctx, func(j *plans.Journal) bool { why = j.Blocked; return why != "" }); err != nil {
+	if err := s.journaled(ctx, func(j *journal.Journal) bool { why = j.Blocked; return why != "" }); err != nil {
 		return err
 	}
 	if !strings.Contains(why, "autoscaler") {
@@ -50,7 +52,7 @@ func (s *storm) giveUp(ctx context.Context) error {
 	if err := s.person(ctx, "abort", hindered, "-n", home, "--context", "east", "--yes"); err != nil {
 		return err
 	}
-	if err := s.journaled(ctx, func(j *plans.Journal) bool {
+	if err := s.journaled(ctx, func(j *journal.Journal) bool {
 		why = j.Blocked
 		return why != "" && j.Observed.Direction == plans.Abort || j.Outcome == plans.Aborted
 	}); err != nil {
@@ -68,7 +70,7 @@ func (s *storm) giveUp(ctx context.Context) error {
 }
 
 // journaled waits until the journal of that plan satisfies the condition.
-func (s *storm) journaled(ctx context.Context, is func(*plans.Journal) bool) error {
+func (s *storm) journaled(ctx context.Context, is func(*journal.Journal) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	w, err := s.east.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(home), client.MatchingLabels{plans.PlanLabel: hindered})
@@ -77,7 +79,7 @@ func (s *storm) journaled(ctx context.Context, is func(*plans.Journal) bool) err
 	}
 	defer w.Stop()
 	for e := range w.ResultChan() {
-		_, j, err := journal(e)
+		_, j, err := journalOf(e)
 		if err != nil {
 			return err
 		}

@@ -178,7 +178,7 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 			s.say("%d of %d are %s; the most memory of one is %d MiB", len(there), len(all), strings.ToLower(string(outcome)), s.replicas.most()>>20)
 			continue
 		}
-		name, j, err := journal(e)
+		name, j, err := journalOf(e)
 		if err != nil {
 			return err
 		}

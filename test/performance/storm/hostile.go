@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -188,7 +190,7 @@ func (f forgery) objects(raw []byte, name string) ([]client.Object, error) {
 		text = f.raw(text)
 	}
 	var j map[string]any
-	if written, err = json.Marshal(plans.NewJournal(p)); err == nil {
+	if written, err = json.Marshal(journal.New(p)); err == nil {
 		err = json.Unmarshal(written, &j)
 	}
 	if err != nil {
@@ -333,7 +335,7 @@ func (s *storm) said(ctx context.Context, plan string) (string, error) {
 	if err := s.east.Get(ctx, client.ObjectKey{Namespace: home, Name: records.RecordName(plan) + "-journal"}, &cm); err != nil {
 		return "", err
 	}
-	var j plans.Journal
+	var j journal.Journal
 	err = json.Unmarshal([]byte(cm.Data["journal.json"]), &j)
 	return j.Blocked, err
 }

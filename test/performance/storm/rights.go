@@ -11,16 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
 )
 
-// journal decodes the journal of a plan from a watch event, or returns nil for another object.
-func journal(e watch.Event) (plan string, j *plans.Journal, err error) {
+// journalOf decodes the journal of a plan from a watch event, or returns nil for another object.
+func journalOf(e watch.Event) (plan string, j *journal.Journal, err error) {
 	cm, ok := e.Object.(*corev1.ConfigMap)
 	if !ok || cm.Data["journal.json"] == "" {
 		return "", nil, nil
 	}
-	j = &plans.Journal{}
+	j = &journal.Journal{}
 	return cm.Labels[plans.PlanLabel], j, json.Unmarshal([]byte(cm.Data["journal.json"]), j)
 }
 

@@ -1,19 +1,22 @@
-package plans
+package journal
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+
 	appsv1 "k8s.io/api/apps/v1"
 )
 
 // vacating returns a journal whose first wave is on neither side.
-func vacating(p *Plan) *Journal {
-	j := NewJournal(p)
+func vacating(p *plans.Plan) *Journal {
+	j := New(p)
 	for s, more := p.Step(j.Leg, 1); more; s, more = p.Step(j.Leg, s.Seq+1) {
-		if j.Begun, j.Done = s.Seq, s.Seq-1; s.Op == Vacate {
-			j.Flight = &Flight{Ordinals: s.Ordinals, From: s.From, Pods: []Pod{{Ordinal: s.Ordinals.Start, Node: "n1"}}}
+		if j.Begun, j.Done = s.Seq, s.Seq-1; s.Op == plans.Vacate {
+			j.Flight = &plans.Flight{Ordinals: s.Ordinals, From: s.From, Pods: []plans.Pod{{Ordinal: s.Ordinals.Start, Node: "n1"}}}
 			return j
 		}
 	}
@@ -21,35 +24,35 @@ func vacating(p *Plan) *Journal {
 }
 
 func TestAWordIsKeptWithWhatItWasSaidOf(t *testing.T) {
-	p := three()
+	p := planstest.Three()
 	j := vacating(p)
 	for range 2 {
-		if err := j.Assure(p, Assurance{NodeGone: "n1"}); err != nil {
+		if err := j.Assure(p, plans.Assurance{NodeGone: "n1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !slices.Equal(j.Flight.NodesGone, []string{"n1"}) || !strings.Contains(strings.Join(j.AssuredFacts(), ""), "node n1 is gone for good") {
 		t.Errorf("%+v, %q", j.Flight, j.AssuredFacts())
 	}
-	j.StartLeg(p, Abort)
-	if err := j.Assure(p, Assurance{NodeGone: "n2", MaxUnavailable: 3, Readopt: true}); err != nil {
+	j.StartLeg(p, plans.Abort)
+	if err := j.Assure(p, plans.Assurance{NodeGone: "n2", MaxUnavailable: 3, Readopt: true}); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(j.Flight.NodesGone, []string{"n1", "n2"}) || j.allows(p) != 3 {
 		t.Errorf("%+v, %d", j.Flight, j.allows(p))
 	}
-	if err := j.Assure(p, Assurance{}); err != nil || j.Assurances.Readopt || j.allows(p) != 3 {
+	if err := j.Assure(p, plans.Assurance{}); err != nil || j.Assurances.Readopt || j.allows(p) != 3 {
 		t.Errorf("%v: %+v", err, j.Assurances)
 	}
 }
 
 func TestAWordThatHasNoMeaningIsRefused(t *testing.T) {
-	p := three()
-	for name, w := range map[string]Assurance{
+	p := planstest.Three()
+	for name, w := range map[string]plans.Assurance{
 		"more than there are": {MaxUnavailable: 6}, "less than nothing": {MaxUnavailable: -1}, "before the end": {SourceGone: true}, "with nothing in flight": {NodeGone: "n1"},
 	} {
 		j := vacating(p)
-		j.StartLeg(p, Abort)
+		j.StartLeg(p, plans.Abort)
 		if w.NodeGone != "" {
 			j.Flight = nil
 		}
@@ -60,10 +63,10 @@ func TestAWordThatHasNoMeaningIsRefused(t *testing.T) {
 }
 
 func TestASetThatWasMadeAgainIsComparedWithTheOneOfThePlan(t *testing.T) {
-	p := three()
+	p := planstest.Three()
 	three := int32(3)
 	was := appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &three, ServiceName: "web"}}
-	seen, err := Fingerprints(&was, nil, nil)
+	seen, err := plans.Fingerprints(&was, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +85,7 @@ func TestASetThatWasMadeAgainIsComparedWithTheOneOfThePlan(t *testing.T) {
 	} {
 		now := was.DeepCopy()
 		c.edit(&now.Spec)
-		if same, err := p.Seen.SameSource(now, p, Saved{}); err != nil || same != c.same {
+		if same, err := p.Seen.SameSource(now, p, plans.Saved{}); err != nil || same != c.same {
 			t.Errorf("%s: %t (%v)", name, same, err)
 		}
 	}

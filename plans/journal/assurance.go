@@ -1,8 +1,10 @@
-package plans
+package journal
 
 import (
 	"fmt"
 	"slices"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // Assurances holds the facts for which users have vouched so far, as the journal keeps them. A node is recorded
@@ -17,7 +19,7 @@ type Assurances struct {
 }
 
 // Assure records a word for the current direction of the plan. It fails for a word that has no meaning there.
-func (j *Journal) Assure(p *Plan, w Assurance) error {
+func (j *Journal) Assure(p *plans.Plan, w plans.Assurance) error {
 	v := j.Assurances
 	v.Readopt = w.Readopt
 	flight := j.Flight
@@ -32,7 +34,7 @@ func (j *Journal) Assure(p *Plan, w Assurance) error {
 		flight = &next
 	}
 	if w.MaxUnavailable != 0 {
-		if j.Leg.Direction != Abort {
+		if j.Leg.Direction != plans.Abort {
 			return fmt.Errorf("plan %s is not being aborted: during the move at most %d ordinals may be unavailable", p.Name, p.MaxUnavailable)
 		}
 		if w.MaxUnavailable < p.MaxUnavailable || w.MaxUnavailable > p.Count {
@@ -41,7 +43,7 @@ func (j *Journal) Assure(p *Plan, w Assurance) error {
 		v.MaxUnavailable = w.MaxUnavailable
 	}
 	if w.SourceGone {
-		if p.OneCluster() || j.Leg.Direction != Finalize {
+		if p.OneCluster() || j.Leg.Direction != plans.Finalize {
 			return fmt.Errorf("plan %s: --source-gone is only for finalize after a move to another cluster", p.Name)
 		}
 		v.SourceGone = true
@@ -65,28 +67,28 @@ func (j *Journal) AssuredFacts() []string {
 	}
 	add(j.Saved.SourceUID != "", "the source is the recreated set with the UID %s", j.Saved.SourceUID)
 	add(j.Assurances.Readopt, "the sets and volumes without the stamp of the plan are its own")
-	add(j.Leg.Direction == Abort && j.Assurances.MaxUnavailable > 0, "%d ordinals may be unavailable during the abort", j.Assurances.MaxUnavailable)
+	add(j.Leg.Direction == plans.Abort && j.Assurances.MaxUnavailable > 0, "%d ordinals may be unavailable during the abort", j.Assurances.MaxUnavailable)
 	add(j.Assurances.SourceGone, "the cluster of the source is gone")
 	return out
 }
 
 // Down reports whether the ordinals of the flight may now be on neither side.
-func (j *Journal) Down(p *Plan) bool {
+func (j *Journal) Down(p *plans.Plan) bool {
 	step, _, more := j.Next(p)
 	return more && step.Moves() && j.Flight != nil && j.Flight.Ordinals == step.Ordinals && (!step.Boundary() || j.Reversed(step))
 }
 
 // allows returns how many ordinals may be unavailable on the current direction of the plan.
-func (j *Journal) allows(p *Plan) int32 {
-	if j.Leg.Direction != Abort {
+func (j *Journal) allows(p *plans.Plan) int32 {
+	if j.Leg.Direction != plans.Abort {
 		return p.MaxUnavailable
 	}
 	return max(p.MaxUnavailable, j.Assurances.MaxUnavailable)
 }
 
 // At returns the input of a look at a step. stamp is the stamp of the process that looks.
-func (j *Journal) At(p *Plan, s Step, began bool, stamp Stamp) StepContext {
-	m := StepContext{
+func (j *Journal) At(p *plans.Plan, s plans.Step, began bool, stamp plans.Stamp) plans.StepContext {
+	m := plans.StepContext{
 		Step: s, Began: began, Reversed: j.Reversed(s), Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
 		SkipGates: s.Seq <= j.SkipGates, Stamp: stamp,
 		Allowed: j.allows(p), Readopt: j.Assurances.Readopt,

@@ -1,8 +1,10 @@
-package plans
+package journal
 
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,16 +23,16 @@ type Journal struct {
 	// Read is as in Plan.
 	Read json.RawMessage `json:"-"`
 	// Epoch grows with every takeover of the plan (S9).
-	Epoch int64 `json:"epoch"`
-	Leg   Leg   `json:"leg"`
+	Epoch int64     `json:"epoch"`
+	Leg   plans.Leg `json:"leg"`
 	// Done is the Seq of the last step known to be finished. It may lag behind the clusters, but
 	// never run ahead of them.
 	Done int `json:"done"`
 	// Begun is the Seq of the last step that may have written (S10).
 	Begun int `json:"begun"`
 	// Flight is the wave under way, or else the last one.
-	Flight *Flight `json:"flight,omitempty"`
-	Saved  Saved   `json:"saved"`
+	Flight *plans.Flight `json:"flight,omitempty"`
+	Saved  plans.Saved   `json:"saved"`
 	// Touched lists the ordinals that a process has begun to fence. They stay until one process has
 	// fenced them all: a write that a process sent before it died may also arrive late.
 	Touched []int32 `json:"touched,omitempty"`
@@ -59,16 +61,16 @@ type Journal struct {
 	// leaves it, and the process that maintains it from then on identifies it by this plan.
 	KeepNames bool `json:"keepNames,omitempty"`
 	// Passed lists passed gates of the step under way, or of the last step that had any.
-	Passed *Passed `json:"passed,omitempty"`
+	Passed *plans.Passed `json:"passed,omitempty"`
 	// SkipGates, if not 0, is the Seq of the last step whose gates the user wants skipped.
 	SkipGates int `json:"skipGates,omitempty"`
 	// Outcome is set when the Leg is finished.
-	Outcome Outcome `json:"outcome,omitempty"`
+	Outcome plans.Outcome `json:"outcome,omitempty"`
 	// Detached records that an orchestrator carries the plan out and is the only writer of the
 	// journal. The user's requests are in the StatefulSetMigration of the plan, and Observed is the part
 	// of them that has been taken over.
-	Detached bool     `json:"detached,omitempty"`
-	Observed Observed `json:"observed,omitzero"`
+	Detached bool           `json:"detached,omitempty"`
+	Observed plans.Observed `json:"observed,omitzero"`
 	// Waiting is the reason why a detached plan does not continue although it needs no decision: it
 	// resumes by itself. It decides nothing.
 	Waiting string `json:"waiting,omitempty"`
@@ -84,11 +86,11 @@ func (j *Journal) Block(why string) { j.Blocked, j.Waiting, j.Overdue = why, "",
 
 // Idle reports whether nothing continues by itself: the plan has ended, is paused at a point where it
 // can be, or is blocked.
-func (j *Journal) Idle(p *Plan) bool { return j.Outcome != "" || j.Blocked != "" || j.AtRest(p) }
+func (j *Journal) Idle(p *plans.Plan) bool { return j.Outcome != "" || j.Blocked != "" || j.AtRest(p) }
 
 // AtRest reports whether the plan is paused, not only requested to pause. A wave that has begun may have left
 // the budgets tight, and a wave that was reversed may be on neither side: only a look can show that.
-func (j *Journal) AtRest(p *Plan) bool {
+func (j *Journal) AtRest(p *plans.Plan) bool {
 	step, began, more := j.Next(p)
 	return j.Paused && more && step.Boundary() && (j.Resting || !began && !j.Reversed(step))
 }
@@ -112,19 +114,19 @@ func (j *Journal) Loosened(now time.Time) {
 }
 
 // Ended reports whether the plan can never write again.
-func (j *Journal) Ended() bool { return j.Outcome == Finalized || j.Outcome == Aborted }
+func (j *Journal) Ended() bool { return j.Outcome == plans.Finalized || j.Outcome == plans.Aborted }
 
-// NewJournal returns the journal of a plan that has not begun.
-func NewJournal(p *Plan) *Journal {
+// New returns the journal of a plan that has not begun.
+func New(p *plans.Plan) *Journal {
 	return &Journal{
-		APIVersion: APIVersion, Kind: JournalKind, Plan: p.ID, Hash: p.Hash,
-		Leg: Leg{Direction: Move, First: 1, Lowest: p.Start, End: p.End()},
+		APIVersion: plans.APIVersion, Kind: plans.JournalKind, Plan: p.ID, Hash: p.Hash,
+		Leg: p.FirstLeg(),
 	}
 }
 
 // Next returns the step to look at and whether its intent is already durable. more is false when the
 // leg is finished.
-func (j *Journal) Next(p *Plan) (s Step, began, more bool) {
+func (j *Journal) Next(p *plans.Plan) (s plans.Step, began, more bool) {
 	s, more = p.Step(j.Leg, j.Done+1)
 	return s, s.Seq <= j.Begun, more
 }
@@ -132,7 +134,7 @@ func (j *Journal) Next(p *Plan) (s Step, began, more bool) {
 // Begin records the intent of a step, and of the steps after it that Batch allows to be announced
 // with it, together with the old values that they would destroy. An old value already saved is never
 // replaced (design rule: saved once).
-func (j *Journal) Begin(p *Plan, s Step, u Undo) {
+func (j *Journal) Begin(p *plans.Plan, s plans.Step, u plans.Undo) {
 	j.Done = s.Seq - 1
 	j.Begun = max(j.Begun, s.Seq)
 	for j.Begun-s.Seq+1 < s.Op.Batch() {
@@ -142,7 +144,7 @@ func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 		}
 		j.Begun++
 	}
-	if s.Op == Reserve || s.Op == Grow {
+	if s.Op == plans.Reserve || s.Op == plans.Grow {
 		j.Begun++ // and Claim, Verify or Relax after it: every old value that they destroy is already saved
 	}
 	if u.Passed != nil {
@@ -151,13 +153,13 @@ func (j *Journal) Begin(p *Plan, s Step, u Undo) {
 	if u.Flight != nil {
 		j.Flight = u.Flight
 	}
-	j.Saved.keep(u.Saved)
+	j.Saved.Keep(u.Saved)
 	j.Blocked, j.Resting = "", false
 }
 
 // Recorded reports whether the journal holds every old value of u. A later write of a step may destroy more
 // than its first, and the facts about a flight may have changed since the intent was written.
-func (j *Journal) Recorded(u Undo) bool {
+func (j *Journal) Recorded(u plans.Undo) bool {
 	if u.Flight != nil && !equality.Semantic.DeepEqual(u.Flight, j.Flight) {
 		return false
 	}
@@ -183,7 +185,7 @@ func (j *Journal) Recorded(u Undo) bool {
 // Reversed reports whether the ordinals of this step had not arrived, or had not even left, when the
 // plan was reversed. Everything that the earlier leg did not reach is then already as it should be.
 // Reversed becomes false when the ordinals are found to have arrived and leave again.
-func (j *Journal) Reversed(s Step) bool {
+func (j *Journal) Reversed(s plans.Step) bool {
 	left := j.Flight != nil && j.Flight.Ordinals == s.Ordinals && j.Flight.From == s.From
-	return j.Leg.Direction == Abort && s.Moves() && s.Ordinals.Start == j.Leg.Lowest && !left
+	return j.Leg.Direction == plans.Abort && s.Moves() && s.Ordinals.Start == j.Leg.Lowest && !left
 }

@@ -1,54 +1,56 @@
-package plans
+package journal
 
 import (
 	"fmt"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // StartLeg starts a new leg after every step that may have written so far.
-func (j *Journal) StartLeg(p *Plan, c Direction) {
-	next := Leg{Direction: c, First: j.Begun + 1, Lowest: p.End(), End: p.End()}
+func (j *Journal) StartLeg(p *plans.Plan, c plans.Direction) {
+	next := plans.Leg{Direction: c, First: j.Begun + 1, Lowest: p.End(), End: p.End()}
 	switch c {
-	case Abort:
+	case plans.Abort:
 		under := j.underWay(p)
 		next.Lowest, next.Head = under.Start, under.Replicas
-	case Move: // continue from a split
+	case plans.Move: // continue from a split
 		next.Lowest, next.End = p.Start, j.Leg.Lowest
-	case Finalize:
+	case plans.Finalize:
 	}
 	j.Leg, j.Done = next, j.Begun
 	j.Outcome, j.Blocked, j.Paused, j.PauseAt, j.Resting = "", "", false, 0, false
 	j.Passed, j.SkipGates, j.Overdue = nil, 0, ""
-	j.KeepNames = j.KeepNames && c == Finalize // an aborted plan has no names to keep
+	j.KeepNames = j.KeepNames && c == plans.Finalize // an aborted plan has no names to keep
 }
 
 // underWay returns the wave that a Move may have touched last: the one under way, or else the last
 // one that arrived. If there is none, it is empty, at the end of the ordinals that have not left.
-func (j *Journal) underWay(p *Plan) Slice {
+func (j *Journal) underWay(p *plans.Plan) plans.Slice {
 	if s, ok := p.Step(j.Leg, j.Begun); ok && s.Moves() {
 		return s.Ordinals
 	}
-	return Slice{Start: j.Leg.End}
+	return plans.Slice{Start: j.Leg.End}
 }
 
 // Limit sets the route of a Move. It works where no wave is in flight, even if one has tightened the
 // budgets and waits. From there it divides the ordinals into new waves: the first is as large as
 // needed for the pause to come after exactly that many ordinals.
-func (j *Journal) Limit(p *Plan, r Limits) error {
-	if j.Leg.Direction != Move {
+func (j *Journal) Limit(p *plans.Plan, r plans.Limits) error {
+	if j.Leg.Direction != plans.Move {
 		return fmt.Errorf("plan %s is not being moved to the destination: --until-ordinal and --pause-after have no effect", p.Name)
 	}
 	if r.PauseAfter < 0 {
 		return fmt.Errorf("--pause-after %d: expected a number of ordinals", r.PauseAfter)
 	}
-	if j.Outcome == Split {
-		j.StartLeg(p, Move)
+	if j.Outcome == plans.Split {
+		j.StartLeg(p, plans.Move)
 	}
 	step, began, more := j.Next(p)
 	switch {
 	case !more:
 		return fmt.Errorf("plan %s has no ordinal left to move", p.Name)
-	case step.Moves() && step.Op != Tighten:
-		if r == (Limits{}) {
+	case step.Moves() && step.Op != plans.Tighten:
+		if r == (plans.Limits{}) {
 			return nil
 		}
 		return fmt.Errorf("plan %s has ordinals %s in flight: --until-ordinal and --pause-after can be given when they have arrived; run without them, or `pause` first", p.Name, step.Ordinals)
@@ -64,7 +66,7 @@ func (j *Journal) Limit(p *Plan, r Limits) error {
 	if lowest < p.Start || lowest >= top {
 		return fmt.Errorf("--until-ordinal %d: expected an ordinal from %d to %d, those that are still on the source of plan %s", lowest, p.Start, top-1, p.Name)
 	}
-	j.behind(p, top, began && step.Op == Tighten)
+	j.behind(p, top, began && step.Op == plans.Tighten)
 	j.Leg.Lowest, j.Leg.Head, j.PauseAt = lowest, r.PauseAfter%p.Window, 0
 	if at := top - r.PauseAfter; r.PauseAfter > 0 && at > lowest {
 		j.PauseAt = at
@@ -74,28 +76,28 @@ func (j *Journal) Limit(p *Plan, r Limits) error {
 
 // behind puts the waves that are still to come, from top downwards, after the steps that have begun.
 // The leg of Freeze and Protect is kept while none of its waves has begun.
-func (j *Journal) behind(p *Plan, top int32, began bool) {
+func (j *Journal) behind(p *plans.Plan, top int32, began bool) {
 	switch {
 	case top < p.End():
-		j.Leg, j.Done = Leg{Direction: Move, First: j.Begun + 1, End: top}, j.Begun
+		j.Leg, j.Done = plans.Leg{Direction: plans.Move, First: j.Begun + 1, End: top}, j.Begun
 	case began:
 		j.Leg.First, j.Done = j.Leg.First+j.Begun-j.Done, j.Begun
 	}
 }
 
 // PauseDue reports whether the step is the first of a wave before which a pause is requested.
-func (j *Journal) PauseDue(s Step) bool {
-	return j.PauseAt > 0 && s.Op == Tighten && j.Leg.Direction == Move && s.Ordinals.End() <= j.PauseAt
+func (j *Journal) PauseDue(s plans.Step) bool {
+	return j.PauseAt > 0 && s.Op == plans.Tighten && j.Leg.Direction == plans.Move && s.Ordinals.End() <= j.PauseAt
 }
 
 // Skip records the user's request to continue without gates: for a Move, without those of the step under
 // way or of the next step that has any; for an Abort, without any.
-func (j *Journal) Skip(p *Plan) error {
-	if len(p.Gates) == 0 || j.Leg.Direction == Finalize {
+func (j *Journal) Skip(p *plans.Plan) error {
+	if len(p.Gates) == 0 || j.Leg.Direction == plans.Finalize {
 		return fmt.Errorf("--skip-gates: plan %s has no gates to skip", p.Name)
 	}
-	if j.Leg.Direction == Abort {
-		j.SkipGates = allSteps
+	if j.Leg.Direction == plans.Abort {
+		j.SkipGates = plans.AllSteps
 		return nil
 	}
 	for seq := j.Done + 1; ; seq++ {
@@ -111,7 +113,7 @@ func (j *Journal) Skip(p *Plan) error {
 }
 
 // Skipped describes the gates that are or were skipped, or returns "".
-func (j *Journal) Skipped(p *Plan) string {
+func (j *Journal) Skipped(p *plans.Plan) string {
 	s, more := p.Step(j.Leg, j.SkipGates)
 	switch {
 	case j.SkipGates == 0:

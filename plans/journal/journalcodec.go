@@ -1,14 +1,16 @@
-package plans
+package journal
 
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // MarshalJSON implements json.Marshaler.
 func (j Journal) MarshalJSON() ([]byte, error) {
 	type known Journal
-	return beside(j.Read, known(j), &known{})
+	return plans.Beside(j.Read, known(j), &known{})
 }
 
 // ErrOtherPlan reports that a journal belongs to another plan.
@@ -18,11 +20,11 @@ func (e ErrOtherPlan) Error() string {
 	return fmt.Sprintf("the journal belongs to plan %s, not to %s: it was left by an earlier plan of the same name", e.its, e.asked)
 }
 
-// DecodeJournal reads the journal of the given plan.
-func DecodeJournal(raw []byte, p *Plan) (*Journal, error) {
+// Decode reads the journal of the given plan.
+func Decode(raw []byte, p *plans.Plan) (*Journal, error) {
 	var j Journal
 	var err error
-	if j.Read, err = decode(raw, JournalKind, &j); err != nil {
+	if j.Read, err = plans.DecodeKind(raw, plans.JournalKind, &j); err != nil {
 		return nil, err
 	}
 	if j.Plan != p.ID {

@@ -1,9 +1,11 @@
-package plans
+package journal
 
 import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -11,25 +13,25 @@ import (
 // Stopwatch measures the spans of the wave under way. It is only reported and decides nothing: a
 // crash loses what was not journaled with the next intent.
 type Stopwatch struct {
-	Span  Span                     `json:"span"`
-	Since metav1.MicroTime         `json:"since"`
-	Took  map[Span]metav1.Duration `json:"took,omitempty"`
+	Span  plans.Span                     `json:"span"`
+	Since metav1.MicroTime               `json:"since"`
+	Took  map[plans.Span]metav1.Duration `json:"took,omitempty"`
 }
 
 // Downtime sums the spans of all waves that have arrived.
 type Downtime struct {
-	Waves   int                      `json:"waves"`
-	Total   map[Span]metav1.Duration `json:"total"`
-	Longest map[Span]metav1.Duration `json:"longest"`
+	Waves   int                            `json:"waves"`
+	Total   map[plans.Span]metav1.Duration `json:"total"`
+	Longest map[plans.Span]metav1.Duration `json:"longest"`
 }
 
 // Enter records that a span has begun and the one before it has ended. Within the same span it does nothing.
-func (j *Journal) Enter(s Span, now time.Time) {
+func (j *Journal) Enter(s plans.Span, now time.Time) {
 	if j.Stopwatch == nil {
-		if s != Terminating {
+		if s != plans.Terminating {
 			return // its beginning was not observed
 		}
-		j.Stopwatch = &Stopwatch{Took: map[Span]metav1.Duration{}}
+		j.Stopwatch = &Stopwatch{Took: map[plans.Span]metav1.Duration{}}
 	}
 	w := j.Stopwatch
 	if w.Span == s {
@@ -43,7 +45,7 @@ func (w *Stopwatch) stop(now time.Time) {
 	if w.Span == "" {
 		return
 	}
-	took := map[Span]metav1.Duration{} // never change the map of the journal that was read
+	took := map[plans.Span]metav1.Duration{} // never change the map of the journal that was read
 	for s, d := range w.Took {
 		took[s] = d
 	}
@@ -65,19 +67,19 @@ func (j *Journal) Left() time.Time {
 }
 
 // Arrive records that the wave is available, and returns how long each span took; nil if that is not known.
-func (j *Journal) Arrive(now time.Time) map[Span]time.Duration {
+func (j *Journal) Arrive(now time.Time) map[plans.Span]time.Duration {
 	w := j.Stopwatch
 	if w == nil {
 		return nil
 	}
 	w.stop(now)
 	j.Stopwatch = nil
-	next := &Downtime{Waves: 1, Total: map[Span]metav1.Duration{}, Longest: map[Span]metav1.Duration{}}
+	next := &Downtime{Waves: 1, Total: map[plans.Span]metav1.Duration{}, Longest: map[plans.Span]metav1.Duration{}}
 	if j.Downtime != nil {
 		next.Waves = j.Downtime.Waves + 1
 	}
-	out := map[Span]time.Duration{}
-	for _, s := range Spans() {
+	out := map[plans.Span]time.Duration{}
+	for _, s := range plans.Spans() {
 		d := w.Took[s].Duration
 		out[s] = d
 		total, longest := d, d
@@ -91,7 +93,7 @@ func (j *Journal) Arrive(now time.Time) map[Span]time.Duration {
 }
 
 // Mean returns how long a span took on average.
-func (d *Downtime) Mean(s Span) time.Duration {
+func (d *Downtime) Mean(s plans.Span) time.Duration {
 	return d.Total[s].Duration / time.Duration(max(d.Waves, 1))
 }
 
@@ -99,7 +101,7 @@ func (d *Downtime) Mean(s Span) time.Duration {
 func (d *Downtime) String() string {
 	var parts []string
 	var mean time.Duration
-	for _, s := range Spans() {
+	for _, s := range plans.Spans() {
 		mean += d.Mean(s)
 		parts = append(parts, fmt.Sprintf("%s %.2f s (longest %.2f)", s, d.Mean(s).Seconds(), d.Longest[s].Seconds()))
 	}
