@@ -31,49 +31,49 @@ func alerts() []alert {
 		{
 			"PlanBlocked", `max by (namespace, plan) (stsmigrate_plan_state{state="Blocked"}) == 1`, "1m", "warning",
 			plan + " waits for the user",
-			status + " shows the finding, which writer caused it, and the remedy. After the repair, " + resume + " goes on; " + abort + " moves everything back to the source. Nothing is written meanwhile.",
+			status + " shows the finding, which writer caused it, and the remedy. After the repair, " + resume + " continues the plan; " + abort + " moves everything back to the source. Until then nothing is written.",
 		},
 		{
 			"PlanUnreadable", `max by (namespace, plan) (stsmigrate_plan_state{state="Unreadable"}) == 1`, "1m", "critical",
 			plan + " cannot be read, and no orchestrator carries it out",
-			"The event Unreadable on its ConfigMaps, stsmigrate-{{ $labels.plan }} and stsmigrate-{{ $labels.plan }}-journal, says why, and so does " + status + ". If a newer release has written them, install that release again. If they were edited or lost, restore them from a backup. Until then the plan stops where it is, and nothing is written.",
+			"The event Unreadable on its ConfigMaps, stsmigrate-{{ $labels.plan }} and stsmigrate-{{ $labels.plan }}-journal, shows the reason, and so does " + status + ". If a newer release has written them, install that release again. If they were edited or lost, restore them from a backup. Until then the plan stays where it is, and nothing is written.",
 		},
 		{
 			"OrdinalOnNeitherSide", `time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds) > 900`, "1m", "critical",
 			plan + " has ordinals that have been on neither side for more than a quarter of an hour",
-			status + " shows which ones, at which step, and why they wait: a node that does not release a volume, a pod that does not become available, a plan that is blocked. If that cannot be repaired, " + abort + " brings them back to the source.",
+			status + " shows which ordinals, at which step, and why they wait: a node that does not release a volume, a pod that does not become available, a plan that is blocked. If the cause cannot be repaired, " + abort + " moves the ordinals back to the source.",
 		},
 		{
 			"PlanMakesNoProgress",
 			`max by (namespace, plan) (changes(stsmigrate_plan_step[5m])) == 0 and on (namespace, plan) max by (namespace, plan) (stsmigrate_plan_state{state=~"Planned|Moving|Aborting|Finalizing|Waiting"}) == 1`,
 			"30m", "warning",
-			plan + " has done no step for half an hour, and it is neither paused nor blocked",
-			status + " says what it waits for: a cluster without a Secret, an API server that does not answer, a gate. With the state Waiting no orchestrator has it under way: look at their logs. `" + fmt.Sprintf(of, "pause") + "` stops it where no ordinal is in flight.",
+			plan + " has completed no step for half an hour, and it is neither paused nor blocked",
+			status + " shows what the plan waits for: a cluster without a Secret, an API server that does not respond, a gate. In the state Waiting, no orchestrator has the plan under way: read the logs of the orchestrators. `" + fmt.Sprintf(of, "pause") + "` pauses the plan where no ordinal is in flight.",
 		},
 		{
 			"PlanErrorsGoOn", `sum by (namespace, plan) (increase(stsmigrate_plan_errors_total[10m])) > 3`, "15m", "warning",
 			plan + " has met errors for a quarter of an hour",
-			"They are tried again, and nothing is lost. " + status + " and the events TryingAgain on its ConfigMap show which: an unavailable API server, expired credentials, a missing permission (`stsmigrate rbac --plan FILE` prints them).",
+			"The orchestrator retries after each error, and nothing is lost. " + status + " and the events TryingAgain on the ConfigMap of the plan show the errors: an unavailable API server, expired credentials, a missing permission (`stsmigrate rbac --plan FILE` prints the Roles).",
 		},
 		{
 			"PlansWaitForRoom", `min by (namespace) (stsmigrate_plans_waiting) > 0`, "15m", "warning",
 			"{{ $value }} plans in namespace {{ $labels.namespace }} wait for room: every orchestrator carries out as many as its memory allows",
-			"They continue by themselves when other plans end. More replicas, or a larger memory limit, make room at once; so does `stsmigrate finalize` for plans that have moved and only keep names (`stsmigrate get -n {{ $labels.namespace }} --context HOME` lists them).",
+			"The plans continue by themselves when other plans end. More replicas or a larger memory limit make room at once. `stsmigrate finalize` makes room too, for plans that have moved and only keep names (`stsmigrate get -n {{ $labels.namespace }} --context HOME` lists them).",
 		},
 		{
 			"OrchestratorPanics", `sum by (namespace) (increase(stsmigrate_panics_total[1h])) > 0`, "0m", "warning",
 			"The orchestrator in namespace {{ $labels.namespace }} has panicked while it carried out a plan",
-			"The plan is blocked, and no other is harmed. `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans, and `stsmigrate status` says of the one that is blocked where the program failed; so do the logs. Report it to the maintainers; `stsmigrate abort` moves the plan back to the source.",
+			"The plan is blocked, and no other plan is affected. `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans. `stsmigrate status` of the blocked plan shows where the program failed, and so do the logs. Report the panic to the maintainers; `stsmigrate abort` moves the plan back to the source.",
 		},
 		{
 			"ClusterRefused", `min by (namespace, secret) (stsmigrate_clusters) == 0`, "5m", "warning",
 			"Secret {{ $labels.namespace }}/{{ $labels.secret }} holds no cluster that is accepted",
-			"The event Refused on the Secret names the field (`kubectl --context HOME -n {{ $labels.namespace }} describe secret {{ $labels.secret }}`). Its clusters are reached with what it held before, if that was accepted, until the process ends; else their plans wait. Correct it, or delete it to take its clusters away; `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans.",
+			"The event Refused on the Secret names the field (`kubectl --context HOME -n {{ $labels.namespace }} describe secret {{ $labels.secret }}`). Until the process ends, its clusters are reached with the last content that was accepted. If there is none, their plans wait. Correct the Secret, or delete it to remove its clusters; `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans.",
 		},
 		{
 			"NoOrchestrator", `absent(stsmigrate_plans_running)`, "10m", "critical",
 			"No orchestrator runs, or its metrics are not collected",
-			"Plans stop where they are, which may be with ordinals on neither side; budgets stay tight, and names of pods that restart are not kept. `stsmigrate get -A --context HOME` lists the plans; `kubectl --context HOME -n stsmigrate get pods` says why none of its pods is ready.",
+			"Plans stay where they are, possibly with ordinals on neither side. Budgets stay tight, and the names of pods that restart are not updated. `stsmigrate get -A --context HOME` lists the plans; `kubectl --context HOME -n stsmigrate get pods` shows why none of its pods is ready.",
 		},
 	}
 }

@@ -50,7 +50,7 @@ func ofThePlans() map[string]history {
 			        stsmigrate_plan_state{namespace="sts", pod="a", plan="web", state="Moving"} 1x120
 			        stsmigrate_plan_step{namespace="sts", pod="a", plan="db"} 0+1x120
 			        stsmigrate_plan_state{namespace="sts", pod="a", plan="db", state="Moving"} 1x120`,
-			says: "Plan sts/web has done no step for half an hour, and it is neither paused nor blocked",
+			says: "Plan sts/web has completed no step for half an hour, and it is neither paused nor blocked",
 			// A slow plan, a blocked plan, a moved plan, and a plan whose command the user has
 			// ended.
 			quiet: `stsmigrate_plan_step{namespace="sts", pod="a", plan="web"} 1x25 2x25 3x25 4x25 5x25
@@ -135,7 +135,7 @@ func ofTheSliceController() map[string]history {
 			fires: `statefulset_reconcile_delay_bucket{le="5"} 0+90x120
 			        statefulset_reconcile_delay_bucket{le="10"} 0+100x120
 			        statefulset_reconcile_delay_bucket{le="+Inf"} 0+100x120`,
-			says: "Sets wait for more than five seconds until the controller looks at them",
+			says: "Sets wait for more than five seconds until the controller reconciles them",
 			quiet: `statefulset_reconcile_delay_bucket{le="5"} 0+100x120
 			        statefulset_reconcile_delay_bucket{le="10"} 0+100x120
 			        statefulset_reconcile_delay_bucket{le="+Inf"} 0+100x120`,
@@ -149,7 +149,7 @@ func ofTheSliceController() map[string]history {
 		},
 		"SliceControllerErrors": {
 			fires: `controller_runtime_reconcile_errors_total{controller="statefulset"} 0+12x120`,
-			says:  "Passes over sets keep failing",
+			says:  "Reconciliations of sets keep failing",
 			quiet: `controller_runtime_reconcile_errors_total{controller="statefulset"} 0+1x120
 			        controller_runtime_reconcile_errors_total{controller="other"} 0+12x120`,
 		},

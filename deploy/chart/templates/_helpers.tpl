@@ -3,13 +3,13 @@ app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/part-of: stsmigrate
 {{- end }}
 
-{{/* Whose install made an object that is not in its namespace: `stsmigrate install` takes over none of
-another one. */}}
+{{/* The install that an object outside of its namespace belongs to: `stsmigrate install` takes over no
+object of another install. */}}
 {{- define "stsmigrate.install" -}}
 stsmigrate.dev/install: {{ .Release.Namespace }}
 {{- end }}
 
-{{/* What every pod of ours has: nothing that the restricted Pod Security Standard refuses. */}}
+{{/* The settings of every pod. The restricted Pod Security Standard accepts them. */}}
 {{- define "stsmigrate.pod" -}}
 securityContext:
   runAsNonRoot: true
@@ -35,7 +35,7 @@ topologySpreadConstraints:
 - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app.kubernetes.io/name: {{ .name }}}}}
 {{- end }}
 
-{{/* A drain takes one at a time, so that another takes over. */}}
+{{/* A drain evicts one pod at a time, so that another pod takes over. */}}
 {{- define "stsmigrate.budget" -}}
 apiVersion: policy/v1
 kind: PodDisruptionBudget
@@ -63,14 +63,14 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* Where the certificate of the metrics is, if somebody has made one. */}}
+{{/* The volume of the certificate of the metrics, if the values name its Secret. */}}
 {{- define "stsmigrate.certificate" -}}
 - name: metrics
   secret: {secretName: {{ . }}}
 {{- end }}
 
-{{/* The pods of a program take what they serve, and nothing else. What they ask of API servers, wherever these are, is not
-limited. */}}
+{{/* The pods of a program accept connections only to the ports that they serve. Their own connections to API servers, at
+any address, are not limited. */}}
 {{- define "stsmigrate.network" -}}
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy

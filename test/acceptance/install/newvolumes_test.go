@@ -97,7 +97,7 @@ func TestAnAccountMakesTheVolumesThatTheClusterHasAgreedTo(t *testing.T) {
 		"of another driver":                         {account, disk, func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "other.example.com" }, "has not agreed to"},
 		"another attribute":                         {account, disk, func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeAttributes["share"] = "/" }, `"attribute share=/"`},
 		"one attribute more":                        {account, disk, func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeAttributes["subDir"] = "b" }, `"attribute subDir=b"`},
-		"one attribute less":                        {account, disk, func(pv *corev1.PersistentVolume) { delete(pv.Spec.CSI.VolumeAttributes, "share") }, `lacks what this cluster has agreed to: "attribute share=/a"`},
+		"one attribute less":                        {account, disk, func(pv *corev1.PersistentVolume) { delete(pv.Spec.CSI.VolumeAttributes, "share") }, `lacks a fact that this cluster has agreed to: "attribute share=/a"`},
 		"another share":                             {account, files, func(pv *corev1.PersistentVolume) { pv.Spec.NFS.Path = "/" }, `"nfs files.example.com:/"`},
 		"a Secret of another namespace":             {account, disk, func(pv *corev1.PersistentVolume) { pv.Spec.CSI.NodePublishSecretRef.Namespace = "kube-system" }, `"secret kube-system/mounts"`},
 		"a Secret more": {account, disk, func(pv *corev1.PersistentVolume) {
