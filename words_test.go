@@ -3,9 +3,6 @@ package stsmigrate_test
 import (
 	"go/scanner"
 	"go/token"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,45 +27,30 @@ func houseWords() map[string]string {
 // TestOneConceptHasOneWord reads every comment and every string of the product.
 func TestOneConceptHasOneWord(t *testing.T) {
 	t.Parallel()
-	var all []string
-	instead := map[string]*regexp.Regexp{}
+	instead := map[*regexp.Regexp]string{}
 	for word, use := range houseWords() {
-		all = append(all, word)
-		instead[use] = regexp.MustCompile(`(?i)\b` + word + `\b`)
+		instead[regexp.MustCompile(`(?i)\b`+word+`\b`)] = use
 	}
-	forbidden := regexp.MustCompile(`(?i)\b(` + strings.Join(all, "|") + `)\b`)
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (path == "test" || path == "bin" || path == "dist" || path != "." && strings.HasPrefix(d.Name(), ".")):
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "zz_generated"):
-			return nil
-		}
-		text, err := os.ReadFile(path) //nolint:gosec // a file of this repository
-		if err != nil {
-			return err
-		}
-		files := token.NewFileSet()
-		file := files.AddFile(path, -1, len(text))
-		var s scanner.Scanner
-		s.Init(file, text, nil, scanner.ScanComments)
-		for pos, tok, lit := s.Scan(); tok != token.EOF; pos, tok, lit = s.Scan() {
-			if tok != token.COMMENT && tok != token.STRING || strings.HasPrefix(lit, "//nolint") {
-				continue
-			}
-			if found := forbidden.FindString(lit); found != "" {
-				for use, word := range instead {
-					if word.MatchString(found) {
-						t.Errorf("%s: %q: say %s", files.Position(pos), found, use)
-					}
+	product(t, func(path string, text []byte) {
+		for where, words := range prose(path, text) {
+			for word, use := range instead {
+				if found := word.FindString(words); found != "" {
+					t.Errorf("%s: %q: say %s", where, found, use)
 				}
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
+}
+
+// prose returns the comments and strings of a file, by their positions.
+func prose(path string, text []byte) map[token.Position]string {
+	out, files := map[token.Position]string{}, token.NewFileSet()
+	var s scanner.Scanner
+	s.Init(files.AddFile(path, -1, len(text)), text, nil, scanner.ScanComments)
+	for pos, tok, lit := s.Scan(); tok != token.EOF; pos, tok, lit = s.Scan() {
+		if tok == token.STRING || tok == token.COMMENT && !strings.HasPrefix(lit, "//nolint") {
+			out[files.Position(pos)] = lit
+		}
 	}
+	return out
 }

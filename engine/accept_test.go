@@ -3,9 +3,8 @@ package engine
 import (
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 // A recovered journal has heard everything declared: the plan rests until the user makes a new request.

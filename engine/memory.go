@@ -3,9 +3,8 @@ package engine
 import (
 	"context"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 

@@ -5,11 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 // WaveLimiter limits how many waves of many plans run at once per cluster. An ordinal is down while the

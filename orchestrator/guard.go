@@ -3,8 +3,6 @@ package orchestrator
 import (
 	"context"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/retry"
@@ -12,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/writes"
 )

@@ -6,11 +6,10 @@ import (
 	"math"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 

@@ -5,11 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 // gauges are the metrics of an Orchestrator.

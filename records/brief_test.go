@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 

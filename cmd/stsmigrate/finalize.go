@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 func (a *app) finalizeCommand() *cobra.Command {

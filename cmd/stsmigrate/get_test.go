@@ -4,12 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 // A plan that cannot be read is listed as a row and is no error.

@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 func (a *app) pauseCommand() *cobra.Command {

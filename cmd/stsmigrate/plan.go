@@ -9,13 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight"
 )
 

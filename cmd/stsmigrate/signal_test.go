@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 // Ctrl-C ends a command that never writes, without a message about writes.

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 // turnCommand returns a command that gives a stored plan another direction. before, if not nil, is called

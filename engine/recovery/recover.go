@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/storage"
 )

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	"k8s.io/client-go/rest"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -17,6 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/gates"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight"
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 	"github.com/stsmigrate/stsmigrate/preflight/check"

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
-
-	appsv1 "k8s.io/api/apps/v1"
 )
 
 // vacating returns a journal whose first wave is on neither side.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/plans"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // Stopwatch measures the spans of the wave under way. It is only reported and decides nothing: a

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stsmigrate/stsmigrate/plans"
-
 	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // validate returns the reason why a journal cannot belong to a plan. A process that resumes from a

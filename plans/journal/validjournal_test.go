@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
-
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 // A journal decides what is written and how far a process iterates, so it must fit its plan.
@@ -65,9 +65,13 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 		"another end":                     {func(j *Journal) { j.Outcome = "Lost" }, `outcome is "Lost"`},
 		"the end of another way":          {func(j *Journal) { j.Outcome = plans.Finalized }, `outcome is "Finalized" on a Move`},
 		"more may be down than there are": {func(j *Journal) { j.Assurances.MaxUnavailable = 4 }, "assurances.maxUnavailable is 4"},
-		"a flight of more than a wave":    {func(j *Journal) { j.Flight = &plans.Flight{Ordinals: plans.Slice{Start: 2, Replicas: 2}, From: plans.Source} }, "flight is of 2 ordinals from 2"},
-		"a flight outside the plan":       {func(j *Journal) { j.Flight = &plans.Flight{Ordinals: plans.Slice{Start: 5, Replicas: 1}, From: plans.Source} }, "flight is of 1 ordinals from 5"},
-		"a flight from nowhere":           {func(j *Journal) { j.Flight = &plans.Flight{Ordinals: wave} }, `on the side ""`},
+		"a flight of more than a wave": {func(j *Journal) {
+			j.Flight = &plans.Flight{Ordinals: plans.Slice{Start: 2, Replicas: 2}, From: plans.Source}
+		}, "flight is of 2 ordinals from 2"},
+		"a flight outside the plan": {func(j *Journal) {
+			j.Flight = &plans.Flight{Ordinals: plans.Slice{Start: 5, Replicas: 1}, From: plans.Source}
+		}, "flight is of 1 ordinals from 5"},
+		"a flight from nowhere": {func(j *Journal) { j.Flight = &plans.Flight{Ordinals: wave} }, `on the side ""`},
 		"a pod of another ordinal": {func(j *Journal) {
 			j.Flight = &plans.Flight{Ordinals: wave, From: plans.Source, Pods: []plans.Pod{{Ordinal: 3}}}
 		}, "flight.pods has ordinal 3"},

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 // gated is a plan between two clusters and two namespaces, with gates of every kind and bridged names.

@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 func TestEveryGateIsAskedOnceForEveryOrdinal(t *testing.T) {

@@ -5,12 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 // The journal's record of a wave is the same if other writers change the journal meanwhile, or if responses

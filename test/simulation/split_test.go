@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-
 	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 // take records how far the move goes, as the user requested.
