@@ -57,7 +57,7 @@ race: ## Run the unit tests of what has goroutines with the race detector
 	go test -race $(ROOMS)
 
 integration: ## Run the tests on real control planes (builds them first, once)
-	go test -count=1 -timeout 30m ./test/internal/cluster/... ./test/internal/witness/... ./test/controller/... ./test/acceptance/move/... ./test/acceptance/demo/... ./test/performance/bench/... ./test/acceptance/install/... ./test/performance/storm/...
+	go test -count=1 -p 4 -timeout 30m ./test/internal/cluster/... ./test/internal/witness/... ./test/controller/... ./test/acceptance/move/... ./test/acceptance/demo/... ./test/performance/bench/... ./test/acceptance/install/... ./test/performance/storm/...
 
 controller: ## Play random scripts to the slice controller and to the built-in one, and compare (DIFFERENTIAL_SEEDS=200 for many)
 	go test -count=1 -timeout 60m -v ./test/controller/...
@@ -65,8 +65,9 @@ controller: ## Play random scripts to the slice controller and to the built-in o
 differential-next: ## The same scripts beside the built-in controller of the next Kubernetes, which is built first (20 minutes on two cores)
 	KUBERNETES=next go test -count=1 -timeout 60m -v -run TestDoesWhatTheBuiltInControllerDoes ./test/controller/
 
-soak: ## Play every case of the simulation (an hour), then break and repair the templates of fifty slices for ten minutes (SOAK=1h for longer)
+soak: ## Play every case of the simulation (an hour), every move in both modes, then break and repair the templates of fifty slices for ten minutes (SOAK=1h for longer)
 	SIM_LONG=1 go test -count=1 -timeout 24h ./test/simulation
+	MOVE_ALL=1 go test -count=1 -timeout 60m ./test/acceptance/move
 	SOAK=$(or $(SOAK),10m) go test -count=1 -timeout 24h -run TestUpdatesAreBrokenAndMended -v ./test/controller/
 
 upstream: ## Run Kubernetes' own integration tests of StatefulSets against the slice controller

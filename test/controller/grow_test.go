@@ -54,7 +54,7 @@ func TestClaimsGrowWhereTheirClassAllows(t *testing.T) {
 	})
 	s.until(t, "the condition says why the other one does not", func(context.Context) bool {
 		c := s.condition(t, core.Stalled)
-		return strings.Contains(c, "claim log-web-0 asks for 1Gi and is to have 2Gi") && strings.Contains(c, "must support resize")
+		return strings.Contains(c, "claim log-web-0 requests 1Gi and needs 2Gi") && strings.Contains(c, "must support resize")
 	})
 	if err := s.patch(t.Context(), `{"volumeClaimUpdatePolicy":"OnClaimDelete"}`); err != nil { // under this policy the slice does not wait for claims
 		t.Fatal(err)

@@ -42,5 +42,8 @@ func withBed(ctx context.Context, dir string, m *testing.M) (code int, err error
 	}
 	fmt.Fprintf(os.Stderr, "two clusters ready in %s\n", time.Since(began).Round(100*time.Millisecond))
 	defer func() { err = errors.Join(err, bed.Stop(ctx)) }()
-	return m.Run(), nil
+	if code = m.Run(); code != 0 {
+		fmt.Printf("MOVE_DAY=%d runs the same modes again.\n", day)
+	}
+	return code, nil
 }

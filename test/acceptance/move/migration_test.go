@@ -3,8 +3,11 @@ package move_test
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,11 +35,31 @@ const (
 	reimport mode = "reimport" // two clusters
 )
 
-// inBothModes sets up a migration in both modes and runs a test on each, in parallel with other tests.
+// day is the number of the day. It selects the mode in which a test runs, the other one on the next day; MOVE_DAY
+// runs those of another day. With MOVE_ALL every test runs in both modes (`make soak`).
+var day = func() int {
+	if n, err := strconv.Atoi(os.Getenv("MOVE_DAY")); err == nil {
+		return n
+	}
+	return int(time.Now().Unix() / int64(24*time.Hour/time.Second))
+}()
+
+// modesOf returns the modes in which a test runs today.
+func modesOf(name string) []mode {
+	if os.Getenv("MOVE_ALL") != "" {
+		return []mode{rebind, reimport}
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return []mode{[]mode{rebind, reimport}[(int(h.Sum32()%2)+day)%2]}
+}
+
+// inBothModes sets up a migration in each mode of today and runs a test on it, in parallel with other tests. The
+// simulation runs what these tests show in both modes every time.
 func inBothModes(t *testing.T, c options, test func(*migration)) {
 	t.Helper()
 	t.Parallel()
-	for _, m := range []mode{rebind, reimport} {
+	for _, m := range modesOf(t.Name()) {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
 			test(newMigration(t, m, c))

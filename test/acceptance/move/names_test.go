@@ -111,7 +111,7 @@ func TestAnOrdinalHasNotArrivedBeforeItIsFound(t *testing.T) {
 		})
 		s.planned()
 		p := start(t, s.applyArgs("--step-timeout", "3s")...)
-		p.until("overdue", "web-1.web."+s.source.namespace+".svc names it")
+		p.until("overdue", "web-1.web."+s.source.namespace+".svc resolves to its address")
 		p.signal(syscall.SIGINT)
 		p.end().expect(t, interrupted, "will try again", "exceeded quota")
 		s.sliceIs(s.source, 0, 1)

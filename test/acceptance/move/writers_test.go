@@ -227,7 +227,7 @@ func (s *migration) syncedBudget() {
 	}))
 	defer mend()
 	s.change(s.source, &policyv1.PodDisruptionBudget{}, "web", `{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":"shop-`+ns+`:policy/PodDisruptionBudget:`+ns+`/web"}}}`)
-	s.finds("an Application that syncs the budget", "argocd", check.Fail, "invalid, expected the spec"+ns+"/web in east", "jsonPointers: [/spec/minAvailable, /spec/maxUnavailable]}")
+	s.finds("an Application that syncs the budget", "argocd", check.Fail, "PodDisruptionBudget "+ns+"/web in east", "jsonPointers: [/spec/minAvailable, /spec/maxUnavailable]}")
 }
 
 // A user with only the rights that a move needs is warned of what could not be read, and may continue.

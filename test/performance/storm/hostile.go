@@ -81,7 +81,7 @@ func forgeries() map[string]forgery {
 			plan:    func(p *plans.Plan) { p.Dependencies = []plans.Dependency{{Kind: "Secret", Name: fixture.Name}} },
 			journal: func(j map[string]any) { j["epoch"] = 1 }, direction: plans.Move, says: consent,
 		},
-		"wishes-as-of-old":  {journal: func(j map[string]any) { j["epoch"], j["wish"] = 1, map[string]any{"direction": "Move"} }, direction: plans.Move, says: "an early build"},
+		"wishes-as-of-old":  {journal: func(j map[string]any) { j["epoch"], j["wish"] = 1, map[string]any{"direction": "Move"} }, direction: plans.Move, says: "was written by stsmigrate 0.1"},
 		"takes-another-set": {plan: func(p *plans.Plan) { p.Destination.Name = "other" }},
 		"has-no-gate":       {plan: func(p *plans.Plan) { p.Gates = []plans.Gate{{Name: "x", When: plans.BeforeShrink}} }, direction: plans.Move, says: "gate"},
 		"is-huge":           {plan: func(p *plans.Plan) { p.Count = 2_000_000_000 }, direction: plans.Move, says: "2000000000 replicas"},
