@@ -65,7 +65,7 @@ controller: ## Play random scripts to the slice controller and to the built-in o
 differential-next: ## The same scripts beside the built-in controller of the next Kubernetes, which is built first (20 minutes on two cores)
 	KUBERNETES=next go test -count=1 -timeout 60m -v -run TestDoesWhatTheBuiltInControllerDoes ./test/controller/
 
-soak: ## Play every case of the simulation (an hour), every move in both modes, then break and repair the templates of fifty slices for ten minutes (SOAK=1h for longer)
+soak: ## Play every case of the simulation (more than an hour), every move in both modes, then break and repair the templates of fifty slices for ten minutes (SOAK=1h for longer)
 	SIM_LONG=1 go test -count=1 -timeout 24h ./test/simulation
 	MOVE_ALL=1 go test -count=1 -timeout 60m ./test/acceptance/move
 	SOAK=$(or $(SOAK),10m) go test -count=1 -timeout 24h -run TestUpdatesAreBrokenAndMended -v ./test/controller/

@@ -1,4 +1,4 @@
-// Package sim runs the real engine and the real looks over a world in memory: one or two clusters, the
+// Package simulation runs the real engine and the real looks over a world in memory: one or two clusters, the
 // controllers that act in them, the disks behind the volumes, and a seeded scheduler that decides which of
 // them acts next.
 //
@@ -7,4 +7,4 @@
 // the fields that the migration depends on and does not claim to be Kubernetes: what the API server itself
 // decides is tested against a real one in test/internal/cluster. The installed admission policies, however, are
 // evaluated for every volume.
-package sim
+package simulation

@@ -1,26 +1,20 @@
-package sim
+package simulation
 
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/test/internal/today"
 )
 
-// long reports whether every case is requested. That takes an hour on two cores (`make soak`).
+// long reports whether every case is requested. That takes more than an hour on two cores (`make soak`).
 func long() bool { return os.Getenv("SIM_LONG") != "" }
 
 // day selects the cases of a run that does not play them all. It is the number of the day, so that a week of
-// runs plays each of them at least once. SIM_DAY plays the cases of another day.
-var day = func() int {
-	if n, err := strconv.Atoi(os.Getenv("SIM_DAY")); err == nil {
-		return n
-	}
-	return int(time.Now().Unix() / int64(24*time.Hour/time.Second))
-}()
+// runs plays every crash point. Of the random seeds it plays some. SIM_DAY plays the cases of another day.
+var day = today.Day("SIM_DAY")
 
 func TestMain(m *testing.M) {
 	code := m.Run()

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
+	"github.com/stsmigrate/stsmigrate/test/internal/today"
 	"github.com/stsmigrate/stsmigrate/test/internal/witness"
 )
 
@@ -37,12 +37,7 @@ const (
 
 // day is the number of the day. It selects the mode in which a test runs, the other one on the next day; MOVE_DAY
 // runs those of another day. With MOVE_ALL every test runs in both modes (`make soak`).
-var day = func() int {
-	if n, err := strconv.Atoi(os.Getenv("MOVE_DAY")); err == nil {
-		return n
-	}
-	return int(time.Now().Unix() / int64(24*time.Hour/time.Second))
-}()
+var day = today.Day("MOVE_DAY")
 
 // modesOf returns the modes in which a test runs today.
 func modesOf(name string) []mode {
