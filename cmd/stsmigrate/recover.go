@@ -27,10 +27,10 @@ func (a *app) recoverCommand() *cobra.Command {
 		Long: `Rebuild the lost journal of a plan that is under way from the marks on its objects.
 
 FILE is the plan as "plan --out" wrote it and as it was applied; PLAN is its name, where only the
-journal is lost. Both sides are read. What was found and what the journal is going to say is printed;
+journal is lost. Both sides are read. What was found and the journal that will be stored are printed;
 it states no more than the marks prove, and the rest is read from both sides again. Nothing is written
 but the two ConfigMaps of the record (and the Lease). The plan is blocked then: resume continues it,
-abort aborts it.
+abort moves everything back to the source.
 
 Not in any mark, and lost: a pause, --pause-after, --until-ordinal, what the user has confirmed, and which
 gates have passed (they run again).`,
