@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 )
 
 // fakePod is a Prober with prepared answers and its own clock.
@@ -60,7 +61,7 @@ func pod(namespace, name string, ready corev1.ConditionStatus) *corev1.Pod {
 func bare(t *testing.T, g plans.Gate, objects ...client.Object) *bench {
 	t.Helper()
 	n := int32(3)
-	p, err := plans.Build(plans.Inputs{
+	p, err := build.Plan(build.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1, Gates: []plans.Gate{g},
 		Set:         &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.StatefulSetSpec{Replicas: &n, Template: corev1.PodTemplateSpec{Spec: pod("", "", "").Spec}}},
 		Source:      plans.Ref{Cluster: "one", Namespace: "shop", Name: "web"},

@@ -60,7 +60,7 @@ func (p *Plan) verify() error {
 // Encode returns the YAML form of a plan, a journal or a migration.
 func Encode(v any) ([]byte, error) { return yaml.Marshal(v) }
 
-// DecodePlan reads a plan. It refuses another version, an edited plan and any plan that Build would
+// DecodePlan reads a plan. It refuses another version, an edited plan and any plan that build.Plan would
 // not make, each with one sentence.
 func DecodePlan(raw []byte) (*Plan, error) {
 	if err := tooLong(raw); err != nil {
@@ -117,4 +117,13 @@ func DecodeKind(raw []byte, kind string, into any) (unknown json.RawMessage, err
 		unknown = raw
 	}
 	return unknown, nil
+}
+
+// DecodeStrictly decodes JSON and refuses unknown and duplicate fields, by their full path.
+func DecodeStrictly(raw []byte, into any) error {
+	strict, err := kjson.UnmarshalStrict(raw, into)
+	if err != nil {
+		return err
+	}
+	return errors.Join(strict[:min(1, len(strict))]...)
 }

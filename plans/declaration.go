@@ -181,7 +181,7 @@ func (p *Plan) Differs(d *Declaration) string {
 		{"empty", equality.Semantic.DeepEqual(empty, is.Empty)},
 		{"names", open(string(d.Names), string(is.Names))},
 		{"ignore", equality.Semantic.DeepEqual(d.Ignore, is.Ignore)},
-		{"gates", equality.Semantic.DeepEqual(fill(d.Gates), is.Gates)},
+		{"gates", equality.Semantic.DeepEqual(GatesWithDefaults(d.Gates), is.Gates)},
 	} {
 		if !field.same {
 			return field.name

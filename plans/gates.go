@@ -65,7 +65,7 @@ const (
 	defaultInterval = 5 * time.Second
 	minInterval     = time.Second
 	maxGateName     = 40       // leaves room for the ordinal and a hash in the name of a Job
-	maxBytes        = 64 << 10 // of all gates, in the ConfigMap of the plan
+	MaxBytes        = 64 << 10 // of all gates, in the ConfigMap of the plan
 )
 
 // GatesAt returns the gates that a step evaluates, in the order of the file.
@@ -128,8 +128,8 @@ func Expand(in string, vars []corev1.EnvVar) string {
 	return strings.NewReplacer(pairs...).Replace(in)
 }
 
-// fill returns a copy of the gates with all defaults set.
-func fill(gates []Gate) []Gate {
+// GatesWithDefaults returns a copy of the gates with all defaults set.
+func GatesWithDefaults(gates []Gate) []Gate {
 	var out []Gate
 	for _, g := range gates {
 		if g.Timeout.Duration == 0 {

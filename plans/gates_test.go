@@ -1,4 +1,4 @@
-package plans
+package plans_test
 
 import (
 	"fmt"
@@ -13,16 +13,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 // asking returns a Migration with these gates.
 func asking(gates string) []byte {
-	return fmt.Appendf(nil, "apiVersion: %s\nkind: Migration\nspec:\n  source: {name: web}\n  gates:\n%s", APIVersion, gates)
+	return fmt.Appendf(nil, "apiVersion: %s\nkind: Migration\nspec:\n  source: {name: web}\n  gates:\n%s", plans.APIVersion, gates)
 }
 
 func TestGatesAreReadStrictly(t *testing.T) {
 	const good = "  - {name: drain, when: BeforeShrink, exec: {command: [drain]}, timeout: 2m, interval: 10s}\n"
-	m, err := DecodeMigration(asking(good))
+	m, err := plans.DecodeMigration(asking(good))
 	if err != nil || len(m.Spec.Gates) != 1 || m.Spec.Gates[0].Timeout.Duration != 2*time.Minute {
 		t.Fatalf("got %+v, %v", m, err)
 	}
@@ -32,7 +36,7 @@ func TestGatesAreReadStrictly(t *testing.T) {
 	get := func(fields string) string {
 		return "  - {name: h, when: AfterGrow, httpGet: {" + fields + "}}\n"
 	}
-	if _, err := DecodeMigration(asking(get("path: '/a.b/$(POD)/?at=/../x&dir=%2e%2e', port: 80, httpHeaders: [{name: X-Pod, value: $(POD)}]"))); err != nil {
+	if _, err := plans.DecodeMigration(asking(get("path: '/a.b/$(POD)/?at=/../x&dir=%2e%2e', port: 80, httpHeaders: [{name: X-Pod, value: $(POD)}]"))); err != nil {
 		t.Error(err)
 	}
 	for gates, want := range map[string]string{
@@ -79,67 +83,23 @@ func TestGatesAreReadStrictly(t *testing.T) {
 		strings.Replace(job(""), "job:", "expect: yes-, job:", 1):                                                "expect is for exec and httpGet",
 		strings.Replace(good, "[drain]", "["+strings.Repeat("x", 70<<10)+"]", 1):                                 "expected at most 65536, since the plan is kept in a ConfigMap",
 	} {
-		if _, err := DecodeMigration(asking(gates)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := plans.DecodeMigration(asking(gates)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80s: got %v, expected %q", gates, err, want)
 		}
 	}
 }
 
-func TestGatesThatTheSetCouldNeverAnswerAreRefused(t *testing.T) {
-	exec := func(container string) Gate { return Gate{Exec: &Exec{Command: []string{"x"}, Container: container}} }
-	get := func(port string) Gate {
-		return Gate{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromString(port)}}
-	}
-	with := func(g Gate, pod intstr.IntOrString) Gate { g.Pod = &pod; return g }
-	for _, c := range []struct {
-		gate Gate
-		n    int32
-		want string
-	}{
-		{exec("db"), 3, ""},
-		{exec("sidecar"), 3, ""},
-		{exec("other"), 3, `no container "other"`},
-		{get("http"), 3, ""},
-		{get("grpc"), 3, `no container of the set has a port named "grpc"`},
-		{with(exec(""), intstr.FromInt32(4)), 3, ""},
-		{with(exec(""), intstr.FromInt32(1)), 3, "pod is 1: expected an ordinal of the set, [2..4]"},
-		{with(exec(""), intstr.FromString(AnyOther)), 1, "the set has one pod only"},
-	} {
-		in := inputs()
-		in.Set = set(2, c.n)
-		in.Set.Spec.Template.Spec = corev1.PodSpec{
-			Containers:     []corev1.Container{{Name: "db", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}}},
-			InitContainers: []corev1.Container{{Name: "sidecar"}},
-		}
-		c.gate.Name, c.gate.When = "g", AfterGrow
-		in.Gates = []Gate{c.gate}
-		if _, err := Build(in); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%+v: got %v, expected %q", c.gate, err, c.want)
-		}
-	}
-}
-
-// A gate may be evaluated on either side, during a move or an abort.
-func TestGatesThatAPatchTakesTheAnswerFromAreRefused(t *testing.T) {
-	in := patchedInputs("spec: {template: {spec: {containers: [{name: sidecar, $patch: delete}]}}}")
-	in.Gates = []Gate{{Name: "g", When: AfterGrow, Exec: &Exec{Command: []string{"x"}, Container: "sidecar"}}}
-	want := `gate g: the pods of the set have no container "sidecar" on the destination`
-	if _, err := Build(in); err == nil || err.Error() != want {
-		t.Errorf("got %v, expected %q", err, want)
-	}
-}
-
 // gated returns a plan with a gate of each kind.
-func gated(t *testing.T) *Plan {
+func gated(t *testing.T) *plans.Plan {
 	t.Helper()
-	in := inputs()
+	in := planstest.Inputs()
 	job := batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: "admin", InitContainers: []corev1.Container{{Name: "i", Image: "i"}}, Containers: []corev1.Container{{Name: "j", Image: "j", Command: []string{"sh", "-c"}, Args: []string{"curl x | sh"}}}}}}
-	in.Gates = []Gate{
-		{Name: "drain", When: BeforeShrink, Exec: &Exec{Command: []string{"drain", "-x", "a\x1b[2K b"}}},
-		{Name: "vars", When: AfterGrow, HTTPGet: &corev1.HTTPGetAction{Path: "/vars", Port: intstr.FromInt32(80)}, Timeout: metav1.Duration{Duration: 2 * time.Second}},
-		{Name: "rejoin", When: AfterGrow, Job: &job},
+	in.Gates = []plans.Gate{
+		{Name: "drain", When: plans.BeforeShrink, Exec: &plans.Exec{Command: []string{"drain", "-x", "a\x1b[2K b"}}},
+		{Name: "vars", When: plans.AfterGrow, HTTPGet: &corev1.HTTPGetAction{Path: "/vars", Port: intstr.FromInt32(80)}, Timeout: metav1.Duration{Duration: 2 * time.Second}},
+		{Name: "rejoin", When: plans.AfterGrow, Job: &job},
 	}
-	p, err := Build(in)
+	p, err := build.Plan(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,11 +111,11 @@ func gated(t *testing.T) *Plan {
 
 func TestAPlanSaysAllOfItsGates(t *testing.T) {
 	p := gated(t)
-	raw, err := Encode(p)
+	raw, err := plans.Encode(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := DecodePlan(raw)
+	again, err := plans.DecodePlan(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,36 +128,36 @@ func TestAPlanSaysAllOfItsGates(t *testing.T) {
 		"  gate         rejoin (AfterGrow): Job in the namespace of the ordinal, asked for up to 5m0s per ordinal\n" +
 		"  gate         rejoin runs image \"i\" as ServiceAccount \"admin\"\n" +
 		"  gate         rejoin runs image \"j\" with \"sh\" \"-c\" \"curl x | sh\" as ServiceAccount \"admin\"\n"
-	if text := Render(p, p.FirstLeg()); !strings.Contains(text, want) {
+	if text := plans.Render(p, p.FirstLeg()); !strings.Contains(text, want) {
 		t.Errorf("got\n%s\nexpected in it\n%s", text, want)
 	}
 	if g := p.Gates[2]; g.Job.Template.Spec.RestartPolicy != corev1.RestartPolicyNever || g.Interval.Duration != 0 {
 		t.Errorf("the Job is not as it has to be: %+v", g)
 	}
-	if _, err := DecodePlan([]byte(strings.Replace(string(raw), "- drain", "- rm", 1))); err == nil {
+	if _, err := plans.DecodePlan([]byte(strings.Replace(string(raw), "- drain", "- rm", 1))); err == nil {
 		t.Error("a plan whose gate was edited is accepted")
 	}
 }
 
 func TestAPlanWithGatesHasTwoMoreSteps(t *testing.T) {
-	p := three()
-	p.Gates = []Gate{{Name: "drain", When: BeforeShrink}}
+	p := planstest.Three()
+	p.Gates = []plans.Gate{{Name: "drain", When: plans.BeforeShrink}}
 	want := "4/Tighten 4/Quiesce 4/Shrink 4/Vacate 4/Release 4/Reserve 4/Claim 4/Grow 4/Verify 4/Relax"
-	if got := walk(p, Leg{Direction: Abort, First: 40, Lowest: 4, End: 5}); !strings.HasPrefix(got, want+" Retire") {
+	if got := walk(p, plans.Leg{Direction: plans.Abort, First: 40, Lowest: 4, End: 5}); !strings.HasPrefix(got, want+" Retire") {
 		t.Errorf("got %s, expected %s first", got, want)
 	}
 	if got := walk(p, p.FirstLeg()); !strings.Contains(got, " "+want+" 3/Tighten 3/Quiesce") {
 		t.Errorf("got %s, expected %s in it", got, want)
 	}
-	for _, op := range []Op{Quiesce, Verify} {
-		if (Step{Op: op}).Boundary() {
+	for _, op := range []plans.Op{plans.Quiesce, plans.Verify} {
+		if (plans.Step{Op: op}).Boundary() {
 			t.Errorf("a pause would take effect before %s, inside a wave", op)
 		}
 	}
 }
 
 func TestVariablesAreExpandedAsInAContainer(t *testing.T) {
-	vars := three().GateVars(Step{Op: Verify, From: Source}, 4)
+	vars := planstest.Three().GateVars(plans.Step{Op: plans.Verify, From: plans.Source}, 4)
 	for in, want := range map[string]string{
 		"$(POD).$(NAMESPACE)":           "web-4.mall",
 		"$(ORDINAL) on the $(SIDE)":     "4 on the destination",
@@ -205,11 +165,11 @@ func TestVariablesAreExpandedAsInAContainer(t *testing.T) {
 		"$(date) $POD ${POD} $(POD":     "$(date) $POD ${POD} $(POD",
 		"$(etcdctl --name $(POD) | wc)": "$(etcdctl --name web-4 | wc)",
 	} {
-		if got := Expand(in, vars); got != want {
+		if got := plans.Expand(in, vars); got != want {
 			t.Errorf("%q gives %q, expected %q", in, got, want)
 		}
 	}
-	if got := three().GateVars(Step{Op: Quiesce, From: Source}, 4)[2].Value; got != "shop" {
+	if got := planstest.Three().GateVars(plans.Step{Op: plans.Quiesce, From: plans.Source}, 4)[2].Value; got != "shop" {
 		t.Errorf("before it leaves the namespace is %q, expected that of the source", got)
 	}
 }
@@ -217,12 +177,12 @@ func TestVariablesAreExpandedAsInAContainer(t *testing.T) {
 func TestJobsHaveNamesOfTheirOwn(t *testing.T) {
 	seen := map[string]bool{}
 	for _, id := range []string{"a", "b"} {
-		p := three()
+		p := planstest.Three()
 		p.ID = id
-		for _, gate := range []string{"drain", strings.Repeat("x", maxGateName)} {
-			for _, from := range []Side{Source, Destination} {
+		for _, gate := range []string{"drain", strings.Repeat("x", 40)} {
+			for _, from := range []plans.Side{plans.Source, plans.Destination} {
 				for _, o := range []int32{3, 2147483647} {
-					name := p.JobName(Gate{Name: gate}, Step{From: from}, o)
+					name := p.JobName(plans.Gate{Name: gate}, plans.Step{From: from}, o)
 					if msgs := validation.IsDNS1123Label(name); msgs != nil || seen[name] {
 						t.Errorf("name %s: %v, or there already", name, msgs)
 					}
@@ -246,7 +206,7 @@ func TestTheGatesInTheDocsAreGates(t *testing.T) {
 	for _, s := range snippets {
 		text, _, _ := strings.Cut(s, "```")
 		_, list, found := strings.Cut(text, "gates:\n")
-		m, err := DecodeMigration(asking(list))
+		m, err := plans.DecodeMigration(asking(list))
 		if err != nil || !found || len(m.Spec.Gates) == 0 {
 			t.Errorf("%v in\n%s", err, text)
 		}

@@ -66,7 +66,7 @@ func DecodeMigration(raw []byte) (*Migration, error) {
 		return nil, err
 	}
 	if strict != nil { // a typing error of the user
-		return nil, fmt.Errorf("malformed Migration: %w", strictly(strict, &Migration{}))
+		return nil, fmt.Errorf("malformed Migration: %w", DecodeStrictly(strict, &Migration{}))
 	}
 	return &m, m.Spec.refuse()
 }
@@ -90,4 +90,21 @@ func (r Spec) refuse() error {
 		}
 	}
 	return refuseGates(r.Gates)
+}
+
+// Patch is a change to the destination's set, compared with the source's: a strategic merge patch, or
+// a JSON patch (RFC 6902), in YAML or JSON.
+type Patch struct {
+	// Path is the file from which the patch was read.
+	Path string `json:"path,omitempty"`
+	// Patch is its text. A plan always has it; a Migration has it or Path.
+	Patch string `json:"patch,omitempty"`
+}
+
+// String returns the name of the patch for messages.
+func (p Patch) String() string {
+	if p.Path == "" {
+		return "patch"
+	}
+	return "patch " + p.Path
 }

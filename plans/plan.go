@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -243,4 +244,16 @@ func (p *Plan) Slice(side Side, wave Slice, has bool) Slice {
 		start = wave.Start
 	}
 	return Slice{Start: start, Replicas: p.End() - start}
+}
+
+// SliceOf returns the range of ordinals that a set has by its spec.
+func SliceOf(set *appsv1.StatefulSet) Slice {
+	s := Slice{Replicas: 1}
+	if set.Spec.Replicas != nil {
+		s.Replicas = *set.Spec.Replicas
+	}
+	if set.Spec.Ordinals != nil {
+		s.Start = set.Spec.Ordinals.Start
+	}
+	return s
 }

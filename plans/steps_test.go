@@ -1,23 +1,16 @@
-package plans
+package plans_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
-// three returns a plan over the ordinals 2, 3 and 4 of a set named web.
-func three() *Plan {
-	return &Plan{
-		Name: "web", ID: "web-abc", Start: 2, Count: 3, MaxUnavailable: 1, Window: 1,
-		Source:      Ref{Cluster: "one", Namespace: "shop", Name: "web"},
-		Destination: Ref{Cluster: "one", Namespace: "mall", Name: "web"},
-		Claims:      []ClaimMove{{Template: "data", Mode: Rebind}},
-	}
-}
-
-func walk(p *Plan, l Leg) string {
+func walk(p *plans.Plan, l plans.Leg) string {
 	var ids []string
 	for seq := l.First; ; seq++ {
 		s, more := p.Step(l, seq)
@@ -29,7 +22,7 @@ func walk(p *Plan, l Leg) string {
 }
 
 func TestMoveTakesTheHighestOrdinalFirst(t *testing.T) {
-	p := three()
+	p := planstest.Three()
 	want := "Freeze 2/Protect 3/Protect 4/Protect " +
 		"4/Tighten 4/Shrink 4/Vacate 4/Release 4/Reserve 4/Claim 4/Grow 4/Relax " +
 		"3/Tighten 3/Shrink 3/Vacate 3/Release 3/Reserve 3/Claim 3/Grow 3/Relax " +
@@ -43,19 +36,19 @@ func TestReturnWalksTheOrdinalThatMovedLastBackFirst(t *testing.T) {
 	want := "3/Tighten 3/Shrink 3/Vacate 3/Release 3/Reserve 3/Claim 3/Grow 3/Relax " +
 		"4/Tighten 4/Shrink 4/Vacate 4/Release 4/Reserve 4/Claim 4/Grow 4/Relax " +
 		"Retire 2/Settle 3/Settle 4/Settle Thaw"
-	if diff := cmp.Diff(want, walk(three(), Leg{Direction: Abort, First: 40, Lowest: 3, End: 5})); diff != "" {
+	if diff := cmp.Diff(want, walk(planstest.Three(), plans.Leg{Direction: plans.Abort, First: 40, Lowest: 3, End: 5})); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestCleanDeletesTheSourceAndSettlesEveryVolume(t *testing.T) {
-	if diff := cmp.Diff("Retire 2/Settle 3/Settle 4/Settle Thaw", walk(three(), Leg{Direction: Finalize, First: 29, Lowest: 5, End: 5})); diff != "" {
+	if diff := cmp.Diff("Retire 2/Settle 3/Settle 4/Settle Thaw", walk(planstest.Three(), plans.Leg{Direction: plans.Finalize, First: 29, Lowest: 5, End: 5})); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // waves lists the waves of a leg.
-func waves(p *Plan, l Leg) string {
+func waves(p *plans.Plan, l plans.Leg) string {
 	var out []string
 	for _, id := range strings.Fields(walk(p, l)) {
 		if wave, ok := strings.CutSuffix(id, "/Tighten"); ok {
@@ -68,20 +61,20 @@ func waves(p *Plan, l Leg) string {
 func TestAWindowMovesSeveralOrdinalsPerWave(t *testing.T) {
 	for _, c := range []struct {
 		window int32
-		leg    Leg
+		leg    plans.Leg
 		want   string
 	}{
-		{1, Leg{Direction: Move, End: 7}, "6 5 4 3 2 1 0"},
-		{3, Leg{Direction: Move, End: 7}, "4..6 1..3 0"},
-		{3, Leg{Direction: Move, End: 7, Head: 1}, "6 3..5 0..2"},
-		{3, Leg{Direction: Move, End: 7, Head: 2, Lowest: 2}, "5..6 2..4"},
-		{9, Leg{Direction: Move, End: 7}, "0..6"},
-		{3, Leg{Direction: Move, End: 3, Lowest: 1}, "1..2"},
-		{3, Leg{Direction: Abort, End: 7, Lowest: 2}, "2..4 5..6"},
-		{3, Leg{Direction: Abort, End: 7, Lowest: 2, Head: 1}, "2 3..5 6"},
-		{3, Leg{Direction: Abort, End: 7, Lowest: 7}, ""},
+		{1, plans.Leg{Direction: plans.Move, End: 7}, "6 5 4 3 2 1 0"},
+		{3, plans.Leg{Direction: plans.Move, End: 7}, "4..6 1..3 0"},
+		{3, plans.Leg{Direction: plans.Move, End: 7, Head: 1}, "6 3..5 0..2"},
+		{3, plans.Leg{Direction: plans.Move, End: 7, Head: 2, Lowest: 2}, "5..6 2..4"},
+		{9, plans.Leg{Direction: plans.Move, End: 7}, "0..6"},
+		{3, plans.Leg{Direction: plans.Move, End: 3, Lowest: 1}, "1..2"},
+		{3, plans.Leg{Direction: plans.Abort, End: 7, Lowest: 2}, "2..4 5..6"},
+		{3, plans.Leg{Direction: plans.Abort, End: 7, Lowest: 2, Head: 1}, "2 3..5 6"},
+		{3, plans.Leg{Direction: plans.Abort, End: 7, Lowest: 7}, ""},
 	} {
-		p := &Plan{Count: 7, Window: c.window}
+		p := &plans.Plan{Count: 7, Window: c.window}
 		if got := waves(p, c.leg); got != c.want {
 			t.Errorf("window %d, leg %+v: waves %q, expected %q", c.window, c.leg, got, c.want)
 		}
@@ -89,11 +82,11 @@ func TestAWindowMovesSeveralOrdinalsPerWave(t *testing.T) {
 }
 
 func TestSlicesAreWholeAtEveryWave(t *testing.T) {
-	p := three()
-	for _, wave := range []Slice{{2, 1}, {3, 1}, {4, 1}, {2, 2}, {3, 2}, {2, 3}} {
-		for _, from := range []Side{Source, Destination} {
+	p := planstest.Three()
+	for _, wave := range []plans.Slice{{2, 1}, {3, 1}, {4, 1}, {2, 2}, {3, 2}, {2, 3}} {
+		for _, from := range []plans.Side{plans.Source, plans.Destination} {
 			for has := 0; has < 3; has++ { // on the side from, in flight, on the other side
-				s, d := p.Slice(Source, wave, has == 0 == (from == Source) && has != 1), p.Slice(Destination, wave, has == 2 == (from == Source) && has != 1)
+				s, d := p.Slice(plans.Source, wave, has == 0 == (from == plans.Source) && has != 1), p.Slice(plans.Destination, wave, has == 2 == (from == plans.Source) && has != 1)
 				inFlight := int32(0)
 				if has == 1 {
 					inFlight = wave.Replicas

@@ -123,16 +123,3 @@ func (s Storage) refuse(oneCluster bool) error {
 	}
 	return nil
 }
-
-// claimMoves returns how each claim template moves.
-func (in Inputs) claimMoves(mode Mode) []ClaimMove {
-	var out []ClaimMove
-	for _, t := range in.Set.Spec.VolumeClaimTemplates {
-		c := ClaimMove{Template: t.Name, Mode: mode}
-		if slices.Contains(in.Empty, t.Name) {
-			c.Mode = Empty
-		}
-		out = append(out, c)
-	}
-	return out
-}

@@ -25,7 +25,7 @@ const (
 	maxShared       = 64
 	maxDependencies = 1000
 	maxPatches      = 32
-	maxPatchBytes   = 64 << 10
+	MaxPatchBytes   = 64 << 10
 	maxPlanBytes    = 900 << 10 // a ConfigMap holds 1 MiB
 )
 
@@ -153,8 +153,8 @@ func (p *Plan) refusePatches() error {
 			}
 		}
 	}
-	if len(p.Patches) > maxPatches || documents > maxPatches || size > maxPatchBytes {
-		return fmt.Errorf("the patches are %d with %d documents and take %d bytes: expected at most %d, %d and %d", len(p.Patches), documents, size, maxPatches, maxPatches, maxPatchBytes)
+	if len(p.Patches) > maxPatches || documents > maxPatches || size > MaxPatchBytes {
+		return fmt.Errorf("the patches are %d with %d documents and take %d bytes: expected at most %d, %d and %d", len(p.Patches), documents, size, maxPatches, maxPatches, MaxPatchBytes)
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (p *Plan) refuseClaims() error {
 	}
 	seen := map[string]bool{}
 	for _, c := range p.Claims {
-		switch mode := p.mode(); {
+		switch mode := p.DefaultMode(); {
 		case !label(c.Template) || seen[c.Template]:
 			return fmt.Errorf("claim template %q: expected DNS labels, each once", c.Template)
 		case c.Mode != mode && c.Mode != Empty:
@@ -207,8 +207,8 @@ func (p *Plan) refuseDependencies() error {
 	return nil
 }
 
-// mode returns how volumes get from one side to the other.
-func (p *Plan) mode() Mode {
+// DefaultMode returns how volumes get from one side to the other.
+func (p *Plan) DefaultMode() Mode {
 	if p.OneCluster() {
 		return Rebind
 	}

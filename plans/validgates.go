@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -33,8 +32,8 @@ func refuseGates(gates []Gate) error {
 		}
 	}
 	raw, err := json.Marshal(gates)
-	if err == nil && len(raw) > maxBytes {
-		return fmt.Errorf("the gates take %d bytes: expected at most %d, since the plan is kept in a ConfigMap", len(raw), maxBytes)
+	if err == nil && len(raw) > MaxBytes {
+		return fmt.Errorf("the gates take %d bytes: expected at most %d, since the plan is kept in a ConfigMap", len(raw), MaxBytes)
 	}
 	return err
 }
@@ -159,25 +158,4 @@ func (g Gate) refuseJob() string {
 		return fmt.Sprintf("job.template.spec.restartPolicy is %q: expected Never (the default) or OnFailure", pod.RestartPolicy)
 	}
 	return ""
-}
-
-// refuseFor returns an error for the first gate that can never be evaluated on the set. where names
-// the set for the message.
-func refuseFor(gates []Gate, set *appsv1.StatefulSet, where string) error {
-	for _, g := range gates {
-		if g.Exec != nil && g.Exec.Container != "" && !hasContainer(set, g.Exec.Container) {
-			return fmt.Errorf("gate %s: the pods of the set have no container %q%s", g.Name, g.Exec.Container, where)
-		}
-		if g.HTTPGet != nil {
-			if _, known := Port(g.HTTPGet.Port, set.Spec.Template.Spec); !known {
-				return fmt.Errorf("gate %s: no container of the set has a port named %q%s", g.Name, g.HTTPGet.Port.StrVal, where)
-			}
-		}
-	}
-	return nil
-}
-
-func hasContainer(set *appsv1.StatefulSet, name string) bool {
-	pod := set.Spec.Template.Spec
-	return slices.ContainsFunc(slices.Concat(pod.Containers, pod.InitContainers), func(c corev1.Container) bool { return c.Name == name })
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
@@ -54,7 +55,7 @@ func (e errClash) Error() string { return e.String() }
 
 // budgets reads the one PodDisruptionBudget over the pods of each side, if there is one, and sets d
 // (MaxUnavailable). An errClash is reported by the check budget-alone.
-func (w survey) budgets(ctx context.Context, in *plans.Inputs, asked int32) error {
+func (w survey) budgets(ctx context.Context, in *build.Inputs, asked int32) error {
 	destined, err := in.DestinationSet()
 	if err != nil {
 		return err
@@ -107,7 +108,7 @@ func budgetsAgainst(ctx context.Context, i check.Inspection, side plans.Side) ([
 	to, has := i.Now.Set, i.Now.Set
 	if side == plans.Destination {
 		var err error
-		if to, err = plans.DestinationSet(i.Now.Set, i.Plan); err != nil {
+		if to, err = build.DestinationSet(i.Now.Set, i.Plan); err != nil {
 			return nil, err
 		}
 		has = i.Now.Existing

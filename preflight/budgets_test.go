@@ -15,6 +15,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
@@ -25,7 +26,7 @@ func TestABudgetThatAllowsNothingIsRefused(t *testing.T) {
 		"maxUnavailable 0": {MaxUnavailable: &zero},
 		"neither minAvailable nor maxUnavailable, which allows nothing": {},
 	} {
-		in := plans.Inputs{
+		in := build.Inputs{
 			Set:          &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &replicas}},
 			SourceBudget: &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: spec},
 		}
@@ -83,7 +84,7 @@ func TestABudgetIsFoundByEveryLabelThatPodsHave(t *testing.T) {
 				here.WithObjects(b)
 			}
 			on := clusters.Clusters{plans.Source: here.Build(), plans.Destination: fake.NewClientBuilder().Build()}
-			in := plans.Inputs{Source: plans.Ref{Namespace: "shop", Name: "pg"}, Destination: plans.Ref{Namespace: "mall", Name: "pg"}}
+			in := build.Inputs{Source: plans.Ref{Namespace: "shop", Name: "pg"}, Destination: plans.Ref{Namespace: "mall", Name: "pg"}}
 			w := survey{clusters.Pair{Plan: &plans.Plan{Source: in.Source, Destination: in.Destination}, On: on}}
 			var err error
 			if in.Set, err = w.Set(t.Context(), plans.Source); err != nil {

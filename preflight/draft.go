@@ -7,6 +7,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/preflight/pods"
 )
 
@@ -25,5 +26,5 @@ func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.
 	if in.Dependencies, err = pods.Needs(ctx, on, in); err != nil {
 		return nil, err
 	}
-	return plans.Build(in)
+	return build.Plan(in)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
@@ -21,7 +22,7 @@ func PlanCurrent(_ context.Context, i check.Inspection) ([]check.Finding, error)
 			Want: "everything as it was", Remedy: "make a new plan with `stsmigrate plan`",
 		}}, nil
 	}
-	why, err := i.Plan.Misstated(i.Now.Set)
+	why, err := build.Misstated(i.Plan, i.Now.Set)
 	if err != nil {
 		why = err.Error()
 	}

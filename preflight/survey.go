@@ -14,6 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
@@ -23,8 +24,8 @@ type survey struct{ clusters.Pair }
 // Survey reads the inputs of a plan. maxUnavailable is the number that the user requests, 0 for the budget of
 // the source's PodDisruptionBudget. names is the requested mode, "" for Bridge wherever there is a name to
 // bridge. The patches determine the pods of the destination.
-func Survey(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, maxUnavailable int32, names plans.NameMode, patches []plans.Patch) (plans.Inputs, error) {
-	in := plans.Inputs{Source: source, Destination: destination, Patches: patches}
+func Survey(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, maxUnavailable int32, names plans.NameMode, patches []plans.Patch) (build.Inputs, error) {
+	in := build.Inputs{Source: source, Destination: destination, Patches: patches}
 	w := survey{clusters.Pair{Plan: &plans.Plan{Source: source, Destination: destination}, On: on}}
 	var err error
 	if in.Set, err = w.Set(ctx, plans.Source); err != nil {
@@ -114,7 +115,7 @@ func (w survey) clusterID(ctx context.Context, side plans.Side) (string, error) 
 
 // allowance returns d: the requested number; if none is requested, the source's budget, or 1 where the source
 // has no budget. It fails where the budget allows no pod to be unavailable, or fewer than requested.
-func allowance(in plans.Inputs, asked int32) (int32, error) {
+func allowance(in build.Inputs, asked int32) (int32, error) {
 	if in.SourceBudget == nil {
 		return max(asked, 1), nil
 	}

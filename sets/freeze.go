@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -76,7 +77,7 @@ func (w Steps) twinned(m plans.StepContext, source *appsv1.StatefulSet, undo pla
 	if err != nil {
 		return plans.Stop(err.Error() + "; make a new plan"), nil //nolint:nilerr // trying again would not mend it
 	}
-	if why, err := w.Plan.Misstated(source); err != nil || why != "" {
+	if why, err := build.Misstated(w.Plan, source); err != nil || why != "" {
 		return plans.Stop(fmt.Sprintf("plan %s: %s; make a new plan", w.Plan.Name, why)), err
 	}
 	m.Stamp.Put(next)
@@ -127,7 +128,7 @@ func (w Steps) freezeSet(m plans.StepContext, side plans.Side, set *appsv1.State
 // DestinationSet returns the destination set: the source's spec with the plan's patches and no ordinals yet.
 // It returns an error only if the patches do not fit the set.
 func DestinationSet(source *appsv1.StatefulSet, p *plans.Plan) (*appsv1.StatefulSet, error) {
-	next, err := plans.DestinationSet(source, p)
+	next, err := build.DestinationSet(source, p)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 )
 
 //nolint:gochecknoglobals // a flag of the test
@@ -83,7 +84,7 @@ func newPage(t *testing.T, text string) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := plans.Inputs{
+	in := build.Inputs{
 		Name: "web", ID: "x7k2p", MaxUnavailable: 1, Storage: m.Spec.Storage, Empty: m.Spec.Empty, Gates: m.Spec.Gates,
 		Source:      plans.Ref{Cluster: "east", Namespace: m.Spec.Source.Namespace, Name: "web"},
 		Destination: plans.Ref{Cluster: "east", Namespace: m.Spec.Destination.Namespace, Name: "web"},
@@ -114,7 +115,7 @@ func newPage(t *testing.T, text string) *page {
 			in.Shared = append(in.Shared, plans.SharedVolume{Claim: pv.Spec.ClaimRef.Name, Volume: pv.Name, Handle: handle})
 		}
 	}
-	p.plan, err = plans.Build(in)
+	p.plan, err = build.Plan(in)
 	if err != nil {
 		t.Fatal(err)
 	}

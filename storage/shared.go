@@ -11,13 +11,14 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 )
 
 // Shared finds the volumes behind the claims that the pod template itself names. It skips a claim that
 // already exists on the destination: the user is responsible for that one.
 func Shared(ctx context.Context, w clusters.Pair, set *appsv1.StatefulSet) ([]plans.SharedVolume, error) {
 	var out []plans.SharedVolume
-	for _, name := range plans.SharedClaims(set) {
+	for _, name := range build.SharedClaims(set) {
 		there, err := w.Claim(ctx, plans.Destination, name)
 		if err != nil {
 			return nil, err

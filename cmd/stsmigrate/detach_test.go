@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
 )
@@ -161,7 +162,7 @@ func orchestratorOf(reads string) *coordinationv1.Lease {
 // A plan is handed over only to an orchestrator that is alive.
 func TestAPlanIsHandedOverToWhoLives(t *testing.T) {
 	replicas := int32(3)
-	p, err := plans.Build(plans.Inputs{
+	p, err := build.Plan(build.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1,
 		Source:      plans.Ref{Cluster: "uid-of-the-cluster", Context: "home", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "uid-of-the-cluster", Context: "home", Namespace: "mall", Name: "web"},

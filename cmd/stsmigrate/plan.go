@@ -140,7 +140,7 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 	if err != nil {
 		return nil, nil, err
 	}
-	p, on, err := build(ctx, set, f, patches, source, destination)
+	p, on, err := draft(ctx, set, f, patches, source, destination)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -239,7 +239,7 @@ func (a *app) patches(f planFlags) ([]plans.Patch, error) {
 	return all, nil
 }
 
-func build(ctx context.Context, set string, f planFlags, patches []plans.Patch, source, destination *end) (*plans.Plan, clusters.Clusters, error) {
+func draft(ctx context.Context, set string, f planFlags, patches []plans.Patch, source, destination *end) (*plans.Plan, clusters.Clusters, error) {
 	refs := map[plans.Side]plans.Ref{}
 	for i, e := range []*end{source, destination} {
 		side := plans.Sides()[i]

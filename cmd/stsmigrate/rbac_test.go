@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 )
 
 // between returns a plan for a set with volumes from one cluster to another, and the file that holds it.
@@ -23,7 +24,7 @@ func between(t *testing.T) (*plans.Plan, string) {
 	replicas := int32(2)
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}
 	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
-	p, err := plans.Build(plans.Inputs{
+	p, err := build.Plan(build.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1, Set: set,
 		Source:      plans.Ref{Cluster: "uid-of-the-cluster", Context: "east", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "uid-of-another", Context: "west", Namespace: "shop", Name: "web"},

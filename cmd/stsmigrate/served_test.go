@@ -29,6 +29,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
@@ -224,7 +225,7 @@ func command(t *testing.T, args ...string) outcome {
 func keep(t *testing.T, on client.Client, namespace string, change func(*journal.Journal)) *plans.Plan {
 	t.Helper()
 	replicas := int32(3)
-	p, err := plans.Build(plans.Inputs{
+	p, err := build.Plan(build.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1,
 		Source:      plans.Ref{Cluster: "uid-of-the-cluster", Context: "home", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "uid-of-the-cluster", Context: "home", Namespace: "mall", Name: "web"},

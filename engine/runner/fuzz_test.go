@@ -13,6 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	"github.com/stsmigrate/stsmigrate/preflight/access"
@@ -62,14 +63,14 @@ func agreedTo(t *testing.T, p *plans.Plan) {
 // handled does with a plan what is done before the first request to a cluster.
 func handled(t *testing.T, p *plans.Plan) {
 	t.Helper()
-	if d, err := plans.DestinationSet(planstest.Varied(), p); err == nil {
+	if d, err := build.DestinationSet(planstest.Varied(), p); err == nil {
 		if raw, err := json.Marshal(d); err != nil || len(raw) > 1<<20 {
 			t.Errorf("the destination's set takes %d bytes, %v", len(raw), err)
 		}
-		if _, err := plans.Changes(planstest.Varied(), d); err != nil {
+		if _, err := build.Changes(planstest.Varied(), d); err != nil {
 			t.Error(err)
 		}
-		plans.Dependencies(d)
+		build.Dependencies(d)
 	}
 	for _, side := range plans.Sides() {
 		for _, r := range access.Rights(p, side) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
@@ -42,7 +43,7 @@ func TestBatchAnnouncesOnlyStepsOfOneWord(t *testing.T) {
 func TestPlanAndJournalOfManyOrdinalsAreSmall(t *testing.T) {
 	in := planstest.Inputs()
 	in.Set = planstest.Set(0, 10_000)
-	p, err := plans.Build(in)
+	p, err := build.Plan(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestWhatAReaderHasToKnowOfIsSaidInOneSentence(t *testing.T) {
 
 func plan(t *testing.T) *plans.Plan {
 	t.Helper()
-	p, err := plans.Build(planstest.Inputs())
+	p, err := build.Plan(planstest.Inputs())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 	in := planstest.Inputs()
 	in.Set = planstest.Templates("data")
-	p, err := plans.Build(in)
+	p, err := build.Plan(in)
 	if err != nil {
 		t.Fatal(err)
 	}

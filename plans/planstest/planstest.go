@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 )
 
 // Noon returns the time of tests that have no clock of their own.
@@ -26,7 +27,7 @@ func Noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 func Named(tb testing.TB, id string) *plans.Plan {
 	tb.Helper()
 	replicas := int32(3)
-	p, err := plans.Build(plans.Inputs{
+	p, err := build.Plan(build.Inputs{
 		Name: "web", ID: id, MaxUnavailable: 1,
 		Source:      plans.Ref{Cluster: "one", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "one", Namespace: "mall", Name: "web"},
@@ -43,7 +44,7 @@ func Eventful(tb testing.TB) *plans.Plan {
 	tb.Helper()
 	replicas, set := int32(3), Varied()
 	set.Spec.Replicas = &replicas
-	p, err := plans.Build(plans.Inputs{
+	p, err := build.Plan(build.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 2, Window: 2, Set: set,
 		Source:      plans.Ref{Cluster: "one", Context: "east", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "two", Context: "west", Namespace: "mall", Name: "web", Kind: plans.SliceKind},

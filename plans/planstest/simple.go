@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 )
 
 // Set returns a set named web with these ordinals.
@@ -33,8 +34,8 @@ func Templates(names ...string) *appsv1.StatefulSet {
 }
 
 // Inputs returns the inputs of a plan over the ordinals 2, 3 and 4, between two clusters.
-func Inputs() plans.Inputs {
-	return plans.Inputs{
+func Inputs() build.Inputs {
+	return build.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1, Set: Set(2, 3),
 		Source:      plans.Ref{Cluster: "one", Context: "east", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "two", Context: "west", Namespace: "shop", Name: "web"},
@@ -51,7 +52,7 @@ func Three() *plans.Plan {
 	}
 }
 
-// Asked returns a gate with the defaults that Build sets.
+// Asked returns a gate with the defaults that build.Plan sets.
 func Asked(change func(*plans.Gate)) []plans.Gate {
 	g := plans.Gate{Name: "g", When: plans.AfterGrow, Exec: &plans.Exec{Command: []string{"x"}}, Timeout: metav1.Duration{Duration: time.Minute}, Interval: metav1.Duration{Duration: time.Second}}
 	change(&g)
@@ -68,7 +69,7 @@ func Gated(tb testing.TB) *plans.Plan {
 		{Name: "vars", When: plans.AfterGrow, HTTPGet: &corev1.HTTPGetAction{Path: "/vars", Port: intstr.FromInt32(80)}},
 		{Name: "rejoin", When: plans.AfterGrow, Job: &job},
 	}
-	p, err := plans.Build(in)
+	p, err := build.Plan(in)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -86,4 +87,20 @@ func Newer(tb testing.TB, v any) []byte {
 	out := strings.Replace(string(raw), "{", `{"mood":{"is":["good"]},`, 1)
 	out = strings.Replace(out, `"lowest":`, `"slope":7,"lowest":`, 1)
 	return []byte(strings.Replace(out, `"ordinal":4,`, `"ordinal":4,"zone":"a",`, 1))
+}
+
+// Sealed returns a plan as an attacker would write it, with a valid hash.
+func Sealed(tb testing.TB, p *plans.Plan) []byte {
+	tb.Helper()
+	if err := p.Seal(); err != nil {
+		tb.Fatal(err)
+	}
+	raw, err := plans.Encode(p)
+	if err != nil { // not every JSON value has a YAML form
+		raw, err = json.Marshal(p)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return raw
 }

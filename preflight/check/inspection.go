@@ -11,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
@@ -19,7 +20,7 @@ import (
 type Inspection struct {
 	clusters.Pair
 	// Now is what the plan would be made from today. Between two waves it has only the sets.
-	Now plans.Inputs
+	Now build.Inputs
 	// Ordinals are the ordinals that the checks of single ordinals inspect.
 	Ordinals plans.Slice
 	// Midway reports whether the plan is in progress. From is the side that the ordinals leave.

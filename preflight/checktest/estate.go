@@ -23,6 +23,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/storage"
@@ -57,7 +58,7 @@ func (e Estate) Inspected(t *testing.T) check.Inspection {
 	if len(e.Volumes) > 0 {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	}
-	in := plans.Inputs{
+	in := build.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1, Set: set, Storage: e.Storage,
 		Source:      plans.Ref{Cluster: "one", Context: "east", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "two", Context: "west", Namespace: "mall", Name: "web"},
@@ -83,7 +84,7 @@ func (e Estate) Inspected(t *testing.T) check.Inspection {
 	if in.Shared, err = storage.Shared(t.Context(), clusters.Pair{Plan: &plans.Plan{Source: in.Source, Destination: in.Destination}, On: on}, set); err != nil {
 		t.Fatal(err)
 	}
-	p, err := plans.Build(in)
+	p, err := build.Plan(in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
@@ -40,7 +41,7 @@ func TestGatesAreSuggestedForDatabases(t *testing.T) {
 			set.Spec.Template.Spec.Containers = append(set.Spec.Template.Spec.Containers, corev1.Container{Image: image})
 		}
 		p := &plans.Plan{Count: c.count, Gates: c.gates, Source: plans.Ref{Namespace: "shop", Name: "web"}}
-		found, err := Gates(t.Context(), check.Inspection{Pair: clusters.Pair{Plan: p}, Now: plans.Inputs{Set: set}})
+		found, err := Gates(t.Context(), check.Inspection{Pair: clusters.Pair{Plan: p}, Now: build.Inputs{Set: set}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/preflight/owners"
 )
@@ -17,13 +18,13 @@ import (
 // and the Secrets that its service account names. An object that a generator makes on the source is required
 // there, not copied. Needs only reads. It leaves out objects that it may not read: the checks require these
 // rights.
-func Needs(ctx context.Context, on clusters.Clusters, in plans.Inputs) ([]plans.Dependency, error) {
+func Needs(ctx context.Context, on clusters.Clusters, in build.Inputs) ([]plans.Dependency, error) {
 	set, err := in.DestinationSet()
 	if err != nil {
 		return nil, err
 	}
 	w := clusters.Pair{Plan: &plans.Plan{Source: in.Source, Destination: in.Destination}, On: on}
-	own, need := plans.Dependencies(in.Set), plans.Dependencies(set)
+	own, need := build.Dependencies(in.Set), build.Dependencies(set)
 	brought, err := brought(ctx, w, set.Spec.Template.Spec.ServiceAccountName)
 	if err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func Needs(ctx context.Context, on clusters.Clusters, in plans.Inputs) ([]plans.
 			need[k].Required = "made by " + owners.GeneratedBy(o)
 		}
 	}
-	return plans.SortDependencies(need), nil
+	return build.SortDependencies(need), nil
 }
 
 func listed(list []plans.Dependency, d plans.Dependency) bool {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/preflight/owners"
 	"github.com/stsmigrate/stsmigrate/sets"
@@ -114,7 +115,7 @@ func keysOf(o client.Object) []string {
 
 // found requires that the governing Service still selects the pods: a patch may have changed their labels.
 func found(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
-	after, err := plans.DestinationSet(i.Now.Set, i.Plan)
+	after, err := build.DestinationSet(i.Now.Set, i.Plan)
 	if err != nil || after.Spec.ServiceName == "" {
 		return nil, err
 	}

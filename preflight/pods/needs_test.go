@@ -19,6 +19,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
@@ -37,7 +38,7 @@ func (th fixture) inspected(t *testing.T) (check.Inspection, []plans.Dependency)
 	replicas := int32(3)
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}
 	set.Spec.Template.Spec = planstest.Parsed[corev1.PodSpec](t, th.spec)
-	in := plans.Inputs{
+	in := build.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1, Set: set,
 		Source:      plans.Ref{Cluster: "one", Context: "east", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "two", Context: "west", Namespace: "mall", Name: "web"},
@@ -50,7 +51,7 @@ func (th fixture) inspected(t *testing.T) (check.Inspection, []plans.Dependency)
 	if in.Dependencies, err = Needs(t.Context(), on, in); err != nil {
 		t.Fatal(err)
 	}
-	p, err := plans.Build(in)
+	p, err := build.Plan(in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
@@ -17,7 +18,7 @@ import (
 // mounted on both sides at once.
 func SharedVolumes(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
-	for _, name := range plans.SharedClaims(i.Now.Set) {
+	for _, name := range build.SharedClaims(i.Now.Set) {
 		f, err := sharedClaim(ctx, i, name)
 		if err != nil {
 			return nil, err

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
 )
@@ -317,7 +318,7 @@ func (w *world) ref(side plans.Side) plans.Ref {
 }
 
 func (w *world) storePlan() {
-	in := plans.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.options.D, Window: w.options.Window, Gates: w.options.Gates, Empty: w.options.Left}
+	in := build.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.options.D, Window: w.options.Window, Gates: w.options.Gates, Empty: w.options.Left}
 	if w.options.Shared {
 		in.Shared = []plans.SharedVolume{{Claim: media, Volume: media, Handle: "nfs^files:/media"}}
 	}
@@ -330,7 +331,7 @@ func (w *world) storePlan() {
 		in.Existing, _ = get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
 		in.DestinationBudget, _ = get[*policyv1.PodDisruptionBudget](w.on[plans.Destination], green, "web-budget")
 	}
-	p, err := plans.Build(in)
+	p, err := build.Plan(in)
 	must(err)
 	must(records.NewStore(w.on[plans.Destination], green, planName).Create(context.TODO(), p, journal.New(p)))
 	w.plan, w.journal = p, *journal.New(p)

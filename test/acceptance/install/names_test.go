@@ -17,6 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/runner"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
 )
@@ -78,7 +79,7 @@ func finalized(t *testing.T, by client.Client) *plans.Plan {
 		t.Fatal(err)
 	}
 	replicas := int32(3)
-	p, err := plans.Build(plans.Inputs{
+	p, err := build.Plan(build.Inputs{
 		Name: "bridged", ID: "bridged-abc", MaxUnavailable: 1, Names: plans.Names{Mode: plans.Bridge, Service: "web"},
 		Source:      plans.Ref{Cluster: uid, Context: "north", Namespace: "default", Name: "web"},
 		Destination: plans.Ref{Cluster: uid, Context: "north", Namespace: "mall", Name: "web"},

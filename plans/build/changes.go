@@ -1,4 +1,4 @@
-package plans
+package build
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // Changes lists the fields in which the destination's set differs from the source's, one line of
@@ -30,7 +32,7 @@ func Changes(source, destined *appsv1.StatefulSet) ([]string, error) {
 // Misstated returns the reason why the plan does not describe correctly what its patches do to the
 // set, or "". Changes is the text that the user read before the approval. It stands in the plan
 // beside the patches.
-func (p *Plan) Misstated(source *appsv1.StatefulSet) (string, error) {
+func Misstated(p *plans.Plan, source *appsv1.StatefulSet) (string, error) {
 	destined, err := DestinationSet(source, p)
 	if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package plans
+package build
 
 import (
 	"bufio"
@@ -19,36 +19,20 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
-
-// Patch is a change to the destination's set, compared with the source's: a strategic merge patch, or
-// a JSON patch (RFC 6902), in YAML or JSON.
-type Patch struct {
-	// Path is the file from which the patch was read.
-	Path string `json:"path,omitempty"`
-	// Patch is its text. A plan always has it; a Migration has it or Path.
-	Patch string `json:"patch,omitempty"`
-}
-
-// String returns the name of the patch for messages.
-func (p Patch) String() string {
-	if p.Path == "" {
-		return "patch"
-	}
-	return "patch " + p.Path
-}
 
 // DestinationSet returns the source's set in its form for the destination: in the destination's namespace,
 // with the patches of the plan, and without the fields that the source's control plane sets. Its
 // range is still the source's. It fails for a patch that does not fit the set, has unknown fields, or
 // changes a field on which the move relies.
-func DestinationSet(set *appsv1.StatefulSet, p *Plan) (*appsv1.StatefulSet, error) {
+func DestinationSet(set *appsv1.StatefulSet, p *plans.Plan) (*appsv1.StatefulSet, error) {
 	out := bare(set, p.Destination.Namespace)
 	out.Spec.UpdateStrategy = p.Destination.Strategy(out.Spec.UpdateStrategy)
 	for _, patch := range p.Patches {
-		next, err := patch.on(out)
+		next, err := patched(out, patch)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", patch, err)
 		}
@@ -62,7 +46,7 @@ func DestinationSet(set *appsv1.StatefulSet, p *Plan) (*appsv1.StatefulSet, erro
 
 // DestinationSet returns the set that a plan from these inputs would create.
 func (in Inputs) DestinationSet() (*appsv1.StatefulSet, error) {
-	out, err := DestinationSet(in.Set, &Plan{Destination: in.Destination, Patches: in.Patches})
+	out, err := DestinationSet(in.Set, &plans.Plan{Destination: in.Destination, Patches: in.Patches})
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +56,7 @@ func (in Inputs) DestinationSet() (*appsv1.StatefulSet, error) {
 // selected refuses a pod template that a selector of the move no longer matches.
 func (in Inputs) selected(after *appsv1.StatefulSet) error {
 	by := map[string]*metav1.LabelSelector{"the set's selector": in.Set.Spec.Selector}
-	for side, b := range map[Side]*policyv1.PodDisruptionBudget{Source: in.SourceBudget, Destination: in.DestinationBudget} {
+	for side, b := range map[plans.Side]*policyv1.PodDisruptionBudget{plans.Source: in.SourceBudget, plans.Destination: in.DestinationBudget} {
 		if b != nil {
 			by[fmt.Sprintf("PodDisruptionBudget %s of the %s", b.Name, side)] = b.Spec.Selector
 		}
@@ -92,9 +76,9 @@ func (in Inputs) selected(after *appsv1.StatefulSet) error {
 func bare(set *appsv1.StatefulSet, namespace string) *appsv1.StatefulSet {
 	own := set.DeepCopy()
 	delete(own.Annotations, corev1.LastAppliedConfigAnnotation)
-	Unmark(own)
+	plans.Unmark(own)
 	return &appsv1.StatefulSet{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: NativeKind},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: plans.NativeKind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: own.Name, Labels: own.Labels, Annotations: own.Annotations},
 		Spec:       own.Spec,
 	}
@@ -160,8 +144,8 @@ func templateNames(s appsv1.StatefulSetSpec) []string {
 	return out
 }
 
-// on applies the patch to a set. The text may have several documents.
-func (p Patch) on(set *appsv1.StatefulSet) (*appsv1.StatefulSet, error) {
+// patched returns the set with the patch applied. The text of the patch may have several documents.
+func patched(set *appsv1.StatefulSet, p plans.Patch) (*appsv1.StatefulSet, error) {
 	doc, err := json.Marshal(set)
 	if err != nil {
 		return nil, err
@@ -183,7 +167,7 @@ func (p Patch) on(set *appsv1.StatefulSet) (*appsv1.StatefulSet, error) {
 		}
 	}
 	var out appsv1.StatefulSet
-	return &out, strictly(doc, &out)
+	return &out, plans.DecodeStrictly(doc, &out)
 }
 
 func apply(doc, patch []byte) ([]byte, error) {
@@ -199,7 +183,7 @@ func apply(doc, patch []byte) ([]byte, error) {
 }
 
 // A patch can double a document with every copy operation. This limit bounds the size.
-func init() { jsonpatch.AccumulatedCopySizeLimit = maxPatchBytes } //nolint:gochecknoinits // the library has this limit for all of a process
+func init() { jsonpatch.AccumulatedCopySizeLimit = plans.MaxPatchBytes } //nolint:gochecknoinits // the library has this limit for all of a process
 
 func applyJSON(doc, patch []byte) ([]byte, error) {
 	var shape []struct {
@@ -208,7 +192,7 @@ func applyJSON(doc, patch []byte) ([]byte, error) {
 		From  string          `json:"from"`
 		Value json.RawMessage `json:"value"`
 	}
-	if err := strictly(patch, &shape); err != nil {
+	if err := plans.DecodeStrictly(patch, &shape); err != nil {
 		return nil, fmt.Errorf("malformed JSON patch: %w", err)
 	}
 	ops, err := jsonpatch.DecodePatch(patch)
@@ -229,7 +213,7 @@ func applyMerge(doc, patch []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := strictly(plain, &appsv1.StatefulSet{}); err != nil {
+	if err := plans.DecodeStrictly(plain, &appsv1.StatefulSet{}); err != nil {
 		return nil, err
 	}
 	if spec, ok := fields["spec"].(map[string]any); ok && spec["volumeClaimTemplates"] != nil {
@@ -273,7 +257,7 @@ func mergeTemplates(doc []byte, entries any) ([]any, error) {
 			return nil, err
 		}
 		set.Spec.VolumeClaimTemplates[k] = corev1.PersistentVolumeClaim{}
-		if err := strictly(merged, &set.Spec.VolumeClaimTemplates[k]); err != nil {
+		if err := plans.DecodeStrictly(merged, &set.Spec.VolumeClaimTemplates[k]); err != nil {
 			return nil, err
 		}
 	}
@@ -303,13 +287,4 @@ func undirected(v any) any {
 		return out
 	}
 	return v
-}
-
-// strictly decodes JSON and refuses unknown and duplicate fields, by their full path.
-func strictly(raw []byte, into any) error {
-	strict, err := kjson.UnmarshalStrict(raw, into)
-	if err != nil {
-		return err
-	}
-	return errors.Join(strict[:min(1, len(strict))]...)
 }

@@ -1,4 +1,4 @@
-package plans
+package build
 
 import (
 	"cmp"
@@ -7,12 +7,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // Dependencies lists the ConfigMaps, Secrets, ServiceAccounts and the governing Service that the set
 // names, sorted and without repetition. It omits the objects that the control plane creates in every
 // namespace. A dependency is Optional only if every reference to it is.
-func Dependencies(set *appsv1.StatefulSet) []Dependency {
+func Dependencies(set *appsv1.StatefulSet) []plans.Dependency {
 	all := references{}
 	all.add("Service", set.Spec.ServiceName, nil)
 	spec := set.Spec.Template.Spec
@@ -33,8 +35,8 @@ func Dependencies(set *appsv1.StatefulSet) []Dependency {
 }
 
 // SortDependencies sorts the list as in a plan: by kind, then by name.
-func SortDependencies(list []Dependency) []Dependency {
-	slices.SortFunc(list, func(a, b Dependency) int {
+func SortDependencies(list []plans.Dependency) []plans.Dependency {
+	slices.SortFunc(list, func(a, b plans.Dependency) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	return list
@@ -56,14 +58,14 @@ func SharedClaims(set *appsv1.StatefulSet) []string {
 type named struct{ kind, name string }
 
 // references are the dependencies found so far.
-type references map[named]Dependency
+type references map[named]plans.Dependency
 
 // add records a reference. optional is the field of that name, nil where a reference has none.
 func (all references) add(kind, called string, optional *bool) {
 	if called == "" {
 		return
 	}
-	need := Dependency{Kind: kind, Name: called, Optional: optional != nil && *optional}
+	need := plans.Dependency{Kind: kind, Name: called, Optional: optional != nil && *optional}
 	if have, ok := all[named{kind, called}]; ok {
 		need.Optional = need.Optional && have.Optional
 	}

@@ -1,4 +1,4 @@
-package plans
+package build_test
 
 import (
 	"strings"
@@ -10,14 +10,19 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
 // shop returns a set with something to patch, as an API server returns it.
 func shop() *appsv1.StatefulSet {
 	class, app := "fast", map[string]string{"app": "web", "tier": "front"}
-	s := set(2, 3)
+	s := planstest.Set(2, 3)
 	s.ResourceVersion = "12"
-	s.Annotations = map[string]string{StampAnnotation: "another/1/1", corev1.LastAppliedConfigAnnotation: "{}", "team": "shop"}
+	s.Annotations = map[string]string{plans.StampAnnotation: "another/1/1", corev1.LastAppliedConfigAnnotation: "{}", "team": "shop"}
 	s.Spec.ServiceName = "web"
 	s.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	s.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
@@ -35,8 +40,8 @@ func shop() *appsv1.StatefulSet {
 	return s
 }
 
-func patchedInputs(patches ...string) Inputs {
-	in := inputs()
+func patchedInputs(patches ...string) build.Inputs {
+	in := planstest.Inputs()
 	in.Set = shop()
 	in.Destination.Namespace = "mall"
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "front"}}
@@ -44,7 +49,7 @@ func patchedInputs(patches ...string) Inputs {
 	b.Spec = policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "front"}}}
 	in.SourceBudget = b
 	for _, p := range patches {
-		in.Patches = append(in.Patches, Patch{Path: "west.yaml", Patch: p})
+		in.Patches = append(in.Patches, plans.Patch{Path: "west.yaml", Patch: p})
 	}
 	return in
 }
@@ -102,26 +107,26 @@ spec:
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			p, err := Build(patchedInputs(tt.patches...))
+			p, err := build.Plan(patchedInputs(tt.patches...))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, p.Changes); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
-			raw, err := Encode(p)
+			raw, err := plans.Encode(p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := DecodePlan(raw)
+			again, err := plans.DecodePlan(raw)
 			if err != nil {
 				t.Fatal(err)
 			}
-			one, err := DestinationSet(shop(), p)
+			one, err := build.DestinationSet(shop(), p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			two, err := DestinationSet(shop(), again)
+			two, err := build.DestinationSet(shop(), again)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,11 +138,11 @@ spec:
 }
 
 func TestTheDestinationIsTheSourceWithoutWhatIsKnownAboutIt(t *testing.T) {
-	p, err := Build(patchedInputs())
+	p, err := build.Plan(patchedInputs())
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := DestinationSet(shop(), p)
+	got, err := build.DestinationSet(shop(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +193,7 @@ func TestPatchesThatChangeWhatTheMoveGoesByAreRefused(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := Build(patchedInputs(tt.patch))
+			_, err := build.Plan(patchedInputs(tt.patch))
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, expected one line with %q", err, tt.want)
 			}
@@ -197,11 +202,11 @@ func TestPatchesThatChangeWhatTheMoveGoesByAreRefused(t *testing.T) {
 }
 
 func TestDependenciesAreThoseOfThePatchedTemplate(t *testing.T) {
-	p, err := Build(patchedInputs("spec: {template: {spec: {containers: [{name: web, envFrom: [{secretRef: {name: west}}]}]}}}"))
+	p, err := build.Plan(patchedInputs("spec: {template: {spec: {containers: [{name: web, envFrom: [{secretRef: {name: west}}]}]}}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Dependency{{Kind: "Secret", Name: "west"}, {Kind: "Service", Name: "web"}}
+	want := []plans.Dependency{{Kind: "Secret", Name: "west"}, {Kind: "Service", Name: "web"}}
 	if diff := cmp.Diff(want, p.Dependencies); diff != "" {
 		t.Error(diff)
 	}
@@ -209,8 +214,8 @@ func TestDependenciesAreThoseOfThePatchedTemplate(t *testing.T) {
 
 func TestRenderSaysWhatIsCopiedRequiredAndPatched(t *testing.T) {
 	in := patchedInputs("spec: {template: {spec: {nodeSelector: {zone: west}}}}")
-	in.Dependencies = []Dependency{{Kind: "ConfigMap", Name: "web"}, {Kind: "Secret", Name: "tls", Required: "made by Certificate web of cert-manager"}}
-	p, err := Build(in)
+	in.Dependencies = []plans.Dependency{{Kind: "ConfigMap", Name: "web"}, {Kind: "Secret", Name: "tls", Required: "made by Certificate web of cert-manager"}}
+	p, err := build.Plan(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,14 +224,14 @@ func TestRenderSaysWhatIsCopiedRequiredAndPatched(t *testing.T) {
 		"copied       ConfigMap/web, if it is absent",
 		"required     Secret/tls, which must already exist on the destination (made by Certificate web of cert-manager)\n",
 	} {
-		if !strings.Contains(Render(p, p.FirstLeg()), want) {
-			t.Errorf("%q is not in\n%s", want, Render(p, p.FirstLeg()))
+		if !strings.Contains(plans.Render(p, p.FirstLeg()), want) {
+			t.Errorf("%q is not in\n%s", want, plans.Render(p, p.FirstLeg()))
 		}
 	}
 }
 
 func TestAMigrationGivesPatchesByPathOrAsText(t *testing.T) {
-	head := "apiVersion: " + APIVersion + "\nkind: Migration\nspec:\n  source: {name: web}\n  destination:\n    namespace: mall\n    patches:\n"
+	head := "apiVersion: " + plans.APIVersion + "\nkind: Migration\nspec:\n  source: {name: web}\n  destination:\n    namespace: mall\n    patches:\n"
 	tests := map[string]struct{ patches, want string }{
 		"both forms": {"    - path: west.yaml\n    - patch: |-\n        - {op: remove, path: /spec/minReadySeconds}\n", ""},
 		"neither":    {"    - {}\n", "patches[0]"},
@@ -235,7 +240,7 @@ func TestAMigrationGivesPatchesByPathOrAsText(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			m, err := DecodeMigration([]byte(head + tt.patches))
+			m, err := plans.DecodeMigration([]byte(head + tt.patches))
 			if tt.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("got %v, expected %q", err, tt.want)
@@ -245,10 +250,23 @@ func TestAMigrationGivesPatchesByPathOrAsText(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := []Patch{{Path: "west.yaml"}, {Patch: "- {op: remove, path: /spec/minReadySeconds}"}}
+			want := []plans.Patch{{Path: "west.yaml"}, {Patch: "- {op: remove, path: /spec/minReadySeconds}"}}
 			if diff := cmp.Diff(want, m.Spec.Destination.Patches); diff != "" || m.Spec.Destination.Namespace != "mall" {
 				t.Errorf("%+v\n%s", m.Spec.Destination, diff)
 			}
 		})
+	}
+}
+
+// A StatefulSet has no EnforcedRollingUpdate.
+func TestAStatefulSetOnTheDestinationRollsAsItCan(t *testing.T) {
+	in := patchedInputs()
+	in.Set.Spec.UpdateStrategy.Type = v1alpha1.EnforcedRollingUpdate
+	for kind, want := range map[string]appsv1.StatefulSetUpdateStrategyType{"": appsv1.RollingUpdateStatefulSetStrategyType, plans.SliceKind: v1alpha1.EnforcedRollingUpdate} {
+		in.Destination.Kind = kind
+		after, err := in.DestinationSet()
+		if err != nil || after.Spec.UpdateStrategy.Type != want {
+			t.Errorf("%q: %v, %v", kind, after.Spec.UpdateStrategy.Type, err)
+		}
 	}
 }

@@ -1,0 +1,76 @@
+package plans
+
+import (
+	"errors"
+
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Fingerprints returns the fingerprint that binds a plan to these objects.
+func Fingerprints(set, existing *appsv1.StatefulSet, budget *policyv1.PodDisruptionBudget) (Fingerprint, error) {
+	f := Fingerprint{SourceUID: set.UID}
+	var errs [3]error
+	f.SourceSpec, errs[0] = Fingerprinted(set.Spec)
+	if budget != nil {
+		f.BudgetUID = budget.UID
+		f.BudgetSpec, errs[1] = Fingerprinted(budget.Spec)
+	}
+	if existing != nil {
+		f.DestinationUID = existing.UID
+		f.DestinationSpec, errs[2] = Fingerprinted(existing.Spec)
+	}
+	return f, errors.Join(errs[:]...)
+}
+
+// Changed describes each difference from the time when the plan was made.
+func (f Fingerprint) Changed(now Fingerprint) []string {
+	var out []string
+	add := func(differs bool, what string) {
+		if differs {
+			out = append(out, what)
+		}
+	}
+	add(f.SourceUID != now.SourceUID, "the source set was deleted and recreated")
+	add(f.SourceUID == now.SourceUID && f.SourceSpec != now.SourceSpec, "the spec of the source set")
+	add(f.BudgetUID != now.BudgetUID, "the PodDisruptionBudget of the source (another object, or none)")
+	add(f.BudgetUID == now.BudgetUID && f.BudgetSpec != now.BudgetSpec, "the spec of the source's PodDisruptionBudget")
+	add(f.DestinationUID != now.DestinationUID, presence(f.DestinationUID, now.DestinationUID))
+	add(f.DestinationUID == now.DestinationUID && f.DestinationSpec != now.DestinationSpec, "the spec of the destination set")
+	return out
+}
+
+// SameSource reports whether a set has the spec for which the plan was made, whatever its range and
+// its retention policy are now: the plan itself changes these two.
+func (f Fingerprint) SameSource(set *appsv1.StatefulSet, p *Plan, saved Saved) (bool, error) {
+	spec := *set.Spec.DeepCopy()
+	spec.Replicas = &p.Count
+	policies := []*appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{nil}
+	if policy, ok := saved.Retention[Source]; ok {
+		policies = append(policies, &policy)
+	}
+	ranges := []*appsv1.StatefulSetOrdinals{{Start: p.Start}}
+	if p.Start == 0 {
+		ranges = append(ranges, nil)
+	}
+	for _, spec.PersistentVolumeClaimRetentionPolicy = range policies {
+		for _, spec.Ordinals = range ranges {
+			if now, err := Fingerprinted(spec); err != nil || now == f.SourceSpec {
+				return err == nil, err
+			}
+		}
+	}
+	return false, nil
+}
+
+func presence(was, is types.UID) string {
+	switch {
+	case was == "":
+		return "the destination set, which was absent, exists"
+	case is == "":
+		return "the destination set is gone"
+	default:
+		return "the destination set was deleted and recreated"
+	}
+}
