@@ -32,7 +32,8 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
-		{"cmd/stsmigrate", "adoption rollout engine engine/recovery engine/runner preflight preflight/access preflight/check preflight/volumes records clusters clusters/transport dns pdb plans plans/journal deploy cmd/internal/program"},
+		{"cmd/stsmigrate", "cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner preflight preflight/access preflight/check preflight/volumes records clusters pdb deploy plans plans/journal"},
+		{"cmd/internal/reach", "engine preflight/access records clusters clusters/transport dns plans plans/journal"},
 		{"orchestrator", "orchestrator/fleet engine engine/runner preflight preflight/check records clusters clusters/transport dns plans plans/journal writes"},
 		{"engine/runner", "engine preflight preflight/access preflight/check records sets dns gates clusters plans plans/journal"},
 		{"orchestrator/fleet", "dns clusters clusters/transport"},

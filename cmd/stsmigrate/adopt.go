@@ -10,6 +10,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/adoption"
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -30,7 +31,7 @@ from before the first write until the end; the same command continues after an i
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			return a.adopt(ctx, at, adoption.Adoption{On: at.client, Set: set})
+			return a.adopt(ctx, at, adoption.Adoption{On: at.Client, Set: set})
 		},
 	}
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
@@ -39,9 +40,9 @@ from before the first write until the end; the same command continues after an i
 }
 
 // adopt carries out an adoption. A crash at any point leaves a state that the next look recognises.
-func (a *app) adopt(ctx context.Context, at *end, what adoption.Adoption) error {
+func (a *app) adopt(ctx context.Context, at *reach.End, what adoption.Adoption) error {
 	wake := clusters.NewChangeSignal()
-	wake.WatchSets(ctx, at.watches, at.namespace)
+	wake.WatchSets(ctx, at.Watches, at.Namespace)
 	last := ""
 	for {
 		s, err := what.Look(ctx)
@@ -81,8 +82,8 @@ func (a *app) waitForAdoption(ctx context.Context, wake *clusters.ChangeSignal, 
 }
 
 // writeAdoption asks for confirmation once, and writes.
-func (a *app) writeAdoption(ctx context.Context, at *end, what adoption.Adoption, s plans.Observation) error {
-	if err := a.confirm(fmt.Sprintf("Turn %s/%s into the other kind? Its pods stay.", at.namespace, what.Set.Name)); err != nil {
+func (a *app) writeAdoption(ctx context.Context, at *reach.End, what adoption.Adoption, s plans.Observation) error {
+	if err := a.confirm(fmt.Sprintf("Turn %s/%s into the other kind? Its pods stay.", at.Namespace, what.Set.Name)); err != nil {
 		return err
 	}
 	a.yes = true

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/runner"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -24,7 +25,7 @@ import (
 func (a *app) applyCommand() *cobra.Command {
 	var timeout time.Duration
 	var far routeFlags
-	var home homeFlags
+	var home reach.HomeFlags
 	cmd := &cobra.Command{
 		Use:   "apply FILE|PLAN",
 		Short: "Carry a plan out, or continue one that was stopped",
@@ -39,10 +40,10 @@ command returns: status -w, pause, resume, abort and finalize work on it as ever
 that namespace.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := home.check(); err != nil {
+			if err := home.Check(); err != nil {
 				return err
 			}
-			far.detach = home.detach
+			far.detach = home.Detach
 			t, fresh, err := a.load(cmd.Context(), args[0], &home)
 			if err != nil {
 				return err
@@ -54,7 +55,7 @@ that namespace.`,
 	a.wordFlags(cmd)
 	far.add(cmd)
 	far.addCanary(cmd)
-	home.add(cmd)
+	home.Add(cmd)
 	return cmd
 }
 
@@ -64,11 +65,11 @@ func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 }
 
 // load finds a plan by file or by name. fresh reports that it is not stored yet.
-func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target, fresh bool, err error) {
+func (a *app) load(ctx context.Context, what string, home *reach.HomeFlags) (t *reach.Target, fresh bool, err error) {
 	if what != "-" && !strings.ContainsAny(what, "/.") {
 		if _, err := os.Stat(what); err != nil { // not a file: a name
-			if t, err = a.reach.stored(ctx, what); err == nil && home.detach {
-				err = t.notOfCommands(ctx)
+			if t, err = a.reach.Stored(ctx, what); err == nil && home.Detach {
+				err = t.NotOfCommands(ctx)
 			}
 			return t, false, err
 		}
@@ -77,12 +78,12 @@ func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target
 	if err != nil {
 		return nil, false, err
 	}
-	if home.detach {
-		if err := a.reach.handsOver(ctx, t); err != nil {
+	if home.Detach {
+		if err := a.reach.HandsOver(ctx, t); err != nil {
 			return nil, false, err
 		}
 	}
-	have, err := t.store.Plan(ctx)
+	have, err := t.Store.Plan(ctx)
 	var absent records.ErrNoPlan
 	if errors.As(err, &absent) || err == nil && have.ID != p.ID {
 		return t, true, nil // another plan of this name is refused when it is stored
@@ -91,7 +92,7 @@ func (a *app) load(ctx context.Context, what string, home *homeFlags) (t *target
 }
 
 // fromFile reads a plan from a file and connects to its clusters.
-func (a *app) fromFile(ctx context.Context, what string, home *homeFlags) (*target, *plans.Plan, error) {
+func (a *app) fromFile(ctx context.Context, what string, home *reach.HomeFlags) (*reach.Target, *plans.Plan, error) {
 	raw, err := a.read(what)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the plan: %w", err)
@@ -100,33 +101,33 @@ func (a *app) fromFile(ctx context.Context, what string, home *homeFlags) (*targ
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", what, err)
 	}
-	at, err := home.open(&a.reach, p)
+	at, err := home.Open(&a.reach, p)
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := a.reach.inFile(ctx, p, at)
+	t, err := a.reach.InFile(ctx, p, at)
 	return t, p, err
 }
 
 // apply carries out a Move. Before the first write it runs the checks and asks for confirmation. A plan that
 // is already under way is not checked here.
-func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags, timeout time.Duration) error {
-	j, err := t.journal(ctx, fresh)
+func (a *app) apply(ctx context.Context, t *reach.Target, fresh bool, far *routeFlags, timeout time.Duration) error {
+	j, err := t.Journal(ctx, fresh)
 	if err != nil {
 		return err
 	}
 	switch {
 	case j.Outcome == plans.Split:
-		return fmt.Errorf("plan %s is split, as it was asked to be: move the other ordinals with %s", t.plan.Name, t.command("resume"))
+		return fmt.Errorf("plan %s is split, as it was asked to be: move the other ordinals with %s", t.Plan.Name, t.Command("resume"))
 	case j.Outcome == plans.Aborted:
-		return exitCode{code: exitAborted, message: fmt.Sprintf("plan %s was aborted; make a new plan to try again", t.plan.Name)}
+		return exitCode{code: exitAborted, message: fmt.Sprintf("plan %s was aborted; make a new plan to try again", t.Plan.Name)}
 	case j.Outcome != "":
-		fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
+		fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.Plan.Name, j.Outcome)
 		return nil
 	case j.Leg.Direction != plans.Move:
-		return fmt.Errorf("plan %s is being aborted or finalized: continue it with %s", t.plan.Name, t.command("resume"))
+		return fmt.Errorf("plan %s is being aborted or finalized: continue it with %s", t.Plan.Name, t.Command("resume"))
 	case j.Paused:
-		return fmt.Errorf("plan %s is paused: continue it with %s", t.plan.Name, t.command("resume"))
+		return fmt.Errorf("plan %s is paused: continue it with %s", t.Plan.Name, t.Command("resume"))
 	case j.Begun > 0:
 		route, err := a.goOn(ctx, t, j, far)
 		if err != nil {
@@ -144,19 +145,7 @@ func (a *app) apply(ctx context.Context, t *target, fresh bool, far *routeFlags,
 	return a.carry(ctx, t, j, plans.Move, route, timeout)
 }
 
-// journal reads the journal of the plan, or returns a new one for a plan of which nothing has been done. A
-// crash between storing the plan and its journal leaves nothing begun: had the plan been under way, the marks
-// on its sets would show it.
-func (t *target) journal(ctx context.Context, fresh bool) (*journal.Journal, error) {
-	if fresh {
-		return journal.New(t.plan), nil
-	}
-	j, err := t.store.JournalOrNew(ctx, t.plan)
-	if errors.As(err, new(records.ErrNoJournal)) {
-		return journal.New(t.plan), nil
-	}
-	return j, err
-}
+var errNoTerminal = errors.New("this changes both sides and standard input is not a terminal: look at the plan, then give --yes")
 
 // confirm asks the user before anything is written.
 func (a *app) confirm(question string) error {
@@ -175,9 +164,9 @@ func (a *app) confirm(question string) error {
 }
 
 // process returns the runner with which this process carries out the plan.
-func (a *app) process(t *target, timeout time.Duration) runner.Runner {
+func (a *app) process(t *reach.Target, timeout time.Duration) runner.Runner {
 	return runner.Runner{
-		Plan: t.plan, Store: t.store, On: t.on, Configs: t.configs, Watches: t.watches, Names: t.names,
+		Plan: t.Plan, Store: t.Store, On: t.On, Configs: t.Configs, Watches: t.Watches, Names: t.Names,
 		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Stop: a.stop, StepTimeout: timeout,
 		Report: a.tell, Complain: a.complain,
 	}
@@ -185,7 +174,7 @@ func (a *app) process(t *target, timeout time.Duration) runner.Runner {
 
 // carry runs the plan in the given direction until it is finished, paused, held or stopped. For a detached
 // plan it declares to the orchestrator the direction and how far to go.
-func (a *app) carry(ctx context.Context, t *target, j *journal.Journal, direction plans.Direction, route plans.Limits, timeout time.Duration) error {
+func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, direction plans.Direction, route plans.Limits, timeout time.Duration) error {
 	if j.Detached {
 		if err := a.ask(ctx, t, direction, route); err != nil || direction == plans.Move {
 			return err
@@ -206,7 +195,7 @@ func (a *app) carry(ctx context.Context, t *target, j *journal.Journal, directio
 		return nil
 	}
 	fmt.Fprintf(a.Out, "The old names are still answered, with the current addresses. To keep them current when pods restart: %s; to remove them: %s\n",
-		t.command("names -w"), t.command("names --remove"))
+		t.Command("names -w"), t.Command("names --remove"))
 	return nil
 }
 

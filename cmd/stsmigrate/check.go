@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
@@ -57,18 +58,18 @@ func (a *app) report(ctx context.Context, f planFlags, args []string) (*prefligh
 	if len(f.ignore) > 0 {
 		return nil, fmt.Errorf("--ignore: %s has its own list; make a new plan", args[0])
 	}
-	t, fresh, err := a.load(ctx, args[0], &homeFlags{})
+	t, fresh, err := a.load(ctx, args[0], &reach.HomeFlags{})
 	if err != nil {
 		return nil, err
 	}
-	j, err := t.journal(ctx, fresh)
+	j, err := t.Journal(ctx, fresh)
 	if err != nil {
 		return nil, err
 	}
 	if j.Begun > 0 {
-		return nil, fmt.Errorf("plan %s is under way, and is checked as it goes: see %s", t.plan.Name, t.command("status"))
+		return nil, fmt.Errorf("plan %s is under way, and is checked as it goes: see %s", t.Plan.Name, t.Command("status"))
 	}
-	return preflight.Check(ctx, t.plan, t.on, j, a.orchestrated(j))
+	return preflight.Check(ctx, t.Plan, t.On, j, a.orchestrated(j))
 }
 
 // checkTable formats a report as text: a line for each finding and for each check without one, the counts,

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
@@ -39,7 +40,7 @@ it may create no others. It is for the administrator of the cluster, who knows w
 			if lasts <= 0 {
 				return fmt.Errorf("--for is %s: expected a time such as 720h", lasts)
 			}
-			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reached, side plans.Side) ([]client.Object, remarks, error) {
+			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks, error) {
 				if cluster {
 					all, err := clusterConsent(ctx, r, side)
 					return all, remarks{}, err
@@ -56,17 +57,17 @@ it may create no others. It is for the administrator of the cluster, who knows w
 }
 
 // consents returns the ConfigMaps of the namespaces on one side, including their existing consents.
-func consents(ctx context.Context, r *reached, side plans.Side, until time.Time) ([]client.Object, error) {
+func consents(ctx context.Context, r *reach.Sides, side plans.Side, until time.Time) ([]client.Object, error) {
 	var out []client.Object
-	for _, n := range access.Parties(r.plan) {
+	for _, n := range access.Parties(r.Plan) {
 		if n.Side != side {
 			continue
 		}
-		have, err := n.Consent(ctx, r.on)
+		have, err := n.Consent(ctx, r.On)
 		if err != nil { // consents that cannot be read cannot be kept, and other plans may need them
 			return nil, err
 		}
-		next := n.Agree(r.plan, until, have)
+		next := n.Agree(r.Plan, until, have)
 		next.ObjectMeta = asRead(next)
 		out = append(out, next)
 	}
@@ -75,23 +76,23 @@ func consents(ctx context.Context, r *reached, side plans.Side, until time.Time)
 
 // clusterConsent returns the ConfigMap of the cluster on one side, including its existing consents. It
 // returns nothing if the plan creates no volume there.
-func clusterConsent(ctx context.Context, r *reached, side plans.Side) ([]client.Object, error) {
-	if err := r.lost[side.Other()]; err != nil && !r.plan.OneCluster() {
+func clusterConsent(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, error) {
+	if err := r.Lost[side.Other()]; err != nil && !r.Plan.OneCluster() {
 		return nil, fmt.Errorf("which disks the %s is to agree to is known on both sides: %w", side, err)
 	}
-	disks, err := r.disks(ctx, side)
+	disks, err := r.Disks(ctx, side)
 	if err != nil {
 		return nil, err
 	}
-	volumes, err := access.NewVolumes(ctx, r.plan, r.on, side, namesOf(disks))
+	volumes, err := access.NewVolumes(ctx, r.Plan, r.On, side, namesOf(disks))
 	if err != nil || len(volumes) == 0 {
 		return nil, err
 	}
-	have, err := access.AgreedVolumes(ctx, r.on[side], side)
+	have, err := access.AgreedVolumes(ctx, r.On[side], side)
 	if err != nil { // consents that cannot be read cannot be kept, and other plans may need them
 		return nil, err
 	}
-	next, err := access.AgreeVolumes(r.plan, volumes, have)
+	next, err := access.AgreeVolumes(r.Plan, volumes, have)
 	if err != nil {
 		return nil, err
 	}

@@ -7,18 +7,19 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
-func ending(mode plans.NameMode) *target {
+func ending(mode plans.NameMode) *reach.Target {
 	p := &plans.Plan{
 		Name: "web", Count: 3, Names: plans.Names{Mode: mode, Service: "web"},
 		Source:      plans.Ref{Cluster: "a", Context: "east", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "b", Context: "west", Namespace: "mall", Name: "web"},
 	}
-	return &target{plan: p, home: &end{context: "west", namespace: "stsmigrate"}, flags: " -n stsmigrate --context west"}
+	return &reach.Target{Plan: p, Home: &reach.End{Context: "west", Namespace: "stsmigrate"}, Flags: " -n stsmigrate --context west"}
 }
 
 // The process that carried out the plan kept its names until now. The user must learn that no process does so

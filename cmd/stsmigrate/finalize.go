@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
@@ -15,7 +16,7 @@ import (
 func (a *app) finalizeCommand() *cobra.Command {
 	var cluster string
 	cmd := a.turnCommand("finalize", plans.Finalize, "End a complete move: delete the emptied source set and our marks. There is no way back",
-		"Finalize plan %s: delete what is left of %s? There is no way back.", func(ctx context.Context, t *target, j *journal.Journal) error {
+		"Finalize plan %s: delete what is left of %s? There is no way back.", func(ctx context.Context, t *reach.Target, j *journal.Journal) error {
 			if !a.keepsNames {
 				return nil
 			}
@@ -25,7 +26,7 @@ func (a *app) finalizeCommand() *cobra.Command {
 			if j.Detached {
 				return nil // the orchestrator that finalizes the plan gets this request
 			}
-			return t.wantNames(ctx)
+			return wantNames(ctx, t)
 		})
 	cmd.Flags().StringVar(&cluster, "source-gone", "", "do without the source's cluster, which does not exist any more: the UID of its namespace kube-system, as status -o yaml has it")
 	a.wordFlags(cmd)
@@ -38,13 +39,13 @@ func (a *app) finalizeCommand() *cobra.Command {
 }
 
 // wantNames records, BEFORE the cleanup, that the names outlive the plan.
-func (t *target) wantNames(ctx context.Context) error {
-	if len(t.plan.Directories()) == 0 {
-		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.plan.Name, t.plan.Names.Mode)
+func wantNames(ctx context.Context, t *reach.Target) error {
+	if len(t.Plan.Directories()) == 0 {
+		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.Plan.Name, t.Plan.Names.Mode)
 	}
-	return t.store.Change(ctx, t.plan, func(j *journal.Journal) error {
+	return t.Store.Change(ctx, t.Plan, func(j *journal.Journal) error {
 		if j.Leg.Direction == plans.Finalize && !j.KeepNames {
-			return fmt.Errorf("--keep-names: plan %s is being finalized without it, and its names may be gone", t.plan.Name)
+			return fmt.Errorf("--keep-names: plan %s is being finalized without it, and its names may be gone", t.Plan.Name)
 		}
 		j.KeepNames = true
 		return nil

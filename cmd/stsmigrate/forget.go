@@ -21,28 +21,28 @@ func (a *app) forgetCommand() *cobra.Command {
 }
 
 func (a *app) forget(ctx context.Context, name string) error {
-	t, err := a.reach.recorded(ctx, name)
+	t, err := a.reach.Recorded(ctx, name)
 	if err != nil {
 		return err
 	}
-	j, _, err := t.store.Journal(ctx, t.plan)
+	j, _, err := t.Store.Journal(ctx, t.Plan)
 	if err != nil {
 		return err
 	}
 	if !j.Ended() {
-		return fmt.Errorf("plan %s has not ended: everything else depends on its record; first run %s or %s", name, t.command("finalize"), t.command("abort"))
+		return fmt.Errorf("plan %s has not ended: everything else depends on its record; first run %s or %s", name, t.Command("finalize"), t.Command("abort"))
 	}
 	if err := a.confirm(fmt.Sprintf("Delete the record of plan %s (%s)? No other record shows what was moved, and when.", name, j.Outcome)); err != nil {
 		return err
 	}
 	if j.Detached { // the orchestrator deletes the journal when the plan is gone
-		err = records.Undeclare(ctx, t.home.client, t.home.namespace, t.plan)
+		err = records.Undeclare(ctx, t.Home.Client, t.Home.Namespace, t.Plan)
 		if err == nil {
-			fmt.Fprintf(a.Out, "plan %s is gone, and the orchestrator in namespace %s deletes its journal\n", name, t.home.namespace)
+			fmt.Fprintf(a.Out, "plan %s is gone, and the orchestrator in namespace %s deletes its journal\n", name, t.Home.Namespace)
 		}
 		return err
 	}
-	if err := t.store.Forget(ctx, t.plan, clusters.Holder(), clusters.Dead, a.now); err != nil {
+	if err := t.Store.Forget(ctx, t.Plan, clusters.Holder(), clusters.Dead, a.now); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Out, "the record of plan %s is gone\n", name)

@@ -27,20 +27,15 @@ func (a *app) get(ctx context.Context, all bool) error {
 	if err := a.knownOutput(); err != nil {
 		return err
 	}
-	flags := a.reach.source
-	if asked(a.reach.destination) {
-		a.reach.inherit()
-		flags = a.reach.destination
-	}
-	home, err := a.reach.open(flags)
+	home, err := a.reach.Home()
 	if err != nil {
 		return err
 	}
-	namespace := home.namespace
+	namespace := home.Namespace
 	if all {
 		namespace = ""
 	}
-	list, err := records.List(ctx, home.client, namespace, a.now)
+	list, err := records.List(ctx, home.Client, namespace, a.now)
 	if err != nil {
 		return err
 	}

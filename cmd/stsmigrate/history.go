@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/rollout"
 )
@@ -36,20 +37,20 @@ func (a *app) history(ctx context.Context, typed string) (*rollout.History, plan
 	if err != nil {
 		return nil, set, err
 	}
-	h, err := rollout.ReadHistory(ctx, at.client, set)
+	h, err := rollout.ReadHistory(ctx, at.Client, set)
 	return h, set, err
 }
 
 // typedSet connects to the cluster of the plain flags, and returns the set that the user has typed.
-func (a *app) typedSet(typed string) (*end, plans.Ref, error) {
+func (a *app) typedSet(typed string) (*reach.End, plans.Ref, error) {
 	word, name := plans.SetOf(typed)
 	kind, err := plans.KindOf(word)
 	if err != nil {
 		return nil, plans.Ref{}, err
 	}
-	at, err := a.reach.open(a.reach.source)
+	at, err := a.reach.Single()
 	if err != nil {
 		return nil, plans.Ref{}, err
 	}
-	return at, plans.Ref{Namespace: at.namespace, Name: name, Kind: kind}, nil
+	return at, plans.Ref{Namespace: at.Namespace, Name: name, Kind: kind}, nil
 }

@@ -50,7 +50,7 @@ makes. The components, and where they belong:
 The values of --set and --values are those of deploy/chart/values.yaml.`,
 		ValidArgs: deploy.Components(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			namespace := cmp.Or(*a.reach.source.Namespace, "stsmigrate")
+			namespace := cmp.Or(a.reach.Namespace(), "stsmigrate")
 			if len(args) == 0 {
 				args = []string{"orchestrator"}
 			}
@@ -103,7 +103,7 @@ func (f *installFlags) values(components []string) (map[string]any, error) {
 // install applies objects in their order. Fields that other writers own are kept. A conflict on one of our
 // fields is an error that names them.
 func (a *app) install(ctx context.Context, objects []byte) error {
-	at, err := a.reach.open(a.reach.source)
+	at, err := a.reach.Single()
 	if err != nil {
 		return err
 	}
@@ -118,12 +118,12 @@ func (a *app) install(ctx context.Context, objects []byte) error {
 		all = append(all, o)
 	}
 	for _, o := range all { // BEFORE anything is written
-		if err := free(ctx, at.client, o); err != nil {
+		if err := free(ctx, at.Client, o); err != nil {
 			return err
 		}
 	}
 	for _, o := range all {
-		if err := at.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("stsmigrate")); err != nil {
+		if err := at.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("stsmigrate")); err != nil {
 			return fmt.Errorf("%s: %w; what was printed before has been applied, and the command can be given again", titled(o), err)
 		}
 		fmt.Fprintf(a.Out, "%s applied\n", titled(o))

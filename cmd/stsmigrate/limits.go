@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight"
@@ -54,53 +55,53 @@ func (f *routeFlags) first(yes bool) (r plans.Limits, canary bool, err error) {
 
 // begin runs every check, asks for confirmation, and stores the plan with its journal and route. For a
 // detached plan it stores the plan alone, because the route is declared to the orchestrator.
-func (a *app) begin(ctx context.Context, t *target, j *journal.Journal, f *routeFlags) (plans.Limits, error) {
+func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f *routeFlags) (plans.Limits, error) {
 	route, canary, err := f.first(a.yes)
 	if err != nil {
 		return route, err
 	}
-	planned := journal.New(t.plan)
-	if err := planned.Limit(t.plan, route); err != nil {
+	planned := journal.New(t.Plan)
+	if err := planned.Limit(t.Plan, route); err != nil {
 		return route, err
 	}
 	j.Detached = j.Detached || f.detach
-	report, err := preflight.Check(ctx, t.plan, t.on, j, a.orchestrated(j))
+	report, err := preflight.Check(ctx, t.Plan, t.On, j, a.orchestrated(j))
 	if err != nil {
 		return route, err
 	}
 	if err := a.judge(report); err != nil {
 		return route, err
 	}
-	question := plans.Render(t.plan, planned.Leg)
+	question := plans.Render(t.Plan, planned.Leg)
 	switch {
 	case planned.PauseAt == 0:
 	case canary:
-		question += fmt.Sprintf("\nIt pauses after the first ordinal, %s, so that you can check it; --no-canary-pause continues without a pause.\n", t.plan.Pod(t.plan.End()-1))
+		question += fmt.Sprintf("\nIt pauses after the first ordinal, %s, so that you can check it; --no-canary-pause continues without a pause.\n", t.Plan.Pod(t.Plan.End()-1))
 	default:
-		question += fmt.Sprintf("\nIt pauses when %s has arrived.\n", t.plan.Pod(planned.PauseAt))
+		question += fmt.Sprintf("\nIt pauses when %s has arrived.\n", t.Plan.Pod(planned.PauseAt))
 	}
 	if err := a.confirm(question + "\nCarry this out?"); err != nil {
 		return route, err
 	}
 	if j.Detached {
-		return route, t.store.CreatePlan(ctx, t.plan)
+		return route, t.Store.CreatePlan(ctx, t.Plan)
 	}
-	if err := t.store.Create(ctx, t.plan, planned); err != nil {
+	if err := t.Store.Create(ctx, t.Plan, planned); err != nil {
 		return route, err
 	}
-	return route, t.take(ctx, route)
+	return route, take(ctx, t, route)
 }
 
 // take records how far a Move goes.
-func (t *target) take(ctx context.Context, r plans.Limits) error {
+func take(ctx context.Context, t *reach.Target, r plans.Limits) error {
 	if r == (plans.Limits{}) {
 		return nil
 	}
-	return t.store.Change(ctx, t.plan, func(j *journal.Journal) error { return j.Limit(t.plan, r) })
+	return t.Store.Change(ctx, t.Plan, func(j *journal.Journal) error { return j.Limit(t.Plan, r) })
 }
 
 // goOn asks for confirmation, and then clears the pause or the limit that stopped the plan.
-func (a *app) goOn(ctx context.Context, t *target, j *journal.Journal, f *routeFlags) (plans.Limits, error) {
+func (a *app) goOn(ctx context.Context, t *reach.Target, j *journal.Journal, f *routeFlags) (plans.Limits, error) {
 	route, err := f.route()
 	if err != nil {
 		return route, err
@@ -108,7 +109,7 @@ func (a *app) goOn(ctx context.Context, t *target, j *journal.Journal, f *routeF
 	set := func(j *journal.Journal) error {
 		j.Paused = false
 		if j.Outcome == plans.Split || route != (plans.Limits{}) {
-			return j.Limit(t.plan, route)
+			return j.Limit(t.Plan, route)
 		}
 		return nil
 	}
@@ -116,8 +117,8 @@ func (a *app) goOn(ctx context.Context, t *target, j *journal.Journal, f *routeF
 	if err := set(&trial); err != nil { // before the user is asked
 		return route, err
 	}
-	if err := a.confirm(fmt.Sprintf("Continue plan %s (%s -> %s)?", t.plan.Name, t.plan.Source, t.plan.Destination)); err != nil || j.Detached {
+	if err := a.confirm(fmt.Sprintf("Continue plan %s (%s -> %s)?", t.Plan.Name, t.Plan.Source, t.Plan.Destination)); err != nil || j.Detached {
 		return route, err
 	}
-	return route, t.store.Change(ctx, t.plan, set)
+	return route, t.Store.Change(ctx, t.Plan, set)
 }

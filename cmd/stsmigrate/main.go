@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -37,14 +38,14 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	streams.Out, streams.ErrOut = &shown{to: streams.Out}, &shown{to: streams.ErrOut}
-	a := &app{IOStreams: streams, now: time.Now}
+	a := &app{IOStreams: streams, now: time.Now, reach: reach.Flags{Version: versionText()}}
 	a.stop = a.stopOnSignal(ctx, cancel)
 	root := a.command(args[0])
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
 	interrupted := ctx.Err() != nil
 	cancel()
-	a.reach.wait()
+	a.reach.Wait()
 	var code exitCode
 	switch {
 	case err == nil:

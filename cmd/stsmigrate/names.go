@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -33,20 +34,20 @@ lets the nodes of either side be drained: the unit goes to the side that needs i
 			if remove && watch {
 				return errors.New("say -w or --remove, not both")
 			}
-			t, err := a.reach.recorded(cmd.Context(), args[0])
+			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if remove {
 				return a.removeNames(cmd.Context(), t)
 			}
-			if err := t.connected(); err != nil {
+			if err := t.Connected(); err != nil {
 				return err
 			}
 			if watch {
 				return a.keepNames(cmd.Context(), t)
 			}
-			_, err = fmt.Fprint(a.Out, plans.RenderNames(t.plan))
+			_, err = fmt.Fprint(a.Out, plans.RenderNames(t.Plan))
 			return err
 		},
 	}
@@ -59,23 +60,23 @@ lets the nodes of either side be drained: the unit goes to the side that needs i
 // removeNames deletes the names that "finalize --keep-names" has left. If an orchestrator carries out the
 // plan, it requests the deletion from the orchestrator. A crash in between leaves the journal unchanged, so
 // that the command can be repeated.
-func (a *app) removeNames(ctx context.Context, t *target) error {
-	j, err := t.journal(ctx, false)
+func (a *app) removeNames(ctx context.Context, t *reach.Target) error {
+	j, err := t.Journal(ctx, false)
 	switch {
 	case err != nil:
 		return err
 	case !j.Ended():
-		return fmt.Errorf("plan %s is under way: its names go with %s or %s", t.plan.Name, t.command("finalize"), t.command("abort"))
+		return fmt.Errorf("plan %s is under way: its names go with %s or %s", t.Plan.Name, t.Command("finalize"), t.Command("abort"))
 	case !j.KeepNames:
-		fmt.Fprintf(a.Out, "plan %s has kept no names; nothing to do\n", t.plan.Name)
+		fmt.Fprintf(a.Out, "plan %s has kept no names; nothing to do\n", t.Plan.Name)
 		return nil
 	}
 	if !j.Detached {
-		if err := t.connected(); err != nil {
+		if err := t.Connected(); err != nil {
 			return err
 		}
 	}
-	if err := a.confirm(fmt.Sprintf("Take the old names of plan %s away? Clients that still use them will not find %s any more.", t.plan.Name, t.plan.Destination)); err != nil {
+	if err := a.confirm(fmt.Sprintf("Take the old names of plan %s away? Clients that still use them will not find %s any more.", t.Plan.Name, t.Plan.Destination)); err != nil {
 		return err
 	}
 	if j.Detached {
@@ -86,8 +87,8 @@ func (a *app) removeNames(ctx context.Context, t *target) error {
 
 // askToRemoveNames declares the request: the orchestrator owns the journal and the Lease under which names
 // are kept.
-func (a *app) askToRemoveNames(ctx context.Context, t *target) error {
-	err := t.declare(ctx, func(j *journal.Journal, d *plans.Declaration) error {
+func (a *app) askToRemoveNames(ctx context.Context, t *reach.Target) error {
+	err := t.Declare(ctx, func(j *journal.Journal, d *plans.Declaration) error {
 		d.Direction, d.KeepNames = j.Leg.Direction, false
 		d.Request = &plans.Request{ID: rand.String(8), RemoveNames: true}
 		return nil
@@ -95,25 +96,25 @@ func (a *app) askToRemoveNames(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "plan %s: the orchestrator in namespace %s takes its names away. To watch it: %s\n", t.plan.Name, t.home.namespace, t.command("status"))
+	fmt.Fprintf(a.Out, "plan %s: the orchestrator in namespace %s takes its names away. To watch it: %s\n", t.Plan.Name, t.Home.Namespace, t.Command("status"))
 	return nil
 }
 
 // keepNames keeps the names of a plan that no process carries out.
-func (a *app) keepNames(ctx context.Context, t *target) error {
-	j, err := t.journal(ctx, false)
+func (a *app) keepNames(ctx context.Context, t *reach.Target) error {
+	j, err := t.Journal(ctx, false)
 	switch {
 	case err != nil:
 		return err
-	case len(t.plan.Directories()) == 0 && !engine.OneSideOpen(t.plan, j):
-		return fmt.Errorf("plan %s leaves names alone (--names %s)", t.plan.Name, t.plan.Names.Mode)
+	case len(t.Plan.Directories()) == 0 && !engine.OneSideOpen(t.Plan, j):
+		return fmt.Errorf("plan %s leaves names alone (--names %s)", t.Plan.Name, t.Plan.Names.Mode)
 	case !j.KeepNames && (j.Ended() || j.Leg.Direction == plans.Finalize) || j.Outcome == plans.Aborted:
-		return fmt.Errorf("plan %s is finalized or aborted, or about to be: its names are gone", t.plan.Name)
+		return fmt.Errorf("plan %s is finalized or aborted, or about to be: its names are gone", t.Plan.Name)
 	}
-	if len(t.plan.Directories()) > 0 {
-		fmt.Fprint(a.Out, plans.RenderNames(t.plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")
+	if len(t.Plan.Directories()) > 0 {
+		fmt.Fprint(a.Out, plans.RenderNames(t.Plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")
 	}
-	if engine.OneSideOpen(t.plan, j) {
+	if engine.OneSideOpen(t.Plan, j) {
 		fmt.Fprint(a.Out, "Nodes of either side can be drained until Ctrl-C: the one pod that may be unavailable is one of the side that is drained.\n")
 	}
 	// A process that carries out the plan keeps the names too, and removes them at its end.

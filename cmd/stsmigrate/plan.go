@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight"
@@ -132,7 +133,7 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 	if f.ignore, err = preflight.Ignorable(f.ignore); err != nil {
 		return nil, nil, fmt.Errorf("--ignore: %w", err)
 	}
-	source, destination, err := a.reach.both()
+	source, destination, err := a.reach.Both()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,14 +173,9 @@ func (a *app) request(f *planFlags, args []string) (set string, err error) {
 			*flag = value
 		}
 	}
-	s, d := a.reach.source, a.reach.destination
-	for flag, value := range map[*string]string{
-		s.KubeConfig: m.Spec.Source.Kubeconfig, s.Context: m.Spec.Source.Context, s.Namespace: m.Spec.Source.Namespace,
-		d.KubeConfig: m.Spec.Destination.Kubeconfig, d.Context: m.Spec.Destination.Context, d.Namespace: m.Spec.Destination.Namespace,
-		&f.name: m.Metadata.Name, &f.names: string(m.Spec.Names),
-	} {
-		fill(flag, value)
-	}
+	a.reach.FillFrom(m.Spec.Source, m.Spec.Destination.Place)
+	fill(&f.name, m.Metadata.Name)
+	fill(&f.names, string(m.Spec.Names))
 	f.inFile = m.Spec.Destination.Patches
 	if f.maxUnavailable == 0 {
 		f.maxUnavailable = m.Spec.MaxUnavailable
@@ -239,17 +235,17 @@ func (a *app) patches(f planFlags) ([]plans.Patch, error) {
 	return all, nil
 }
 
-func draft(ctx context.Context, set string, f planFlags, patches []plans.Patch, source, destination *end) (*plans.Plan, clusters.Clusters, error) {
+func draft(ctx context.Context, set string, f planFlags, patches []plans.Patch, source, destination *reach.End) (*plans.Plan, clusters.Clusters, error) {
 	refs := map[plans.Side]plans.Ref{}
-	for i, e := range []*end{source, destination} {
+	for i, e := range []*reach.End{source, destination} {
 		side := plans.Sides()[i]
-		uid, err := clusters.ClusterUID(ctx, e.client)
+		uid, err := clusters.ClusterUID(ctx, e.Client)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s (context %s): %w", side, e.context, err)
+			return nil, nil, fmt.Errorf("%s (context %s): %w", side, e.Context, err)
 		}
-		refs[side] = plans.Ref{Cluster: uid, Context: e.context, Namespace: e.namespace, Name: set, Kind: f.kinds[side]}
+		refs[side] = plans.Ref{Cluster: uid, Context: e.Context, Namespace: e.Namespace, Name: set, Kind: f.kinds[side]}
 	}
-	on := clusters.Clusters{plans.Source: source.client, plans.Destination: destination.client}.InTheWordsOf(refs)
+	on := clusters.Clusters{plans.Source: source.Client, plans.Destination: destination.Client}.InTheWordsOf(refs)
 	r := plans.Spec{
 		Destination: plans.Target{Patches: patches}, MaxUnavailable: f.maxUnavailable, Window: f.window, Names: plans.NameMode(f.names),
 		Ignore: f.ignore, Empty: f.empty, Storage: f.storage, Gates: f.gates,

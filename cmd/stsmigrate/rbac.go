@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
@@ -47,9 +50,9 @@ source. For one side alone:
 				return fmt.Errorf("--account is %q: expected NAMESPACE/NAME of a ServiceAccount", account)
 			}
 			who := types.NamespacedName{Namespace: namespace, Name: name}
-			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reached, side plans.Side) ([]client.Object, remarks, error) {
-				disks, err := r.disks(ctx, side)
-				return access.Roles(r.plan, side, who, namesOf(disks)), remarks{disks}, err
+			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks, error) {
+				disks, err := r.Disks(ctx, side)
+				return access.Roles(r.Plan, side, who, namesOf(disks)), remarks{disks}, err
 			})
 		},
 	}
@@ -59,7 +62,7 @@ source. For one side alone:
 }
 
 // perSide prints objects for the requested sides.
-func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Context, *reached, plans.Side) ([]client.Object, remarks, error)) error {
+func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Context, *reach.Sides, plans.Side) ([]client.Object, remarks, error)) error {
 	if err := oneSide(f.side); err != nil {
 		return err
 	}
@@ -71,7 +74,7 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.plan, err)
 	}
-	r, err := a.reach.either(ctx, p)
+	r, err := a.reach.Either(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -79,7 +82,7 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 		if f.side != "" && f.side != string(side) {
 			continue
 		}
-		if err := r.lost[side]; err != nil {
+		if err := r.Lost[side]; err != nil {
 			return err
 		}
 		all, beside, err := objects(ctx, r, side)
@@ -104,4 +107,51 @@ func oneSide(side string) error {
 		return fmt.Errorf("--side is %q: expected source or destination", side)
 	}
 	return nil
+}
+
+func namesOf(disks []access.Disk) []string {
+	var out []string
+	for _, d := range disks {
+		out = append(out, d.Name)
+	}
+	return out
+}
+
+// remarks are the comments that are added to the printed objects.
+type remarks struct{ disks []access.Disk }
+
+// in adds the remarks to an object in YAML, rule by rule: which disk a volume stands for, and which rights no
+// Role can limit.
+func (r remarks) in(text string) string {
+	const rule = "\n- apiGroups:"
+	rules := strings.Split(text, rule)
+	for k := 1; k < len(rules); k++ {
+		beside := map[string]string{}
+		if !strings.Contains(rules[k], "\n  resourceNames:\n") {
+			beside["create"] = "RBAC cannot limit this to names"
+		}
+		if strings.Contains(rules[k], "\n  - persistentvolumes\n") {
+			for _, d := range r.disks {
+				if d.Handle != "" {
+					beside[d.Name] = printable(d.Handle)
+				}
+			}
+		}
+		lines := strings.Split(rules[k], "\n")
+		for n, line := range lines {
+			if item, ok := strings.CutPrefix(line, "  - "); ok && beside[strings.Trim(item, `"`)] != "" {
+				lines[n] += " # " + beside[strings.Trim(item, `"`)]
+			}
+		}
+		rules[k] = strings.Join(lines, "\n")
+	}
+	return strings.Join(rules, rule)
+}
+
+// printable returns untrusted text in a form that cannot leave its line.
+func printable(s string) string {
+	if quoted := strconv.QuoteToASCII(s); quoted != `"`+s+`"` {
+		return quoted
+	}
+	return s
 }

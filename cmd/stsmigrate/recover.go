@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/recovery"
 	"github.com/stsmigrate/stsmigrate/pdb"
@@ -40,14 +41,14 @@ gates have passed (they run again).`,
 			if err != nil {
 				return err
 			}
-			if err := f.home.check(); err != nil {
+			if err := f.home.Check(); err != nil {
 				return err
 			}
 			t, err := a.toRecover(cmd.Context(), args[0], &f.home)
 			if err != nil {
 				return err
 			}
-			return a.recover(cmd.Context(), t, said, f.home.detach)
+			return a.recover(cmd.Context(), t, said, f.home.Detach)
 		},
 	}
 	f.add(cmd)
@@ -62,7 +63,7 @@ type recoverFlags struct {
 	keepNames bool
 	ended     []string
 	was       []string
-	home      homeFlags
+	home      reach.HomeFlags
 }
 
 func (f *recoverFlags) add(cmd *cobra.Command) {
@@ -71,7 +72,7 @@ func (f *recoverFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.keepNames, "keep-names", false, "finalize was said with --keep-names, which no mark holds")
 	cmd.Flags().StringArrayVar(&f.ended, "ended", nil, "vouch that the containers of a pod in flight, such as web-2, have stopped, where the node of the pod is unknown (repeat it for more)")
 	cmd.Flags().StringArrayVar(&f.was, "was", nil, "KEY=VALUE: what was there before the plan, where it is noted nowhere: source-retention or destination-retention=WHENDELETED/WHENSCALED, source-budget or destination-budget=minAvailable=VALUE or maxUnavailable=VALUE, destination-range=START/REPLICAS")
-	f.home.add(cmd)
+	f.home.Add(cmd)
 	cmd.Flags().Lookup("detach").Usage = "an orchestrator carries the plan out, as before"
 }
 
@@ -87,15 +88,15 @@ func (f *recoverFlags) said(cmd *cobra.Command) (recovery.Said, error) {
 		said.Until = &f.until
 	}
 	var err error
-	said.Was, err = before(f.was)
+	said.Was, err = recovery.ReadWas(f.was)
 	return said, err
 }
 
 // toRecover finds a plan by its file, or by its name if its ConfigMap still exists.
-func (a *app) toRecover(ctx context.Context, what string, home *homeFlags) (*target, error) {
+func (a *app) toRecover(ctx context.Context, what string, home *reach.HomeFlags) (*reach.Target, error) {
 	if what != "-" && !strings.ContainsAny(what, "/.") {
 		if _, err := os.Stat(what); err != nil { // not a file: a name
-			t, err := a.reach.stored(ctx, what)
+			t, err := a.reach.Stored(ctx, what)
 			if errors.As(err, new(records.ErrNoPlan)) {
 				err = fmt.Errorf("%w; if its ConfigMap was deleted too, give the file of the plan", err)
 			}
@@ -108,19 +109,19 @@ func (a *app) toRecover(ctx context.Context, what string, home *homeFlags) (*tar
 
 // recover prints what was found and the resulting journal, asks for confirmation, and stores the record if
 // both sides are unchanged.
-func (a *app) recover(ctx context.Context, t *target, said recovery.Said, detached bool) error {
-	if said.KeepNames && len(t.plan.Directories()) == 0 {
-		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.plan.Name, t.plan.Names.Mode)
+func (a *app) recover(ctx context.Context, t *reach.Target, said recovery.Said, detached bool) error {
+	if said.KeepNames && len(t.Plan.Directories()) == 0 {
+		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.Plan.Name, t.Plan.Names.Mode)
 	}
 	for _, pod := range said.Ended {
-		if !slices.ContainsFunc(slices.Collect(t.plan.Ordinals().All()), func(o int32) bool { return t.plan.Pod(o) == pod }) {
-			return fmt.Errorf("--ended %s: plan %s has the pods %s", pod, t.plan.Name, t.plan.Pods(t.plan.Ordinals()))
+		if !slices.ContainsFunc(slices.Collect(t.Plan.Ordinals().All()), func(o int32) bool { return t.Plan.Pod(o) == pod }) {
+			return fmt.Errorf("--ended %s: plan %s has the pods %s", pod, t.Plan.Name, t.Plan.Pods(t.Plan.Ordinals()))
 		}
 	}
-	if err := t.store.Lost(ctx, t.plan); err != nil {
+	if err := t.Store.Lost(ctx, t.Plan); err != nil {
 		return err
 	}
-	found, err := recovery.Recovery{Plan: t.plan, On: t.on, Said: said}.Look(ctx)
+	found, err := recovery.Recovery{Plan: t.Plan, On: t.On, Said: said}.Look(ctx)
 	if found != nil {
 		fmt.Fprintf(a.Out, "Found:\n  %s\n", strings.Join(found.Found, "\n  "))
 	}
@@ -128,33 +129,33 @@ func (a *app) recover(ctx context.Context, t *target, said recovery.Said, detach
 		return fmt.Errorf("nothing was written: %w", err)
 	}
 	if found.Journal.Detached = detached; detached {
-		d, err := records.ReadDeclared(ctx, t.home.client, t.home.namespace, t.plan.Name)
+		d, err := records.ReadDeclared(ctx, t.Home.Client, t.Home.Namespace, t.Plan.Name)
 		if err != nil {
 			return err
 		}
 		if d != nil {
-			engine.Observe(t.plan, found.Journal, d.Spec)
+			engine.Observe(t.Plan, found.Journal, d.Spec)
 		}
 	}
-	fmt.Fprintf(a.Out, "\nThe journal will say:\n  %s\n", strings.Join(sayings(t.plan, found.Journal), "\n  "))
-	if err := a.confirm(fmt.Sprintf("Store this as the journal of plan %s? No other object is written, and the plan is blocked then.", t.plan.Name)); err != nil {
+	fmt.Fprintf(a.Out, "\nThe journal will say:\n  %s\n", strings.Join(sayings(t.Plan, found.Journal), "\n  "))
+	if err := a.confirm(fmt.Sprintf("Store this as the journal of plan %s? No other object is written, and the plan is blocked then.", t.Plan.Name)); err != nil {
 		return err
 	}
 	if err := a.store(ctx, t, said, found.Journal); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "recovered: plan %s is blocked. To look at it: %s; to resume: %s; to abort: %s\n", t.plan.Name, t.command("status"), t.command("resume"), t.command("abort"))
+	fmt.Fprintf(a.Out, "recovered: plan %s is blocked. To look at it: %s; to resume: %s; to abort: %s\n", t.Plan.Name, t.Command("status"), t.Command("resume"), t.Command("abort"))
 	return nil
 }
 
 // store writes the record while no other process has the plan, if both sides are still as they were shown.
-func (a *app) store(ctx context.Context, t *target, said recovery.Said, shown *journal.Journal) error {
-	lease, err := t.store.Acquire(ctx, clusters.Holder(), clusters.Dead, a.now)
+func (a *app) store(ctx context.Context, t *reach.Target, said recovery.Said, shown *journal.Journal) error {
+	lease, err := t.Store.Acquire(ctx, clusters.Holder(), clusters.Dead, a.now)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = lease.Release(context.WithoutCancel(ctx), false) }() // it expires by itself
-	again, err := recovery.Recovery{Plan: t.plan, On: t.on, Said: said}.Look(ctx)
+	again, err := recovery.Recovery{Plan: t.Plan, On: t.On, Said: said}.Look(ctx)
 	if err != nil {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
@@ -168,9 +169,9 @@ func (a *app) store(ctx context.Context, t *target, said recovery.Said, shown *j
 		return err
 	}
 	if string(was) != string(is) {
-		return fmt.Errorf("the objects of plan %s have changed since they were shown, and nothing was written: run the command again", t.plan.Name)
+		return fmt.Errorf("the objects of plan %s have changed since they were shown, and nothing was written: run the command again", t.Plan.Name)
 	}
-	return t.store.Restore(ctx, t.plan, again.Journal)
+	return t.Store.Restore(ctx, t.Plan, again.Journal)
 }
 
 // sayings describes a recovered journal to the user.

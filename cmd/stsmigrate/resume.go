@@ -15,16 +15,16 @@ func (a *app) resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "resume PLAN", Short: "Continue a paused, blocked or split plan in its direction", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := a.reach.recorded(cmd.Context(), args[0])
+			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			j, err := t.toTurn(cmd.Context(), a)
+			j, err := a.toTurn(cmd.Context(), t)
 			if err != nil {
 				return err
 			}
 			if j.Outcome != "" && j.Outcome != plans.Split {
-				return fmt.Errorf("plan %s is not under way (%s)", t.plan.Name, j.Outcome)
+				return fmt.Errorf("plan %s is not under way (%s)", t.Plan.Name, j.Outcome)
 			}
 			route, err := a.goOn(cmd.Context(), t, j, &far)
 			if err != nil {

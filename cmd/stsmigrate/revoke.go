@@ -30,11 +30,11 @@ func (a *app) revoke(ctx context.Context, name, side string) error {
 	if err := oneSide(side); err != nil {
 		return err
 	}
-	t, err := a.reach.recorded(ctx, name)
+	t, err := a.reach.Recorded(ctx, name)
 	if err != nil {
 		return err
 	}
-	j, err := t.store.JournalOrNew(ctx, t.plan)
+	j, err := t.Store.JournalOrNew(ctx, t.Plan)
 	if err != nil {
 		return err
 	}
@@ -50,11 +50,11 @@ func (a *app) revoke(ctx context.Context, name, side string) error {
 		if side != "" && side != string(s) {
 			continue
 		}
-		if t.on[s] == nil {
-			errs = append(errs, fmt.Errorf("nothing was taken away on the %s: %w", s, t.lost[s]))
+		if t.On[s] == nil {
+			errs = append(errs, fmt.Errorf("nothing was taken away on the %s: %w", s, t.Lost[s]))
 			continue
 		}
-		gone, err := access.Revoke(ctx, t.plan, s, t.on)
+		gone, err := access.Revoke(ctx, t.Plan, s, t.On)
 		for _, what := range gone {
 			fmt.Fprintf(a.Out, "taken away on the %s: %s\n", s, what)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/rollout"
 )
 
@@ -26,12 +27,12 @@ meanwhile, and an annotation keeps the partition that it had.`,
 }
 
 // rollout returns the rollout of the set that the user has typed.
-func (a *app) rollout(typed string) (rollout.Rollout, *end, error) {
+func (a *app) rollout(typed string) (rollout.Rollout, *reach.End, error) {
 	at, set, err := a.typedSet(typed)
 	if err != nil {
 		return rollout.Rollout{}, nil, err
 	}
-	return rollout.Rollout{On: at.client, Set: set}, at, nil
+	return rollout.Rollout{On: at.Client, Set: set}, at, nil
 }
 
 func (a *app) rolloutPauseCommand() *cobra.Command {
@@ -114,7 +115,7 @@ pods are replaced by hand), and 1 after --timeout.`,
 }
 
 // watchRollout prints what has changed in an update until it is complete or stuck.
-func (a *app) watchRollout(ctx context.Context, r rollout.Rollout, at *end, watch bool, timeout time.Duration) error {
+func (a *app) watchRollout(ctx context.Context, r rollout.Rollout, at *reach.End, watch bool, timeout time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var late <-chan time.Time
@@ -125,7 +126,7 @@ func (a *app) watchRollout(ctx context.Context, r rollout.Rollout, at *end, watc
 	}
 	wake := clusters.NewChangeSignal()
 	if watch {
-		r.Watch(ctx, wake, at.watches)
+		r.Watch(ctx, wake, at.Watches)
 	}
 	var said []string
 	for {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -23,7 +24,7 @@ var version string // set by the linker
 // app is one run of the program.
 type app struct {
 	genericiooptions.IOStreams
-	reach reach
+	reach reach.Flags
 	stop  <-chan struct{}
 	reads atomic.Bool // the command never writes to a cluster
 	now   func() time.Time
@@ -63,7 +64,7 @@ interrupted.`,
 	root.SetVersionTemplate(aboutText())
 	root.SetOut(a.Out)
 	root.SetErr(a.ErrOut)
-	a.reach.addFlags(root.PersistentFlags())
+	a.reach.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much is logged to stderr: 6 for every request, 7 (the most) with its headers; never what an object contains")
 	root.AddCommand(
 		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),

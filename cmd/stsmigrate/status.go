@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -26,7 +27,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if err := a.knownOutput(); err != nil {
 				return err
 			}
-			t, err := a.reach.recorded(cmd.Context(), args[0])
+			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -45,25 +46,25 @@ func (a *app) statusCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) status(ctx context.Context, t *target) (*engine.View, error) {
-	v, err := t.status(ctx, a.now)
+func (a *app) status(ctx context.Context, t *reach.Target) (*engine.View, error) {
+	v, err := readStatus(ctx, t, a.now)
 	if err != nil {
 		return nil, err
 	}
 	return v, a.print(v, func() string { return table(v) })
 }
 
-// status reads the state of the plan, as far as it is visible.
-func (t *target) status(ctx context.Context, now func() time.Time) (*engine.View, error) {
-	v, err := engine.Status(ctx, t.plan, t.store, t.on, t.lost, now, t.command)
+// readStatus reads the state of the plan, as far as it is visible.
+func readStatus(ctx context.Context, t *reach.Target, now func() time.Time) (*engine.View, error) {
+	v, err := engine.Status(ctx, t.Plan, t.Store, t.On, t.Lost, now, t.Command)
 	if err != nil || !v.Unattended {
 		return v, err
 	}
 	var none records.ErrNoOrchestrator
-	switch _, err := records.Alive(ctx, t.home.client, t.home.watches, t.home.namespace, versionText()); {
+	switch _, err := records.Alive(ctx, t.Home.Client, t.Home.Watches, t.Home.Namespace, versionText()); {
 	case err == nil:
 	case errors.As(err, &none):
-		v.Orchestrator, v.Next = err.Error(), "start an orchestrator there, which resumes it: `kubectl --context "+t.home.context+" -n "+t.home.namespace+" get pods` says why none is ready"
+		v.Orchestrator, v.Next = err.Error(), "start an orchestrator there, which resumes it: `kubectl --context "+t.Home.Context+" -n "+t.Home.Namespace+" get pods` says why none is ready"
 	case errors.As(err, new(records.ErrOtherVersion)):
 		v.Orchestrator, v.Next = err.Error(), ""
 	case ctx.Err() != nil:
@@ -86,15 +87,15 @@ func stateCode(v *engine.View) error {
 }
 
 // watch prints the status whenever it has changed, until the plan has an outcome or the command is stopped.
-func (a *app) watch(ctx context.Context, t *target) error {
+func (a *app) watch(ctx context.Context, t *reach.Target) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	wake := clusters.NewChangeSignal()
-	wake.Watch(ctx, t.plan, t.watches)
-	wake.WatchRecords(ctx, t.home.watches, t.home.namespace)
+	wake.Watch(ctx, t.Plan, t.Watches)
+	wake.WatchRecords(ctx, t.Home.Watches, t.Home.Namespace)
 	last := ""
 	for {
-		v, err := t.status(ctx, a.now)
+		v, err := readStatus(ctx, t, a.now)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -14,27 +15,27 @@ import (
 
 // turnCommand returns a command that gives a stored plan another direction. before, if not nil, is called
 // after the user has confirmed.
-func (a *app) turnCommand(name string, direction plans.Direction, short, question string, before func(context.Context, *target, *journal.Journal) error) *cobra.Command {
+func (a *app) turnCommand(name string, direction plans.Direction, short, question string, before func(context.Context, *reach.Target, *journal.Journal) error) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: name + " PLAN", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := a.reach.recorded(cmd.Context(), args[0])
+			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			j, err := t.toTurn(cmd.Context(), a)
+			j, err := a.toTurn(cmd.Context(), t)
 			if err != nil {
 				return err
 			}
 			if j.Outcome == direction.Outcome() {
-				fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.plan.Name, j.Outcome)
+				fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.Plan.Name, j.Outcome)
 				return nil
 			}
-			if err := engine.Redirect(t.plan, j, direction); err != nil {
+			if err := engine.Redirect(t.Plan, j, direction); err != nil {
 				return err
 			}
-			if err := a.confirm(fmt.Sprintf(question, t.plan.Name, t.plan.Source)); err != nil {
+			if err := a.confirm(fmt.Sprintf(question, t.Plan.Name, t.Plan.Source)); err != nil {
 				return err
 			}
 			if before != nil {
@@ -51,33 +52,33 @@ func (a *app) turnCommand(name string, direction plans.Direction, short, questio
 
 // toTurn reads the journal of a plan that will change its direction. For an orchestrator the request goes to
 // the home alone. Without an orchestrator, this process needs both clusters.
-func (t *target) toTurn(ctx context.Context, a *app) (*journal.Journal, error) {
-	j, err := t.store.JournalOrNew(ctx, t.plan)
+func (a *app) toTurn(ctx context.Context, t *reach.Target) (*journal.Journal, error) {
+	j, err := t.Store.JournalOrNew(ctx, t.Plan)
 	if err != nil {
 		return nil, err
 	}
 	if a.word.SourceGone || j.Assurances.SourceGone {
-		return j, t.without(a, j)
+		return j, a.without(t, j)
 	}
 	if !j.Detached {
-		err = t.connected()
+		err = t.Connected()
 	}
 	return j, err
 }
 
 // without lets the plan continue without its source's cluster. It returns an error if that cluster responds,
 // if the user gave the UID of another cluster, or if this process also needs a destination that is lost.
-func (t *target) without(a *app, j *journal.Journal) error {
-	source := t.plan.Source
+func (a *app) without(t *reach.Target, j *journal.Journal) error {
+	source := t.Plan.Source
 	switch {
 	case a.word.SourceGone && a.sourceGone != source.Cluster:
-		return fmt.Errorf("--source-gone %s: the source of plan %s is in the cluster %s (context %q)", a.sourceGone, t.plan.Name, source.Cluster, source.Context)
-	case t.on[plans.Source] != nil:
+		return fmt.Errorf("--source-gone %s: the source of plan %s is in the cluster %s (context %q)", a.sourceGone, t.Plan.Name, source.Cluster, source.Context)
+	case t.On[plans.Source] != nil:
 		return fmt.Errorf("the cluster of %s answers (%s): it is not gone, and finalize has to clean it up", source, source.Cluster)
-	case !j.Detached && t.lost[plans.Destination] != nil:
-		return t.lost[plans.Destination]
+	case !j.Detached && t.Lost[plans.Destination] != nil:
+		return t.Lost[plans.Destination]
 	}
-	t.on = t.on.Gone()
+	t.On = t.On.Gone()
 	return nil
 }
 

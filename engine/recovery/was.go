@@ -1,4 +1,4 @@
-package main
+package recovery
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// before reads the values from before a plan that the user supplies with --was.
-func before(values []string) (plans.Saved, error) {
+// ReadWas reads the values from before a plan, as the user supplies them with --was.
+func ReadWas(values []string) (plans.Saved, error) {
 	var out plans.Saved
 	for _, v := range values {
 		key, value, _ := strings.Cut(v, "=")

@@ -1,0 +1,201 @@
+// Package reach connects a command to the clusters of its plan: it reads kubectl's flags, once for each side, finds
+// where the plan is stored, and verifies that both clusters are those that the plan was made for.
+package reach
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/clusters/transport"
+	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Flags describes how the two clusters are reached: kubectl's flags twice.
+type Flags struct {
+	// Version is the version of the program. API servers log it.
+	Version             string
+	source, destination *genericclioptions.ConfigFlags
+	opened              []*End
+}
+
+// AddFlags adds kubectl's flags for the source. Those that name a cluster are added once more with the prefix
+// "to-" for the destination.
+func (r *Flags) AddFlags(flags *pflag.FlagSet) {
+	r.source = genericclioptions.NewConfigFlags(false)
+	r.source.CacheDir, r.source.DisableCompression = nil, nil
+	r.source.AddFlags(flags)
+	r.destination = genericclioptions.NewConfigFlags(false)
+	for _, drop := range []**string{
+		&r.destination.CacheDir, &r.destination.Impersonate, &r.destination.ImpersonateUID, &r.destination.Timeout,
+		&r.destination.CertFile, &r.destination.KeyFile, &r.destination.CAFile, &r.destination.TLSServerName,
+		&r.destination.BearerToken, &r.destination.APIServer,
+	} {
+		*drop = nil
+	}
+	r.destination.ImpersonateGroup, r.destination.ImpersonateUserExtra = nil, nil
+	r.destination.Insecure, r.destination.DisableCompression = nil, nil
+	to := pflag.NewFlagSet("to", pflag.ContinueOnError)
+	r.destination.AddFlags(to)
+	to.VisitAll(func(f *pflag.Flag) {
+		f.Name, f.Shorthand = "to-"+f.Name, ""
+		f.Usage = "Destination: " + f.Usage
+		flags.AddFlag(f)
+	})
+}
+
+// End is one cluster, as a kubeconfig names it.
+type End struct {
+	config    *rest.Config
+	Client    client.Client
+	Watches   *clusters.Watches
+	names     *dns.Cluster
+	Context   string
+	Namespace string
+}
+
+// Wait returns when no watch of any cluster is open any more. The context of the command must have ended.
+func (r *Flags) Wait() {
+	for _, e := range r.opened {
+		e.Watches.Wait()
+	}
+}
+
+// open connects to the cluster that the flags name. It sends no request to the API server yet.
+func (r *Flags) open(flags *genericclioptions.ConfigFlags) (*End, error) {
+	loader := flags.ToRawKubeConfigLoader()
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig(flags), err)
+	}
+	e := &End{Context: raw.CurrentContext}
+	if *flags.Context != "" {
+		e.Context = *flags.Context
+		if _, ok := raw.Contexts[e.Context]; !ok {
+			return nil, fmt.Errorf("kubeconfig %s has no context %q (it has: %s)", kubeconfig(flags), e.Context, keys(raw.Contexts))
+		}
+	}
+	// Without any configuration the loader would try localhost.
+	if _, err := rest.InClusterConfig(); err != nil && clientcmdapi.IsConfigEmpty(&raw) && (flags.APIServer == nil || *flags.APIServer == "") {
+		return nil, fmt.Errorf("no kubeconfig found at %s: give --kubeconfig, or set KUBECONFIG", kubeconfig(flags))
+	}
+	if e.config, err = loader.ClientConfig(); err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig(flags), err)
+	}
+	if e.Namespace, _, err = loader.Namespace(); err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig(flags), err)
+	}
+	// Requests follow one another; the API server's own fairness is enough.
+	e.config.QPS = -1
+	e.config.UserAgent = "stsmigrate/" + r.Version
+	e.config.WarningHandlerWithContext = clusters.Warnings{}
+	// The user chose the server, so any address is accepted. The target of a redirect is not chosen by the
+	// user, and the credentials would be sent there too.
+	e.config = transport.Careful(e.config)
+	if e.Client, err = clusters.Connect(e.config); err != nil {
+		return nil, fmt.Errorf("context %s: %w", e.Context, err)
+	}
+	if e.Watches, err = clusters.NewWatches(e.config); err != nil {
+		return nil, fmt.Errorf("context %s: %w", e.Context, err)
+	}
+	if e.names, err = dns.NewCluster(e.config); err != nil {
+		return nil, fmt.Errorf("context %s: %w", e.Context, err)
+	}
+	r.opened = append(r.opened, e)
+	return e, nil
+}
+
+func kubeconfig(flags *genericclioptions.ConfigFlags) string {
+	if flags.KubeConfig != nil && *flags.KubeConfig != "" {
+		return *flags.KubeConfig
+	}
+	if env := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); env != "" {
+		return env
+	}
+	return clientcmd.RecommendedHomeFile
+}
+
+func keys[T any](m map[string]T) string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(out, ", ")
+}
+
+// asked reports whether any flag names this end.
+func asked(f *genericclioptions.ConfigFlags) bool {
+	return *f.KubeConfig != "" || *f.Context != "" || *f.ClusterName != "" || *f.Namespace != ""
+}
+
+// inherit fills in the destination's missing flags from the source. If the destination has another
+// kubeconfig, its own current context applies.
+func (r *Flags) inherit() {
+	s, d := r.source, r.destination
+	if *d.KubeConfig == "" {
+		*d.KubeConfig = *s.KubeConfig
+		if *d.Context == "" {
+			*d.Context = *s.Context
+		}
+		if *d.ClusterName == "" {
+			*d.ClusterName = *s.ClusterName
+		}
+		if *d.AuthInfoName == "" {
+			*d.AuthInfoName = *s.AuthInfoName
+		}
+	}
+	if *d.Namespace == "" {
+		*d.Namespace = *s.Namespace
+	}
+}
+
+// FillFrom takes what no flag names from the two places of a Migration.
+func (r *Flags) FillFrom(source, destination plans.Place) {
+	for flags, place := range map[*genericclioptions.ConfigFlags]plans.Place{r.source: source, r.destination: destination} {
+		for flag, value := range map[*string]string{flags.KubeConfig: place.Kubeconfig, flags.Context: place.Context, flags.Namespace: place.Namespace} {
+			if *flag == "" {
+				*flag = value
+			}
+		}
+	}
+}
+
+// Namespace returns the namespace that the plain flags name, or "".
+func (r *Flags) Namespace() string { return *r.source.Namespace }
+
+// Single connects to the cluster that the plain flags name, for a command that is about one cluster.
+func (r *Flags) Single() (*End, error) { return r.open(r.source) }
+
+// Home connects to the cluster and namespace in which plans are looked for: those that the --to flags name, or
+// the plain flags if there are none.
+func (r *Flags) Home() (*End, error) {
+	if !asked(r.destination) {
+		return r.open(r.source)
+	}
+	r.inherit()
+	return r.open(r.destination)
+}
+
+// Both connects to the two ends that the flags name.
+func (r *Flags) Both() (source, destination *End, err error) {
+	r.inherit()
+	if source, err = r.open(r.source); err != nil {
+		return nil, nil, fmt.Errorf("source: %w", err)
+	}
+	if destination, err = r.open(r.destination); err != nil {
+		return nil, nil, fmt.Errorf("destination: %w", err)
+	}
+	return source, destination, nil
+}

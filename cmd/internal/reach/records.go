@@ -1,0 +1,86 @@
+package reach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/records"
+)
+
+// Journal reads the journal of the plan, or returns a new one for a plan of which nothing has been done. A
+// crash between storing the plan and its journal leaves nothing begun: had the plan been under way, the marks
+// on its sets would show it.
+func (t *Target) Journal(ctx context.Context, fresh bool) (*journal.Journal, error) {
+	if fresh {
+		return journal.New(t.Plan), nil
+	}
+	j, err := t.Store.JournalOrNew(ctx, t.Plan)
+	if errors.As(err, new(records.ErrNoJournal)) {
+		return journal.New(t.Plan), nil
+	}
+	return j, err
+}
+
+// elsewhere returns the same plan with the home that commands would use: the destination's namespace.
+func (r *Flags) elsewhere(t *Target) *Target {
+	there := *t
+	there.Home = &End{Client: t.On[plans.Destination], Namespace: t.Plan.Destination.Namespace, Context: t.Plan.Destination.Context}
+	there.Store = records.NewStore(there.Home.Client, there.Home.Namespace, t.Plan.Name)
+	there.Flags = r.again(there.Home)
+	return &there
+}
+
+// NotOfCommands refuses to detach a plan that commands carry out: two records of it would not know of each
+// other.
+func (t *Target) NotOfCommands(ctx context.Context) error {
+	have, err := t.Store.Plan(ctx)
+	switch {
+	case errors.As(err, new(records.ErrNoPlan)), apierrors.IsForbidden(err), err == nil && have.ID != t.Plan.ID:
+		return nil // without the right to read there, the user has stored no plan there either
+	case err != nil:
+		return err
+	}
+	j, err := t.Store.JournalOrNew(ctx, t.Plan)
+	if errors.As(err, new(records.ErrNoJournal)) { // nothing has begun
+		return nil
+	}
+	if err != nil || j.Detached {
+		return err
+	}
+	return fmt.Errorf("plan %s is stored in namespace %s, where it is carried out by commands, and not by an orchestrator: omit --detach and resume it with %s, or abort it with %s and make a new plan",
+		t.Plan.Name, t.Home.Namespace, t.Command("apply"), t.Command("abort"))
+}
+
+// HandsOver refuses a plan that commands carry out, and a home where no request can be declared to an
+// orchestrator.
+func (r *Flags) HandsOver(ctx context.Context, t *Target) error {
+	if err := r.elsewhere(t).NotOfCommands(ctx); err != nil {
+		return err
+	}
+	_, err := records.ReadDeclared(ctx, t.Home.Client, t.Home.Namespace, t.Plan.Name)
+	return err
+}
+
+// Declare changes the declaration of a plan, given its journal as it is at that moment.
+func (t *Target) Declare(ctx context.Context, change func(*journal.Journal, *plans.Declaration) error) error {
+	return records.Declare(ctx, t.Home.Client, t.Home.Namespace, t.Plan, func(d *plans.Declaration) error {
+		j, err := t.Journal(ctx, false)
+		if err != nil {
+			return err
+		}
+		j.Detached = true
+		if err := change(j, d); err != nil {
+			return err
+		}
+		if asked := engine.ReadRequest(t.Plan, j, d); asked.Refuse != nil {
+			return errors.New(asked.Refused)
+		}
+		return d.Validate()
+	})
+}

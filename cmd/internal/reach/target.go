@@ -1,0 +1,195 @@
+package reach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
+)
+
+// Target is a plan and its two ends. The ends are verified to be the clusters that the plan was made for.
+type Target struct {
+	Plan    *plans.Plan
+	Store   *records.Store
+	On      clusters.Clusters
+	Configs map[plans.Side]*rest.Config
+	Watches map[plans.Side]*clusters.Watches
+	Names   map[plans.Side]*dns.Cluster
+	// Lost holds, per side that could not be connected to, the reason. These sides are in none of the maps
+	// above.
+	Lost map[plans.Side]error
+	// Home is the cluster and namespace where the plan is, or will be, stored.
+	Home *End
+	// Flags are those with which a later command finds the plan, for messages that name the next command.
+	Flags string
+}
+
+// Command returns another command on this plan, ready to be typed. verb may end with a flag, as in "status
+// -w".
+func (t *Target) Command(verb string) string {
+	verb, flag, _ := strings.Cut(verb, " ")
+	return "`" + strings.TrimSpace("stsmigrate "+verb+" "+t.Plan.Name+t.Flags+" "+flag) + "`"
+}
+
+func newTarget(p *plans.Plan, ends map[plans.Side]*End, home *End) *Target {
+	t := &Target{
+		Plan: p, Home: home, Store: records.NewStore(home.Client, home.Namespace, p.Name),
+		Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*clusters.Watches{}, Names: map[plans.Side]*dns.Cluster{},
+	}
+	on := clusters.Clusters{}
+	for side, e := range ends {
+		on[side], t.Configs[side], t.Watches[side], t.Names[side] = e.Client, e.config, e.Watches, e.names
+	}
+	t.On = on.InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: p.Source, plans.Destination: p.Destination})
+	return t
+}
+
+// Stored finds a plan by its name, and connects to the clusters of both sides.
+func (r *Flags) Stored(ctx context.Context, name string) (*Target, error) {
+	t, err := r.Recorded(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.Connected()
+}
+
+// Recorded finds a plan by its name in its home: the one that the --to flags name, or the plain flags if
+// there are none. One or both of its clusters may be unreachable.
+func (r *Flags) Recorded(ctx context.Context, name string) (*Target, error) {
+	s, d := r.source, r.destination
+	if asked(d) {
+		r.inherit()
+	} else {
+		r.inherit()
+		*s.Context = "" // it named the home; the plan has the context of its source
+	}
+	home, err := r.open(d)
+	if err != nil {
+		return nil, err
+	}
+	p, err := records.NewStore(home.Client, home.Namespace, name).Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if uid, err := clusters.ClusterUID(ctx, home.Client); err != nil || uid != p.Destination.Cluster {
+		*d.Context = "" // it named the home of a detached plan; the plan has the context of its destination
+	}
+	return r.forPlan(ctx, p, home)
+}
+
+// InFile connects to the clusters of a plan that was read from a file. If home is nil, the plan is stored on
+// the destination.
+func (r *Flags) InFile(ctx context.Context, p *plans.Plan, home *End) (*Target, error) {
+	r.oneFile()
+	t, err := r.forPlan(ctx, p, home)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.Connected()
+}
+
+// oneFile makes both sides use one kubeconfig, unless flags name another for the destination.
+func (r *Flags) oneFile() {
+	if asked(r.destination) {
+		r.inherit()
+	} else {
+		*r.destination.KubeConfig = *r.source.KubeConfig
+	}
+}
+
+// Connected returns the reason why one of the two clusters is not connected, or nil.
+func (t *Target) Connected() error {
+	for _, side := range plans.Sides() {
+		if err := t.Lost[side]; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sides connects to the two clusters of a plan. A cluster is lost if it cannot be reached, or if no context
+// of the kubeconfig is for it.
+func (r *Flags) sides(ctx context.Context, p *plans.Plan) (ends map[plans.Side]*End, lost map[plans.Side]error, err error) {
+	ends, lost = map[plans.Side]*End{}, map[plans.Side]error{}
+	for side, flags := range map[plans.Side]*genericclioptions.ConfigFlags{plans.Source: r.source, plans.Destination: r.destination} {
+		named := *flags.Context != ""
+		e, err := r.connect(ctx, p, side, flags)
+		switch {
+		case err == nil:
+			ends[side] = e
+		case named && errors.As(err, new(errOtherCluster)):
+			return nil, nil, err
+		default:
+			lost[side] = err
+		}
+	}
+	return ends, lost, nil
+}
+
+// forPlan connects to the two clusters of a plan. Either may be lost.
+func (r *Flags) forPlan(ctx context.Context, p *plans.Plan, home *End) (*Target, error) {
+	ends, lost, err := r.sides(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if home == nil {
+		if err := lost[plans.Destination]; err != nil {
+			return nil, err
+		}
+		there := *ends[plans.Destination]
+		there.Namespace = p.Destination.Namespace
+		home = &there
+	}
+	t := newTarget(p, ends, home)
+	t.Lost, t.Flags = lost, r.again(home)
+	return t, nil
+}
+
+// errOtherCluster reports that a context is for another cluster than that side of the plan.
+type errOtherCluster struct{ error }
+
+// connect connects to a cluster of a plan and verifies its identity. Without a flag that names a context, it
+// uses the context of the plan.
+func (r *Flags) connect(ctx context.Context, p *plans.Plan, side plans.Side, flags *genericclioptions.ConfigFlags) (*End, error) {
+	context := p.On(side).Context
+	if raw, err := flags.ToRawKubeConfigLoader().RawConfig(); err == nil && *flags.Context == "" && raw.Contexts[context] != nil {
+		*flags.Context = context
+	}
+	guessed := *flags.Context == ""
+	e, err := r.open(flags)
+	if err != nil {
+		return nil, fmt.Errorf("%s of plan %s: %w", side, p.Name, err)
+	}
+	uid, err := clusters.ClusterUID(ctx, e.Client)
+	if err != nil {
+		return nil, fmt.Errorf("%s of plan %s (context %s): %w", side, p.Name, e.Context, err)
+	}
+	if uid != p.On(side).Cluster && guessed {
+		return nil, fmt.Errorf("%s of plan %s: kubeconfig %s has no context %q, and %q is another cluster: name both sides with --context and --to-context or their kubeconfigs", side, p.Name, kubeconfig(flags), context, e.Context)
+	}
+	if uid != p.On(side).Cluster {
+		flag := map[plans.Side]string{plans.Source: "--context", plans.Destination: "--to-context"}[side]
+		return nil, errOtherCluster{fmt.Errorf("context %s is another cluster than the %s of plan %s (context %s when it was made): name both with --context and --to-context or their kubeconfigs; %s is wrong", e.Context, side, p.Name, context, flag)}
+	}
+	return e, nil
+}
+
+// again returns the flags with which a later command finds the plan.
+func (r *Flags) again(home *End) string {
+	s, d := *r.source.KubeConfig, *r.destination.KubeConfig
+	switch {
+	case s == "" && d == "":
+		return fmt.Sprintf(" -n %s --context %s", home.Namespace, home.Context)
+	case s == d:
+		return fmt.Sprintf(" -n %s --context %s --kubeconfig %s", home.Namespace, home.Context, d)
+	}
+	return fmt.Sprintf(" --kubeconfig %s --to-kubeconfig %s --to-context %s --to-namespace %s", s, d, home.Context, home.Namespace)
+}
