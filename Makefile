@@ -68,7 +68,7 @@ differential-next: ## The same scripts beside the built-in controller of the nex
 soak: ## Play every case of the simulation (more than an hour), every move in both modes, then break and repair the templates of fifty slices for ten minutes (SOAK=1h for longer)
 	SIM_LONG=1 go test -count=1 -timeout 24h ./test/simulation
 	MOVE_ALL=1 go test -count=1 -timeout 60m ./test/acceptance/move
-	SOAK=$(or $(SOAK),10m) go test -count=1 -timeout 24h -run TestUpdatesAreBrokenAndMended -v ./test/controller/
+	SOAK=$(or $(SOAK),10m) go test -count=1 -timeout 24h -run TestABrokenUpdateIsMended -v ./test/controller/
 
 upstream: ## Run Kubernetes' own integration tests of StatefulSets against the slice controller
 	go run ./test/controller/upstream

@@ -218,7 +218,7 @@ func TestASetWithFieldsThatAreNotKnownIsNotLetGo(t *testing.T) {
 	l.expect("StatefulSet shop/web has fields that this release does not know (spec.futureSet, spec.template.spec.futurePod)")
 }
 
-func TestASliceIsNotMadeFromASetWithFieldsThatAreNotKnown(t *testing.T) {
+func TestASetWithUnknownFieldsIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
 	set := l.live(l.Set)

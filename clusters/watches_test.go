@@ -134,7 +134,7 @@ func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
 }
 
 // A change reports whether the object was created or deleted, or only changed.
-func TestComingAndGoingAreTold(t *testing.T) {
+func TestPodsAreReportedWhenTheyChange(t *testing.T) {
 	w := &watched{versions: map[types.NamespacedName]string{{Namespace: "shop", Name: "web-0"}: "1"}}
 	var told []Change
 	w.join(func(_ types.NamespacedName, c Change) { told = append(told, c) })

@@ -231,7 +231,7 @@ func TestProgramsKnowTheirFlags(t *testing.T) {
 	}
 }
 
-func TestASecretIsOnlyReadByTheOrchestratorInItsOwnNamespace(t *testing.T) {
+func TestSecretsAreReadInTheOwnNamespaceOnly(t *testing.T) {
 	for _, o := range decode(t, render(t, "stsmigrate", Components()...)) {
 		if o.GetKind() != "ClusterRole" {
 			continue

@@ -8,7 +8,7 @@ import (
 
 // A slice controller that is limited to some namespaces needs no cluster-scoped object, and no rights
 // elsewhere.
-func TestTheSliceControllerOfNamespacesNeedsNothingOfTheCluster(t *testing.T) {
+func TestTheNamespacedSliceControllerNeedsNoClusterRights(t *testing.T) {
 	of := func(more map[string]any) map[string]any {
 		slice := map[string]any{"enabled": true, "namespaces": []any{"a", "b"}}
 		for k, v := range more {

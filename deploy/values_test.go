@@ -55,7 +55,7 @@ func TestAnImageCanBeNamedByItsDigest(t *testing.T) {
 	}
 }
 
-func TestPodsHaveTheClassThatIsAskedForAndALimit(t *testing.T) {
+func TestPodsOfTheChartHaveTheirPriorityClass(t *testing.T) {
 	all := with(t, "orchestrator.priorityClassName=high", "slicecontroller.priorityClassName=system-cluster-critical")
 	for name, want := range map[string]string{"orchestrator": "high", "slicecontroller": "system-cluster-critical"} {
 		pod := into[appsv1.Deployment](t, find(t, all, "Deployment", name)).Spec.Template.Spec

@@ -208,7 +208,7 @@ func TestTheNextOrdinalWaitsForEitherSideInTurn(t *testing.T) {
 	})
 }
 
-func TestTheNextOrdinalWaitsForPodsOnNodesThatAreDrained(t *testing.T) {
+func TestTheNextOrdinalWaitsForDrainedNodes(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		d    int32

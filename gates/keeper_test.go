@@ -105,7 +105,7 @@ func drain() plans.Gate {
 	return plans.Gate{Name: "drain", When: plans.BeforeShrink, Exec: &plans.Exec{Command: []string{"drain", "$(POD)", "$(SIDE)"}}}
 }
 
-func TestAnAnswerIsAskedForEveryIntervalUntilTheTimeIsUp(t *testing.T) {
+func TestAGateIsEvaluatedEveryInterval(t *testing.T) {
 	g := drain()
 	g.Timeout.Duration, g.Interval.Duration = 12*time.Second, 5*time.Second
 	b := bare(t, g, pod("shop", "web-2", "True"))
@@ -281,7 +281,7 @@ func (b *bench) ends(t *testing.T, c batchv1.JobConditionType) {
 	}
 }
 
-func TestAJobIsMadeSuspendedStartedAndDeletedWhenItIsComplete(t *testing.T) {
+func TestAJobIsCreatedSuspended(t *testing.T) {
 	b := bare(t, job())
 	b.look(t, plans.Before, "source: create Job backup-2-")
 	j := b.theJob(t)
@@ -306,7 +306,7 @@ func TestAJobIsMadeSuspendedStartedAndDeletedWhenItIsComplete(t *testing.T) {
 	after.look(t, plans.After)
 }
 
-func TestAJobThatFailsIsKeptAndMadeAgainByTheNextProcess(t *testing.T) {
+func TestAFailedJobIsKept(t *testing.T) {
 	b := bare(t, job())
 	b.look(t, plans.Before)
 	b.look(t, plans.Before)

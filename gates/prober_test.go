@@ -14,7 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-func TestARequestGoesThroughTheAPIServerAndNoFurther(t *testing.T) {
+func TestAGateRequestGoesThroughTheAPIServer(t *testing.T) {
 	var got []string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the credentials %q went where a pod said", r.Header.Get("Authorization"))

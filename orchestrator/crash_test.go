@@ -88,7 +88,7 @@ func life(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 }
 
 // Wherever a process dies between two writes, the next process carries the request out, and only once.
-func TestADeathLosesAndDoublesNoWish(t *testing.T) {
+func TestADeathDoublesNoRequest(t *testing.T) {
 	ask := func(a plans.Request) func(*plans.Declaration) { return func(d *plans.Declaration) { d.Request = &a } }
 	underWay := func(j *journal.Journal) { j.Epoch, j.Done, j.Begun = 2, 1, 1 }
 	held := func(j *journal.Journal) { underWay(j); j.Blocked = "volume a is in use" }

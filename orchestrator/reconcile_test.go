@@ -47,7 +47,7 @@ func plan(t *testing.T) *plans.Plan {
 	return p
 }
 
-func TestWhatIsToBeDoneFollowsFromTheJournalAndWhatIsDeclared(t *testing.T) {
+func TestWorkFollowsFromJournalAndDeclaration(t *testing.T) {
 	p := plan(t)
 	named := *p
 	named.Names = plans.Names{Mode: plans.Bridge, Service: "web"}
@@ -320,7 +320,7 @@ func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 }
 
 // A panic over one plan blocks that plan, wherever it occurs, and ends nothing else.
-func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
+func TestAPanicBlocksOnePlanOnly(t *testing.T) {
 	for name, do := range map[string]func(h *Orchestrator, p *plans.Plan, j *journal.Journal){
 		"in the run": func(h *Orchestrator, p *plans.Plan, j *journal.Journal) {
 			h.Fleet = nil
@@ -366,7 +366,7 @@ func TestAPanicHoldsOnePlanAndHarmsNoOther(t *testing.T) {
 }
 
 // A plan that was deleted and recreated under the same name is a different plan.
-func TestARunIsOfOnePlanAndNotOfItsName(t *testing.T) {
+func TestARunBelongsToOnePlan(t *testing.T) {
 	_, p := fixture(t)
 	asked := engine.Requested{Work: true}
 	r := &run{plan: p, what: carry, command: plans.Command{Direction: plans.Move}}
@@ -451,7 +451,7 @@ func TestTheRecordOfAnEndedPlanGoesByItself(t *testing.T) {
 
 // The clusters of a Secret stay known while its new content is refused. An event and a metric report the
 // refusal.
-func TestASpoiltSecretIsToldAndTakesNothingAway(t *testing.T) {
+func TestASpoiltSecretIsReported(t *testing.T) {
 	h, _ := fixture(t)
 	events := record.NewFakeRecorder(10)
 	h.Events = events

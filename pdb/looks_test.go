@@ -162,7 +162,7 @@ func others(b *policyv1.PodDisruptionBudget) {
 	b.Spec.Selector.MatchLabels["tier"] = "front"
 }
 
-func TestRestoreLeavesAndTellsWhatTheUserChangedBesidesTheNumbers(t *testing.T) {
+func TestRestoreKeepsWhatTheUserChanged(t *testing.T) {
 	saved := plans.Saved{Budgets: map[plans.Side]policyv1.PodDisruptionBudgetSpec{plans.Source: budget("shop", atMost("30%")).Spec}}
 	for _, c := range []struct {
 		name  string

@@ -75,7 +75,7 @@ func TestRelaxAsksOnceWhoNeedsTheUnit(t *testing.T) {
 
 // A pod that its set has scaled away and not deleted yet counts as healthy. The budget would allow one
 // eviction too many.
-func TestNothingOpensWhileAPodIsStillToGoThatAPlanTurnedRoundLetGo(t *testing.T) {
+func TestBudgetsStayClosedUntilLatePodsAreGone(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-2"}}
 	source := set("shop")
 	two := int32(2)

@@ -41,7 +41,7 @@ func TestReturnWalksTheOrdinalThatMovedLastBackFirst(t *testing.T) {
 	}
 }
 
-func TestCleanDeletesTheSourceAndSettlesEveryVolume(t *testing.T) {
+func TestFinalizeDeletesTheSource(t *testing.T) {
 	if diff := cmp.Diff("Retire 2/Settle 3/Settle 4/Settle Thaw", walk(planstest.Three(), plans.Leg{Direction: plans.Finalize, First: 29, Lowest: 5, End: 5})); diff != "" {
 		t.Error(diff)
 	}

@@ -121,7 +121,7 @@ func TestWhatAPlanIgnoresDoesNotBlockIt(t *testing.T) {
 	}
 }
 
-func TestVersionsAreComparedWithEachOtherAndWithThePlans(t *testing.T) {
+func TestVersionsAreComparedWithThePlans(t *testing.T) {
 	const from, to = plans.Source, plans.Destination
 	for _, c := range []struct {
 		name      string

@@ -10,7 +10,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/checktest"
 )
 
-func TestAClaimThatAnEphemeralVolumeNeedsTheNameOfIsInTheWay(t *testing.T) {
+func TestClaimsWithNamesOfEphemeralVolumesAreFound(t *testing.T) {
 	const nfs = "spec: {nfs: {server: files, path: /a}}"
 	other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web-1-scratch"}}
 	far := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web-7-scratch"}}

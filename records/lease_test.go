@@ -17,7 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
-func TestALeaseKeepsASecondProcessAwayWhileTheFirstLives(t *testing.T) {
+func TestALeaseKeepsASecondProcessAway(t *testing.T) {
 	synctest.Test(t, keepsAway) // Acquire watches an old Lease, so time must pass
 }
 

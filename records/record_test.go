@@ -87,7 +87,7 @@ func TestRoomIsMadeInSpiteOfADeath(t *testing.T) {
 }
 
 // A plan that could change, or that is stored in the place of another one, is not accepted.
-func TestAPlanIsReadFromItsOwnPlaceAndNeverChanges(t *testing.T) {
+func TestAStoredPlanNeverChanges(t *testing.T) {
 	for want, change := range map[string]func(*corev1.ConfigMap){
 		"ConfigMap mall/stsmigrate-web: it is not immutable":      func(cm *corev1.ConfigMap) { cm.Immutable = nil },
 		"ConfigMap mall/stsmigrate-web: it is not immutable, and": func(cm *corev1.ConfigMap) { *cm.Immutable = false },

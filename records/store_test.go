@@ -16,7 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
-func TestAPlanIsStoredOnceAndItsJournalReplacedConditionally(t *testing.T) {
+func TestAPlanIsStoredOnce(t *testing.T) {
 	store, p := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planstest.Named(t, "abc")
 	if _, err := store.Plan(t.Context()); !errors.As(err, new(ErrNoPlan)) {
 		t.Errorf("an absent plan is %v", err)

@@ -14,7 +14,7 @@ import (
 )
 
 // The set may grow over a volume under the other name of its driver, and over no other disk.
-func TestAnOrdinalFindsItsDiskUnderTheOtherNameOfItsDriver(t *testing.T) {
+func TestAnOrdinalFindsItsDiskUnderAnotherDriverName(t *testing.T) {
 	const ours = "spec: {csi: {driver: ebs.csi.aws.com, volumeHandle: vol-1}}"
 	for text, found := range map[string]bool{
 		"spec: {csi: {driver: ebs.csi.eks.amazonaws.com, volumeHandle: vol-1}}": true,

@@ -27,7 +27,7 @@ func described(c prometheus.Collector) map[string]string {
 
 // Every metric and label that an alert or a panel uses exists in the controller, and every metric is used,
 // including the number of unavailable ordinals (961-22).
-func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
+func TestAlertsUseMetricsThatExist(t *testing.T) {
 	known := map[string]string{}
 	g := newGauges()
 	for _, c := range []prometheus.Collector{

@@ -80,7 +80,7 @@ func comesBack(t *testing.T, on map[plans.Side]client.Client) {
 	}
 }
 
-func TestWhatWasChangedOnTheDestinationComesBackWithTheOrdinal(t *testing.T) {
+func TestChangesOnTheDestinationComeBackWithTheOrdinal(t *testing.T) {
 	bound := func(size string) func(*corev1.PersistentVolume) {
 		return func(pv *corev1.PersistentVolume) {
 			savedOn(pv)
@@ -131,7 +131,7 @@ func TestNothingIsLearntFromASideOnWhichNothingRan(t *testing.T) {
 	}
 }
 
-func TestAManifestInWhichNothingHasChangedIsNotWrittenAgain(t *testing.T) {
+func TestAnUnchangedManifestIsNotWrittenAgain(t *testing.T) {
 	for _, saved := range []string{
 		`{"metadata":{"name":"a","labels":{"x":"1"}},"spec":{"resources":{"requests":{"storage":"1Gi"}},"future":{"z":1,"a":2}},"status":{}}`,
 		`{"metadata":{"name":"a"},"spec":{"resources":{}}}`,
@@ -199,7 +199,7 @@ func TestTheSourcesVolumeObjectIsMadeAgainAsItWas(t *testing.T) {
 	}
 }
 
-func TestASourceVolumeObjectOfWhichNothingWasKeptIsNotGuessed(t *testing.T) {
+func TestALostVolumeObjectIsNotGuessed(t *testing.T) {
 	p := apart()
 	p.Storage = plans.Storage{Classes: map[string]string{"fast": "any"}}
 	bare := volume("mall", "new", func(pv *corev1.PersistentVolume) { savedOn(pv) })
@@ -210,7 +210,7 @@ func TestASourceVolumeObjectOfWhichNothingWasKeptIsNotGuessed(t *testing.T) {
 }
 
 // The claim of the destination stays while the source's claim cannot be reconstructed.
-func TestAClaimStaysWhileTheOneOfTheSourceCouldNotBeMadeAgain(t *testing.T) {
+func TestAClaimStaysUntilTheSourceCanHaveIt(t *testing.T) {
 	held := volume("mall", "new", func(pv *corev1.PersistentVolume) {
 		delete(pv.Annotations, plans.ClaimAnnotation)
 		pv.Status.Phase = corev1.VolumeBound

@@ -55,7 +55,7 @@ func flying(handle string, change ...func(*plans.StepContext)) func(*plans.StepC
 	}
 }
 
-func TestAVolumeGoesThereAndBackUnderTheOtherNameOfItsDriver(t *testing.T) {
+func TestAVolumeMovesUnderAnotherDriverName(t *testing.T) {
 	p := renamed()
 	on := map[plans.Side]client.Client{
 		plans.Source:      fake.NewClientBuilder().WithObjects(volume("shop", "old", onEBS)).Build(),
@@ -114,7 +114,7 @@ func inTree(source corev1.PersistentVolumeSource, driver string) func(*corev1.Pe
 
 // An in-tree volume that a CSI driver manages becomes a volume of that driver in the other cluster. In its
 // own cluster it stays as it was.
-func TestAMigratedVolumeBecomesACSIVolumeInTheOtherCluster(t *testing.T) {
+func TestAMigratedVolumeBecomesACSIVolume(t *testing.T) {
 	file := "default"
 	for name, c := range map[string]struct {
 		source         corev1.PersistentVolumeSource
@@ -163,7 +163,7 @@ func TestAMigratedVolumeBecomesACSIVolumeInTheOtherCluster(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatACSIDriverLooksAfterIsWrittenAsItsVolume(t *testing.T) {
+func TestOnlyVolumesOfACSIDriverAreTranslated(t *testing.T) {
 	ebs := corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}}
 	alone := volume("shop", "old", inTree(ebs, "ebs.csi.aws.com"), func(pv *corev1.PersistentVolume) { delete(pv.Annotations, migratedTo) })
 	if got, err := AsCSI(alone); err != nil || got != alone {

@@ -11,7 +11,7 @@ import (
 
 // The Secrets for the deletion and modification of a volume are recorded in its annotations, not in its
 // source.
-func TestSecretsThatAnnotationsNameAreMappedLikeThoseOfTheSource(t *testing.T) {
+func TestSecretsInAnnotationsAreMapped(t *testing.T) {
 	const deletion, modify = "volume.kubernetes.io/provisioner-deletion-secret", "volume.kubernetes.io/controller-modify-secret"
 	pv := volume("shop", "old", func(pv *corev1.PersistentVolume) {
 		pv.Annotations[deletion+"-name"], pv.Annotations[deletion+"-namespace"] = "provisioner", "rook"
@@ -38,7 +38,7 @@ func TestSecretsThatAnnotationsNameAreMappedLikeThoseOfTheSource(t *testing.T) {
 	}
 }
 
-func TestZoneLabelsOfAVolumeAreMappedAsItsNodeAffinityIs(t *testing.T) {
+func TestZoneLabelsAreMappedLikeNodeAffinity(t *testing.T) {
 	const zone, old = corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone
 	rules := []plans.Topology{
 		{Key: zone, Values: map[string]string{"east-1": "west-1", "east-2": "west-2"}},

@@ -75,7 +75,7 @@ func ofFile(t *testing.T, file string) *plans.Plan {
 
 // The findings and the resulting journal are shown. The record is written only after a yes, and the plan is
 // held then.
-func TestALostJournalIsShownAndStored(t *testing.T) {
+func TestALostJournalIsRebuilt(t *testing.T) {
 	for _, all := range []bool{true, false} {
 		on, config, file := halfway(t, all)
 		what := file

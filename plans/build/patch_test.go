@@ -137,7 +137,7 @@ spec:
 	}
 }
 
-func TestTheDestinationIsTheSourceWithoutWhatIsKnownAboutIt(t *testing.T) {
+func TestTheDestinationSetIsABareCopyOfTheSource(t *testing.T) {
 	p, err := build.Plan(patchedInputs())
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func TestDependenciesAreThoseOfThePatchedTemplate(t *testing.T) {
 	}
 }
 
-func TestRenderSaysWhatIsCopiedRequiredAndPatched(t *testing.T) {
+func TestRenderSaysWhatIsPatched(t *testing.T) {
 	in := patchedInputs("spec: {template: {spec: {nodeSelector: {zone: west}}}}")
 	in.Dependencies = []plans.Dependency{{Kind: "ConfigMap", Name: "web"}, {Kind: "Secret", Name: "tls", Required: "made by Certificate web of cert-manager"}}
 	p, err := build.Plan(in)

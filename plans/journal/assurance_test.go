@@ -62,7 +62,7 @@ func TestAWordThatHasNoMeaningIsRefused(t *testing.T) {
 	}
 }
 
-func TestASetThatWasMadeAgainIsComparedWithTheOneOfThePlan(t *testing.T) {
+func TestARecreatedSetIsComparedWithThePlan(t *testing.T) {
 	p := planstest.Three()
 	three := int32(3)
 	was := appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &three, ServiceName: "web"}}

@@ -40,7 +40,7 @@ func TestBatchAnnouncesOnlyStepsOfOneWord(t *testing.T) {
 
 // A ConfigMap holds about 1 MiB. Neither plan nor journal may grow with the
 // number of ordinals.
-func TestPlanAndJournalOfManyOrdinalsAreSmall(t *testing.T) {
+func TestPlansOfManyOrdinalsAreSmall(t *testing.T) {
 	in := planstest.Inputs()
 	in.Set = planstest.Set(0, 10_000)
 	p, err := build.Plan(in)
@@ -69,7 +69,7 @@ func TestPlanAndJournalOfManyOrdinalsAreSmall(t *testing.T) {
 	}
 }
 
-func TestAJournalOfTheNextReleaseIsWrittenBackWithWhatIsNotKnown(t *testing.T) {
+func TestAJournalOfTheNextReleaseKeepsItsUnknownFields(t *testing.T) {
 	p := plan(t)
 	first := New(p)
 	first.Flight = &plans.Flight{Ordinals: plans.Slice{Start: 4, Replicas: 1}, From: plans.Source, Pods: []plans.Pod{{Ordinal: 4, UID: "u"}}}

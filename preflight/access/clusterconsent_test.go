@@ -13,7 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/checktest"
 )
 
-func TestRevokeTakesTheDisksOfAPlanOffWhatAClusterAgreesTo(t *testing.T) {
+func TestRevokeTakesTheDisksOfAPlanAway(t *testing.T) {
 	p := checktest.ConsentPlan()
 	other := checktest.ConsentPlan()
 	other.ID = "web-9z9z"

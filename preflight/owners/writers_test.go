@@ -60,7 +60,7 @@ func TestMarksOfGitOpsToolsAreRead(t *testing.T) {
 	}
 }
 
-func TestAnApplicationIsQuietOnlyIfItLeavesEveryFieldAlone(t *testing.T) {
+func TestAnArgoCDApplicationMustIgnoreEveryField(t *testing.T) {
 	type object = map[string]any
 	type list = []any
 	ignore := func(fields ...any) object {

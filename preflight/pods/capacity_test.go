@@ -152,7 +152,7 @@ func TestANodeIsInTheZoneThatAVolumeIsLabelledWith(t *testing.T) {
 }
 
 // The volume counts with the labels that it will have on the destination.
-func TestPodsAreNotPutWhereTheLabelsOfTheirVolumeKeepThemFrom(t *testing.T) {
+func TestPodsFollowTheZoneLabelsOfTheirVolumes(t *testing.T) {
 	const volume = "metadata: {labels: {topology.kubernetes.io/zone: east-1}}\nspec: {nfs: {server: files, path: /a}}"
 	west := node("n", "west-1", "4")
 	e := checktest.Estate{Volumes: []string{volume}, There: []client.Object{&west}}

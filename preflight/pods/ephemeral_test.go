@@ -26,7 +26,7 @@ func classNamed(name string, notes map[string]string) client.Object {
 	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: notes}}
 }
 
-func TestClassesOfEphemeralVolumesAreMappedAndMustBeThere(t *testing.T) {
+func TestClassesOfEphemeralVolumesAreMapped(t *testing.T) {
 	renamed := plans.Storage{Classes: map[string]string{"fast": "fast-west"}}
 	i := checktest.Estate{Spec: scratch, Storage: renamed, Volumes: []string{"spec: {nfs: {server: files, path: /a}}"}}.Inspected(t)
 	twin, err := sets.DestinationSet(i.Now.Set, i.Plan)

@@ -15,7 +15,7 @@ import (
 
 // Before a wave, room is checked for its claims alone: the claims that have arrived exist already, and room
 // for the others is checked before their waves.
-func TestBetweenTwoWavesOnlyTheClaimsOfTheNextAreAskedAbout(t *testing.T) {
+func TestBetweenWavesOnlyTheNextClaimsAreRead(t *testing.T) {
 	home := fake.NewClientBuilder().WithScheme(clusters.Scheme())
 	for _, name := range []string{"data-web-0", "data-web-1", "data-web-2", "media", "other"} {
 		home = home.WithObjects(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: name}})

@@ -24,7 +24,7 @@ func TestTheSecretToDeleteAVolumeWithMustBeThereToo(t *testing.T) {
 	e.Finds(t, VolumeUsable)
 }
 
-func TestTheClusterIDInAHandleOfCephIsComparedWithTheDestinations(t *testing.T) {
+func TestTheClusterIDInACephHandleIsCompared(t *testing.T) {
 	volume := func(handle string) string {
 		return "spec: {csi: {driver: rbd.csi.ceph.com, volumeHandle: " + handle + ", volumeAttributes: {clusterID: rook, pool: fast}}}"
 	}
@@ -49,7 +49,7 @@ func TestTheClusterIDInAHandleOfCephIsComparedWithTheDestinations(t *testing.T) 
 	}
 }
 
-func TestOnlyParametersThatNameAnotherBackendRefuseAClass(t *testing.T) {
+func TestClassesOfAnotherBackendAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		driver      string
 		here, there map[string]string

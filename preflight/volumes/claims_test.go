@@ -12,7 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/checktest"
 )
 
-func TestAClaimAndItsVolumeAgreeBeforeTheyMove(t *testing.T) {
+func TestAClaimMustNameItsVolume(t *testing.T) {
 	const volume = "{capacity: {storage: 10Gi}, accessModes: [ReadWriteOnce], storageClassName: fast, volumeAttributesClassName: gold}"
 	for name, c := range map[string]struct {
 		claim, status string

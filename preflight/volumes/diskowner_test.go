@@ -134,7 +134,7 @@ func TestDisksOfVSphereAreNotKnownToBeTheSameElsewhere(t *testing.T) {
 	checktest.Estate{Volumes: []string{inGuest}, There: []client.Object{driver}}.Finds(t, VolumeUsable, "FAIL ...keeps its volumes in objects or on nodes of its own cluster")
 }
 
-func TestTheEndOfAPlanNamesTheLabelByWhichArgoCDWouldPruneTheSet(t *testing.T) {
+func TestTheEndNamesTheLabelForArgoCD(t *testing.T) {
 	for name, c := range map[string]struct {
 		label, app string
 		one        bool

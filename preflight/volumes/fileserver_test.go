@@ -60,7 +60,7 @@ func TestAFileServerThatIsAServiceOfTheSourceIsRefused(t *testing.T) {
 }
 
 // The volumes of a wave are checked again, by the part of the check that needs no list of Services.
-func TestAFileServerOfTheSourceIsRefusedBeforeEveryOrdinalToo(t *testing.T) {
+func TestAFileServerOfTheSourceIsRefusedBeforeEveryOrdinal(t *testing.T) {
 	i := checktest.Estate{Volumes: []string{"spec: {nfs: {server: files.storage.svc, path: /a}}"}}.Inspected(t)
 	i.Midway = true
 	found, err := VolumeUsable(t.Context(), i)

@@ -21,7 +21,7 @@ import (
 
 // The destination is older than the source, and the volume has a field that neither it nor this program
 // knows.
-func TestADestinationThatDoesNotKeepAFieldOfAVolumeIsFoundBefore(t *testing.T) {
+func TestAVolumeFieldThatIsNotKeptIsFoundBeforeTheStart(t *testing.T) {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}
 	source := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(pv).Build()
 	tried := 0

@@ -62,7 +62,7 @@ func TestWhatVolumesNeedOfTheOldNamespaceIsNamed(t *testing.T) {
 	checktest.Estate{Volumes: []string{staged}}.Finds(t, NamespaceKept) // in another cluster
 }
 
-func TestTheEndOfAPlanSaysWhatTheOldNamespaceIsNeededFor(t *testing.T) {
+func TestTheEndSaysWhyTheOldNamespaceIsNeeded(t *testing.T) {
 	const staged = "spec: {csi: {driver: d, volumeHandle: a, nodeStageSecretRef: {namespace: shop, name: key}}}"
 	e := checktest.Estate{One: true, Volumes: []string{staged}}
 	i := e.Inspected(t)

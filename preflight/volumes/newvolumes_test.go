@@ -55,7 +55,7 @@ func made(plan string) *corev1.PersistentVolume {
 	return pv
 }
 
-func TestWhatPoliciesHaveAgainstAVolumeIsFoundWhileNothingIsInFlight(t *testing.T) {
+func TestVolumePoliciesAreFoundBeforeTheFlight(t *testing.T) {
 	for name, c := range map[string]struct {
 		estate  checktest.Estate
 		refuses plans.Side

@@ -6,7 +6,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/checktest"
 )
 
-func TestASharedClaimIsMountedOnBothSidesOnlyIfItsOwnModesAllowIt(t *testing.T) {
+func TestASharedClaimNeedsModesForBothSides(t *testing.T) {
 	const (
 		written = "{containers: [{name: web, volumeMounts: [{name: media, mountPath: /m}]}], volumes: [{name: media, persistentVolumeClaim: {claimName: media}}]}"
 		read    = "{containers: [{name: web, volumeMounts: [{name: media, mountPath: /m}]}], volumes: [{name: media, persistentVolumeClaim: {claimName: media, readOnly: true}}]}"

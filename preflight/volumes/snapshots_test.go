@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestOnlyReadyAndRecentSnapshotsCount(t *testing.T) {
+func TestOnlyReadySnapshotsCount(t *testing.T) {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	of := func(claim, taken string, ready bool) unstructured.Unstructured {
 		return unstructured.Unstructured{Object: map[string]any{

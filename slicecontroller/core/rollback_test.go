@@ -150,7 +150,7 @@ func TestWhatWentBackStaysThere(t *testing.T) {
 }
 
 // A template that cannot be used does not end a rollback: lost pods are recreated from the current revision.
-func TestWhatWentBackStaysThereWithATemplateThatCannotBeUsed(t *testing.T) {
+func TestAReturnedOrdinalStaysWithAnUnusableTemplate(t *testing.T) {
 	s := backAgain(t)
 	failed := s.set.Status.Failed
 	s.set.Fault = &Fault{Reason: "InvalidTemplate", Message: "no pod is replaced"} // and the template is that of the newest revision

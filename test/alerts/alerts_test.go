@@ -162,7 +162,7 @@ type rule struct {
 	Labels, Annotations map[string]string
 }
 
-func TestEveryAlertFiresWhenItShouldAndOnlyThen(t *testing.T) {
+func TestEveryAlertFiresOnlyWhenItShould(t *testing.T) {
 	files, err := filepath.Glob("../../deploy/chart/monitoring/*-alerts.yaml")
 	if err != nil || len(files) < 2 {
 		t.Fatalf("%v, %v", files, err)

@@ -10,7 +10,7 @@ import (
 )
 
 // The objects for the Prometheus Operator must have no field that it does not know.
-func TestThePrometheusOperatorUnderstandsWhatIsInstalled(t *testing.T) {
+func TestThePrometheusOperatorReadsTheObjects(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/stsmigrate", "install", "orchestrator", "slicecontroller", "monitoring")
 	cmd.Dir = "../.."
 	out, err := cmd.Output()

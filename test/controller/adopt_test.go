@@ -99,7 +99,7 @@ func native3(t *testing.T) *hands {
 
 // A set is adopted in place, and adopted back: the pods, the revision and the claims stay the same, and
 // nothing remains of the adoption (3335-44, 3335-61).
-func TestASetIsAdoptedInPlaceAndBack(t *testing.T) {
+func TestASetIsAdoptedInPlace(t *testing.T) {
 	t.Parallel()
 	h := native3(t)
 	strategy := h.native.Spec.UpdateStrategy.Type

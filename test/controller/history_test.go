@@ -12,7 +12,7 @@ import (
 
 // 961-37: the history of a slice can be listed and rolled back, which kubectl does for StatefulSets only.
 // The same holds for a StatefulSet.
-func TestTheHistoryIsReadAndGoneBackIn(t *testing.T) {
+func TestAnEarlierRevisionIsRestored(t *testing.T) {
 	t.Parallel()
 	h := native3(t)
 	slice := h.written(t, "  replicas: 2\n  ordinals: {start: 5}")

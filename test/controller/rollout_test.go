@@ -103,7 +103,7 @@ func (s *steered) revision(pod string) string {
 
 // While an update is paused it replaces no pod, and a deleted pod is recreated. The status command
 // waits, and ends with the update.
-func TestAnUpdateIsPausedAndGoesOn(t *testing.T) {
+func TestAnUpdateIsPaused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		on    *cluster.Cluster

@@ -18,7 +18,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 )
 
-// soaking returns how long TestUpdatesAreBrokenAndMended runs, and with how many
+// soaking returns how long TestABrokenUpdateIsMended runs, and with how many
 // sets. `make soak` raises both.
 func soaking(t *testing.T) (time.Duration, int) {
 	t.Helper()
@@ -35,7 +35,7 @@ func soaking(t *testing.T) (time.Duration, int) {
 
 // 3541-36, 3541-37, 2599-22: templates break at random moments, and are fixed at others. No update is stuck
 // after its fix, and no pod counts as available too early.
-func TestUpdatesAreBrokenAndMended(t *testing.T) {
+func TestABrokenUpdateIsMended(t *testing.T) {
 	t.Parallel()
 	long, sets := soaking(t)
 	end := time.Now().Add(long)

@@ -96,7 +96,7 @@ func TestWhatThePodNeedsComesAlong(t *testing.T) {
 		&corev1.Secret{ObjectMeta: own, Data: map[string][]byte{"key": []byte("value")}})
 }
 
-func TestAPodThatNeverBecomesReadyIsToldAndWalkedBack(t *testing.T) {
+func TestAPodThatNeverBecomesReadyIsReported(t *testing.T) {
 	s := within(t, "hopeless")
 	set := s.dataSet(cluster.AttachedClass, "-unready-in", s.destination)
 	s.create(t, append(s.around(false, 8080), set)...)

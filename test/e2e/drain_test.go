@@ -22,7 +22,7 @@ import (
 
 // The single unit of the budget goes to the side whose node is being drained: neither side's drain
 // waits for the end of the move (S3).
-func TestANodeOfEitherSideIsDrainedWhileOneOrdinalMayBeDown(t *testing.T) {
+func TestANodeOfEitherSideIsDrainedDuringAMove(t *testing.T) {
 	s := between(t, "drained")
 	s.replicas = 6
 	s.create(t, append(s.around(false, 8080), s.dataSet(cluster.AttachedClass))...)

@@ -48,7 +48,7 @@ func TestAnAbortAtAnyWriteBringsEverythingBack(t *testing.T) {
 	}
 }
 
-func TestAnAbortOfEveryVariantHalfWayBringsEverythingBack(t *testing.T) {
+func TestAnAbortHalfWayBringsEverythingBack(t *testing.T) {
 	t.Parallel()
 	for name, sc := range variants() {
 		t.Run(name, func(t *testing.T) {

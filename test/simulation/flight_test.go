@@ -26,7 +26,7 @@ func shrinkOf(t *testing.T, first *world, ordinal int32) int {
 	return 0
 }
 
-func TestAPodThatWasReplacedBeforeItsShrinkIsTheOneThatIsProvenGone(t *testing.T) {
+func TestAReplacedPodIsTheOneThatMustBeGone(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
 		w := newWorld(threeOrdinals(mode))
@@ -50,7 +50,7 @@ func TestAPodThatWasReplacedBeforeItsShrinkIsTheOneThatIsProvenGone(t *testing.T
 
 // A pod that did not exist when the plan was reversed, but was created before the shrink, must still release
 // its volumes.
-func TestAPodThatCameAfterTheIntentStillHasToLetGoOfItsVolumes(t *testing.T) {
+func TestAPodThatCameAfterTheIntentMustReleaseItsVolumes(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
 		first := newWorld(threeOrdinals(mode))

@@ -65,7 +65,7 @@ func (w *world) skip(t *testing.T) {
 	w.journal.SkipGates = 1 // the invariants read it here
 }
 
-func TestAGateThatNeverPassesHoldsAndLeavesEveryWayOpen(t *testing.T) {
+func TestAGateThatNeverPassesBlocksThePlan(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
 		for deaf, want := range map[string]string{
@@ -110,7 +110,7 @@ func TestAGateThatNeverPassesHoldsAndLeavesEveryWayOpen(t *testing.T) {
 	}
 }
 
-func TestABrokenApplicationCanBeWalkedBackWithoutItsGates(t *testing.T) {
+func TestABrokenApplicationIsAbortedWithoutItsGates(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
 		w := newWorld(withGates(threeOrdinals(mode)))

@@ -98,7 +98,7 @@ func goldenOf(t *testing.T, w *world, j journey) golden {
 	return golden{w.snapshot(), w.counts(), w.writes}
 }
 
-func TestAFinalizedMoveGivesTheDestinationWhatTheSourceHad(t *testing.T) {
+func TestFinalizeRestoresTheSettingsOfTheSource(t *testing.T) {
 	t.Parallel()
 	for name, sc := range variants() {
 		t.Run(name, func(t *testing.T) {

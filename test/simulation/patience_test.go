@@ -141,7 +141,7 @@ func TestAnOutageIsNoReasonToHold(t *testing.T) {
 
 // A wave that is in flight for too long is reported as overdue and looked at for as long as it takes. No user
 // has to act for the process to observe that its pod is up.
-func TestAWaveInFlightIsOverdueAndGoesOn(t *testing.T) {
+func TestAnOverdueWaveContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(threeOrdinals(plans.Rebind))
 		r, e := w.begin(t, plans.Move)
@@ -222,7 +222,7 @@ func TestBudgetsThatCannotBeOpenedEndNothing(t *testing.T) {
 }
 
 // A stop ends a run as a stop, and a hold as a hold, even if the budgets cannot be opened.
-func TestAProcessThatStopsSaysSoThoughTheBudgetsCannotBeOpened(t *testing.T) {
+func TestAStopIsReportedWhenTheBudgetsCannotBeOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(threeOrdinals(plans.Rebind))
 		r, e := w.begin(t, plans.Move)

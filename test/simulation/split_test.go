@@ -46,7 +46,7 @@ func (w *world) fits(t *testing.T) {
 }
 
 // 3335-13
-func TestASplitIsStableAndCanBeResumedOrWalkedBack(t *testing.T) {
+func TestASplitIsStable(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
 		first := newWorld(sc)

@@ -189,7 +189,7 @@ func TestTheNodeOfALostPodIsFoundByItsVolumes(t *testing.T) {
 }
 
 // The record is stored in an order that can be repeated after a crash, and never overwrites another one.
-func TestARecoveredRecordIsStoredOnceAndOverNothing(t *testing.T) {
+func TestARebuiltJournalReplacesNothing(t *testing.T) {
 	t.Parallel()
 	w := at(t, plans.Rebind, plans.Move, plans.Release)
 	w.lose(true)
@@ -237,7 +237,7 @@ func (d *deathly) Create(ctx context.Context, o client.Object, opts ...client.Cr
 
 // The final numbers of the destination's budget are noted on that budget too: by then the source's budget may
 // be gone with its namespace.
-func TestABudgetThatStaysIsGivenItsNumbersWithoutTheSources(t *testing.T) {
+func TestABudgetWithoutItsSourceGetsItsNumbers(t *testing.T) {
 	t.Parallel()
 	w := at(t, plans.Reimport, plans.Finalize, plans.Retire)
 	w.on[plans.Source].remove(key{"PodDisruptionBudget", blue, "web-budget"})

@@ -71,7 +71,7 @@ func (s start) steps(t *testing.T, w *world) []string {
 
 // Other writers may do anything at any step. A plan that is held by it has nothing in flight, unless it had
 // before (S17). To undo the action, or the user's word, leads to an end, onward and back (L6).
-func TestWhateverOthersDoNothingGoesDownForItAndThereIsAWayOut(t *testing.T) {
+func TestForeignChangesTakeNoOrdinalDown(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
 		moved := newWorld(threeOrdinals(mode))
@@ -428,7 +428,7 @@ func TestAWordThatMeansNothingIsRefused(t *testing.T) {
 
 // Another writer shrinks the range of the destination while its pod runs, and the plan is reversed. The
 // source does not get the disk BEFORE the destination has released it (S1).
-func TestATurnedPlanWaitsForTheDisksOfPodsThatCameAllTheSame(t *testing.T) {
+func TestAnAbortWaitsForTheDisksOfLatePods(t *testing.T) {
 	t.Parallel()
 	first := newWorld(threeOrdinals(plans.Reimport))
 	for seed := range uint64(20) {
@@ -590,7 +590,7 @@ func TestAVolumeThatIsLeftAtRetainIsNamed(t *testing.T) {
 }
 
 // Values that another writer has set in the meantime are kept (S12).
-func TestARetentionPolicyThatSomebodyHasSetIsNotOverwrittenAtTheEnd(t *testing.T) {
+func TestARetentionPolicyOfSomebodyElseStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(threeOrdinals(plans.Rebind))
 	walk(t, w, plans.Move, nil)

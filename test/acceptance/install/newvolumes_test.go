@@ -72,7 +72,7 @@ func agreeing(t *testing.T, volumes ...*corev1.PersistentVolume) {
 	}
 }
 
-func TestAnAccountMakesTheVolumesThatTheClusterHasAgreedTo(t *testing.T) {
+func TestAnAccountCreatesOnlyAgreedVolumes(t *testing.T) {
 	policed(t)
 	if err := as(t, account).Create(t.Context(), disk(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "stsmigrate-new-volumes") {
 		t.Errorf("without an agreement: %v", err)

@@ -20,7 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-func TestPausesBetweenOrdinalsAndResumes(t *testing.T) {
+func TestPausesBetweenOrdinals(t *testing.T) {
 	inBothModes(t, options{replicas: 3}, func(s *migration) {
 		t := s.t
 		before := s.state(s.source)

@@ -154,7 +154,7 @@ func (s *migration) jobless() {
 }
 
 // 3335-20
-func TestAsksTheApplicationBeforeAndAfterEveryOrdinal(t *testing.T) {
+func TestGatesAreEvaluatedForEveryOrdinal(t *testing.T) {
 	a := perform(t)
 	a2 := perform(t)
 	apps := map[mode]*performer{rebind: a, reimport: a2}

@@ -76,7 +76,7 @@ func (s *migration) podsAreOfTheWest() {
 	}
 }
 
-func TestPatchesOfAMigrationAndThoseThatAreRefused(t *testing.T) {
+func TestPatchesOfAMigration(t *testing.T) {
 	t.Parallel()
 	s := newMigration(t, rebind, options{replicas: 1, noBudget: true})
 	dir := t.TempDir()

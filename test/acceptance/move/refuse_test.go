@@ -24,7 +24,7 @@ type refusal struct {
 }
 
 // 3335-15, 3335-16
-func TestRefusesWhatCannotWorkAndWritesNothing(t *testing.T) {
+func TestRefusesWhatCannotWork(t *testing.T) {
 	inBothModes(t, options{replicas: 2}, func(s *migration) {
 		t := s.t
 		for _, c := range slices.Concat(badInput(), badPlans(), obstacles()) {

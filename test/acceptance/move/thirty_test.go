@@ -14,7 +14,7 @@ import (
 
 // A large set with three volumes per ordinal moves to the other cluster and back. Three ordinals move
 // together, as many as may be down, and the witness finds no violation (3335-14).
-func TestThirtyOrdinalsGoThereAndBackAgain(t *testing.T) {
+func TestThirtyOrdinalsMoveThereAndBack(t *testing.T) {
 	if os.Getenv("MOVE_LARGE") == "" {
 		t.Skip("two minutes of its own: `make large` runs it")
 	}
