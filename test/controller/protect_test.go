@@ -5,14 +5,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+	"github.com/stsmigrate/stsmigrate/test/internal/slicerig"
 )
 
 func (s *side) guarded(t *testing.T) {
@@ -113,5 +119,53 @@ func TestAProtectedSliceThatIsDeletedGoesOn(t *testing.T) {
 			t.Error("web-0 was made anew")
 		}
 		end(s)
+	}
+}
+
+// The deletion of the CustomResourceDefinition deletes every slice, and waits for those
+// that are protected. Their pods run on. Whoever lets each slice go without its pods, and applies kind and slices
+// again, has the same pods as before.
+func TestTheDeletionOfTheKindDeletesNoProtectedPod(t *testing.T) {
+	start(t, "--leader-elect=true")
+	s := away(t)
+	s.guarded(t)
+	before := s.uids(t)
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetName("statefulsetslices." + v1alpha1.GroupVersion().Group)
+	if err := s.Delete(t.Context(), definition.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "the condition says what to do", func(context.Context) bool {
+		return strings.Contains(s.condition(t, core.DeletionHeld), "--cascade=orphan")
+	})
+	if diff := cmp.Diff(before, s.uids(t)); diff != "" {
+		t.Errorf("the pods have changed: %s", diff)
+	}
+	if err := s.Delete(t.Context(), s.slice(t), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the definition is gone", func(ctx context.Context) bool {
+		return apierrors.IsNotFound(s.Get(ctx, client.ObjectKeyFromObject(definition), definition.DeepCopy()))
+	})
+	if !s.ownerless("web-0", "web-1")(t.Context()) {
+		t.Errorf("pods %v, expected both without an owner", s.pods(t.Context()))
+	}
+	if err := slicerig.Define(t.Context(), s.WithWatch); err != nil {
+		t.Fatal(err)
+	}
+	again := newSide(t, bed.East, s.namespace)
+	again.listen(t, &corev1.PodList{}, &v1alpha1.StatefulSetSliceList{})
+	again.guarded(t)
+	if diff := cmp.Diff(before, again.uids(t)); diff != "" {
+		t.Errorf("the slice has not adopted its pods: %s", diff)
+	}
+}
+
+// eventually waits for what no watch of the test reports.
+func eventually(t *testing.T, what string, is func(context.Context) bool) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) { return is(ctx), nil }); err != nil {
+		t.Fatalf("not within %s: %s", patience, what)
 	}
 }
