@@ -13,7 +13,7 @@ ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd deploy dns en
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release sizes alerts reproducible test unit race integration controller differential-next soak upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
+.PHONY: help build install images image-programs release sizes alerts reproducible test unit race integration controller differential-next soak zoo upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ reproducible: ## Build the programs in two folders, and compare their bytes
 test: unit integration ## Run every test: unit and simulation, then real control planes
 
 unit: ## Run the unit tests and the simulation (no clusters)
-	go test -timeout 30m . $(ROOMS) ./test/simulation/...
+	go test -timeout 30m . $(ROOMS) ./test/simulation/... ./test/zoo
 	cd test/e2e && go test ./history/... ./images/...
 	cd deploy/release && go test -count=1 ./... # Go does not see when the manifest changes, which is of another module
 
@@ -75,6 +75,9 @@ upstream: ## Run Kubernetes' own integration tests of StatefulSets against the s
 
 large: ## Move a set of thirty, three at a time, to another cluster and back (two variants)
 	MOVE_LARGE=1 go test -count=1 -timeout 20m -run TestThirty -v ./test/acceptance/move/...
+
+zoo: ## Break the product on purpose, one guard at a time, and fail if the tests do not find it (QUICK=1 for what unit tests find)
+	go run ./test/zoo $(if $(QUICK),-quick)
 
 fuzz: ## Put random plans, journals and kubeconfigs before what reads those of strangers, 30 seconds each (FUZZ=10m for longer)
 	go test ./plans/journal -run '^$$' -fuzz '^FuzzJournal$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s

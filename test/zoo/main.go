@@ -1,0 +1,260 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := zoo(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "zoo:", err)
+		os.Exit(1) //nolint:gocritic // there is nothing left to stop
+	}
+}
+
+type options struct {
+	quick   bool
+	only    string
+	share   int
+	day     int
+	results string
+}
+
+func zoo(ctx context.Context) error {
+	var o options
+	flag.BoolVar(&o.quick, "quick", false, "leave out the variants that only the simulation or control planes find")
+	flag.StringVar(&o.only, "only", "", "a regular expression for the ids of the variants to play")
+	flag.IntVar(&o.share, "share", 1, "play one variant of this many, other ones every day")
+	flag.IntVar(&o.day, "day", int(time.Now().Unix()/86400), "the day of the share")
+	flag.StringVar(&o.results, "results", "", "write the table of the results to this file, as Markdown")
+	flag.Parse()
+	all, err := selected(o)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "stsmigrate-zoo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := baseline(ctx, all); err != nil {
+		return err
+	}
+	began := time.Now()
+	found := play(ctx, dir, all)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if o.results != "" {
+		if err := os.WriteFile(o.results, table(found), 0o644); err != nil {
+			return err
+		}
+	}
+	escaped := slices.DeleteFunc(slices.Clone(found), func(r result) bool { return r.why == "" })
+	fmt.Printf("%d variants in %s: %d caught, %d not\n", len(found), time.Since(began).Round(time.Second), len(found)-len(escaped), len(escaped))
+	if len(escaped) > 0 {
+		return fmt.Errorf("%d of %d variants are not caught, or cannot be played", len(escaped), len(found))
+	}
+	return nil
+}
+
+func selected(o options) ([]variant, error) {
+	all, err := variants()
+	if err != nil {
+		return nil, err
+	}
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return nil, err
+	}
+	var out []variant
+	for _, v := range all {
+		if only.MatchString(v.ID) && !(o.quick && v.slow()) {
+			out = append(out, v)
+		}
+	}
+	all, out = out, nil
+	for k, v := range all {
+		if (k+o.day)%o.share == 0 {
+			out = append(out, v)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no variant is selected")
+	}
+	return out, nil
+}
+
+// runs returns what to run for some tests: a folder and a pattern each. A test of which one case is named is run
+// by itself, since a pattern with a case would select it in the others too.
+func runs(tests []string) [][2]string {
+	var out [][2]string
+	whole := map[string][]string{}
+	for _, t := range tests {
+		folder, name, _ := strings.Cut(t, " ")
+		if test, of, found := strings.Cut(name, "/"); found {
+			out = append(out, [2]string{folder, "^" + test + "$/" + of})
+		} else if !slices.Contains(whole[folder], name) {
+			whole[folder] = append(whole[folder], name)
+		}
+	}
+	for _, folder := range slices.Sorted(maps.Keys(whole)) {
+		out = append(out, [2]string{folder, "^(" + strings.Join(whole[folder], "|") + ")$"})
+	}
+	return out
+}
+
+// baseline plays all tests on the product as it is: a test that fails there catches nothing.
+func baseline(ctx context.Context, all []variant) error {
+	var tests []string
+	for _, v := range all {
+		tests = append(tests, v.Tests...)
+	}
+	slices.Sort(tests)
+	for _, r := range runs(slices.Compact(tests)) {
+		if out, err := test(ctx, "", r[0], r[1]); err != nil {
+			return fmt.Errorf("the tests of %s fail on the product as it is: %w\n%s", r[0], err, out)
+		}
+	}
+	return nil
+}
+
+// result is what became of a variant. why is empty for a variant that was caught.
+type result struct {
+	variant
+	why  string
+	took time.Duration
+}
+
+// play plays the variants, two at a time, and returns the results in the order of the variants.
+func play(ctx context.Context, dir string, all []variant) []result {
+	out := make([]result, len(all))
+	next := make(chan int)
+	var players sync.WaitGroup
+	for range 2 {
+		players.Go(func() {
+			for k := range next {
+				began := time.Now()
+				why := judge(ctx, dir, all[k])
+				out[k] = result{all[k], why, time.Since(began)}
+				word := "caught"
+				if why != "" {
+					word = "NOT CAUGHT"
+				}
+				fmt.Printf("%-10s %-16s %5.1f s  %s%s\n", word, all[k].ID, out[k].took.Seconds(), all[k].What, indented(why))
+			}
+		})
+	}
+	for k := range all {
+		next <- k
+	}
+	close(next)
+	players.Wait()
+	return out
+}
+
+func indented(why string) string {
+	if why == "" {
+		return ""
+	}
+	return "\n    " + strings.ReplaceAll(strings.TrimSpace(why), "\n", "\n    ")
+}
+
+// judge returns why a variant was not caught by its tests, or "".
+func judge(ctx context.Context, dir string, v variant) string {
+	root, err := os.Getwd()
+	if err != nil {
+		return err.Error()
+	}
+	text, err := v.broken(root)
+	if err != nil {
+		return err.Error()
+	}
+	file := filepath.Join(dir, v.ID+".go")
+	overlay := filepath.Join(dir, v.ID+".json")
+	raw, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, v.File): file}})
+	if err != nil {
+		return err.Error()
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return err.Error()
+	}
+	if err := os.WriteFile(overlay, raw, 0o600); err != nil {
+		return err.Error()
+	}
+	for _, r := range runs(v.Tests) {
+		folder, pattern := r[0], r[1]
+		out, err := test(ctx, overlay, folder, pattern)
+		switch {
+		case bytes.Contains(out, []byte("[build failed]")), bytes.Contains(out, []byte("[setup failed]")):
+			return "it does not compile:\n" + string(out)
+		case err == nil:
+			return fmt.Sprintf("the tests of %s pass: %s", folder, pattern)
+		}
+		if missing := notFailed(out, pattern); missing != "" {
+			return fmt.Sprintf("%s passes in %s", missing, folder)
+		}
+	}
+	return ""
+}
+
+// notFailed returns the first test of the pattern that has not failed. A test binary that has died failed whole.
+func notFailed(out []byte, pattern string) string {
+	if bytes.Contains(out, []byte("\npanic: ")) || bytes.HasPrefix(out, []byte("panic: ")) || bytes.Contains(out, []byte("fatal error: ")) {
+		return ""
+	}
+	whole, _, _ := strings.Cut(pattern, "/")
+	for _, name := range strings.Split(strings.Trim(whole, "^()$"), "|") {
+		if !bytes.Contains(out, []byte("--- FAIL: "+name+" (")) {
+			return name
+		}
+	}
+	return ""
+}
+
+// limit is how long the tests of a variant may take. A variant that makes them wait for ever is caught by it.
+const limit = "5m"
+
+func test(ctx context.Context, overlay, folder, pattern string) ([]byte, error) {
+	args := []string{"test", "-vet=off", "-count=1", "-timeout", limit, "-run", pattern}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, "./"+folder)...)
+	cmd.Env = append(os.Environ(), "SIM_DAY=1") // the same share of the simulation every day
+	return cmd.CombinedOutput()
+}
+
+// table returns the results as Markdown.
+func table(all []result) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "| variant | what is broken | rule | found by |\n| --- | --- | --- | --- |\n")
+	for _, r := range all {
+		by := "**nothing**"
+		if r.why == "" {
+			var names []string
+			for _, t := range r.Tests {
+				folder, name, _ := strings.Cut(t, " ")
+				names = append(names, name+" ("+folder+")")
+			}
+			by = strings.Join(names, ", ")
+		}
+		fmt.Fprintf(&b, "| %s | %s, in `%s` | %s | %s |\n", r.ID, r.What, r.File, r.Rule, by)
+	}
+	return b.Bytes()
+}
