@@ -32,11 +32,12 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
-		{"cmd/stsmigrate", "cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner preflight preflight/access preflight/check preflight/volumes records clusters pdb deploy plans plans/journal"},
+		{"cmd/stsmigrate", "cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records clusters pdb deploy plans plans/journal"},
 		{"cmd/internal/reach", "engine preflight/access records clusters clusters/transport dns plans plans/journal"},
 		{"orchestrator", "orchestrator/fleet engine engine/runner preflight preflight/check records clusters clusters/transport dns plans plans/journal writes"},
 		{"engine/runner", "engine preflight preflight/access preflight/check records sets dns gates clusters plans plans/journal"},
 		{"orchestrator/fleet", "dns clusters clusters/transport"},
+		{"engine/verify", "records storage pdb clusters plans plans/journal"},
 		{"engine/recovery", "sets storage pdb gates clusters plans plans/journal"},
 		{"engine", "records sets storage pdb dns gates clusters plans plans/journal writes"},
 		{"preflight", "preflight/pods preflight/volumes preflight/owners preflight/access preflight/check records sets storage pdb dns gates clusters plans plans/build plans/journal writes"},

@@ -144,3 +144,9 @@ func (t Trace) Volume(p *plans.Plan, side plans.Side) (plans.Volume, bool) {
 	}
 	return v, true
 }
+
+// OneDisk reports whether the volume objects of both sides mean the same disk. It is true where a side has none.
+func (t Trace) OneDisk() bool {
+	a, b := t.Volumes[plans.Source], t.Volumes[plans.Destination]
+	return a == nil || b == nil || sameDisk(a, b)
+}

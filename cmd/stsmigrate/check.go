@@ -32,7 +32,7 @@ PLAN.yaml is a file that "plan --out" wrote. Exit code 3 says that something blo
 			if err != nil {
 				return err
 			}
-			if err := a.print(report, func() string { return checkTable(report) }); err != nil {
+			if err := a.print(report, report.Table); err != nil {
 				return err
 			}
 			if len(report.Failed()) > 0 {
@@ -70,40 +70,6 @@ func (a *app) report(ctx context.Context, f planFlags, args []string) (*prefligh
 		return nil, fmt.Errorf("plan %s is under way, and is checked as it goes: see %s", t.Plan.Name, t.Command("status"))
 	}
 	return preflight.Check(ctx, t.Plan, t.On, j, a.orchestrated(j))
-}
-
-// checkTable formats a report as text: a line for each finding and for each check without one, the counts,
-// and the remedies for the checks that do not pass.
-func checkTable(r *preflight.Report) string {
-	var b strings.Builder
-	count := map[check.Level]int{}
-	ignored := 0
-	for _, c := range r.Checks {
-		if len(c.Findings) == 0 {
-			fmt.Fprintf(&b, "%s  %-22s  %s\n", c.Level, c.Name, c.About)
-		}
-		for _, f := range c.Findings {
-			note := ""
-			if f.Ignored {
-				note = " (ignored)"
-			}
-			fmt.Fprintf(&b, "%s  %-22s  %s: %s%s\n", f.Level, c.Name, f.Object, oneLine(f.Saw), note)
-		}
-		if c.Level == check.Warn && c.Findings[0].Ignored {
-			ignored++
-		} else {
-			count[c.Level]++
-		}
-	}
-	fmt.Fprintf(&b, "\n%d checks: %d passed, %d to know about, %d ignored, %d failed", len(r.Checks)+r.NotRun, count[check.Pass], count[check.Warn], ignored, count[check.Fail])
-	if r.NotRun > 0 {
-		fmt.Fprintf(&b, "; %d not run: without the right to look they would only stumble", r.NotRun)
-	}
-	b.WriteString("\n")
-	for _, f := range slices.Concat(r.Failed(), r.Warned()) {
-		fmt.Fprintf(&b, "\n%s %s: %s\n  expected %s\n  %s\n", f.Level, f.Check, f.Object, f.Want, strings.ReplaceAll(f.Remedy, "\n", "\n      "))
-	}
-	return b.String()
 }
 
 // judge prints the warnings. It returns the failures as an error with the exit code of a blocked move.

@@ -50,7 +50,7 @@ same volumes behind the same ordinals and never more than d ordinals down.
 Plain flags (--context, --kubeconfig, --namespace) mean the source, --to-*
 flags the destination; what is left out is as on the source. Plans are kept
 in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
---detailed-exitcode), 3 refused by a check, 4 blocked, 5 aborted, 130
+--detailed-exitcode), 3 refused by a check or found by verify, 4 blocked, 5 aborted, 130
 interrupted.`,
 		Version: versionText(), SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
@@ -68,7 +68,7 @@ interrupted.`,
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much is logged to stderr: 6 for every request, 7 (the most) with its headers; never what an object contains")
 	root.AddCommand(
 		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rolloutCommand(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.recoverCommand(), a.installCommand(), a.versionCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rolloutCommand(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.versionCommand(),
 	)
 	return root
 }
@@ -76,7 +76,7 @@ interrupted.`,
 // readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to
 // finish.
 func readers() []string {
-	return []string{"check", "plan", "status", "get", "history", "rbac", "consent", "version"}
+	return []string{"check", "plan", "status", "verify", "get", "history", "rbac", "consent", "version"}
 }
 
 // logging sends the log of the client libraries to stderr, as text for the user. Without -v they are silent:

@@ -51,7 +51,7 @@ func zoo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := baseline(ctx, all); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func selected(o options) ([]variant, error) {
 	}
 	var out []variant
 	for _, v := range all {
-		if only.MatchString(v.ID) && !(o.quick && v.slow()) {
+		if only.MatchString(v.ID) && (!o.quick || !v.slow()) {
 			out = append(out, v)
 		}
 	}

@@ -81,6 +81,7 @@ func (s *migration) asBefore(before state, there []string) {
 	s.unmarked()
 	nothingLost(s.t, before)
 	s.shows(walkedBack, "Aborted")
+	s.verified()
 	run(s.t, s.applyArgs()...).expect(s.t, walkedBack, "aborted; make a new plan")
 	run(s.t, s.args("abort")...).expect(s.t, done, "nothing to do")
 	run(s.t, s.args("finalize")...).expect(s.t, failed, "has ended")

@@ -82,6 +82,7 @@ func (s *migration) killed(random *rand.Rand, most int, args []string) int {
 			r.expect(s.t, done)
 			return kills
 		}
+		s.verified()
 	}
 	run(s.t, args...).expect(s.t, done)
 	return most
@@ -100,6 +101,13 @@ func (s *migration) arrived(before state) {
 		s.t.Errorf("%d pods are left on the source", len(left.Items))
 	}
 	nothingLost(s.t, before)
+	s.verified()
+}
+
+// verified checks that both clusters are as the plan and its journal say.
+func (s *migration) verified() {
+	s.t.Helper()
+	run(s.t, s.args("verify")...).expect(s.t, done, "facts are as the plan and its journal say")
 }
 
 // sliceIs checks the range of ordinals of a side. An empty range may start anywhere.
@@ -129,6 +137,7 @@ func (s *migration) settled(before state) {
 	}
 	same(s.t, "set", want, after.Set)
 	s.unmarked()
+	s.verified()
 	nothingLost(s.t, before)
 	if !s.gone(s.source, &appsv1.StatefulSet{}, "web") {
 		s.t.Error("the source set is still there")

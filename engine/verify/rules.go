@@ -1,0 +1,373 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/stsmigrate/stsmigrate/pdb"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// comparison compares the facts with a plan and its journal, rule by rule.
+type comparison struct {
+	*facts
+
+	plan    *plans.Plan
+	journal *journal.Journal
+	step    plans.Step
+	began   bool
+	more    bool
+	report  *Report
+}
+
+// expect records a difference unless ok.
+func (c *comparison) expect(ok bool, rule, object, seen, expected string) {
+	c.report.Compared++
+	if !ok {
+		c.report.Differences = append(c.report.Differences, Difference{Rule: rule, Object: plans.Line(object), Seen: plans.Line(seen), Expected: plans.Line(expected)})
+	}
+}
+
+// unmarked is S15: a plan that has ended, or has not begun, has its marks nowhere.
+func (c *comparison) unmarked() {
+	var left []string
+	for _, m := range c.marked {
+		if m.stamp == c.plan.ID {
+			left = append(left, m.object)
+		}
+	}
+	slices.Sort(left)
+	for _, object := range slices.Compact(left) {
+		c.expect(false, "S15", object, "annotations of plan "+c.plan.Name, "none, since the plan "+c.rests())
+	}
+	c.expect(true, "S15", "", "", "")
+}
+
+func (c *comparison) rests() string {
+	if c.journal.Ended() {
+		return "has ended"
+	}
+	return "has not begun"
+}
+
+// asPlanned compares a plan that has not begun with the objects that it was made from.
+func (c *comparison) asPlanned() {
+	set := c.sets[plans.Source]
+	if set == nil {
+		c.expect(false, "S12", c.plan.Source.Set(), "it does not exist", "the set that the plan was made for")
+		return
+	}
+	now, err := plans.Fingerprints(set, c.sets[plans.Destination], c.plannedBudget())
+	if err != nil {
+		c.expect(false, "S12", c.plan.Source.Set(), err.Error(), "a set that can be read")
+		return
+	}
+	changed := c.plan.Seen.Changed(now)
+	c.expect(len(changed) == 0, "S12", c.plan.Source.Set(), "changed since the plan was made: "+strings.Join(changed, "; "), "what the plan was made for; make it again")
+}
+
+func (c *comparison) plannedBudget() *policyv1.PodDisruptionBudget {
+	if !c.plan.Budget.SourceExisted {
+		return nil
+	}
+	return c.facts.budgets[plans.Source]
+}
+
+// ownedSets is S12: the sets are those that the plan knows, and no other plan has marked an object of this one.
+func (c *comparison) ownedSets() {
+	source := c.sets[plans.Source]
+	finalizing := c.journal.Leg.Direction == plans.Finalize
+	if source == nil {
+		c.expect(finalizing, "S12", c.plan.Source.Set(), "it does not exist", "the set that the plan was made for")
+	} else {
+		c.expect(source.UID == c.journal.Saved.Source(c.plan), "S12", c.plan.Source.Set(), "it was deleted and recreated (UID "+string(source.UID)+")", "UID "+string(c.journal.Saved.Source(c.plan)))
+	}
+	if c.sets[plans.Destination] == nil && c.moved() {
+		c.expect(false, "S12", c.plan.Destination.Set(), "it does not exist", "the set that the plan has moved ordinals to")
+	}
+	for _, m := range c.marked {
+		c.expect(m.stamp == c.plan.ID || !c.ours(m.object), "S12", m.object, "it belongs to plan "+m.stamp, "plan "+c.plan.ID)
+	}
+}
+
+// ours reports whether an object is one that only this plan may mark while it is under way: its sets.
+func (c *comparison) ours(object string) bool {
+	return strings.HasPrefix(object, plans.NativeKind+" ") || strings.HasPrefix(object, plans.SliceKind+" ")
+}
+
+// moved reports whether the destination must have ordinals.
+func (c *comparison) moved() bool {
+	for _, want := range c.wanted() {
+		if want[plans.Destination].Replicas == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// wave returns the ordinals of the wave under way, and none if no ordinal may be away.
+func (c *comparison) wave() plans.Slice {
+	if c.more && c.step.Moves() {
+		return c.step.Ordinals
+	}
+	return plans.Slice{}
+}
+
+// wanted returns the pairs of ranges that the sets may have now. There are several while the write of a step may or
+// may not have happened.
+func (c *comparison) wanted() []map[plans.Side]plans.Slice {
+	at := func(wave plans.Slice, source, destination bool) map[plans.Side]plans.Slice {
+		return map[plans.Side]plans.Slice{
+			plans.Source: c.plan.Slice(plans.Source, wave, source), plans.Destination: c.plan.Slice(plans.Destination, wave, destination),
+		}
+	}
+	leg := c.journal.Leg
+	switch {
+	case !c.more || !c.step.Moves():
+		return []map[plans.Side]plans.Slice{at(plans.Slice{Start: c.lowest(leg)}, false, false)}
+	case c.journal.Reversed(c.step):
+		w := c.step.Ordinals // it may not have left, or not have arrived, before the plan was reversed
+		return []map[plans.Side]plans.Slice{at(w, true, false), at(w, false, false), at(w, false, true)}
+	}
+	w := c.step.Ordinals
+	here := at(w, c.step.From == plans.Source, c.step.From == plans.Destination)
+	none := at(w, false, false)
+	there := at(w, c.step.From == plans.Destination, c.step.From == plans.Source)
+	switch c.step.Op {
+	case plans.Tighten, plans.Quiesce:
+		return []map[plans.Side]plans.Slice{here}
+	case plans.Shrink:
+		if c.began {
+			return []map[plans.Side]plans.Slice{here, none}
+		}
+		return []map[plans.Side]plans.Slice{here}
+	case plans.Vacate, plans.Release, plans.Reserve, plans.Claim:
+		return []map[plans.Side]plans.Slice{none}
+	case plans.Grow:
+		if c.began {
+			return []map[plans.Side]plans.Slice{none, there}
+		}
+		return []map[plans.Side]plans.Slice{none}
+	default:
+		return []map[plans.Side]plans.Slice{there}
+	}
+}
+
+// lowest returns the lowest ordinal of the destination while no wave is under way.
+func (c *comparison) lowest(leg plans.Leg) int32 {
+	begun := c.step.Op.Closes() || !c.more
+	switch {
+	case leg.Direction == plans.Finalize:
+		return c.plan.Start
+	case leg.Direction == plans.Abort && begun:
+		return c.plan.End()
+	case leg.Direction == plans.Move && begun:
+		return leg.Lowest
+	}
+	return leg.End
+}
+
+// ranges is S7: the ranges of both sets are those of the step.
+func (c *comparison) ranges() {
+	wanted := c.wanted()
+	for _, side := range plans.Sides() {
+		set := c.sets[side]
+		if set == nil {
+			continue
+		}
+		has := plans.SliceOf(set)
+		var texts []string
+		ok := false
+		for _, want := range wanted {
+			ok = ok || has == want[side] || has.Replicas == 0 && want[side].Replicas == 0
+			texts = append(texts, want[side].String())
+		}
+		c.expect(ok, "S7", c.plan.On(side).Set(), "it has the ordinals "+has.String(), strings.Join(slices.Compact(texts), " or "))
+	}
+}
+
+// onePlace is S1: every ordinal is on one side, in ranges and in pods.
+func (c *comparison) onePlace() {
+	for o := range c.plan.Ordinals().All() {
+		here, there := c.facts.pods[plans.Source][c.plan.Pod(o)], c.facts.pods[plans.Destination][c.plan.Pod(o)]
+		c.expect(here == nil || there == nil, "S1", "pod "+c.plan.Pod(o), "it exists on both sides", "one side")
+		both := c.has(plans.Source, o) && c.has(plans.Destination, o)
+		c.expect(!both, "S1", fmt.Sprintf("ordinal %d", o), "both sets have it in their ranges", "one of them")
+		for side, pod := range map[plans.Side]*corev1.Pod{plans.Source: here, plans.Destination: there} {
+			if pod != nil && !c.wave().Has(o) {
+				c.expect(c.has(side, o), "S1", named(pod, side), "it exists", "no pod, since the ordinal is outside the range of its set")
+			}
+		}
+	}
+}
+
+func (c *comparison) has(side plans.Side, ordinal int32) bool {
+	set := c.sets[side]
+	return set != nil && plans.SliceOf(set).Has(ordinal)
+}
+
+// kept is S4: volumes that the plan has protected are Retain until their own policy is restored.
+func (c *comparison) kept() {
+	for _, t := range c.traces {
+		marked := t.Protected(c.plan)
+		if c.protects(t.Ordinal) {
+			c.expect(marked, "S4", c.claim(t), "none of its volumes has the annotations of the plan", "a protected volume")
+		}
+		for _, side := range c.clusters() {
+			pv := t.Volumes[side]
+			if pv == nil || !marked {
+				continue
+			}
+			leaves := c.more && c.step.Op == plans.Settle // the plan deletes the object that is left over
+			c.expect(pv.DeletionTimestamp == nil || leaves, "S4", named(pv, side), "another writer has deleted it, and its finalizers keep it", "a volume that stays")
+			policy := pv.Spec.PersistentVolumeReclaimPolicy
+			c.expect(policy == corev1.PersistentVolumeReclaimRetain, "S4", named(pv, side), "its reclaim policy is "+string(policy), "Retain")
+		}
+	}
+}
+
+// clusters returns the sides with a cluster of their own.
+func (c *comparison) clusters() []plans.Side {
+	if c.plan.OneCluster() {
+		return []plans.Side{plans.Source}
+	}
+	return plans.Sides()
+}
+
+// protects reports whether the journal proves that the volumes of an ordinal are protected now.
+func (c *comparison) protects(ordinal int32) bool {
+	leg, place := c.journal.Leg, int(ordinal-c.plan.Start)
+	switch {
+	case c.wave().Has(ordinal) && c.journal.Flight != nil && c.journal.Flight.Ordinals.Has(ordinal):
+		return true
+	case leg.Direction == plans.Move && leg.End == c.plan.End():
+		return c.journal.Done >= leg.First+1+place
+	case leg.Direction == plans.Move:
+		return true
+	case leg.Direction == plans.Finalize && c.more && c.step.Op == plans.Retire:
+		return true
+	case leg.Direction == plans.Finalize && c.more && c.step.Op == plans.Settle:
+		return ordinal > c.step.Ordinals.Start && c.journal.Begun < c.step.Seq+int(ordinal-c.step.Ordinals.Start)
+	}
+	return false
+}
+
+func (c *comparison) claim(t storage.Trace) string {
+	return "claim " + c.plan.ClaimName(t.Template, t.Ordinal)
+}
+
+// bound is S5: the claims of an ordinal are on the side that has it, bound to its own volume, and mean one disk.
+func (c *comparison) bound() {
+	for _, t := range c.traces {
+		if a, b := t.Volumes[plans.Source], t.Volumes[plans.Destination]; a != nil && b != nil && !c.plan.OneCluster() {
+			c.expect(t.OneDisk(), "S5", c.claim(t), "its volume means another disk on each side", "one disk")
+		}
+		if c.inFlight(t.Ordinal) || c.step.Op.Closes() && c.more {
+			continue // the steps that hand over, and those that clean up, look at every one of these themselves
+		}
+		for _, side := range plans.Sides() {
+			claim := t.Claims[side]
+			if !c.has(side, t.Ordinal) {
+				c.expect(claim == nil, "S5", c.claim(t)+" on the "+string(side), "it exists", "none, since the ordinal is on the other side")
+				continue
+			}
+			c.expect(claim != nil, "S5", c.claim(t)+" on the "+string(side), "it does not exist", "a claim that is bound to the ordinal's volume")
+			if claim != nil {
+				c.ownVolume(t, side, claim)
+			}
+		}
+	}
+}
+
+// inFlight reports whether an ordinal may be on neither side, or half way to the other.
+func (c *comparison) inFlight(ordinal int32) bool {
+	if !c.wave().Has(ordinal) {
+		return false
+	}
+	switch c.step.Op {
+	case plans.Tighten, plans.Quiesce:
+		return c.journal.Reversed(c.step)
+	case plans.Shrink:
+		return c.began || c.journal.Reversed(c.step)
+	default:
+		return c.step.Op != plans.Verify && c.step.Op != plans.Relax
+	}
+}
+
+// ownVolume requires that a claim is bound to its volume, and the volume to the claim.
+func (c *comparison) ownVolume(t storage.Trace, side plans.Side, claim *corev1.PersistentVolumeClaim) {
+	object := named(claim, side)
+	c.expect(claim.DeletionTimestamp == nil, "S5", object, "another writer has deleted it, and its finalizers keep it", "a claim that stays")
+	c.expect(claim.Status.Phase == corev1.ClaimBound, "S5", object, "its phase is "+cmp.Or(string(claim.Status.Phase), "empty"), "Bound")
+	pv := t.Volumes[side]
+	if pv == nil {
+		c.expect(false, "S5", object, "volume "+claim.Spec.VolumeName+" does not exist, or is not the one of this ordinal", "the volume of this ordinal")
+		return
+	}
+	c.expect(claim.Spec.VolumeName == pv.Name, "S5", object, "it names volume "+claim.Spec.VolumeName, pv.Name)
+	ref := pv.Spec.ClaimRef
+	ok := ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == claim.UID)
+	c.expect(ok, "S5", named(pv, side), "its claimRef names "+refText(ref), claim.Namespace+"/"+claim.Name+", UID "+string(claim.UID))
+}
+
+func refText(ref *corev1.ObjectReference) string {
+	if ref == nil {
+		return "nothing"
+	}
+	return ref.Namespace + "/" + ref.Name + ", UID " + string(ref.UID)
+}
+
+// retained is S4 for the sets: while the plan is under way, no controller deletes a claim with its pod.
+func (c *comparison) retained() {
+	if c.journal.Done < 1 || c.step.Op.Closes() && c.more || !c.more {
+		return
+	}
+	for _, side := range plans.Sides() {
+		set := c.sets[side]
+		if set == nil || set.Spec.PersistentVolumeClaimRetentionPolicy == nil || len(c.plan.Claims) == 0 {
+			continue
+		}
+		p := set.Spec.PersistentVolumeClaimRetentionPolicy
+		ok := p.WhenScaled != appsv1.DeletePersistentVolumeClaimRetentionPolicyType && p.WhenDeleted != appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+		c.expect(ok, "S4", c.plan.On(side).Set(), fmt.Sprintf("its persistentVolumeClaimRetentionPolicy is %s/%s (whenDeleted/whenScaled)", p.WhenDeleted, p.WhenScaled), "Retain/Retain")
+	}
+}
+
+// budgets is S3: both budgets exist, and together with the ordinals in flight they allow no more than d evictions.
+func (c *comparison) budgets() {
+	var allowed, away int32
+	for _, side := range plans.Sides() {
+		name, existed := c.plan.BudgetOn(side)
+		b := c.facts.budgets[side]
+		if b == nil {
+			wave := c.more && c.step.Moves() && c.step.Op != plans.Tighten
+			c.expect(!wave && !existed || c.sets[side] == nil, "S3", fmt.Sprintf("PodDisruptionBudget %s of %s", name, c.plan.On(side)), "it does not exist", "a budget over the pods of this side")
+			continue
+		}
+		ours, written := b.Annotations[plans.BudgetAnnotation]
+		c.expect(!written || ours == pdb.Words(b.Spec), "S12", named(b, side), "it has "+pdb.Words(b.Spec), ours+", which the plan wrote last")
+		if b.Status.ObservedGeneration == b.Generation {
+			allowed += b.Status.DisruptionsAllowed
+		}
+	}
+	for o := range c.wave().All() {
+		if !c.has(plans.Source, o) && !c.has(plans.Destination, o) {
+			away++
+		}
+	}
+	limit := c.plan.MaxUnavailable
+	if c.journal.Leg.Direction == plans.Abort {
+		limit = max(limit, c.journal.Assurances.MaxUnavailable)
+	}
+	if away > 0 {
+		c.expect(allowed+away <= limit, "S3", "the budgets of both sides", fmt.Sprintf("they allow %d evictions while %d ordinals are in flight", allowed, away), fmt.Sprintf("at most %d together", limit))
+	}
+}
