@@ -249,3 +249,51 @@ func TestASetWithUnknownFieldsIsNotAdopted(t *testing.T) {
 		t.Errorf("a StatefulSet from a slice: %v, UID %q", err, back.UID)
 	}
 }
+
+// The deletion of the former set leaves its pods, its claims and its revisions (S6).
+func TestASetIsDeletedWithoutItsPods(t *testing.T) {
+	t.Parallel()
+	l := newLedge(t)
+	l.expect("store the set in ConfigMap")
+	var policy metav1.DeletionPropagation
+	on, ok := l.On.(client.WithWatch)
+	if !ok {
+		t.Fatal("the fake client cannot watch")
+	}
+	l.On = interceptor.NewClient(on, interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+		var d client.DeleteOptions
+		d.ApplyOptions(opts)
+		if d.PropagationPolicy != nil {
+			policy = *d.PropagationPolicy
+		}
+		return c.Delete(ctx, o, opts...)
+	}})
+	l.expect("delete StatefulSet shop/web without its pods")
+	if policy != metav1.DeletePropagationOrphan {
+		t.Errorf("deleted with the policy %q", policy)
+	}
+}
+
+// A set that carries the mark of a plan is left to that plan.
+func TestASetThatAPlanMovesIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	l := newLedge(t)
+	l.edit(l.Set, func(s *appsv1.StatefulSet) { plans.Stamp{Plan: "web-abc", Epoch: 1, Seq: 1}.Put(s) })
+	l.tended(l.Set)
+	l.expect("StatefulSet shop/web is being moved by plan web-abc: finish that first")
+}
+
+// A new set with another revision keeps the strategy that replaces no pods.
+func TestASetWithAnotherRevisionReplacesNoPods(t *testing.T) {
+	t.Parallel()
+	l := newLedge(t)
+	l.expect("store the set in ConfigMap", "delete StatefulSet", "make StatefulSetSlice")
+	l.tended(l.becomes())
+	set := l.live(l.becomes())
+	set.Status.UpdateRevision = "web-2"
+	l.must(l.status(l.becomes(), set))
+	l.expect("StatefulSetSlice shop/web has another revision (web-2) for its template than its pods have (web-1)")
+	if s := l.live(l.becomes()); s.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+		t.Errorf("its strategy is %s", s.Spec.UpdateStrategy.Type)
+	}
+}

@@ -2,12 +2,15 @@ package rollout
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -113,6 +116,49 @@ func TestAnUndoIsMadeAnewOverANewerStatus(t *testing.T) {
 		}
 		if changed := now.Spec.Template.Labels["app"] == "web"; changed != (c.want == "") {
 			t.Errorf("%s: the template was changed: %t", name, changed)
+		}
+	}
+}
+
+// The history of a set has neither revisions nor pods of a former set of the same name. The revision before is the
+// newest one that the set does not have, and a dry run stores nothing.
+func TestAHistoryIsThatOfItsSet(t *testing.T) {
+	yes := true
+	revision := func(name string, number int64, uid types.UID) *appsv1.ControllerRevision {
+		return &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: "web", UID: uid, Controller: &yes}}},
+			Revision:   number, Data: runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"web","of":"` + name + `"}}}}}`)},
+		}
+	}
+	former := rolledPod("web-9", "web-a", true)
+	former.OwnerReferences[0].UID = "former"
+	r, _ := rolls(false, rolledSet(), append(cast("0o 1o 2"), former, revision("web-a", 1, "u"), revision("web-b", 3, "u"), revision("web-z", 2, "former"))...)
+	h, err := ReadHistory(t.Context(), r.On, r.Set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range h.Revisions {
+		got = append(got, fmt.Sprintf("%d %s %d", r.Number, r.Name, r.Pods))
+	}
+	if want := []string{"1 web-a 2", "3 web-b 1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, expected %q", got, want)
+	}
+	before, err := h.Find(0)
+	if err != nil || before.Name != "web-a" {
+		t.Errorf("before it was %q: %v", before.Name, err)
+	}
+	for _, dry := range []bool{true, false} {
+		h, err := ReadHistory(t.Context(), r.On, r.Set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := r.stored(t)
+		if err := h.Undo(t.Context(), before, dry); err != nil {
+			t.Fatal(err)
+		}
+		if now := r.stored(t); dry && now.ResourceVersion != was.ResourceVersion || !dry && now.Spec.Template.Labels["of"] != "web-a" {
+			t.Errorf("dry %t: %+v", dry, now.Spec.Template.Labels)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package slicecontroller
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -177,12 +178,31 @@ func TestWhatTheWatchNeverShowsIsAskedFor(t *testing.T) {
 		t.Errorf("%v skips", g.skips())
 	}
 	g.clock = g.clock.Add(uncachedWriteTimeout)
-	g.pass(t)
+	wrote := len(g.created)
+	if g.pass(t); len(g.created) != wrote {
+		t.Errorf("created %v although the cache lacks what the API server has", g.created)
+	}
 	_, left := g.ledger.wait(types.NamespacedName{Namespace: "shop", Name: "web"}, "set", g.clock)
 	for _, e := range left {
 		if e.object.GetName() == "web-0" {
 			t.Error("web-0 is gone and still waited for")
 		}
+	}
+}
+
+// While the API server does not answer, a write is waited for however long it is missing from the cache.
+func TestAWriteThatNobodyConfirmsIsWaitedFor(t *testing.T) {
+	g := newRig(t)
+	g.pass(t)
+	wrote := len(g.created)
+	g.live = interceptor.NewClient(g.lagging.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // that of a rig
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("no answer")
+		},
+	})
+	g.clock = g.clock.Add(time.Hour)
+	if r := g.pass(t); len(g.created) != wrote || r.RequeueAfter != uncachedWriteTimeout {
+		t.Errorf("created %v, %+v", g.created, r)
 	}
 }
 

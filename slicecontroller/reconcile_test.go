@@ -247,6 +247,28 @@ func TestAnUnknownStrategyIsLeftAlone(t *testing.T) {
 	}
 }
 
+// A status of the canary is the work of another controller.
+func TestAnotherControllerIsNoticed(t *testing.T) {
+	for generation, noticed := range []bool{false, true} {
+		guard := newGuard(nil, "stsmigrate")
+		set := newCanary("stsmigrate")
+		set.Status.ObservedGeneration = int64(generation)
+		if err := guard.look(t.Context(), set, false); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-guard.found:
+			if !noticed || !errors.Is(err, ErrAnother) {
+				t.Errorf("generation %d: %v", generation, err)
+			}
+		default:
+			if noticed {
+				t.Errorf("generation %d is not noticed", generation)
+			}
+		}
+	}
+}
+
 // A leading process works until another controller writes to its canary. It recreates a deleted canary.
 func TestTheCanaryIsKeptWhileTheProcessLeads(t *testing.T) {
 	g := newRig(t)

@@ -60,13 +60,21 @@ func (v mover) learn(ctx context.Context, m plans.StepContext, vol plans.Volume,
 	}
 	next := pv.DeepCopy()
 	next.Spec.Capacity, next.Spec.VolumeAttributesClassName = there.Spec.Capacity, there.Spec.VolumeAttributesClassName
-	next.Annotations[plans.ClaimAnnotation] = there.Annotations[plans.ClaimAnnotation]
+	if saved := there.Annotations[plans.ClaimAnnotation]; isClaim(saved) { // else the claim that is saved here is all there is of it (S14)
+		next.Annotations[plans.ClaimAnnotation] = saved
+	}
 	if equality.Semantic.DeepEqual(pv.Spec, next.Spec) && maps.Equal(pv.Annotations, next.Annotations) {
 		return plans.Done(), nil
 	}
 	m.Stamp.Put(next)
 	return plans.Write(fmt.Sprintf("volume %s on the %s: size %s, and its claim as it was on the %s", pv.Name, m.To(), next.Spec.Capacity.Storage(), m.From),
 		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], pv, next) }), nil
+}
+
+// isClaim reports whether a saved manifest is one of a claim.
+func isClaim(saved string) bool {
+	var claim corev1.PersistentVolumeClaim
+	return json.Unmarshal([]byte(saved), &claim) == nil && claim.Name != ""
 }
 
 // rewritten translates the volume object of one side for the other. If the names differ, the source's object

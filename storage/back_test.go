@@ -131,6 +131,29 @@ func TestNothingIsLearntFromASideOnWhichNothingRan(t *testing.T) {
 	}
 }
 
+// The claim that is saved on the source's volume is the way back. Where the other side has none, or no claim at all
+// in its annotation, it stays.
+func TestASavedClaimIsNotOverwrittenWithNothing(t *testing.T) {
+	for _, saved := range []string{"", "{", "null"} {
+		there := func(pv *corev1.PersistentVolume) {
+			if pv.Annotations[plans.ClaimAnnotation] = saved; saved == "" {
+				delete(pv.Annotations, plans.ClaimAnnotation)
+			}
+			pv.Spec.Capacity = sized("40Gi")
+		}
+		on := map[plans.Side]client.Client{
+			plans.Source:      fake.NewClientBuilder().WithObjects(volume("shop", "", savedOn)).Build(),
+			plans.Destination: fake.NewClientBuilder().WithObjects(volume("mall", "", there)).Build(),
+		}
+		before := theVolume(t, on[plans.Source]).Annotations[plans.ClaimAnnotation]
+		s := carry(t, apart(), on, at(plans.Reserve, back), 2)
+		pv := theVolume(t, on[plans.Source])
+		if s.Standing != plans.After || pv.Annotations[plans.ClaimAnnotation] != before || pv.Spec.Capacity.Storage().String() != "40Gi" {
+			t.Errorf("%q: %s (%s), size %s, claim %q", saved, s.Standing, s.Reason, pv.Spec.Capacity.Storage(), pv.Annotations[plans.ClaimAnnotation])
+		}
+	}
+}
+
 func TestAnUnchangedManifestIsNotWrittenAgain(t *testing.T) {
 	for _, saved := range []string{
 		`{"metadata":{"name":"a","labels":{"x":"1"}},"spec":{"resources":{"requests":{"storage":"1Gi"}},"future":{"z":1,"a":2}},"status":{}}`,

@@ -106,23 +106,63 @@ func at(op plans.Op, change ...func(*plans.StepContext)) plans.StepContext {
 
 func notBegun(m *plans.StepContext) { m.Began = false }
 
+func reversed(m *plans.StepContext) { m.Reversed = true }
+
+// unprotected gives a volume the reclaim policy that would delete its disk.
+func unprotected(pv *corev1.PersistentVolume) {
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+}
+
+func isBound(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }
+
+// unmarked removes the annotations of the plan from a volume.
+func unmarked(pv *corev1.PersistentVolume) { pv.Annotations = nil }
+
+// otherDisk lets a volume object mean another disk than the one that the plan knows.
+func otherDisk(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "vol-2" }
+
+// stampedOn sets the stamp of a volume.
+func stampedOn(stamp string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) { pv.Annotations[plans.StampAnnotation] = stamp }
+}
+
+// deleting gives an object a deletion that its finalizers still delay.
+func deleting[T client.Object](o T) {
+	o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1e9, 0)})
+	o.SetFinalizers([]string{"example.com/late"})
+}
+
 type row struct {
 	name   string
+	plan   func() *plans.Plan // rebind, if it is nil
 	moment plans.StepContext
 	world  []client.Object
+	there  []client.Object // the objects of the destination's cluster, for a plan between two clusters
 	want   plans.Standing
 	reason string
-	// then inspects the objects after the write, for Before.
+	// then inspects the objects of the source's cluster after the write, for Before.
 	then func(*testing.T, client.Client)
 }
 
 func check(t *testing.T, rows []row) {
 	t.Helper()
+	checkLook(t, rows, func(p *plans.Plan, on map[plans.Side]client.Client, op plans.Op) plans.Look { return Looks(p, on)[op] })
+}
+
+func checkLook(t *testing.T, rows []row, look func(*plans.Plan, map[plans.Side]client.Client, plans.Op) plans.Look) {
+	t.Helper()
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
+			p := rebind()
+			if r.plan != nil {
+				p = r.plan()
+			}
 			c := fake.NewClientBuilder().WithObjects(r.world...).Build()
 			on := map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}
-			s, err := Looks(rebind(), on)[r.moment.Op](t.Context(), r.moment)
+			if !p.OneCluster() {
+				on[plans.Destination] = fake.NewClientBuilder().WithObjects(r.there...).Build()
+			}
+			s, err := look(p, on, r.moment.Op)(t.Context(), r.moment)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,6 +192,13 @@ func theVolume(t *testing.T, c client.Client) *corev1.PersistentVolume {
 	return &pv
 }
 
+func labelled(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"team": "a"} }
+
+// keptBackUp is a claim with the finalizer of a program that still reads it.
+func keptBackUp(c *corev1.PersistentVolumeClaim) {
+	c.Finalizers = []string{PVCProtection, "example.com/backup"}
+}
+
 func TestHold(t *testing.T) {
 	free := func(pv *corev1.PersistentVolume) {
 		pv.Annotations, pv.Status.Phase = nil, corev1.VolumeBound
@@ -174,6 +221,26 @@ func TestHold(t *testing.T) {
 			},
 		},
 		{name: "is done when protected", moment: at(plans.Protect), world: []client.Object{claimIn("shop", "old"), volume("shop", "old")}, want: plans.After},
+		{
+			name: "keeps the user's policy when the claim has changed since", moment: at(plans.Protect), world: []client.Object{claimIn("shop", "old", labelled), volume("shop", "old")},
+			want: plans.Before, reason: "Retain -> Retain", then: func(t *testing.T, c client.Client) {
+				t.Helper()
+				if saved := theVolume(t, c).Annotations[plans.PolicyAnnotation]; saved != "Delete" {
+					t.Errorf("the saved policy is %s", saved)
+				}
+			},
+		},
+		{
+			name: "sets Retain again on a volume with our mark", moment: at(plans.Protect), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", unprotected)},
+			want: plans.Before, reason: "Delete -> Retain", then: func(t *testing.T, c client.Client) {
+				t.Helper()
+				if policy := theVolume(t, c).Spec.PersistentVolumeReclaimPolicy; policy != corev1.PersistentVolumeReclaimRetain {
+					t.Errorf("the policy is %s", policy)
+				}
+			},
+		},
+		{name: "stops at a volume of another plan", moment: at(plans.Protect), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", stampedOn("other/1/2"))}, want: plans.Conflict, reason: "belongs to plan other"},
+		{name: "stops at a claim that is being deleted", moment: at(plans.Protect), world: []client.Object{claimIn("shop", "old", deleting), volume("shop", "old")}, want: plans.Conflict, reason: "is being deleted by another writer"},
 		{name: "waits for the owner reference of the set to go", moment: at(plans.Protect), world: []client.Object{claimIn("shop", "old", owner("StatefulSet", "web")), volume("shop", "old")}, want: plans.During, reason: "owner reference"},
 		{name: "stops at an owner that is a stranger", moment: at(plans.Protect), world: []client.Object{claimIn("shop", "old", owner("Backup", "b")), volume("shop", "old")}, want: plans.Conflict, reason: "owned by Backup b"},
 		{name: "stops at a claim that is missing", moment: at(plans.Protect), want: plans.Conflict, reason: "does not exist"},
@@ -193,19 +260,17 @@ func TestVacate(t *testing.T) {
 		{name: "waits while the node uses the volume", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue, "kubernetes.io/csi/"+disk)}, want: plans.During, reason: "in use"},
 		{name: "waits for the attachment", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), attachment()}, want: plans.During, reason: "VolumeAttachment va-1"},
 		{name: "is done when all is proven", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue)}, want: plans.After},
+		{name: "waits for an attachment in the destination's cluster", plan: apart, moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue)}, there: []client.Object{attachment()}, want: plans.During, reason: "VolumeAttachment va-1"},
+		{name: "waits for a pod where none should have been", moment: at(plans.Vacate, reversed), world: []client.Object{there}, want: plans.During, reason: "will be deleted by the controller"},
+		{name: "waits for an attachment where no pod should have been", plan: apart, moment: at(plans.Vacate, reversed), world: []client.Object{attachment()}, want: plans.During, reason: "VolumeAttachment va-1"},
 		{name: "stops when the journal does not know the pod", moment: at(plans.Vacate, func(m *plans.StepContext) { m.Flight = nil }), want: plans.Conflict, reason: "does not know"},
 	})
 }
 
 func TestRelease(t *testing.T) {
-	policy := func(pv *corev1.PersistentVolume) {
-		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
-	}
-	bound := func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }
-	labelled := func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"team": "a"} }
 	check(t, []row{
 		{
-			name: "deletes the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound)}, want: plans.Before, reason: "delete claim data-web-4",
+			name: "deletes the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", isBound)}, want: plans.Before, reason: "delete claim data-web-4",
 			then: func(t *testing.T, c client.Client) {
 				t.Helper()
 				if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "data-web-4"}, &corev1.PersistentVolumeClaim{}); client.IgnoreNotFound(err) != nil || err == nil {
@@ -214,7 +279,7 @@ func TestRelease(t *testing.T) {
 			},
 		},
 		{
-			name: "saves a claim that has changed before it deletes it", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old", labelled), volume("shop", "old", bound)}, want: plans.Before, reason: "reclaim policy",
+			name: "saves a claim that has changed before it deletes it", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old", labelled), volume("shop", "old", isBound)}, want: plans.Before, reason: "reclaim policy",
 			then: func(t *testing.T, c client.Client) {
 				t.Helper()
 				if pv := theVolume(t, c); !strings.Contains(pv.Annotations[plans.ClaimAnnotation], "team") {
@@ -222,12 +287,17 @@ func TestRelease(t *testing.T) {
 				}
 			},
 		},
-		{name: "stops when the volume is not Retain", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound, policy)}, want: plans.Conflict, reason: "expected Retain"},
-		{name: "waits for pods that mount the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", bound), pod("backup", "b", "data-web-4")}, want: plans.During, reason: "mounted by pod backup"},
+		{name: "stops when the volume is not Retain", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", isBound, unprotected)}, want: plans.Conflict, reason: "expected Retain"},
+		{name: "waits for pods that mount the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", isBound), pod("backup", "b", "data-web-4")}, want: plans.During, reason: "mounted by pod backup"},
 		{name: "stops at another claim of that name", moment: at(plans.Release), world: []client.Object{claimIn("shop", "new"), volume("shop", "old")}, want: plans.Conflict, reason: "is not the claim that this plan releases"},
 		{name: "stops when somebody else deleted the claim", moment: at(plans.Release, notBegun), world: []client.Object{volume("shop", "old")}, want: plans.Conflict, reason: "was deleted by another writer"},
-		{name: "waits for the binder", moment: at(plans.Release), world: []client.Object{volume("shop", "old", bound)}, want: plans.During, reason: "waiting for the binder"},
+		{name: "waits for the binder", moment: at(plans.Release), world: []client.Object{volume("shop", "old", isBound)}, want: plans.During, reason: "waiting for the binder"},
 		{name: "is done when the volume is Released", moment: at(plans.Release), world: []client.Object{volume("shop", "old")}, want: plans.After},
+		{name: "stops at a volume that is another disk", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", isBound, otherDisk)}, want: plans.Conflict, reason: "has handle disk.example.com^vol-2, expected " + disk},
+		{name: "stops at a volume that is being deleted", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", isBound, deleting)}, want: plans.Conflict, reason: "is being deleted by another writer"},
+		{name: "stops at a volume without our mark", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", isBound, unmarked)}, want: plans.Conflict, reason: "no longer carries the mark of this plan"},
+		{name: "waits for who keeps the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old", keptBackUp), volume("shop", "old", isBound)}, want: plans.During, reason: "is kept by finalizer example.com/backup"},
+		{name: "stops at a stranger's claim on a side where nothing ran", moment: at(plans.Release, back, reversed), world: []client.Object{claimIn("mall", "new"), volume("shop", "old")}, want: plans.Conflict, reason: "was not created by this plan"},
 		{name: "stops behind a later stamp", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old", marked("web-abc/2/1")), volume("shop", "old")}, want: plans.Conflict, reason: "another process"},
 	})
 }
@@ -250,6 +320,14 @@ func TestReserve(t *testing.T) {
 		{name: "takes the UID of a claim that is gone out", moment: at(plans.Reserve), world: []client.Object{volume("mall", "gone")}, want: plans.Before, reason: "claimRef mall/data-web-4"},
 		{name: "is done without a UID", moment: at(plans.Reserve), world: []client.Object{volume("mall", "")}, want: plans.After},
 		{name: "is done with the UID of the claim", moment: at(plans.Reserve), world: []client.Object{volume("mall", "new"), claimIn("mall", "new")}, want: plans.After},
+		{name: "waits for a claim of this side that is still being deleted", moment: at(plans.Reserve), world: []client.Object{volume("mall", "new"), claimIn("mall", "new", deleting)}, want: plans.During, reason: "is being deleted"},
+		{name: "stops behind a later stamp", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old", stampedOn("web-abc/2/1"))}, want: plans.Conflict, reason: "another process"},
+		{name: "stops at a volume without our mark", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old", unmarked)}, want: plans.Conflict, reason: "is not protected by this plan"},
+		{name: "stops at a volume that is not Retain", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old", unprotected)}, want: plans.Conflict, reason: "expected Retain"},
+		{name: "waits while the source has the volume attached again", plan: apart, moment: at(plans.Reserve), world: []client.Object{volume("shop", "old"), attachment()}, want: plans.During, reason: "VolumeAttachment va-1"},
+		{name: "makes no second object of a volume that is not Retain", plan: apart, moment: at(plans.Reserve), world: []client.Object{volume("shop", "old", unprotected)}, want: plans.Conflict, reason: "expected Retain"},
+		{name: "makes no second object of a volume without our mark", plan: apart, moment: at(plans.Reserve), world: []client.Object{volume("shop", "old", unmarked)}, want: plans.Conflict, reason: "is not protected by this plan"},
+		{name: "makes no second object of a volume that any claim may take", plan: apart, moment: at(plans.Reserve), world: []client.Object{volume("shop", "old", empty)}, want: plans.Conflict, reason: "has another claimRef than shop/data-web-4, or none"},
 		{name: "stops when the volume is gone", moment: at(plans.Reserve), want: plans.Conflict, reason: "is gone"},
 	})
 }
@@ -257,6 +335,8 @@ func TestReserve(t *testing.T) {
 func TestClaim(t *testing.T) {
 	pending := func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }
 	other := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }
+	lost := func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }
+	ofAnother := func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Name = "data-web-3" }
 	check(t, []row{
 		{
 			name: "makes the claim for its volume", moment: at(plans.Claim), world: []client.Object{volume("mall", "")}, want: plans.Before, reason: "create claim data-web-4",
@@ -273,6 +353,13 @@ func TestClaim(t *testing.T) {
 		{name: "stops at a claim of a stranger", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new")}, want: plans.Conflict, reason: "was not created by this plan"},
 		{name: "stops at a claim for another volume", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new", marked("web-abc/1/20"), other)}, want: plans.Conflict, reason: `names volume "pv-2"`},
 		{name: "does not make the claim for a volume that is promised to another", moment: at(plans.Claim), world: []client.Object{volume("elsewhere", "x")}, want: plans.Conflict, reason: "no longer promised"},
+		{name: "nor for one that is promised to the claim of another ordinal", moment: at(plans.Claim), world: []client.Object{volume("mall", "", ofAnother)}, want: plans.Conflict, reason: "no longer promised"},
+		{name: "nor for one that a claim has taken already", moment: at(plans.Claim), world: []client.Object{volume("mall", "gone")}, want: plans.Conflict, reason: "no longer promised"},
+		{name: "waits until the volume names it too", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new", marked("web-abc/1/20"))}, want: plans.During, reason: "waiting for it to be bound"},
+		{name: "stops when the volume of its claim is not Retain", moment: at(plans.Claim), world: []client.Object{volume("mall", "new", unprotected), claimIn("mall", "new", marked("web-abc/1/20"))}, want: plans.Conflict, reason: "expected Retain"},
+		{name: "stops behind a later stamp", moment: at(plans.Claim), world: []client.Object{volume("mall", "new"), claimIn("mall", "new", marked("web-abc/2/1"))}, want: plans.Conflict, reason: "another process"},
+		{name: "stops at its claim that is being deleted", moment: at(plans.Claim), world: []client.Object{volume("mall", "new"), claimIn("mall", "new", marked("web-abc/1/20"), deleting)}, want: plans.Conflict, reason: "is being deleted by another writer"},
+		{name: "stops at its claim that is Lost", moment: at(plans.Claim), world: []client.Object{volume("mall", "new"), claimIn("mall", "new", marked("web-abc/1/20"), lost)}, want: plans.Conflict, reason: "is Lost"},
 	})
 }
 

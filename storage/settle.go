@@ -77,6 +77,8 @@ func (v mover) dropVolume(ctx context.Context, m plans.StepContext, old, kept *c
 		return plans.Stop(fmt.Sprintf("volume %s means another disk on each side; nothing is deleted", old.Name)), nil
 	}
 	switch {
+	case kept.DeletionTimestamp != nil:
+		return plans.Stop(fmt.Sprintf("volume %s on the %s is being deleted by another writer, and volume %s on the %s is the only other object for its disk; nothing is deleted", kept.Name, m.To(), old.Name, m.From)), nil
 	case old.DeletionTimestamp != nil:
 		return plans.Wait(fmt.Sprintf("volume %s on the %s is being deleted (finalizers %s)", old.Name, m.From, strings.Join(old.Finalizers, ", "))), nil
 	case old.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
@@ -133,6 +135,9 @@ func (v mover) restore(ctx context.Context, m plans.StepContext, claim *corev1.P
 	}
 	if why := m.Stamp.Barred(pv); why != "" {
 		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
+	}
+	if pv.DeletionTimestamp != nil {
+		return plans.Stop(fmt.Sprintf("volume %s is being deleted by another writer: it stays at Retain, so that its disk outlives it", pv.Name)), nil
 	}
 	if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {
 		return plans.Stop(fmt.Sprintf("volume %s and claim %s do not name each other, expected them bound; the volume is left at Retain", pv.Name, claim.Name)), nil

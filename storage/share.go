@@ -127,10 +127,13 @@ func (v mover) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVo
 	return v.dropVolume(ctx, m, lost, kept, s.Claim)
 }
 
-// dropClaim deletes a claim that no pod mounts.
+// dropClaim deletes a claim that no pod mounts, and that no later process has written.
 func (v mover) dropClaim(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if claim.DeletionTimestamp != nil {
 		return v.terminating(ctx, m, claim)
+	}
+	if why := m.Stamp.Barred(claim); why != "" {
+		return plans.Stop(fmt.Sprintf("claim %s of %s %s", claim.Name, v.Plan.On(m.From), why)), nil
 	}
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
 		return plans.Stop(fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.Plan.On(m.From), users)), err

@@ -42,17 +42,19 @@ func TestWhatIsBelievedOfAPodsEnd(t *testing.T) {
 		{name: "a node rather than the person", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n1")), world: []client.Object{busy}, want: plans.During, reason: "in use"},
 		{name: "not another node of that name", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1", NodeUID: "a machine"})), world: []client.Object{again}, want: plans.Conflict, reason: "no longer exists"},
 		{name: "not an attachment that failed", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), failed}, want: plans.During, reason: "could not be attached to node n1 (VolumeAttachment va-1: volume not found), and"},
+		{name: "a person who spoke of another node than the attachment's", moment: at(plans.Vacate, pods(seen, "n2")), world: []client.Object{attachment()}, want: plans.During, reason: "still attached to node n1"},
+		{name: "a node that uses the volume rather than the person", moment: at(plans.Vacate, pods(seen, "n1")), world: []client.Object{busy, attachment()}, want: plans.During, reason: "still attached to node n1"},
 		{name: "a person who knows of that", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n1")), world: []client.Object{node(corev1.ConditionTrue), failed}, want: plans.After},
 		{name: "no more than was looked at", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), unattached}, want: plans.After, reason: "never attached, so the end of its pod is the proof"},
 	})
 }
 
 func TestWhatTheKubeletReportsOfAPodIsKept(t *testing.T) {
-	dying := func(phase corev1.PodPhase, ended bool) *corev1.Pod {
+	dying := func(phase corev1.PodPhase, ended bool, containers ...corev1.Container) *corev1.Pod {
 		p := pod("web-4", "pod-uid")
 		at := metav1.Now()
 		p.DeletionTimestamp, p.Finalizers = &at, []string{"test"}
-		p.Spec.NodeName, p.Spec.Containers = "n1", []corev1.Container{{Name: "web"}}
+		p.Spec.NodeName, p.Spec.Containers = "n1", append([]corev1.Container{{Name: "web"}}, containers...)
 		p.Status.Phase = phase
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web"}}
 		if ended {
@@ -67,6 +69,7 @@ func TestWhatTheKubeletReportsOfAPodIsKept(t *testing.T) {
 		"every container has ended":                  {dying(corev1.PodFailed, true), "the kubelet of node n1 reported the end of its containers"},
 		"failed, by the collector of orphaned pods":  {dying(corev1.PodFailed, false), ""},
 		"one has ended, and is about to start again": {dying(corev1.PodRunning, true), ""},
+		"nothing is known of one container":          {dying(corev1.PodFailed, true, corev1.Container{Name: "helper"}), ""},
 	} {
 		if got := (mover{clusters.Pair{Plan: rebind()}}).noted(c.pod, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1"}); got.Stopped != c.want {
 			t.Errorf("%s: %q, expected %q", name, got.Stopped, c.want)

@@ -154,6 +154,28 @@ func TestUpdatesAreLookedAtWhereTheyChange(t *testing.T) {
 	}
 }
 
+// 3541-26: a field that is not known is refused, except in slices that already have it.
+func TestFieldsThatAreNotKnownAreRefused(t *testing.T) {
+	t.Parallel()
+	plain, strange := slice(t, "{}"), slice(t, "{}")
+	strange.Unknown = []string{"spec.later"}
+	scaled := strange.DeepCopy()
+	scaled.Spec.Replicas = new(int32(5))
+	for name, c := range map[string]struct {
+		err     error
+		refused bool
+	}{
+		"created":    {second(validator(nil).ValidateCreate(t.Context(), strange)), true},
+		"added":      {second(validator(nil).ValidateUpdate(t.Context(), plain, strange)), true},
+		"there":      {second(validator(nil).ValidateUpdate(t.Context(), strange, scaled)), false},
+		"taken away": {second(validator(nil).ValidateUpdate(t.Context(), strange, plain)), false},
+	} {
+		if (c.err != nil) != c.refused || c.refused && !strings.Contains(c.err.Error(), "spec.later: Forbidden: the slice controller of this cluster does not know this field") {
+			t.Errorf("%s: %v", name, c.err)
+		}
+	}
+}
+
 // 961-41, ER-19: a feature that is switched off is refused, except for slices that already use it.
 func TestFeaturesThatAreOff(t *testing.T) {
 	t.Parallel()

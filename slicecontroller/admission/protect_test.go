@@ -42,6 +42,9 @@ func TestAProtectedSliceIsNotDeletedWithItsPods(t *testing.T) {
 		if _, err := validator(nil, namespace(true)).ValidateDelete(ctx, s); err != nil {
 			t.Errorf("%s, with its namespace: %v", name, err)
 		}
+		if _, err := validator(nil).ValidateDelete(ctx, s); (err != nil) != (c.refused != "") {
+			t.Errorf("%s, in a namespace that cannot be read: %v", name, err)
+		}
 	}
 }
 

@@ -67,6 +67,15 @@ func TestClaimsGoWithWhomThePolicySays(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	})
+	t.Run("CP-7 no pod goes before all claims have their owner", func(t *testing.T) {
+		for _, order := range []func(*Set){func(*Set) {}, parallel} {
+			s := play(t, "0 1 2", claims("data"), retains("DR"), replicas(1), order)
+			s.fails["update data-web-1"] = errors.New("no")
+			if got := s.sync(); got != "update data-web-2 update data-web-1" && got != "update data-web-1 update data-web-2" || s.err == nil {
+				t.Errorf("got %q, %v", got, s.err)
+			}
+		}
+	})
 	t.Run("CP-14 unless they are held", func(t *testing.T) {
 		s := play(t, "0 1 2", claims("data"), retains("DD"), start(1), replicas(2), traits(func(t *Traits) { t.RetainClaims = true }))
 		s.expect("-0")

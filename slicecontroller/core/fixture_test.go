@@ -33,12 +33,14 @@ type fixture struct {
 	revisions map[string]*appsv1.ControllerRevision
 	now       time.Time
 	// fails has errors for effects. Its keys are the effects as note records them, such as "+3" for the
-	// creation of pod 3, or "create data-web-3".
+	// creation of pod 3, or "create data-web-3". "read web-3" is a live read.
 	fails map[string]error
 	// defaults sets the defaults that the API server fills in.
 	defaults func(*corev1.PodTemplateSpec)
 	// seen changes the World of a pass.
 	seen func(*World)
+	// stored is the set as a live read returns it, if the cache has another one.
+	stored *Set
 	// dies is the number of effects after which the process dies; 0 for never. Everything that it does
 	// afterwards fails without an effect.
 	dies int
@@ -282,12 +284,18 @@ func words(verb string, o Object) string {
 }
 
 func (s *fixture) Fresh(context.Context) (metav1.Object, error) {
+	if s.stored != nil {
+		return s.stored, nil
+	}
 	return s.set, s.fails["fresh"]
 }
 
 func (s *fixture) Read(_ context.Context, o Object) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
+	if err := s.fails["read "+o.GetName()]; err != nil {
+		return err
+	}
 	switch o := o.(type) {
 	case *corev1.Pod:
 		if have := s.pods[o.Name]; have != nil {

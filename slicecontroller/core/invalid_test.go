@@ -155,19 +155,23 @@ func TestARepairIsTriedAgain(t *testing.T) {
 	if s.pods["web-1"].Labels[appsv1.PodIndexLabel] != "1" || len(s.told) != 1 || !strings.HasPrefix(s.told[0], "Normal SuccessfulUpdate ") {
 		t.Errorf("%v, told %q", s.pods["web-1"].Labels, s.told)
 	}
-	claimed := play(t, "0 1 2", claims("data"), retains("RR"))
-	retains("RD")(claimed.set)
-	claimed.seen = func(w *World) {
-		was := w.Claim
-		w.Claim = func(name string) *corev1.PersistentVolumeClaim {
-			c := was(name)
-			if c != nil && name == "data-web-1" {
-				c = c.DeepCopy()
-				c.ResourceVersion = "old"
+	older := func(change func(*corev1.PersistentVolumeClaim)) *fixture {
+		s := play(t, "0 1 2", claims("data"), retains("RR"))
+		retains("RD")(s.set)
+		s.seen = func(w *World) {
+			was := w.Claim
+			w.Claim = func(name string) *corev1.PersistentVolumeClaim {
+				c := was(name)
+				if c != nil && name == "data-web-1" {
+					c = c.DeepCopy()
+					change(c)
+				}
+				return c
 			}
-			return c
 		}
+		return s
 	}
+	claimed := older(func(c *corev1.PersistentVolumeClaim) { c.ResourceVersion = "old" })
 	claimed.expect("update data-web-0 update data-web-1 update data-web-1 update data-web-2")
 	if len(claimed.claims["data-web-1"].OwnerReferences) != 1 || strings.Contains(strings.Join(claimed.told, " "), "Failed") {
 		t.Errorf("%v, told %q", claimed.claims["data-web-1"].OwnerReferences, claimed.told)
@@ -177,6 +181,10 @@ func TestARepairIsTriedAgain(t *testing.T) {
 	replaced.seen = func(w *World) { w.Pods[1].ResourceVersion, w.Pods[1].UID = "old", "former" }
 	if got := replaced.sync(); got != "update 1" || !apierrors.IsConflict(replaced.err) {
 		t.Errorf("a namesake: got %q, %v", got, replaced.err)
+	}
+	recreated := older(func(c *corev1.PersistentVolumeClaim) { c.ResourceVersion, c.UID = "old", "former" })
+	if got := recreated.sync(); got != "update data-web-0 update data-web-1" || !apierrors.IsConflict(recreated.err) || len(recreated.claims["data-web-1"].OwnerReferences) > 0 {
+		t.Errorf("a claim of the same name: got %q, %v", got, recreated.err)
 	}
 }
 

@@ -67,6 +67,11 @@ func TestASetIsNotLetGoByTheCacheAlone(t *testing.T) {
 	if got := s.sync(); strings.Contains(got, "let go") {
 		t.Errorf("%q", got)
 	}
+	s = play(t, "", deleting, protected, finalizers("p"))
+	s.fails["read web-1"] = errors.New("no answer")
+	if got := s.sync(); got != "" || !errors.Is(s.err, s.fails["read web-1"]) {
+		t.Errorf("with a pod that cannot be read: %q, error %v", got, s.err)
+	}
 }
 
 func TestConditionsSayWhatHoldsADeletion(t *testing.T) {

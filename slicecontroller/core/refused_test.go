@@ -102,3 +102,14 @@ func TestAFullQuotaIsEmptied(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// A pod that terminates or has failed does not make up for a pod that is deleted in a full quota (PA-3, 3335-08).
+func TestAFullQuotaIsNotEmptiedForPodsThatDoNotServe(t *testing.T) {
+	for _, pods := range []string{"0 1 3~ 4", "0 1 3x 4"} {
+		s := play(t, pods, parallel)
+		s.fails["+2"] = full("web-2")
+		if got := s.sync(); got != "+2" || !errors.Is(s.err, s.fails["+2"]) {
+			t.Errorf("%s: got %q, %v", pods, got, s.err)
+		}
+	}
+}

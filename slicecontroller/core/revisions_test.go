@@ -151,6 +151,29 @@ func TestHistoryIsKeptToItsLimit(t *testing.T) {
 			t.Errorf("%d revisions", len(s.revisions))
 		}
 	})
+	t.Run("RV-7 also if it is neither the current nor the latest", func(t *testing.T) {
+		s := play(t, "0o 1o 2", history(0))
+		middle := revisionOf(s.pods["web-2"])
+		reimaged(s, "web:3")
+		if s.expect("create revision 3 -2"); s.revisions[middle] == nil {
+			t.Error("it is deleted with a pod of it there")
+		}
+	})
+	t.Run("RV-7 the current one stays until the update is complete", func(t *testing.T) {
+		s := play(t, "0o", replicas(1), history(0))
+		current := s.set.Status.CurrentRevision
+		s.expect("-0")
+		delete(s.pods, "web-0")
+		s.expect("+0")
+		if s.expect(""); s.revisions[current] == nil {
+			t.Error("it is deleted with no way back")
+		}
+		s.is("web-0", "")
+		s.expect("") // the update is complete
+		if s.expect("delete revision 1"); s.revisions[current] != nil {
+			t.Error("it stays")
+		}
+	})
 }
 
 func TestPodsAreClaimed(t *testing.T) {
@@ -190,6 +213,20 @@ func TestPodsAreClaimed(t *testing.T) {
 			t.Errorf("got %q, %v", got, s.err)
 		}
 	})
+	for rule, change := range map[string]func(*Set){
+		"CL-5 not for a set that was recreated": func(s *Set) { s.UID = "recreated" },
+		"CL-5 not for a set that was deleted":   deleting,
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s := play(t, "0 1 2")
+			s.pods["web-1"].OwnerReferences = nil
+			s.stored = &Set{ObjectMeta: s.set.ObjectMeta}
+			change(s.stored)
+			if got := s.sync(); got != "" || s.err == nil {
+				t.Errorf("got %q, %v", got, s.err)
+			}
+		})
+	}
 	t.Run("CL-6 an orphan outside the range is left alone", func(t *testing.T) {
 		s := play(t, "0 1 2 5")
 		s.pods["web-5"].OwnerReferences = nil

@@ -273,6 +273,13 @@ func TestAReplacementThatCannotBeMadeStopsTheUpdate(t *testing.T) {
 		delete(s.fails, "+2")
 		s.expect("+2")
 	})
+	t.Run("ER-20 a refusal, in Parallel", func(t *testing.T) {
+		s := play(t, "0o 1o", parallel, unavailable("3"))
+		s.fails["+2"] = denied("web-2")
+		if got := s.sync(); got != "+2" || !errors.Is(s.err, s.fails["+2"]) {
+			t.Errorf("got %q, %v", got, s.err)
+		}
+	})
 	t.Run("ER-21 a claim that is going", func(t *testing.T) {
 		s := begin()
 		s.claims["data-web-2"].DeletionTimestamp = &metav1.Time{Time: noon()}

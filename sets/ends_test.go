@@ -1,0 +1,271 @@
+package sets
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// whole returns the scene of a step of the whole plan.
+func whole(op plans.Op, from plans.Side, source, destination plans.Slice) *scene {
+	s := at(op, source, destination)
+	s.moment.Ordinals, s.moment.From = plans.Slice{}, from
+	return s
+}
+
+// deletes is the retention policy of the user: both are the policy that the plan must change.
+func deletes() Retention { return Retention{WhenDeleted: "Delete", WhenScaled: "Delete"} }
+
+// asBefore gives the two sets what they have before the plan begins.
+func asBefore(s *scene) {
+	for _, set := range []*appsv1.StatefulSet{s.source, s.destination} {
+		was := deletes()
+		set.Annotations, set.Spec.PersistentVolumeClaimRetentionPolicy = nil, &was
+	}
+}
+
+func TestFreeze(t *testing.T) {
+	depends := func(value string) func(*scene) {
+		return func(s *scene) {
+			s.plan.Dependencies = []plans.Dependency{{Kind: "ConfigMap", Name: "settings"}}
+			for namespace, v := range map[string]string{"shop": "ours", "mall": value} {
+				s.others = append(s.others, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "settings"}, Data: map[string]string{"key": v}})
+			}
+		}
+	}
+	frozen := func() *scene {
+		return whole(plans.Freeze, plans.Source, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+	}
+	looks(t, frozen, func(w Steps) plans.Look { return w.Freeze }, map[string]seen{
+		"both sets are marked and keep their claims":    {func(*scene) {}, plans.After, ""},
+		"the source is not marked":                      {func(s *scene) { s.source.Annotations = nil }, plans.Before, "source: StatefulSet web: mark it"},
+		"the source is marked, and deletes claims":      {func(s *scene) { s.source.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled = "Delete" }, plans.Before, "source: StatefulSet web: mark it"},
+		"the destination is marked, and deletes claims": {func(s *scene) { s.destination.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted = "Delete" }, plans.Before, "destination: StatefulSet web: mark it"},
+		"the controller has not seen it":                {func(s *scene) { s.source.Status.ObservedGeneration = 2 }, plans.During, "to see generation 3"},
+		"the source is another set":                     {func(s *scene) { s.source.UID = "another" }, plans.Conflict, "is not the set that the plan was made for"},
+		"the source has another range":                  {func(s *scene) { *s.source.Spec.Replicas = 4 }, plans.Conflict, "make a new plan"},
+		"another plan has the source":                   {stamped("web-xyz/1/1"), plans.Conflict, "belongs to plan web-xyz"},
+		"the destination is a set of somebody else":     {func(s *scene) { s.destination.Annotations = nil }, plans.Conflict, "was created by another writer"},
+		"the destination has pods":                      {func(s *scene) { *s.destination.Spec.Replicas = 1 }, plans.Conflict, "make a new plan"},
+		"a copy is the same":                            {depends("ours"), plans.After, ""},
+		"a copy of somebody else is another":            {depends("theirs"), plans.Conflict, "differs from that of the source"},
+	})
+}
+
+// What the first write changes is saved with it, and the set then keeps its claims (S4, S10).
+func TestFreezeSavesThePolicyThatItReplaces(t *testing.T) {
+	s := whole(plans.Freeze, plans.Source, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+	s.plan.Seen.DestinationUID = "destination"
+	asBefore(s)
+	w := s.steps()
+	for _, side := range plans.Sides() {
+		got, err := w.Freeze(t.Context(), s.moment)
+		if err != nil || got.Standing != plans.Before {
+			t.Fatal(got.Reason, err)
+		}
+		if got.Undo.Saved.Retention[side] != deletes() || got.Undo.Saved.Slice == nil || *got.Undo.Saved.Slice != (plans.Slice{Start: 5}) {
+			t.Errorf("%s: %+v is saved", side, got.Undo.Saved)
+		}
+		s.moment.Saved.Keep(got.Undo.Saved)
+		if err := got.Write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		set, err := w.Set(t.Context(), side)
+		if err != nil || retentionOf(set) != *retain() {
+			t.Errorf("%s: %+v, %v", side, set.Spec.PersistentVolumeClaimRetentionPolicy, err)
+		}
+		if was, err := plans.OriginalOf(set); err != nil || was == nil || *was.Retention != deletes() {
+			t.Errorf("%s: noted %+v, %v", side, was, err)
+		}
+	}
+}
+
+// The destination set is created without ordinals and keeps its claims (S1, S4).
+func TestADestinationSetStartsWithNothing(t *testing.T) {
+	s := whole(plans.Freeze, plans.Source, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+	was := deletes()
+	s.source.Spec.PersistentVolumeClaimRetentionPolicy = &was
+	next, err := DestinationSet(s.source, s.plan)
+	if err != nil || plans.SliceOf(next) != (plans.Slice{Start: 5}) || retentionOf(next) != *retain() {
+		t.Errorf("%+v, %v", next.Spec, err)
+	}
+}
+
+// A set is deleted only when nothing depends on it any more, and the other side has everything.
+func TestRetire(t *testing.T) {
+	moved := func() *scene {
+		return whole(plans.Retire, plans.Source, plans.Slice{Start: 2}, plans.Slice{Start: 2, Replicas: 3})
+	}
+	owned := func(s *scene) {
+		s.claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: s.source.UID}}
+	}
+	looks(t, moved, func(w Steps) plans.Look { return w.Retire }, map[string]seen{
+		"nothing depends on it":                {func(*scene) {}, plans.Before, "source: delete StatefulSet web"},
+		"it is gone":                           {func(s *scene) { s.source = nil }, plans.After, ""},
+		"it goes":                              {func(s *scene) { dying(s.source) }, plans.During, "is being deleted"},
+		"it is another set":                    {func(s *scene) { s.source.UID = "another" }, plans.Conflict, "was deleted and recreated"},
+		"it has ordinals":                      {func(s *scene) { *s.source.Spec.Replicas = 1 }, plans.Conflict, "expected none"},
+		"it has a pod":                         {func(s *scene) { s.runs(s.source, 4) }, plans.During, "pod web-4 of shop/web still exists"},
+		"it owns a claim":                      {owned, plans.Conflict, "would be deleted with it"},
+		"the other side has lost an ordinal":   {func(s *scene) { *s.destination.Spec.Replicas = 2 }, plans.Conflict, "nothing of the other side is deleted before that"},
+		"the other side is gone":               {func(s *scene) { s.destination = nil }, plans.Conflict, "nothing of the other side is deleted before that"},
+		"a pod of the other side is not Ready": {func(s *scene) { s.fails("mall/web-3") }, plans.During, "nothing of the source is deleted before that"},
+		"a pod there is Ready, not available": {func(s *scene) {
+			s.destination.Spec.MinReadySeconds, s.destination.Status.AvailableReplicas = 10, 2
+		}, plans.During, "minReadySeconds 10"},
+	})
+	aborted := func() *scene {
+		return whole(plans.Retire, plans.Destination, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+	}
+	looks(t, aborted, func(w Steps) plans.Look { return w.Retire }, map[string]seen{
+		"the migration created it":    {func(*scene) {}, plans.Before, "destination: delete StatefulSet web"},
+		"it existed before":           {func(s *scene) { s.plan.Seen.DestinationUID = "destination" }, plans.After, ""},
+		"the source lacks an ordinal": {func(s *scene) { *s.source.Spec.Replicas = 2 }, plans.Conflict, "nothing of the other side is deleted before that"},
+	})
+}
+
+// thawed returns the destination set after a part of Thaw has nothing left to do.
+func thawed(t *testing.T, s *scene, look func(Steps) plans.Look) *appsv1.StatefulSet {
+	t.Helper()
+	w := s.steps()
+	for range 3 {
+		got, err := look(w)(t.Context(), s.moment)
+		if err != nil || got.Standing == plans.During || got.Standing == plans.Conflict {
+			t.Fatal(got.Reason, err)
+		}
+		if got.Standing == plans.After {
+			break
+		}
+		if err := got.Write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, err := w.Set(t.Context(), plans.Destination)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// ended returns the scene after a move, in which the source had the policy of the user.
+func ended() *scene {
+	s := whole(plans.Thaw, plans.Source, plans.Slice{Start: 2}, plans.Slice{Start: 2, Replicas: 3})
+	s.moment.Saved.Retention = map[plans.Side]Retention{plans.Source: deletes()}
+	return s
+}
+
+func winner(w Steps) plans.Look { return w.ThawWinner }
+
+func loser(w Steps) plans.Look { return w.ThawLoser }
+
+// What has moved is on the destination and nowhere else when a Move ends (S1, S12).
+func TestAMoveEndsOnlyWithBothRangesInPlace(t *testing.T) {
+	for lowest, want := range map[int32]string{2: "", 3: "StatefulSet shop/web has the ordinals []"} {
+		why, err := ended().steps().InPlace(t.Context(), lowest)
+		if err != nil || (why == "") != (want == "") {
+			t.Errorf("lowest %d: %q (%v), expected %q", lowest, why, err, want)
+		}
+	}
+}
+
+// The policy of the user comes back (S15), unless another writer has chosen one since (S12).
+func TestThePolicyOfTheUserComesBack(t *testing.T) {
+	if set := thawed(t, ended(), winner); retentionOf(set) != deletes() || len(set.Annotations) > 0 {
+		t.Errorf("%+v, %v", retentionOf(set), set.Annotations)
+	}
+	theirs := ended()
+	theirs.destination.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled = "Delete"
+	want := retentionOf(theirs.destination)
+	if set := thawed(t, theirs, winner); retentionOf(set) != want || len(set.Annotations) > 0 {
+		t.Errorf("%+v, %v", retentionOf(set), set.Annotations)
+	}
+}
+
+// A destination set that existed before the plan gets back its range and its policy.
+func TestASetThatExistedGetsBackWhatItHad(t *testing.T) {
+	s := whole(plans.Thaw, plans.Destination, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+	s.plan.Seen.DestinationUID = "destination"
+	s.moment.Saved = plans.Saved{Slice: &plans.Slice{Start: 1}, Retention: map[plans.Side]Retention{plans.Source: *retain(), plans.Destination: deletes()}}
+	set := thawed(t, s, loser)
+	if set == nil || plans.SliceOf(set) != (plans.Slice{Start: 1}) || retentionOf(set) != deletes() || len(set.Annotations) > 0 {
+		t.Errorf("%+v", set)
+	}
+}
+
+func TestThaw(t *testing.T) {
+	looks(t, ended, winner, map[string]seen{
+		"both ranges are final":                 {func(*scene) {}, plans.Before, "destination: StatefulSet web: retention policy as before"},
+		"the source has an ordinal":             {func(s *scene) { *s.source.Spec.Replicas = 1 }, plans.Conflict, "expected"},
+		"the destination lacks an ordinal":      {func(s *scene) { *s.destination.Spec.Replicas = 2 }, plans.Conflict, "expected"},
+		"a later process has written it":        {func(s *scene) { s.destination.Annotations[plans.StampAnnotation] = "web-abc/2/1" }, plans.Conflict, "another process has taken the plan over"},
+		"its mark was removed, and not by Thaw": {func(s *scene) { s.destination.Annotations = nil }, plans.Conflict, "lost the mark of this plan"},
+	})
+	looks(t, ended, loser, map[string]seen{
+		"a late process created the source again": {func(*scene) {}, plans.Before, "source: delete StatefulSet web"},
+		"the source is somebody else's":           {func(s *scene) { s.source.Annotations = nil }, plans.After, ""},
+	})
+}
+
+// Copies are removed after an abort, and only those (S12).
+func TestOnlyCopiesAreRemoved(t *testing.T) {
+	for stamp, want := range map[string]seen{
+		"web-abc/1/2":  {want: plans.Before, reason: "delete ConfigMap/settings, which the migration copied"},
+		"web-abc/1/21": {want: plans.Conflict, reason: "later than this process"},
+		"web-xyz/1/2":  {want: plans.After},
+		"":             {want: plans.After},
+	} {
+		aborted := func() *scene {
+			return whole(plans.Thaw, plans.Destination, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+		}
+		want.change = func(s *scene) {
+			s.plan.Dependencies = []plans.Dependency{{Kind: "ConfigMap", Name: "settings"}}
+			c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "settings"}}
+			if stamp != "" {
+				c.Annotations = map[string]string{plans.StampAnnotation: stamp}
+			}
+			s.others = append(s.others, c)
+		}
+		looks(t, aborted, func(w Steps) plans.Look { return w.Uncopy }, map[string]seen{"stamped " + stamp: want})
+	}
+}
+
+// A copied Secret of the source carries no value in an annotation (S16), and an account lists no token of
+// another cluster.
+func TestACopyHasOnlyWhatAUserWrote(t *testing.T) {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "password", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "the value", plans.StampAnnotation: "web-xyz/1/1", "mine": "yes"}},
+		Data:       map[string][]byte{"password": []byte("x")},
+	}
+	got := replica(secret, "mall")
+	if a := got.GetAnnotations(); len(a) != 1 || a["mine"] != "yes" || got.GetNamespace() != "mall" || !Same(secret, got) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What a user vouches for is a set that is what it was: with the same spec, and with its ordinals.
+func TestASetIsTakenBackAsItWas(t *testing.T) {
+	ready := func() *scene {
+		s := at(plans.Shrink, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+		s.moment.Readopt = true
+		return s
+	}
+	unmarked := func(change func(*appsv1.StatefulSet)) func(*scene) {
+		return func(s *scene) {
+			s.destination.Annotations = nil
+			change(s.destination)
+		}
+	}
+	looks(t, ready, func(w Steps) plans.Look { return w.Shrink }, map[string]seen{
+		"it is the same":                     {unmarked(func(*appsv1.StatefulSet) {}), plans.Before, "destination: StatefulSet web: taken back into the plan"},
+		"it has ordinals":                    {unmarked(func(d *appsv1.StatefulSet) { *d.Spec.Replicas = 1 }), plans.Conflict, "it cannot be taken back into the plan like that"},
+		"its pods are others":                {unmarked(func(d *appsv1.StatefulSet) { d.Spec.Template.Spec.HostNetwork = true }), plans.Conflict, "spec.template differs from the source's"},
+		"another plan has it":                {func(s *scene) { s.destination.Annotations[plans.StampAnnotation] = "web-xyz/1/1" }, plans.Conflict, "belongs to plan web-xyz"},
+		"it is being deleted":                {func(s *scene) { dying(s.destination) }, plans.Conflict, "is being deleted by another writer"},
+		"the source is another, with a mark": {func(s *scene) { s.source.UID = "another"; s.source.Spec.ServiceName = "another" }, plans.Conflict, "its spec differs"},
+		"the source is gone":                 {func(s *scene) { s.source = nil }, plans.Conflict, "recreate it as it was"},
+	})
+}

@@ -1,0 +1,53 @@
+package slicecontroller
+
+import (
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/manifests"
+)
+
+// An installed kind that would drop a field on the next write keeps the controller from starting. One that has more
+// fields does not.
+func TestAKindThatDropsFieldsIsNotReconciled(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	type schema = apiextensionsv1.JSONSchemaProps
+	for name, c := range map[string]struct {
+		change func(d *apiextensionsv1.CustomResourceDefinition, spec map[string]schema)
+		want   string
+	}{
+		"that of this release": {func(*apiextensionsv1.CustomResourceDefinition, map[string]schema) {}, ""},
+		"a newer one":          {func(_ *apiextensionsv1.CustomResourceDefinition, spec map[string]schema) { spec["later"] = schema{} }, ""},
+		"another one":          {func(d *apiextensionsv1.CustomResourceDefinition, _ map[string]schema) { d.Name = "others.example.com" }, "is not installed in the cluster"},
+		"without a field": {func(_ *apiextensionsv1.CustomResourceDefinition, spec map[string]schema) {
+			delete(spec, "ordinals")
+		}, "is older than this release and drops spec.ordinals: "},
+		"without a field inside another": {func(_ *apiextensionsv1.CustomResourceDefinition, spec map[string]schema) {
+			delete(spec["updateStrategy"].Properties, "evict")
+		}, "drops spec.updateStrategy.evict: "},
+		"without a field of list items": {func(_ *apiextensionsv1.CustomResourceDefinition, spec map[string]schema) {
+			delete(spec["volumeClaimTemplates"].Items.Schema.Properties, "metadata")
+		}, "drops spec.volumeClaimTemplates[].metadata: "},
+		"of which the version is not served": {func(d *apiextensionsv1.CustomResourceDefinition, _ map[string]schema) {
+			d.Spec.Versions[0].Served = false
+		}, "does not serve v1alpha1"},
+	} {
+		d := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(manifests.CRD, d); err != nil {
+			t.Fatal(err)
+		}
+		c.change(d, d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties)
+		err := fit(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(d).Build(), nil)
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, expected %q", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package storage
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+const media = "media"
+
+// sharing returns a plan between two clusters whose pods share one volume.
+func sharing() *plans.Plan {
+	p := apart()
+	p.Claims = nil
+	p.Shared = []plans.SharedVolume{{Claim: media, Volume: "pv-1", Handle: disk}}
+	return p
+}
+
+// mediaIn returns the claim of the shared volume in a namespace.
+func mediaIn(namespace string, uid types.UID, change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	c := claimIn(namespace, uid, change...)
+	c.Name = media
+	return c
+}
+
+// mediaVolume returns the volume behind that claim, protected by the plan.
+func mediaVolume(namespace string, uid types.UID, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	manifest, err := Manifest(mediaIn("shop", "old"))
+	if err != nil {
+		panic(err)
+	}
+	return volume(namespace, uid, append([]func(*corev1.PersistentVolume){func(pv *corev1.PersistentVolume) {
+		pv.Spec.ClaimRef.Name, pv.Status.Phase = media, corev1.VolumeBound
+		pv.Annotations[plans.ClaimAnnotation] = manifest
+	}}, change...)...)
+}
+
+func TestShare(t *testing.T) {
+	held := []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}
+	sees := func(name string, world, there []client.Object, want plans.Standing, reason string) row {
+		return row{name: name, plan: sharing, moment: at(plans.Share), world: world, there: there, want: want, reason: reason}
+	}
+	check(t, []row{
+		sees("protects the source's volume first", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old", unprotected)}, nil, plans.Before, "Delete -> Retain"),
+		sees("then makes the second volume object", held, nil, plans.Before, "create volume pv-1 for shared disk"),
+		sees("then its claim", held, []client.Object{mediaVolume("mall", "")}, plans.Before, "create claim media for volume pv-1"),
+		sees("is done when both name each other", held, []client.Object{mediaVolume("mall", "new"), mediaIn("mall", "new", marked("web-abc/1/20"))}, plans.After, ""),
+		sees("stops at a binding of one side only", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "another")}, nil, plans.Conflict, "do not name each other"),
+		sees("stops at another disk", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old", otherDisk)}, nil, plans.Conflict, "has handle disk.example.com^vol-2"),
+		sees("stops at a second object that is not ours", held, []client.Object{mediaVolume("mall", "", unmarked)}, plans.Conflict, "was not created by this plan"),
+		sees("makes no claim for a second object that is not Retain", held, []client.Object{mediaVolume("mall", "", unprotected)}, plans.Conflict, "expected Retain"),
+		sees("makes no claim for a second object that is another disk", held, []client.Object{mediaVolume("mall", "", otherDisk)}, plans.Conflict, "has handle disk.example.com^vol-2"),
+		sees("stops at a claim of a stranger", held, []client.Object{mediaVolume("mall", ""), mediaIn("mall", "new")}, plans.Conflict, "was not created by this plan"),
+	})
+}
+
+// The side that gives the volume up has lost its claim and its volume object before the user's policy is back on
+// the other one: with Delete on both, the deletion of one would delete the disk of the other.
+func TestUnshare(t *testing.T) {
+	released := func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }
+	user := pod("report", "r", media)
+	kept := []client.Object{mediaVolume("mall", "new"), mediaIn("mall", "new")}
+	sees := func(name string, world, there []client.Object, want plans.Standing, reason string) row {
+		return row{name: name, plan: sharing, moment: at(plans.Unshare), world: world, there: there, want: want, reason: reason}
+	}
+	check(t, []row{
+		sees("deletes the claim first", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, kept, plans.Before, "delete claim media"),
+		sees("not while a pod mounts it", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old"), user}, kept, plans.Conflict, "is mounted by pod report"),
+		sees("then the volume object", []client.Object{mediaVolume("shop", "old", released)}, kept, plans.Before, "delete the leftover volume object pv-1"),
+		sees("not with the policy Delete", []client.Object{mediaVolume("shop", "old", released, unprotected)}, kept, plans.Conflict, "deleting it would destroy the disk"),
+		sees("not if the other object is another disk", []client.Object{mediaVolume("shop", "old", released)}, []client.Object{mediaVolume("mall", "new", otherDisk), mediaIn("mall", "new")}, plans.Conflict, "means another disk on each side"),
+		sees("not the claim that a stranger made in its place", []client.Object{mediaIn("shop", "x"), mediaVolume("shop", "old", released)}, kept, plans.Before, "delete the leftover volume object pv-1"),
+		sees("then gives the user's policy back", nil, kept, plans.Before, "Retain -> Delete"),
+		sees("leaves the volume at Retain if its claim is gone", nil, kept[:1], plans.Conflict, "stays at Retain"),
+	})
+}
