@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,26 +155,36 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // patience is far longer than the moves of a storm take.
-const patience = time.Hour
+const patience = 2 * time.Hour
 
 // until waits until all plans have reached the outcome.
 func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	w, err := s.east.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(home), client.HasLabels{plans.PlanLabel})
+	follow := func() (watch.Interface, error) {
+		return s.east.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(home), client.HasLabels{plans.PlanLabel})
+	}
+	w, err := follow()
 	if err != nil {
 		return err
 	}
-	defer w.Stop()
+	defer func() { w.Stop() }()
 	there := map[string]bool{}
 	now := time.NewTicker(30 * time.Second)
 	defer now.Stop()
-	for open := true; open && len(there) < len(all); {
+	for len(there) < len(all) && ctx.Err() == nil {
 		var e watch.Event
+		open := true
 		select {
 		case e, open = <-w.ResultChan():
 		case <-now.C:
 			s.say("%d of %d are %s; the most memory of one is %d MiB", len(there), len(all), strings.ToLower(string(outcome)), s.replicas.most()>>20)
+			continue
+		}
+		if !open { // an API server ends every watch after half an hour to an hour
+			if w, err = follow(); err != nil {
+				return err
+			}
 			continue
 		}
 		name, j, err := journalOf(e)
@@ -201,7 +210,7 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 			missing = append(missing, m.name)
 		}
 	}
-	return fmt.Errorf("not %s: %s: %w", outcome, strings.Join(missing, ", "), cmp.Or(ctx.Err(), errors.New("the watch has ended")))
+	return fmt.Errorf("not %s: %s: %w", outcome, strings.Join(missing, ", "), ctx.Err())
 }
 
 // leftovers lists the objects that still carry a mark of ours, in the namespaces of the sets and on volumes
