@@ -52,6 +52,11 @@ func (e *Engine) clock(step plans.Step, observed plans.Observation) {
 	}
 }
 
+// Continue lets an engine go on in an epoch that another engine of the same process has taken over. It knows nothing
+// of what that engine has seen since the journal was last written, and finds it out again. A process is no more
+// than its epoch then, which lets a simulation go on from any state that it has reached.
+func (e *Engine) Continue(epoch int64) { e.epoch, e.journal, e.passed, e.notes = epoch, nil, 0, nil }
+
 // recall reads the journal unless it is known. It applies again the notes since the last write, unless
 // they were written after all.
 func (e *Engine) recall(ctx context.Context) (err error) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +48,13 @@ func atMost(s string) change {
 func stamped(s string) change {
 	return func(b *policyv1.PodDisruptionBudget) {
 		b.Annotations = map[string]string{plans.StampAnnotation: s}
+	}
+}
+
+// wrote sets the numbers that the plan wrote last.
+func wrote(words string) change {
+	return func(b *policyv1.PodDisruptionBudget) {
+		b.Annotations = map[string]string{plans.StampAnnotation: "web-abc/1/9", plans.BudgetAnnotation: words}
 	}
 }
 
@@ -112,6 +120,70 @@ func TestTheUsersSpecIsSavedBeforeTheFirstWrite(t *testing.T) {
 	}
 }
 
+// Two ordinals may be down. If one is down beside the wave, no eviction is left (S2, S3).
+func TestOrdinalsThatAreDownTakeTheirUnits(t *testing.T) {
+	p, m := plan(), moment(plans.Tighten)
+	p.MaxUnavailable = 2
+	for down, want := range map[int32]string{0: "maxUnavailable 2 -> minAvailable 4", 1: "maxUnavailable 2 -> minAvailable 5"} {
+		api := fake.NewClientBuilder().WithObjects(budget("shop", atMost("2"))).Build()
+		m.Down = down
+		s, err := Looks(p, map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, nil)[plans.Tighten](t.Context(), m)
+		if err != nil || !strings.HasSuffix(s.Reason, want) {
+			t.Errorf("%d are down: %q, %v, expected %q", down, s.Reason, err, want)
+		}
+	}
+}
+
+func TestNumbersThatAnotherWriterSetStay(t *testing.T) {
+	changed := []client.Object{budget("shop", atMost("3"), wrote("minAvailable 5")), budget("mall", atMost("0"), wrote("maxUnavailable 0"))}
+	api := fake.NewClientBuilder().WithObjects(changed...).Build()
+	on := map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}
+	for name, look := range map[string]plans.Look{
+		"tighten": Looks(plan(), on, nil)[plans.Tighten], "relax": Looks(plan(), on, nil)[plans.Relax], "within": Within(plan(), on), "restore": Restore(plan(), on),
+	} {
+		s, err := look(t.Context(), moment(plans.Tighten))
+		if want := "was changed to maxUnavailable 3 by an unknown client; set it back to minAvailable 5"; err != nil || s.Standing != plans.Conflict || !strings.Contains(s.Reason, want) {
+			t.Errorf("%s: %s (%s), %v, expected %q", name, s.Standing, s.Reason, err, want)
+		}
+	}
+}
+
+// Selector and eviction policy stay as the user has them, on the source and on the copy of the destination.
+// The old numbers are noted on both, where they outlive the journal.
+func TestABudgetChangesInItsNumbersOnly(t *testing.T) {
+	user := budget("shop", atMost("30%"), others)
+	user.Labels = map[string]string{"team": "web"}
+	source, destination := set("shop"), set("mall")
+	source.Spec.Template.Labels, destination.Spec.Template.Labels = user.Spec.Selector.MatchLabels, user.Spec.Selector.MatchLabels
+	api := fake.NewClientBuilder().WithObjects(user, source, destination).Build()
+	on := map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}
+	m := moment(plans.Tighten)
+	m.Saved.Budgets = map[plans.Side]policyv1.PodDisruptionBudgetSpec{plans.Source: user.Spec}
+	look := Looks(plan(), on, nil)[plans.Tighten]
+	for range 2 {
+		s, err := look(t.Context(), m)
+		if err != nil || s.Standing != plans.Before {
+			t.Fatalf("%s (%s), %v", s.Standing, s.Reason, err)
+		}
+		if err := s.Write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for namespace, numbers := range map[string]change{"shop": atLeast(5), "mall": atMost("0")} {
+		var b policyv1.PodDisruptionBudget
+		if err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "web"}, &b); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(budget(namespace, numbers, others).Spec, b.Spec); diff != "" || b.Labels["team"] != "web" {
+			t.Errorf("%s: labels %v (-want +got)\n%s", namespace, b.Labels, diff)
+		}
+		before, err := plans.OriginalOf(&b)
+		if err != nil || before == nil || before.MaxUnavailable.String() != "30%" {
+			t.Errorf("%s: noted are %+v, %v, expected maxUnavailable 30%%", namespace, before, err)
+		}
+	}
+}
+
 func TestRestore(t *testing.T) {
 	user := budget("shop", atMost("30%")).Spec
 	saved := plans.Saved{Budgets: map[plans.Side]policyv1.PodDisruptionBudgetSpec{plans.Source: user}}
@@ -152,6 +224,63 @@ func TestRestore(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestRestoreStopsBehindALaterProcess(t *testing.T) {
+	saved := plans.Saved{Budgets: map[plans.Side]policyv1.PodDisruptionBudgetSpec{plans.Source: budget("shop", atMost("30%")).Spec}}
+	api := fake.NewClientBuilder().WithObjects(budget("shop", atMost("1"), stamped("web-abc/2/1")), budget("mall", atMost("1"), stamped("web-abc/1/9"))).Build()
+	m := moment(plans.Thaw)
+	m.Saved = saved
+	s, err := Restore(plan(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api})(t.Context(), m)
+	if err != nil || s.Standing != plans.Conflict || !strings.Contains(s.Reason, "another process") {
+		t.Errorf("%s (%s), %v", s.Standing, s.Reason, err)
+	}
+}
+
+// A budget that lost its stamp and still has the numbers of the plan would keep them for good. One with other
+// numbers is somebody else's.
+func TestABudgetThatLostItsStampStopsTheEnd(t *testing.T) {
+	saved := plans.Saved{Budgets: map[plans.Side]policyv1.PodDisruptionBudgetSpec{plans.Source: budget("shop", atMost("30%")).Spec}}
+	for name, c := range map[string]struct {
+		source *policyv1.PodDisruptionBudget
+		want   plans.Standing
+	}{
+		"with the numbers of the plan":   {budget("shop", atLeast(5)), plans.Conflict},
+		"with a number of the plan":      {budget("shop", atMost("0")), plans.Conflict},
+		"with the numbers of the user":   {budget("shop", atMost("30%")), plans.After},
+		"with a percentage":              {budget("shop", atMost("50%")), plans.After},
+		"with more than the plan allows": {budget("shop", atMost("2")), plans.After},
+	} {
+		api := fake.NewClientBuilder().WithObjects(c.source).Build()
+		m := moment(plans.Thaw)
+		m.From, m.Saved = plans.Destination, saved
+		s, err := Restore(plan(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api})(t.Context(), m)
+		if err != nil || s.Standing != c.want || c.want == plans.Conflict && !strings.Contains(s.Reason, "lost the stamp of this plan") {
+			t.Errorf("%s: %s (%s), %v, expected %s", name, s.Standing, s.Reason, err, c.want)
+		}
+	}
+}
+
+// Between look and write another writer may have changed the budget, and may need it.
+func TestABudgetThatChangedIsNotDeleted(t *testing.T) {
+	api := fake.NewClientBuilder().WithObjects(budget("mall", atMost("1"), stamped("web-abc/1/9"))).Build()
+	m := moment(plans.Thaw)
+	m.From = plans.Destination
+	s, err := Restore(plan(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api})(t.Context(), m)
+	if err != nil || s.Standing != plans.Before {
+		t.Fatalf("%s (%s), %v", s.Standing, s.Reason, err)
+	}
+	var b policyv1.PodDisruptionBudget
+	if err := api.Get(t.Context(), client.ObjectKey{Namespace: "mall", Name: "web"}, &b); err != nil {
+		t.Fatal(err)
+	}
+	plans.Unmark(&b)
+	if err := api.Update(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(t.Context()); !apierrors.IsConflict(err) {
+		t.Errorf("%v, expected a conflict", err)
 	}
 }
 

@@ -83,8 +83,11 @@ func TestBudgetsStayClosedUntilLatePodsAreGone(t *testing.T) {
 	api := fake.NewClientBuilder().WithObjects(source, pod, budget("shop", atMost("0"), stamped("web-abc/1/9")), budget("mall", atLeast(2), stamped("web-abc/1/9"))).Build()
 	m := moment(plans.Tighten)
 	m.Ordinals, m.From, m.Reversed = plans.Slice{Start: 2, Replicas: 1}, plans.Destination, true
-	s, err := HandOver(plan(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, nil)(t.Context(), m)
-	if err != nil || s.Standing != plans.During || !strings.Contains(s.Reason, "waiting for the StatefulSet controller to delete it") {
-		t.Errorf("%s (%s), %v", s.Standing, s.Reason, err)
+	on := map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}
+	for name, look := range map[string]plans.Look{"hand over": HandOver(plan(), on, nil), "tighten": Looks(plan(), on, nil)[plans.Tighten]} {
+		s, err := look(t.Context(), m)
+		if err != nil || s.Standing != plans.During || !strings.Contains(s.Reason, "waiting for the StatefulSet controller to delete it") {
+			t.Errorf("%s: %s (%s), %v", name, s.Standing, s.Reason, err)
+		}
 	}
 }

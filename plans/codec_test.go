@@ -78,6 +78,23 @@ func TestAChangedWorldIsNamed(t *testing.T) {
 	}
 }
 
+func TestARecreatedSetIsNamed(t *testing.T) {
+	source, existing := planstest.Set(2, 3), planstest.Set(0, 0)
+	was, err := plans.Fingerprints(source, existing, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source.UID, existing.UID = source.UID+"2", existing.UID+"2"
+	now, err := plans.Fingerprints(source, existing, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"the source set was deleted and recreated", "the destination set was deleted and recreated"}
+	if diff := cmp.Diff(want, was.Changed(now)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestMigrationFileIsReadStrictly(t *testing.T) {
 	good := "apiVersion: " + plans.APIVersion + "\nkind: Migration\nmetadata: {name: web}\nspec:\n  source: {context: east, namespace: shop, name: web}\n  destination: {context: west}\n  maxUnavailable: 2\n"
 	m, err := plans.DecodeMigration([]byte(good))

@@ -47,6 +47,24 @@ func TestFinalizeDeletesTheSource(t *testing.T) {
 	}
 }
 
+// From the gates before a wave leaves to the budgets after it has arrived, a pause would leave ordinals down, or
+// budgets tight.
+func TestAPauseTakesEffectOnlyBetweenWaves(t *testing.T) {
+	p := planstest.Three()
+	p.Gates, p.Shared = []plans.Gate{{}}, []plans.SharedVolume{{}}
+	for _, l := range []plans.Leg{p.FirstLeg(), {Direction: plans.Abort, First: 40, Lowest: 3, End: 5}} {
+		for seq := l.First; ; seq++ {
+			s, more := p.Step(l, seq)
+			if !more {
+				break
+			}
+			if want := !s.Moves() || s.Op == plans.Tighten; s.Boundary() != want {
+				t.Errorf("%s of %s is a boundary: %t, expected %t", s.ID(), l.Direction, s.Boundary(), want)
+			}
+		}
+	}
+}
+
 // waves lists the waves of a leg.
 func waves(p *plans.Plan, l plans.Leg) string {
 	var out []string

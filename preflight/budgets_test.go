@@ -36,6 +36,23 @@ func TestABudgetThatAllowsNothingIsRefused(t *testing.T) {
 	}
 }
 
+// The user's budget is an upper bound for what a move may take down (S2).
+func TestNoMoreMayBeDownThanTheBudgetAllows(t *testing.T) {
+	replicas, two := int32(5), intstr.FromInt32(2)
+	in := build.Inputs{
+		Set:          &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &replicas}},
+		SourceBudget: &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &two}},
+	}
+	for asked, want := range map[int32]int32{0: 2, 1: 1, 2: 2} {
+		if d, err := allowance(in, asked); err != nil || d != want {
+			t.Errorf("asked for %d: d is %d, %v, expected %d", asked, d, err, want)
+		}
+	}
+	if d, err := allowance(in, 3); err == nil || !strings.Contains(err.Error(), "--max-unavailable 3 is more than PodDisruptionBudget web") {
+		t.Errorf("asked for 3: d is %d, %v", d, err)
+	}
+}
+
 // pg is a set of two with its own labels, and its pods. The label role marks pg-0 as the leader.
 func pg(namespace string) []client.Object {
 	replicas := int32(2)

@@ -1,12 +1,20 @@
 package preflight
 
 import (
+	"context"
+	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/preflight/checktest"
 )
 
@@ -15,4 +23,132 @@ func TestClaimsWithNamesOfEphemeralVolumesAreFound(t *testing.T) {
 	other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web-1-scratch"}}
 	far := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web-7-scratch"}}
 	checktest.Estate{Spec: "{containers: [{name: web}], volumes: [{name: scratch, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: fast, resources: {requests: {storage: 5Gi}}}}}}]}", Volumes: []string{nfs, nfs}, There: []client.Object{other, far}}.Finds(t, DestinationFree, "FAIL ...claim mall/web-1-scratch: it exists on the destination")
+}
+
+// podOf returns a pod of the source's set.
+func podOf(name string, ready corev1.ConditionStatus, claims ...string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "u", Controller: new(true)}}
+	p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+	for _, c := range claims {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: c, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c}}})
+	}
+	return p
+}
+
+// A move starts from a set at rest: the first wave must be the only thing that is down (S2, S13).
+func TestASetThatIsNotAtRestIsNotMoved(t *testing.T) {
+	deleted := metav1.Now()
+	for name, c := range map[string]struct {
+		change func(*appsv1.StatefulSet)
+		ready  corev1.ConditionStatus
+		want   []string
+	}{
+		"at rest":                    {func(*appsv1.StatefulSet) {}, corev1.ConditionTrue, nil},
+		"with a pod that is down":    {func(*appsv1.StatefulSet) {}, corev1.ConditionFalse, []string{"FAIL ...pod web-0 of...expected every ordinal available"}},
+		"in a rolling update":        {func(s *appsv1.StatefulSet) { s.Status.UpdateRevision = "web-2" }, corev1.ConditionTrue, []string{"FAIL ...in the middle of a rolling update"}},
+		"not seen by its controller": {func(s *appsv1.StatefulSet) { s.Generation = 1 }, corev1.ConditionTrue, []string{"FAIL ...waiting for its controller to see generation 1"}},
+		"with a partition": {func(s *appsv1.StatefulSet) {
+			s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(1))}
+		}, corev1.ConditionTrue, []string{"FAIL ...updateStrategy has partition 1"}},
+		"about to go": {func(s *appsv1.StatefulSet) { s.DeletionTimestamp = &deleted }, corev1.ConditionTrue, []string{"FAIL ...it is being deleted"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := checktest.Estate{Here: []client.Object{podOf("web-0", c.ready)}}.Inspected(t)
+			c.change(i.Now.Set)
+			found, err := SourceSettled(t.Context(), i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checktest.ExpectFindings(t, found, c.want...)
+		})
+	}
+}
+
+// The set of the destination would use what has the name of its pods and claims (S1, S5).
+func TestWhatIsInTheWayOnTheDestinationIsFound(t *testing.T) {
+	const nfs = "spec: {nfs: {server: files, path: /a}}"
+	there := func(o client.Object, name string) client.Object {
+		o.SetNamespace("mall")
+		o.SetName(name)
+		return o
+	}
+	for name, c := range map[string]struct {
+		there    []client.Object
+		ordinals int32
+		midway   bool
+		want     []string
+	}{
+		"nothing":            {nil, 0, false, nil},
+		"a pod":              {[]client.Object{there(&corev1.Pod{}, "web-1")}, 0, false, []string{"FAIL ...pod mall/web-1: it exists on the destination"}},
+		"a claim":            {[]client.Object{there(&corev1.PersistentVolumeClaim{}, "data-web-0")}, 0, false, []string{"FAIL ...claim mall/data-web-0: it exists on the destination"}},
+		"objects of others":  {[]client.Object{there(&corev1.Pod{}, "web-2"), there(&corev1.PersistentVolumeClaim{}, "data-web-2")}, 0, false, nil},
+		"ordinals":           {nil, 1, false, []string{"FAIL ...it has the ordinals [0]...expected no ordinals"}},
+		"those that arrived": {nil, 1, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := checktest.Estate{Volumes: []string{nfs, nfs}, There: c.there}.Inspected(t)
+			i.Midway, i.Now.Existing = c.midway, i.Now.Set.DeepCopy()
+			i.Now.Existing.Spec.Replicas = &c.ordinals
+			found, err := DestinationFree(t.Context(), i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checktest.ExpectFindings(t, found, c.want...)
+		})
+	}
+}
+
+// A pod that mounts the claim of another one keeps it while the ordinal is down, and may write to its volume (S6).
+func TestAClaimThatAnotherPodMountsIsNotMoved(t *testing.T) {
+	const nfs = "spec: {nfs: {server: files, path: /a}}"
+	its := podOf("web-0", corev1.ConditionTrue, "data-web-0")
+	for name, c := range map[string]struct {
+		pods []client.Object
+		want []string
+	}{
+		"its own pod":   {[]client.Object{its}, nil},
+		"a backup":      {[]client.Object{its, podOf("backup", corev1.ConditionTrue, "logs", "data-web-0")}, []string{"FAIL ...claim data-web-0: pod backup mounts it too"}},
+		"another claim": {[]client.Object{its, podOf("backup", corev1.ConditionTrue, "data-web-7")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checktest.Estate{Volumes: []string{nfs}, Here: c.pods}.Finds(t, ClaimsUnshared, c.want...)
+		})
+	}
+}
+
+// Only what would stop an abort anyway may bar it: it is the way out of what the other checks look for (S14).
+func TestAnAbortIsCheckedForFewThings(t *testing.T) {
+	set := func(namespace string) client.Object {
+		s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", UID: "u"}}
+		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "db.example.com/v1", Kind: "Cluster", Name: "web", UID: "o", Controller: new(true)}}
+		return s
+	}
+	i := checktest.Estate{Here: []client.Object{set("shop")}, There: []client.Object{set("mall")}}.Inspected(t)
+	for side, on := range i.On {
+		i.On[side] = interceptor.NewClient(on.(client.WithWatch), interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				switch review := o.(type) {
+				case *authorizationv1.SelfSubjectAccessReview:
+					review.Status.Allowed = true
+					return nil
+				case *authorizationv1.SelfSubjectRulesReview:
+					return nil
+				}
+				return c.Create(ctx, o, opts...)
+			},
+		})
+	}
+	for direction, barred := range map[plans.Direction]bool{plans.Move: true, plans.Abort: false, plans.Finalize: false} {
+		j := journal.New(i.Plan)
+		j.Leg.Direction = direction
+		found, err := CheckWave(t.Context(), i.Plan, i.On, j, plans.Slice{Replicas: 1}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := slices.ContainsFunc(found, func(f check.Finding) bool { return f.Check == "owner" }); has != barred {
+			t.Errorf("%s: the operator bars it: %t, expected %t; %v", direction, has, barred, found)
+		}
+	}
 }

@@ -229,3 +229,47 @@ func TestALeaseThatWasGivenBackIsNotRenewed(t *testing.T) {
 		t.Errorf("%q has it, %v", who, err)
 	}
 }
+
+// A process that has lost its Lease leaves it to its new holder, whether its plan has ended or not.
+func TestALeaseOfAnotherProcessIsNotGivenBack(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		store := NewStore(fake.NewClientBuilder().Build(), "shop", "web")
+		late, err := store.Acquire(t.Context(), "a/1", func(string) bool { return false }, planstest.Noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Acquire(t.Context(), "b/2", func(string) bool { return true }, planstest.Noon); err != nil {
+			t.Fatal(err)
+		}
+		if err := late.Release(t.Context(), ended); err != nil {
+			t.Error(err)
+		}
+		if who, err := store.Holder(t.Context(), planstest.Noon); who != "b/2" || err != nil {
+			t.Errorf("ended %t: %q has it, %v, expected b/2", ended, who, err)
+		}
+	}
+}
+
+// A renewal counts from the time at which it was sent: when the answer is late, others may take the Lease
+// earlier than its time of arrival suggests.
+func TestARenewalCountsFromWhenItWasSent(t *testing.T) {
+	now := planstest.Noon()
+	home := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			err := c.Update(ctx, o, opts...)
+			now = now.Add(10 * time.Second)
+			return err
+		},
+	})
+	l, err := NewStore(home, "shop", "web").Acquire(t.Context(), "a/1", func(string) bool { return false }, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !l.renew(t.Context()) || l.Current() != nil {
+		t.Fatal("it is lost")
+	}
+	now = now.Add(5 * time.Second)
+	if l.Current() == nil {
+		t.Error("it is current 15 seconds after its renewal was sent")
+	}
+}

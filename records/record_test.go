@@ -146,3 +146,60 @@ func TestAJournalIsOfOneContentOfItsPlan(t *testing.T) {
 		t.Errorf("another plan with its ID: %v", err)
 	}
 }
+
+// When the plan is gone, its journal is what is left of a move that has begun. Only that of an ended plan goes.
+func TestTheJournalOfALostPlanStaysWhileItIsNeeded(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*plans.Plan, *journal.Journal)
+		goes   bool
+	}{
+		"under way": {func(_ *plans.Plan, j *journal.Journal) { j.Begun = 1 }, false},
+		"moved":     {func(_ *plans.Plan, j *journal.Journal) { j.Outcome = plans.Moved }, false},
+		"names kept": {func(p *plans.Plan, j *journal.Journal) {
+			j.StartLeg(p, plans.Finalize)
+			j.Outcome, j.KeepNames = plans.Finalized, true
+		}, false},
+		"aborted": {func(p *plans.Plan, j *journal.Journal) { j.StartLeg(p, plans.Abort); j.Outcome = plans.Aborted }, true},
+	} {
+		for how, remove := range map[string]func(*Store) error{
+			"another plan is stored":   func(s *Store) error { p := planstest.Named(t, "xyz"); return s.Create(t.Context(), p, journal.New(p)) },
+			"the journal is collected": func(s *Store) error { return s.Delete(t.Context()) },
+		} {
+			home, old := fake.NewClientBuilder().Build(), planstest.Named(t, "abc")
+			store, j := NewStore(home, "mall", "web"), journal.New(old)
+			c.change(old, j)
+			if err := store.Create(t.Context(), old, j); err != nil {
+				t.Fatal(err)
+			}
+			if err := home.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "stsmigrate-web"}}); err != nil {
+				t.Fatal(err)
+			}
+			err := remove(store)
+			have, _, lost := store.Journal(t.Context(), old)
+			if gone := lost != nil; gone != c.goes || !gone && have.Outcome != j.Outcome {
+				t.Errorf("%s, %s: the journal is gone: %t, expected %t (%v)", name, how, gone, c.goes, err)
+			}
+		}
+	}
+}
+
+// Nobody knows whether a plan whose journal cannot be read has ended.
+func TestAPlanWithoutItsJournalMakesNoRoom(t *testing.T) {
+	home, old, next := fake.NewClientBuilder().Build(), planstest.Named(t, "abc"), planstest.Named(t, "xyz")
+	store := NewStore(home, "mall", "web")
+	if err := store.Create(t.Context(), old, journal.New(old)); err != nil {
+		t.Fatal(err)
+	}
+	if err := home.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "stsmigrate-web-journal"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Create(t.Context(), next, journal.New(next)); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("another plan is stored: %v", err)
+	}
+	if err := store.Forget(t.Context(), old, "a/1", func(string) bool { return false }, planstest.Noon); err == nil {
+		t.Error("the plan is forgotten")
+	}
+	if have, err := store.Plan(t.Context()); err != nil || have.ID != old.ID {
+		t.Errorf("the plan is %v, %v", have, err)
+	}
+}

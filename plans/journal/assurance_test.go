@@ -62,6 +62,23 @@ func TestAWordThatHasNoMeaningIsRefused(t *testing.T) {
 	}
 }
 
+// Only an abort may take more ordinals down than the plan says (S2), and a node that is gone means nothing for a
+// wave that has arrived (S1).
+func TestAWordIsRefusedOutsideItsTime(t *testing.T) {
+	p := planstest.Three()
+	moving := vacating(p)
+	if err := moving.Assure(p, plans.Assurance{MaxUnavailable: 3}); err == nil || !strings.Contains(err.Error(), "is not being aborted") || moving.Assurances.MaxUnavailable != 0 {
+		t.Errorf("during the move: %v, %+v", err, moving.Assurances)
+	}
+	arrived := vacating(p)
+	for s, _, _ := arrived.Next(p); s.Op != plans.Tighten; s, _, _ = arrived.Next(p) {
+		arrived.Begun, arrived.Done = s.Seq, s.Seq
+	}
+	if err := arrived.Assure(p, plans.Assurance{NodeGone: "n2"}); err == nil || !strings.Contains(err.Error(), "no ordinals in flight") || len(arrived.Flight.NodesGone) > 0 {
+		t.Errorf("when the wave has arrived: %v, %+v", err, arrived.Flight)
+	}
+}
+
 func TestARecreatedSetIsComparedWithThePlan(t *testing.T) {
 	p := planstest.Three()
 	three := int32(3)

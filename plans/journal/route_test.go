@@ -226,3 +226,37 @@ func waves(p *plans.Plan, l plans.Leg) string {
 	}
 	return strings.Join(out, " ")
 }
+
+// Gates that passed, or that the user wants skipped, at one step say nothing of the gates of the next (S2).
+func TestAStepSeesTheGatesOfNoOtherStep(t *testing.T) {
+	p, j := planstest.Three(), New(planstest.Three())
+	j.SkipGates, j.Passed = 7, &plans.Passed{Seq: 7, Gates: []string{"quorum/4"}}
+	for seq, own := range map[int]bool{7: true, 8: false} {
+		s, _ := p.Step(j.Leg, seq)
+		if m := j.At(p, s, true, plans.Stamp{}); m.SkipGates != own || (m.Passed != nil) != own {
+			t.Errorf("step %d: gates skipped %t and passed %v, expected both %t", seq, m.SkipGates, m.Passed, own)
+		}
+	}
+}
+
+// The wave under way when a plan is aborted has not arrived. When it is found to have arrived after all, its
+// flight from the destination begins, and it leaves as any other.
+func TestAWaveThatLeavesAgainIsNoLongerReversed(t *testing.T) {
+	p := planstest.Three()
+	j := at(t, p, New(p), "3/Grow")
+	wave := plans.Slice{Start: 3, Replicas: 1}
+	j.Flight = &plans.Flight{Ordinals: wave, From: plans.Source}
+	j.StartLeg(p, plans.Abort)
+	for seq := j.Leg.First; ; seq++ {
+		s, more := p.Step(j.Leg, seq)
+		if !more {
+			break
+		}
+		if j.Flight.From = plans.Source; j.Reversed(s) != (s.Ordinals == wave && s.Moves()) {
+			t.Errorf("%s, before it has left: reversed %t", s.ID(), j.Reversed(s))
+		}
+		if j.Flight.From = plans.Destination; j.Reversed(s) {
+			t.Errorf("%s, when it has left the destination: reversed", s.ID())
+		}
+	}
+}

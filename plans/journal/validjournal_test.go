@@ -87,6 +87,11 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 			v.Template = "log"
 			j.Flight = &plans.Flight{Ordinals: wave, From: plans.Source, Volumes: []plans.Volume{v}}
 		}, `template "log"`},
+		"a volume of another ordinal": {func(j *Journal) {
+			v := volume
+			v.Ordinal = 3
+			j.Flight = &plans.Flight{Ordinals: wave, From: plans.Source, Volumes: []plans.Volume{v}}
+		}, "of ordinal 3"},
 		"a volume without a disk": {func(j *Journal) {
 			v := volume
 			v.Handle = ""

@@ -29,6 +29,7 @@ const (
 	refused409  fault = "refused with 409"
 	refused500  fault = "refused with 500"
 	setBack     fault = "accepted, and set back at once"
+	delayed     fault = "arrives later" // only the exploration delivers it
 )
 
 func faults() []fault { return []fault{crashBefore, crashAfter, lostAnswer, refused409, refused500} }
@@ -54,8 +55,17 @@ type process struct {
 	at     func(n int) fault
 	now    key
 	stores map[plans.Side]*conn
+	// pending is the write that arrives later.
+	pending *request
 	// away reports whether a cluster does not respond now; nil means that all respond.
 	away func(*store) bool
+}
+
+// request is a write that has been sent, and has not arrived.
+type request struct {
+	cluster, verb string
+	object        client.Object
+	send          sender
 }
 
 // conn is the client of one process for one cluster.
@@ -115,7 +125,7 @@ func (c *conn) List(ctx context.Context, into client.ObjectList, opts ...client.
 }
 
 func (c *conn) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
-	return c.write("create", o, func() error { return c.store.Create(c.by(ctx), o, opts...) })
+	return c.write("create", o, func(s *store, o client.Object) error { return s.Create(c.by(ctx), o, opts...) })
 }
 
 func (c *conn) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
@@ -125,7 +135,7 @@ func (c *conn) Update(ctx context.Context, o client.Object, opts ...client.Updat
 	if o.GetResourceVersion() == "" {
 		c.r.w.fail("S8", "update of %s without a resourceVersion", keyOf(o))
 	}
-	return c.write("update", o, func() error { return c.store.Update(c.by(ctx), o, opts...) })
+	return c.write("update", o, func(s *store, o client.Object) error { return s.Update(c.by(ctx), o, opts...) })
 }
 
 func (c *conn) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -139,7 +149,9 @@ func (c *conn) Patch(ctx context.Context, o client.Object, patch client.Patch, o
 	if must(json.Unmarshal(raw, &bound)); bound.Metadata.UID == "" || bound.Metadata.ResourceVersion == "" {
 		c.r.w.fail("S8", "patch of %s without a UID and a resourceVersion", keyOf(o))
 	}
-	return c.write("patch", o, func() error { return c.store.Patch(c.by(ctx), o, client.RawPatch(patch.Type(), raw), opts...) })
+	return c.write("patch", o, func(s *store, o client.Object) error {
+		return s.Patch(c.by(ctx), o, client.RawPatch(patch.Type(), raw), opts...)
+	})
 }
 
 func (c *conn) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
@@ -148,15 +160,15 @@ func (c *conn) Delete(ctx context.Context, o client.Object, opts ...client.Delet
 	if d.Preconditions == nil || d.Preconditions.UID == nil || d.Preconditions.ResourceVersion == nil {
 		c.r.w.fail("S8", "deletion of %s without preconditions", keyOf(o))
 	}
-	return c.write("delete", o, func() error { return c.store.Delete(c.by(ctx), o, opts...) })
+	return c.write("delete", o, func(s *store, o client.Object) error { return s.Delete(c.by(ctx), o, opts...) })
 }
 
 // write sends a write if the account has the right to it.
-func (c *conn) write(verb string, o client.Object, apply func() error) error {
+func (c *conn) write(verb string, o client.Object, send sender) error {
 	if err := c.may(verb, keyOf(o)); err != nil {
 		return err
 	}
-	return c.r.write(c.store, verb, o, apply)
+	return c.r.write(c.store, verb, o, send)
 }
 
 func (r *process) alive() bool {
@@ -177,8 +189,12 @@ func (r *process) unanswered(s *store) error {
 	return nil
 }
 
+// sender sends one write of an object to a cluster.
+type sender func(*store, client.Object) error
+
 // write lets a write proceed, or applies the fault to it.
-func (r *process) write(s *store, verb string, o client.Object, apply func() error) error {
+func (r *process) write(s *store, verb string, o client.Object, send sender) error {
+	apply := func() error { return send(s, o) }
 	if err := r.unanswered(s); err != nil {
 		return err
 	}
@@ -192,6 +208,10 @@ func (r *process) write(s *store, verb string, o client.Object, apply func() err
 	k := keyOf(o)
 	switch f {
 	case crashBefore:
+		r.dead = true
+		return errDead
+	case delayed:
+		r.pending = &request{cluster: s.name, verb: verb, object: clone(o), send: send}
 		r.dead = true
 		return errDead
 	case crashAfter:
@@ -268,7 +288,11 @@ func (r *process) inOrder(s *store, verb string, o client.Object) {
 	if r.epoch < w.fenced {
 		// The copies of dependencies are not guarded: every process of a leg writes the same to them.
 		copied := k.kind == "ConfigMap" || k.kind == "Secret" || k.kind == "Service"
-		if verb != "create" && !copied {
+		// Neither are the objects of an ordinal that is settled: the plan cannot turn back any more, the process that
+		// has it has to send the same write, and only one of the two finds the object as it was.
+		step, _, more := w.journal.Next(w.plan)
+		settled := more && step.Op.Closes() && (k.kind == "PersistentVolumeClaim" || k.kind == "PersistentVolume")
+		if verb != "create" && !copied && !settled {
 			w.fail("S9", "%s of %s by epoch %d after epoch %d had fenced", verb, k, r.epoch, w.fenced)
 		}
 		w.late = append(w.late, place{s.name, k})

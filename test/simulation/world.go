@@ -338,24 +338,34 @@ func (w *world) storePlan() {
 	w.grant()
 }
 
+// actor is one controller, or the evictor, of one cluster. act makes one change, and reports whether there was one.
+type actor struct {
+	name string
+	act  func(*store) bool
+	on   *store
+}
+
+func (w *world) actors() []actor {
+	var out []actor
+	for _, s := range w.stores {
+		out = append(out,
+			actor{"sets", w.setController, s}, actor{"scheduler", w.scheduler, s}, actor{"kubelet", w.kubelet, s}, actor{"attacher", w.attacher, s},
+			actor{"binder", w.binder, s}, actor{"provisioner", w.provisioner, s}, actor{"protection", w.protection, s}, actor{"collector", w.collector, s},
+			actor{"budgets", w.budgetController, s}, actor{"evictor", w.evictor, s},
+		)
+		if len(w.options.Gates) > 0 {
+			out = append(out, actor{"jobs", w.jobController, s})
+		}
+	}
+	return out
+}
+
 // tick lets one controller, or the evictor, make one change. It returns false when none has anything to do.
 func (w *world) tick() bool {
 	if w.version() == w.quiet {
 		return false
 	}
-	type actor struct {
-		act func(*store) bool
-		on  *store
-	}
-	var actors []actor
-	for _, s := range w.stores {
-		for _, act := range []func(*store) bool{w.setController, w.scheduler, w.kubelet, w.attacher, w.binder, w.provisioner, w.protection, w.collector, w.budgetController, w.evictor} {
-			actors = append(actors, actor{act, s})
-		}
-		if len(w.options.Gates) > 0 {
-			actors = append(actors, actor{w.jobController, s})
-		}
-	}
+	actors := w.actors()
 	for _, i := range w.rng.Perm(len(actors)) {
 		if actors[i].act(actors[i].on) {
 			w.check()

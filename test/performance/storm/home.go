@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,48 +158,47 @@ func pause(ctx context.Context, d time.Duration) bool {
 // patience is far longer than the moves of a storm take.
 const patience = 2 * time.Hour
 
+// records follows the records of the plans until the context ends. An API server ends every watch after half an
+// hour to an hour, so the watch is opened again then.
+func (s *storm) records(ctx context.Context) <-chan watch.Event {
+	out := make(chan watch.Event)
+	go func() {
+		defer close(out)
+		for ctx.Err() == nil {
+			w, err := s.east.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(home), client.HasLabels{plans.PlanLabel})
+			if err != nil {
+				s.say("following the plans: %s", err)
+				return
+			}
+			for e := range w.ResultChan() {
+				select {
+				case out <- e:
+				case <-ctx.Done():
+				}
+			}
+			w.Stop()
+		}
+	}()
+	return out
+}
+
 // until waits until all plans have reached the outcome.
 func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	follow := func() (watch.Interface, error) {
-		return s.east.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(home), client.HasLabels{plans.PlanLabel})
-	}
-	w, err := follow()
-	if err != nil {
-		return err
-	}
-	defer func() { w.Stop() }()
 	there := map[string]bool{}
 	now := time.NewTicker(30 * time.Second)
 	defer now.Stop()
-	for len(there) < len(all) && ctx.Err() == nil {
+	events := s.records(ctx)
+	for open := true; open && len(there) < len(all); {
 		var e watch.Event
-		open := true
 		select {
-		case e, open = <-w.ResultChan():
-		case <-now.C:
-			s.say("%d of %d are %s; the most memory of one is %d MiB", len(there), len(all), strings.ToLower(string(outcome)), s.replicas.most()>>20)
-			continue
-		}
-		if !open { // an API server ends every watch after half an hour to an hour
-			if w, err = follow(); err != nil {
+		case e, open = <-events:
+			if err := reached(e, outcome, there); err != nil {
 				return err
 			}
-			continue
-		}
-		name, j, err := journalOf(e)
-		if err != nil {
-			return err
-		}
-		if j == nil || name == hindered || strings.HasPrefix(name, hostile) {
-			continue
-		}
-		if j.Blocked != "" {
-			return fmt.Errorf("plan %s is blocked: %s", name, j.Blocked)
-		}
-		if j.Outcome == outcome {
-			there[name] = true
+		case <-now.C:
+			s.say("%d of %d are %s; the most memory of one is %d MiB", len(there), len(all), strings.ToLower(string(outcome)), s.replicas.most()>>20)
 		}
 	}
 	if len(there) == len(all) {
@@ -210,7 +210,22 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 			missing = append(missing, m.name)
 		}
 	}
-	return fmt.Errorf("not %s: %s: %w", outcome, strings.Join(missing, ", "), ctx.Err())
+	return fmt.Errorf("not %s: %s: %w", outcome, strings.Join(missing, ", "), cmp.Or(ctx.Err(), errors.New("the watch has ended")))
+}
+
+// reached records the plan of an event if it has the outcome. It returns an error for a plan that is blocked.
+func reached(e watch.Event, outcome plans.Outcome, there map[string]bool) error {
+	name, j, err := journalOf(e)
+	if err != nil || j == nil || name == hindered || strings.HasPrefix(name, hostile) {
+		return err
+	}
+	if j.Blocked != "" {
+		return fmt.Errorf("plan %s is blocked: %s", name, j.Blocked)
+	}
+	if j.Outcome == outcome {
+		there[name] = true
+	}
+	return nil
 }
 
 // leftovers lists the objects that still carry a mark of ours, in the namespaces of the sets and on volumes

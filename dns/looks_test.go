@@ -1,0 +1,77 @@
+package dns
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Until its peers find an ordinal under all its names, the next one must stay up (S2).
+func TestAPodIsMissingUntilItIsFoundUnderItsNames(t *testing.T) {
+	p, arrived := bridge(), pod("web-1", nil, "10.0.1.1")
+	listed := func(host, address string, ready bool) client.Object {
+		return &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-web-abc-ipv4-0"}, AddressType: discoveryv1.AddressTypeIPv4,
+			Endpoints: []discoveryv1.Endpoint{{Hostname: &host, Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+		}
+	}
+	for name, c := range map[string]struct {
+		world   []client.Object
+		missing bool
+	}{
+		"nothing lists it":               {nil, true},
+		"it is listed":                   {[]client.Object{listed("web-1", "10.0.1.1", true)}, false},
+		"its earlier address is listed":  {[]client.Object{listed("web-1", "10.0.0.1", true)}, true},
+		"another has its address":        {[]client.Object{listed("web-0", "10.0.1.1", true)}, true},
+		"it is listed, and not answered": {[]client.Object{listed("web-1", "10.0.1.1", false)}, true},
+		"a slice of another plan has it": {[]client.Object{&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-web-xyz-ipv4-0"}}}, true},
+	} {
+		api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(c.world...).Build()
+		why, err := Missing(t.Context(), p, map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, arrived, 1)
+		if err != nil || (why != "") != c.missing || c.missing && !strings.Contains(why, "waiting until web-1.peers.shop.svc resolves to its address 10.0.1.1") {
+			t.Errorf("%s: %q, %v, expected that it is missing: %t", name, why, err, c.missing)
+		}
+	}
+}
+
+// At the end only what the plan made is deleted (S12). The export of the destination becomes its own.
+func TestRemoveLeavesWhatThePlanDidNotMake(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode plans.NameMode
+		make func(namespace, plan string) client.Object
+	}{
+		"Service": {plans.Bridge, func(namespace, plan string) client.Object {
+			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "peers", Labels: map[string]string{PlanLabel: plan}}}
+		}},
+		"EndpointSlice": {plans.Bridge, func(namespace, plan string) client.Object {
+			return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one", Labels: map[string]string{PlanLabel: plan, discoveryv1.LabelManagedBy: ManagedBy}}}
+		}},
+		"ServiceExport": {plans.MCS, func(namespace, plan string) client.Object {
+			return &mcsv1alpha1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "peers", Labels: map[string]string{PlanLabel: plan}}}
+		}},
+	} {
+		for plan, want := range map[string]plans.Standing{"web-abc": plans.Before, "web-xyz": plans.After, "": plans.After} {
+			p := bridge()
+			p.Destination.Cluster, p.Names.Mode = "2", c.mode // a stand-in for mall is on the source, and one for shop on the destination
+			namespace := map[plans.NameMode]string{plans.Bridge: "mall", plans.MCS: "shop"}[c.mode]
+			on := map[plans.Side]client.Client{
+				plans.Source:      fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(c.make(namespace, plan)).Build(),
+				plans.Destination: fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build(),
+			}
+			stopped := false
+			s, err := Remove(p, on, func() { stopped = true })(t.Context(), plans.StepContext{Step: plans.Step{Op: plans.Thaw, From: plans.Source}})
+			if err != nil || s.Standing != want || !stopped || want == plans.Before && !strings.Contains(s.Reason, "source: delete "+name) {
+				t.Errorf("%s of plan %q: %s (%s), %v, stopped %t, expected %s", name, plan, s.Standing, s.Reason, err, stopped, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package records
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+)
+
+// A recovered journal is stored where there is none, and beside its own plan only.
+func TestARecordIsRecoveredForItsOwnPlanOnly(t *testing.T) {
+	home, p, other := fake.NewClientBuilder().Build(), planstest.Named(t, "abc"), planstest.Named(t, "xyz")
+	store := NewStore(home, "mall", "web")
+	if err := store.CreatePlan(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Restore(t.Context(), other, journal.New(other)); err == nil {
+		t.Error("the journal of another plan is stored")
+	}
+	if err := home.Get(t.Context(), client.ObjectKey(store.journalMap()), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a journal is there: %v", err)
+	}
+	if err := store.Restore(t.Context(), p, journal.New(p)); err != nil {
+		t.Fatal(err)
+	}
+	begun := journal.New(p)
+	begun.Begun = 1
+	if err := store.Restore(t.Context(), p, begun); err == nil {
+		t.Error("a journal that exists is replaced")
+	}
+	if j, _, err := store.Journal(t.Context(), p); err != nil || j.Begun != 0 {
+		t.Errorf("the journal is %+v, %v", j, err)
+	}
+}
+
+// An edited plan keeps its ID. Who stores it must not believe that it is the stored one.
+func TestAPlanOfAnotherContentIsNotTakenForStored(t *testing.T) {
+	store, p := NewStore(fake.NewClientBuilder().Build(), "mall", "web"), planstest.Named(t, "abc")
+	if err := store.Create(t.Context(), p, journal.New(p)); err != nil {
+		t.Fatal(err)
+	}
+	edited := *p
+	edited.Ignored = []string{"images"}
+	if err := edited.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.CreatePlan(t.Context(), p); err != nil {
+		t.Errorf("the same plan again: %v", err)
+	}
+	if err := store.CreatePlan(t.Context(), &edited); err == nil {
+		t.Error("a plan of the same ID and another content counts as stored")
+	}
+}

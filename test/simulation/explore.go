@@ -1,0 +1,453 @@
+package simulation
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
+)
+
+// This file explores every order in which controllers and processes can act in a small world, breadth first, until
+// there is no state left that was not seen before. A process is its epoch and, at times, one write of it that has not
+// arrived. It looks until it has written once, or has to wait.
+
+// limits bound an exploration. What they count is spent on the way to a state.
+type limits struct {
+	deaths  int // processes that die, at any of their writes or between two
+	delays  int // writes that arrive later than everything that other processes do meanwhile
+	rivals  int // processes that take the plan over while another one lives
+	returns int // processes that abort the plan
+}
+
+// runnerOf is one process of a state.
+type runnerOf struct {
+	epoch   int64
+	pending *request
+}
+
+// state is one state of the world and of its processes. Its world is never changed.
+type state struct {
+	w     *world
+	procs []runnerOf
+	left  limits
+	// from and how tell how the state was reached.
+	from *state
+	how  string
+	id   [sha256.Size]byte
+}
+
+// exploration is everything that was seen.
+type exploration struct {
+	ctx    context.Context //nolint:containedctx // it lives as long as one test
+	seen   map[[sha256.Size]byte]bool
+	next   []*state
+	most   int
+	states int
+	ends   map[string]int
+	found  []string
+	texts  map[client.Object][]piece
+}
+
+// explore visits every state that can be reached, at most so many. It stops at the first violation.
+func explore(ctx context.Context, w *world, left limits, most int) *exploration {
+	x := &exploration{ctx: ctx, seen: map[[sha256.Size]byte]bool{}, most: most, ends: map[string]int{}, texts: map[client.Object][]piece{}}
+	x.reach(&state{w: w.fork(1), left: left})
+	for len(x.next) > 0 && x.states < x.most && len(x.found) == 0 {
+		s := x.next[0]
+		x.next[0] = nil
+		x.next = x.next[1:]
+		x.expand(s)
+		s.w, s.procs = nil, nil // what leads to later states is how alone
+		if len(x.texts) > maxTexts {
+			clear(x.texts)
+		}
+	}
+	return x
+}
+
+// maxTexts bounds the memory of an exploration: the texts hold every object that ever was.
+const maxTexts = 200_000
+
+// complete reports whether every state was visited.
+func (x *exploration) complete() bool { return len(x.next) == 0 && len(x.found) == 0 }
+
+// reach adds a state, unless it was seen before. It reports whether it is another state than the one before.
+func (x *exploration) reach(s *state) bool {
+	if len(s.w.broken) > 0 {
+		x.fail(s, strings.Join(s.w.broken, "; "))
+		return true
+	}
+	s.id = x.identity(s)
+	if !x.seen[s.id] {
+		x.seen[s.id] = true
+		x.states++
+		x.next = append(x.next, s)
+	}
+	return s.from == nil || s.id != s.from.id
+}
+
+func (x *exploration) fail(s *state, why string) {
+	var path []string
+	for at := s; at != nil && at.how != ""; at = at.from {
+		path = append(path, at.how)
+	}
+	slices.Reverse(path)
+	x.found = append(x.found, why+"\n  "+strings.Join(path, "\n  "))
+}
+
+// step returns a copy of the state in which something can happen.
+func (s *state) step(how string, seed uint64) *state {
+	w := s.w.fork(seed)
+	w.trail, w.acts = nil, nil // how the state was reached is told by the path to it
+	return &state{w: w, procs: slices.Clone(s.procs), left: s.left, from: s, how: how}
+}
+
+// expand reaches every state that follows from one.
+func (x *exploration) expand(s *state) {
+	active := x.controllers(s)
+	ended := s.w.journal.Ended()
+	for k := range s.procs {
+		active = x.process(s, k) || active
+	}
+	switch {
+	case len(s.procs) == 0 && !ended:
+		active = x.start(s, s.onward()) || active
+	case len(s.procs) == 1 && s.left.rivals > 0 && !ended:
+		x.start(s, s.onward())
+	}
+	if s.left.returns > 0 && len(s.procs) < 2 && !ended && s.w.journal.Leg.Direction == plans.Move {
+		x.start(s, plans.Abort)
+	}
+	if active {
+		return
+	}
+	x.end(s)
+}
+
+// onward returns the direction in which a new process takes a plan.
+func (s *state) onward() plans.Direction {
+	j := s.w.journal
+	if j.Leg.Direction == plans.Move && j.Outcome == plans.Moved {
+		return plans.Finalize
+	}
+	return j.Leg.Direction
+}
+
+// end is a state from which nothing leads on. It has to be the end of the plan.
+func (x *exploration) end(s *state) {
+	j := s.w.journal
+	if !j.Ended() {
+		x.fail(s, fmt.Sprintf("L1: nothing goes on, and the plan has not ended; journal %+v", j))
+		return
+	}
+	if marks := s.w.marked(); len(marks) > 0 {
+		x.fail(s, fmt.Sprintf("S15: marks are left on %q", marks))
+	}
+	x.ends[string(j.Outcome)]++
+}
+
+// seeds lets each controller choose in more than one way among what it could do.
+const seeds = 3
+
+// controllers lets each controller make one change. It reports whether any of them had something to do.
+func (x *exploration) controllers(s *state) bool {
+	active := false
+	for k := range s.w.actors() {
+		for seed := range uint64(seeds) {
+			next := s.step("", seed+1)
+			a := next.w.actors()[k]
+			next.how = a.name + " of " + a.on.name
+			if !a.act(a.on) {
+				break
+			}
+			active = true
+			next.w.check()
+			x.reach(next)
+		}
+	}
+	return active
+}
+
+// process lets one process act: whole, dying at each of its writes, and with each of them delayed.
+func (x *exploration) process(s *state, k int) bool {
+	if p := s.procs[k].pending; p != nil {
+		next := s.step("a delayed "+p.verb+" arrives", 1)
+		next.procs[k].pending = nil
+		next.deliver(s.procs[k])
+		x.reach(next)
+		return true
+	}
+	whole := s.step(fmt.Sprintf("the process of epoch %d acts", s.procs[k].epoch), 1)
+	writes, gone := x.act(whole, k, nil)
+	if gone {
+		whole.procs = slices.Delete(whole.procs, k, k+1)
+	}
+	active := x.reach(whole) || gone
+	for n := range writes {
+		if s.left.deaths > 0 {
+			x.dies(s, k, n)
+		}
+		if s.left.delays > 0 {
+			x.delays(s, k, n)
+		}
+	}
+	if s.left.deaths > 0 {
+		next := s.step(fmt.Sprintf("the process of epoch %d dies", s.procs[k].epoch), 1)
+		next.left.deaths--
+		next.procs = slices.Delete(next.procs, k, k+1)
+		x.reach(next)
+	}
+	return active
+}
+
+func (x *exploration) dies(s *state, k, n int) {
+	next := s.step(fmt.Sprintf("the process of epoch %d dies before write %d", s.procs[k].epoch, n+1), 1)
+	next.left.deaths--
+	x.act(next, k, atWrite(next.w, n, crashBefore))
+	next.procs = slices.Delete(next.procs, k, k+1)
+	x.reach(next)
+}
+
+func (x *exploration) delays(s *state, k, n int) {
+	next := s.step(fmt.Sprintf("write %d of the process of epoch %d is delayed", n+1, s.procs[k].epoch), 1)
+	next.left.delays--
+	x.act(next, k, atWrite(next.w, n, delayed))
+	x.reach(next)
+}
+
+// atWrite returns the fault of the n-th write from now on.
+func atWrite(w *world, n int, f fault) func(int) fault {
+	first := w.writes
+	return func(write int) fault {
+		if write == first+n {
+			return f
+		}
+		return ""
+	}
+}
+
+// act lets a process go on until it has written once, or waits. It returns how many writes it has sent, the journal
+// included, and whether the process has come to its end.
+func (x *exploration) act(s *state, k int, faults func(int) fault) (writes int, gone bool) {
+	r := s.w.process()
+	r.at, r.epoch = faults, s.procs[k].epoch
+	before := s.w.writes
+	on := clusters.Clusters{}
+	for side, c := range r.stores {
+		on[side] = c
+	}
+	e := engine.New(s.w.plan, records.NewStore(r.stores[plans.Destination], green, planName), on)
+	e.Gates.Prober = prober{r}
+	e.Continue(r.epoch)
+	for range 50 {
+		p, err := e.Advance(x.ctx)
+		writes = s.w.writes - before
+		switch {
+		case r.pending != nil:
+			s.procs[k].pending = r.pending
+			return writes, false
+		case r.dead, err != nil:
+			return writes, false
+		case p.Kind == engine.Blocked && !p.Overtaken:
+			s.w.fail("S12", "blocked, although no other writer has interfered: %s", p.Reason)
+			return writes, true
+		case p.Kind == engine.Finished, p.Kind == engine.Blocked, p.Kind == engine.Paused:
+			return writes, true
+		case p.Kind != engine.Advanced:
+			return writes, false
+		}
+	}
+	return writes, false
+}
+
+// deliver lets a write arrive that a process sent earlier.
+func (s *state) deliver(p runnerOf) {
+	for _, on := range s.w.stores {
+		if on.name != p.pending.cluster {
+			continue
+		}
+		r := s.w.process()
+		r.epoch = p.epoch
+		o := clone(p.pending.object)
+		_ = r.apply(on, p.pending.verb, o, func() error { return p.pending.send(on, o) }) // the process gets no answer
+	}
+}
+
+// start lets a new process take the plan over: whole, and dying at each of its writes.
+func (x *exploration) start(s *state, direction plans.Direction) bool {
+	begin := func(how string, faults func(*world) func(int) fault) (*state, int, bool) {
+		next := s.step(how, 1)
+		if len(s.procs) > 0 {
+			next.left.rivals = max(next.left.rivals-1, 0)
+		}
+		if direction == plans.Abort && s.w.journal.Leg.Direction != plans.Abort {
+			next.left.returns--
+		}
+		r := next.w.process()
+		before := next.w.writes
+		r.at = faults(next.w)
+		_, err := r.takeOver(x.ctx, direction)
+		if err == nil {
+			next.procs = append(next.procs, runnerOf{epoch: r.epoch})
+		}
+		if err != nil && !errors.Is(err, errDead) && !apierrors.IsConflict(err) && len(s.procs) == 0 {
+			x.fail(next, fmt.Sprintf("a process cannot take the plan over: %v", err))
+		}
+		return next, next.w.writes - before, err == nil
+	}
+	whole, writes, ok := begin(fmt.Sprintf("a process takes over for %s", direction), func(*world) func(int) fault { return nil })
+	if !ok {
+		return false
+	}
+	active := x.reach(whole)
+	for n := range writes {
+		if s.left.deaths == 0 {
+			break
+		}
+		next, _, _ := begin(fmt.Sprintf("a process takes over for %s, and dies before write %d", direction, n+1), func(w *world) func(int) fault { return atWrite(w, n, crashBefore) })
+		next.left.deaths--
+		x.reach(next)
+	}
+	return active
+}
+
+var uid = regexp.MustCompile(`\b(?:one|two)-[a-z]+-[0-9]+\b`)
+
+// piece is a part of a text: literal, or a UID.
+type piece struct {
+	text  string
+	isUID bool
+}
+
+func pieces(text string) []piece {
+	var out []piece
+	last := 0
+	for _, at := range uid.FindAllStringIndex(text, -1) {
+		out = append(out, piece{text[last:at[0]], false}, piece{text[at[0]:at[1]], true})
+		last = at[1]
+	}
+	return append(out, piece{text[last:], false})
+}
+
+// summary is the hash of a state. It numbers UIDs in the order in which they occur.
+type summary struct {
+	hash  hash.Hash
+	names map[string]string
+}
+
+func (s *summary) add(all []piece) {
+	for _, p := range all {
+		text := p.text
+		if p.isUID {
+			if s.names[text] == "" {
+				s.names[text] = "uid-" + strconv.Itoa(len(s.names))
+			}
+			text = s.names[text]
+		}
+		_, _ = io.WriteString(s.hash, text) // a hash accepts everything
+	}
+}
+
+func (s *summary) say(format string, args ...any) { s.add(pieces(fmt.Sprintf(format, args...))) }
+
+// identity returns the same for two states in which the same can happen. Versions and times are left out.
+func (x *exploration) identity(s *state) (id [sha256.Size]byte) {
+	b := &summary{sha256.New(), map[string]string{}}
+	alive := map[types.UID]bool{}
+	for _, on := range s.w.stores {
+		for _, k := range on.order {
+			o := on.objects[k]
+			alive[o.GetUID()] = true
+			b.say("%s %s ", on.name, k)
+			b.add(x.text(o))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(s.w.seen)) {
+		if alive[k] {
+			b.say("seen %s ", k)
+			b.add(x.text(s.w.seen[k]))
+		}
+	}
+	for k, of := range []map[types.UID]bool{s.w.aged, s.w.granted} {
+		for _, u := range slices.Sorted(maps.Keys(of)) {
+			if alive[u] {
+				b.say("memory %d %s ", k, u)
+			}
+		}
+	}
+	for _, handle := range slices.Sorted(maps.Keys(s.w.disks)) {
+		b.say("%s %+v ", handle, s.w.disks[handle])
+	}
+	b.say("%+v %d %d ", s.left, s.w.evictions, s.w.fenced)
+	for _, p := range s.procs {
+		b.say("process %d ", p.epoch)
+		if p.pending != nil {
+			b.say("%s %s %t ", p.pending.cluster, p.pending.verb, current(s.w, p.pending))
+			b.add(x.text(p.pending.object))
+		}
+	}
+	b.hash.Sum(id[:0])
+	return id
+}
+
+// current reports whether the object of a delayed write is still the one that the process has read.
+func current(w *world, p *request) bool {
+	for _, s := range w.stores {
+		if s.name == p.cluster {
+			have, there := s.objects[keyOf(p.object)]
+			return there && have.GetResourceVersion() == p.object.GetResourceVersion() || !there && p.verb == "create"
+		}
+	}
+	return false
+}
+
+// text returns an object without versions and times. Stored objects are never changed, so that the text of each is
+// made once.
+func (x *exploration) text(o client.Object) []piece {
+	if t, ok := x.texts[o]; ok {
+		return t
+	}
+	c := clone(o)
+	c.SetResourceVersion("")
+	c.SetCreationTimestamp(metav1.Time{})
+	if c.GetDeletionTimestamp() != nil {
+		c.SetDeletionTimestamp(&metav1.Time{})
+		c.SetLabels(map[string]string{"deleted": "true"})
+	}
+	behind := int64(0)
+	switch c := c.(type) {
+	case *appsv1.StatefulSet:
+		behind, c.Status.ObservedGeneration = c.Generation-c.Status.ObservedGeneration, 0
+	case *policyv1.PodDisruptionBudget:
+		behind, c.Status.ObservedGeneration = c.Generation-c.Status.ObservedGeneration, 0
+		for name := range c.Status.DisruptedPods {
+			c.Status.DisruptedPods[name] = metav1.Time{}
+		}
+	}
+	c.SetGeneration(0)
+	raw, err := json.Marshal(c)
+	must(err)
+	t := pieces(string(raw) + " " + strconv.FormatInt(behind, 10) + "\n")
+	x.texts[o] = t
+	return t
+}
