@@ -76,8 +76,8 @@ upstream: ## Run Kubernetes' own integration tests of StatefulSets against the s
 large: ## Move a set of thirty, three at a time, to another cluster and back (two variants)
 	MOVE_LARGE=1 go test -count=1 -timeout 20m -run TestThirty -v ./test/acceptance/move/...
 
-zoo: ## Break the product on purpose, one guard at a time, and fail if the tests do not find it (QUICK=1 for what unit tests find)
-	go run ./test/zoo $(if $(QUICK),-quick)
+zoo: ## Break the product on purpose, one guard at a time, and fail if the tests do not find it (SHARE=12 for one guard of twelve, other ones every day)
+	go run ./test/zoo $(if $(SHARE),-share $(SHARE) -quick)
 
 fuzz: ## Put random plans, journals and kubeconfigs before what reads those of strangers, 30 seconds each (FUZZ=10m for longer)
 	go test ./plans/journal -run '^$$' -fuzz '^FuzzJournal$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
