@@ -10,6 +10,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/adoption"
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -23,7 +24,7 @@ func (a *app) adoptCommand() *cobra.Command {
 The set is deleted without its pods, one of the other kind is made, and its controller
 adopts them: pods, claims and revisions stay as they are. What was is kept in a ConfigMap
 from before the first write until the end; the same command continues after an interruption.`,
-		Args: cobra.ExactArgs(1),
+		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, set, err := a.typedSet(args[0])
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/runner"
@@ -38,7 +39,7 @@ is approved at the prompt pauses after its first ordinal; --yes does not.
 With --detach an orchestrator that runs in --home-namespace carries it out, and this
 command returns: status -w, pause, resume, abort and finalize work on it as ever, with
 that namespace.`,
-		Args: cobra.ExactArgs(1),
+		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := home.Check(); err != nil {
 				return err

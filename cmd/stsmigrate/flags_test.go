@@ -28,3 +28,17 @@ func TestTheHelpOfAFlagNamesItsValueWithOneWord(t *testing.T) {
 		})
 	})
 }
+
+// Bad input gets one sentence with the command that helps, whichever command it is.
+func TestAMissingArgumentIsNamed(t *testing.T) {
+	every(t, func(c *cobra.Command) {
+		if c.Args == nil || c.ValidateArgs(nil) == nil {
+			return
+		}
+		_, what, _ := strings.Cut(c.Use, " ")
+		err := c.ValidateArgs(nil)
+		if c.ValidateArgs([]string{"a"}) != nil || !strings.Contains(err.Error(), c.CommandPath()+" takes one "+what+", and got none") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", c.CommandPath(), err)
+		}
+	})
+}

@@ -7,13 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
 func (a *app) forgetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "forget PLAN", Short: "Delete the record of a plan that has ended: its two ConfigMaps and its Lease",
-		Args: cobra.ExactArgs(1),
+		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.forget(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")

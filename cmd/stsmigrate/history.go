@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/rollout"
@@ -15,7 +16,7 @@ import (
 func (a *app) historyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "history SET", Short: "List the revisions of a StatefulSet, or of stss/SET",
-		Args: cobra.ExactArgs(1),
+		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, _, err := a.history(cmd.Context(), args[0])
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -29,7 +30,7 @@ them away, and --remove asks it to.
 
 While a plan whose budget is one ordinal rests with ordinals on both sides, -w also
 lets the nodes of either side be drained: the unit goes to the side that needs it.`,
-		Args: cobra.ExactArgs(1),
+		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if remove && watch {
 				return errors.New("say -w or --remove, not both")

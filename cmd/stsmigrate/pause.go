@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -13,7 +14,7 @@ import (
 
 func (a *app) pauseCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "pause PLAN", Short: "Stop a plan where no ordinal is in flight", Args: cobra.ExactArgs(1),
+		Use: "pause PLAN", Short: "Stop a plan where no ordinal is in flight", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/recovery"
@@ -35,7 +36,7 @@ abort moves everything back to the source.
 
 Not in any mark, and lost: a pause, --pause-after, --until-ordinal, what the user has confirmed, and which
 gates have passed (they run again).`,
-		Args: cobra.ExactArgs(1),
+		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			said, err := f.said(cmd)
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -13,7 +14,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	var timeout time.Duration
 	var far routeFlags
 	cmd := &cobra.Command{
-		Use: "resume PLAN", Short: "Continue a paused, blocked or split plan in its direction", Args: cobra.ExactArgs(1),
+		Use: "resume PLAN", Short: "Continue a paused, blocked or split plan in its direction", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {

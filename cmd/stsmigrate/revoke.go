@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
@@ -18,7 +19,7 @@ func (a *app) revokeCommand() *cobra.Command {
 		Long: `Take away what an orchestrator was given for one plan: the Roles and bindings that stsmigrate rbac
 printed, and what the namespaces agree to of it. With --side, of one side alone, by its
 administrator. A plan that is under way stops before its next ordinal.`,
-		Args: cobra.ExactArgs(1),
+		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.revoke(cmd.Context(), args[0], side) },
 	}
 	cmd.Flags().StringVar(&side, "side", "", "source or destination (default: both)")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/rollout"
 )
@@ -37,7 +38,7 @@ func (a *app) rollout(typed string) (rollout.Rollout, *reach.End, error) {
 
 func (a *app) rolloutPauseCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "pause SET", Short: "Replace no pod for an update until it is resumed", Args: cobra.ExactArgs(1),
+		Use: "pause SET", Short: "Replace no pod for an update until it is resumed", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steer(cmd.Context(), args[0], rollout.Rollout.Pause, "is paused: no pod is replaced for an update until `stsmigrate rollout resume "+args[0]+"`", "is paused already; nothing to do")
 		},
@@ -46,7 +47,7 @@ func (a *app) rolloutPauseCommand() *cobra.Command {
 
 func (a *app) rolloutResumeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "resume SET", Short: "Resume an update that is paused", Args: cobra.ExactArgs(1),
+		Use: "resume SET", Short: "Resume an update that is paused", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steer(cmd.Context(), args[0], rollout.Rollout.Resume, "continues its update", "is not paused; nothing to do")
 		},
@@ -72,7 +73,7 @@ func (a *app) steer(ctx context.Context, typed string, do func(rollout.Rollout, 
 
 func (a *app) rolloutRestartCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "restart SET", Short: "Replace every pod, as an update does, with the same template", Args: cobra.ExactArgs(1),
+		Use: "restart SET", Short: "Replace every pod, as an update does, with the same template", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, _, err := a.rollout(args[0])
 			if err != nil {
@@ -100,7 +101,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 		Long: `Show what an update waits for, pod by pod, until it is complete. The exit code is 0 then,
 4 when it does not continue by itself (its progress deadline has passed, it has halted, or its
 pods are replaced by hand), and 1 after --timeout.`,
-		Args: cobra.ExactArgs(1),
+		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, at, err := a.rollout(args[0])
 			if err != nil {

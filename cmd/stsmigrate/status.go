@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -22,7 +23,7 @@ import (
 func (a *app) statusCommand() *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
-		Use: "status PLAN", Short: "Show where each ordinal is and what comes next", Args: cobra.ExactArgs(1),
+		Use: "status PLAN", Short: "Show where each ordinal is and what comes next", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.knownOutput(); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -18,7 +19,7 @@ import (
 func (a *app) turnCommand(name string, direction plans.Direction, short, question string, before func(context.Context, *reach.Target, *journal.Journal) error) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use: name + " PLAN", Short: short, Args: cobra.ExactArgs(1),
+		Use: name + " PLAN", Short: short, Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 )
 
 func (a *app) undoCommand() *cobra.Command {
@@ -13,7 +15,7 @@ func (a *app) undoCommand() *cobra.Command {
 		Use: "undo SET", Short: "Give a StatefulSet, or stss/SET, the pod template of an earlier revision",
 		Long: `Give a StatefulSet, or stss/SET, the pod template of an earlier revision: the one before,
 or --to-revision. Its controller then replaces the pods as for any other update.`,
-		Args: cobra.ExactArgs(1),
+		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, set, err := a.history(cmd.Context(), args[0])
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/engine/verify"
 )
 
@@ -17,7 +18,7 @@ func (a *app) verifyCommand() *cobra.Command {
 ordinal is, its claims and volumes and whether they are protected, both budgets, and after the end
 that nothing of the plan is left on any object. It can run at any time, also while a process carries
 the plan out, and writes nothing. The exit code is 0 if nothing differs, and 3 if anything does.`,
-		Args: cobra.ExactArgs(1),
+		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.verify(cmd.Context(), args[0]) },
 	}
 	a.outputFlag(cmd)

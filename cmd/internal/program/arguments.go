@@ -1,0 +1,25 @@
+package program
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// OneArgument requires exactly one argument: the one that the command's Use names.
+func OneArgument(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	_, what, _ := strings.Cut(cmd.Use, " ")
+	got := "none"
+	if len(args) > 1 {
+		got = strings.Join(args, " ")
+	}
+	hint := ""
+	if strings.Contains(what, "PLAN") {
+		hint = "; `stsmigrate get -A` lists the plans"
+	}
+	return fmt.Errorf("%s takes one %s, and got %s: %s --help shows how%s", cmd.CommandPath(), what, got, cmd.CommandPath(), hint)
+}
