@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -133,6 +134,7 @@ func TestTheDeletionOfTheKindDeletesNoProtectedPod(t *testing.T) {
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	definition.SetName("statefulsetslices." + v1alpha1.GroupVersion().Group)
+	s.forgetOthers(t)
 	if err := s.Delete(t.Context(), definition.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
@@ -159,6 +161,27 @@ func TestTheDeletionOfTheKindDeletesNoProtectedPod(t *testing.T) {
 	again.guarded(t)
 	if diff := cmp.Diff(before, again.uids(t)); diff != "" {
 		t.Errorf("the slice has not adopted its pods: %s", diff)
+	}
+}
+
+// forgetOthers removes the slices of other namespaces, which earlier tests have left without a controller.
+func (s *side) forgetOthers(t *testing.T) {
+	t.Helper()
+	var all v1alpha1.StatefulSetSliceList
+	if err := s.List(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for k := range all.Items {
+		o := &all.Items[k]
+		if o.Namespace == s.namespace {
+			continue
+		}
+		if err := s.Delete(t.Context(), o, client.PropagationPolicy(metav1.DeletePropagationOrphan)); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		if err := s.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
