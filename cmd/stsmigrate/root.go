@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the user's own kubeconfig may need any of them
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/textlogger"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
@@ -54,7 +52,7 @@ in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
 interrupted.`,
 		Version: versionText(), SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			a.logging()
+			program.LogText(a.verbosity, a.ErrOut)
 			a.reads.Store(slices.Contains(readers(), cmd.Name()))
 		},
 	}
@@ -77,15 +75,4 @@ interrupted.`,
 // finish.
 func readers() []string {
 	return []string{"check", "plan", "status", "verify", "get", "history", "rbac", "consent", "version"}
-}
-
-// logging sends the log of the client libraries to stderr, as text for the user. Without -v they are silent:
-// a failure that they cannot handle is an error of the command.
-func (a *app) logging() {
-	level := program.Verbose(a.verbosity)
-	var to klog.Logger // the zero logger discards
-	if level > 0 {
-		to = textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(level), textlogger.Output(a.ErrOut)))
-	}
-	klog.SetLoggerWithOptions(to, klog.ContextualLogger(true))
 }

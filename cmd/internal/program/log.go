@@ -2,12 +2,15 @@ package program
 
 import (
 	"flag"
+	"io"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/go-logr/zapr"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -36,4 +39,22 @@ func Log(level int) error {
 	log.SetLogger(zapr.NewLogger(base))
 	klog.SetLoggerWithOptions(zapr.NewLogger(base), klog.ContextualLogger(true))
 	return nil
+}
+
+// silent reports that the log of the client libraries is discarded already.
+var silent atomic.Bool //nolint:gochecknoglobals // the log of these libraries is one for the process
+
+// LogText sends the log of the client libraries to a writer, as text for the user. Below verbosity 1 they are silent:
+// a failure that they cannot handle is an error of the command. The log is not set again to what it is: a request of
+// a former command of this process may still be on its way, and reads it.
+func LogText(verbosity int, to io.Writer) {
+	level := Verbose(verbosity)
+	if was := silent.Swap(level == 0); was && level == 0 {
+		return
+	}
+	var logger klog.Logger // the zero logger discards
+	if level > 0 {
+		logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(level), textlogger.Output(to)))
+	}
+	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
 }
