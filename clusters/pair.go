@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,4 +107,47 @@ func (w Pair) Dependency(ctx context.Context, side plans.Side, d plans.Dependenc
 		return nil, fmt.Errorf("reading %s in namespace %s: %w", d, w.Plan.On(side).Namespace, err)
 	}
 	return o, nil
+}
+
+// Copies reads what was copied to the destination. A user without the right to read one learns nothing of it, and it
+// is left out.
+func (w Pair) Copies(ctx context.Context) ([]client.Object, error) {
+	var out []client.Object
+	for _, d := range w.Plan.Dependencies {
+		o, err := w.Dependency(ctx, plans.Destination, d)
+		switch {
+		case apierrors.IsForbidden(err):
+		case err != nil:
+			return nil, err
+		case o != nil:
+			out = append(out, o)
+		}
+	}
+	return out, nil
+}
+
+// Budget reads the PodDisruptionBudget of a side; nil means that there is none.
+func (w Pair) Budget(ctx context.Context, side plans.Side) (*policyv1.PodDisruptionBudget, error) {
+	name, _ := w.Plan.BudgetOn(side)
+	ref := w.Plan.On(side)
+	return Get[policyv1.PodDisruptionBudget](ctx, w.On[side], ref.Namespace, name, ref.String())
+}
+
+// Revisions reads the revisions of a set: its controller copies the annotations of the set to each that it creates. A
+// set that does not exist has none.
+func (w Pair) Revisions(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) ([]*appsv1.ControllerRevision, error) {
+	if set == nil {
+		return nil, nil
+	}
+	var all appsv1.ControllerRevisionList
+	if err := w.On[side].List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the revisions of %s: %w", w.Plan.On(side), err)
+	}
+	var out []*appsv1.ControllerRevision
+	for i := range all.Items {
+		if metav1.IsControlledBy(&all.Items[i], set) {
+			out = append(out, &all.Items[i])
+		}
+	}
+	return out, nil
 }

@@ -4,10 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -21,16 +17,12 @@ func (w Steps) UnmarkRevisions(ctx context.Context, m plans.StepContext) (plans.
 		if err != nil {
 			return plans.Observation{}, err
 		}
-		if set == nil {
-			continue // its revisions are deleted with it
+		all, err := w.Revisions(ctx, side, set) // those of a set that is gone go with it
+		if err != nil {
+			return plans.Observation{}, err
 		}
-		var all appsv1.ControllerRevisionList
-		if err := w.On[side].List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
-			return plans.Observation{}, fmt.Errorf("listing the revisions of %s: %w", w.Plan.On(side), err)
-		}
-		for i := range all.Items {
-			r := &all.Items[i]
-			if !metav1.IsControlledBy(r, set) || !m.Stamp.Mine(r) {
+		for _, r := range all {
+			if !m.Stamp.Mine(r) {
 				continue
 			}
 			next := r.DeepCopy()

@@ -8,8 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -41,10 +39,13 @@ func findMarks(ctx context.Context, w sets.Steps) (*marks, error) {
 			return nil, err
 		}
 	}
-	if err := m.copies(ctx, w); err != nil {
+	copied, err := w.Copies(ctx)
+	if err != nil {
 		return nil, err
 	}
-	var err error
+	for _, o := range copied {
+		m.see(o)
+	}
 	m.traces, err = storage.Traces(ctx, w.Plan, w.On, m.see)
 	for _, t := range m.traces {
 		for _, side := range plans.Sides() {
@@ -69,53 +70,23 @@ func (m *marks) side(ctx context.Context, w sets.Steps, side plans.Side) error {
 		m.sets[side] = set
 		m.own(set)
 	}
-	var b policyv1.PodDisruptionBudget
-	name, _ := w.Plan.BudgetOn(side)
-	err = w.On[side].Get(ctx, client.ObjectKey{Namespace: w.Plan.On(side).Namespace, Name: name}, &b)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading PodDisruptionBudget %s of %s: %w", name, w.Plan.On(side), err)
+	b, err := w.Budget(ctx, side)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		m.budgets[side] = &b
-		m.own(&b)
+	if b != nil {
+		m.budgets[side] = b
+		m.own(b)
 	}
 	jobs, err := gates.Jobs(ctx, w.Plan, w.On[side], side)
 	for i := range jobs {
 		m.see(&jobs[i])
 	}
-	return errors.Join(err, m.revisions(ctx, w, side))
-}
-
-// copies reads the stamps of the objects that were copied to the destination.
-func (m *marks) copies(ctx context.Context, w sets.Steps) error {
-	for _, d := range w.Plan.Dependencies {
-		o, err := w.Dependency(ctx, plans.Destination, d)
-		if err != nil && !apierrors.IsForbidden(err) {
-			return err
-		}
-		if err == nil && o != nil {
-			m.see(o)
-		}
+	all, unread := w.Revisions(ctx, side, set)
+	for _, r := range all { // their stamps are removed last
+		m.see(r)
 	}
-	return nil
-}
-
-// revisions reads the stamps that the controller of a set has copied to its revisions. They are removed last.
-func (m *marks) revisions(ctx context.Context, w sets.Steps, side plans.Side) error {
-	set := m.sets[side]
-	if set == nil {
-		return nil
-	}
-	var all appsv1.ControllerRevisionList
-	if err := w.On[side].List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
-		return fmt.Errorf("listing the revisions of %s: %w", w.Plan.On(side), err)
-	}
-	for i := range all.Items {
-		if metav1.IsControlledBy(&all.Items[i], set) {
-			m.see(&all.Items[i])
-		}
-	}
-	return nil
+	return errors.Join(err, unread)
 }
 
 // see records the stamp of an object, if it is of this plan.

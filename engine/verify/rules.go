@@ -38,17 +38,10 @@ func (c *comparison) expect(ok bool, rule, object, seen, expected string) {
 
 // unmarked is S15: a plan that has ended, or has not begun, has its marks nowhere.
 func (c *comparison) unmarked() {
-	var left []string
-	for _, m := range c.marked {
-		if m.stamp == c.plan.ID {
-			left = append(left, m.object)
-		}
+	marked := slices.SortedFunc(slices.Values(c.facts.seen), func(a, b mark) int { return strings.Compare(a.object, b.object) })
+	for _, m := range slices.Compact(marked) {
+		c.expect(m.stamp != c.plan.ID, "S15", m.object, "annotations of plan "+c.plan.Name, "none, since the plan "+c.rests())
 	}
-	slices.Sort(left)
-	for _, object := range slices.Compact(left) {
-		c.expect(false, "S15", object, "annotations of plan "+c.plan.Name, "none, since the plan "+c.rests())
-	}
-	c.expect(true, "S15", "", "", "")
 }
 
 func (c *comparison) rests() string {
@@ -93,14 +86,11 @@ func (c *comparison) ownedSets() {
 	if c.sets[plans.Destination] == nil && c.moved() {
 		c.expect(false, "S12", c.plan.Destination.Set(), "it does not exist", "the set that the plan has moved ordinals to")
 	}
-	for _, m := range c.marked {
-		c.expect(m.stamp == c.plan.ID || !c.ours(m.object), "S12", m.object, "it belongs to plan "+m.stamp, "plan "+c.plan.ID)
+	for side, set := range c.sets {
+		if s, ok := plans.Stamped(set); ok {
+			c.expect(s.Plan == c.plan.ID, "S12", named(set, side), "it belongs to plan "+s.Plan, "plan "+c.plan.ID)
+		}
 	}
-}
-
-// ours reports whether an object is one that only this plan may mark while it is under way: its sets.
-func (c *comparison) ours(object string) bool {
-	return strings.HasPrefix(object, plans.NativeKind+" ") || strings.HasPrefix(object, plans.SliceKind+" ")
 }
 
 // moved reports whether the destination must have ordinals.
@@ -129,10 +119,9 @@ func (c *comparison) wanted() []map[plans.Side]plans.Slice {
 			plans.Source: c.plan.Slice(plans.Source, wave, source), plans.Destination: c.plan.Slice(plans.Destination, wave, destination),
 		}
 	}
-	leg := c.journal.Leg
 	switch {
 	case !c.more || !c.step.Moves():
-		return []map[plans.Side]plans.Slice{at(plans.Slice{Start: c.lowest(leg)}, false, false)}
+		return []map[plans.Side]plans.Slice{at(plans.Slice{Start: c.lowest()}, false, false)}
 	case c.journal.Reversed(c.step):
 		w := c.step.Ordinals // it may not have left, or not have arrived, before the plan was reversed
 		return []map[plans.Side]plans.Slice{at(w, true, false), at(w, false, false), at(w, false, true)}
@@ -162,7 +151,8 @@ func (c *comparison) wanted() []map[plans.Side]plans.Slice {
 }
 
 // lowest returns the lowest ordinal of the destination while no wave is under way.
-func (c *comparison) lowest(leg plans.Leg) int32 {
+func (c *comparison) lowest() int32 {
+	leg := c.journal.Leg
 	begun := c.step.Op.Closes() || !c.more
 	switch {
 	case leg.Direction == plans.Finalize:

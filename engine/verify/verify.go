@@ -63,7 +63,7 @@ func Plan(ctx context.Context, w clusters.Pair, store *records.Store) (*Report, 
 		if err != nil {
 			return nil, err
 		}
-		if lost != nil && slices.ContainsFunc(found.marked, func(m mark) bool { return m.stamp == w.Plan.ID }) {
+		if lost != nil && slices.ContainsFunc(found.seen, func(m mark) bool { return m.stamp == w.Plan.ID }) {
 			return nil, lost
 		}
 		report := compare(w.Plan, before, found)

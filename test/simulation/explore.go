@@ -58,21 +58,20 @@ type state struct {
 
 // exploration is everything that was seen.
 type exploration struct {
-	ctx    context.Context //nolint:containedctx // it lives as long as one test
-	seen   map[[sha256.Size]byte]bool
-	next   []*state
-	most   int
-	states int
-	ends   map[string]int
-	found  []string
-	texts  map[client.Object][]piece
+	ctx   context.Context //nolint:containedctx // it lives as long as one test
+	seen  map[[sha256.Size]byte]bool
+	next  []*state
+	most  int
+	ends  map[string]int
+	found []string
+	texts map[client.Object][]piece
 }
 
 // explore visits every state that can be reached, at most so many. It stops at the first violation.
 func explore(ctx context.Context, w *world, left limits, most int) *exploration {
 	x := &exploration{ctx: ctx, seen: map[[sha256.Size]byte]bool{}, most: most, ends: map[string]int{}, texts: map[client.Object][]piece{}}
 	x.reach(&state{w: w.fork(1), left: left})
-	for len(x.next) > 0 && x.states < x.most && len(x.found) == 0 {
+	for len(x.next) > 0 && len(x.seen) < x.most && len(x.found) == 0 {
 		s := x.next[0]
 		x.next[0] = nil
 		x.next = x.next[1:]
@@ -100,7 +99,6 @@ func (x *exploration) reach(s *state) bool {
 	s.id = x.identity(s)
 	if !x.seen[s.id] {
 		x.seen[s.id] = true
-		x.states++
 		x.next = append(x.next, s)
 	}
 	return s.from == nil || s.id != s.from.id
@@ -431,8 +429,7 @@ func (x *exploration) text(o client.Object) []piece {
 	c.SetResourceVersion("")
 	c.SetCreationTimestamp(metav1.Time{})
 	if c.GetDeletionTimestamp() != nil {
-		c.SetDeletionTimestamp(&metav1.Time{})
-		c.SetLabels(map[string]string{"deleted": "true"})
+		c.SetDeletionTimestamp(&metav1.Time{}) // null in JSON, and absent in that of an object that stays
 	}
 	behind := int64(0)
 	switch c := c.(type) {

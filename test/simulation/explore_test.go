@@ -58,7 +58,7 @@ func TestEveryStateOfASmallWorldIsSafe(t *testing.T) {
 		t.Run(small.name, func(t *testing.T) {
 			t.Parallel()
 			x := explore(t.Context(), newWorld(small.options), small.limits, most)
-			fmt.Printf("%s: %d states, %d to go on from, ends %v\n", small.name, x.states, len(x.next), x.ends)
+			fmt.Printf("%s: %d states, %d to go on from, ends %v\n", small.name, len(x.seen), len(x.next), x.ends)
 			for _, found := range x.found {
 				t.Error(found)
 			}

@@ -52,26 +52,28 @@ func (m *misfortune) happens() {
 	}
 	s := m.w.stores[m.rng.IntN(len(m.w.stores))]
 	n := m.rng.IntN(120)
-	if kinds := []actorOf{deletions, deletions, deletions, flaps, flaps, flaps, power, vanishing, outages}; n >= len(kinds) || m.without[kinds[n]] {
+	kinds := []actorOf{deletions, deletions, deletions, flaps, flaps, flaps, power, vanishing, outages}
+	if n >= len(kinds) || m.without[kinds[n]] {
 		return
 	}
-	switch n {
-	case 0, 1, 2:
+	switch kinds[n] {
+	case deletions:
 		if pod := m.one(s); pod != nil && pod.DeletionTimestamp == nil {
 			must(s.Delete(context.TODO(), clone(pod)))
 		}
-	case 3, 4, 5:
+	case flaps:
 		if pod := m.one(s); ready(pod) {
 			next := clone(pod)
 			next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
 			s.put(next)
 		}
-	case 6:
+	case power:
 		m.power(s)
-	case 7:
+	case vanishing:
 		m.vanish(s)
-	case 8:
+	case outages:
 		m.away[s.name] = 1 + m.rng.IntN(40)
+	case writing, turning: // of the processes and of the user
 	}
 }
 
@@ -202,14 +204,21 @@ type schedule struct {
 	without []actorOf
 }
 
-// play returns what went wrong, or "".
-func (c schedule) play(ctx context.Context, first *world) string {
+// begin returns a world of its own with the failures of the schedule.
+func (c schedule) begin(first *world) *misfortune {
 	w := first.fork(c.seed)
+	w.foreign = true // not every unavailable pod is ours
 	m := &misfortune{w: w, rng: rand.New(rand.NewPCG(c.seed, 77)), away: map[string]int{}, strike: true, without: map[actorOf]bool{}}
 	for _, a := range c.without {
 		m.without[a] = true
 	}
-	w.foreign = true // not every unavailable pod is ours
+	return m
+}
+
+// play returns what went wrong, or "".
+func (c schedule) play(ctx context.Context, first *world) string {
+	m := c.begin(first)
+	w := m.w
 	var said []string
 	for round := 0; round < 60 && !w.journal.Ended(); round++ {
 		if round == 30 {
@@ -229,9 +238,10 @@ func (c schedule) play(ctx context.Context, first *world) string {
 	return ""
 }
 
-// shrink returns the smallest schedule that still goes wrong: with as few ordinals and kinds of failures as possible.
-func (c schedule) shrink(ctx context.Context) (smallest schedule, why string) {
-	why = c.play(ctx, newWorld(c.options))
+// shrink returns a schedule that still goes wrong, with as few ordinals and kinds of failures as possible, and why.
+// wrong plays a schedule, and returns what went wrong, or "".
+func (c schedule) shrink(wrong func(schedule) string) (small schedule, why string) {
+	why = wrong(c)
 	for again := true; again; {
 		again = false
 		var tries []schedule
@@ -248,7 +258,7 @@ func (c schedule) shrink(ctx context.Context) (smallest schedule, why string) {
 			}
 		}
 		for _, less := range tries {
-			if found := less.play(ctx, newWorld(less.options)); found != "" {
+			if found := wrong(less); found != "" {
 				c, why, again = less, found, true
 				break
 			}
@@ -274,7 +284,7 @@ func TestEveryPlanEndsInSpiteOfMisfortunes(t *testing.T) {
 				if c.play(t.Context(), first) == "" {
 					continue
 				}
-				small, why := c.shrink(t.Context())
+				small, why := c.shrink(func(c schedule) string { return c.play(t.Context(), newWorld(c.options)) })
 				t.Fatalf("seed %d; with %d ordinals, and without %q: %s", seed, small.options.Ordinals, small.without, why)
 			}
 		})
@@ -287,15 +297,32 @@ func TestASchedulePlaysAgainAsItDid(t *testing.T) {
 	c := schedule{options: inWaves(plans.Reimport), seed: 3, without: []actorOf{outages}}
 	first := newWorld(c.options)
 	trail := func() []string {
-		w := first.fork(c.seed)
-		m := &misfortune{w: w, rng: rand.New(rand.NewPCG(c.seed, 77)), away: map[string]int{}, strike: true, without: map[actorOf]bool{outages: true}}
-		w.foreign = true
+		m := c.begin(first)
 		for range 5 {
 			m.goes(t.Context(), m.command())
 		}
-		return w.trail
+		return m.w.trail
 	}
 	if diff := cmp.Diff(trail(), trail()); diff != "" {
 		t.Errorf("the second time it was another one:\n%s", diff)
+	}
+}
+
+// Whoever reads a schedule that went wrong wants only what it takes.
+func TestAScheduleShrinksToWhatItTakes(t *testing.T) {
+	t.Parallel()
+	needed := []actorOf{power, writing}
+	two := func(c schedule) string {
+		if c.options.Ordinals < 2 || slices.ContainsFunc(c.without, func(a actorOf) bool { return slices.Contains(needed, a) }) {
+			return ""
+		}
+		return fmt.Sprintf("broken with %d", c.options.Ordinals)
+	}
+	small, why := schedule{options: options{Ordinals: 4}}.shrink(two)
+	if small.options.Ordinals != 2 || why != "broken with 2" {
+		t.Errorf("got %d ordinals and %q, want 2 and what those say", small.options.Ordinals, why)
+	}
+	if len(small.without) != len(actorsOf())-len(needed) {
+		t.Errorf("got a schedule without %q, want one with only %q", small.without, needed)
 	}
 }

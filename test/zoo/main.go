@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/stsmigrate/stsmigrate/test/internal/today"
 )
 
 func main() {
@@ -28,20 +30,16 @@ func main() {
 }
 
 type options struct {
-	quick   bool
-	only    string
-	share   int
-	day     int
-	results string
+	quick bool
+	only  string
+	share int
 }
 
 func zoo(ctx context.Context) error {
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "leave out the variants that only the simulation or control planes find")
 	flag.StringVar(&o.only, "only", "", "a regular expression for the ids of the variants to play")
-	flag.IntVar(&o.share, "share", 1, "play one variant of this many, other ones every day")
-	flag.IntVar(&o.day, "day", int(time.Now().Unix()/86400), "the day of the share")
-	flag.StringVar(&o.results, "results", "", "write the table of the results to this file, as Markdown")
+	flag.IntVar(&o.share, "share", 1, "play one variant of this many, other ones every day (ZOO_DAY=N for those of that day)")
 	flag.Parse()
 	all, err := selected(o)
 	if err != nil {
@@ -59,11 +57,6 @@ func zoo(ctx context.Context) error {
 	found := play(ctx, dir, all)
 	if err := ctx.Err(); err != nil {
 		return err
-	}
-	if o.results != "" {
-		if err := os.WriteFile(o.results, table(found), 0o644); err != nil {
-			return err
-		}
 	}
 	escaped := slices.DeleteFunc(slices.Clone(found), func(r result) bool { return r.why == "" })
 	fmt.Printf("%d variants in %s: %d caught, %d not\n", len(found), time.Since(began).Round(time.Second), len(found)-len(escaped), len(escaped))
@@ -90,7 +83,7 @@ func selected(o options) ([]variant, error) {
 	}
 	all, out = out, nil
 	for k, v := range all {
-		if (k+o.day)%o.share == 0 {
+		if (k+today.Day("ZOO_DAY"))%o.share == 0 {
 			out = append(out, v)
 		}
 	}
@@ -238,23 +231,4 @@ func test(ctx context.Context, overlay, folder, pattern string) ([]byte, error) 
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+folder)...)
 	cmd.Env = append(os.Environ(), "SIM_DAY=1") // the same share of the simulation every day
 	return cmd.CombinedOutput()
-}
-
-// table returns the results as Markdown.
-func table(all []result) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "| variant | what is broken | rule | found by |\n| --- | --- | --- | --- |\n")
-	for _, r := range all {
-		by := "**nothing**"
-		if r.why == "" {
-			var names []string
-			for _, t := range r.Tests {
-				folder, name, _ := strings.Cut(t, " ")
-				names = append(names, name+" ("+folder+")")
-			}
-			by = strings.Join(names, ", ")
-		}
-		fmt.Fprintf(&b, "| %s | %s, in `%s` | %s | %s |\n", r.ID, r.What, r.File, r.Rule, by)
-	}
-	return b.Bytes()
 }
