@@ -3,6 +3,7 @@ package dns
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -11,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	netutils "k8s.io/utils/net"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -88,13 +88,16 @@ func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[pl
 	return out
 }
 
-// addressOf returns the address of a pod, or "". A pod that has ended has none.
+// addressOf returns the address of a pod, or "". A pod that has ended has none. An address that no EndpointSlice may
+// have counts as none: the API server would refuse the whole slice, with the addresses of all other pods.
 func addressOf(pod *corev1.Pod, t discoveryv1.AddressType) string {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return ""
 	}
 	for _, ip := range pod.Status.PodIPs {
-		if netutils.IsIPv6String(ip.IP) == (t == discoveryv1.AddressTypeIPv6) {
+		a, err := netip.ParseAddr(ip.IP)
+		barred := err != nil || a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() || a.Is4In6() || a.Zone() != ""
+		if !barred && a.Is6() == (t == discoveryv1.AddressTypeIPv6) {
 			return ip.IP
 		}
 	}

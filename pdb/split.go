@@ -34,10 +34,10 @@ func Budget(spec policyv1.PodDisruptionBudgetSpec, n int32) (int32, error) {
 	switch {
 	case spec.MaxUnavailable != nil:
 		v, err := intstr.GetScaledValueFromIntOrPercent(spec.MaxUnavailable, int(n), true)
-		return int32(min(v, int(n))), wrap("maxUnavailable", spec.MaxUnavailable, err) //nolint:gosec // no more than n
+		return int32(min(max(v, 0), int(n))), wrap("maxUnavailable", spec.MaxUnavailable, err) //nolint:gosec // no more than n
 	case spec.MinAvailable != nil:
 		v, err := intstr.GetScaledValueFromIntOrPercent(spec.MinAvailable, int(n), true)
-		return int32(max(int(n)-v, 0)), wrap("minAvailable", spec.MinAvailable, err) //nolint:gosec // no more than n
+		return int32(min(max(int(n)-v, 0), int(n))), wrap("minAvailable", spec.MinAvailable, err) //nolint:gosec // no more than n
 	default: // without both fields the disruption controller expects no pods, and allows nothing
 		return 0, nil
 	}
