@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
@@ -38,6 +39,7 @@ type options struct {
 	watched                int     // plans with a witness
 	qps                    float64 // of an orchestrator, to one cluster
 	waves                  int     // of an orchestrator, in one cluster
+	memory                 int64   // limit of the container of an orchestrator, in MiB
 	every, outage          time.Duration
 	// renew and fail are the times, after the start, at which the credentials end and the API server is
 	// killed.
@@ -56,6 +58,7 @@ func main() {
 	flag.IntVar(&o.watched, "witnesses", 50, "how many of the sets have a witness at most")
 	flag.Float64Var(&o.qps, "cluster-qps", 50, "as for the orchestrator")
 	flag.IntVar(&o.waves, "cluster-waves", 16, "as for the orchestrator")
+	flag.Int64Var(&o.memory, "memory", 512, "the memory limit of an orchestrator's container, in MiB, which decides how many plans it takes")
 	flag.DurationVar(&o.every, "kill", 20*time.Second, "how often one of them is killed, on average; 0 for never")
 	flag.DurationVar(&o.outage, "outage", time.Minute, "for how long the destination's API server is away; 0 for not at all")
 	flag.DurationVar(&o.renew, "renew", 10*time.Second, "when the credentials for the destination are replaced; 0 for never")
@@ -96,6 +99,9 @@ func run(ctx context.Context, o options) (err error) {
 	quiet := zapr.NewLogger(zap.NewNop()) // of watches that end with their API server
 	log.SetLogger(quiet)
 	klog.SetLogger(quiet)
+	if rooms := o.processes * orchestrator.PlansWithin(o.memory<<20*4/5); rooms < o.plans+1 { // and the one that is held
+		return fmt.Errorf("%d plans at once, and one that is held: %d orchestrators with %d MiB have room for %d until plans are finalized; raise -memory or -processes", o.plans, o.processes, o.memory, rooms)
+	}
 	s := &storm{options: o, began: time.Now()}
 	if s.dir, err = os.MkdirTemp("", "stsmigrate-storm-"); err != nil {
 		return err
@@ -140,7 +146,7 @@ func run(ctx context.Context, o options) (err error) {
 
 func (s *storm) build(ctx context.Context) (err error) {
 	s.say("building the programs")
-	s.replicas = &replicas{dir: s.dir, qps: s.qps, waves: s.waves}
+	s.replicas = &replicas{dir: s.dir, qps: s.qps, waves: s.waves, memory: s.memory << 20 * 4 / 5}
 	if s.replicas.program, err = fixture.Build(ctx, s.dir, "orchestrator"); err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ type replicas struct {
 	dir, program string
 	qps          float64
 	waves        int
+	memory       int64  // bytes that a process may use: four fifths of the limit of its container
 	kubeconfig   string // of the account of the Deployment
 
 	lock   sync.Mutex
@@ -77,8 +78,7 @@ func (c *replicas) begin() (*process, error) {
 	}
 	p.log = log
 	p.Cmd = exec.Command(c.program, "--kubeconfig", c.kubeconfig, "--metrics-bind-address", p.metrics, "--metrics-secure=false", "--pprof-bind-address", profiles, "--cluster-qps", fmt.Sprint(c.qps), "--cluster-waves", fmt.Sprint(c.waves), "--health-probe-bind-address=0", "--allow-loopback-clusters") //nolint:noctx // it is ended by kill and stop
-	// The memory limit is that of a container with the limit of the chart, 512Mi.
-	p.Env = append(os.Environ(), "GOMEMLIMIT=410MiB")
+	p.Env = append(os.Environ(), "GOMEMLIMIT="+strconv.FormatInt(c.memory, 10))
 	p.Stdout, p.Stderr = log, log
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.Start(); err != nil {
