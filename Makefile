@@ -13,7 +13,7 @@ ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd deploy dns en
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release sizes alerts reproducible test unit race integration controller differential-next soak zoo upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
+.PHONY: help build install images image-programs release sizes alerts reproducible test unit race integration controller differential-next soak faults zoo upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ soak: ## Play every case of the simulation (more than an hour), every move in bo
 	MOVE_ALL=1 go test -count=1 -timeout 60m ./test/acceptance/move
 	SOAK=$(or $(SOAK),10m) go test -count=1 -timeout 24h -run TestABrokenUpdateIsMended -v ./test/controller/
 
+faults: ## Let one write go wrong in every way, at every write of a move, then upgrade both control planes in mid-move, and restore backups of either (hours; SHARE=60 for one of sixty, other ones every day)
+	MOVE_ALL=1 UPGRADE=1 FAULTS=$(or $(SHARE),1) go test -count=1 -timeout 24h -run 'TestAFaultAtAnyWrite|TestTheControlPlanesAreUpgraded|TestABackupThatIsRestored' ./test/acceptance/move
+
 upstream: ## Run Kubernetes' own integration tests of StatefulSets against the slice controller
 	go run ./test/controller/upstream
 
@@ -79,10 +82,12 @@ large: ## Move a set of thirty, three at a time, to another cluster and back (tw
 zoo: ## Break the product on purpose, one guard at a time, and fail if the tests do not find it (SHARE=12 for one guard of twelve, other ones every day)
 	go run ./test/zoo $(if $(SHARE),-share $(SHARE) -quick)
 
-fuzz: ## Put random plans, journals and kubeconfigs before what reads those of strangers, 30 seconds each (FUZZ=10m for longer)
+fuzz: ## Put random plans, journals, kubeconfigs, names and budgets before what reads those of strangers, 30 seconds each (FUZZ=10m for longer)
 	go test ./plans/journal -run '^$$' -fuzz '^FuzzJournal$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 	go test ./engine/runner -run '^$$' -fuzz '^FuzzPlan$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 	go test ./orchestrator/fleet -run '^$$' -fuzz '^FuzzSanitize$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
+	go test ./dns -run '^$$' -fuzz '^FuzzNames$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
+	go test ./pdb -run '^$$' -fuzz '^FuzzBudgets$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 
 demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times
 	go run ./test/acceptance/demo $(if $(KILL),-kill)

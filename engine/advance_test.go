@@ -341,9 +341,9 @@ func TestATakeoverStampsWhatTheLastProcessMayWrite(t *testing.T) {
 	}
 }
 
-// An object of another plan or of a later process is not stamped, and the takeover fails.
+// An object of another plan, or of a process that the journal does not know, is not stamped, and the takeover fails.
 func TestATakeoverHeedsTheStampsOfOthers(t *testing.T) {
-	for stamp, want := range map[string]string{"xyz/1/7": "belongs to plan xyz", "web-abc/3/1": "another process took plan web-abc over at the same moment"} {
+	for stamp, want := range map[string]string{"xyz/1/7": "belongs to plan xyz", "web-abc/3/1": "the journal of plan web is older than what has been done"} {
 		e, objects := takenOver(t, stamp)
 		if err := e.TakeOver(t.Context(), plans.Move); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", stamp, err, want)

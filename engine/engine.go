@@ -99,6 +99,7 @@ type Engine struct {
 	journal  *journal.Journal
 	version  records.Version
 	recorded int // Done as it is stored
+	begun    int // Begun as this process has last seen it stored
 	// passed is the last step observed as finished. It runs ahead of the journal's Done, which is written
 	// together with the next intent. After a crash the looks find it out again.
 	passed int
@@ -154,6 +155,14 @@ func (e *Engine) Plan() *plans.Plan { return e.plan }
 // and the answer to a write never decides its outcome. An error means that a read or a write failed; the
 // caller tries again later.
 func (e *Engine) Advance(ctx context.Context) (Progress, error) {
+	p, err := e.advance(ctx)
+	if gone := new(Rewound); errors.As(err, &gone) {
+		return Progress{Kind: Blocked, Step: p.Step, Reason: gone.Error()}, nil
+	}
+	return p, err
+}
+
+func (e *Engine) advance(ctx context.Context) (Progress, error) {
 	if err := e.recall(ctx); err != nil {
 		return Progress{}, err
 	}

@@ -66,6 +66,13 @@ func (e *Engine) recall(ctx context.Context) (err error) {
 	if e.journal, e.version, err = e.store.Journal(ctx, e.plan); err != nil {
 		return err
 	}
+	if err := e.goneBack(e.journal); err != nil {
+		e.journal = nil
+		return err
+	}
+	if e.journal.Epoch == e.epoch {
+		e.begun = e.journal.Begun
+	}
 	e.recorded = e.journal.Done
 	for _, n := range e.notes {
 		if n.seq > e.recorded && e.journal.Epoch == e.epoch {
@@ -84,6 +91,7 @@ func (e *Engine) save(ctx context.Context) error {
 		e.journal = nil
 		return err
 	}
+	e.begun = e.journal.Begun
 	e.version, e.recorded, e.notes = version, e.journal.Done, nil
 	return nil
 }

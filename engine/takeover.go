@@ -49,6 +49,9 @@ func (e *Engine) Accept(ctx context.Context, w plans.Command, still func(context
 func (e *Engine) takeOver(ctx context.Context, depart func(*journal.Journal) error) error {
 	var j *journal.Journal
 	err := e.store.Change(ctx, e.plan, func(now *journal.Journal) error {
+		if err := e.rewound(ctx, now); err != nil {
+			return err
+		}
 		now.Touched = e.touched(now)
 		if err := depart(now); err != nil {
 			return err
@@ -60,7 +63,7 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*journal.Journal) err
 	if err != nil {
 		return err
 	}
-	e.epoch, e.passed, e.journal, e.notes = j.Epoch, 0, nil, nil
+	e.epoch, e.begun, e.passed, e.journal, e.notes = j.Epoch, j.Begun, 0, nil, nil
 	stamp := plans.Stamp{Plan: e.plan.ID, Epoch: j.Epoch, Seq: j.Done}
 	exposed, err := e.exposed(ctx, j)
 	if err != nil {

@@ -268,6 +268,27 @@ func TestBudgetsAreNotTightenedForAWaveThatMustWait(t *testing.T) {
 	})
 }
 
+// Budgets for fewer pods than a set has would allow too much (S7).
+func TestBudgetsAreNotTightenedForMoreOrdinals(t *testing.T) {
+	ready := func() *scene { return at(plans.Tighten, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5}) }
+	look := func(w Steps) plans.Look {
+		w.Tighten = func(context.Context, plans.StepContext) (plans.Observation, error) { return plans.Done(), nil }
+		return w.Steadily
+	}
+	sized := func(set *appsv1.StatefulSet, of plans.Slice) {
+		set.Spec.Replicas, set.Spec.Ordinals = &of.Replicas, &appsv1.StatefulSetOrdinals{Start: of.Start}
+	}
+	more := func(s *scene) { sized(s.source, plans.Slice{Start: 2, Replicas: 4}) }
+	looks(t, ready, look, map[string]seen{
+		"the source has one more":          {more, plans.Conflict, "has the ordinals [2..5] (start 2), expected [2..4]"},
+		"the source has lost one":          {func(s *scene) { sized(s.source, plans.Slice{Start: 2, Replicas: 2}) }, plans.After, ""},
+		"the destination has one already":  {func(s *scene) { sized(s.destination, plans.Slice{Start: 4, Replicas: 1}) }, plans.Conflict, "has the ordinals [4] (start 4), expected []"},
+		"it has left, and is on its way":   {func(s *scene) { more(s); s.moment.Flight = &plans.Flight{Ordinals: s.moment.Ordinals} }, plans.After, ""},
+		"it was reversed on its way":       {func(s *scene) { more(s); s.moment.Reversed = true }, plans.After, ""},
+		"the set is not the plan's at all": {func(s *scene) { more(s); s.source.Annotations = nil }, plans.After, ""},
+	})
+}
+
 // An ordinal gets into the range of the other side only when the first side has let go of it (S1) and its own
 // volume is bound there (S5). It has arrived when its pod is available.
 func TestGrow(t *testing.T) {
@@ -289,6 +310,8 @@ func TestGrow(t *testing.T) {
 	})
 	looks(t, came, func(w Steps) plans.Look { return w.Grow }, map[string]seen{
 		"the ordinal is available":          {func(*scene) {}, plans.After, ""},
+		"it came, and the other side too":   {func(s *scene) { *s.source.Spec.Replicas = 3 }, plans.Conflict, "has ordinal 4 in its range again"},
+		"it is to come, and there as well":  {func(s *scene) { *s.source.Spec.Replicas = 3; s.fails("mall/web-4") }, plans.Conflict, "has ordinal 4 in its range again"},
 		"it came without us":                {func(s *scene) { s.moment.Began = false }, plans.Conflict, "expected"},
 		"its pod is not Ready":              {func(s *scene) { s.fails("mall/web-4") }, plans.During, "not Ready"},
 		"its pod is another's":              {func(s *scene) { s.pods["mall/web-4"].OwnerReferences[0].UID = "another" }, plans.Conflict, "does not belong to the set"},

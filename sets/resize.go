@@ -28,7 +28,7 @@ func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observati
 	switch plans.SliceOf(set) {
 	case w.Plan.Slice(m.From, m.Ordinals, false):
 		if !m.Reversed && (!m.Began || !m.InFlight()) {
-			return w.strange(m.From, set, m.Ordinals), nil
+			return w.strange(m.From, set, w.either(m.From, set, m.Ordinals)), nil
 		}
 		if set.Status.ObservedGeneration < set.Generation {
 			return plans.Wait(Unsettled(w.Plan, m.From, set)), nil
@@ -41,7 +41,7 @@ func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observati
 		}
 		return w.depart(ctx, m, set)
 	default:
-		return w.strange(m.From, set, m.Ordinals), nil
+		return w.strange(m.From, set, w.either(m.From, set, m.Ordinals)), nil
 	}
 }
 
@@ -52,7 +52,7 @@ func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.Sta
 		return orEmpty(stop), err
 	}
 	if plans.SliceOf(to) != w.Plan.Slice(m.To(), m.Ordinals, false) {
-		return w.strange(m.To(), to, m.Ordinals), nil
+		return w.strange(m.To(), to, w.either(m.To(), to, m.Ordinals)), nil
 	}
 	for side, set := range map[plans.Side]*appsv1.StatefulSet{m.From: from, m.To(): to} {
 		if retentionOf(set) != *retain() {
@@ -139,8 +139,10 @@ func (w Steps) shared(all []corev1.Pod, m plans.StepContext) string {
 // Grow adds the wave to the range of the side that receives it. BEFORE that, the other side's range is
 // without the wave and its pods are gone, both read live (S1).
 func (w Steps) Grow(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	if s, err := w.starting(ctx, m); err != nil || s.Standing == plans.During {
+	if s, err := w.starting(ctx, m); err != nil {
 		return s, err
+	} else if s.Standing == plans.During {
+		return w.unlessBack(ctx, m, s)
 	}
 	set, stop, err := w.guarded(ctx, m, m.To())
 	if err != nil || stop != nil {
@@ -149,17 +151,35 @@ func (w Steps) Grow(ctx context.Context, m plans.StepContext) (plans.Observation
 	switch plans.SliceOf(set) {
 	case w.Plan.Slice(m.To(), m.Ordinals, false):
 		if written(m, set) {
-			return w.strange(m.To(), set, m.Ordinals), nil
+			return w.strange(m.To(), set, w.either(m.To(), set, m.Ordinals)), nil
 		}
 		return w.take(ctx, m, set)
 	case w.Plan.Slice(m.To(), m.Ordinals, true):
 		if !m.Began && !m.Reversed {
-			return w.strange(m.To(), set, m.Ordinals), nil
+			return w.strange(m.To(), set, w.either(m.To(), set, m.Ordinals)), nil
 		}
-		return w.arrived(ctx, m, set)
+		s, err := w.arrived(ctx, m, set)
+		if err != nil || s.Standing == plans.Conflict {
+			return s, err
+		}
+		return w.unlessBack(ctx, m, s)
 	default:
-		return w.strange(m.To(), set, m.Ordinals), nil
+		return w.strange(m.To(), set, w.either(m.To(), set, m.Ordinals)), nil
 	}
+}
+
+// unlessBack returns s, or stops where the side that has released the wave has it in its range again: two pods have
+// one name then, and one disk (S1). The second one may keep the first from ever becoming Ready.
+func (w Steps) unlessBack(ctx context.Context, m plans.StepContext, s plans.Observation) (plans.Observation, error) {
+	other, err := w.Set(ctx, m.From)
+	if err != nil {
+		return plans.Observation{}, err
+	}
+	why := w.again(m.From, other, m.Ordinals)
+	if why == "" {
+		return s, nil
+	}
+	return plans.Stop(why), nil
 }
 
 // take returns the write that adds the wave, if it has left the other side for good and has its volumes here.
@@ -341,17 +361,22 @@ func (w Steps) resize(m plans.StepContext, side plans.Side, set *appsv1.Stateful
 }
 
 // strange stops at a range that neither we nor the plan can explain (S12).
-func (w Steps) strange(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) plans.Observation {
-	have, with, without := plans.SliceOf(set), w.Plan.Slice(side, wave, true), w.Plan.Slice(side, wave, false)
-	expected := with.String() + " or " + without.String()
-	switch have {
-	case with:
-		expected = without.String()
-	case without:
-		expected = with.String()
-	}
+func (w Steps) strange(side plans.Side, set *appsv1.StatefulSet, expected string) plans.Observation {
+	have := plans.SliceOf(set)
 	return plans.Stop(fmt.Sprintf("%s has the ordinals %s (start %d), expected %s; replicas were last written by %s; stop that writer and set them back",
 		w.Plan.On(side).Set(), have, have.Start, expected, plans.Writer(set, "spec", "replicas")))
+}
+
+// either returns the ranges that a set may have while a wave leaves or arrives, without the one that it has.
+func (w Steps) either(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) string {
+	with, without := w.Plan.Slice(side, wave, true), w.Plan.Slice(side, wave, false)
+	switch plans.SliceOf(set) {
+	case with:
+		return without.String()
+	case without:
+		return with.String()
+	}
+	return with.String() + " or " + without.String()
 }
 
 func orEmpty(s *plans.Observation) plans.Observation {

@@ -95,6 +95,33 @@ func Unavailable(ctx context.Context, w clusters.Pair, side plans.Side, set *app
 	return t.down[0] + "; no ordinal is scaled down until it is available", nil
 }
 
+// displaced stops before a wave leaves where a set has ordinals that are not its own (S7): the budgets are for the
+// ordinals of the plan, and would allow too much. Where ordinals are missing the budgets are tightened all the same,
+// which protects those that are left, and Shrink stops. A wave that has left, or was reversed on its way, is for the
+// steps that know where it is.
+func (w Steps) displaced(m plans.StepContext, from, to *appsv1.StatefulSet) *plans.Observation {
+	if m.Reversed || m.InFlight() {
+		return nil
+	}
+	for _, s := range []struct {
+		side plans.Side
+		set  *appsv1.StatefulSet
+		has  bool
+	}{{m.From, from, true}, {m.To(), to, false}} {
+		if s.set == nil || !m.Stamp.Mine(s.set) {
+			continue
+		}
+		own := w.Plan.Slice(s.side, m.Ordinals, s.has)
+		for o := range plans.SliceOf(s.set).All() {
+			if !own.Has(o) {
+				stop := w.strange(s.side, s.set, own.String())
+				return &stop
+			}
+		}
+	}
+	return nil
+}
+
 // Steadily tightens the budgets only when the wave may go: Shrink checks the same, and budgets that allow
 // nothing must not wait for it. The budgets leave out the ordinals that are down already.
 func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
@@ -112,6 +139,8 @@ func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observa
 		if m.Down, why, err = w.mayGo(ctx, m, from, to); err != nil || why != "" {
 			return plans.Wait(why), err
 		}
+	} else if stop := w.displaced(m, from, to); stop != nil {
+		return *stop, nil
 	}
 	return w.Tighten(ctx, m)
 }

@@ -89,7 +89,11 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 		return check.Words(found), err
 	}
 	e.Gates.Prober = gates.Through(c.Configs, c.Now)
-	if err := e.Accept(clusters.Urgent(ctx), command, c.Still); err != nil { // a wave may be under way
+	err = e.Accept(clusters.Urgent(ctx), command, c.Still) // urgent, since a wave may be under way
+	if gone := new(engine.Rewound); errors.As(err, &gone) {
+		return c.block(ctx, command, gone.Error())
+	}
+	if err != nil {
 		return p, nil, err
 	}
 	wake := clusters.NewChangeSignal()

@@ -89,6 +89,8 @@ func (c *comparison) ownedSets() {
 	for side, set := range c.sets {
 		if s, ok := plans.Stamped(set); ok {
 			c.expect(s.Plan == c.plan.ID, "S12", named(set, side), "it belongs to plan "+s.Plan, "plan "+c.plan.ID)
+			later := c.journal.Behind(s)
+			c.expect(s.Plan != c.plan.ID || later == "", "S10", named(set, side), later, "a journal with every step that has written")
 		}
 	}
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -188,4 +189,14 @@ func (j *Journal) Recorded(u plans.Undo) bool {
 func (j *Journal) Reversed(s plans.Step) bool {
 	left := j.Flight != nil && j.Flight.Ordinals == s.Ordinals && j.Flight.From == s.From
 	return j.Leg.Direction == plans.Abort && s.Moves() && s.Ordinals.Start == j.Leg.Lowest && !left
+}
+
+// Behind returns what a stamp says that the journal does not, or "". Each step is in the journal before its first
+// write (S10), so an object with a later stamp shows that the journal has gone back to an older one.
+func (j *Journal) Behind(have plans.Stamp) string {
+	last := max(j.Begun, j.Done)
+	if have.Epoch < j.Epoch || have.Epoch == j.Epoch && have.Seq <= last {
+		return ""
+	}
+	return fmt.Sprintf("step %d of epoch %d has written it, and the journal ends with step %d of epoch %d", have.Seq, have.Epoch, last, j.Epoch)
 }

@@ -90,7 +90,7 @@ func TestWhatIsIgnoredIsKeptInThePlan(t *testing.T) {
 		if err := s.source.Get(t.Context(), s.source.key("data-web-1"), &claim); err != nil {
 			t.Fatal(err)
 		}
-		s.change(&end{s.source.Client, s.source.cluster, ""}, &corev1.PersistentVolume{}, claim.Spec.VolumeName,
+		s.change(&end{Client: s.source.Client, cluster: s.source.cluster, namespace: ""}, &corev1.PersistentVolume{}, claim.Spec.VolumeName,
 			`{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"In","values":["nowhere"]}]}]}}}}`)
 		run(t, s.planArgs()...).expect(t, blocked, "  FAIL nodes-fit: pod web-1 on the destination", "where its volume cannot be reached")
 		run(t, s.planArgs("--ignore", "nodes-fit,old-names", "--ignore", "ready-for-a-while")...).expect(t, done, "ignored      the findings of these checks: nodes-fit, old-names, ready-for-a-while")

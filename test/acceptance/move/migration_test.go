@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -75,11 +76,16 @@ type end struct {
 	client.Client
 	cluster   *cluster.Cluster
 	namespace string
+	front     string // the kubeconfig through which commands reach it; "" for that of the cluster
 }
+
+// config returns the kubeconfig for commands.
+func (e *end) config() string { return cmp.Or(e.front, e.cluster.Kubeconfig) }
 
 // migration is a set that runs on the source and a destination to move it to.
 type migration struct {
 	t                   *testing.T
+	bed                 *cluster.Bed
 	mode                mode
 	source, destination *end
 	start, replicas     int32
@@ -95,6 +101,7 @@ type options struct {
 	noBudget        bool                      // no PodDisruptionBudget
 	empty           func(*appsv1.StatefulSet) // a destination set without ordinals
 	objects         func(*migration)          // creates other objects that the set needs
+	bed             *cluster.Bed              // nil means that of all tests
 	classOf         string                    // the one claim template has the class of this name + namespace
 }
 
@@ -106,13 +113,14 @@ func newMigration(t *testing.T, m mode, c options) *migration {
 	if c.replicas == 0 {
 		c.replicas = 5
 	}
+	on := cmp.Or(c.bed, bed)
 	n := migrations.Add(1)
-	s := &migration{t: t, mode: m, start: c.start, replicas: c.replicas, planFile: filepath.Join(t.TempDir(), "plan.yaml")}
-	s.source = newEnd(t, bed.East, fmt.Sprintf("%s-%d", m, n))
+	s := &migration{t: t, bed: on, mode: m, start: c.start, replicas: c.replicas, planFile: filepath.Join(t.TempDir(), "plan.yaml")}
+	s.source = newEnd(t, on.East, fmt.Sprintf("%s-%d", m, n))
 	if m == rebind {
-		s.destination = newEnd(t, bed.East, fmt.Sprintf("%s-%d-new", m, n))
+		s.destination = newEnd(t, on.East, fmt.Sprintf("%s-%d-new", m, n))
 	} else {
-		s.destination = newEnd(t, bed.West, s.source.namespace)
+		s.destination = newEnd(t, on.West, s.source.namespace)
 	}
 	t.Cleanup(s.cleanup)
 	for _, o := range clusterObjects(s.source.namespace) {
@@ -176,7 +184,7 @@ func newEnd(t *testing.T, c *cluster.Cluster, namespace string) *end {
 	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	return &end{api, c, namespace}
+	return &end{Client: api, cluster: c, namespace: namespace}
 }
 
 // create creates an object as a user does with kubectl.
@@ -284,23 +292,23 @@ func (s *migration) watchedInWaves(window int) *witness.Witness {
 // reach returns the flags that a command about a stored plan needs.
 func (s *migration) reach() []string {
 	if s.mode == rebind {
-		return []string{"--kubeconfig", s.source.cluster.Kubeconfig, "-n", s.destination.namespace}
+		return []string{"--kubeconfig", s.source.config(), "-n", s.destination.namespace}
 	}
-	return []string{"--kubeconfig", s.source.cluster.Kubeconfig, "--to-kubeconfig", s.destination.cluster.Kubeconfig, "--to-namespace", s.destination.namespace}
+	return []string{"--kubeconfig", s.source.config(), "--to-kubeconfig", s.destination.config(), "--to-namespace", s.destination.namespace}
 }
 
 func (s *migration) planArgs(more ...string) []string {
-	args := []string{"plan", "web", "--kubeconfig", s.source.cluster.Kubeconfig, "-n", s.source.namespace, "--to-namespace", s.destination.namespace, "--out", s.planFile}
+	args := []string{"plan", "web", "--kubeconfig", s.source.config(), "-n", s.source.namespace, "--to-namespace", s.destination.namespace, "--out", s.planFile}
 	if s.mode == reimport {
-		args = append(args, "--to-kubeconfig", s.destination.cluster.Kubeconfig)
+		args = append(args, "--to-kubeconfig", s.destination.config())
 	}
 	return append(args, more...)
 }
 
 func (s *migration) applyArgs(more ...string) []string {
-	args := []string{"apply", s.planFile, "--yes", "--kubeconfig", s.source.cluster.Kubeconfig}
+	args := []string{"apply", s.planFile, "--yes", "--kubeconfig", s.source.config()}
 	if s.mode == reimport {
-		args = append(args, "--to-kubeconfig", s.destination.cluster.Kubeconfig)
+		args = append(args, "--to-kubeconfig", s.destination.config())
 	}
 	return append(args, more...)
 }

@@ -82,7 +82,7 @@ func TestNamesOfTheOtherClusterAreAnsweredToo(t *testing.T) {
 	s.destination = newEnd(t, bed.West, s.source.namespace+"-new")
 	run(t, s.planArgs()...).expect(t, blocked, "names", "namespace "+s.source.namespace+"-new on the source", "it does not exist")
 	// The west already has a namespace with the source's name.
-	east, west := newEnd(t, bed.East, s.destination.namespace), &end{s.destination.Client, bed.West, s.source.namespace}
+	east, west := newEnd(t, bed.East, s.destination.namespace), &end{Client: s.destination.Client, cluster: bed.West, namespace: s.source.namespace}
 	s.planned()
 	before, there := s.state(s.source), s.names("destination")
 	run(t, s.applyArgs()...).expect(t, done, "moved: 2 ordinals")

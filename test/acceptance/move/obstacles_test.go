@@ -186,10 +186,17 @@ func strayPod(on *end, claim string) *corev1.Pod {
 	}}
 }
 
-// expire changes the Lease of the plan as if its holder had been silent for long.
+// expire changes the Lease of the plan as if its holder had been silent for long. A plan that has not begun has none.
 func (s *migration) expire() {
 	s.t.Helper()
-	s.change(s.destination, &coordinationv1.Lease{}, "stsmigrate-web", `{"spec":{"renewTime":"2020-01-01T00:00:00.000000Z"}}`)
+	if err := s.silenced(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *migration) silenced(ctx context.Context) error {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.destination.namespace, Name: "stsmigrate-web"}}
+	return client.IgnoreNotFound(s.destination.Patch(ctx, lease, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"renewTime":"2020-01-01T00:00:00.000000Z"}}`))))
 }
 
 // replaced deletes the set without its pods, and recreates it.

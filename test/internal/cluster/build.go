@@ -58,6 +58,19 @@ func Build(ctx context.Context, names ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return build(ctx, module, names)
+}
+
+// BuildNext is Build for the Kubernetes version after the one that all other tests use.
+func BuildNext(ctx context.Context, names ...string) (string, error) {
+	module, err := binariesModule(ctx, "next")
+	if err != nil {
+		return "", err
+	}
+	return build(ctx, module, names)
+}
+
+func build(ctx context.Context, module string, names []string) (string, error) {
 	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
 	if err != nil {
 		return "", err
@@ -163,13 +176,15 @@ func linkerFlags(mod []byte) (string, error) {
 // KUBERNETES=next it is the module of the Kubernetes version after the one that all other tests
 // use. That module takes some minutes more to build.
 func BinariesModule(ctx context.Context) (string, error) {
-	var version string
 	switch v := os.Getenv("KUBERNETES"); v {
 	case "", "next":
-		version = v
+		return binariesModule(ctx, v)
 	default:
 		return "", fmt.Errorf("KUBERNETES is %q: expected next, or nothing", v)
 	}
+}
+
+func binariesModule(ctx context.Context, version string) (string, error) {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Join(filepath.Dir(file), "binaries", version)
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); filepath.IsAbs(file) && err == nil {
