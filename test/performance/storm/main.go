@@ -41,6 +41,7 @@ type options struct {
 	waves                  int     // of an orchestrator, in one cluster
 	memory                 int64   // limit of the container of an orchestrator, in MiB
 	every, outage          time.Duration
+	nap                    time.Duration // for how long one of them is suspended, in place of every third that is killed
 	// renew and fail are the times, after the start, at which the credentials end and the API server is
 	// killed.
 	renew, fail time.Duration
@@ -60,6 +61,7 @@ func main() {
 	flag.IntVar(&o.waves, "cluster-waves", 16, "as for the orchestrator")
 	flag.Int64Var(&o.memory, "memory", 512, "the memory limit of an orchestrator's container, in MiB, which decides how many plans it takes")
 	flag.DurationVar(&o.every, "kill", 20*time.Second, "how often one of them is killed, on average; 0 for never")
+	flag.DurationVar(&o.nap, "nap", 40*time.Second, "for how long one of them is suspended, in place of every third that is killed; 0 for never")
 	flag.DurationVar(&o.outage, "outage", time.Minute, "for how long the destination's API server is away; 0 for not at all")
 	flag.DurationVar(&o.renew, "renew", 10*time.Second, "when the credentials for the destination are replaced; 0 for never")
 	flag.DurationVar(&o.fail, "fail", 30*time.Second, "when the destination's API server is killed")
@@ -363,8 +365,8 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 	}
 	u := s.replicas.used()
 	ordinals := s.plans * s.pods
-	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\na wave was on neither side  %.1f s on average\nmost down at once in a set  %d (d = 1)\nviolations, leftovers, leaks %d\n",
-		s.plans, ordinals, moved.Seconds(), s.replicas.killed, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), u.down/float64(max(u.waves, 1)), worst, len(wrong))
+	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times, suspended %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\na wave was on neither side  %.1f s on average\nmost down at once in a set  %d (d = 1)\nviolations, leftovers, leaks %d\n",
+		s.plans, ordinals, moved.Seconds(), s.replicas.killed, s.replicas.suspended, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), u.down/float64(max(u.waves, 1)), worst, len(wrong))
 	if len(wrong) > 0 {
 		return errors.New(strings.Join(wrong, "; "))
 	}

@@ -35,7 +35,9 @@ type replicas struct {
 	lock   sync.Mutex
 	all    []*process
 	killed int
-	past   usage // of orchestrators that have ended
+	// suspended counts those that slept while another one took their plans over.
+	suspended int
+	past      usage // of orchestrators that have ended
 }
 
 // process is one orchestrator.
@@ -116,6 +118,21 @@ func (c *replicas) replace(k int) error {
 	var err error
 	c.all[k], err = c.begin()
 	return err
+}
+
+// suspend stops one orchestrator for a while, which is longer than its Leases last. It wakes in the middle of a write
+// of plans that others have taken over (S9).
+func (c *replicas) suspend(ctx context.Context, k int, nap time.Duration) {
+	c.lock.Lock()
+	p := c.all[k]
+	c.suspended++
+	c.lock.Unlock()
+	_ = p.Process.Signal(syscall.SIGSTOP) // one that has ended meanwhile is found by replace
+	select {
+	case <-time.After(nap):
+	case <-ctx.Done():
+	}
+	_ = p.Process.Signal(syscall.SIGCONT)
 }
 
 // note adds the usage of a process.
@@ -212,19 +229,21 @@ func (c *replicas) stop() {
 	c.all = nil
 }
 
-// kills kills an orchestrator at random intervals.
+// kills kills an orchestrator at random intervals, and suspends every third instead.
 func (s *storm) kills(ctx context.Context) error {
 	if s.every == 0 {
 		return nil
 	}
 	random := rand.New(rand.NewPCG(s.seed, 0))
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-time.After(s.every/2 + time.Duration(random.Int64N(int64(s.every)))):
 		case <-ctx.Done():
 			return nil
 		}
-		if err := s.replicas.replace(random.IntN(s.processes)); err != nil {
+		if k := random.IntN(s.processes); s.nap > 0 && n%3 == 0 {
+			s.replicas.suspend(ctx, k, s.nap)
+		} else if err := s.replicas.replace(k); err != nil {
 			return err
 		}
 	}
