@@ -198,26 +198,13 @@ func changer(b *policyv1.PodDisruptionBudget) string {
 func (k budgets) both(ctx context.Context) (map[plans.Side]*policyv1.PodDisruptionBudget, error) {
 	found := map[plans.Side]*policyv1.PodDisruptionBudget{}
 	for _, side := range plans.Sides() {
-		b, err := k.read(ctx, side)
+		b, err := k.Budget(ctx, side)
 		if err != nil {
 			return nil, err
 		}
 		found[side] = b
 	}
 	return found, nil
-}
-
-func (k budgets) read(ctx context.Context, side plans.Side) (*policyv1.PodDisruptionBudget, error) {
-	var b policyv1.PodDisruptionBudget
-	name, _ := k.Plan.BudgetOn(side)
-	err := k.On[side].Get(ctx, client.ObjectKey{Namespace: k.Plan.On(side).Namespace, Name: name}, &b)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading PodDisruptionBudget %s of %s: %w", name, k.Plan.On(side), err)
-	}
-	return &b, nil
 }
 
 // write returns the one write that brings a budget to a spec. The user's specs of both sides are saved with
@@ -287,7 +274,7 @@ func (k budgets) model(ctx context.Context, side plans.Side) (*policyv1.PodDisru
 	if _, existed := k.Plan.BudgetOn(plans.Source); !existed || side != plans.Destination {
 		return nil, nil
 	}
-	return k.read(ctx, plans.Source)
+	return k.Budget(ctx, plans.Source)
 }
 
 // Words describes the numbers of a budget.
@@ -307,7 +294,7 @@ func Words(s policyv1.PodDisruptionBudgetSpec) string {
 // program changed nothing else of a spec, so changes that another writer made to other fields stay (S12).
 func (k budgets) restore(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, side := range []plans.Side{m.From, m.To()} {
-		b, err := k.read(ctx, side)
+		b, err := k.Budget(ctx, side)
 		if err != nil {
 			return plans.Observation{}, err
 		}

@@ -18,7 +18,7 @@ func Within(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		var left int32
 		for _, side := range plans.Sides() {
-			b, err := k.read(ctx, side)
+			b, err := k.Budget(ctx, side)
 			if err != nil {
 				return plans.Observation{}, err
 			}

@@ -1,8 +1,8 @@
 // Command storm lets three orchestrators move many sets between two clusters at once. Meanwhile they are
-// killed or suspended at random, the credentials of one cluster are replaced, and the API server of the destination is
-// away for a minute. Command storm prints the cost, and fails unless every plan completes, no witness has
-// seen a violation, and nothing is left behind. One more plan cannot begin, and is aborted. The plans of a
-// hostile tenant must have no effect; with -open, only the orchestrators reject them.
+// killed or suspended at random, the credentials of one cluster are replaced, and the API server of the
+// destination is away for a minute. Command storm prints the cost, and fails unless every plan completes, no
+// witness has seen a violation, and nothing is left behind. One more plan cannot begin, and is aborted. The
+// plans of a hostile tenant must have no effect; with -open, only the orchestrators reject them.
 package main
 
 import (
