@@ -14,9 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
@@ -111,14 +113,28 @@ func (e Estate) cluster(objects []client.Object) client.Client {
 		p, _ := o.(*corev1.Pod)
 		return []string{p.Spec.NodeName}
 	}
-	return fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithIndex(&corev1.Pod{}, "spec.nodeName", onNode).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	return concurrent{fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithIndex(&corev1.Pod{}, "spec.nodeName", onNode).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if fmt.Sprintf("%T", list) == e.Forbids {
 				return no
 			}
 			return c.List(ctx, list, opts...)
 		},
-	}).Build()
+	}).Build(), clusters.Scheme()}
+}
+
+// concurrent is a fake client that many checks use at once. The fake client adds kinds that it does not know to
+// its scheme, and only its own requests wait for that.
+type concurrent struct {
+	client.WithWatch
+
+	known *runtime.Scheme
+}
+
+func (c concurrent) Scheme() *runtime.Scheme { return c.known }
+
+func (c concurrent) GroupVersionKindFor(o runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(o, c.known)
 }
 
 // Finds runs a check and compares its findings, one string for each finding: the finding must contain all
