@@ -120,8 +120,8 @@ func (c *replicas) replace(k int) error {
 	return err
 }
 
-// suspend stops one orchestrator for a while, which is longer than its Leases last. It wakes in the middle of a write
-// of plans that others have taken over (S9).
+// suspend stops one orchestrator for a while, which is longer than its Leases last. It may wake in the middle of a
+// write of plans that others have taken over (S9).
 func (c *replicas) suspend(ctx context.Context, k int, nap time.Duration) {
 	c.lock.Lock()
 	p := c.all[k]
