@@ -98,10 +98,7 @@ func TestWhatThePodNeedsComesAlong(t *testing.T) {
 
 func TestAPodThatNeverBecomesReadyIsReported(t *testing.T) {
 	s := within(t, "hopeless")
-	set := s.dataSet(cluster.AttachedClass, "-unready-in", s.destination)
-	s.create(t, append(s.around(false, 8080), set)...)
-	s.available(t, s.places()[0])
-	s.acquainted(t)
+	s.started(t, s.dataSet(cluster.AttachedClass, "-unready-in", s.destination))
 	watch := s.listen(t.Context())
 	w := s.witness(t)
 	began := time.Now()
@@ -127,15 +124,28 @@ func TestAPodThatNeverBecomesReadyIsReported(t *testing.T) {
 // moveData moves the data application and checks the observations of its members.
 func (s fixture) moveData(t *testing.T, name string, set *appsv1.StatefulSet, needs ...client.Object) *witness.Report {
 	t.Helper()
+	s.started(t, set, needs...)
+	return s.moveUnder(t, name, new(int))
+}
+
+// started creates the data application with what it needs, and waits until its members have found one another.
+func (s fixture) started(t *testing.T, set *appsv1.StatefulSet, needs ...client.Object) {
+	t.Helper()
 	s.create(t, append(append(s.around(false, 8080), needs...), set)...)
 	s.available(t, s.places()[0])
 	s.acquainted(t)
+}
+
+// moveUnder moves the data application under faults and finalizes the move. The faults count in lost
+// the ordinals that they take down, which may be down in addition to d.
+func (s fixture) moveUnder(t *testing.T, name string, lost *int, faults ...fault) *witness.Report {
+	t.Helper()
 	watch := s.listen(t.Context())
-	report, r := s.move(t, nil)
+	report, r := s.move(t, faults)
 	observed := watch()
 	r.scenario, r.gap = name, observed.gap
-	if report.MaxUnavailable > s.d {
-		t.Errorf("witness: %d ordinals were down at once", report.MaxUnavailable)
+	if report.MaxUnavailable > s.d+*lost {
+		t.Errorf("witness: %d ordinals were down at once, expected %d at most: %d by faults", report.MaxUnavailable, s.d+*lost, *lost)
 	}
 	s.judge(t, &r, observed)
 	s.run(t, 0, "finalize", s.set, "--yes")

@@ -25,24 +25,11 @@ import (
 func TestANodeOfEitherSideIsDrainedDuringAMove(t *testing.T) {
 	s := between(t, "drained")
 	s.replicas = 6
-	s.create(t, append(s.around(false, 8080), s.dataSet(cluster.AttachedClass))...)
-	s.available(t, s.places()[0])
-	s.acquainted(t)
-	watch := s.listen(t.Context())
+	s.started(t, s.dataSet(cluster.AttachedClass))
 	source, destination := s.places()[0], s.places()[1]
-	report, r := s.move(t, []fault{
-		{1, s.withinOneWave(s.drain(source, source.Name+"-worker"))},
-		{4, s.withinOneWave(s.drain(destination, destination.Name+"-worker"))},
-	})
-	observed := watch()
-	r.scenario, r.gap = "data, a node of each side is drained, d = 1", observed.gap
-	if report.MaxUnavailable > s.d {
-		t.Errorf("witness: %d ordinals were down at once, expected %d at most", report.MaxUnavailable, s.d)
-	}
-	s.judge(t, &r, observed)
-	s.run(t, 0, "finalize", s.set, "--yes")
-	s.available(t, destination)
-	s.nothingDestroyed(t)
+	s.moveUnder(t, "data, a node of each side is drained, d = 1", new(int),
+		fault{1, s.withinOneWave(s.drain(source, source.Name+"-worker"))},
+		fault{4, s.withinOneWave(s.drain(destination, destination.Name+"-worker"))})
 }
 
 // withinOneWave checks that at most one ordinal leaves for the destination during what: the ordinal
@@ -50,21 +37,24 @@ func TestANodeOfEitherSideIsDrainedDuringAMove(t *testing.T) {
 func (s fixture) withinOneWave(what func(*testing.T) string) func(*testing.T) string {
 	return func(t *testing.T) string {
 		t.Helper()
-		moved := func() int32 {
-			set, err := s.places()[1].find(t.Context(), s.set)
-			if err != nil {
-				t.Error(err)
-				return 0
-			}
-			return *set.Spec.Replicas
-		}
-		before := moved()
+		before := s.moved(t)
 		said := what(t)
-		if after := moved(); after > before+1 {
+		if after := s.moved(t); after > before+1 {
 			t.Errorf("%s; meanwhile %d ordinals left for the destination, expected one at most", said, after-before)
 		}
 		return said
 	}
+}
+
+// moved returns how many ordinals the destination's set has in its spec.
+func (s fixture) moved(t *testing.T) int32 {
+	t.Helper()
+	set, err := s.places()[1].find(t.Context(), s.set)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	return *set.Spec.Replicas
 }
 
 // drain evicts the set's pods from a node of a place, as kubectl drain does, and makes the node
@@ -72,7 +62,7 @@ func (s fixture) withinOneWave(what func(*testing.T) string) func(*testing.T) st
 func (s fixture) drain(from place, node string) func(*testing.T) string {
 	return func(t *testing.T) string {
 		t.Helper()
-		if err := from.cordon(t, node, true); err != nil {
+		if err := from.cordon(t.Context(), node, true); err != nil {
 			t.Errorf("drain: %v", err)
 			return ""
 		}
@@ -98,15 +88,14 @@ func (s fixture) drain(from place, node string) func(*testing.T) string {
 			}
 			return len(pods.Items) == 0, nil
 		})
-		if err = errors.Join(err, from.cordon(t, node, false)); err != nil || evicted == 0 {
+		if err = errors.Join(err, from.cordon(t.Context(), node, false)); err != nil || evicted == 0 {
 			t.Errorf("drain of %s: %d evicted: %v", node, evicted, err)
 		}
 		return fmt.Sprintf("drain of %s: %d evictions, and %d that were refused and retried", node, evicted, refused)
 	}
 }
 
-func (p place) cordon(t *testing.T, node string, yes bool) error {
-	t.Helper()
+func (p place) cordon(ctx context.Context, node string, yes bool) error {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, yes))
-	return p.Client.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch)
+	return p.Client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch)
 }

@@ -56,8 +56,10 @@ func shipped(t *testing.T) {
 		if err := b.Load(b.West, archive); err != nil {
 			t.Fatal(err)
 		}
-		installed(t, b.West.Kubeconfig, "orchestrator", "slicecontroller", "policies", "--set", "image.registry=,image.tag=shipped,image.pullPolicy=Never")
-		installed(t, b.East.Kubeconfig, "account", "policies")
+		// The other tests move sets as the administrator of both clusters.
+		movers := "policies.movers.groups[0]=kubeadm:cluster-admins"
+		installed(t, b.West.Kubeconfig, "orchestrator", "slicecontroller", "policies", "--set", "image.registry=,image.tag=shipped,image.pullPolicy=Never,"+movers)
+		installed(t, b.East.Kubeconfig, "account", "policies", "--set", movers)
 		acquaint(t)
 	})
 	for _, name := range []string{"orchestrator", "slicecontroller"} {
@@ -182,9 +184,7 @@ func TestTheOrchestratorAsItIsShippedMovesASet(t *testing.T) {
 	for kind, name := range map[string]string{"sts": "shipped", "stss": "sliced"} {
 		t.Run(kind, func(t *testing.T) {
 			s := between(t, name)
-			s.create(t, append(s.around(false, 8080), s.dataSet(cluster.SharedClass))...)
-			s.available(t, s.places()[0])
-			s.acquainted(t)
+			s.started(t, s.dataSet(cluster.SharedClass))
 			plan := name + suite.suffix
 			file := filepath.Join(t.TempDir(), "plan.yaml")
 			s.run(t, 0, "plan", s.set, "--name", plan, "--to-kind", kind, "--out", file)

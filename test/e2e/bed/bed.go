@@ -252,24 +252,12 @@ func (c *Cluster) allowAll(ctx context.Context) error {
 
 // route adds to every node the routes to the pods of the other cluster.
 func (b *Bed) route(ctx context.Context) error {
-	for from, to := range map[*Cluster]*Cluster{b.East: b.West, b.West: b.East} {
-		there, err := to.Set.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
+	return b.everyWay(ctx, func(n nodes.Node, peer corev1.Node) error {
+		if err := n.CommandContext(ctx, "ip", "route", "replace", peer.Spec.PodCIDR, "via", internalIP(peer)).Run(); err != nil {
+			return fmt.Errorf("a route from %s to %s: %w", n, peer.Name, err)
 		}
-		own, err := b.Nodes(from)
-		if err != nil {
-			return err
-		}
-		for _, n := range own {
-			for _, t := range there.Items {
-				if err := n.CommandContext(ctx, "ip", "route", "replace", t.Spec.PodCIDR, "via", internalIP(t)).Run(); err != nil {
-					return fmt.Errorf("a route from %s to %s: %w", n, t.Name, err)
-				}
-			}
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func internalIP(n corev1.Node) string {

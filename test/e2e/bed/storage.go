@@ -87,7 +87,8 @@ func driver() *appsv1.DaemonSet {
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 				HostNetwork: true, Volumes: []corev1.Volume{kubelet, volume},
-				Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+				PriorityClassName: "system-node-critical", // a kubelet without room on its disk must not evict it
+				Tolerations:       []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 				Containers: []corev1.Container{{
 					Name: "csi", Image: Image("csi"), ImagePullPolicy: corev1.PullNever,
 					Args:            []string{"node", shared, cluster.Driver, cluster.AttachDriver},

@@ -1,0 +1,266 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
+)
+
+// outage is how long an outage lasts: longer than a control plane takes to notice that a node is
+// gone (40 s), and longer than every Lease.
+const outage = 90 * time.Second
+
+// A node without power takes its pods with it. The move starts no ordinal as long as they are down,
+// and goes on by itself when the node is back (S1, S2).
+func TestANodeOfEitherSideLosesItsPower(t *testing.T) {
+	s := between(t, "powerless")
+	s.replicas = 6
+	s.started(t, s.dataSet(cluster.AttachedClass))
+	lost, source, destination := new(int), s.places()[0], s.places()[1]
+	s.moveUnder(t, "data, a node of each side loses its power", lost,
+		fault{1, s.powerless(source, source.Name+"-worker", lost)},
+		fault{4, s.powerless(destination, destination.Name+"-worker", lost)})
+}
+
+// A node that never comes back is declared out of service, as for every StatefulSet: its pods and
+// attachments are removed by force, and the move takes their ordinals along (S1).
+func TestANodeOfTheSourceIsGoneForGood(t *testing.T) {
+	s := between(t, "forsaken")
+	s.replicas = 4
+	s.started(t, s.dataSet(cluster.AttachedClass))
+	source := s.places()[0]
+	node := source.Name + "-worker"
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
+		defer cancel()
+		if err := clusters(t).PowerOn(ctx, source.Cluster, node); err != nil {
+			t.Error(err)
+		}
+		if err := source.taint(ctx, node, `null`); err != nil {
+			t.Error(err)
+		}
+	})
+	lost := new(int)
+	s.moveUnder(t, "data, a node of the source is gone for good", lost, fault{1, func(t *testing.T) string {
+		t.Helper()
+		*lost = s.running(t, source, node)
+		if err := clusters(t).PowerOff(t.Context(), node); err != nil {
+			t.Error(err)
+			return ""
+		}
+		eventually(t, 2*time.Minute, "the control plane sees that the node is gone", func(ctx context.Context) error {
+			ready, err := source.Condition(ctx, node, corev1.NodeReady)
+			if err == nil && ready.Status == corev1.ConditionTrue {
+				err = errors.New("it is ready")
+			}
+			return err
+		})
+		if err := source.taint(t.Context(), node, `[{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]`); err != nil {
+			t.Error(err)
+		}
+		return fmt.Sprintf("%s with %d pods of the set lost its power and was declared out of service", node, *lost)
+	}})
+}
+
+// The members that are on the other side of a cut are without their quorum and count as
+// unavailable. The move waits for them, and the client goes on (S2).
+func TestTheNetworkBetweenTheClustersIsCut(t *testing.T) {
+	b := clusters(t)
+	s := fixture{set: "etcd", from: b.East, to: b.West, source: "cut" + suite.suffix, destination: "cut" + suite.suffix, replicas: 5, d: 1}
+	s.create(t, append(s.around(true, 2379, 2380), s.etcdSet())...)
+	s.available(t, s.places()[0])
+	t.Run("etcd", func(t *testing.T) {
+		s.moveEtcd(t, []fault{{1, cut()}})
+	})
+}
+
+// An orchestrator without a connection to one of its clusters brings no ordinal to the other but the
+// one in flight, and goes on when the connection is back (L4).
+func TestTheOrchestratorIsCutOffFromACluster(t *testing.T) {
+	shipped(t)
+	s := between(t, "unreachable")
+	s.replicas = 4
+	s.started(t, s.dataSet(cluster.SharedClass))
+	plan := "unreachable" + suite.suffix
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	s.run(t, 0, "plan", s.set, "--name", plan, "--out", file)
+	s.permitted(t, file)
+	watch, w := s.listen(t.Context()), s.witness(t)
+	began := time.Now()
+	whenFailed(t, s.run(t, 0, "apply", file, "--detach", "--home-context", s.to.Context(), "--yes"))
+	s.reached(t.Context(), t, 1)
+	note := s.withinOneWave(cut(func() {
+		whenFailed(t, asked(t, "status", plan))
+	}))(t)
+	outcome(t, plan, "Moved")
+	r := row{scenario: "data, the orchestrator is cut off from the source", ordinals: int(s.replicas), d: s.d, wall: time.Since(began)}
+	r.note("%s", note)
+	observed := watch()
+	r.gap = observed.gap
+	if report := r.hear(t, w); report.MaxUnavailable > s.d {
+		t.Errorf("witness: %d ordinals were down at once, expected %d at most", report.MaxUnavailable, s.d)
+	}
+	s.judge(t, &r, observed)
+	asked(t, "finalize", plan, "--yes")
+	outcome(t, plan, "Finalized")
+	s.available(t, s.places()[1])
+	s.nothingDestroyed(t)
+}
+
+// While no node of the destination has room on its disk, its pods are evicted and none starts. The
+// move takes no further ordinal down, says why, and goes on when there is room (S2).
+func TestTheDisksOfTheDestinationAreFull(t *testing.T) {
+	s := between(t, "full")
+	s.replicas = 4
+	s.started(t, s.dataSet(cluster.SharedClass))
+	destination := s.places()[1]
+	// It runs the storage's provisioner, which stays.
+	destination.cordoned(t, destination.Name+"-control-plane")
+	watch, w := s.listen(t.Context()), s.witness(t)
+	began, file := time.Now(), s.plan(t)
+	apply, out := s.stsmigrate(t, "apply", file, "--yes")
+	if err := apply.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.reached(t.Context(), t, 1)
+	node := destination.Name + "-worker"
+	if err := clusters(t).FillDisk(t.Context(), destination.Cluster, node, true); err != nil {
+		t.Fatal(err)
+	}
+	there := s.moved(t)
+	passed(t, outage)
+	if after := s.moved(t); after > there+1 {
+		t.Errorf("%d ordinals left for a destination whose disk is full, expected one at most", after-there)
+	}
+	whenFailed(t, s.run(t, 0, "status", s.set))
+	if err := clusters(t).FillDisk(t.Context(), destination.Cluster, node, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply.Wait(); err != nil { // blocked between two waves; in a wave it waits
+		if !strings.Contains(out.String(), "disk-pressure") {
+			t.Errorf("it was blocked for another reason than the full disk:\n%s", out.Bytes())
+		}
+		whenFailed(t, s.run(t, 0, "resume", s.set, "--yes"))
+	}
+	whenFailed(t, out.String())
+	r := row{scenario: "data, the destination's disk is full", ordinals: int(s.replicas), d: s.d, wall: time.Since(began)}
+	r.note("the disk of %s, with %d ordinals of the set, was full for %s", node, there, outage)
+	if report := r.hear(t, w); report.MaxUnavailable > s.d+int(there) {
+		t.Errorf("witness: %d ordinals were down at once, expected %d at most", report.MaxUnavailable, s.d+int(there))
+	}
+	s.available(t, destination)
+	observed := watch()
+	r.gap = observed.gap
+	s.judge(t, &r, observed)
+	s.run(t, 0, "finalize", s.set, "--yes")
+	s.nothingDestroyed(t)
+}
+
+// cordoned makes a node unschedulable for the time of the test.
+func (p place) cordoned(t *testing.T, node string) {
+	t.Helper()
+	if err := p.cordon(t.Context(), node, true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.cordon(context.WithoutCancel(t.Context()), node, false); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// One etcd goes to and fro, under its client and with a fault on each way, for $SOAK.
+func TestEtcdMovesToAndFroForALongTime(t *testing.T) {
+	long, err := time.ParseDuration(os.Getenv("SOAK"))
+	if err != nil {
+		t.Skip("takes as long as SOAK says, and SOAK is not set: SOAK=30m make e2e")
+	}
+	b := clusters(t)
+	s := fixture{set: "etcd", from: b.East, to: b.West, source: "soak" + suite.suffix, destination: "soak" + suite.suffix, replicas: 5, d: 1}
+	s.create(t, append(s.around(true, 2379, 2380), s.etcdSet())...)
+	s.available(t, s.places()[0])
+	for began, way := time.Now(), 0; time.Since(began) < long; way++ {
+		source := s.places()[0]
+		faults := [][]fault{nil, {{1, s.crash(0)}}, {{2, s.drain(source, source.Name+"-worker")}}, {{1, cut()}}}[way%4]
+		kills := [][]int32{nil, {1, 3}, {2}}[way%3]
+		if !t.Run(fmt.Sprintf("way %d", way+1), func(t *testing.T) { s.moveEtcd(t, faults, kills...) }) {
+			return
+		}
+		s = s.back()
+		s.budget(t)
+	}
+}
+
+// powerless takes the power from a node for the time of an outage. It adds the number of the set's
+// pods on the node to lost.
+func (s fixture) powerless(p place, node string, lost *int) func(*testing.T) string {
+	return func(t *testing.T) string {
+		t.Helper()
+		pods := s.running(t, p, node)
+		*lost += pods
+		if err := clusters(t).PowerOff(t.Context(), node); err != nil {
+			t.Error(err)
+		}
+		passed(t, outage)
+		if err := clusters(t).PowerOn(t.Context(), p.Cluster, node); err != nil {
+			t.Error(err)
+		}
+		return fmt.Sprintf("%s with %d pods of the set was without power for %s", node, pods, outage)
+	}
+}
+
+// cut disconnects the clusters for the time of an outage, and calls meanwhile near its end.
+func cut(meanwhile ...func()) func(*testing.T) string {
+	return func(t *testing.T) string {
+		t.Helper()
+		b := clusters(t)
+		if err := b.Cut(t.Context()); err != nil {
+			t.Error(err)
+		}
+		passed(t, outage)
+		for _, f := range meanwhile {
+			f()
+		}
+		if err := b.Connect(t.Context()); err != nil {
+			t.Error(err)
+		}
+		return fmt.Sprintf("the network between the clusters was cut for %s", outage)
+	}
+}
+
+func passed(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-t.Context().Done():
+	case <-time.After(d):
+	}
+}
+
+// running returns how many pods of the set a node of a place has.
+func (s fixture) running(t *testing.T, p place, node string) int {
+	t.Helper()
+	var pods corev1.PodList
+	if err := p.Client.List(t.Context(), &pods, client.InNamespace(p.namespace), client.MatchingLabels{"app": s.set}, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		t.Error(err)
+	}
+	return len(pods.Items)
+}
+
+func (p place) taint(ctx context.Context, node, taints string) error {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":`+taints+`}}`))
+	return p.Client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch)
+}
