@@ -17,9 +17,13 @@ import (
 // ChangeSignal reports that something has changed on either side. Watches only wake: decisions are made
 // on live reads.
 type ChangeSignal struct {
+	// Recent, if set, is told of every change. It must be set before the first watch.
+	Recent  *Recent
 	c       chan struct{}
 	mu      sync.Mutex
 	changes Changes
+	// synced, by cluster, kind and namespace, reports whether a watch has reported all that there is.
+	synced map[ObjectKey]func() bool
 }
 
 // Changes are the changes since the last Take.
@@ -42,6 +46,9 @@ func (w *ChangeSignal) C() <-chan struct{} { return w.c }
 
 // Notify adds a change and wakes the waiting reader.
 func (w *ChangeSignal) Notify(t ObjectKey, c Change) {
+	if w.Recent != nil {
+		w.Recent.Changed(t, c) // BEFORE the reader wakes
+	}
 	w.mu.Lock()
 	switch {
 	case w.changes.much:
@@ -158,8 +165,23 @@ func (w *ChangeSignal) Follow(ctx context.Context, on *Watches, cluster plans.Si
 		return // a read-only caller has no watches
 	}
 	for kind, resource := range what {
-		on.follow(ctx, subject{resource, namespace}, func(o types.NamespacedName, c Change) {
+		synced := on.follow(ctx, subject{resource, namespace}, func(o types.NamespacedName, c Change) {
 			w.Notify(ObjectKey{cluster, kind, o.Namespace, o.Name}, c)
 		})
+		w.mu.Lock()
+		if w.synced == nil {
+			w.synced = map[ObjectKey]func() bool{}
+		}
+		w.synced[ObjectKey{Cluster: cluster, Kind: kind, Namespace: namespace}] = synced
+		w.mu.Unlock()
 	}
+}
+
+// Covers reports whether every change of a kind in a namespace is reported: a watch is open for exactly that, and has
+// reported all that there is.
+func (w *ChangeSignal) Covers(t ObjectKey) bool {
+	w.mu.Lock()
+	synced := w.synced[t]
+	w.mu.Unlock()
+	return synced != nil && synced()
 }

@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -29,13 +30,43 @@ func (w Pair) Set(ctx context.Context, side plans.Side) (*appsv1.StatefulSet, er
 	return ReadSet(ctx, w.On[side], w.Plan.On(side))
 }
 
-// EveryPod reads all pods of the namespace of a side.
+// EveryPod reads the pods in the namespace of a side that have the name of a pod of the set, or mount a claim of one. Of
+// their status it reads the phase and the conditions. It may return other pods too.
 func (w Pair) EveryPod(ctx context.Context, side plans.Side) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := w.On[side].List(ctx, &list, client.InNamespace(w.Plan.On(side).Namespace)); err != nil {
+	if err := w.On[side].List(ctx, &list, client.InNamespace(w.Plan.On(side).Namespace), w.concerned()); err != nil {
 		return nil, fmt.Errorf("listing the pods of %s: %w", w.Plan.On(side), err)
 	}
 	return list.Items, nil
+}
+
+// concerned selects the pods of EveryPod. Neither the name nor the volumes of a pod ever change.
+func (w Pair) concerned() Only {
+	return Only{Of: "the pods of the set", Fixed: true, Keep: func(o client.Object) client.Object {
+		pod, ok := o.(*corev1.Pod)
+		if !ok {
+			return nil
+		}
+		var claims []corev1.Volume
+		for _, v := range pod.Spec.Volumes {
+			if v.PersistentVolumeClaim != nil {
+				claims = append(claims, *v.DeepCopy())
+			}
+		}
+		mounts := slices.ContainsFunc(claims, func(v corev1.Volume) bool { return w.Plan.HasClaim(v.PersistentVolumeClaim.ClaimName) })
+		if !mounts && !w.Plan.HasPod(pod.Name) {
+			return nil
+		}
+		out := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels, OwnerReferences: pod.OwnerReferences,
+				DeletionTimestamp: pod.DeletionTimestamp, DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+			},
+			Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, Volumes: claims, TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds},
+			Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions},
+		}
+		return out.DeepCopy()
+	}}
 }
 
 // Pods reads the pods that a set controls, by pod name.

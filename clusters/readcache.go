@@ -28,16 +28,14 @@ type ObjectKey struct {
 type ReadCache struct {
 	Objects map[ObjectKey]client.Object // nil for an object that does not exist
 	Lists   map[ObjectKey]client.ObjectList
-	paged   map[ObjectKey]string // the versions of lists that were read page by page, or from a cache
-	// Cached reports that a list came from an API server's cache, which may lag behind the watches.
-	Cached bool
+	paged   map[ObjectKey]string // the versions of lists that were read page by page
 	// Volumes are those of the wave. Their VolumeAttachments count as objects that were read.
 	Volumes map[string]bool
 }
 
 // Clear forgets all reads: the next look reads everything again.
 func (g *ReadCache) Clear() {
-	g.Objects, g.Lists, g.paged, g.Cached = map[ObjectKey]client.Object{}, map[ObjectKey]client.ObjectList{}, map[ObjectKey]string{}, false
+	g.Objects, g.Lists, g.paged = map[ObjectKey]client.Object{}, map[ObjectKey]client.ObjectList{}, map[ObjectKey]string{}
 }
 
 // Clients returns clients that read through the cache. Writes bypass it.
@@ -83,8 +81,7 @@ func (c cachingClient) Get(ctx context.Context, key client.ObjectKey, into clien
 	return nil
 }
 
-// List implements client.Reader. The cache keeps only whole lists that were read live. Of lists in pages
-// or from an API server's cache it keeps the version.
+// List implements client.Reader. The cache keeps only whole lists. Of lists in pages it keeps the version.
 func (c cachingClient) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -100,8 +97,6 @@ func (c cachingClient) List(ctx context.Context, into client.ObjectList, opts ..
 		c.attached(all)
 	}
 	switch {
-	case o.Raw != nil && o.Raw.ResourceVersion == "0":
-		c.cache.paged[t], c.cache.Cached = into.GetResourceVersion(), true
 	case o.Limit > 0 && o.Continue == "":
 		c.cache.paged[t] = into.GetResourceVersion()
 	case o.Limit > 0: // the version of the first page counts

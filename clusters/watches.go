@@ -43,8 +43,8 @@ func NewWatches(config *rest.Config) (*Watches, error) {
 
 // follow calls tell for every change of a subject until ctx ends. tell must not block. A new watch
 // reports every existing object first. A follower that joins later receives only later changes, and must
-// look once by itself.
-func (w *Watches) follow(ctx context.Context, s subject, tell func(types.NamespacedName, Change)) {
+// look once by itself. synced reports whether every existing object has been reported.
+func (w *Watches) follow(ctx context.Context, s subject, tell func(types.NamespacedName, Change)) (synced func() bool) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	one, open := w.open[s]
@@ -57,9 +57,10 @@ func (w *Watches) follow(ctx context.Context, s subject, tell func(types.Namespa
 	user := one.join(tell)
 	context.AfterFunc(ctx, func() { w.leave(s, one, user) })
 	if !open { // AFTER the first follower has joined
-		reflector := cache.NewReflectorWithOptions(w.lister(s), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Name: "wake"})
+		reflector := cache.NewReflectorWithOptions(w.lister(s, one), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Name: "wake"})
 		w.running.Go(func() { reflector.RunWithContext(whole) })
 	}
+	return one.isSynced
 }
 
 // Wait returns when no watch is open any more. The contexts of all followers must have ended.
@@ -74,7 +75,7 @@ func (w *Watches) leave(s subject, one *watched, user *listener) {
 	}
 }
 
-func (w *Watches) lister(s subject) cache.ListerWatcher {
+func (w *Watches) lister(s subject, one *watched) cache.ListerWatcher {
 	of := w.Of.Resource(s.resource).Namespace(s.namespace)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -84,7 +85,8 @@ func (w *Watches) lister(s subject) cache.ListerWatcher {
 			return of.List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return of.Watch(ctx, o)
+			from, err := of.Watch(ctx, o)
+			return one.attended(from, err, w.running.Go)
 		},
 	}, w.Of)
 }
@@ -96,6 +98,8 @@ type watched struct {
 	lock     sync.Mutex
 	versions map[types.NamespacedName]string
 	users    []*listener
+	synced   bool // everything that exists has been reported
+	open     bool // the API server is sending changes
 }
 
 type listener struct {
@@ -157,8 +161,62 @@ func (w *watched) Replace(all []any, _ string) error {
 			w.gone(key)
 		}
 	}
+	w.synced = true
 	return nil
 }
+
+func (w *watched) isSynced() bool {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return w.synced && w.open
+}
+
+// attended notes when the stream of a watch begins and ends. run runs a function concurrently.
+func (w *watched) attended(from watch.Interface, err error, run func(func())) (watch.Interface, error) {
+	w.sends(err == nil)
+	if err != nil {
+		return nil, err
+	}
+	events, stop := make(chan watch.Event), make(chan struct{})
+	run(func() {
+		defer close(events)
+		defer w.sends(false)
+		defer from.Stop()
+		for {
+			select {
+			case e, more := <-from.ResultChan():
+				if !more {
+					return
+				}
+				select {
+				case events <- e:
+				case <-stop:
+					return
+				}
+			case <-stop:
+				return
+			}
+		}
+	})
+	return attendedWatch{events, sync.OnceFunc(func() { close(stop) })}, nil
+}
+
+func (w *watched) sends(open bool) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.open = open
+}
+
+type attendedWatch struct {
+	events <-chan watch.Event
+	stop   func()
+}
+
+// ResultChan implements watch.Interface.
+func (w attendedWatch) ResultChan() <-chan watch.Event { return w.events }
+
+// Stop implements watch.Interface.
+func (w attendedWatch) Stop() { w.stop() }
 
 // Resync implements cache.ReflectorStore.
 func (w *watched) Resync() error { return nil }

@@ -82,6 +82,8 @@ type Engine struct {
 	Gates *gates.Keeper
 	// Assurance is what the user vouches for when this process takes the plan over.
 	Assurance plans.Assurance
+	// Recent is what all looks read through. Its Keep makes looks that follow one another share what they read.
+	Recent *clusters.Recent
 	// Permit is what a wave waits for before it begins. Run releases it at the end.
 	Permit *Permit
 
@@ -112,7 +114,8 @@ type Engine struct {
 
 // New returns the engine of a stored plan. It writes nothing. Call TakeOver before the first Advance.
 func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
-	seen := &clusters.ReadCache{}
+	recent, seen := clusters.NewRecent(), &clusters.ReadCache{}
+	on = recent.Clients(p, on) // also what fences and opens budgets, so that no look misses a write of this process
 	through := seen.Clients(p, on)
 	w := sets.Steps{Pair: clusters.Pair{Plan: p, On: through}}
 	asks := gates.New(p, through)
@@ -133,7 +136,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.Outside(looks[op])
 	}
-	e := &Engine{Gates: asks, plan: p, store: store, on: on, looks: looks, reads: seen, world: w, way: way}
+	e := &Engine{Gates: asks, Recent: recent, plan: p, store: store, on: on, looks: looks, reads: seen, world: w, way: way}
 	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
 	// retention policy and mark of the sets, and what the controllers copied of that mark.
 	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)

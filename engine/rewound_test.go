@@ -43,10 +43,7 @@ func TestAJournalThatHasGoneBackIsNotTakenOver(t *testing.T) {
 // A process that takes the plan over between the two reads is no journal that has gone back.
 func TestATakeoverMeanwhileIsNoOlderJournal(t *testing.T) {
 	e, objects := takenOver(t, "web-abc/1/7")
-	inner, ok := e.on[plans.Source].(client.WithWatch)
-	if !ok {
-		t.Fatalf("the client is a %T", e.on[plans.Source])
-	}
+	inner := unwatched{e.on[plans.Source]}
 	raced := false
 	racing := interceptor.NewClient(inner, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if key == client.ObjectKeyFromObject(objects[0]) && !raced {

@@ -189,9 +189,6 @@ func (r *run) limit(at time.Duration) time.Duration {
 	if at > 0 {
 		limit = min(at, watchlessRecheck)
 	}
-	if r.reads.Cached {
-		limit = min(limit, minListWait)
-	}
 	return limit
 }
 

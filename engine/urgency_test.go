@@ -35,9 +35,6 @@ func TestNewsOfOthersIsNotUrgent(t *testing.T) {
 	if err := on.List(t.Context(), &storagev1.VolumeAttachmentList{}, client.Limit(10)); err != nil {
 		t.Fatal(err)
 	}
-	if g.Cached {
-		t.Error("what was read live counts as read from a cache")
-	}
 	r := run{Engine: &Engine{reads: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}}
 	for of, want := range map[clusters.ObjectKey]clusters.Urgency{
 		{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: "web-0"}:      clusters.Now,
@@ -78,26 +75,6 @@ func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 		<-quiet
 		if looks < 5 || looks > 15 {
 			t.Errorf("%d looks in ten seconds", looks)
-		}
-	})
-}
-
-// A list from an API server's cache may be older than the last signal, and no other signal may follow.
-func TestAListFromACacheIsLookedAtAgainSoon(t *testing.T) {
-	g := &clusters.ReadCache{}
-	g.Clear()
-	on := g.Clients(&plans.Plan{}, clusters.Clusters{plans.Source: fake.NewClientBuilder().Build()})[plans.Source]
-	if err := on.List(t.Context(), &corev1.PodList{}, client.InNamespace("shop"), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}); err != nil {
-		t.Fatal(err)
-	}
-	if !g.Outdated(clusters.Changes{Of: map[clusters.ObjectKey]clusters.Change{{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: "x"}: {Gone: true}}}) {
-		t.Error("a pod goes that may have been in it, and it is no news")
-	}
-	synctest.Test(t, func(t *testing.T) {
-		r := run{Engine: &Engine{reads: g, plan: &plans.Plan{}}, Options: Options{Wake: clusters.NewChangeSignal()}, deadline: time.NewTimer(time.Hour)}
-		began := time.Now() //nolint:forbidigo // the clock of the bubble
-		if err := r.wait(t.Context(), 0); err != nil || time.Since(began) > minListWait {
-			t.Errorf("waited %s: %v", time.Since(began), err)
 		}
 	})
 }

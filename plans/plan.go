@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
+	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -188,6 +191,21 @@ func (p *Plan) Pod(ordinal int32) string {
 // ClaimName returns the name of the claim for a template and an ordinal (rule ID-8).
 func (p *Plan) ClaimName(template string, ordinal int32) string {
 	return fmt.Sprintf("%s-%s-%d", template, p.Source.Name, ordinal)
+}
+
+// HasPod reports whether a pod has a name that the set gives to one of its pods, whatever its ordinal.
+func (p *Plan) HasPod(name string) bool { return isOrdinal(strings.CutPrefix(name, p.Source.Name+"-")) }
+
+// HasClaim reports whether a claim has a name that the set gives to one of its claims that move, whatever its ordinal.
+func (p *Plan) HasClaim(name string) bool {
+	return slices.ContainsFunc(p.Claims, func(c ClaimMove) bool {
+		return isOrdinal(strings.CutPrefix(name, c.Template+"-"+p.Source.Name+"-"))
+	})
+}
+
+func isOrdinal(rest string, prefixed bool) bool {
+	_, err := strconv.ParseInt(rest, 10, 32)
+	return prefixed && err == nil
 }
 
 // Slice is the range of ordinals of one set: [Start, Start+Replicas).

@@ -25,13 +25,22 @@ type row struct {
 	// ignorable reports whether the user may continue in spite of a finding: the check only warns, or it is
 	// about a state that would make a pod wait and could not harm it.
 	ignorable bool
-	// wave reports whether the check runs again before every wave: for a state that may have changed since,
-	// and that the engine's looks would find too late or not at all.
-	wave bool
+	// wave is how often the check runs again between waves: for a state that may have changed since, and that
+	// the engine's looks would find too late or not at all.
+	wave again
 	// back reports whether the check also runs before every wave of an abort.
 	back bool
 	run  func(context.Context, check.Inspection) ([]check.Finding, error)
 }
+
+// again is how often a check runs again between waves.
+type again int
+
+const (
+	never    again = iota
+	standing       // before a wave, unless it passed within standingValidity: it is not about single ordinals
+	always         // before every wave: it is about the ordinals of the wave, or about what they use up
+)
 
 // catalogue returns every check, in the order of the report.
 func catalogue() []row { return slices.Concat(accessChecks(), lookingChecks()) }
@@ -44,7 +53,7 @@ func lookingChecks() []row {
 func accessChecks() []row {
 	return grouped("Access", []row{
 		{
-			name: "permissions", worst: check.Fail, wave: true, back: true, run: access.Permissions,
+			name: "permissions", worst: check.Fail, wave: standing, back: true, run: access.Permissions,
 			about:  "you have the rights on both sides that move, abort and finalize need",
 			remedy: "ask for a Role with the verbs it names",
 		},
@@ -65,7 +74,7 @@ func grouped(group string, checks []row) []row {
 
 func consentChecks() []row {
 	return grouped("Access", []row{{
-		name: "consent", worst: check.Fail, wave: true, back: true, run: access.Consent,
+		name: "consent", worst: check.Fail, wave: always, back: true, run: access.Consent,
 		about:  "every namespace that is written to agrees, where an orchestrator carries the plan out (`apply --detach`)",
 		remedy: "`stsmigrate consent` prints the ConfigMap for the owner of the namespace",
 	}})
@@ -74,12 +83,12 @@ func consentChecks() []row {
 func versionChecks() []row {
 	return grouped("Versions", []row{
 		{
-			name: "api-version", worst: check.Fail, wave: true, run: ApiVersion,
+			name: "api-version", worst: check.Fail, wave: standing, run: ApiVersion,
 			about:  "the API servers are new enough, not far apart, and not older than when the plan was made",
 			remedy: "upgrade the destination cluster",
 		},
 		{
-			name: "ordinals-kept", worst: check.Fail, wave: true, run: OrdinalsKept,
+			name: "ordinals-kept", worst: check.Fail, wave: standing, run: OrdinalsKept,
 			about:  "the destination keeps spec.ordinals (tried with a dry run)",
 			remedy: "upgrade the destination cluster",
 		},
@@ -114,12 +123,12 @@ func setChecks() []row {
 			remedy: "move or relabel the other workload's pods",
 		},
 		{
-			name: "destination-compatible", worst: check.Fail, wave: true, run: DestinationCompatible,
+			name: "destination-compatible", worst: check.Fail, wave: standing, run: DestinationCompatible,
 			about:  "a destination set that is there has the source's selector, template and claims",
 			remedy: "make them equal, or delete the destination set",
 		},
 		{
-			name: "destination-free", worst: check.Fail, wave: true, run: DestinationFree,
+			name: "destination-free", worst: check.Fail, wave: always, run: DestinationFree,
 			about:  "the names of pods and claims are free on the destination",
 			remedy: "delete what is in the way, if its data is not needed",
 		},
@@ -144,12 +153,12 @@ func storageChecks() []row {
 			remedy: "take the owner reference off the claim",
 		},
 		{
-			name: "volumes-settled", worst: check.Fail, wave: true, run: volumes.Settled,
+			name: "volumes-settled", worst: check.Fail, wave: always, run: volumes.Settled,
 			about:  "no volume is being expanded or changed, and each claim agrees with its volume",
 			remedy: "wait for the change to finish, or repair the binding",
 		},
 		{
-			name: "volume-usable", worst: check.Fail, wave: true, run: volumes.VolumeUsable,
+			name: "volume-usable", worst: check.Fail, wave: always, run: volumes.VolumeUsable,
 			about:  "each volume means the same disk on the destination, and no other volume object means it",
 			remedy: "install the driver, the class or the Secret there; data on volumes of one cluster has to be copied",
 		},
@@ -159,7 +168,7 @@ func storageChecks() []row {
 			remedy: "have an administrator annotate the CSIDriver of the destination, or --ignore csi-driver",
 		},
 		{
-			name: "volumes-accepted", worst: check.Fail, wave: true, back: true, run: volumes.Accepted,
+			name: "volumes-accepted", worst: check.Fail, wave: always, back: true, run: volumes.Accepted,
 			about:  "the clusters let the very volumes be made and handed over (tried with dry runs)",
 			remedy: "`stsmigrate consent --cluster` prints what the cluster has to agree to",
 		},
@@ -205,7 +214,7 @@ func afterwardsChecks() []row {
 func budgetChecks() []row {
 	return grouped("Budget", []row{
 		{
-			name: "budget-alone", worst: check.Fail, wave: true, run: BudgetAlone,
+			name: "budget-alone", worst: check.Fail, wave: standing, run: BudgetAlone,
 			about:  "at most one PodDisruptionBudget of each side is over pods of the set, over all of them and no others; the name of one that the plan makes is free",
 			remedy: "narrow its selector, or delete it for the time of the move",
 		},
@@ -275,22 +284,22 @@ func dependencyChecks() []row {
 			remedy: "make sure that its nodes can pull them",
 		},
 		{
-			name: "pod-accepted", worst: check.Fail, wave: true, run: pods.PodAccepted,
+			name: "pod-accepted", worst: check.Fail, wave: standing, run: pods.PodAccepted,
 			about:  "the destination lets the very pod in: quota, LimitRange, Pod Security (tried with a dry run)",
 			remedy: "make room, or change the namespace's limits or the pods",
 		},
 		{
-			name: "claims-accepted", worst: check.Fail, wave: true, run: pods.ClaimsAccepted,
+			name: "claims-accepted", worst: check.Fail, wave: standing, run: pods.ClaimsAccepted,
 			about:  "the destination lets the very claims in (tried with a dry run)",
 			remedy: "make room, or change the namespace's limits",
 		},
 		{
-			name: "quota", worst: check.Fail, wave: true, run: pods.Quota,
+			name: "quota", worst: check.Fail, wave: always, run: pods.Quota,
 			about:  "the quotas of the destination have room for all ordinals",
 			remedy: "raise the quota",
 		},
 		{
-			name: "admission", worst: check.Fail, wave: true, run: Admission,
+			name: "admission", worst: check.Fail, wave: standing, run: Admission,
 			about:  "webhooks and policies of the destination accept the set unchanged (tried with a dry run)",
 			remedy: "remove what they object to",
 		},
@@ -300,7 +309,7 @@ func dependencyChecks() []row {
 func capacityChecks() []row {
 	return grouped("Capacity", []row{
 		{
-			name: "nodes-fit", worst: check.Fail, ignorable: true, wave: true, run: pods.NodesFit,
+			name: "nodes-fit", worst: check.Fail, ignorable: true, wave: always, run: pods.NodesFit,
 			about:  "the destination has nodes for the pods: requests, taints, node affinity, and where the volumes are",
 			remedy: "add nodes or free some, or --ignore nodes-fit where nodes come on demand",
 		},
@@ -337,17 +346,17 @@ func Ignorable(names []string) ([]string, error) {
 func ownershipChecks() []row {
 	return grouped("Ownership", []row{
 		{
-			name: "owner", worst: check.Fail, wave: true, run: owners.Owner,
+			name: "owner", worst: check.Fail, wave: standing, run: owners.Owner,
 			about:  "no operator owns a set",
 			remedy: "pause the operator for this set, or use its own way to move",
 		},
 		{
-			name: "autoscaler", worst: check.Fail, wave: true, run: owners.Autoscaler,
+			name: "autoscaler", worst: check.Fail, wave: standing, run: owners.Autoscaler,
 			about:  "no HorizontalPodAutoscaler scales the set, on either side",
 			remedy: "save it and delete it for the time of the move",
 		},
 		{
-			name: "keda", worst: check.Fail, wave: true, run: owners.Keda,
+			name: "keda", worst: check.Fail, wave: standing, run: owners.Keda,
 			about:  "no ScaledObject of KEDA scales the set, or it is paused",
 			remedy: "pause it: annotation autoscaling.keda.sh/paused",
 		},
@@ -357,17 +366,17 @@ func ownershipChecks() []row {
 			remedy: "set its updateMode to Off for the time of the move",
 		},
 		{
-			name: "argocd", worst: check.Fail, wave: true, run: owners.Argocd,
+			name: "argocd", worst: check.Fail, wave: standing, run: owners.Argocd,
 			about:  "no Application of Argo CD syncs sets or budgets by itself, or it leaves alone what moves",
 			remedy: "turn automated sync off, or ignoreDifferences with RespectIgnoreDifferences=true",
 		},
 		{
-			name: "flux", worst: check.Fail, wave: true, run: owners.Flux,
+			name: "flux", worst: check.Fail, wave: standing, run: owners.Flux,
 			about:  "no Kustomization or HelmRelease of Flux applies sets or budgets, or it is suspended",
 			remedy: "flux suspend, or annotation kustomize.toolkit.fluxcd.io/reconcile: disabled",
 		},
 		{
-			name: "writers-unseen", worst: check.Fail, ignorable: true, wave: true, run: owners.WritersUnseen,
+			name: "writers-unseen", worst: check.Fail, ignorable: true, wave: standing, run: owners.WritersUnseen,
 			about:  "the tools that mark sets and budgets as theirs can be read",
 			remedy: "see to it that it is stopped, then --ignore writers-unseen",
 		},

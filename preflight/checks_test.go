@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -143,7 +144,7 @@ func TestAnAbortIsCheckedForFewThings(t *testing.T) {
 	for direction, barred := range map[plans.Direction]bool{plans.Move: true, plans.Abort: false, plans.Finalize: false} {
 		j := journal.New(i.Plan)
 		j.Leg.Direction = direction
-		found, err := CheckWave(t.Context(), i.Plan, i.On, j, plans.Slice{Replicas: 1}, nil)
+		found, err := (&Waves{Plan: i.Plan, On: i.On, Now: time.Now}).Check(t.Context(), j, plans.Slice{Replicas: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,39 +42,6 @@ func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.
 	return r, err
 }
 
-// CheckWave checks again, before the given ordinals move, what can have changed since Check and what the
-// engine's looks would not find, or would find too late. The clients in on must be safe for concurrent use,
-// such as those of Connect. CheckWave returns the findings that must be fixed before the ordinals move. It
-// leaves out warnings, which were reported before the first write, and what the plan ignores. On an abort it
-// runs only the checks of conditions that would stop it anyway, with the ordinals down (S17): no other check
-// may bar an abort. On finalize it runs none.
-func CheckWave(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.Journal, ordinals plans.Slice, orchestrated check.Orchestrated) ([]check.Finding, error) {
-	if j.Leg.Direction == plans.Finalize {
-		return nil, nil
-	}
-	i := check.Inspect(p, on)
-	i.Ordinals, i.Midway, i.Taken, i.Orchestrated = ordinals, true, true, orchestrated
-	if j.Leg.Direction == plans.Abort {
-		i.From = plans.Destination
-	}
-	var err error
-	if i.Now.Set, err = i.Set(ctx, plans.Source); err != nil {
-		return nil, err
-	}
-	if i.Now.Existing, err = i.Set(ctx, plans.Destination); err != nil {
-		return nil, err
-	}
-	if i.Now.Set == nil || i.Now.Existing == nil {
-		return nil, nil // the next look reports which of them is gone
-	}
-	again := slices.DeleteFunc(catalogue(), func(c row) bool { return !c.wave || j.Leg.Direction == plans.Abort && !c.back })
-	results, err := results(ctx, i, again)
-	if err != nil {
-		return nil, err
-	}
-	return (&Report{Checks: results}).Failed(), nil
-}
-
 // results runs checks concurrently, and returns their results in the order of the checks.
 func results(ctx context.Context, i check.Inspection, checks []row) ([]Result, error) {
 	out := make([]Result, len(checks))

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -28,6 +29,19 @@ func IsDrained(n *corev1.Node) bool {
 	})
 }
 
+// beingDrained selects the nodes of Drained, with no more of them than IsDrained needs.
+func beingDrained() clusters.Only {
+	return clusters.Only{Of: "the nodes that are being drained", Keep: func(o client.Object) client.Object {
+		n, ok := o.(*corev1.Node)
+		if !ok || !IsDrained(n) {
+			return nil
+		}
+		out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, ResourceVersion: n.ResourceVersion, DeletionTimestamp: n.DeletionTimestamp}}
+		out.Spec.Unschedulable, out.Spec.Taints = n.Spec.Unschedulable, n.Spec.Taints
+		return out.DeepCopy()
+	}}
+}
+
 // Drained returns the nodes of a side that are being drained.
 func Drained(ctx context.Context, w clusters.Pair, side plans.Side) (map[string]bool, error) {
 	out := map[string]bool{}
@@ -35,7 +49,7 @@ func Drained(ctx context.Context, w clusters.Pair, side plans.Side) (map[string]
 		if IsDrained(n) {
 			out[strings.Clone(n.Name)] = true
 		}
-	})
+	}, beingDrained())
 	if err != nil {
 		return nil, fmt.Errorf("listing the nodes of the %s: %w", side, err)
 	}

@@ -66,7 +66,7 @@ func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plan
 					still = append(still, attached{vol, a.Name, a.Spec.NodeName, failed(a)})
 				}
 			}
-		})
+		}, attachmentsOf(flight))
 		if err != nil {
 			return plans.Observation{}, fmt.Errorf("listing VolumeAttachments on the %s: %w", side, err)
 		}
@@ -78,6 +78,20 @@ func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plan
 		}
 	}
 	return plans.Done(), nil
+}
+
+// attachmentsOf selects the VolumeAttachments of the volumes of a wave. The volume of one never changes.
+func attachmentsOf(flight *plans.Flight) clusters.Only {
+	return clusters.Only{Of: "the volumes of ordinals " + flight.Ordinals.String(), Fixed: true, Keep: func(o client.Object) client.Object {
+		a, ok := o.(*storagev1.VolumeAttachment)
+		if !ok || a.Spec.Source.PersistentVolumeName == nil {
+			return nil
+		}
+		if !slices.ContainsFunc(flight.Volumes, func(v plans.Volume) bool { return v.Name == *a.Spec.Source.PersistentVolumeName }) {
+			return nil
+		}
+		return a.DeepCopy()
+	}}
 }
 
 // attached is a VolumeAttachment of a volume of the wave.

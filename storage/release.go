@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -137,15 +136,14 @@ func (v mover) terminating(ctx context.Context, m plans.StepContext, claim *core
 //
 // A claim with the usual finalizer is not removed while a pod mounts it: the controller in the control plane
 // reads the pods live before it removes the finalizer. This read then only decides whether to wait before the
-// deletion rather than after it, and may be served from the API server's watch cache. Without the finalizer,
-// this read is the proof (S1).
+// deletion rather than after it, and a kept list will do. Without the finalizer, this read is the proof (S1).
 func (v mover) users(ctx context.Context, side plans.Side, claim *corev1.PersistentVolumeClaim) (string, error) {
-	opts := []client.ListOption{client.InNamespace(v.Plan.On(side).Namespace)}
-	if controllerutil.ContainsFinalizer(claim, "kubernetes.io/pvc-protection") {
-		opts = append(opts, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
+	if controllerutil.ContainsFinalizer(claim, PVCProtection) {
+		pods, err := v.EveryPod(ctx, side)
+		return Users(pods, claim.Name), err
 	}
 	var pods corev1.PodList
-	if err := v.On[side].List(ctx, &pods, opts...); err != nil {
+	if err := v.On[side].List(ctx, &pods, client.InNamespace(v.Plan.On(side).Namespace)); err != nil {
 		return "", fmt.Errorf("listing pods on the %s: %w", side, err)
 	}
 	return Users(pods.Items, claim.Name), nil

@@ -84,8 +84,9 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	}
 	e := engine.New(c.Plan, c.Store, c.On)
 	e.Now, e.Permit = c.Now, c.Waves.Of(c.Plan)
+	waves := preflight.Waves{Plan: c.Plan, On: e.Recent.Clients(c.Plan, c.On), Orchestrated: c.orchestrated(), Now: c.Now}
 	e.CheckWave = func(ctx context.Context, j *journal.Journal, wave plans.Slice) (string, error) {
-		found, err := preflight.CheckWave(ctx, c.Plan, c.On, j, wave, c.orchestrated())
+		found, err := waves.Check(ctx, j, wave)
 		return check.Words(found), err
 	}
 	e.Gates.Prober = gates.Through(c.Configs, c.Now)
@@ -97,6 +98,8 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 		return p, nil, err
 	}
 	wake := clusters.NewChangeSignal()
+	wake.Recent = e.Recent
+	e.Recent.Keep(c.Now, wake.Covers)
 	wake.Watch(clusters.Urgent(background), c.Plan, c.Watches)
 	if j, _, err = c.Store.Journal(ctx, c.Plan); err != nil {
 		return p, nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -99,7 +100,28 @@ func (r *process) engine(ctx context.Context) (*engine.Engine, error) {
 	e := engine.New(p, home, on)
 	e.Assurance = r.word
 	e.Gates.Prober = prober{r}
+	if r.w.options.Seed%2 == 0 { // the others read everything live, so that other processes act between any two reads
+		r.watch(e)
+	}
 	return e, nil
+}
+
+// watch makes an engine keep what it reads, and tells it of every change. A read takes a millisecond.
+func (r *process) watch(e *engine.Engine) {
+	reads := 0
+	e.Recent.Keep(func() time.Time {
+		reads++
+		return time.UnixMilli(int64(reads))
+	}, func(clusters.ObjectKey) bool { return true })
+	for _, side := range plans.Sides() {
+		if side == plans.Destination && r.w.options.Mode != plans.Reimport {
+			continue // one cluster
+		}
+		s := r.w.on[side]
+		s.watches = append(s.watches, func(k key, c clusters.Change) {
+			e.Recent.Changed(clusters.ObjectKey{Cluster: side, Kind: k.kind, Namespace: k.namespace, Name: k.name}, c)
+		})
+	}
 }
 
 func (c *conn) Get(ctx context.Context, k client.ObjectKey, into client.Object, opts ...client.GetOption) error {
@@ -371,6 +393,10 @@ func (r *process) run(ctx context.Context, direction plans.Direction, stop func(
 		p, err := e.Advance(ctx)
 		if r.over(p, stop != nil && stop(p)) {
 			return end{kind: p.Kind, outcome: p.Outcome, reason: p.Reason}, r.fate(p)
+		}
+		if p.Kind == engine.Waiting && r.pause != nil && !r.pause() { // it may have read nothing
+			r.dead = true
+			return end{}, errDead
 		}
 		r.makeWay(ctx, e, p)
 		wrote := err == nil && (p.Kind == engine.Wrote || p.Kind == engine.Advanced)

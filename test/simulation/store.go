@@ -59,6 +59,8 @@ type store struct {
 	future map[key]any
 	// counts is how many objects were created and removed, by verb, kind and namespace.
 	counts map[string]int
+	// watches are told of every change.
+	watches []func(key, clusters.Change)
 }
 
 func newStore(name string) *store {
@@ -352,6 +354,7 @@ func (s *store) put(o client.Object) {
 	s.version++
 	o.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	s.objects[k] = o
+	defer s.tell(k, clusters.Change{Version: o.GetResourceVersion(), Turned: !ok})
 	if !ok {
 		i, _ := slices.BinarySearchFunc(s.order, k, compareKeys)
 		s.order = slices.Insert(s.order, i, k)
@@ -366,4 +369,11 @@ func (s *store) remove(k key) {
 	i, _ := slices.BinarySearchFunc(s.order, k, compareKeys)
 	s.order = slices.Delete(s.order, i, i+1)
 	s.counts["gone "+k.kind+" "+k.namespace]++
+	s.tell(k, clusters.Change{Gone: true, Turned: true})
+}
+
+func (s *store) tell(k key, c clusters.Change) {
+	for _, tell := range s.watches {
+		tell(k, c)
+	}
 }

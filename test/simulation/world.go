@@ -187,6 +187,7 @@ func (w *world) fork(seed uint64) *world {
 	out.stores, out.on = nil, map[plans.Side]*store{}
 	for _, s := range w.stores {
 		next := *s
+		next.watches = nil // the processes are those of the other world
 		next.objects, next.counts, next.order, next.future = maps.Clone(s.objects), maps.Clone(s.counts), slices.Clone(s.order), maps.Clone(s.future)
 		out.stores = append(out.stores, &next)
 		for side, on := range w.on {

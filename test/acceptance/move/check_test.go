@@ -282,7 +282,8 @@ func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
 		}
 		again := func() []check.Finding {
 			t.Helper()
-			found, err := preflight.CheckWave(t.Context(), plan, on, j, plans.Slice{Start: 1, Replicas: 1}, nil)
+			waves := preflight.Waves{Plan: plan, On: on, Now: time.Now} // a new one asks everything
+			found, err := waves.Check(t.Context(), j, plans.Slice{Start: 1, Replicas: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

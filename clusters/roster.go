@@ -1,0 +1,215 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Only is an option of a list of which the caller needs few objects. A client that keeps lists (Recent) then returns
+// these alone; any other client returns all, so the caller must still select them.
+type Only struct {
+	// Of names the selection. Another name means another selection.
+	Of string
+	// Keep returns what is needed of an object, as a copy, or nil if the object is not selected.
+	Keep func(client.Object) client.Object
+	// Fixed reports that an object is selected for its whole life, or never.
+	Fixed bool
+}
+
+// ApplyToList implements client.ListOption.
+func (Only) ApplyToList(*client.ListOptions) {}
+
+const (
+	// maxOneByOne is how many changed objects are read one by one. With more, the list is read again.
+	maxOneByOne = 16
+	// heardFor is how long the watches of a cluster may report nothing. Then a list is read again: one of them may
+	// have died silently.
+	heardFor = 10 * time.Second
+)
+
+// roster is a selection of a list, kept up to date: a watch reports which objects have changed, and only these are
+// read again. So a wave of a large set does not cost as much as the set is large.
+type roster struct {
+	only Only
+	// reading is held by the one reader that brings the roster up to date.
+	reading sync.Mutex
+	known   map[ObjectKey]client.Object
+	version string
+
+	// Guarded by the lock of Recent:
+	changed map[ObjectKey]Change // since the last read
+	lost    bool                 // there were too many, or the list was never read
+}
+
+// note notes a change. It requires the lock of Recent.
+func (l *roster) note(t ObjectKey, c Change) {
+	if l.lost {
+		return
+	}
+	c.Turned = c.Turned || l.changed[t].Turned
+	if l.changed[t] = c; len(l.changed) > maxOneByOne {
+		l.changed, l.lost = nil, true
+	}
+}
+
+// rosterOf returns the roster of a list, or nil if it must be read live.
+func (r *Recent) rosterOf(t ObjectKey, only Only) *roster {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.now == nil || r.covered == nil || !r.covered(t) {
+		return nil
+	}
+	l := r.rosters[t]
+	if l == nil || l.only.Of != only.Of {
+		l = &roster{only: only, lost: true}
+		r.rosters[t] = l
+	}
+	if !within(r.heard[t.Cluster], r.now(), heardFor) {
+		l.changed, l.lost = nil, true
+	}
+	return l
+}
+
+// take takes the changes to read. whole reports that the list must be read again instead: from now on its changes are
+// noted.
+func (r *Recent) take(l *roster) (changed map[ObjectKey]Change, whole bool) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	changed, whole = l.changed, l.lost
+	l.changed, l.lost = map[ObjectKey]Change{}, false
+	return changed, whole
+}
+
+// lose makes the next reader read the whole list, after a read that failed.
+func (r *Recent) lose(l *roster) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	l.changed, l.lost = nil, true
+}
+
+// List implements client.Reader.
+func (c recentClient) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	for _, o := range opts {
+		only, ok := o.(Only)
+		if !ok {
+			continue
+		}
+		asked := (&client.ListOptions{}).ApplyOptions(opts)
+		t := ObjectKey{Cluster: c.cluster, Kind: strings.TrimSuffix(KindOf(into), "List"), Namespace: asked.Namespace}
+		if l := c.recent.rosterOf(t, only); l != nil && asked.Continue == "" {
+			return c.kept(ctx, t, l, into)
+		}
+	}
+	return c.Client.List(ctx, into, opts...)
+}
+
+// kept brings a roster up to date and returns what it has.
+func (c recentClient) kept(ctx context.Context, t ObjectKey, l *roster, into client.ObjectList) error {
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	changed, whole := c.recent.take(l)
+	err := error(nil)
+	if whole {
+		err = c.all(ctx, t, l, into)
+	} else {
+		err = c.news(ctx, l, changed, into)
+	}
+	if err != nil {
+		c.recent.lose(l)
+		return err
+	}
+	items := make([]runtime.Object, 0, len(l.known))
+	for _, o := range l.known {
+		items = append(items, o.DeepCopyObject())
+	}
+	into.SetResourceVersion(l.version)
+	into.SetContinue("")
+	return meta.SetList(into, items)
+}
+
+// all reads the whole list.
+func (c recentClient) all(ctx context.Context, t ObjectKey, l *roster, into client.ObjectList) error {
+	l.known, l.version = map[ObjectKey]client.Object{}, ""
+	page := func() client.ObjectList {
+		list, _ := reflect.New(reflect.TypeOf(into).Elem()).Interface().(client.ObjectList)
+		return list
+	}
+	return Each(ctx, versioned{c.Client, &l.version}, page, func(o client.Object) { l.put(t.Cluster, t.Kind, o) }, client.InNamespace(t.Namespace))
+}
+
+// versioned keeps the version of the first page of a list.
+type versioned struct {
+	client.Client
+
+	version *string
+}
+
+// List implements client.Reader.
+func (v versioned) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := v.Client.List(ctx, list, opts...)
+	if *v.version == "" {
+		*v.version = list.GetResourceVersion()
+	}
+	return err
+}
+
+// news reads the objects that have changed. It also reads those that a watch reports as gone: one of the same name may
+// be there, and may have been read before the watch came that far.
+func (c recentClient) news(ctx context.Context, l *roster, changed map[ObjectKey]Change, into client.ObjectList) error {
+	for t, change := range changed {
+		was := l.known[t]
+		switch {
+		case was == nil && (change.Gone || l.only.Fixed && !change.Turned):
+			continue // not selected
+		case was != nil && !change.Gone && !later(change.Version, was.GetResourceVersion()):
+			continue // as it was read
+		}
+		o, err := itemOf(into)
+		if err != nil {
+			return err
+		}
+		switch err := c.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, o); {
+		case apierrors.IsNotFound(err):
+			delete(l.known, t)
+		case err != nil:
+			return err
+		default:
+			l.put(t.Cluster, t.Kind, o)
+		}
+	}
+	return nil
+}
+
+func (l *roster) put(cluster plans.Side, kind string, o client.Object) {
+	key := ObjectKey{cluster, kind, o.GetNamespace(), o.GetName()}
+	kept := l.only.Keep(o)
+	if kept == nil {
+		delete(l.known, key)
+		return
+	}
+	l.known[key] = kept
+}
+
+// itemOf returns an empty object of the type that a list has.
+func itemOf(list client.ObjectList) (client.Object, error) {
+	items, err := meta.GetItemsPtr(list)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := reflect.New(reflect.TypeOf(items).Elem().Elem()).Interface().(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T has no objects of a cluster", list)
+	}
+	return o, nil
+}

@@ -1,0 +1,74 @@
+package preflight
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
+)
+
+// Waves checks the waves of one run of a plan. It is not safe for concurrent use.
+type Waves struct {
+	Plan *plans.Plan
+	// On must be safe for concurrent use, such as the clients of Connect.
+	On           clusters.Clusters
+	Orchestrated check.Orchestrated
+	Now          func() time.Time
+	// passed is when the standing checks last passed, on the way of that direction.
+	passed    time.Time
+	direction plans.Direction
+}
+
+// standingValidity is how long the standing checks hold after they have passed. What they look for is made by people
+// and their tools, and a wave of small pods takes a second: a check before each would find it hardly earlier.
+const standingValidity = 30 * time.Second
+
+// Check checks again, before the given ordinals move, what can have changed since the check of the plan and what the
+// engine's looks would not find, or would find too late. It returns the findings that must be fixed before the
+// ordinals move. It leaves out warnings, which were reported before the first write, and what the plan ignores. On an
+// abort it runs only the checks of what would stop the abort anyway: it is the way out of what the others find, and
+// none of them may bar it. On finalize it runs none.
+func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Slice) ([]check.Finding, error) {
+	if j.Leg.Direction == plans.Finalize {
+		return nil, nil
+	}
+	i := check.Inspect(w.Plan, w.On)
+	i.Ordinals, i.Midway, i.Taken, i.Orchestrated = ordinals, true, true, w.Orchestrated
+	if j.Leg.Direction == plans.Abort {
+		i.From = plans.Destination
+	}
+	var err error
+	if i.Now.Set, err = i.Set(ctx, plans.Source); err != nil {
+		return nil, err
+	}
+	if i.Now.Existing, err = i.Set(ctx, plans.Destination); err != nil {
+		return nil, err
+	}
+	if i.Now.Set == nil || i.Now.Existing == nil {
+		return nil, nil // the next look reports which of them is gone
+	}
+	began := w.Now()
+	stands := w.stands(j.Leg.Direction, began)
+	due := slices.DeleteFunc(catalogue(), func(c row) bool {
+		return c.wave == never || c.wave == standing && stands || j.Leg.Direction == plans.Abort && !c.back
+	})
+	results, err := results(ctx, i, due)
+	if err != nil {
+		return nil, err
+	}
+	failed := (&Report{Checks: results}).Failed()
+	if !stands && len(failed) == 0 {
+		w.passed, w.direction = began, j.Leg.Direction
+	}
+	return failed, nil
+}
+
+// stands reports whether the standing checks passed lately. A clock that was set back counts as long ago.
+func (w *Waves) stands(direction plans.Direction, now time.Time) bool {
+	age := now.Sub(w.passed)
+	return direction == w.direction && age >= 0 && age <= standingValidity
+}
