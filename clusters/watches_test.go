@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	goruntime "runtime"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 func partial(name, version string) *metav1.PartialObjectMetadata {
@@ -148,5 +151,56 @@ func TestPodsAreReportedWhenTheyChange(t *testing.T) {
 	}
 	if want := []Change{{Version: "7", Turned: true}, {Version: "8"}, {Version: "9"}, {Gone: true, Turned: true}}; !slices.Equal(told, want) {
 		t.Errorf("%+v, expected %+v", told, want)
+	}
+}
+
+// A list is kept only while a watch reports its changes: the watch has reported all that there is, and is not
+// interrupted.
+func TestAWatchCoversWhatItReports(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewSimpleMetadataClient(scheme, partial("web-0", "1"))
+	begun, may := make(chan *watch.FakeWatcher, 10), make(chan struct{})
+	c.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
+		<-may
+		one := watch.NewFakeWithChanSize(10, false)
+		begun <- one
+		return true, one, nil
+	})
+	w, signal := &Watches{Of: c, open: map[subject]*watched{}}, NewChangeSignal()
+	ctx, end := context.WithCancel(t.Context())
+	signal.Follow(ctx, w, plans.Source, "shop", Kinds{"Pod": {Version: "v1", Resource: "pods"}})
+	pods := ObjectKey{Cluster: plans.Source, Kind: "Pod", Namespace: "shop"}
+	if signal.Covers(pods) {
+		t.Error("it covers what no API server sends yet")
+	}
+	for range 2 {
+		may <- struct{}{}
+		stream := <-begun
+		eventually(t, func() bool { return signal.Covers(pods) })
+		for _, other := range []ObjectKey{
+			{Cluster: plans.Destination, Kind: "Pod", Namespace: "shop"}, {Cluster: plans.Source, Kind: "Node"}, {Cluster: plans.Source, Kind: "Pod", Namespace: "mall"},
+		} {
+			if signal.Covers(other) {
+				t.Errorf("it covers %v", other)
+			}
+		}
+		stream.Stop()
+		eventually(t, func() bool { return !signal.Covers(pods) })
+	}
+	close(may)
+	end()
+	w.Wait()
+}
+
+func eventually(t *testing.T, is func() bool) {
+	t.Helper()
+	for began := time.Now(); !is(); {
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("not within ten seconds")
+		}
+		goruntime.Gosched()
 	}
 }

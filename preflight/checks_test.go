@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
@@ -121,26 +122,12 @@ func TestAClaimThatAnotherPodMountsIsNotMoved(t *testing.T) {
 
 // Only what would stop an abort anyway may bar it: it is the way out of what the other checks look for (S14).
 func TestAnAbortIsCheckedForFewThings(t *testing.T) {
-	set := func(namespace string) client.Object {
-		s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", UID: "u"}}
-		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "db.example.com/v1", Kind: "Cluster", Name: "web", UID: "o", Controller: new(true)}}
-		return s
+	estate := estateOfTwoSets()
+	for _, o := range append(estate.Here, estate.There...) {
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "db.example.com/v1", Kind: "Cluster", Name: "web", UID: "o", Controller: new(true)}})
 	}
-	i := checktest.Estate{Here: []client.Object{set("shop")}, There: []client.Object{set("mall")}}.Inspected(t)
-	for side, on := range i.On {
-		i.On[side] = interceptor.NewClient(on.(client.WithWatch), interceptor.Funcs{
-			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				switch review := o.(type) {
-				case *authorizationv1.SelfSubjectAccessReview:
-					review.Status.Allowed = true
-					return nil
-				case *authorizationv1.SelfSubjectRulesReview:
-					return nil
-				}
-				return c.Create(ctx, o, opts...)
-			},
-		})
-	}
+	i := estate.Inspected(t)
+	allowAll(i.On)
 	for direction, barred := range map[plans.Direction]bool{plans.Move: true, plans.Abort: false, plans.Finalize: false} {
 		j := journal.New(i.Plan)
 		j.Leg.Direction = direction
@@ -151,5 +138,32 @@ func TestAnAbortIsCheckedForFewThings(t *testing.T) {
 		if has := slices.ContainsFunc(found, func(f check.Finding) bool { return f.Check == "owner" }); has != barred {
 			t.Errorf("%s: the operator bars it: %t, expected %t; %v", direction, has, barred, found)
 		}
+	}
+}
+
+// estateOfTwoSets has the set on both sides.
+func estateOfTwoSets() checktest.Estate {
+	set := func(namespace string) client.Object {
+		return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", UID: "u"}}
+	}
+	return checktest.Estate{Here: []client.Object{set("shop")}, There: []client.Object{set("mall")}}
+}
+
+// allowAll lets the user of the clients do everything.
+func allowAll(on clusters.Clusters) {
+	for side, c := range on {
+		on[side] = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				switch review := o.(type) {
+				case *authorizationv1.SelfSubjectAccessReview:
+					review.Status.Allowed = true
+					return nil
+				case *authorizationv1.SelfSubjectRulesReview:
+					review.Status.ResourceRules = []authorizationv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
+					return nil
+				}
+				return c.Create(ctx, o, opts...)
+			},
+		})
 	}
 }

@@ -60,11 +60,14 @@ func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Sl
 	if err != nil {
 		return nil, err
 	}
-	failed := (&Report{Checks: results}).Failed()
-	if !stands && len(failed) == 0 {
+	passed := !stands
+	for k, c := range due {
+		passed = passed && (c.wave != standing || results[k].Level != check.Fail)
+	}
+	if passed {
 		w.passed, w.direction = began, j.Leg.Direction
 	}
-	return failed, nil
+	return (&Report{Checks: results}).Failed(), nil
 }
 
 // stands reports whether the standing checks passed lately. A clock that was set back counts as long ago.

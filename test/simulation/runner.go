@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,6 +59,8 @@ type process struct {
 	stores map[plans.Side]*conn
 	// pending is the write that arrives later.
 	pending *request
+	// untold are the changes that its watches have not reported yet.
+	untold []func()
 	// away reports whether a cluster does not respond now; nil means that all respond.
 	away func(*store) bool
 }
@@ -119,7 +122,14 @@ func (r *process) watch(e *engine.Engine) {
 		}
 		s := r.w.on[side]
 		s.watches = append(s.watches, func(k key, c clusters.Change) {
-			e.Recent.Changed(clusters.ObjectKey{Cluster: side, Kind: k.kind, Namespace: k.namespace, Name: k.name}, c)
+			tell := func() {
+				e.Recent.Changed(clusters.ObjectKey{Cluster: side, Kind: k.kind, Namespace: k.namespace, Name: k.name}, c)
+			}
+			if r.w.options.Lag {
+				r.untold = append(r.untold, tell)
+				return
+			}
+			tell()
 		})
 	}
 }
@@ -390,6 +400,7 @@ func (r *process) run(ctx context.Context, direction plans.Direction, stop func(
 	}
 	patience := 0
 	for range 10_000 {
+		r.tell()
 		p, err := e.Advance(ctx)
 		if r.over(p, stop != nil && stop(p)) {
 			return end{kind: p.Kind, outcome: p.Outcome, reason: p.Reason}, r.fate(p)
@@ -408,6 +419,18 @@ func (r *process) run(ctx context.Context, direction plans.Direction, stop func(
 		}
 	}
 	return end{}, errors.New("the run never ends")
+}
+
+// tell reports some of the changes that the watches have not reported yet, in their order.
+func (r *process) tell() {
+	if len(r.untold) == 0 {
+		return
+	}
+	n := r.w.rng.IntN(len(r.untold) + 1)
+	for _, tell := range r.untold[:n] {
+		tell()
+	}
+	r.untold = slices.Delete(r.untold, 0, n)
 }
 
 // makeWay does what a process does between two waves: it lets evictions proceed, for as long as that changes

@@ -39,6 +39,7 @@ type options struct {
 	Delete     bool // the source's retention policy is Delete/Delete
 	Evictions  int  // how many evictions are requested during the run
 	Seed       uint64
+	Lag        bool // the watches of engines report changes late
 	Dependents bool // the pod template names a ConfigMap, a Secret and a Service
 	Gates      []plans.Gate
 	Left       []string // claim templates whose volumes do not move
@@ -182,6 +183,7 @@ func must(err error) {
 func (w *world) fork(seed uint64) *world {
 	out := *w
 	out.options.Seed, out.rng = seed, rand.New(rand.NewPCG(seed, 7))
+	out.options.Lag = seed%4 == 2
 	out.seen, out.aged, out.granted, out.disks = maps.Clone(w.seen), maps.Clone(w.aged), maps.Clone(w.granted), maps.Clone(w.disks)
 	out.app.asked, out.app.yes = maps.Clone(w.app.asked), maps.Clone(w.app.yes)
 	out.stores, out.on = nil, map[plans.Side]*store{}

@@ -1,0 +1,359 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// recently is a Recent over a fake cluster, with the requests that reach the cluster.
+type recently struct {
+	*Recent
+	on       client.Client
+	cluster  client.WithWatch
+	now      time.Time
+	requests []string
+	before   func() // called before the cluster answers a read
+	err      error  // of every list
+	covered  bool
+}
+
+func recent(t *testing.T, objects ...client.Object) *recently {
+	t.Helper()
+	r := &recently{Recent: NewRecent(), now: time.Unix(1000, 0), covered: true}
+	r.cluster = fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(objects...).Build()
+	c := interceptor.NewClient(r.cluster, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			r.requests = append(r.requests, "get "+key.Name)
+			err := c.Get(ctx, key, o, opts...)
+			if r.before != nil {
+				r.before()
+			}
+			return err
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			r.requests = append(r.requests, "list")
+			if r.err != nil {
+				return r.err
+			}
+			return c.List(ctx, l, slices.DeleteFunc(slices.Clone(opts), func(o client.ListOption) bool { _, only := o.(Only); return only })...)
+		},
+	})
+	r.Keep(func() time.Time {
+		r.now = r.now.Add(time.Microsecond)
+		return r.now
+	}, func(ObjectKey) bool { return r.covered })
+	r.on = r.Clients(&plans.Plan{}, Clusters{plans.Source: c})[plans.Source]
+	return r
+}
+
+func (r *recently) get(t *testing.T, name string) *corev1.Pod {
+	t.Helper()
+	var pod corev1.Pod
+	err := r.on.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, &pod)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &pod
+}
+
+// asked compares the requests since the last call.
+func (r *recently) asked(t *testing.T, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, r.requests); diff != "" && len(want)+len(r.requests) > 0 {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	r.requests = nil
+}
+
+func onePod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+}
+
+func podKey(name string) ObjectKey { return ObjectKey{plans.Source, "Pod", "shop", name} }
+
+func TestAnAnswerIsKeptUntilItMayBeOutdated(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	for range 3 {
+		r.get(t, "web-0").Name = "changed" // the next reader must not see that
+		if r.get(t, "web-1") != nil {
+			t.Error("there is a web-1")
+		}
+	}
+	r.asked(t, "get web-0", "get web-1")
+	r.Changed(podKey("web-0"), Change{Version: "2"})
+	r.get(t, "web-0")
+	r.asked(t, "get web-0")
+	r.Changed(podKey("web-1"), Change{Version: "3", Turned: true})
+	r.get(t, "web-1")
+	r.asked(t, "get web-1")
+	r.now = r.now.Add(FreshFor)
+	r.get(t, "web-0")
+	r.asked(t, "get web-0")
+	r.now = r.now.Add(-time.Minute) // the clock was set back
+	r.get(t, "web-0")
+	r.asked(t, "get web-0")
+}
+
+// What is too old is removed only now and then, and does not count before that either.
+func TestAnOldAnswerDoesNotCount(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	r.get(t, "other")
+	r.now = r.now.Add(FreshFor / 2)
+	r.get(t, "web-0")
+	r.now = r.now.Add(FreshFor * 6 / 10)
+	r.get(t, "other") // removes what is too old now
+	r.now = r.now.Add(FreshFor * 6 / 10)
+	r.requests = nil
+	r.get(t, "web-0")
+	r.asked(t, "get web-0")
+}
+
+// A read while a write is under way may have either answer.
+func TestAReadDuringAWriteIsNotKept(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	c := interceptor.NewClient(r.cluster, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			r.get(t, "web-0")
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+	if err := r.Clients(&plans.Plan{}, Clusters{plans.Source: c})[plans.Source].Delete(t.Context(), onePod("web-0")); err != nil {
+		t.Fatal(err)
+	}
+	if r.get(t, "web-0") != nil {
+		t.Error("it is there after its deletion")
+	}
+}
+
+func TestAnAnswerIsForgottenWithAWrite(t *testing.T) {
+	ctx := t.Context()
+	for name, write := range map[string]func(client.Client, *corev1.Pod) error{
+		"create": func(c client.Client, _ *corev1.Pod) error { return c.Create(ctx, onePod("web-1")) },
+		"update": func(c client.Client, o *corev1.Pod) error { return c.Update(ctx, o) },
+		"patch":  func(c client.Client, o *corev1.Pod) error { return c.Patch(ctx, o, client.MergeFrom(onePod("web-0"))) },
+		"delete": func(c client.Client, o *corev1.Pod) error { return c.Delete(ctx, o) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recent(t, onePod("web-0"))
+			o := r.get(t, "web-0")
+			r.get(t, "web-1")
+			if err := write(r.on, o); err != nil {
+				t.Fatal(err)
+			}
+			r.requests = nil
+			r.get(t, "web-0")
+			r.get(t, "web-1")
+			want := "get web-0"
+			if name == "create" {
+				want = "get web-1"
+			}
+			r.asked(t, want)
+		})
+	}
+	r := recent(t, onePod("web-0"))
+	if err := r.on.Delete(ctx, r.get(t, "web-0"), client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	r.requests = nil
+	r.get(t, "web-0")
+	r.asked(t) // nothing was written
+}
+
+// The answer to a read that was under way when the object changed may be the older one.
+func TestAnAnswerFromBeforeAChangeIsNotKept(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	r.before = func() { r.Changed(podKey("web-0"), Change{Version: "2"}) }
+	r.get(t, "web-0")
+	r.before = nil
+	r.get(t, "web-0")
+	r.asked(t, "get web-0", "get web-0")
+	r.before = func() { r.now = r.now.Add(2 * FreshFor); r.get0(t) }
+	r.Changed(podKey("web-0"), Change{Version: "3"})
+	r.get(t, "web-0")
+	r.before = nil
+	r.requests = nil
+	r.get(t, "web-0") // the slow answer is too old, however lately it came
+	r.asked(t, "get web-0")
+}
+
+// get0 reads another object, which removes what is too old to matter.
+func (r *recently) get0(t *testing.T) {
+	t.Helper()
+	r.before = nil
+	r.get(t, "other")
+}
+
+func TestNothingIsKeptBeforeKeep(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	r.Recent.now = nil
+	r.get(t, "web-0")
+	r.get(t, "web-0")
+	r.asked(t, "get web-0", "get web-0")
+}
+
+// An object is kept apart from its form with all fields. Kinds that the watches call otherwise are not kept in it.
+func TestTheWholeFormIsKeptApart(t *testing.T) {
+	r := recent(t, onePod("web-0"), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}})
+	whole := func(kind, namespace, name string) {
+		t.Helper()
+		var u unstructured.Unstructured
+		u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: kind})
+		if err := r.on.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		whole("PersistentVolume", "", "pv")
+		if err := r.on.Get(t.Context(), client.ObjectKey{Name: "pv"}, &corev1.PersistentVolume{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.asked(t, "get pv", "get pv")
+	r.Changed(ObjectKey{Cluster: plans.Source, Kind: "PersistentVolume", Name: "pv"}, Change{Version: "2"})
+	whole("PersistentVolume", "", "pv")
+	whole("Pod", "shop", "web-0")
+	whole("Pod", "shop", "web-0")
+	r.asked(t, "get pv", "get web-0", "get web-0")
+}
+
+// named selects the pods of a set.
+func named(prefix string) Only {
+	return Only{Of: prefix, Fixed: true, Keep: func(o client.Object) client.Object {
+		if len(o.GetName()) < len(prefix) || o.GetName()[:len(prefix)] != prefix {
+			return nil
+		}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), ResourceVersion: o.GetResourceVersion()}}
+	}}
+}
+
+func (r *recently) list(t *testing.T, only Only) (names []string) {
+	t.Helper()
+	var pods corev1.PodList
+	if err := r.on.List(t.Context(), &pods, client.InNamespace("shop"), only); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods.Items {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// turned creates or deletes a pod behind the back of the Recent, and lets the watch report it.
+func (r *recently) turned(t *testing.T, name string, there bool) {
+	t.Helper()
+	if !there {
+		if err := r.cluster.Delete(t.Context(), onePod(name)); err != nil {
+			t.Fatal(err)
+		}
+		r.Changed(podKey(name), Change{Gone: true, Turned: true})
+		return
+	}
+	pod := onePod(name)
+	if err := r.cluster.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	r.Changed(podKey(name), Change{Version: pod.ResourceVersion, Turned: true})
+}
+
+func TestOfAListOnlyWhatChangesIsRead(t *testing.T) {
+	r := recent(t, onePod("web-0"), onePod("web-1"), onePod("batch-0"))
+	r.Changed(podKey("batch-0"), Change{Version: "1"}) // the watch is heard
+	for range 2 {
+		if diff := cmp.Diff([]string{"web-0", "web-1"}, r.list(t, named("web"))); diff != "" {
+			t.Error(diff)
+		}
+	}
+	r.asked(t, "list")
+	r.turned(t, "web-2", true)
+	r.turned(t, "batch-1", true)
+	r.turned(t, "web-0", false)
+	r.Changed(podKey("batch-0"), Change{Version: "1000"}) // of another set, and always was
+	if diff := cmp.Diff([]string{"web-1", "web-2"}, r.list(t, named("web"))); diff != "" {
+		t.Error(diff)
+	}
+	slices.Sort(r.requests)
+	r.asked(t, "get batch-1", "get web-0", "get web-2")
+	r.Changed(podKey("web-1"), Change{Version: "1"}) // older than what was read
+	r.list(t, named("web"))
+	r.asked(t)
+	r.list(t, named("batch")) // another selection
+	r.asked(t, "list")
+}
+
+// A watch may report the end of an object after a list has shown another one of its name.
+func TestALateReportOfAnEndRemovesNoSuccessor(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	r.Changed(podKey("web-0"), Change{Version: "1"})
+	r.list(t, named("web"))
+	r.Changed(podKey("web-0"), Change{Gone: true, Turned: true})
+	if got := r.list(t, named("web")); len(got) != 1 {
+		t.Errorf("%v, expected web-0", got)
+	}
+}
+
+func TestAListIsReadAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*recently)
+		want  []string
+	}{
+		"not": {func(*recently) {}, nil},
+		"while no watch covers it": {func(r *recently) {
+			r.covered = false
+		}, []string{"list"}},
+		"when nothing was heard for long": {func(r *recently) { r.now = r.now.Add(heardFor) }, []string{"list"}},
+		"after many changes": {func(r *recently) {
+			for k := range maxOneByOne + 1 {
+				r.Changed(podKey(fmt.Sprint("web-", k)), Change{Version: "1000", Turned: true})
+			}
+		}, []string{"list"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recent(t, onePod("web-0"))
+			r.Changed(podKey("web-0"), Change{Version: "1"})
+			r.list(t, named("web"))
+			r.requests = nil
+			c.spoil(r)
+			r.list(t, named("web"))
+			r.asked(t, c.want...)
+		})
+	}
+}
+
+// Changes are not forgotten with a read that fails, and neither are those that come while a list is read.
+func TestAListThatFailedIsReadAgain(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	r.Changed(podKey("web-0"), Change{Version: "1"})
+	r.err = errors.New("no answer")
+	if err := r.on.List(t.Context(), &corev1.PodList{}, client.InNamespace("shop"), named("web")); !errors.Is(err, r.err) {
+		t.Fatal(err)
+	}
+	r.err = nil
+	r.list(t, named("web"))
+	r.asked(t, "list", "list")
+	r.turned(t, "web-1", true)
+	r.before = func() { r.turned(t, "web-2", true); r.before = nil }
+	r.list(t, named("web"))
+	if got := r.list(t, named("web")); len(got) != 3 {
+		t.Errorf("%v, expected three pods", got)
+	}
+}
