@@ -42,7 +42,7 @@ const (
 // read again. So a wave of a large set does not cost as much as the set is large.
 type roster struct {
 	only Only
-	// reading is held by the one reader that brings the roster up to date.
+	// reading is locked by the one reader that brings the roster up to date.
 	reading sync.Mutex
 	known   map[ObjectKey]client.Object
 	version string
