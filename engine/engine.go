@@ -107,6 +107,9 @@ type Engine struct {
 	passed int
 	notes  []note // since the journal was last written
 	way    *drainWay
+
+	preparation *preparation
+
 	// answered is the error of the last write. It only explains a write without effect; no look uses it.
 	answered error
 	waveCheck
@@ -136,7 +139,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.Outside(looks[op])
 	}
-	e := &Engine{Gates: asks, Recent: recent, plan: p, store: store, on: on, looks: looks, reads: seen, world: w, way: way}
+	e := &Engine{Gates: asks, Recent: recent, plan: p, store: store, on: on, looks: looks, reads: seen, world: w, way: way, preparation: newPreparation(p, on)}
 	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
 	// retention policy and mark of the sets, and what the controllers copied of that mark.
 	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)
@@ -196,6 +199,14 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 	case plans.After:
 		return Progress{Kind: Advanced, Step: step, Reason: observed.Reason, Took: e.pass(step, observed)}, nil
 	case plans.During:
+		if began {
+			if p, did := e.prepare(ctx, step); did {
+				return p, nil
+			}
+			if e.journal == nil {
+				return movedOn(step), nil
+			}
+		}
 		return e.learn(ctx, step, observed)
 	case plans.Conflict:
 		return e.block(ctx, step, observed.Reason)
@@ -271,6 +282,9 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observe
 		e.journal.Begin(e.plan, step, observed.Undo)
 		if e.Now != nil && (step.Op == plans.Tighten || step.Op == plans.Shrink) {
 			e.journal.Tightened(e.Now())
+		}
+		if next, may := e.following(step); may {
+			e.journal.Prepared = &next.Ordinals
 		}
 		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, writes.IgnoreAnswers(err)

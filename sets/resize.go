@@ -72,6 +72,9 @@ func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.Sta
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
+	if why, err := storage.AttachedThere(ctx, w.Plan, w.On, m, s.Undo.Flight); err != nil || why != "" {
+		return plans.Wait(why), err
+	}
 	return w.letGo(ctx, m, from, s.Undo.Flight)
 }
 

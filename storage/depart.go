@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -56,7 +57,7 @@ func (v mover) departing(ctx context.Context, m plans.StepContext, template stri
 	if s := v.ours(ctx, m, claim, pv, vol); s.Standing != plans.After {
 		return vol, s, nil
 	}
-	if s, err := v.inTheWay(ctx, m, vol); err != nil || s.Standing != plans.After {
+	if s, err := v.inTheWay(ctx, m, vol, claim); err != nil || s.Standing != plans.After {
 		return vol, s, err
 	}
 	s, err = v.otherObject(ctx, m, vol, pv)
@@ -101,8 +102,9 @@ func (v mover) marked(m plans.StepContext, pv *corev1.PersistentVolume) bool {
 	return saved && err == nil && m.Stamp.Mine(pv)
 }
 
-// inTheWay looks at the object that has the claim's name on the other side.
-func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
+// inTheWay looks at the object that has the claim's name on the other side. A claim that was prepared must be like the
+// claim that leaves, and no pod may mount it: the pod would hold the disk when the ordinal needs it.
+func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volume, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	there, err := v.claimOf(ctx, m.To(), vol)
 	switch {
 	case err != nil || there == nil:
@@ -111,6 +113,16 @@ func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volu
 		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s); no pod is scaled down before it is gone", there.Name, v.Plan.On(m.To()), strings.Join(there.Finalizers, ", "))), nil
 	case !m.Stamp.Mine(there) || there.Spec.VolumeName != vol.Name:
 		return plans.Stop(fmt.Sprintf("claim %s of %s has the name of the claim to create, and was not created by this plan; delete it if its data is not needed", there.Name, v.Plan.On(m.To()))), nil
+	case !equality.Semantic.DeepEqual(there.Spec.Resources, claim.Spec.Resources):
+		return plans.Stop(fmt.Sprintf("claim %s of %s requests %s, and that of %s requests %s by now; delete the first, which no pod needs yet: it is made again",
+			there.Name, v.Plan.On(m.To()), there.Spec.Resources.Requests.Storage(), v.Plan.On(m.From), claim.Spec.Resources.Requests.Storage())), nil
+	}
+	pods, err := v.EveryPod(ctx, m.To())
+	if err != nil {
+		return plans.Observation{}, err
+	}
+	if users := Users(pods, there.Name); users != "" {
+		return plans.Wait(fmt.Sprintf("claim %s of %s is mounted by pod %s, and no pod may mount it before the ordinal arrives; no pod is scaled down until that pod is gone: delete it", there.Name, v.Plan.On(m.To()), users)), nil
 	}
 	return plans.Done(), nil
 }

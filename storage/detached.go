@@ -23,6 +23,24 @@ func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 	return mover{clusters.Pair{Plan: p, On: on}}.detachedAgain(ctx, m)
 }
 
+// AttachedThere returns the reason why a wave must not leave yet, or "": the side that will receive it, in another
+// cluster, has a volume of it attached, and Vacate would wait for that with the ordinal down (S17). It also reads what
+// the side that releases the wave has attached. Vacate then has to read only what becomes of that.
+func AttachedThere(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext, flight *plans.Flight) (string, error) {
+	v := mover{clusters.Pair{Plan: p, On: on}}
+	if p.OneCluster() || m.Reversed {
+		return "", nil
+	}
+	if _, err := v.detached(ctx, flight, m.From); err != nil {
+		return "", err
+	}
+	s, err := v.detached(ctx, flight, m.To())
+	if err != nil || s.Standing == plans.After {
+		return "", err
+	}
+	return fmt.Sprintf("on the %s, %s; no pod is scaled down until it is detached", m.To(), s.Reason), nil
+}
+
 func (v mover) detachedAgain(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if v.Plan.OneCluster() || !m.InFlight() {
 		return plans.Done(), nil

@@ -41,7 +41,7 @@ func (v mover) release(ctx context.Context, m plans.StepContext, vol plans.Volum
 		return plans.Stop(fmt.Sprintf("claim %s of %s is not the claim that this plan releases (UID %s, expected %s); find out what created it", claim.Name, v.Plan.On(m.From), claim.UID, vol.Claim)), nil
 	}
 	if claim.DeletionTimestamp != nil {
-		return v.terminating(ctx, m, claim)
+		return v.going(ctx, m, claim)
 	}
 	if why := m.Stamp.Barred(claim); why != "" {
 		return plans.Stop(fmt.Sprintf("claim %s %s", claim.Name, why)), nil
@@ -66,7 +66,7 @@ func (v mover) released(ctx context.Context, m plans.StepContext, vol plans.Volu
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(why), nil
 	}
-	if pv.Status.Phase == corev1.VolumeBound {
+	if pv.Status.Phase == corev1.VolumeBound && v.Plan.OneCluster() { // the other cluster has an object of its own
 		return plans.Wait(fmt.Sprintf("volume %s: waiting for the binder to see that claim %s is gone", vol.Name, name)), nil
 	}
 	return plans.Done(), nil
@@ -115,6 +115,24 @@ func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume,
 	}
 	return plans.Write(fmt.Sprintf("%s: delete claim %s (volume %s is protected)", m.From, claim.Name, vol.Name), plans.Undo{},
 		func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], claim) }), nil
+}
+
+// going waits for the end of a claim that is being deleted. Between two clusters it waits only for the pods that mount
+// the claim. The scheduler and the kubelet admit no pod with a claim that is being deleted, so once none mounts it,
+// none ever will. The pod of the ordinal counts until its own watch has reported its end: what else mounts the claim
+// has been reported by then (S1).
+func (v mover) going(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
+	if v.Plan.OneCluster() {
+		return v.terminating(ctx, m, claim)
+	}
+	pods, err := v.EveryPod(ctx, m.From)
+	if err != nil {
+		return plans.Observation{}, err
+	}
+	if users := Users(pods, claim.Name); users != "" {
+		return v.terminating(ctx, m, claim)
+	}
+	return plans.Done(), nil
 }
 
 // terminating waits for our deletion. A pod that mounts the claim delays it.

@@ -37,12 +37,41 @@ func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volum
 	case ref == nil:
 		return plans.Stop(fmt.Sprintf("volume %s has an empty claimRef: any claim may take it; set it to %s/%s", pv.Name, v.Plan.On(to).Namespace, v.claim(vol))), nil
 	case v.named(ref, to, vol):
+		if why, err := v.astray(ctx, m, vol); err != nil || why != "" {
+			return plans.Stop(why), err
+		}
 		return v.reserved(ctx, m, vol, pv)
 	case v.Plan.OneCluster() && v.named(ref, m.From, vol):
 		return v.swap(ctx, m, vol, pv)
 	default:
 		return plans.Stop(fmt.Sprintf("volume %s is promised to claim %s/%s, expected one of this migration", pv.Name, ref.Namespace, ref.Name)), nil
 	}
+}
+
+// astray returns the reason why the volume object that the source keeps, in another cluster, is not as the plan left it,
+// or "". That of the destination may have been made long before.
+func (v mover) astray(ctx context.Context, m plans.StepContext, vol plans.Volume) (string, error) {
+	if v.Plan.OneCluster() || m.From == plans.Destination {
+		return "", nil
+	}
+	held, err := v.volumeOf(ctx, m.From, vol.Name)
+	if err != nil {
+		return "", err
+	}
+	return v.kept(m, vol, held), nil
+}
+
+// kept returns the reason why the volume object of the side that releases the ordinal is not as the plan left it, or "".
+func (v mover) kept(m plans.StepContext, vol plans.Volume, held *corev1.PersistentVolume) string {
+	switch why := v.unsafe(held, vol); {
+	case why != "":
+		return why
+	case !m.Stamp.Mine(held):
+		return fmt.Sprintf("volume %s on the %s is not protected by this plan", held.Name, m.From)
+	case !v.named(held.Spec.ClaimRef, m.From, vol):
+		return fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.Plan.On(m.From).Namespace, v.claim(vol))
+	}
+	return ""
 }
 
 // reserved accepts a claimRef that the claim of this side can use: without a UID, or with the UID of the
@@ -100,14 +129,8 @@ func (v mover) reimport(ctx context.Context, m plans.StepContext, vol plans.Volu
 	if err != nil {
 		return plans.Observation{}, err
 	}
-	if why := v.unsafe(held, vol); why != "" {
+	if why := v.kept(m, vol, held); why != "" {
 		return plans.Stop(why), nil
-	}
-	if !m.Stamp.Mine(held) {
-		return plans.Stop(fmt.Sprintf("volume %s on the %s is not protected by this plan", held.Name, m.From)), nil
-	}
-	if !v.named(held.Spec.ClaimRef, m.From, vol) {
-		return plans.Stop(fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.Plan.On(m.From).Namespace, v.claim(vol))), nil
 	}
 	next, why, err := v.rewritten(held, m.To(), RefTo(v.Plan.On(m.To()).Namespace, v.claim(vol), ""))
 	if err != nil || why != "" {

@@ -84,7 +84,7 @@ func (v mover) dropVolume(ctx context.Context, m plans.StepContext, old, kept *c
 	case old.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
 		return plans.Stop(fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting it would destroy the disk; set it to Retain", old.Name, m.From, old.Spec.PersistentVolumeReclaimPolicy)), nil
 	case old.Status.Phase == corev1.VolumeBound:
-		if taker, err := v.Claim(ctx, m.From, claim); err != nil || taker == nil {
+		if taker, err := v.Claim(ctx, m.From, claim); err != nil || taker == nil || taker.DeletionTimestamp != nil {
 			return plans.Wait(fmt.Sprintf("volume %s on the %s: waiting for the binder to see that its claim is gone", old.Name, m.From)), err
 		}
 		return plans.Stop(fmt.Sprintf("volume %s on the %s is Bound, expected Released: find out which claim took it", old.Name, m.From)), nil

@@ -112,11 +112,17 @@ func trace(p *plans.Plan, sides map[plans.Side]*sideObjects, template string, or
 // Protected reports whether a volume carries everything that its final restoration needs.
 func (t Trace) Protected(p *plans.Plan) bool {
 	for _, pv := range t.Volumes {
-		if _, saved := pv.Annotations[plans.PolicyAnnotation]; saved && (plans.Stamp{Plan: p.ID}).Mine(pv) {
+		if Marked(p, pv) {
 			return true
 		}
 	}
 	return false
+}
+
+// Marked reports whether a volume object carries the marks of a plan that protects it.
+func Marked(p *plans.Plan, pv *corev1.PersistentVolume) bool {
+	_, saved := pv.Annotations[plans.PolicyAnnotation]
+	return saved && plans.Stamp{Plan: p.ID}.Mine(pv)
 }
 
 // Promise returns the claimRef of the volume object on a side if it names the claim of that side, else nil.

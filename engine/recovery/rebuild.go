@@ -153,7 +153,11 @@ func (b rebuilding) inFlight(j *journal.Journal, wave plans.Slice, from plans.Si
 		if from != s.From { // reversed: every look of the abort can be repeated
 			continue
 		}
-		switch {
+		switch left := t.Claims[from]; {
+		case !b.plan.OneCluster(): // Reserve and Claim may have written while the wave was still up
+			if left == nil || left.DeletionTimestamp != nil {
+				j.Done = max(j.Done, b.step(j, plans.Vacate))
+			}
 		case t.Claims[s.To()] != nil:
 			j.Done = max(j.Done, b.step(j, plans.Reserve))
 		case b.promised(t, s):
@@ -163,10 +167,9 @@ func (b rebuilding) inFlight(j *journal.Journal, wave plans.Slice, from plans.Si
 	return nil
 }
 
-// promised reports whether Reserve has written a volume.
+// promised reports whether Reserve has written a volume, in one cluster.
 func (b rebuilding) promised(t storage.Trace, s plans.Step) bool {
-	ref := t.Promise(b.plan, s.To())
-	return ref != nil && (b.plan.OneCluster() || s.To() == plans.Destination || ref.UID == "")
+	return t.Promise(b.plan, s.To()) != nil
 }
 
 // saved collects the state before the plan. What is noted on the objects is taken from there; the user's word

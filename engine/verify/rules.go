@@ -218,6 +218,9 @@ func (c *comparison) kept() {
 			if pv == nil || !marked {
 				continue
 			}
+			if c.protects(t.Ordinal) {
+				c.expect(storage.Marked(c.plan, pv), "S4", c.claim(t)+": "+named(pv, side), "it has lost the annotations of the plan", "a protected volume")
+			}
 			leaves := c.more && c.step.Op == plans.Settle // the plan deletes the object that is left over
 			c.expect(pv.DeletionTimestamp == nil || leaves, "S4", named(pv, side), "another writer has deleted it, and its finalizers keep it", "a volume that stays")
 			policy := pv.Spec.PersistentVolumeReclaimPolicy
@@ -268,7 +271,7 @@ func (c *comparison) bound() {
 		for _, side := range plans.Sides() {
 			claim := t.Claims[side]
 			if !c.has(side, t.Ordinal) {
-				c.expect(claim == nil, "S5", c.claim(t)+" on the "+string(side), "it exists", "none, since the ordinal is on the other side")
+				c.expect(claim == nil || c.spare(claim), "S5", c.claim(t)+" on the "+string(side), "it exists", "none, since the ordinal is on the other side")
 				continue
 			}
 			c.expect(claim != nil, "S5", c.claim(t)+" on the "+string(side), "it does not exist", "a claim that is bound to the ordinal's volume")
@@ -277,6 +280,12 @@ func (c *comparison) bound() {
 			}
 		}
 	}
+}
+
+// spare reports whether a claim is one that the plan may have besides that of the side with the ordinal: between two
+// clusters it is made before its ordinal leaves the other side, and its deletion is not waited for.
+func (c *comparison) spare(claim *corev1.PersistentVolumeClaim) bool {
+	return !c.plan.OneCluster() && (claim.DeletionTimestamp != nil || plans.Stamp{Plan: c.plan.ID}.Mine(claim))
 }
 
 // inFlight reports whether an ordinal may be on neither side, or half way to the other.

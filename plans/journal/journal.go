@@ -65,6 +65,9 @@ type Journal struct {
 	Passed *plans.Passed `json:"passed,omitempty"`
 	// SkipGates, if not 0, is the Seq of the last step whose gates the user wants skipped.
 	SkipGates int `json:"skipGates,omitempty"`
+	// Prepared, between two clusters, is the wave whose volumes and claims may have been made before it leaves,
+	// while the wave before it comes up.
+	Prepared *plans.Slice `json:"prepared,omitempty"`
 	// Outcome is set when the Leg is finished.
 	Outcome plans.Outcome `json:"outcome,omitempty"`
 	// Detached records that an orchestrator carries the plan out and is the only writer of the

@@ -57,6 +57,8 @@ func (j *Journal) refuseRoute(p *plans.Plan) error {
 		return fmt.Errorf("pauseAt is %d, expected an ordinal of the plan, %s", j.PauseAt, p.Ordinals())
 	case len(j.Touched) > int(p.Count) || slices.ContainsFunc(j.Touched, func(o int32) bool { return !p.Ordinals().Has(o) }):
 		return fmt.Errorf("touched has %d ordinals, expected only those of the plan, %s", len(j.Touched), p.Ordinals())
+	case j.Prepared != nil && !isWave(p, *j.Prepared):
+		return fmt.Errorf("prepared is %d ordinals from %d, expected 1 to %d of %s", j.Prepared.Replicas, j.Prepared.Start, p.Window, p.Ordinals())
 	}
 	return nil
 }
@@ -72,13 +74,18 @@ func (j *Journal) refuseState(p *plans.Plan) error {
 	return nil
 }
 
+// isWave reports whether a plan may have a wave of these ordinals.
+func isWave(p *plans.Plan, o plans.Slice) bool {
+	return o.Replicas >= 1 && o.Replicas <= p.Window && o.Start >= p.Start && o.Start <= p.End()-o.Replicas
+}
+
 func (j *Journal) refuseFlight(p *plans.Plan) error {
 	f := j.Flight
 	if f == nil {
 		return nil
 	}
 	o := f.Ordinals
-	if o.Replicas < 1 || o.Replicas > p.Window || o.Start < p.Start || o.Start > p.End()-o.Replicas || f.From != plans.Source && f.From != plans.Destination {
+	if !isWave(p, o) || f.From != plans.Source && f.From != plans.Destination {
 		return fmt.Errorf("flight is of %d ordinals from %d on the side %q, expected 1 to %d of %s, on a side", o.Replicas, o.Start, f.From, p.Window, p.Ordinals())
 	}
 	if len(f.Pods) > int(o.Replicas) || len(f.Volumes) > int(o.Replicas)*len(p.Claims) {

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // check requires the invariants that hold at every instant. It is called after every change of the world,
@@ -215,6 +216,28 @@ func (w *world) mediaHeld(pv *corev1.PersistentVolume) {
 
 func (w *world) second() string { return w.plan.SecondVolume(plans.SharedVolume{Volume: media}) }
 
+// idle reports whether, between two clusters, a claim is one that no pod mounts: it was prepared for an ordinal that is
+// still on the other side, or is being deleted.
+func (w *world) idle(s *store, claim *corev1.PersistentVolumeClaim) bool {
+	if len(w.stores) == 1 {
+		return false
+	}
+	for _, pod := range all[*corev1.Pod](s) {
+		if pod.Namespace == claim.Namespace && storage.Mounts(pod, claim.Name) {
+			return false
+		}
+	}
+	return claim.DeletionTimestamp != nil || !w.slice(w.sideOf(s)).Has(ordinalOf(claim.Name))
+}
+
+// sideOf returns the side that a cluster is, of two clusters.
+func (w *world) sideOf(s *store) plans.Side {
+	if s == w.on[plans.Source] {
+		return plans.Source
+	}
+	return plans.Destination
+}
+
 // rightVolumes is S5: a claim is bound to the disk with the data of its own ordinal and template, in one
 // place. No such disk is available to another claim.
 func (w *world) rightVolumes() {
@@ -233,6 +256,9 @@ func (w *world) rightVolumes() {
 				w.fail("S5", "claim %s of %s got the disk of %q", claim.Name, claim.Namespace, d.claim)
 			}
 			where := fmt.Sprintf("%s/%s", s.name, claim.Namespace)
+			if w.idle(s, claim) {
+				continue
+			}
 			if other, ok := bound[claim.Name]; ok && claim.Status.Phase == corev1.ClaimBound {
 				w.fail("S5", "claim %s is bound in %s and in %s", claim.Name, other, where)
 			}

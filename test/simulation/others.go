@@ -131,6 +131,15 @@ func remade(side plans.Side) foreignWrite {
 	}
 }
 
+// claimed reports whether a volume is bound to a claim that stays.
+func claimed(s *store, pv *corev1.PersistentVolume) bool {
+	if ref := pv.Spec.ClaimRef; pv.Status.Phase == corev1.VolumeBound && ref != nil {
+		claim, ok := get[*corev1.PersistentVolumeClaim](s, ref.Namespace, ref.Name)
+		return ok && claim.DeletionTimestamp == nil
+	}
+	return false
+}
+
 // volumesOn edits every volume that the plan protects on a side.
 func volumesOn(side plans.Side, word plans.Assurance, edit func(*corev1.PersistentVolume)) foreignWrite {
 	var was []*corev1.PersistentVolume
@@ -139,7 +148,7 @@ func volumesOn(side plans.Side, word plans.Assurance, edit func(*corev1.Persiste
 		do: func(w *world) bool {
 			was = nil
 			for _, pv := range all[*corev1.PersistentVolume](w.on[side]) {
-				if !stamped(pv) || pv.Status.Phase != corev1.VolumeBound {
+				if !stamped(pv) || !claimed(w.on[side], pv) { // the disk of a volume without a claim would be destroyed by that very writer
 					continue
 				}
 				was = append(was, clone(pv))

@@ -101,12 +101,12 @@ func TestARecoveredJournalSaysNoMoreThanTheMarksProve(t *testing.T) {
 	t.Parallel()
 	for direction, steps := range map[plans.Direction]map[plans.Op][2]string{ // in one cluster, in two
 		plans.Move: {
-			plans.Freeze: {"Freeze", "Freeze"}, plans.Protect: {"Freeze", "Freeze"}, plans.Tighten: {"Freeze", "Freeze"}, plans.Shrink: {"2/Shrink", "2/Shrink"}, plans.Release: {"2/Shrink", "2/Shrink"},
-			plans.Reserve: {"2/Reserve", "2/Reserve"}, plans.Claim: {"2/Claim", "2/Claim"}, plans.Grow: {"2/Grow", "2/Grow"}, plans.Relax: {"2/Grow", "2/Grow"},
+			plans.Freeze: {"Freeze", "Freeze"}, plans.Protect: {"Freeze", "Freeze"}, plans.Tighten: {"Freeze", "Freeze"}, plans.Shrink: {"2/Shrink", "2/Shrink"}, plans.Release: {"2/Shrink", "2/Release"},
+			plans.Reserve: {"2/Reserve", "2/Release"}, plans.Claim: {"2/Claim", "2/Release"}, plans.Grow: {"2/Grow", "2/Grow"}, plans.Relax: {"2/Grow", "2/Grow"},
 		},
 		plans.Abort: {
-			plans.Tighten: {"0/Tighten", "0/Tighten"}, plans.Shrink: {"0/Shrink", "0/Shrink"}, plans.Release: {"0/Shrink", "0/Shrink"},
-			plans.Reserve: {"0/Shrink", "0/Reserve"}, plans.Claim: {"0/Shrink", "0/Claim"}, plans.Grow: {"0/Grow", "0/Grow"}, plans.Relax: {"0/Grow", "0/Grow"},
+			plans.Tighten: {"0/Tighten", "0/Tighten"}, plans.Shrink: {"0/Shrink", "0/Shrink"}, plans.Release: {"0/Shrink", "0/Release"},
+			plans.Reserve: {"0/Shrink", "0/Release"}, plans.Claim: {"0/Shrink", "0/Release"}, plans.Grow: {"0/Grow", "0/Grow"}, plans.Relax: {"0/Grow", "0/Grow"},
 			plans.Retire: {"Retire", "Retire"}, plans.Settle: {"Retire", "Retire"}, plans.Thaw: {"Retire", "Retire"},
 		},
 		plans.Finalize: {plans.Retire: {"Retire", "Retire"}, plans.Settle: {"Retire", "Retire"}, plans.Thaw: {"Retire", "Retire"}},
