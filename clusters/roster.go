@@ -1,9 +1,12 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -130,8 +133,8 @@ func (c recentClient) kept(ctx context.Context, t ObjectKey, l *roster, into cli
 		return err
 	}
 	items := make([]runtime.Object, 0, len(l.known))
-	for _, o := range l.known {
-		items = append(items, o.DeepCopyObject())
+	for _, t := range inOrder(l.known) {
+		items = append(items, l.known[t].DeepCopyObject())
 	}
 	into.SetResourceVersion(l.version)
 	into.SetContinue("")
@@ -167,8 +170,8 @@ func (v versioned) List(ctx context.Context, list client.ObjectList, opts ...cli
 // news reads the objects that have changed. It also reads those that a watch reports as gone: one of the same name may
 // be there, and may have been read before the watch came that far.
 func (c recentClient) news(ctx context.Context, l *roster, changed map[ObjectKey]Change, into client.ObjectList) error {
-	for t, change := range changed {
-		was := l.known[t]
+	for _, t := range inOrder(changed) {
+		change, was := changed[t], l.known[t]
 		switch {
 		case was == nil && (change.Gone || l.only.Fixed && !change.Turned):
 			continue // not selected
@@ -212,4 +215,11 @@ func itemOf(list client.ObjectList) (client.Object, error) {
 		return nil, fmt.Errorf("%T has no objects of a cluster", list)
 	}
 	return o, nil
+}
+
+// inOrder returns the keys of objects in the order in which an API server lists them.
+func inOrder[V any](objects map[ObjectKey]V) []ObjectKey {
+	return slices.SortedFunc(maps.Keys(objects), func(a, b ObjectKey) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 }

@@ -198,19 +198,20 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 	switch observed.Standing {
 	case plans.After:
 		return Progress{Kind: Advanced, Step: step, Reason: observed.Reason, Took: e.pass(step, observed)}, nil
-	case plans.During:
-		if began {
-			if p, did := e.prepare(ctx, step); did {
-				return p, nil
-			}
-			if e.journal == nil {
-				return movedOn(step), nil
-			}
-		}
-		return e.learn(ctx, step, observed)
 	case plans.Conflict:
 		return e.block(ctx, step, observed.Reason)
-	case plans.Before:
+	case plans.During, plans.Before:
+	}
+	if began && observed.Standing == plans.During || step.Op == plans.Shrink && observed.Standing == plans.Before {
+		if p, did := e.prepare(ctx, step); did {
+			return p, nil
+		}
+		if e.journal == nil {
+			return Progress{Step: step}, nil // another process has changed it
+		}
+	}
+	if observed.Standing == plans.During {
+		return e.learn(ctx, step, observed)
 	}
 	return e.write(ctx, began, step, observed)
 }
@@ -283,7 +284,7 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observe
 		if e.Now != nil && (step.Op == plans.Tighten || step.Op == plans.Shrink) {
 			e.journal.Tightened(e.Now())
 		}
-		if next, may := e.following(step); may {
+		if next, may := e.following(step); may && step.Op != plans.Shrink {
 			e.journal.Prepared = &next.Ordinals
 		}
 		if err := e.save(ctx); err != nil {

@@ -9,9 +9,10 @@ import (
 )
 
 // Between two clusters, the volumes and claims of a wave can be made on the side that will receive it while the wave
-// is still up, and while the wave before it comes up there. Reserve and Claim then find them, and nothing of this
-// delays an ordinal that is down. It is best effort: whatever is in the way is left to the steps of the wave itself,
-// which look at everything again before the first ordinal leaves (S17).
+// is still up: while the wave before it comes up there, while the budgets are tightened for it, or at the latest just
+// before it leaves. Reserve and Claim then find them, and nothing of this delays an ordinal that is down. It is best
+// effort: whatever is in the way is left to the steps of the wave itself, and Shrink looks at everything again before
+// the first ordinal leaves (S17).
 
 // preparation prepares the next wave.
 type preparation struct {
@@ -26,16 +27,18 @@ func newPreparation(p *plans.Plan, on clusters.Clusters) *preparation {
 	return &preparation{aside: aside, look: storage.Prepare(p, aside.Clients(p, on))}
 }
 
-// following returns the Reserve of the wave after the one that is coming up, and reports whether that wave may be
-// prepared: the plan is not about to pause before it.
+// following returns the Reserve of the wave that may be prepared during a step, and reports whether there is one: the
+// wave of the step, before it leaves, or the wave after it, once it has been added to its new side. A wave before which
+// the plan is about to pause is not prepared.
 func (e *Engine) following(step plans.Step) (plans.Step, bool) {
-	if step.Op != plans.Grow || e.plan.OneCluster() || len(e.plan.Moved()) == 0 || e.journal.Paused {
+	j := e.journal
+	if step.Op != plans.Tighten && step.Op != plans.Shrink && step.Op != plans.Grow || e.plan.OneCluster() || len(e.plan.Moved()) == 0 || j.Paused || j.Reversed(step) {
 		return plans.Step{}, false
 	}
 	for seq := step.Seq + 1; ; seq++ {
-		next, more := e.plan.Step(e.journal.Leg, seq)
+		next, more := e.plan.Step(j.Leg, seq)
 		switch {
-		case !more || next.Op.Closes() || e.journal.PauseDue(next):
+		case !more || next.Op.Closes() || j.PauseDue(next):
 			return plans.Step{}, false
 		case next.Op == plans.Reserve:
 			return next, true
@@ -44,7 +47,7 @@ func (e *Engine) following(step plans.Step) (plans.Step, bool) {
 }
 
 // prepare sends at most one write that prepares the next wave, and reports whether it did. The order must hold: the
-// wave is in the journal, with the intent of Grow, BEFORE anything of it is made (S10), and the journal is unchanged
+// wave is in the journal, with the intent of Tighten or Grow, BEFORE anything of it is made (S10), and the journal is unchanged
 // after the look (S9).
 func (e *Engine) prepare(ctx context.Context, step plans.Step) (Progress, bool) {
 	next, may := e.following(step)
@@ -54,7 +57,7 @@ func (e *Engine) prepare(ctx context.Context, step plans.Step) (Progress, bool) 
 	}
 	m := e.moment(e.journal, next, false)
 	m.Flight, m.Readopt = nil, false
-	m.Stamp.Seq = step.Seq // a later one would say that the wave has begun
+	m.Stamp.Seq = e.journal.Begun // a later one would be ahead of the journal
 	p.aside.Clear()
 	observed, err := p.look(ctx, m)
 	if err != nil || observed.Standing != plans.Before {

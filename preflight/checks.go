@@ -242,8 +242,9 @@ func DestinationFree(ctx context.Context, i check.Inspection) ([]check.Finding, 
 // claimFree refuses a claim whose name is needed on the destination.
 func claimFree(ctx context.Context, i check.Inspection, name, why string) ([]check.Finding, error) {
 	ns := i.Plan.Destination.Namespace
-	err := i.On[plans.Destination].Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, &corev1.PersistentVolumeClaim{})
-	if apierrors.IsNotFound(err) {
+	var claim corev1.PersistentVolumeClaim
+	err := i.On[plans.Destination].Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, &claim)
+	if apierrors.IsNotFound(err) || err == nil && i.Ours(&claim) { // between two clusters it is made before its ordinal leaves
 		return nil, nil
 	}
 	if err != nil {

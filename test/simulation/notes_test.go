@@ -46,8 +46,17 @@ type notes struct {
 	downtime *journal.Downtime
 }
 
-// clock advances by a second with every write to a guarded object.
-func (w *world) clock() time.Time { return time.Unix(1e9+int64(len(w.acts)), 0) }
+// clock advances by a second with every write to a set or a budget. When the claims and volumes of a wave are written
+// depends on what else goes on.
+func (w *world) clock() time.Time {
+	seconds := int64(1e9)
+	for _, a := range w.acts {
+		if a.kind == "StatefulSet" || a.kind == "PodDisruptionBudget" {
+			seconds++
+		}
+	}
+	return time.Unix(seconds, 0)
+}
 
 // noted moves a set by that clock, and returns what the journal records of it at the end.
 func noted(t *testing.T, w *world, by disturbance) (out notes) {

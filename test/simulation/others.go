@@ -201,16 +201,24 @@ func finalized(side plans.Side) foreignWrite {
 // stray creates a claim on a side, with the name that the next ordinal to arrive there needs.
 func stray(side plans.Side) foreignWrite {
 	var made types.UID
-	next := func(w *world) int32 {
+	// free returns the name of the claim that comes next on the side and is not there: that of the next ordinal may be.
+	free := func(w *world) string {
+		next, step := w.slice(side).End(), int32(1)
 		if side == plans.Destination {
-			return w.slice(side).Start - 1
+			next, step = w.slice(side).Start-1, -1
 		}
-		return w.slice(side).End()
+		for ; w.plan.Ordinals().Has(next); next += step {
+			name := w.plan.ClaimName("data", next)
+			if _, there := get[*corev1.PersistentVolumeClaim](w.on[side], w.namespace(side), name); !there {
+				return name
+			}
+		}
+		return ""
 	}
 	return foreignWrite{
 		do: func(w *world) bool {
-			name := w.plan.ClaimName("data", next(w))
-			if _, there := get[*corev1.PersistentVolumeClaim](w.on[side], w.namespace(side), name); there || !w.plan.Ordinals().Has(next(w)) {
+			name := free(w)
+			if name == "" {
 				return false
 			}
 			class := className

@@ -296,7 +296,7 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 		if w.journal.Flight != nil {
 			wave = w.journal.Flight.Ordinals
 		}
-		w.acts = append(w.acts, act{w.writes - 1, wave})
+		w.acts = append(w.acts, act{k.kind, w.writes - 1, wave})
 	}
 	w.check()
 	return err
@@ -333,9 +333,21 @@ func (r *process) inOrder(s *store, verb string, o client.Object) {
 	stamp, marked := plans.Stamped(o)
 	switch {
 	case r.takingOver || r.epoch != w.journal.Epoch:
-	case marked && verb != "delete" && stamp.Seq > w.journal.Begun, w.journal.Begun <= w.journal.Done:
+	case marked && verb != "delete" && stamp.Seq > w.journal.Begun, w.journal.Begun <= w.journal.Done && !w.prepares(o):
 		w.fail("S10", "%s of %s before it was journaled (step %d, begun %d, done %d)", verb, k, stamp.Seq, w.journal.Begun, w.journal.Done)
 	}
+}
+
+// prepares reports whether an object is a claim or a volume of the wave that the journal says is prepared.
+func (w *world) prepares(o client.Object) bool {
+	ordinal := int32(-1)
+	switch o := o.(type) {
+	case *corev1.PersistentVolumeClaim:
+		ordinal = ordinalOf(o.Name)
+	case *corev1.PersistentVolume:
+		ordinal = ordinalOf(o.Spec.ClaimRef.Name)
+	}
+	return w.journal.Prepared != nil && w.journal.Prepared.Has(ordinal)
 }
 
 // ownGround is S6: a claim is created or deleted only while its ordinal is outside the side's range and its

@@ -118,7 +118,10 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) { s.Annotations[plans.BeforeAnnotation] = "{" })
 		}, "was not written by this program", nil},
 		"the volume in flight lost its marks, and its claim": {plans.Move, plans.Release, func(w *world) {
-			edits(w, plans.Source, "", w.journal.Flight.Volumes[0].Name, func(pv *corev1.PersistentVolume) { pv.Annotations = maps.Clone(pv.Annotations); plans.Unmark(pv) })
+			lost := w.journal.Flight.Volumes[0].Name
+			edits(w, plans.Source, "", lost, func(pv *corev1.PersistentVolume) { pv.Annotations = maps.Clone(pv.Annotations); plans.Unmark(pv) })
+			w.on[plans.Destination].remove(key{"PersistentVolume", "", lost}) // it was made before the wave left
+			w.on[plans.Destination].remove(key{"PersistentVolumeClaim", green, "data-web-2"})
 		}, "no volume of the source carries a mark", nil},
 		"nobody knows where the pod ran, and a node is not Ready": {plans.Move, plans.Shrink, func(w *world) {
 			edits(w, plans.Source, "", "one-node-b", func(n *corev1.Node) { n.Status.Conditions = nil })

@@ -122,6 +122,7 @@ type place struct {
 
 // act is a write by an engine, and the latest wave in flight at that moment.
 type act struct {
+	kind  string // of the object
 	write int
 	wave  plans.Slice
 }
