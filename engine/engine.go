@@ -139,7 +139,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.Outside(looks[op])
 	}
-	e := &Engine{Gates: asks, Recent: recent, plan: p, store: store, on: on, looks: looks, reads: seen, world: w, way: way, preparation: newPreparation(p, on)}
+	e := &Engine{Gates: asks, Recent: recent, plan: p, store: store, on: on, looks: looks, reads: seen, world: w, way: way, preparation: newPreparation(p, on, through)}
 	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
 	// retention policy and mark of the sets, and what the controllers copied of that mark.
 	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)
@@ -200,20 +200,29 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 		return Progress{Kind: Advanced, Step: step, Reason: observed.Reason, Took: e.pass(step, observed)}, nil
 	case plans.Conflict:
 		return e.block(ctx, step, observed.Reason)
-	case plans.During, plans.Before:
+	case plans.During:
+		return e.await(ctx, step, began, observed)
+	case plans.Before:
 	}
-	if began && observed.Standing == plans.During || step.Op == plans.Shrink && observed.Standing == plans.Before {
-		if p, did := e.prepare(ctx, step); did {
+	if step.Op == plans.Shrink && observed.Undo.Flight != nil { // the wave would leave now
+		if ready, next, err := e.prepared(ctx, step); err != nil || ready.Standing != plans.After {
+			return e.unprepared(ctx, step, next, ready, err)
+		}
+	}
+	return e.write(ctx, began, step, observed)
+}
+
+// await returns the wait of a step. Meanwhile it may prepare a wave.
+func (e *Engine) await(ctx context.Context, step plans.Step, began bool, observed plans.Observation) (Progress, error) {
+	if began {
+		if p, did := e.ahead(ctx, step); did {
 			return p, nil
 		}
 		if e.journal == nil {
 			return Progress{Step: step}, nil // another process has changed it
 		}
 	}
-	if observed.Standing == plans.During {
-		return e.learn(ctx, step, observed)
-	}
-	return e.write(ctx, began, step, observed)
+	return e.learn(ctx, step, observed)
 }
 
 // see returns how a step stands. It first checks whether the step may begin.

@@ -6,25 +6,26 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Between two clusters, the volumes and claims of a wave can be made on the side that will receive it while the wave
-// is still up: while the wave before it comes up there, while the budgets are tightened for it, or at the latest just
-// before it leaves. Reserve and Claim then find them, and nothing of this delays an ordinal that is down. It is best
-// effort: whatever is in the way is left to the steps of the wave itself, and Shrink looks at everything again before
-// the first ordinal leaves (S17).
+// Between two clusters, the volumes and claims of a wave are made on the side that will receive it while the wave is
+// still up: while the wave before it comes up there, while the budgets are tightened for it, or at the latest before
+// it leaves. Reserve and Claim then find them, and nothing of this delays an ordinal that is down. A volume or a claim
+// that the other cluster refuses, or does not bind, keeps its ordinal up (S17).
 
-// preparation prepares the next wave.
+// preparation prepares waves.
 type preparation struct {
-	// aside is the cache for its reads. It is separate, so that what the step waits for is not forgotten.
-	aside *clusters.ReadCache
-	look  plans.Look
-	done  int // the Seq of the Reserve for which nothing is left to do
+	// look looks for what Shrink waits for, and reads through the cache of the steps. meanwhile looks during a step
+	// that waits for something else, and reads through aside, so that what the step waits for is not forgotten.
+	look, meanwhile plans.Look
+	aside           *clusters.ReadCache
+	left            int // the Seq of the Reserve whose wave is left to Shrink, or is prepared
 }
 
-func newPreparation(p *plans.Plan, on clusters.Clusters) *preparation {
+func newPreparation(p *plans.Plan, on, through clusters.Clusters) *preparation {
 	aside := &clusters.ReadCache{}
-	return &preparation{aside: aside, look: storage.Prepare(p, aside.Clients(p, on))}
+	return &preparation{look: storage.Prepare(p, through), meanwhile: storage.Prepare(p, aside.Clients(p, on)), aside: aside}
 }
 
 // following returns the Reserve of the wave that may be prepared during a step, and reports whether there is one: the
@@ -46,30 +47,72 @@ func (e *Engine) following(step plans.Step) (plans.Step, bool) {
 	}
 }
 
-// prepare sends at most one write that prepares the next wave, and reports whether it did. The order must hold: the
-// wave is in the journal, with the intent of Tighten or Grow, BEFORE anything of it is made (S10), and the journal is unchanged
-// after the look (S9).
-func (e *Engine) prepare(ctx context.Context, step plans.Step) (Progress, bool) {
+// ahead prepares a wave during the wait of a step. It sends at most one write, and reports whether it did. Whatever is
+// in the way is left to Shrink, which reports it. The order must hold: the wave is in the journal, with the intent of
+// Tighten or Grow, BEFORE anything of it is made (S10), and the journal is unchanged after the look (S9).
+func (e *Engine) ahead(ctx context.Context, step plans.Step) (Progress, bool) {
 	next, may := e.following(step)
 	p := e.preparation
-	if !may || p.done == next.Seq || e.journal.Prepared == nil || *e.journal.Prepared != next.Ordinals {
+	if !may || p.left == next.Seq || e.journal.Prepared == nil || *e.journal.Prepared != next.Ordinals {
 		return Progress{}, false
 	}
-	m := e.moment(e.journal, next, false)
-	m.Flight, m.Readopt = nil, false
-	m.Stamp.Seq = e.journal.Begun // a later one would be ahead of the journal
 	p.aside.Clear()
-	observed, err := p.look(ctx, m)
+	observed, err := p.meanwhile(ctx, e.preparing(next))
 	if err != nil || observed.Standing != plans.Before {
-		p.done = next.Seq
+		p.left = next.Seq
 		return Progress{}, false
 	}
 	if same, err := e.unmoved(ctx); err != nil || !same {
 		return Progress{}, false
 	}
 	if err := observed.Write(ctx); err != nil {
-		p.done = next.Seq // the steps of the wave report it
+		p.left = next.Seq
 		return Progress{}, false
 	}
 	return Progress{Kind: Wrote, Step: next, Reason: observed.Reason}, true
+}
+
+// prepared returns how the preparation of a wave stands that is about to leave: After if there is nothing to prepare.
+func (e *Engine) prepared(ctx context.Context, step plans.Step) (plans.Observation, plans.Step, error) {
+	next, may := e.following(step)
+	if !may {
+		return plans.Done(), next, nil
+	}
+	observed, err := e.preparation.look(ctx, e.preparing(next))
+	return observed, next, err
+}
+
+// unprepared returns the result of a pass at a wave that could leave, and is not prepared.
+func (e *Engine) unprepared(ctx context.Context, step, next plans.Step, observed plans.Observation, err error) (Progress, error) {
+	switch {
+	case err != nil:
+		return Progress{Step: step}, err
+	case observed.Standing == plans.Before:
+		return e.prepare(ctx, next, observed)
+	case observed.Standing == plans.Conflict:
+		return e.block(ctx, step, observed.Reason)
+	}
+	return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: observed.Reason, Again: observed.Again})
+}
+
+// prepare sends the write that a wave needs before it leaves. The wave is in the journal before that.
+func (e *Engine) prepare(ctx context.Context, next plans.Step, observed plans.Observation) (Progress, error) {
+	if e.journal.Prepared == nil || *e.journal.Prepared != next.Ordinals {
+		e.journal.Prepared = &next.Ordinals
+		if err := e.save(ctx); err != nil {
+			return Progress{Step: next}, writes.IgnoreAnswers(err)
+		}
+	} else if same, err := e.unmoved(ctx); err != nil || !same {
+		return Progress{Step: next}, err
+	}
+	e.answered = observed.Write(ctx)
+	return Progress{Kind: Wrote, Step: next, Reason: observed.Reason}, writes.IgnoreAnswers(e.answered)
+}
+
+// preparing returns the context of a look at a wave that has not left.
+func (e *Engine) preparing(next plans.Step) plans.StepContext {
+	m := e.moment(e.journal, next, false)
+	m.Flight, m.Readopt = nil, false
+	m.Stamp.Seq = e.journal.Begun // a later one would be ahead of the journal
+	return m
 }

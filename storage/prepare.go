@@ -20,8 +20,11 @@ func Prepare(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 		for o := range m.Ordinals.All() {
 			for _, c := range p.Moved() {
 				vol, s, err := v.departing(ctx, m, c.Template, o)
-				if err != nil || s.Standing != plans.After {
-					return plans.Wait(s.Reason), err
+				switch {
+				case err != nil || s.Standing == plans.Conflict:
+					return s, err
+				case s.Standing != plans.After: // Shrink waits for it too, or writes what the user has vouched for
+					return plans.Wait(s.Reason), nil
 				}
 				if s, err = v.reserve(ctx, m, vol); err == nil && s.Standing == plans.After {
 					s, err = v.take(ctx, m, vol)
