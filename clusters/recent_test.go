@@ -293,9 +293,12 @@ func TestOfAListOnlyWhatChangesIsRead(t *testing.T) {
 	}
 	slices.Sort(r.requests)
 	r.asked(t, "get batch-1", "get web-0", "get web-2")
-	r.Changed(podKey("web-1"), Change{Version: "1"}) // older than what was read
+	r.Changed(podKey("web-1"), Change{Version: "999"}) // what was read
 	r.list(t, named("web"))
 	r.asked(t)
+	r.Changed(podKey("web-1"), Change{Version: "1"}) // older: the cluster may have been restored from a backup
+	r.list(t, named("web"))
+	r.asked(t, "get web-1")
 	r.list(t, named("batch")) // another selection
 	r.asked(t, "list")
 }

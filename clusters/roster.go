@@ -175,8 +175,8 @@ func (c recentClient) news(ctx context.Context, l *roster, changed map[ObjectKey
 		switch {
 		case was == nil && (change.Gone || l.only.Fixed && !change.Turned):
 			continue // not selected
-		case was != nil && !change.Gone && !later(change.Version, was.GetResourceVersion()):
-			continue // as it was read
+		case was != nil && !change.Gone && change.Version == was.GetResourceVersion():
+			continue // as it was read; an older version may be that of a backup
 		}
 		o, err := itemOf(into)
 		if err != nil {

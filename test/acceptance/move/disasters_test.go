@@ -132,15 +132,18 @@ func TestABackupThatIsRestoredBlocksThePlan(t *testing.T) {
 // two processes.
 func (s *migration) restored(on *end, alive bool, why string) {
 	s.t.Helper()
-	p := start(s.t, s.applyArgs()...)
+	args := s.applyArgs()
+	if !alive {
+		args = append(args, "--pause-after", "3")
+	}
+	p := start(s.t, args...)
 	p.until("web-3 Relax")
 	back, err := on.cluster.Checkpoint()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p.until("web-1 Claim")
+	p.until("web-1 Grow")
 	if !alive {
-		run(s.t, s.args("pause")...).expect(s.t, done)
 		p.end().expect(s.t, done, "paused")
 	}
 	stop, err := back()
