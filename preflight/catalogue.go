@@ -168,7 +168,7 @@ func storageChecks() []row {
 			remedy: "have an administrator annotate the CSIDriver of the destination, or --ignore csi-driver",
 		},
 		{
-			name: "volumes-accepted", worst: check.Fail, wave: always, back: true, run: volumes.Accepted,
+			name: "volumes-accepted", worst: check.Fail, wave: standing, back: true, run: volumes.Accepted,
 			about:  "the clusters let the very volumes be made and handed over (tried with dry runs)",
 			remedy: "`stsmigrate consent --cluster` prints what the cluster has to agree to",
 		},

@@ -114,7 +114,7 @@ func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volu
 	case !m.Stamp.Mine(there) || there.Spec.VolumeName != vol.Name:
 		return plans.Stop(fmt.Sprintf("claim %s of %s has the name of the claim to create, and was not created by this plan; delete it if its data is not needed", there.Name, v.Plan.On(m.To()))), nil
 	case !equality.Semantic.DeepEqual(there.Spec.Resources, claim.Spec.Resources):
-		return plans.Stop(fmt.Sprintf("claim %s of %s requests %s, and that of %s requests %s by now; delete the first, which no pod needs yet: it is made again",
+		return plans.Stop(fmt.Sprintf("claim %s of %s requests %s, and that of %s requests %s by now; delete the first, which no pod needs yet: it is recreated",
 			there.Name, v.Plan.On(m.To()), there.Spec.Resources.Requests.Storage(), v.Plan.On(m.From), claim.Spec.Resources.Requests.Storage())), nil
 	}
 	pods, err := v.EveryPod(ctx, m.To())

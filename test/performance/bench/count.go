@@ -89,8 +89,6 @@ func writeTable(c *counts, ordinals int32) string {
 		writeRow(w, besides.name, sum(number(c.apply, besides.kind)), sum(number(c.finalize, besides.kind)), ordinals)
 	}
 	_ = w.Flush() // into memory
-	each := float64(sum(apply)) / float64(ordinals)
-	fmt.Fprintf(&b, "\naim: at most %.0f writes per ordinal in apply, everything included: %s (%.1f)\n", mostWrites, met(each <= mostWrites), each)
 	return b.String()
 }
 
