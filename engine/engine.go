@@ -194,6 +194,16 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 	if err != nil {
 		return Progress{Step: step}, err
 	}
+	return e.act(ctx, step, began, observed)
+}
+
+// act acts on how a step stands. A wave that would leave now must be prepared.
+func (e *Engine) act(ctx context.Context, step plans.Step, began bool, observed plans.Observation) (Progress, error) {
+	if step.Op == plans.Shrink && observed.Standing == plans.Before && observed.Undo.Flight != nil {
+		if ready, next, err := e.prepared(ctx, step); err != nil || ready.Standing != plans.After {
+			return e.unprepared(ctx, step, next, ready, err)
+		}
+	}
 	e.clock(step, observed)
 	switch observed.Standing {
 	case plans.After:
@@ -202,14 +212,9 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 		return e.block(ctx, step, observed.Reason)
 	case plans.During:
 		return e.await(ctx, step, began, observed)
-	case plans.Before:
+	default:
+		return e.write(ctx, began, step, observed)
 	}
-	if step.Op == plans.Shrink && observed.Undo.Flight != nil { // the wave would leave now
-		if ready, next, err := e.prepared(ctx, step); err != nil || ready.Standing != plans.After {
-			return e.unprepared(ctx, step, next, ready, err)
-		}
-	}
-	return e.write(ctx, began, step, observed)
 }
 
 // await returns the wait of a step. Meanwhile it may prepare a wave.

@@ -74,7 +74,9 @@ func TestWhichWaveIsPrepared(t *testing.T) {
 
 // The wave is in the journal before anything of it is made (S10).
 func TestWhatIsPreparedIsInTheJournalFirst(t *testing.T) {
-	waits := func(context.Context, plans.StepContext) (plans.Observation, error) { return plans.Wait("it comes up"), nil }
+	waits := func(context.Context, plans.StepContext) (plans.Observation, error) {
+		return plans.Wait("it comes up"), nil
+	}
 	sent := 0
 	e, step := apart(t, plans.Grow, waits, due(&sent, nil))
 	if err := e.recall(t.Context()); err != nil {
@@ -110,22 +112,27 @@ func TestAWaveLeavesOnlyWhenItIsPrepared(t *testing.T) {
 	if j := stored(t, e); j.Prepared == nil || j.Prepared.Start != 2 || j.Begun >= j.Done+2 {
 		t.Errorf("the journal: %+v", j)
 	}
-	for reason, kind := range map[string]Kind{"is Pending": Waiting, "is in the way": Blocked} {
-		e, _ := apart(t, plans.Shrink, leaves, func(context.Context, plans.StepContext) (plans.Observation, error) {
-			if kind == Blocked {
-				return plans.Stop(reason), nil
-			}
-			return plans.Wait(reason), nil
-		})
-		if p, err := e.Advance(t.Context()); err != nil || p.Kind != kind || p.Reason != reason || left > 0 {
-			t.Errorf("%+v, %v, and %d have left", p, err, left)
+	e, _ = apart(t, plans.Shrink, leaves, func(context.Context, plans.StepContext) (plans.Observation, error) { return plans.Done(), nil })
+	if p, err := e.Advance(t.Context()); err != nil || p.Kind != Wrote || left != 1 {
+		t.Errorf("%+v, %v, and %d have left", p, err, left)
+	}
+}
+
+// What keeps a wave from being prepared has nothing in flight.
+func TestAWaveThatCannotBePreparedStaysUp(t *testing.T) {
+	leaves := func(context.Context, plans.StepContext) (plans.Observation, error) {
+		return plans.Write("scale down", plans.Undo{Flight: &plans.Flight{Ordinals: plans.Slice{Start: 2, Replicas: 1}, From: plans.Source}}, func(context.Context) error {
+			t.Error("it has left")
+			return nil
+		}), nil
+	}
+	for kind, observed := range map[Kind]plans.Observation{Waiting: plans.Wait("is Pending"), Blocked: plans.Stop("is in the way")} {
+		e, _ := apart(t, plans.Shrink, leaves, func(context.Context, plans.StepContext) (plans.Observation, error) { return observed, nil })
+		if p, err := e.Advance(t.Context()); err != nil || p.Kind != kind || p.Reason != observed.Reason {
+			t.Errorf("%+v, %v", p, err)
 		}
 		if j := stored(t, e); j.Down(e.plan) {
 			t.Errorf("ordinals are in flight: %+v", j)
 		}
-	}
-	e, _ = apart(t, plans.Shrink, leaves, func(context.Context, plans.StepContext) (plans.Observation, error) { return plans.Done(), nil })
-	if p, err := e.Advance(t.Context()); err != nil || p.Kind != Wrote || left != 1 {
-		t.Errorf("%+v, %v, and %d have left", p, err, left)
 	}
 }

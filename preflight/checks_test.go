@@ -131,7 +131,7 @@ func TestAnAbortIsCheckedForFewThings(t *testing.T) {
 	for direction, barred := range map[plans.Direction]bool{plans.Move: true, plans.Abort: false, plans.Finalize: false} {
 		j := journal.New(i.Plan)
 		j.Leg.Direction = direction
-		found, err := (&Waves{Plan: i.Plan, On: i.On, Now: time.Now}).Check(t.Context(), j, plans.Slice{Replicas: 1})
+		found, err := (&Waves{Plan: i.Plan, On: i.On, Now: func() time.Time { return time.Unix(1000, 0) }}).Check(t.Context(), j, plans.Slice{Replicas: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

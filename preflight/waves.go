@@ -52,22 +52,37 @@ func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Sl
 		return nil, nil // the next look reports which of them is gone
 	}
 	began := w.Now()
-	stands := w.stands(j.Leg.Direction, began)
-	due := slices.DeleteFunc(catalogue(), func(c row) bool {
-		return c.wave == never || c.wave == standing && stands || j.Leg.Direction == plans.Abort && !c.back
-	})
+	due := w.due(j.Leg.Direction, began)
 	results, err := results(ctx, i, due)
 	if err != nil {
 		return nil, err
 	}
-	passed := !stands
-	for k, c := range due {
-		passed = passed && (c.wave != standing || results[k].Level != check.Fail)
-	}
-	if passed {
-		w.passed, w.direction = began, j.Leg.Direction
-	}
+	w.note(j.Leg.Direction, began, due, results)
 	return (&Report{Checks: results}).Failed(), nil
+}
+
+// due returns the checks to run now.
+func (w *Waves) due(direction plans.Direction, now time.Time) []row {
+	stands := w.stands(direction, now)
+	return slices.DeleteFunc(catalogue(), func(c row) bool {
+		return c.wave == never || c.wave == standing && stands || direction == plans.Abort && !c.back
+	})
+}
+
+// note keeps since when the standing checks have passed, if they were run.
+func (w *Waves) note(direction plans.Direction, began time.Time, ran []row, results []Result) {
+	asked := false
+	for k, c := range ran {
+		if c.wave != standing {
+			continue
+		}
+		if asked = true; results[k].Level == check.Fail {
+			return
+		}
+	}
+	if asked {
+		w.passed, w.direction = began, direction
+	}
 }
 
 // stands reports whether the standing checks passed lately. A clock that was set back counts as long ago.

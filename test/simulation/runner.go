@@ -330,12 +330,16 @@ func (r *process) inOrder(s *store, verb string, o client.Object) {
 		w.late = append(w.late, place{s.name, k})
 		return
 	}
-	stamp, marked := plans.Stamped(o)
-	switch {
-	case r.takingOver || r.epoch != w.journal.Epoch:
-	case marked && verb != "delete" && stamp.Seq > w.journal.Begun, w.journal.Begun <= w.journal.Done && !w.prepares(o):
+	if stamp, early := w.early(verb, o); early && !r.takingOver && r.epoch == w.journal.Epoch {
 		w.fail("S10", "%s of %s before it was journaled (step %d, begun %d, done %d)", verb, k, stamp.Seq, w.journal.Begun, w.journal.Done)
 	}
+}
+
+// early reports whether a write comes before its intent.
+func (w *world) early(verb string, o client.Object) (plans.Stamp, bool) {
+	stamp, marked := plans.Stamped(o)
+	ahead := marked && verb != "delete" && stamp.Seq > w.journal.Begun
+	return stamp, ahead || w.journal.Begun <= w.journal.Done && !w.prepares(o)
 }
 
 // prepares reports whether an object is a claim or a volume of the wave that the journal says is prepared.
