@@ -266,10 +266,7 @@ func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
 	inBothModes(t, options{replicas: 3}, func(s *migration) {
 		t := s.t
 		plan := s.plan()
-		p := start(t, s.applyArgs()...)
-		p.until("web-2 Shrink")
-		run(t, s.args("pause")...).expect(t, done)
-		p.end().expect(t, done, "paused before web-1 Tighten")
+		run(t, s.applyArgs("--pause-after", "1")...).expect(t, done, "paused before web-1 Tighten")
 		var requests atomic.Int64
 		on := clusters.Clusters{plans.Source: counted(t, s.source.cluster.Config(), &requests)}
 		on[plans.Destination] = on[plans.Source]

@@ -27,8 +27,10 @@ func TestPausesBetweenOrdinals(t *testing.T) {
 		w := s.watched()
 		s.planned()
 		p := start(t, s.applyArgs()...)
-		p.until("web-2 Shrink")
+		p.until("web-2 Shrink     source")
+		p.signal(syscall.SIGSTOP) // else it may have arrived
 		run(t, s.args("pause")...).expect(t, done, "pauses when the ordinal under way has arrived")
+		p.signal(syscall.SIGCONT)
 		p.end().expect(t, done, "paused before web-1 Tighten", "stsmigrate resume web")
 		s.shows(done, "Paused", "stsmigrate resume web")
 		s.sliceIs(s.source, 0, 2)
@@ -108,7 +110,7 @@ func TestAForeignHandStopsTheMove(t *testing.T) {
 			says: []string{"StatefulSet", "/web in east has the ordinals [0..1]", "expected [0..2]", "written by kubectl-edit"},
 		},
 		"that scales up": {
-			at: "web-3 Shrink", replicas: "4", mend: "3", witnessIsCalm: true,
+			at: "web-3 Shrink     source", replicas: "4", mend: "3", witnessIsCalm: true,
 			says: []string{"StatefulSet", "/web in east has ordinal 3 in its range again", "written by kubectl-edit"},
 		},
 	} {
