@@ -87,3 +87,32 @@ func TestAProcessNoticesThatItsJournalHasGoneBack(t *testing.T) {
 		}
 	}
 }
+
+// A backup of the journal that comes back between the two reads is found by the fence: it leaves a later stamp alone (S9).
+func TestAJournalThatGoesBackMeanwhileFencesNothing(t *testing.T) {
+	e, objects := takenOver(t, "web-abc/1/7")
+	inner, before, raced := unwatched{e.on[plans.Source]}, stored(t, e).Epoch, false
+	racing := interceptor.NewClient(inner, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		if key == client.ObjectKeyFromObject(objects[0]) && !raced && stored(t, e).Epoch > before { // it fences now
+			raced = true
+			if err := c.Get(ctx, key, objects[0]); err != nil {
+				t.Fatal(err)
+			}
+			plans.Stamp{Plan: "web-abc", Epoch: 9, Seq: 1}.Put(objects[0])
+			if err := c.Update(ctx, objects[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return c.Get(ctx, key, o, opts...)
+	}})
+	e.on = clusters.Clusters{plans.Source: racing, plans.Destination: e.on[plans.Destination]}
+	if err := e.TakeOver(t.Context(), plans.Move); err == nil || !raced {
+		t.Errorf("%v; raced: %t", err, raced)
+	}
+	if err := inner.Get(t.Context(), client.ObjectKeyFromObject(objects[0]), objects[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got := objects[0].GetAnnotations()[plans.StampAnnotation]; got != "web-abc/9/1" {
+		t.Errorf("the set has been stamped with %s", got)
+	}
+}
