@@ -14,8 +14,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// ChangeSignal reports that something has changed on either side. Watches only wake: decisions are made
-// on live reads.
+// ChangeSignal reports that something has changed on either side. It wakes a waiting reader, and outdates the answers
+// that Recent keeps. No decision is made on what a watch reports: the object is read again.
 type ChangeSignal struct {
 	// Recent, if set, is told of every change. It must be set before the first watch.
 	Recent  *Recent
@@ -82,10 +82,7 @@ type Kinds map[string]schema.GroupVersionResource
 // Watch notifies of every change on either side that a step of the plan may wait for, until ctx ends.
 func (w *ChangeSignal) Watch(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watches) {
 	for _, side := range plans.Sides() {
-		cluster := side
-		if p.OneCluster() {
-			cluster = plans.Source
-		}
+		cluster := clusterOf(p, side)
 		w.Follow(ctx, on[side], cluster, p.On(side).Namespace, namespaced(p.On(side)))
 		if p.HasGate(plans.Gate.IsJob) {
 			w.Follow(ctx, on[side], cluster, p.On(side).Namespace, Kinds{"Job": batchv1.SchemeGroupVersion.WithResource("jobs")})
@@ -111,10 +108,7 @@ func (w *ChangeSignal) Watch(ctx context.Context, p *plans.Plan, on map[plans.Si
 // WatchDrains notifies of every change that decides which pods of a plan have to be evicted, or may be.
 func (w *ChangeSignal) WatchDrains(ctx context.Context, p *plans.Plan, on map[plans.Side]*Watches) {
 	for _, side := range plans.Sides() {
-		cluster := side
-		if p.OneCluster() {
-			cluster = plans.Source
-		}
+		cluster := clusterOf(p, side)
 		of := namespaced(p.On(side))
 		w.Follow(ctx, on[side], cluster, p.On(side).Namespace, Kinds{"Pod": of["Pod"], "StatefulSet": of["StatefulSet"], "PodDisruptionBudget": of["PodDisruptionBudget"]})
 		if side == cluster {

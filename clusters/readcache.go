@@ -23,6 +23,14 @@ type ObjectKey struct {
 	Kind, Namespace, Name string
 }
 
+// clusterOf returns the side that names the cluster of a side.
+func clusterOf(p *plans.Plan, side plans.Side) plans.Side {
+	if p.OneCluster() {
+		return plans.Source
+	}
+	return side
+}
+
 // ReadCache holds the live reads of one look. An object is read once, however often the look requests
 // it. The cache is also what a wait depends on: only a change of its objects can change the observation.
 type ReadCache struct {
@@ -42,10 +50,7 @@ func (g *ReadCache) Clear() {
 func (g *ReadCache) Clients(p *plans.Plan, on Clusters) Clusters {
 	out := Clusters{}
 	for side, c := range on {
-		cluster := side
-		if p.OneCluster() {
-			cluster = plans.Source
-		}
+		cluster := clusterOf(p, side)
 		out[side] = cachingClient{Client: c, cache: g, cluster: cluster}
 	}
 	return out
@@ -63,21 +68,32 @@ func (c cachingClient) Get(ctx context.Context, key client.ObjectKey, into clien
 		return c.Client.Get(ctx, key, into, opts...) // a full read of an object that the cache has
 	}
 	t := ObjectKey{c.cluster, KindOf(into), key.Namespace, key.Name}
-	known, ok := c.cache.Objects[t]
-	if !ok {
-		err := c.Client.Get(ctx, key, into, opts...)
-		switch {
-		case err == nil:
-			c.cache.Objects[t], _ = into.DeepCopyObject().(client.Object)
-		case apierrors.IsNotFound(err):
-			c.cache.Objects[t] = nil
-		}
-		return err
+	if known, ok := c.cache.Objects[t]; ok {
+		return answerWith(known, t, into)
 	}
-	if known == nil {
+	err := c.Client.Get(ctx, key, into, opts...)
+	if answer, ok := answered(into, err); ok {
+		c.cache.Objects[t] = answer
+	}
+	return err
+}
+
+// answered returns a copy of the answer to a read, nil for an object that does not exist. It reports whether the API
+// server has answered.
+func answered(o client.Object, err error) (client.Object, bool) {
+	if err != nil {
+		return nil, apierrors.IsNotFound(err)
+	}
+	kept, ok := o.DeepCopyObject().(client.Object)
+	return kept, ok
+}
+
+// answerWith answers a read with a kept answer.
+func answerWith(kept client.Object, t ObjectKey, into client.Object) error {
+	if kept == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: t.Kind}, t.Name)
 	}
-	assign(into, known)
+	assign(into, kept)
 	return nil
 }
 

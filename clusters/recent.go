@@ -5,9 +5,7 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -139,21 +137,13 @@ func (r *Recent) prune(now time.Time) {
 }
 
 // fresh reports whether a time is no longer ago than FreshFor. A clock that was set back counts as long ago.
-func fresh(since, now time.Time) bool { return within(since, now, FreshFor) }
-
-func within(since, now time.Time, limit time.Duration) bool {
-	age := now.Sub(since)
-	return age >= 0 && age <= limit
-}
+func fresh(since, now time.Time) bool { return Within(FreshFor, since, now) }
 
 // Clients returns clients that read through it, and forget what they write.
 func (r *Recent) Clients(p *plans.Plan, on Clusters) Clusters {
 	out := Clusters{}
 	for side, c := range on {
-		cluster := side
-		if p.OneCluster() {
-			cluster = plans.Source
-		}
+		cluster := clusterOf(p, side)
 		if _, gone := c.(Gone); gone {
 			out[side] = c
 			continue
@@ -178,22 +168,14 @@ func (c recentClient) Get(ctx context.Context, key client.ObjectKey, into client
 	}
 	t.Namespace, t.Name = key.Namespace, key.Name
 	known, ok, began := c.recent.ask(t)
-	if !ok {
-		err := c.Client.Get(ctx, key, into, opts...)
-		switch {
-		case err == nil:
-			o, _ := into.DeepCopyObject().(client.Object)
-			c.recent.put(t, o, began)
-		case apierrors.IsNotFound(err):
-			c.recent.put(t, nil, began)
-		}
-		return err
+	if ok {
+		return answerWith(known.object, t.ObjectKey, into)
 	}
-	if known.object == nil {
-		return apierrors.NewNotFound(schema.GroupResource{Resource: t.Kind}, t.Name)
+	err := c.Client.Get(ctx, key, into, opts...)
+	if answer, ok := answered(into, err); ok {
+		c.recent.put(t, answer, began)
 	}
-	assign(into, known.object)
-	return nil
+	return err
 }
 
 // keyOf returns the key of an object, and reports whether answers about its kind can be kept.

@@ -360,3 +360,26 @@ func TestAListThatFailedIsReadAgain(t *testing.T) {
 		t.Errorf("%v, expected three pods", got)
 	}
 }
+
+// A watch calls Changed with its own lock held, and the function that reports what is covered waits for that lock.
+func TestAReadWaitsForNoWatchWhileAWatchWaitsForIt(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	r.Keep(time.Now, func(ObjectKey) bool {
+		told := make(chan struct{})
+		go func() {
+			r.Changed(podKey("web-0"), Change{Version: "2"})
+			close(told)
+		}()
+		select {
+		case <-told:
+			return true
+		case <-time.After(10 * time.Second):
+			t.Error("the watch waits for the reader, which waits for the watch")
+			return false
+		}
+	})
+	var pods corev1.PodList
+	if err := r.on.List(t.Context(), &pods, client.InNamespace("shop"), Only{Of: "all", Keep: func(o client.Object) client.Object { return o }}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -68,20 +68,28 @@ func (l *roster) note(t ObjectKey, c Change) {
 
 // rosterOf returns the roster of a list, or nil if it must be read live.
 func (r *Recent) rosterOf(t ObjectKey, only Only) *roster {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	if r.now == nil || r.covered == nil || !r.covered(t) {
+	if covered := r.covers(); covered == nil || !covered(t) {
 		return nil
 	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
 	l := r.rosters[t]
 	if l == nil || l.only.Of != only.Of {
 		l = &roster{only: only, lost: true}
 		r.rosters[t] = l
 	}
-	if !within(r.heard[t.Cluster], r.now(), heardFor) {
+	if !Within(heardFor, r.heard[t.Cluster], r.now()) {
 		l.changed, l.lost = nil, true
 	}
 	return l
+}
+
+// covers returns the function that reports what the watches cover. It must be called WITHOUT the lock: it waits for
+// the lock of a watch, which calls Changed with that lock held.
+func (r *Recent) covers() func(ObjectKey) bool {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return r.covered
 }
 
 // take takes the changes to read. whole reports that the list must be read again instead: from now on its changes are

@@ -100,6 +100,7 @@ type watched struct {
 	users    []*listener
 	synced   bool // everything that exists has been reported
 	open     bool // the API server is sending changes
+	streams  int  // how many streams have begun
 }
 
 type listener struct {
@@ -173,14 +174,14 @@ func (w *watched) isSynced() bool {
 
 // attended notes when the stream of a watch begins and ends. run runs a function concurrently.
 func (w *watched) attended(from watch.Interface, err error, run func(func())) (watch.Interface, error) {
-	w.sends(err == nil)
 	if err != nil {
 		return nil, err
 	}
+	begun := w.begins()
 	events, stop := make(chan watch.Event), make(chan struct{})
 	run(func() {
 		defer close(events)
-		defer w.sends(false)
+		defer w.ends(begun)
 		defer from.Stop()
 		for {
 			select {
@@ -201,10 +202,22 @@ func (w *watched) attended(from watch.Interface, err error, run func(func())) (w
 	return attendedWatch{events, sync.OnceFunc(func() { close(stop) })}, nil
 }
 
-func (w *watched) sends(open bool) {
+// begins notes a new stream and returns its number.
+func (w *watched) begins() int {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	w.open = open
+	w.streams++
+	w.open = true
+	return w.streams
+}
+
+// ends notes the end of a stream. The end of a former one may be noted only after the next one has begun.
+func (w *watched) ends(stream int) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if stream == w.streams {
+		w.open = false
+	}
 }
 
 type attendedWatch struct {

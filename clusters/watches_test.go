@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	goruntime "runtime"
 	"slices"
 	"testing"
@@ -193,6 +194,32 @@ func TestAWatchCoversWhatItReports(t *testing.T) {
 	close(may)
 	end()
 	w.Wait()
+}
+
+// The end of a stream may be noted only after the next one has begun.
+func TestTheEndOfAFormerStreamEndsNoLaterOne(t *testing.T) {
+	w := &watched{versions: map[types.NamespacedName]string{}, synced: true}
+	var ends []func()
+	run := func(f func()) { ends = append(ends, f) } // later
+	var streams []watch.Interface
+	for range 2 {
+		stream, err := w.attended(watch.NewFake(), nil, run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams = append(streams, stream)
+	}
+	if _, err := w.attended(nil, errors.New("refused"), run); err == nil {
+		t.Error("a refused stream has no error")
+	}
+	streams[0].Stop()
+	if ends[0](); !w.isSynced() {
+		t.Error("the later stream counts as ended")
+	}
+	streams[1].Stop()
+	if ends[1](); w.isSynced() {
+		t.Error("no stream is open")
+	}
 }
 
 func eventually(t *testing.T, is func() bool) {

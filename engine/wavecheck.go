@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // waveCheck is the CheckWave of the current wave. It starts when Tighten begins, in parallel with what
@@ -42,7 +42,7 @@ func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans
 
 // stale reports whether a result is too old. Without a clock every result is.
 func (e *Engine) stale(since time.Time) bool {
-	return e.Now == nil || records.Elapsed(since, e.Now()) > checkValidity
+	return e.Now == nil || clusters.Elapsed(since, e.Now()) > checkValidity
 }
 
 func (e *Engine) askChecks(ctx context.Context, wave plans.Slice) {

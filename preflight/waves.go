@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -11,13 +12,15 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// Waves checks the waves of one run of a plan. It is not safe for concurrent use.
+// Waves checks the waves of one run of a plan. It is safe for concurrent use: a check whose result comes too late is
+// not awaited.
 type Waves struct {
 	Plan *plans.Plan
 	// On must be safe for concurrent use, such as the clients of Connect.
 	On           clusters.Clusters
 	Orchestrated check.Orchestrated
 	Now          func() time.Time
+	lock         sync.Mutex
 	// passed is when the standing checks last passed, on the way of that direction.
 	passed    time.Time
 	direction plans.Direction
@@ -81,12 +84,15 @@ func (w *Waves) note(direction plans.Direction, began time.Time, ran []row, resu
 		}
 	}
 	if asked {
+		w.lock.Lock()
+		defer w.lock.Unlock()
 		w.passed, w.direction = began, direction
 	}
 }
 
 // stands reports whether the standing checks passed lately. A clock that was set back counts as long ago.
 func (w *Waves) stands(direction plans.Direction, now time.Time) bool {
-	age := now.Sub(w.passed)
-	return direction == w.direction && age >= 0 && age <= standingValidity
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return direction == w.direction && clusters.Within(standingValidity, w.passed, now)
 }

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -70,4 +71,20 @@ func TestStandingChecksHoldForAWhile(t *testing.T) {
 	if now = now.Add(-time.Hour); !found() {
 		t.Error("it was not asked again by a clock that was set back")
 	}
+}
+
+// The engine starts a check anew without awaiting one that takes too long.
+func TestAWaveMayBeCheckedWhileAnEarlierCheckRuns(t *testing.T) {
+	i := estateOfTwoSets().Inspected(t)
+	allowAll(i.On)
+	w := Waves{Plan: i.Plan, On: i.On, Now: time.Now}
+	var checks sync.WaitGroup
+	for range 4 {
+		checks.Go(func() {
+			if _, err := w.Check(t.Context(), journal.New(i.Plan), plans.Slice{Replicas: 1}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	checks.Wait()
 }

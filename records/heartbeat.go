@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -124,7 +125,7 @@ func (h *Heartbeat) sweep(ctx context.Context) error {
 	for i := range list.Items {
 		l := &list.Items[i]
 		there[l.Name] = true
-		if since := h.others.Since(l, h.now); l.Name == h.lease.Name || Elapsed(since, h.now()) < heartbeatExpiry {
+		if since := h.others.Since(l, h.now); l.Name == h.lease.Name || clusters.Elapsed(since, h.now()) < heartbeatExpiry {
 			continue
 		}
 		if err := client.IgnoreNotFound(writes.Delete(ctx, h.home, l)); err != nil && !apierrors.IsConflict(err) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -151,7 +152,7 @@ func LeaseLeft(have *coordinationv1.Lease, me string, dead func(holder string) b
 	if l := (&Lease{holder: me}); !l.others(have) || dead(*have.Spec.HolderIdentity) {
 		return 0
 	}
-	return max(lasts(have)-Elapsed(since, now), 0)
+	return max(lasts(have)-clusters.Elapsed(since, now), 0)
 }
 
 // others reports whether another process holds the Lease, or held it when it died.
@@ -251,7 +252,7 @@ func (l *Lease) Lost() <-chan struct{} { return l.lost }
 func (l *Lease) Current() error {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if age := Elapsed(l.renewed, l.now()); age >= l.good {
+	if age := clusters.Elapsed(l.renewed, l.now()); age >= l.good {
 		return ErrLeaseLost{l.plan, fmt.Sprintf("was last renewed %s ago", age.Round(time.Second))}
 	}
 	return nil
@@ -270,12 +271,6 @@ func (l *Lease) Mine(ctx context.Context) error {
 		return ErrLeaseLost{l.plan, "was taken by another process"}
 	}
 	return nil
-}
-
-// Elapsed returns how long ago a time was, by the clock that shows more. The monotonic clock stops while
-// the machine sleeps, and the wall clock may be set back.
-func Elapsed(then, now time.Time) time.Duration {
-	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
 
 // Release gives the Lease up. With ended it deletes the Lease, since no process will need it again

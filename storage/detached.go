@@ -99,8 +99,13 @@ func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plan
 }
 
 // attachmentsOf selects the VolumeAttachments of the volumes of a wave. The volume of one never changes.
+// The selection is named by them: a confirmed journal may name other volumes for the same ordinals.
 func attachmentsOf(flight *plans.Flight) clusters.Only {
-	return clusters.Only{Of: "the volumes of ordinals " + flight.Ordinals.String(), Fixed: true, Keep: func(o client.Object) client.Object {
+	names := make([]string, 0, len(flight.Volumes))
+	for _, v := range flight.Volumes {
+		names = append(names, v.Name)
+	}
+	return clusters.Only{Of: "volumes " + strings.Join(names, ", "), Fixed: true, Keep: func(o client.Object) client.Object {
 		a, ok := o.(*storagev1.VolumeAttachment)
 		if !ok || a.Spec.Source.PersistentVolumeName == nil {
 			return nil

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,6 +100,17 @@ func TestNoOrdinalLeavesWhileItsVolumeIsAttachedThere(t *testing.T) {
 		if err != nil || (why != "") != c.want {
 			t.Errorf("%s: %q, %v", name, why, err)
 		}
+	}
+}
+
+// The same ordinals may have other volumes after a journal was confirmed by hand: a list that is kept for the former
+// ones is not theirs.
+func TestAKeptListOfAttachmentsIsThatOfItsVolumes(t *testing.T) {
+	one, other := at(plans.Shrink).Flight, *at(plans.Shrink).Flight
+	other.Volumes = slices.Clone(one.Volumes)
+	other.Volumes[0].Name = "another"
+	if a, b := attachmentsOf(one), attachmentsOf(&other); a.Of == b.Of {
+		t.Errorf("both lists are that of %s", a.Of)
 	}
 }
 

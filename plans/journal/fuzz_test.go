@@ -131,6 +131,7 @@ func walked(p *plans.Plan) []*Journal {
 	}
 	under.Passed = &plans.Passed{Seq: 7, Gates: []string{"g/4"}}
 	under.Stopwatch = &Stopwatch{Span: plans.Detaching, Since: metav1.NewMicroTime(time.Unix(1, 0)), Took: map[plans.Span]metav1.Duration{plans.Terminating: {Duration: time.Second}}}
+	under.Prepared = &plans.Slice{Start: 2, Replicas: 1}
 	turned := *under
 	turned.StartLeg(p, plans.Abort)
 	turned.Assurances.MaxUnavailable = 3
