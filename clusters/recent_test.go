@@ -364,7 +364,7 @@ func TestAListThatFailedIsReadAgain(t *testing.T) {
 // A watch calls Changed with its own lock held, and the function that reports what is covered waits for that lock.
 func TestAReadWaitsForNoWatchWhileAWatchWaitsForIt(t *testing.T) {
 	r := recent(t, onePod("web-0"))
-	r.Keep(time.Now, func(ObjectKey) bool {
+	r.Keep(func() time.Time { return r.now }, func(ObjectKey) bool {
 		told := make(chan struct{})
 		go func() {
 			r.Changed(podKey("web-0"), Change{Version: "2"})
