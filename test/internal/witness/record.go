@@ -50,6 +50,9 @@ type record struct {
 	budgets [2]map[string]*policyv1.PodDisruptionBudget
 	volumes map[volumeKey]*corev1.PersistentVolume
 
+	// read is nil if the events of both sides have one order.
+	read reader
+
 	// unsettled is true while some watches have resumed after an outage and others have not yet.
 	unsettled bool
 
@@ -168,7 +171,11 @@ func (r *record) pod(side int, p *corev1.Pod, e event) {
 }
 
 func (r *record) twice(o int32) {
-	if here, there := r.pods[0][o], r.pods[1][o]; alive(here) && alive(there) && !r.unsettled {
+	here, there := r.pods[0][o], r.pods[1][o]
+	if !alive(here) || !alive(there) || r.unsettled {
+		return
+	}
+	if r.proven(func(s sight) bool { return same(s.pods[0], here) && same(s.pods[1], there) }) {
 		r.violate("S1: pod %s exists on both sides (terminating: %s)", here.Name, terminating(here, there))
 	}
 }
@@ -192,14 +199,7 @@ func (r *record) time(side int, o int32, p *corev1.Pod, e event) {
 // slice checks that no ordinal is in both ranges, and that no more of the initial ordinals than one wave has
 // are in neither range (S7).
 func (r *record) slice(side int, set *appsv1.StatefulSet, gone bool) {
-	s := span{}
-	if set.Spec.Ordinals != nil {
-		s.start = set.Spec.Ordinals.Start
-	}
-	s.end = s.start + 1
-	if set.Spec.Replicas != nil {
-		s.end = s.start + *set.Spec.Replicas
-	}
+	s := rangeOf(set)
 	r.sets[side] = &s
 	if gone {
 		r.sets[side] = &span{}
@@ -212,7 +212,8 @@ func (r *record) ranges() {
 	if a == nil || b == nil || r.unsettled {
 		return
 	}
-	if low, high := max(a.start, b.start), min(a.end, b.end); low < high {
+	seem := func(s sight) bool { return *s.sets[0] == *a && *s.sets[1] == *b }
+	if low, high := max(a.start, b.start), min(a.end, b.end); low < high && r.proven(seem) {
 		r.violate("S7: ordinals %s are in the ranges of both sets (%s and %s)", span{low, high}, a, b)
 	}
 	homeless := 0
@@ -221,7 +222,7 @@ func (r *record) ranges() {
 			homeless++
 		}
 	}
-	if homeless > r.window {
+	if homeless > r.window && r.proven(seem) {
 		r.violate("S7: %d ordinals are in the range of neither set (%s and %s)", homeless, a, b)
 	}
 }
@@ -303,13 +304,26 @@ func (r *record) measure(at time.Time) {
 			delete(r.lost, o)
 		}
 	}
-	r.worst = max(r.worst, down)
+	if down <= max(r.worst, r.window) || r.proven(func(s sight) bool { return r.down(s) >= down }) {
+		r.worst = max(r.worst, down)
+	}
 	here, marked := allowed(r.budgets[0])
 	there, markedToo := allowed(r.budgets[1])
 	if !marked || !markedToo {
 		here, there, down = 0, 0, 0
 	}
 	r.risk(here+there+down, at)
+}
+
+// down counts the ordinals that are Ready on neither side.
+func (r *record) down(s sight) (n int) {
+	for _, o := range r.counted {
+		name := fmt.Sprintf("%s-%d", r.set, o)
+		if !ready(s.pods[0][name]) && !ready(s.pods[1][name]) {
+			n++
+		}
+	}
+	return n
 }
 
 // lag is the longest delay between two watches on a busy machine. A wave takes longer.

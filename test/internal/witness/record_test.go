@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -273,5 +274,101 @@ func TestNothingIsComparedUntilAllWatchesGoOn(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, r.report().Violations); diff != "" {
 		t.Errorf("what is wrong afterwards still (-want +got):\n%s", diff)
+	}
+}
+
+// apart returns the history of two clusters, whose API servers return in turn what is given.
+func apart(answers ...runtime.Object) *record {
+	r := history()
+	r.read = func(side int) (map[string]*corev1.Pod, *span, error) {
+		pods, set := map[string]*corev1.Pod{}, &span{0, 2}
+		if side == 1 {
+			set = &span{2, 2}
+		}
+		for _, o := range answers {
+			switch o := o.(type) {
+			case *corev1.Pod:
+				if o.Namespace == r.places[side].namespace {
+					pods[o.Name] = o
+				}
+			case *appsv1.StatefulSet:
+				if o.Namespace == r.places[side].namespace {
+					s := rangeOf(o)
+					set = &s
+				}
+			}
+		}
+		return pods, set, nil
+	}
+	return r
+}
+
+func TestAWatchThatLagsBreaksNoPromise(t *testing.T) {
+	r := apart(pod(east, 0), pod(west, 1), set(east, 0, 1), set(west, 1, 1))
+	tell(r, dying(pod(east, 1)), set(west, 1, 1), pod(west, 1)) // before the events of the source
+	tell(r, set(east, 0, 1))
+	end(r, pod(east, 1))
+	tell(r, dying(pod(east, 0)))
+	if got := r.report(); len(got.Violations) > 0 || got.MaxUnavailable > 1 {
+		t.Errorf("a proper move, seen late: %+v", got)
+	}
+}
+
+func TestWhatBothServersShowIsAViolation(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []runtime.Object
+		want    []string
+	}{
+		"pods on both sides": {
+			[]runtime.Object{dying(pod(east, 1)), pod(west, 1)},
+			[]string{"S1: pod web-1 exists on both sides (terminating: source)"},
+		},
+		"ranges that overlap": {
+			[]runtime.Object{set(east, 0, 2), set(west, 1, 1)},
+			[]string{"S7: ordinals [1,2) are in the ranges of both sets ([0,2) and [1,2))"},
+		},
+		"ordinals in neither range": {
+			[]runtime.Object{set(east, 0, 0), set(west, 2, 0)},
+			[]string{"S7: 2 ordinals are in the range of neither set ([0,0) and [2,2))"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := apart(c.answers...)
+			tell(r, c.answers...)
+			if diff := cmp.Diff(c.want, r.report().Violations); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+		})
+	}
+	r := apart(dying(pod(east, 0)), dying(pod(east, 1)))
+	tell(r, dying(pod(east, 0)), dying(pod(east, 1)))
+	if got := r.report().MaxUnavailable; got != 2 {
+		t.Errorf("both are down: %d unavailable, want 2", got)
+	}
+}
+
+func TestAClusterThatDoesNotAnswerIsAsItWasSeen(t *testing.T) {
+	r := apart()
+	r.read = func(int) (map[string]*corev1.Pod, *span, error) { return nil, nil, errors.New("connection refused") }
+	tell(r, pod(west, 1))
+	if diff := cmp.Diff([]string{"S1: pod web-1 exists on both sides (terminating: neither)"}, r.report().Violations); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheSourceIsReadBeforeAndAfterTheDestination(t *testing.T) {
+	r := apart(pod(east, 1), pod(west, 1))
+	read, reads := r.read, 0
+	r.read = func(side int) (map[string]*corev1.Pod, *span, error) {
+		reads++
+		pods, set, err := read(side)
+		if reads == 3 {
+			delete(pods, "web-1") // it ended between the reads
+		}
+		return pods, set, err
+	}
+	tell(r, pod(west, 1))
+	if got := r.report().Violations; len(got) > 0 || reads != 3 {
+		t.Errorf("%d reads, which do not prove an overlap: %v", reads, got)
 	}
 }

@@ -6,9 +6,9 @@
 //
 //   - Both sides in one cluster: pods of both namespaces come through one watch, and so do sets and budgets.
 //     Within a kind the order is the API server's own; every overlap of two pods, however short, is seen.
-//   - Two clusters have no common clock. A watch that lags can make two pods seem to overlap although they
-//     did not (a false alarm), and can hide an overlap that is shorter than the lag. An overlap that lasts
-//     is always seen.
+//   - Two clusters have no common clock, and a watch that lags shows an effect before its cause. So what the
+//     events of two clusters seem to show is read from both API servers before it is a violation. An overlap
+//     that is shorter than the lag and those reads is not seen. An overlap that lasts is always seen.
 //   - While an API server is away nothing happens to its objects, and those of the other cluster are
 //     compared with them. From the moment at which the first watch resumes until the last one does, nothing
 //     is compared: a watch that resumed earlier would show an effect before its cause. A violation that
@@ -119,7 +119,7 @@ func Watch(ctx context.Context, set string, window int, source, destination Side
 	if one {
 		w.record.places[1].cluster = 0
 	}
-	if err := w.open(source, destination, one); err != nil {
+	if err := w.open(ctx, source, destination, one); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -135,7 +135,8 @@ func Watch(ctx context.Context, set string, window int, source, destination Side
 
 // open prepares the streams. In one cluster the namespaced kinds are watched over all namespaces, since only
 // the events of a single watch are ordered.
-func (w *Witness) open(source, destination Side, one bool) error {
+func (w *Witness) open(ctx context.Context, source, destination Side, one bool) error {
+	var clients [2]kubernetes.Interface
 	for cluster, side := range []Side{source, destination} {
 		if cluster == 1 && one {
 			break
@@ -150,7 +151,11 @@ func (w *Witness) open(source, destination Side, one bool) error {
 		if one {
 			namespace = metav1.NamespaceAll
 		}
+		clients[cluster] = client
 		w.streams = append(w.streams, streams(client, cluster, namespace)...)
+	}
+	if !one {
+		w.record.read = readers(ctx, w.record.set, clients, [2]string{source.Namespace, destination.Namespace})
 	}
 	return nil
 }
