@@ -68,7 +68,7 @@ func (c cachingClient) Get(ctx context.Context, key client.ObjectKey, into clien
 		return c.Client.Get(ctx, key, into, opts...) // a full read of an object that the cache has
 	}
 	t := ObjectKey{c.cluster, KindOf(into), key.Namespace, key.Name}
-	if known, ok := c.cache.Objects[t]; ok {
+	if known, ok := c.cache.Objects[t]; ok && !isLive(ctx) {
 		return answerWith(known, t, into)
 	}
 	err := c.Client.Get(ctx, key, into, opts...)

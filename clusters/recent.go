@@ -2,30 +2,46 @@ package clusters
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // FreshFor is how long the answer to a read counts as live. It bounds what a watch that has died silently can hide.
 const FreshFor = 500 * time.Millisecond
 
+type liveKey struct{}
+
+// Live marks reads that no kept answer may stand in for: what follows them cannot be undone, and is not conditional on
+// what they return. The deletion of a claim is conditional on the claim, but not on the reclaim policy of its volume.
+func Live(ctx context.Context) context.Context { return context.WithValue(ctx, liveKey{}, true) }
+
+func isLive(ctx context.Context) bool { return ctx.Value(liveKey{}) != nil }
+
 // Recent keeps the answers of API servers to reads of single objects, so that the looks and checks of a wave that
-// follow one another read an object once. An answer is forgotten after FreshFor, as soon as a watch reports a change of
-// the object, and when this process writes the object. Without Keep it keeps nothing. It is safe for concurrent use.
+// follow one another read an object once. An answer is forgotten after FreshFor, as soon as a watch reports another
+// version of the object, and when this process writes the object. Without Keep it keeps nothing. It is safe for
+// concurrent use.
+//
+// The answer to a write that succeeded is kept like that to a read: it is the object as the API server has stored it.
+// An error says nothing of the object. Then the next look reads it.
 //
 // A decision on such an answer is like one on a read that was answered a moment earlier: every write is conditional
 // on the object as it was read (S8), and follows a read of the journal (S9).
 type Recent struct {
 	lock  sync.Mutex
 	now   func() time.Time // nil before Keep
-	known map[answerKey]answer
-	// outdated is when the answers about an object were last forgotten: a read that began before may be older.
-	outdated map[ObjectKey]time.Time
+	known map[ObjectKey]answer
+	// outdated says when the answers about an object were last forgotten: a read that began before may be older.
+	outdated map[ObjectKey]outdated
 	pruned   time.Time
 	// rosters are the lists that are kept, by cluster, kind and namespace. covered reports whether a watch reports
 	// every change of the objects of such a list. heard is when the watches of a cluster last reported anything.
@@ -34,21 +50,21 @@ type Recent struct {
 	heard   map[plans.Side]time.Time
 }
 
-// answerKey distinguishes the typed form of an object from the form with all fields, which is read for copies.
-type answerKey struct {
-	ObjectKey
-
-	whole bool
-}
-
 type answer struct {
 	object client.Object // nil for an object that does not exist
 	since  time.Time     // when the read began
 }
 
+// outdated is why answers to earlier requests do not count.
+type outdated struct {
+	at time.Time
+	// version is the last one that a watch has reported. It is empty if the object is gone, or is being written.
+	version string
+}
+
 // NewRecent returns a Recent that keeps nothing yet.
 func NewRecent() *Recent {
-	return &Recent{known: map[answerKey]answer{}, outdated: map[ObjectKey]time.Time{}, rosters: map[ObjectKey]*roster{}, heard: map[plans.Side]time.Time{}}
+	return &Recent{known: map[ObjectKey]answer{}, outdated: map[ObjectKey]outdated{}, rosters: map[ObjectKey]*roster{}, heard: map[plans.Side]time.Time{}}
 }
 
 // Keep makes it keep answers from now on. The watches must call Changed. covered reports whether they report every
@@ -67,7 +83,7 @@ func (r *Recent) Changed(t ObjectKey, c Change) {
 		return
 	}
 	r.heard[t.Cluster] = r.now()
-	r.outdate(t)
+	r.news(t, c)
 	for _, namespace := range []string{t.Namespace, ""} {
 		if l := r.rosters[ObjectKey{Cluster: t.Cluster, Kind: t.Kind, Namespace: namespace}]; l != nil {
 			l.note(t, c)
@@ -78,24 +94,61 @@ func (r *Recent) Changed(t ObjectKey, c Change) {
 	}
 }
 
-// forget forgets the answers about an object that this process writes, those to reads under way included.
-func (r *Recent) forget(t ObjectKey) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	if r.now != nil {
-		r.outdate(t)
+// news forgets the answers about an object that are of another version than the one reported. Nothing is concluded
+// from an older version: it may be that of a backup. It requires the lock.
+func (r *Recent) news(t ObjectKey, c Change) {
+	version := c.Version
+	if c.Gone {
+		version = ""
 	}
+	if a := r.known[t]; version == "" || a.object == nil || a.object.GetResourceVersion() != version {
+		delete(r.known, t)
+	}
+	r.outdated[t] = outdated{r.now(), version}
 }
 
-// outdate requires the lock.
-func (r *Recent) outdate(t ObjectKey) {
-	delete(r.known, answerKey{t, false})
-	delete(r.known, answerKey{t, true})
-	r.outdated[t] = r.now()
+// forget forgets the answers about an object that this process writes, those to reads under way included. It returns
+// the time to put down the answer to the write with, zero if none is kept.
+func (r *Recent) forget(t ObjectKey) (began time.Time) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.now == nil {
+		return time.Time{}
+	}
+	began = r.now()
+	delete(r.known, t)
+	r.outdated[t] = outdated{at: began}
+	return began
+}
+
+// wrote ends a write that began at that time. It forgets the answers to reads during the write, and keeps the answer
+// to the write unless a watch has reported another version meanwhile, or this process has written the object twice at
+// once. The answer is nil for none.
+func (r *Recent) wrote(t ObjectKey, began time.Time, o client.Object) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if began.IsZero() {
+		return
+	}
+	last := r.outdated[t]
+	delete(r.known, t)
+	r.outdated[t] = outdated{at: r.now()}
+	if o == nil || o.GetResourceVersion() == "" || !last.at.Equal(began) && last.version != o.GetResourceVersion() {
+		return
+	}
+	r.known[t] = answer{o, began}
+	r.outdated[t] = outdated{r.now(), o.GetResourceVersion()}
+}
+
+// keeps reports whether it keeps answers.
+func (r *Recent) keeps() bool {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return r.now != nil
 }
 
 // ask returns the answer about an object, if there is one, and the time to put down a new one with.
-func (r *Recent) ask(t answerKey) (a answer, known bool, began time.Time) {
+func (r *Recent) ask(t ObjectKey) (a answer, known bool, began time.Time) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if r.now == nil {
@@ -107,11 +160,15 @@ func (r *Recent) ask(t answerKey) (a answer, known bool, began time.Time) {
 	return a, known && fresh(a.since, began), began
 }
 
-// put keeps the answer to a read that began at that time.
-func (r *Recent) put(t answerKey, o client.Object, began time.Time) {
+// put keeps the answer to a request that began at that time.
+func (r *Recent) put(t ObjectKey, o client.Object, began time.Time) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	if last, ok := r.outdated[t.ObjectKey]; began.IsZero() || ok && !began.After(last) {
+	if began.IsZero() {
+		return
+	}
+	last, ok := r.outdated[t]
+	if ok && !began.After(last.at) && (o == nil || last.version == "" || o.GetResourceVersion() != last.version) {
 		return
 	}
 	r.known[t] = answer{o, began}
@@ -130,7 +187,7 @@ func (r *Recent) prune(now time.Time) {
 		}
 	}
 	for t, last := range r.outdated {
-		if !fresh(last, now) {
+		if !fresh(last.at, now) {
 			delete(r.outdated, t)
 		}
 	}
@@ -160,63 +217,114 @@ type recentClient struct {
 	cluster plans.Side
 }
 
-// Get implements client.Reader.
+// Get implements client.Reader. Volumes and claims are read with all fields, since copies of them need these.
 func (c recentClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	t, ok := c.keyOf(into)
-	if !ok {
-		return c.Client.Get(ctx, key, into, opts...)
-	}
+	t := c.keyOf(into)
 	t.Namespace, t.Name = key.Namespace, key.Name
-	known, ok, began := c.recent.ask(t)
-	if ok {
-		return answerWith(known.object, t.ObjectKey, into)
+	u, whole := into.(*unstructured.Unstructured)
+	switch {
+	case whole && !hasWhole(t.Kind):
+		return c.Client.Get(ctx, key, into, opts...)
+	case whole:
+		return c.get(ctx, t, u, opts)
+	case !hasWhole(t.Kind) || !c.recent.keeps():
+		return c.get(ctx, t, into, opts)
 	}
-	err := c.Client.Get(ctx, key, into, opts...)
+	kind, err := c.GroupVersionKindFor(into)
+	if err != nil {
+		return err
+	}
+	u = &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	if err := c.get(ctx, t, u, opts); err != nil {
+		return err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
+		return err
+	}
+	into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as with every other typed object
+	return nil
+}
+
+// hasWhole reports whether the objects of a kind are kept with all fields.
+func hasWhole(kind string) bool { return kind == "PersistentVolume" || kind == "PersistentVolumeClaim" }
+
+func (c recentClient) get(ctx context.Context, t ObjectKey, into client.Object, opts []client.GetOption) error {
+	known, ok, began := c.recent.ask(t)
+	if ok && !isLive(ctx) {
+		return answerWith(known.object, t, into)
+	}
+	err := c.Client.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, into, opts...)
 	if answer, ok := answered(into, err); ok {
 		c.recent.put(t, answer, began)
 	}
 	return err
 }
 
-// keyOf returns the key of an object, and reports whether answers about its kind can be kept.
-func (c recentClient) keyOf(o client.Object) (answerKey, bool) {
-	t := answerKey{ObjectKey: ObjectKey{Cluster: c.cluster, Namespace: o.GetNamespace(), Name: o.GetName()}}
-	u, whole := o.(*unstructured.Unstructured)
-	if !whole {
-		t.Kind = KindOf(o)
-		return t, true
+// keyOf returns the key of an object.
+func (c recentClient) keyOf(o client.Object) ObjectKey {
+	kind := KindOf(o)
+	if u, whole := o.(*unstructured.Unstructured); whole {
+		kind = u.GetKind() // it is the name of the Go type for the kinds that are kept
 	}
-	t.Kind, t.whole = u.GetKind(), true
-	return t, t.Kind == "PersistentVolume" || t.Kind == "PersistentVolumeClaim" // they have one name here and in the watches
+	return ObjectKey{Cluster: c.cluster, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// writes forgets an object before a write, and again after it: a read meanwhile may have had either answer.
-func (c recentClient) writes(o client.Object, dryRun []string, write func() error) error {
+// writes forgets an object before a write, and again after it: a read meanwhile may have had either answer. It keeps
+// the answer to a write that succeeds, if it has one.
+func (c recentClient) writes(o client.Object, dryRun []string, write func() (answer client.Object, err error)) error {
 	if len(dryRun) > 0 {
-		return write()
+		_, err := write()
+		return err
 	}
-	t, _ := c.keyOf(o) // before the answer fills in other fields
-	c.recent.forget(t.ObjectKey)
-	defer c.recent.forget(t.ObjectKey)
-	return write()
+	t := c.keyOf(o) // before the answer fills in other fields
+	began := c.recent.forget(t)
+	answer, err := write()
+	var kept client.Object
+	if _, whole := answer.(*unstructured.Unstructured); err == nil && answer != nil && whole == hasWhole(t.Kind) {
+		kept, _ = answered(answer, nil)
+	}
+	c.recent.wrote(t, began, kept)
+	return err
 }
 
 // Create implements client.Writer.
 func (c recentClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
-	return c.writes(o, (&client.CreateOptions{}).ApplyOptions(opts).DryRun, func() error { return c.Client.Create(ctx, o, opts...) })
+	return c.writes(o, (&client.CreateOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
+		err := c.Client.Create(ctx, o, opts...)
+		return o, err
+	})
 }
 
 // Update implements client.Writer.
 func (c recentClient) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
-	return c.writes(o, (&client.UpdateOptions{}).ApplyOptions(opts).DryRun, func() error { return c.Client.Update(ctx, o, opts...) })
+	return c.writes(o, (&client.UpdateOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
+		return nil, c.Client.Update(ctx, o, opts...)
+	})
 }
 
 // Patch implements client.Writer.
 func (c recentClient) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	return c.writes(o, (&client.PatchOptions{}).ApplyOptions(opts).DryRun, func() error { return c.Client.Patch(ctx, o, patch, opts...) })
+	return c.writes(o, (&client.PatchOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
+		change, ok := patch.(writes.Patch)
+		if _, whole := o.(*unstructured.Unstructured); !ok || change.Next != nil || whole {
+			return nil, c.Client.Patch(ctx, o, patch, opts...)
+		}
+		into, _ := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
+		into.SetNamespace(o.GetNamespace())
+		into.SetName(o.GetName())
+		change.Next = o
+		if err := c.Client.Patch(ctx, into, change, opts...); err != nil {
+			return nil, err
+		}
+		assign(o, into)
+		return o, nil
+	})
 }
 
 // Delete implements client.Writer.
 func (c recentClient) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
-	return c.writes(o, (&client.DeleteOptions{}).ApplyOptions(opts).DryRun, func() error { return c.Client.Delete(ctx, o, opts...) })
+	return c.writes(o, (&client.DeleteOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
+		return nil, c.Client.Delete(ctx, o, opts...)
+	})
 }

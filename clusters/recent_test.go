@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // recently is a Recent over a fake cluster, with the requests that reach the cluster.
@@ -130,9 +132,12 @@ func TestAnOldAnswerDoesNotCount(t *testing.T) {
 // A read while a write is under way may have either answer.
 func TestAReadDuringAWriteIsNotKept(t *testing.T) {
 	r := recent(t, onePod("web-0"))
+	r.get(t, "web-0")
+	r.requests = nil
 	c := interceptor.NewClient(r.cluster, interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			r.get(t, "web-0")
+			r.asked(t, "get web-0") // what was read before the write does not count during it
 			return c.Delete(ctx, o, opts...)
 		},
 	})
@@ -162,11 +167,11 @@ func TestAnAnswerIsForgottenWithAWrite(t *testing.T) {
 			r.requests = nil
 			r.get(t, "web-0")
 			r.get(t, "web-1")
-			want := "get web-0"
 			if name == "create" {
-				want = "get web-1"
+				r.asked(t) // the answer to the write is kept instead
+				return
 			}
-			r.asked(t, want)
+			r.asked(t, "get web-0")
 		})
 	}
 	r := recent(t, onePod("web-0"))
@@ -202,6 +207,19 @@ func (r *recently) get0(t *testing.T) {
 	r.get(t, "other")
 }
 
+func TestALiveReadAsks(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	seen := &ReadCache{}
+	seen.Clear()
+	through := seen.Clients(&plans.Plan{}, Clusters{plans.Source: r.on})[plans.Source]
+	for _, ctx := range []context.Context{t.Context(), t.Context(), Live(t.Context()), Live(t.Context())} {
+		if err := through.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.asked(t, "get web-0", "get web-0", "get web-0")
+}
+
 func TestNothingIsKeptBeforeKeep(t *testing.T) {
 	r := recent(t, onePod("web-0"))
 	r.Recent.now = nil
@@ -210,29 +228,101 @@ func TestNothingIsKeptBeforeKeep(t *testing.T) {
 	r.asked(t, "get web-0", "get web-0")
 }
 
-// An object is kept apart from its form with all fields. Kinds that the watches call otherwise are not kept in it.
-func TestTheWholeFormIsKeptApart(t *testing.T) {
-	r := recent(t, onePod("web-0"), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}})
-	whole := func(kind, namespace, name string) {
+// Volumes and claims are read with all fields once, for both forms. Kinds that the watches call otherwise are not kept
+// with all fields.
+func TestOneReadServesBothForms(t *testing.T) {
+	r := recent(t, onePod("web-0"), &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv", Annotations: map[string]string{"a": "b"}},
+		Spec:       corev1.PersistentVolumeSpec{Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	})
+	whole := func(kind, namespace, name string) *unstructured.Unstructured {
 		t.Helper()
 		var u unstructured.Unstructured
 		u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: kind})
 		if err := r.on.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &u); err != nil {
 			t.Fatal(err)
 		}
+		return &u
 	}
-	for range 2 {
-		whole("PersistentVolume", "", "pv")
-		if err := r.on.Get(t.Context(), client.ObjectKey{Name: "pv"}, &corev1.PersistentVolume{}); err != nil {
+	typed := func(on client.Client) *corev1.PersistentVolume {
+		t.Helper()
+		var pv corev1.PersistentVolume
+		if err := on.Get(t.Context(), client.ObjectKey{Name: "pv"}, &pv); err != nil {
 			t.Fatal(err)
 		}
+		return &pv
 	}
-	r.asked(t, "get pv", "get pv")
+	for range 2 {
+		if diff := cmp.Diff(typed(r.cluster), typed(r.on)); diff != "" {
+			t.Errorf("the typed form (-want +got):\n%s", diff)
+		}
+		whole("PersistentVolume", "", "pv").SetName("changed") // the next reader must not see that
+	}
+	r.asked(t, "get pv")
 	r.Changed(ObjectKey{Cluster: plans.Source, Kind: "PersistentVolume", Name: "pv"}, Change{Version: "2"})
 	whole("PersistentVolume", "", "pv")
 	whole("Pod", "shop", "web-0")
 	whole("Pod", "shop", "web-0")
 	r.asked(t, "get pv", "get web-0", "get web-0")
+}
+
+// annotated changes the annotations of web-0 as it was read.
+func (r *recently) annotated(t *testing.T, on client.Client, annotations map[string]string) *corev1.Pod {
+	t.Helper()
+	was := r.get(t, "web-0")
+	next := was.DeepCopy()
+	next.Annotations = annotations
+	if err := writes.Change(t.Context(), on, was, next); err != nil {
+		t.Fatal(err)
+	}
+	r.requests = nil
+	return next
+}
+
+func TestTheAnswerToAWriteIsKept(t *testing.T) {
+	pod := onePod("web-0")
+	pod.Annotations = map[string]string{"old": "1", "stays": "2"}
+	r := recent(t, pod)
+	next := r.annotated(t, r.on, map[string]string{"stays": "2", "new": "3"})
+	if diff := cmp.Diff(next, r.get(t, "web-0")); diff != "" || len(next.Annotations) != 2 || next.ResourceVersion == "999" {
+		t.Errorf("what was written, and is read (-want +got):\n%s\n%v", diff, next)
+	}
+	r.asked(t)
+	r.Changed(podKey("web-0"), Change{Version: next.ResourceVersion}) // the watch reports what was written
+	r.get(t, "web-0")
+	r.asked(t)
+	r.Changed(podKey("web-0"), Change{Version: "1"}) // the cluster may have been restored from a backup
+	r.get(t, "web-0")
+	r.asked(t, "get web-0")
+}
+
+func TestTheAnswerToAWriteIsNotKept(t *testing.T) {
+	for name, meanwhile := range map[string]func(*testing.T, *recently){
+		"if a watch has reported another version": func(_ *testing.T, r *recently) { r.Changed(podKey("web-0"), Change{Version: "2000"}) },
+		"if a watch has reported an end":          func(_ *testing.T, r *recently) { r.Changed(podKey("web-0"), Change{Gone: true}) },
+		"if this process has written it besides": func(t *testing.T, r *recently) {
+			t.Helper()
+			o := onePod("web-0")
+			o.Labels = map[string]string{"who": "other"}
+			if err := r.on.Patch(t.Context(), o, client.MergeFrom(onePod("web-0"))); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recent(t, onePod("web-0"))
+			c := interceptor.NewClient(r.cluster, interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+					err := c.Patch(ctx, o, p, opts...)
+					meanwhile(t, r)
+					return err
+				},
+			})
+			r.annotated(t, r.Clients(&plans.Plan{}, Clusters{plans.Source: c})[plans.Source], map[string]string{"a": "b"})
+			r.get(t, "web-0")
+			r.asked(t, "get web-0")
+		})
+	}
 }
 
 // named selects the pods of a set.

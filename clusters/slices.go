@@ -124,7 +124,11 @@ func (c sliceClient) Patch(ctx context.Context, o client.Object, patch client.Pa
 		if !ok {
 			return fmt.Errorf("patch of StatefulSet %s from %T", client.ObjectKeyFromObject(o), change.Was)
 		}
-		patch = writes.Patch{Was: v1alpha1.FromNative(was)}
+		translated := writes.Patch{Was: v1alpha1.FromNative(was)}
+		if next, ok := change.Next.(*appsv1.StatefulSet); ok {
+			translated.Next = v1alpha1.FromNative(next)
+		}
+		patch = translated
 	}
 	return c.write(o, func(o client.Object) error { return c.Client.Patch(ctx, o, patch, opts...) })
 }

@@ -156,8 +156,9 @@ func (k *Keeper) idle(ctx context.Context, m plans.StepContext, o int32) (bool, 
 	return !available(pod), err
 }
 
+// pod reads a pod live: a question is not conditional on the pod as it was read.
 func (k *Keeper) pod(ctx context.Context, side plans.Side, o int32) (*corev1.Pod, error) {
-	return clusters.Pair{Plan: k.plan, On: k.on}.Pod(ctx, side, o)
+	return clusters.Pair{Plan: k.plan, On: k.on}.Pod(clusters.Live(ctx), side, o)
 }
 
 func available(pod *corev1.Pod) bool {

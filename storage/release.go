@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -98,7 +99,7 @@ func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume,
 	if kept := KeptBy(claim); kept != "" { // a deletion cannot be undone, and abort would wait for the finalizer too
 		return plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s, and is deleted only after that is removed; abort returns the ordinal together with the claim", claim.Name, v.Plan.On(m.From), kept)), nil
 	}
-	pv, err := v.volumeOf(ctx, m.From, vol.Name)
+	pv, err := v.volumeOf(clusters.Live(ctx), m.From, vol.Name) // the last look before the claim goes (S4)
 	if err != nil {
 		return plans.Observation{}, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -127,7 +128,8 @@ func (v mover) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVo
 	return v.dropVolume(ctx, m, lost, kept, s.Claim)
 }
 
-// dropClaim deletes a claim that no pod mounts, and that no later process has written.
+// dropClaim deletes a claim that no pod mounts, and that no later process has written. A live read must show its volume
+// as Retain at that moment: with Delete, the disk itself would be destroyed (S4).
 func (v mover) dropClaim(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if claim.DeletionTimestamp != nil {
 		return v.terminating(ctx, m, claim)
@@ -137,6 +139,15 @@ func (v mover) dropClaim(ctx context.Context, m plans.StepContext, claim *corev1
 	}
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
 		return plans.Stop(fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.Plan.On(m.From), users)), err
+	}
+	if claim.Spec.VolumeName != "" {
+		pv, err := v.volumeOf(clusters.Live(ctx), m.From, claim.Spec.VolumeName)
+		if err != nil {
+			return plans.Observation{}, err
+		}
+		if pv != nil && pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+			return plans.Stop(fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting its claim %s would destroy the disk; set it to Retain", pv.Name, m.From, pv.Spec.PersistentVolumeReclaimPolicy, claim.Name)), nil
+		}
 	}
 	return plans.Write(fmt.Sprintf("%s: delete claim %s, which is no longer needed", m.From, claim.Name), plans.Undo{},
 		func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], claim) }), nil

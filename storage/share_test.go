@@ -70,6 +70,7 @@ func TestUnshare(t *testing.T) {
 	check(t, []row{
 		sees("deletes the claim first", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, kept, plans.Before, "delete claim media"),
 		sees("not while a pod mounts it", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old"), user}, kept, plans.Conflict, "is mounted by pod report"),
+		sees("not while its disk would go with it", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old", unprotected)}, kept, plans.Conflict, "would destroy the disk"),
 		sees("then the volume object", []client.Object{mediaVolume("shop", "old", released)}, kept, plans.Before, "delete the leftover volume object pv-1"),
 		sees("not with the policy Delete", []client.Object{mediaVolume("shop", "old", released, unprotected)}, kept, plans.Conflict, "deleting it would destroy the disk"),
 		sees("not if the other object is another disk", []client.Object{mediaVolume("shop", "old", released)}, []client.Object{mediaVolume("mall", "new", otherDisk), mediaIn("mall", "new")}, plans.Conflict, "means another disk on each side"),

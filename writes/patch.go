@@ -18,7 +18,12 @@ func Change(ctx context.Context, on client.Client, was, next client.Object, opts
 
 // Patch is a JSON merge patch (RFC 7386) from an object as it was read to its next state. A list that
 // differs is replaced as a whole.
-type Patch struct{ Was client.Object }
+type Patch struct {
+	Was client.Object
+	// Next, if set, is the next state. The object of the request then only receives the answer: a decoder may leave
+	// what an object had and the answer does not have.
+	Next client.Object
+}
 
 // Type implements client.Patch.
 func (Patch) Type() types.PatchType { return types.MergePatchType }
@@ -26,6 +31,9 @@ func (Patch) Type() types.PatchType { return types.MergePatchType }
 // Data implements client.Patch. The patch contains the UID and the resourceVersion of the object as
 // it was read.
 func (p Patch) Data(next client.Object) ([]byte, error) {
+	if p.Next != nil {
+		next = p.Next
+	}
 	if p.Was.GetResourceVersion() == "" {
 		return nil, fmt.Errorf("%s/%s has no resourceVersion to make its change conditional on", p.Was.GetNamespace(), p.Was.GetName())
 	}

@@ -146,6 +146,7 @@ func (w *world) tend(t *testing.T, r *process) {
 		t.Fatal(err)
 	}
 	for range 60 {
+		r.tell()
 		r.takingOver = true // a takeover may be part of Tend
 		_, err := e.Tend(t.Context())
 		r.takingOver = false

@@ -254,7 +254,7 @@ func (r *process) write(s *store, verb string, o client.Object, send sender) err
 		_ = r.apply(s, verb, o, apply) // the response is lost
 		return apierrors.NewTimeoutError("request timed out", 0)
 	case setBack:
-		return nil
+		return s.Get(context.Background(), client.ObjectKeyFromObject(o), o)
 	case refused409:
 		return conflict(k, "somebody was faster")
 	case refused500:
