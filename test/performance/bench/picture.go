@@ -10,8 +10,8 @@ import (
 
 // The sizes of the picture, in pixels.
 const (
-	labels    = 260 // width of the names
-	bars      = 560 // width of the longest bar
+	labels    = 300 // width of the names
+	bars      = 520 // width of the longest bar
 	figureEnd = 80  // width of the figure behind a bar
 	rowHeight = 26
 	barHeight = 16
