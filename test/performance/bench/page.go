@@ -33,13 +33,14 @@ func (r *report) spanRows() [][]string {
 	for _, s := range sections() {
 		head = append(head, s.name)
 	}
-	rows := [][]string{append(head, "overhead")}
+	rows := [][]string{append(head, "overhead", "longest overhead")}
 	for _, m := range r.moves {
 		row := []string{m.String(), fmt.Sprint(len(m.passages))}
 		for _, s := range sections() {
 			row = append(row, both(of(m.passages, s.of)))
 		}
-		rows = append(rows, append(row, both(of(m.passages, passage.overhead))))
+		overhead := of(m.passages, passage.overhead)
+		rows = append(rows, append(row, both(overhead), inMilliseconds(overhead.max)))
 	}
 	return rows
 }
