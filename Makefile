@@ -95,8 +95,8 @@ demo: ## Move a set of five between two local clusters; KILL=1 kills the process
 storm: ## Let three orchestrators move fifty sets at once, while they are killed and a cluster fails
 	go run ./test/performance/storm
 
-bench: ## Measure a move beside a shell script of kubectl commands, and the slice controller beside the built-in one
-	go run ./test/performance/bench
+bench: ## Measure moves beside a shell script of kubectl commands, and the slice controller beside the built-in one (RESULTS=FILE keeps what the moves cost; LARGE=1000 for a larger set than 200)
+	go run ./test/performance/bench $(if $(RESULTS),-results $(RESULTS)) $(if $(LARGE),-large $(LARGE))
 	go run ./test/performance/bench/controllers
 
 clusters: ## Start two local clusters, east and west, and print their kubeconfigs

@@ -190,6 +190,9 @@ func (r *record) time(side int, o int32, p *corev1.Pod, e event) {
 	case side == 1 && !e.gone && s.DestinationCreated.IsZero():
 		s.DestinationCreated = e.at
 	}
+	if side == 1 && !e.gone && p.Status.Phase == corev1.PodRunning && s.DestinationRunning.IsZero() {
+		s.DestinationRunning = e.at
+	}
 	if side == 1 && !e.gone && ready(p) && s.DestinationReady.IsZero() {
 		s.DestinationReady = e.at
 	}

@@ -222,16 +222,20 @@ func TestTimesEachOrdinalOnce(t *testing.T) {
 	at := func(second int64, gone bool, p *corev1.Pod) {
 		r.take(event{object: p, gone: gone, at: time.Unix(second, 0)})
 	}
-	young := pod(west, 1)
-	young.Status.Conditions = nil
+	running := pod(west, 1)
+	running.Status.Phase, running.Status.Conditions = corev1.PodRunning, nil
+	young := running.DeepCopy()
+	young.Status.Phase = corev1.PodPending
 	at(1, false, pod(east, 1))
 	at(2, false, dying(pod(east, 1)))
 	at(3, true, dying(pod(east, 1)))
 	at(4, false, young)
-	at(5, false, pod(west, 1))
-	at(6, true, pod(west, 1))
-	at(7, false, pod(west, 1))
-	want := Span{time.Unix(2, 0), time.Unix(3, 0), time.Unix(4, 0), time.Unix(5, 0)}
+	at(5, false, running)
+	at(6, false, pod(west, 1))
+	at(7, true, pod(west, 1))
+	at(8, false, running)
+	at(9, false, pod(west, 1))
+	want := Span{time.Unix(2, 0), time.Unix(3, 0), time.Unix(4, 0), time.Unix(5, 0), time.Unix(6, 0)}
 	if diff := cmp.Diff(want, r.report().Spans[1]); diff != "" {
 		t.Errorf("times of ordinal 1 (-want +got):\n%s", diff)
 	}

@@ -65,7 +65,7 @@ type Report struct {
 // Span holds the times at which each event of an ordinal was first seen, by the local clock at the arrival of
 // the event. The zero time means never.
 type Span struct {
-	SourceDeleting, SourceGone, DestinationCreated, DestinationReady time.Time
+	SourceDeleting, SourceGone, DestinationCreated, DestinationRunning, DestinationReady time.Time
 }
 
 // Witness is one running observation.

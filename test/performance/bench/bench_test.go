@@ -20,13 +20,13 @@ func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 // spans returns the spans of two ordinals. Ordinal 1 moves first.
 func spans() map[int32]witness.Span {
 	return map[int32]witness.Span{
-		1: {SourceDeleting: at(110), SourceGone: at(1110), DestinationCreated: at(1150), DestinationReady: at(3150)},
-		0: {SourceDeleting: at(3250), SourceGone: at(3350), DestinationCreated: at(3400), DestinationReady: at(3500)},
+		1: {SourceDeleting: at(110), SourceGone: at(1110), DestinationCreated: at(1150), DestinationRunning: at(1650), DestinationReady: at(3150)},
+		0: {SourceDeleting: at(3250), SourceGone: at(3350), DestinationCreated: at(3400), DestinationRunning: at(3450), DestinationReady: at(3500)},
 	}
 }
 
 func TestOverheadLeavesOutThePodsOwnTime(t *testing.T) {
-	passages, err := passagesOf(at(100), spans(), 2)
+	passages, err := passagesOf(at(100), spans(), 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,10 +43,37 @@ func TestOverheadLeavesOutThePodsOwnTime(t *testing.T) {
 	}
 }
 
+// A wave costs what is outside of the time from the first pod that stops to the last that is gone, and
+// from the first that is created to the last that is Ready.
+func TestAWaveIsOnePassage(t *testing.T) {
+	passages, err := passagesOf(at(0), map[int32]witness.Span{
+		2: {SourceDeleting: at(10), SourceGone: at(20), DestinationCreated: at(60), DestinationRunning: at(70), DestinationReady: at(80)},
+		1: {SourceDeleting: at(21), SourceGone: at(30), DestinationCreated: at(50), DestinationRunning: at(52), DestinationReady: at(55)},
+		0: {SourceDeleting: at(83), SourceGone: at(84), DestinationCreated: at(87), DestinationRunning: at(88), DestinationReady: at(89)},
+	}, 3, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []passage{
+		{wave{1, 2}, at(0), witness.Span{SourceDeleting: at(10), SourceGone: at(30), DestinationCreated: at(50), DestinationRunning: at(70), DestinationReady: at(80)}},
+		{wave{0, 0}, at(80), witness.Span{SourceDeleting: at(83), SourceGone: at(84), DestinationCreated: at(87), DestinationRunning: at(88), DestinationReady: at(89)}},
+	}
+	if diff := cmp.Diff(want, passages, cmp.AllowUnexported(passage{}, wave{})); diff != "" {
+		t.Errorf("passages (-want +got):\n%s", diff)
+	}
+	if got := passages[0].overhead(); got != ms(30) {
+		t.Errorf("overhead of the first wave: %s, want 30 ms", got)
+	}
+	if got := []string{passages[0].String(), passages[1].String()}; got[0] != "1..2" || got[1] != "0" {
+		t.Errorf("the waves are called %q", got)
+	}
+}
+
 func TestRefusesAMoveThatWasNotSeenInFull(t *testing.T) {
 	for name, spoil := range map[string]func(*witness.Span){
 		"a pod that was never deleted":       func(s *witness.Span) { s.SourceDeleting = time.Time{} },
 		"a pod that was never ready":         func(s *witness.Span) { s.DestinationReady = time.Time{} },
+		"a pod that never ran":               func(s *witness.Span) { s.DestinationRunning = time.Time{} },
 		"a pod that came before it had gone": func(s *witness.Span) { s.DestinationCreated = at(3300) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +81,7 @@ func TestRefusesAMoveThatWasNotSeenInFull(t *testing.T) {
 			s := all[0]
 			spoil(&s)
 			all[0] = s
-			if _, err := passagesOf(at(100), all, 2); err == nil {
+			if _, err := passagesOf(at(100), all, 2, 1); err == nil {
 				t.Error("no error")
 			}
 		})
@@ -95,11 +122,12 @@ func TestStartOfTheFirstOrdinal(t *testing.T) {
 		"the script": {[]line{
 			{at(1), "statefulset.apps/web patched"}, {at(2), "prepared"}, {at(3), "web-1 tighten the budget"},
 		}, at(2)},
-		"nothing before it": {[]line{{at(3), "web-1 tighten the budget"}}, time.Time{}},
-		"another ordinal":   {[]line{{at(1), "prepared"}, {at(3), "web-11 tighten the budget"}}, time.Time{}},
+		"not the wave of that ordinal": {[]line{{at(1), "prepared"}, {at(2), "10:00:00.002  web-1..2 Tighten    source"}}, time.Time{}},
+		"nothing before it":            {[]line{{at(3), "web-1 tighten the budget"}}, time.Time{}},
+		"another ordinal":              {[]line{{at(1), "prepared"}, {at(3), "web-11 tighten the budget"}}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := startOf(c.lines, 1)
+			got, err := startOf(c.lines, "1")
 			if !got.Equal(c.want) || (err != nil) != c.want.IsZero() {
 				t.Errorf("got %v, %v; want %v", got, err, c.want)
 			}
@@ -108,7 +136,7 @@ func TestStartOfTheFirstOrdinal(t *testing.T) {
 }
 
 func TestStretchesAddUpToTheOverhead(t *testing.T) {
-	passages, err := passagesOf(at(100), spans(), 2)
+	passages, err := passagesOf(at(100), spans(), 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,11 +182,11 @@ func TestStretchesAddUpToTheOverhead(t *testing.T) {
 }
 
 func TestTables(t *testing.T) {
-	passages, err := passagesOf(at(100), spans(), 2)
+	passages, err := passagesOf(at(100), spans(), 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow, err := passagesOf(at(-900), spans(), 2)
+	slow, err := passagesOf(at(-900), spans(), 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

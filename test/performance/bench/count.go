@@ -18,36 +18,66 @@ import (
 
 // counts holds the requests of a whole move, and how long apply took.
 type counts struct {
-	*measured
 	apply, finalize []traffic.Call
+	watched         int64 // bytes that the watches of apply delivered
 	took            time.Duration
 }
 
-// count moves one more set, this time through counting proxies, up to and including finalize.
-func (b *bench) count(ctx context.Context, namespace string) (_ *counts, err error) {
-	kubeconfig := filepath.Join(b.dir, "counting")
-	proxies, err := traffic.Listen(ctx, kubeconfig, b.bed.East, b.bed.West)
+// count moves a set through counting proxies, up to and including finalize.
+func (b *bench) count(ctx context.Context, w way) (_ *counts, lines []line, err error) {
+	proxies, kubeconfig, err := b.proxies(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, proxies.Close()) }()
+	if err := b.plan(ctx, kubeconfig, w); err != nil {
+		return nil, nil, err
+	}
+	proxies.Take() // drop the requests of plan: it writes nothing that stays
+	proxies.TakeWatched()
 	var out counts
-	out.measured, err = b.measure(ctx, namespace, func(ctx context.Context, set fixture.Set) ([]line, error) {
-		if err := b.plan(ctx, kubeconfig, set); err != nil {
-			return nil, err
-		}
-		proxies.Take() // drop the requests of plan: it writes nothing that stays
-		start := time.Now()
-		lines, err := timed(b.apply(ctx, kubeconfig, set))
-		if err != nil {
-			return nil, err
-		}
-		out.took, out.apply = time.Since(start), proxies.Take()
-		_, err = timed(fixture.Command(ctx, kubeconfig, b.dir, b.stsmigrate, "finalize", fixture.Name, "-n", namespace, "--context", b.bed.West.Name, "--yes"))
-		out.finalize = proxies.Take()
-		return lines, err
-	})
-	return &out, err
+	start := time.Now()
+	if lines, err = timed(b.apply(ctx, kubeconfig, w)); err != nil {
+		return nil, nil, err
+	}
+	out.took, out.apply, out.watched = time.Since(start), proxies.Take(), proxies.TakeWatched()
+	_, err = timed(fixture.Command(ctx, kubeconfig, b.dir, b.stsmigrate, "finalize", fixture.Name, "-n", w.arrived().Namespace, "--context", b.destination(w).Name, "--yes"))
+	out.finalize = proxies.Take()
+	return &out, lines, err
+}
+
+func (b *bench) proxies(ctx context.Context) (*traffic.Counter, string, error) {
+	kubeconfig := filepath.Join(b.dir, "counting")
+	c, err := traffic.Listen(ctx, kubeconfig, b.bed.East, b.bed.West)
+	return c, kubeconfig, err
+}
+
+// planned is the size of the set that is planned and not moved.
+const planned = 60
+
+// planned counts the requests of a plan that is not carried out.
+func (b *bench) planned(ctx context.Context) (_ int, err error) {
+	w := way{ordinals: planned, window: 1}
+	fmt.Printf("A plan of %d ordinals ...\n", w.ordinals)
+	if err := b.install(ctx, w); err != nil {
+		return 0, err
+	}
+	proxies, kubeconfig, err := b.proxies(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, proxies.Close()) }()
+	err = b.plan(ctx, kubeconfig, w)
+	return len(proxies.Take()), err
+}
+
+// bytes returns the bytes of all answers of apply, watches included.
+func (c *counts) bytes() int64 {
+	sum := c.watched
+	for _, k := range c.apply {
+		sum += k.Bytes
+	}
+	return sum
 }
 
 // number counts the calls of a kind, by resource.

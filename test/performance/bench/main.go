@@ -1,7 +1,8 @@
 // Command bench measures what a move costs beyond the time that the pods themselves take to stop
 // and to start: with stsmigrate, and, in the same run and on the same clusters, with a shell script
-// of kubectl commands. It also counts the requests of stsmigrate. It fails when a goal is missed: its
-// goals in seconds are for a quiet machine with two cores.
+// of kubectl commands. It also counts the requests of stsmigrate, and compares a large set with a
+// small one, one cluster with two, and waves of three ordinals with waves of one. It fails when a goal
+// is missed: its goals in seconds are for a quiet machine with two cores.
 package main
 
 import (
@@ -19,25 +20,31 @@ import (
 
 func main() {
 	ordinals := flag.Int("ordinals", 20, "how many ordinals to move")
+	large := flag.Int("large", 200, "how many ordinals the large set has")
+	results := flag.String("results", "", "also write a page to this file, and a picture beside it")
 	verbose := flag.Bool("v", false, "also print where the time goes, step by step")
 	flag.Parse()
-	fixture.Main("bench", func(ctx context.Context) error { return run(ctx, int32(*ordinals), *verbose) })
+	fixture.Main("bench", func(ctx context.Context) error {
+		if *large <= *ordinals || *ordinals < 4 {
+			return fmt.Errorf("-ordinals is %d and -large is %d: expected at least 4, and more than -ordinals", *ordinals, *large)
+		}
+		return run(ctx, int32(*ordinals), int32(*large), *verbose, *results)
+	})
 }
 
 // bench holds the programs and clusters that every run uses.
 type bench struct {
 	dir, kubeconfig, stsmigrate, kubectl string
 	bed                                  *cluster.Bed
-	ordinals                             int32
 }
 
-func run(ctx context.Context, ordinals int32, verbose bool) (err error) {
+func run(ctx context.Context, ordinals, large int32, verbose bool, results string) (err error) {
 	dir, err := os.MkdirTemp("", "stsmigrate-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"), ordinals: ordinals}
+	b := &bench{dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}
 	fmt.Println("Building stsmigrate ...")
 	if b.stsmigrate, err = fixture.Build(ctx, dir, "stsmigrate"); err != nil {
 		return err
@@ -53,57 +60,79 @@ func run(ctx context.Context, ordinals int32, verbose bool) (err error) {
 	if err := fixture.Kubeconfig(b.kubeconfig, b.bed.East, b.bed.West); err != nil {
 		return err
 	}
-	return b.compare(ctx, verbose)
+	r := &report{ordinals: ordinals, large: large}
+	if err := r.describe(ctx, b.bed.East); err != nil {
+		return err
+	}
+	if err := b.moves(ctx, r); err != nil {
+		return err
+	}
+	return r.publish(verbose, results)
 }
 
-// compare makes the three moves and prints their costs. The order favours the script: the first
-// move finds cold caches, and the second finds warm ones.
-func (b *bench) compare(ctx context.Context, verbose bool) error {
-	tool, err := b.measure(ctx, "with-stsmigrate", b.withTool)
-	if err != nil {
-		return err
+// moves makes all moves, and one plan that is not carried out.
+func (b *bench) moves(ctx context.Context, r *report) (err error) {
+	for _, w := range ways(r.ordinals, r.large) {
+		if w.ordinals == r.large && r.planned == 0 {
+			if r.planned, err = b.planned(ctx); err != nil {
+				return err
+			}
+		}
+		m, err := b.measure(ctx, w)
+		if err != nil {
+			return fmt.Errorf("moving %s: %w", w, err)
+		}
+		r.moves = append(r.moves, m)
 	}
-	hand, err := b.measure(ctx, "by-hand", b.byHand)
-	if err != nil {
-		return err
-	}
-	counted, err := b.count(ctx, "counted")
-	if err != nil {
-		return err
-	}
-	fmt.Printf("\n%d ordinals with one volume each, between two clusters; pods start and stop at once.\n", b.ordinals)
-	fmt.Printf("\n%s", overheadTable(tool.passages, hand.passages))
-	fmt.Printf("\n%s", writeTable(counted, b.ordinals))
-	if verbose {
-		fmt.Printf("\n%s", stepTable(counted.passages, counted.lines, counted.apply))
-		fmt.Printf("\n%s", requestTable(counted, b.ordinals))
-	}
-	table, missed := goalTable(goals(tool.passages, hand.passages, counted, b.ordinals))
-	fmt.Printf("\n%s", table)
-	return missed
+	return nil
 }
 
-// measure moves a set in a namespace of its own and times every ordinal.
-func (b *bench) measure(ctx context.Context, namespace string, move func(context.Context, fixture.Set) ([]line, error)) (*measured, error) {
-	set := fixture.Set{Namespace: namespace, Replicas: b.ordinals, Claims: []string{"data"}}
-	fmt.Printf("Starting a set of %d in namespace %s ...\n", set.Replicas, namespace)
-	if err := fixture.Namespace(ctx, namespace, b.bed.East, b.bed.West); err != nil {
+// measure moves a set in namespaces of its own and times every wave.
+func (b *bench) measure(ctx context.Context, w way) (*measured, error) {
+	fmt.Printf("%s: starting the set ...", w)
+	if err := b.install(ctx, w); err != nil {
+		fmt.Println()
 		return nil, err
 	}
-	if err := set.Install(ctx, b.bed.East.Config()); err != nil {
-		return nil, err
-	}
-	w, err := b.watch(ctx, set)
-	if err != nil {
-		return nil, err
-	}
-	fmt.Printf("Moving it %s ...", namespace)
-	start := time.Now()
-	lines, err := move(ctx, set)
+	eyes, err := b.watch(ctx, w)
 	if err != nil {
 		fmt.Println()
-		return nil, fmt.Errorf("moving %s: %w", namespace, err)
+		return nil, err
 	}
+	fmt.Print(" moving it ...")
+	start := time.Now()
+	m, err := b.move(ctx, w)
 	fmt.Printf(" %.1f s\n", time.Since(start).Seconds())
-	return w.stop(ctx, lines)
+	if err != nil {
+		return nil, err
+	}
+	m.passages, err = eyes.stop(ctx, m.lines)
+	return m, err
+}
+
+// install creates the set, and the namespace to which it moves.
+func (b *bench) install(ctx context.Context, w way) error {
+	if err := fixture.Namespace(ctx, w.set().Namespace, b.bed.East); err != nil {
+		return err
+	}
+	if err := fixture.Namespace(ctx, w.arrived().Namespace, b.destination(w)); err != nil {
+		return err
+	}
+	return w.set().Install(ctx, b.bed.East.Config())
+}
+
+// move moves the set in the given way.
+func (b *bench) move(ctx context.Context, w way) (m *measured, err error) {
+	m = &measured{way: w}
+	switch {
+	case w.byHand:
+		m.lines, err = b.byHand(ctx, w.set())
+	case w.counted:
+		m.counts, m.lines, err = b.count(ctx, w)
+	default:
+		if err = b.plan(ctx, b.kubeconfig, w); err == nil {
+			m.lines, err = timed(b.apply(ctx, b.kubeconfig, w))
+		}
+	}
+	return m, err
 }

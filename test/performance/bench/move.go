@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
 	"github.com/stsmigrate/stsmigrate/test/internal/witness"
 )
@@ -56,24 +55,25 @@ func timed(cmd *exec.Cmd) ([]line, error) {
 	return out.lines, nil
 }
 
-// withTool moves the set with stsmigrate.
-func (b *bench) withTool(ctx context.Context, set fixture.Set) ([]line, error) {
-	if err := b.plan(ctx, b.kubeconfig, set); err != nil {
-		return nil, err
-	}
-	return timed(b.apply(ctx, b.kubeconfig, set))
-}
-
 // plan plans the move without a bridge for names, as the script does: a bridge costs two more
 // writes per ordinal.
-func (b *bench) plan(ctx context.Context, kubeconfig string, set fixture.Set) error {
-	_, err := timed(fixture.Command(ctx, kubeconfig, b.dir, b.stsmigrate, "plan", fixture.Name,
-		"-n", set.Namespace, "--context", b.bed.East.Name, "--to-context", b.bed.West.Name, "--names", "none", "--out", set.Namespace+".yaml"))
+func (b *bench) plan(ctx context.Context, kubeconfig string, w way) error {
+	namespace, size := w.namespace(), strconv.Itoa(int(w.window))
+	args := []string{
+		"plan", fixture.Name, "-n", namespace, "--context", b.bed.East.Name, "--names", "none",
+		"--window", size, "--max-unavailable", size, "--out", namespace + ".yaml",
+	}
+	if w.within {
+		args = append(args, "--to-namespace", w.arrived().Namespace)
+	} else {
+		args = append(args, "--to-context", b.bed.West.Name)
+	}
+	_, err := timed(fixture.Command(ctx, kubeconfig, b.dir, b.stsmigrate, args...))
 	return err
 }
 
-func (b *bench) apply(ctx context.Context, kubeconfig string, set fixture.Set) *exec.Cmd {
-	return fixture.Command(ctx, kubeconfig, b.dir, b.stsmigrate, "apply", set.Namespace+".yaml", "--yes")
+func (b *bench) apply(ctx context.Context, kubeconfig string, w way) *exec.Cmd {
+	return fixture.Command(ctx, kubeconfig, b.dir, b.stsmigrate, "apply", w.namespace()+".yaml", "--yes")
 }
 
 // byHand moves the set with the script.
@@ -96,57 +96,54 @@ func (b *bench) byHand(ctx context.Context, set fixture.Set) ([]line, error) {
 // watched is a move that the witness observes.
 type watched struct {
 	*bench
-	set    fixture.Set
+	way
 	before map[fixture.Disk]string
 	eyes   *witness.Witness
 }
 
 // measured is a move that has been timed.
 type measured struct {
+	way
 	lines    []line
-	passages []passage
+	passages []passage // of the waves
+	*counts            // nil unless the requests were counted
 }
 
-func (b *bench) watch(ctx context.Context, set fixture.Set) (*watched, error) {
-	before, err := set.Handles(ctx, b.bed.East.Config())
+func (b *bench) watch(ctx context.Context, w way) (*watched, error) {
+	before, err := w.set().Handles(ctx, b.bed.East.Config())
 	if err != nil {
 		return nil, err
 	}
-	side := func(c *cluster.Cluster) witness.Side {
-		return witness.Side{Config: c.Config(), Namespace: set.Namespace}
-	}
-	eyes, err := witness.Watch(ctx, fixture.Name, 1, side(b.bed.East), side(b.bed.West))
-	return &watched{bench: b, set: set, before: before, eyes: eyes}, err
+	eyes, err := witness.Watch(ctx, fixture.Name, int(w.window),
+		witness.Side{Config: b.bed.East.Config(), Namespace: w.set().Namespace},
+		witness.Side{Config: b.destination(w).Config(), Namespace: w.arrived().Namespace})
+	return &watched{bench: b, way: w, before: before, eyes: eyes}, err
 }
 
-// stop ends the witness's watch. It checks that the set has arrived with its volumes, one ordinal
-// at a time and without a violation.
-func (w *watched) stop(ctx context.Context, lines []line) (*measured, error) {
+// stop ends the witness's watch. It checks that the set has arrived with its volumes, one wave at a
+// time and without a violation, and returns the passages of the waves.
+func (w *watched) stop(ctx context.Context, lines []line) ([]passage, error) {
 	report := w.eyes.Stop()
 	if len(report.Violations) > 0 {
-		return nil, fmt.Errorf("moving %s: the witness saw %q", w.set.Namespace, report.Violations)
+		return nil, fmt.Errorf("the witness saw %q", report.Violations)
 	}
-	if report.MaxUnavailable > 1 {
-		return nil, fmt.Errorf("moving %s: %d ordinals were unavailable at once", w.set.Namespace, report.MaxUnavailable)
+	if report.MaxUnavailable > int(w.window) {
+		return nil, fmt.Errorf("%d ordinals were unavailable at once", report.MaxUnavailable)
 	}
-	after, err := w.set.Handles(ctx, w.bed.West.Config())
+	after, err := w.arrived().Handles(ctx, w.destination(w.way).Config())
 	if err != nil {
 		return nil, err
 	}
-	if len(after) != int(w.set.Replicas) || !maps.Equal(w.before, after) {
-		return nil, fmt.Errorf("moving %s: the volumes are not the same: %v before, %v after", w.set.Namespace, w.before, after)
+	if len(after) != int(w.ordinals) || !maps.Equal(w.before, after) {
+		return nil, fmt.Errorf("the volumes are not the same: %v before, %v after", w.before, after)
 	}
 	destroyed, err := w.bed.Backend.Destroyed()
 	if err != nil || len(destroyed) > 0 {
-		return nil, fmt.Errorf("moving %s: destroyed volumes: %v (error: %w)", w.set.Namespace, destroyed, err)
+		return nil, fmt.Errorf("destroyed volumes: %v (error: %w)", destroyed, err)
 	}
-	start, err := startOf(lines, w.set.Replicas-1)
+	start, err := startOf(lines, waveBelow(w.ordinals, w.window).String())
 	if err != nil {
-		return nil, fmt.Errorf("moving %s: %w", w.set.Namespace, err)
+		return nil, err
 	}
-	passages, err := passagesOf(start, report.Spans, w.set.Replicas)
-	if err != nil {
-		return nil, fmt.Errorf("moving %s: %w", w.set.Namespace, err)
-	}
-	return &measured{lines, passages}, nil
+	return passagesOf(start, report.Spans, w.ordinals, w.window)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,29 +13,70 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/internal/witness"
 )
 
-// passage is the move of one ordinal. It begins when the previous ordinal is Ready on the
-// destination (for the first ordinal: when its move begins) and ends when this ordinal is Ready
-// there.
+// wave is the ordinals that move together: first to last.
+type wave struct{ first, last int32 }
+
+// String returns the wave as a line of output names it.
+func (w wave) String() string {
+	if w.first == w.last {
+		return strconv.Itoa(int(w.last))
+	}
+	return fmt.Sprintf("%d..%d", w.first, w.last)
+}
+
+// waveBelow returns the next wave when the ordinals below end have not moved yet.
+func waveBelow(end, window int32) wave { return wave{max(end-window, 0), end - 1} }
+
+// passage is the move of one wave. It begins when the previous wave is Ready on the destination (for
+// the first wave: when its move begins) and ends when this wave is Ready there. Its pods stop from
+// when the first of them is deleted until the last is gone, and start from when the first is created
+// until the last is Ready.
 type passage struct {
-	ordinal int32
-	begin   time.Time
+	wave
+	begin time.Time
 	witness.Span
 }
 
-// passagesOf returns the passages of the ordinals in the order in which they move, highest first.
-// It fails if a move was not observed in full.
-func passagesOf(start time.Time, spans map[int32]witness.Span, ordinals int32) ([]passage, error) {
+// passagesOf returns the passages of the waves in the order in which they move, highest first. It
+// fails if a move was not observed in full.
+func passagesOf(start time.Time, spans map[int32]witness.Span, ordinals, window int32) ([]passage, error) {
 	var out []passage
-	for o := ordinals - 1; o >= 0; o-- {
-		p := passage{o, start, spans[o]}
-		times := []time.Time{p.begin, p.SourceDeleting, p.SourceGone, p.DestinationCreated, p.DestinationReady}
-		if p.SourceDeleting.IsZero() || !slices.IsSortedFunc(times, time.Time.Compare) {
-			return nil, fmt.Errorf("the move of ordinal %d was not seen in full: %v", o, times)
+	for end := ordinals; end > 0; end -= window {
+		w := waveBelow(end, window)
+		p := passage{w, start, spans[w.last]}
+		for o := w.first; o <= w.last; o++ {
+			if err := seen(o, start, spans[o]); err != nil {
+				return nil, err
+			}
+			p.Span = together(p.Span, spans[o])
+		}
+		if err := seen(w.last, start, p.Span); err != nil {
+			return nil, err
 		}
 		start = p.DestinationReady
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// seen returns an error if the move of an ordinal was not observed in full.
+func seen(o int32, begin time.Time, s witness.Span) error {
+	times := []time.Time{begin, s.SourceDeleting, s.SourceGone, s.DestinationCreated, s.DestinationRunning, s.DestinationReady}
+	if s.SourceDeleting.IsZero() || !slices.IsSortedFunc(times, time.Time.Compare) {
+		return fmt.Errorf("the move of ordinal %d was not seen in full: %v", o, times)
+	}
+	return nil
+}
+
+// together returns the span of two ordinals of one wave.
+func together(a, b witness.Span) witness.Span {
+	earlier := func(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
+	later := func(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+	return witness.Span{
+		SourceDeleting: earlier(a.SourceDeleting, b.SourceDeleting), SourceGone: later(a.SourceGone, b.SourceGone),
+		DestinationCreated: earlier(a.DestinationCreated, b.DestinationCreated), DestinationRunning: later(a.DestinationRunning, b.DestinationRunning),
+		DestinationReady: later(a.DestinationReady, b.DestinationReady),
+	}
 }
 
 // overhead returns the duration of the move without the time that the pods take to stop and to
@@ -49,20 +91,20 @@ func (p passage) down() time.Duration { return p.DestinationReady.Sub(p.SourceDe
 // between returns how long the ordinal was on neither side beyond the time that its pods took to stop and to start.
 func (p passage) between() time.Duration { return p.DestinationCreated.Sub(p.SourceGone) }
 
-// step returns the pattern of a line about an ordinal: the time of day, which the script leaves
-// out, the pod, the step and the rest. It captures the ordinal, the step and the rest.
+// step returns the pattern of a line about a wave: the time of day, which the script leaves out,
+// the pods, the step and the rest. It captures the wave, the step and the rest.
 func step() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:[\d:.]+\s+)?` + fixture.Name + `-(\d+) (\w+)\s+(.*)$`)
+	return regexp.MustCompile(`^(?:[\d:.]+\s+)?` + fixture.Name + `-(\d+(?:\.\.\d+)?) (\w+)\s+(.*)$`)
 }
 
-// startOf returns when the move of the first ordinal began: the time of the last line before the
-// lines about that ordinal. The work that is done once for the whole set precedes that line. Lines
-// of the step Protect do not count.
-func startOf(lines []line, first int32) (time.Time, error) {
+// startOf returns when the move of the first wave began: the time of the last line before the lines
+// about that wave. The work that is done once for the whole set precedes that line. Lines of the
+// step Protect do not count.
+func startOf(lines []line, first string) (time.Time, error) {
 	var before time.Time
 	for _, l := range lines {
 		m := step().FindStringSubmatch(l.text)
-		if m != nil && m[1] == fmt.Sprint(first) && m[2] != "Protect" {
+		if m != nil && m[1] == first && m[2] != "Protect" {
 			if before.IsZero() {
 				break
 			}
@@ -70,7 +112,7 @@ func startOf(lines []line, first int32) (time.Time, error) {
 		}
 		before = l.at
 	}
-	return time.Time{}, fmt.Errorf("the output has no line at which the move of ordinal %d begins", first)
+	return time.Time{}, fmt.Errorf("the output has no line at which the move of %s-%s begins", fixture.Name, first)
 }
 
 // summary holds the figures of one row.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -117,7 +116,7 @@ func (p passage) signs(lines []line) []sign {
 			at: l.at, step: m[2], waiting: strings.HasPrefix(m[3], "waiting:"),
 			news: strings.HasPrefix(m[3], "free:") || strings.HasPrefix(m[3], "available"),
 		}
-		if m[1] != strconv.Itoa(int(p.ordinal)) {
+		if m[1] != p.wave.String() {
 			s.step += before
 		}
 		signs = append(signs, s)

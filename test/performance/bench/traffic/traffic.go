@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -26,6 +27,7 @@ type Call struct {
 	Kind           Kind
 	At             time.Time
 	Took           time.Duration
+	Bytes          int64 // of the body of the answer, as sent: API servers compress large ones
 }
 
 // Kind is how a request is counted.
@@ -40,10 +42,11 @@ const (
 )
 
 // Counter is a proxy between a client and the API servers, on loopback. It records every request
-// except watches. The client uses the counter's kubeconfig.
+// except watches, of which it counts the bytes. The client uses the counter's kubeconfig.
 type Counter struct {
 	mu      sync.Mutex
 	calls   []Call
+	watched atomic.Int64 // bytes
 	servers []*http.Server
 }
 
@@ -89,9 +92,14 @@ func (c *Counter) serve(ctx context.Context, config *rest.Config) (address strin
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start := time.Now()
-		proxy.ServeHTTP(w, r)
-		c.note(classify(r.Method, r.URL), start)
+		start, k := time.Now(), classify(r.Method, r.URL)
+		answer := &counted{ResponseWriter: w}
+		if k.Verb == "watch" {
+			answer.watched = &c.watched
+		}
+		proxy.ServeHTTP(answer, r)
+		k.Bytes = answer.bytes
+		c.note(k, start)
 	})}
 	c.servers = append(c.servers, server)
 	go func() { _ = server.Serve(listener) }() // ends with Close
@@ -107,6 +115,28 @@ func (c *Counter) note(k Call, start time.Time) {
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, k)
 }
+
+// counted is an answer whose bytes are counted.
+type counted struct {
+	http.ResponseWriter
+	bytes   int64
+	watched *atomic.Int64 // nil unless the request is a watch
+}
+
+func (a *counted) Write(p []byte) (int, error) {
+	n, err := a.ResponseWriter.Write(p)
+	a.bytes += int64(n)
+	if a.watched != nil {
+		a.watched.Add(int64(n)) // now: a watch ends when the client ends
+	}
+	return n, err
+}
+
+// Unwrap is for http.ResponseController, which flushes the events of a watch.
+func (a *counted) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// TakeWatched returns the bytes that watches have delivered since the previous call of TakeWatched.
+func (c *Counter) TakeWatched() int64 { return c.watched.Swap(0) }
 
 // Take returns the requests since the previous call of Take.
 func (c *Counter) Take() []Call {
