@@ -157,6 +157,9 @@ func TestTheDeletionOfTheKindDeletesNoProtectedPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := newSide(t, bed.East, s.namespace)
+	eventually(t, "the kind is served, and discovery names it", func(ctx context.Context) bool {
+		return again.List(ctx, &v1alpha1.StatefulSetSliceList{}, client.InNamespace(s.namespace)) == nil
+	})
 	again.listen(t, &corev1.PodList{}, &v1alpha1.StatefulSetSliceList{})
 	again.guarded(t)
 	if diff := cmp.Diff(before, again.uids(t)); diff != "" {
