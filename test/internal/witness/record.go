@@ -182,21 +182,39 @@ func (r *record) twice(o int32) {
 
 func (r *record) time(side int, o int32, p *corev1.Pod, e event) {
 	s := r.spans[o]
-	switch {
-	case side == 0 && e.gone && s.SourceGone.IsZero():
-		s.SourceGone = e.at
-	case side == 0 && p.DeletionTimestamp != nil && s.SourceDeleting.IsZero():
-		s.SourceDeleting = e.at
-	case side == 1 && !e.gone && s.DestinationCreated.IsZero():
-		s.DestinationCreated = e.at
-	}
-	if side == 1 && !e.gone && p.Status.Phase == corev1.PodRunning && s.DestinationRunning.IsZero() {
-		s.DestinationRunning = e.at
-	}
-	if side == 1 && !e.gone && ready(p) && s.DestinationReady.IsZero() {
-		s.DestinationReady = e.at
+	if side == 0 {
+		s.leaves(p, e)
+	} else if !e.gone {
+		s.arrives(p, e)
 	}
 	r.spans[o] = s
+}
+
+// leaves records an event of the pod on the source.
+func (s *Span) leaves(p *corev1.Pod, e event) {
+	if e.gone {
+		first(&s.SourceGone, e.at)
+	} else if p.DeletionTimestamp != nil {
+		first(&s.SourceDeleting, e.at)
+	}
+}
+
+// arrives records an event of the pod on the destination.
+func (s *Span) arrives(p *corev1.Pod, e event) {
+	first(&s.DestinationCreated, e.at)
+	if p.Status.Phase == corev1.PodRunning {
+		first(&s.DestinationRunning, e.at)
+	}
+	if ready(p) {
+		first(&s.DestinationReady, e.at)
+	}
+}
+
+// first records a time unless there is one.
+func first(t *time.Time, at time.Time) {
+	if t.IsZero() {
+		*t = at
+	}
 }
 
 // slice checks that no ordinal is in both ranges, and that no more of the initial ordinals than one wave has

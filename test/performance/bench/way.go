@@ -61,16 +61,15 @@ func (w way) arrived() fixture.Set {
 	return set
 }
 
-// waves returns how many waves the move has.
-func (w way) waves() int { return int((w.ordinals + w.window - 1) / w.window) }
-
 // ways returns the moves of a run, in their order. The order favours the script: the first move
 // finds cold caches, and the second finds warm ones.
 func ways(ordinals, large int32) []way {
 	out := []way{
-		{ordinals: ordinals, window: 1}, {ordinals: ordinals, window: 1, byHand: true},
+		{ordinals: ordinals, window: 1},
+		{ordinals: ordinals, window: 1, byHand: true},
 		{ordinals: ordinals, window: 3},
-		{ordinals: ordinals, window: 1, within: true}, {ordinals: ordinals, window: 3, within: true},
+		{ordinals: ordinals, window: 1, within: true},
+		{ordinals: ordinals, window: 3, within: true},
 	}
 	for _, n := range []int32{ordinals, large} {
 		for _, within := range []bool{false, true} {
