@@ -96,8 +96,10 @@ storm: ## Let three orchestrators move fifty sets at once, while they are killed
 	go run ./test/performance/storm
 
 bench: ## Measure moves beside a shell script of kubectl commands, and the slice controller beside the built-in one (RESULTS=FILE keeps what the moves cost; LARGE=1000 for a larger set than 200)
-	go run ./test/performance/bench $(if $(RESULTS),-results $(RESULTS)) $(if $(LARGE),-large $(LARGE))
-	go run ./test/performance/bench/controllers
+	missed=0; \
+	go run ./test/performance/bench $(if $(RESULTS),-results $(RESULTS)) $(if $(LARGE),-large $(LARGE)) || missed=1; \
+	go run ./test/performance/bench/controllers || missed=1; \
+	exit $$missed
 
 clusters: ## Start two local clusters, east and west, and print their kubeconfigs
 	go run ./test/internal/cluster/cmd/clusters up
