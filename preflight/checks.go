@@ -213,13 +213,13 @@ func DestinationFree(ctx context.Context, i check.Inspection) ([]check.Finding, 
 		return nil, err
 	}
 	made := slices.Sorted(maps.Keys(sets.Ephemeral(template.Spec)))
+	there, err := podsInTheWay(ctx, i)
+	if err != nil {
+		return nil, err
+	}
 	for o := range i.Ordinals.All() {
-		pod, err := i.Pod(ctx, plans.Destination, o)
-		if err != nil {
-			return nil, err
-		}
-		if pod != nil {
-			out = append(out, check.Finding{Object: "pod " + ns + "/" + pod.Name, Saw: "it exists on the destination", Want: "the name to be free", Remedy: "delete the pod"})
+		if pod := i.Plan.Pod(o); there[pod] {
+			out = append(out, check.Finding{Object: "pod " + ns + "/" + pod, Saw: "it exists on the destination", Want: "the name to be free", Remedy: "delete the pod"})
 		}
 		for _, c := range i.Plan.Claims {
 			found, err := claimFree(ctx, i, i.Plan.ClaimName(c.Template, o), "the set would use it instead of the source's volume")
@@ -235,6 +235,27 @@ func DestinationFree(ctx context.Context, i check.Inspection) ([]check.Finding, 
 			}
 			out = append(out, found...)
 		}
+	}
+	return out, nil
+}
+
+// podsInTheWay returns the names of the pods on the destination that have the name of an inspected ordinal. Before the
+// first write it may return other names too.
+func podsInTheWay(ctx context.Context, i check.Inspection) (map[string]bool, error) {
+	out := map[string]bool{}
+	if !i.Midway {
+		all, err := i.EveryPod(ctx, plans.Destination)
+		for k := range all {
+			out[all[k].Name] = true
+		}
+		return out, err
+	}
+	for o := range i.Ordinals.All() {
+		pod, err := i.Pod(ctx, plans.Destination, o)
+		if err != nil {
+			return nil, err
+		}
+		out[i.Plan.Pod(o)] = pod != nil
 	}
 	return out, nil
 }

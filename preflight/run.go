@@ -19,6 +19,7 @@ import (
 // journal of a stored plan of which no step has begun, or nil.
 func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.Journal, orchestrated check.Orchestrated) (*Report, error) {
 	r := &Report{APIVersion: plans.APIVersion, Kind: "CheckReport", Plan: p.Name, Source: p.Source, Destination: p.Destination}
+	on = on.Listed(p)
 	i := check.Inspect(p, on)
 	i.Taken, i.Orchestrated = j != nil && j.Epoch > 0, orchestrated
 	access, others := accessChecks(), lookingChecks()

@@ -2,7 +2,9 @@ package volumes
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -42,11 +44,75 @@ func Accepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 		if i.Plan.OneCluster() && side == plans.Source {
 			continue // it is the same cluster
 		}
-		if err := found(eachAccepted(ctx, i, side, names)); err != nil {
+		tried, err := oneOfEach(ctx, i, side, names)
+		if err != nil {
+			return nil, err
+		}
+		if err := found(eachAccepted(ctx, i, side, tried)); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// oneOfEach returns the first volume of each kind, of those that the plan creates on a side: an API server that lets in
+// one lets in the others. Where a policy may list the volumes one by one, and for a wave, it returns all of them.
+func oneOfEach(ctx context.Context, i check.Inspection, side plans.Side, names []string) ([]string, error) {
+	if i.Midway || len(names) < 2 {
+		return names, nil
+	}
+	if _, gone := i.On[side].(clusters.Gone); gone {
+		return nil, nil
+	}
+	if err := i.On[side].Get(ctx, client.ObjectKey{Name: access.NewVolumesPolicy}, &admissionv1.ValidatingAdmissionPolicyBinding{}); !apierrors.IsNotFound(err) {
+		return names, client.IgnoreNotFound(ignoreForbidden(err))
+	}
+	var out []string
+	tried := map[string]bool{}
+	for _, name := range names {
+		pv, there, why, err := storage.Made(ctx, i.Plan, i.On, side, name)
+		if err != nil {
+			return nil, err
+		}
+		if pv == nil || there || why != "" {
+			continue
+		}
+		k, err := kind(pv)
+		if err != nil {
+			return nil, err
+		}
+		if !tried[k] {
+			out = append(out, name)
+		}
+		tried[k] = true
+	}
+	return out, nil
+}
+
+func ignoreForbidden(err error) error {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
+}
+
+// kind returns all of a volume but what differs between any two: its name, claim and disk, the values of the driver's
+// attributes, and what this program notes on it.
+func kind(pv *corev1.PersistentVolume) (string, error) {
+	like := pv.DeepCopy()
+	like.Name, like.Spec.ClaimRef = "", nil
+	maps.DeleteFunc(like.Annotations, func(k, _ string) bool { return strings.HasPrefix(k, "stsmigrate.dev/") })
+	if csi := like.Spec.CSI; csi != nil {
+		csi.VolumeHandle = ""
+		for k := range csi.VolumeAttributes {
+			csi.VolumeAttributes[k] = ""
+		}
+	}
+	if nfs := like.Spec.NFS; nfs != nil {
+		nfs.Path = ""
+	}
+	out, err := json.Marshal(like)
+	return string(out), err
 }
 
 // eachAccepted tries volumes concurrently, and returns the findings in the order of the volumes.

@@ -152,3 +152,33 @@ func TestAnOrchestratorIsToldWhatLimitsItInACluster(t *testing.T) {
 		})
 	}
 }
+
+// A plan of many ordinals has many volumes that differ only in their disks. One of each kind is tried before the start.
+func TestOneVolumeOfEachKindIsTried(t *testing.T) {
+	const one = "{spec: {csi: {driver: disk.example.com, volumeHandle: vol-0, volumeAttributes: {name: a}}}}"
+	const same = "{metadata: {annotations: {stsmigrate.dev/before: x}}, spec: {csi: {driver: disk.example.com, volumeHandle: vol-1, volumeAttributes: {name: b}}}}"
+	const other = "{spec: {csi: {driver: file.example.com, volumeHandle: vol-2}}}"
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: access.NewVolumesPolicy}}
+	for name, c := range map[string]struct {
+		there  []client.Object
+		midway bool
+		sent   int
+	}{
+		"one of each kind":                   {sent: 2},
+		"all, where a policy may name disks": {there: []client.Object{binding}, sent: 3},
+		"all of a wave":                      {midway: true, sent: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := checktest.Estate{Volumes: []string{one, same, other}, There: c.there}.Inspected(t)
+			i.Midway = c.midway
+			var sent []string
+			refusing(t, i, plans.Destination, &sent)
+			if _, err := Accepted(t.Context(), i); err != nil {
+				t.Fatal(err)
+			}
+			if len(sent) != c.sent {
+				t.Errorf("sent: %q, expected %d", sent, c.sent)
+			}
+		})
+	}
+}
