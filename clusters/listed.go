@@ -2,10 +2,13 @@ package clusters
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,21 +17,34 @@ import (
 
 // Listed returns clients for one run of the checks before a start, which are about every claim and volume of a plan.
 // They read the claims of the plan's namespaces, and the volumes bound to them, with one list each instead of one by
-// one. An object is as it was at the first read of its kind. Where the user may not list, they read one by one.
+// one. They read any other object, and any list of a whole namespace, once. So all checks of the run judge the same
+// state. Where the user may not list, claims and volumes are read one by one.
 func (c Clusters) Listed(p *plans.Plan) Clusters {
 	out := Clusters{}
 	for side, on := range c {
-		if _, gone := on.(Gone); gone {
-			out[side] = on
-			continue
+		namespaces := []string{p.On(side).Namespace}
+		if p.OneCluster() {
+			namespaces = append(namespaces, p.On(side.Other()).Namespace)
 		}
-		out[side] = &listedClient{Client: on, namespaces: map[string]bool{p.On(side).Namespace: true}}
-	}
-	if p.OneCluster() {
-		one := &listedClient{Client: c[plans.Source], namespaces: map[string]bool{p.Source.Namespace: true, p.Destination.Namespace: true}}
-		out[plans.Source], out[plans.Destination] = one, one
+		switch on := on.(type) {
+		case Gone:
+			out[side] = on
+		case Connection: // it has more methods than a client
+			on.Client = listed(on.Client, namespaces)
+			out[side] = on
+		default:
+			out[side] = listed(on, namespaces)
+		}
 	}
 	return out
+}
+
+func listed(on client.Client, namespaces []string) *listedClient {
+	c := &listedClient{Client: on, namespaces: map[string]bool{}, answers: map[question]*reply{}}
+	for _, namespace := range namespaces {
+		c.namespaces[namespace] = true
+	}
+	return c
 }
 
 // listedClient answers reads of single claims and volumes from lists. It is safe for concurrent use.
@@ -37,6 +53,23 @@ type listedClient struct {
 	namespaces map[string]bool
 	claims     listing[*corev1.PersistentVolumeClaim]
 	volumes    listing[*corev1.PersistentVolume]
+	lock       sync.Mutex
+	answers    map[question]*reply
+}
+
+// question is a read of an object, or of a list if Name is empty.
+type question struct {
+	kind string
+	client.ObjectKey
+}
+
+// reply is the answer to a question: nil for an object that does not exist. A caller that asks while it is being read
+// waits for it.
+type reply struct {
+	lock   sync.Mutex
+	done   bool
+	answer runtime.Object
+	err    error
 }
 
 // listing is what a list has shown. A caller that needs it while it is being read waits for it.
@@ -80,7 +113,46 @@ func (c *listedClient) Get(ctx context.Context, key client.ObjectKey, into clien
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "persistentvolumes"}, key.Name)
 		}
 	}
-	return c.Client.Get(ctx, key, into, opts...)
+	return c.once(question{kindIn(into), key}, into, func() error { return c.Client.Get(ctx, key, into) })
+}
+
+// List implements client.Reader.
+func (c *listedClient) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	asked := (&client.ListOptions{}).ApplyOptions(opts)
+	plain := client.ListOptions{Namespace: asked.Namespace}
+	if isLive(ctx) || !reflect.DeepEqual(*asked, plain) {
+		return c.Client.List(ctx, into, opts...)
+	}
+	return c.once(question{kindIn(into), client.ObjectKey{Namespace: asked.Namespace}}, into, func() error { return c.Client.List(ctx, into, &plain) })
+}
+
+// kindIn returns the Go type that an answer is read into and, for a type that holds any kind, the kind.
+func kindIn(into runtime.Object) string {
+	return fmt.Sprintf("%T %s", into, into.GetObjectKind().GroupVersionKind())
+}
+
+// once fills in the answer to a question. It reads it on the first call, and again after a read that failed.
+func (c *listedClient) once(q question, into runtime.Object, read func() error) error {
+	c.lock.Lock()
+	r := c.answers[q]
+	if r == nil {
+		r = &reply{}
+		c.answers[q] = r
+	}
+	c.lock.Unlock()
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.done {
+		if r.err == nil {
+			assign(into, r.answer.DeepCopyObject())
+		}
+		return r.err
+	}
+	err := read()
+	if err == nil || apierrors.IsNotFound(err) {
+		r.done, r.err, r.answer = true, err, into.DeepCopyObject()
+	}
+	return err
 }
 
 // find returns an object of the list, nil if the list has not kept it. known reports that it does not exist. read
@@ -111,10 +183,12 @@ func (l *listing[O]) find(key client.ObjectKey, read func(func(O, bool)) error) 
 func (c *listedClient) listClaims(ctx context.Context) func(func(*corev1.PersistentVolumeClaim, bool)) error {
 	return func(take func(*corev1.PersistentVolumeClaim, bool)) error {
 		for namespace := range c.namespaces {
-			err := Each(ctx, c.Client, func() client.ObjectList { return &corev1.PersistentVolumeClaimList{} },
-				func(o *corev1.PersistentVolumeClaim) { take(o, true) }, client.InNamespace(namespace))
-			if err != nil {
+			var list corev1.PersistentVolumeClaimList
+			if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 				return err
+			}
+			for k := range list.Items {
+				take(&list.Items[k], true)
 			}
 		}
 		return nil

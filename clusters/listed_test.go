@@ -80,7 +80,39 @@ func TestListedReadsListsInsteadOfObjects(t *testing.T) {
 			}
 		}
 	}
-	w.expect(t, 0, 3) // the claims of two namespaces, and the volumes
+	w.expect(t, 0, 6) // on each side, whose users may differ: the claims of two namespaces, and the volumes
+}
+
+func TestListedReadsAnyOtherObjectOnce(t *testing.T) {
+	w := &listedWorld{}
+	on := w.clusters(t)[plans.Source]
+	for range 2 {
+		if c, err := Get[corev1.PersistentVolumeClaim](t.Context(), on, "other", "other-1", ""); err != nil || c == nil || c.Name != "other-1" {
+			t.Fatalf("claim %v: %v", c, err)
+		}
+		if s, err := Get[corev1.Service](t.Context(), on, "shop", "web", ""); err != nil || s != nil {
+			t.Fatalf("Service %v: %v", s, err)
+		}
+	}
+	w.expect(t, 2, 0)
+	for range 2 {
+		var pods corev1.PodList
+		if err := on.List(t.Context(), &pods, client.InNamespace("shop")); err != nil {
+			t.Fatal(err)
+		}
+		var claims corev1.PersistentVolumeClaimList
+		if err := on.List(t.Context(), &claims, client.InNamespace("shop")); err != nil || len(claims.Items) != 3 {
+			t.Fatalf("%d claims: %v", len(claims.Items), err)
+		}
+		claims.Items[0].Name = "changed"
+	}
+	w.expect(t, 2, 2)
+	for range 2 { // part of a namespace
+		if err := on.List(t.Context(), &corev1.PodList{}, client.InNamespace("shop"), client.MatchingLabels{"a": "b"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.expect(t, 2, 4)
 }
 
 func TestListedReadsOtherObjectsOneByOne(t *testing.T) {
@@ -103,8 +135,8 @@ func TestListedReadsOtherObjectsOneByOne(t *testing.T) {
 func TestListedWithoutARightToList(t *testing.T) {
 	w := &listedWorld{fails: apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumes"}, "", nil)}
 	on := w.clusters(t)[plans.Source]
-	for range 2 {
-		if pv, err := Get[corev1.PersistentVolume](t.Context(), on, "", "shop-1", ""); err != nil || pv == nil {
+	for _, name := range []string{"shop-1", "shop-2"} {
+		if pv, err := Get[corev1.PersistentVolume](t.Context(), on, "", name, ""); err != nil || pv == nil {
 			t.Fatalf("volume %v: %v", pv, err)
 		}
 	}
@@ -122,6 +154,19 @@ func TestAListThatFailsIsReadAgain(t *testing.T) {
 		t.Fatalf("volume %v: %v", pv, err)
 	}
 	w.expect(t, 0, 2)
+}
+
+// What the checks ask of a connection besides its objects is there too.
+func TestListedKeepsAConnection(t *testing.T) {
+	p := &plans.Plan{Source: plans.Ref{Cluster: "one"}, Destination: plans.Ref{Cluster: "two"}}
+	have := Connection{Client: fake.NewClientBuilder().WithScheme(Scheme()).Build(), Doubt: "plain HTTP"}
+	c, ok := Clusters{plans.Source: have}.Listed(p)[plans.Source].(Connection)
+	if !ok || c.Doubt != have.Doubt {
+		t.Fatalf("%T %q, expected the Connection", c, c.Doubt)
+	}
+	if _, ok := c.Client.(*listedClient); !ok {
+		t.Errorf("its client is %T", c.Client)
+	}
 }
 
 func TestListedKeepsAClusterThatIsGone(t *testing.T) {

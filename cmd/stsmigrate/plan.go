@@ -245,7 +245,7 @@ func draft(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 		}
 		refs[side] = plans.Ref{Cluster: uid, Context: e.Context, Namespace: e.Namespace, Name: set, Kind: f.kinds[side]}
 	}
-	on := clusters.Clusters{plans.Source: source.Client, plans.Destination: destination.Client}.InTheWordsOf(refs)
+	on := clusters.Clusters{plans.Source: source.Client, plans.Destination: destination.Client}.InTheWordsOf(refs).Listed(&plans.Plan{Source: refs[plans.Source], Destination: refs[plans.Destination]})
 	r := plans.Spec{
 		Destination: plans.Target{Patches: patches}, MaxUnavailable: f.maxUnavailable, Window: f.window, Names: plans.NameMode(f.names),
 		Ignore: f.ignore, Empty: f.empty, Storage: f.storage, Gates: f.gates,

@@ -289,7 +289,8 @@ func (r Right) in(p *plans.Plan, side plans.Side) string {
 }
 
 // Allowed reports whether a verb is allowed. The rules that the API server lists for a namespace are read
-// once. If that list is incomplete, and for cluster-wide rights, each verb is asked for separately.
+// once. If that list is incomplete, and for cluster-wide rights, each verb is asked for separately, except where the user
+// may do everything.
 func Allowed(ctx context.Context, i check.Inspection, side plans.Side, r Right, verb string) (bool, error) {
 	if !r.ClusterWide {
 		list, err := rules(ctx, i, side, r.in(i.Plan, side))
@@ -299,6 +300,9 @@ func Allowed(ctx context.Context, i check.Inspection, side plans.Side, r Right, 
 		if ok := permitted(list.rules, r, verb); ok || list.Complete {
 			return ok, nil
 		}
+	}
+	if all, err := everything(ctx, i, side); all || err != nil {
+		return all, err
 	}
 	resource, subresource, _ := strings.Cut(r.Resource, "/")
 	attributes := authorizationv1.ResourceAttributes{Group: r.Group, Resource: resource, Subresource: subresource, Verb: verb}
@@ -316,6 +320,17 @@ func Allowed(ctx context.Context, i check.Inspection, side plans.Side, r Right, 
 	}
 	return true, nil
 }
+
+// everything reports whether the user may do everything in a cluster, as its administrators may: one question then
+// stands for all others.
+func everything(ctx context.Context, i check.Inspection, side plans.Side) (bool, error) {
+	return check.Once(i, everythingOn(side), func() (bool, error) {
+		return ask(ctx, i, side, authorizationv1.ResourceAttributes{Group: "*", Resource: "*", Verb: "*"})
+	})
+}
+
+// everythingOn is the key of check.Once for everything.
+type everythingOn plans.Side
 
 func ask(ctx context.Context, i check.Inspection, side plans.Side, about authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &about}}
