@@ -77,10 +77,11 @@ type Observation struct {
 	// Again, with During, is the time after which to look again even if no change is seen; 0 for none.
 	Again time.Duration
 	// Span is the part of an ordinal's time on neither side to which the wait belongs, where the step
-	// does not determine it.
+	// does not determine it. The times of the ordinal in the journal are split by it.
 	Span Span
 	// Idle, with During, reports that the wait is for a node, a disk or the application, and not for
-	// the controllers of a cluster.
+	// the controllers of a cluster. An orchestrator then lets a wave of another plan
+	// start (`engine/wavelimiter.go`).
 	Idle bool
 }
 
