@@ -145,17 +145,26 @@ func (r *Reconciler) ofClaim(ctx context.Context, o client.Object) []types.Names
 	return r.ofClaimWhere(ctx, o, func(*core.Set) bool { return true })
 }
 
+// ofClaimWhere returns the sets of which an ordinal has a claim of this name, out of those that which selects. The name
+// is TEMPLATE-SET-ORDINAL, and both words may contain hyphens. So each part of it that may name a set is looked
+// up: a claim wakes at most as many sets as its name has hyphens, however many the namespace has.
 func (r *Reconciler) ofClaimWhere(ctx context.Context, o client.Object, which func(*core.Set) bool) []types.NamespacedName {
 	var out []types.NamespacedName
-	for _, s := range r.setsIn(ctx, o.GetNamespace()) {
-		if !which(s) {
+	words := strings.Split(o.GetName(), "-")
+	for k := 1; k < len(words)-1; k++ {
+		template := strings.Join(words[:k], "-")
+		key := types.NamespacedName{Namespace: o.GetNamespace(), Name: strings.Join(words[k:len(words)-1], "-")}
+		if _, member := core.Ordinal(key.Name, strings.Join(words[k:], "-")); !member {
 			continue
 		}
-		for _, t := range s.Spec.VolumeClaimTemplates {
-			pod, found := strings.CutPrefix(o.GetName(), t.Name+"-")
-			if _, member := core.Ordinal(s.Name, pod); found && member {
-				out = append(out, types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
-			}
+		set := r.kind.empty()
+		if r.client.Get(ctx, key, set, client.UnsafeDisableDeepCopy) != nil {
+			continue // NotFound is the only error of the cache
+		}
+		s := r.kind.read(set)
+		named := func(t corev1.PersistentVolumeClaim) bool { return t.Name == template }
+		if which(s) && slices.ContainsFunc(s.Spec.VolumeClaimTemplates, named) {
+			out = append(out, key)
 		}
 	}
 	return out
