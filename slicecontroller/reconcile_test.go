@@ -377,3 +377,26 @@ func TestBudgetsWakeWhoEvicts(t *testing.T) {
 		}
 	}
 }
+
+// Template and set may have hyphens in their names, so the name of one claim may fit several sets.
+func TestAClaimWakesTheSetsThatItsNameFits(t *testing.T) {
+	of := func(name, template string) client.Object {
+		s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: template}}}
+		return s
+	}
+	r := &Reconciler{kind: native(core.Traits{}), client: fake.NewClientBuilder().WithObjects(of("web", "data"), of("a-web", "data"), of("b", "my-data"), of("0", "data")).Build()}
+	for claim, want := range map[string]string{
+		"data-web-0": "web", "data-a-web-12": "a-web", "my-data-b-3": "b", "data-0-1": "0",
+		"data-web": "", "data-web-x": "", "data-web-01": "", "log-web-0": "", "web-0": "", "data": "", "": "", "data--0": "",
+	} {
+		o := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: claim}}
+		var got []string
+		for _, s := range r.ofClaim(t.Context(), o) {
+			got = append(got, s.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("claim %q wakes %q, expected %q", claim, got, want)
+		}
+	}
+}
