@@ -3,6 +3,7 @@ package volumes
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +27,10 @@ const onADisk = "{spec: {csi: {driver: disk.example.com, volumeHandle: vol-0, no
 // sent.
 func refusing(t *testing.T, i check.Inspection, side plans.Side, sent *[]string) {
 	t.Helper()
+	var mu sync.Mutex
 	policy := func(verb string, o client.Object, dryRun []string) error {
+		mu.Lock()
+		defer mu.Unlock()
 		*sent = append(*sent, verb+" "+o.GetName())
 		if len(dryRun) == 0 {
 			t.Errorf("%s of %s is no dry run", verb, o.GetName())
