@@ -75,6 +75,8 @@ type Engine struct {
 	StopNames func()
 	// Now, if set, is the clock that measures how long the budgets are tight and what each span takes.
 	Now func() time.Time
+	// Holder is the name of this process in reports.
+	Holder string
 	// CheckWave, if set, runs before each wave of a Move and returns what has come up since the plan was
 	// made. A reason blocks the plan while nothing is in flight.
 	CheckWave func(context.Context, *journal.Journal, plans.Slice) (reason string, err error)
@@ -273,7 +275,7 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 		e.note(step, func(j *journal.Journal) { j.Loosened(now) })
 	case plans.Grow:
 		e.note(step, func(j *journal.Journal) {
-			if t := Took(j.Arrive(now)); t != nil {
+			if t := Took(j.Arrive(now, e.arrival(j, step, observed))); t != nil {
 				took = &t
 			}
 		})
@@ -293,20 +295,26 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observe
 		} else if !same {
 			return movedOn(step), nil
 		}
-	} else {
-		e.journal.Begin(e.plan, step, observed.Undo)
-		if e.Now != nil && (step.Op == plans.Tighten || step.Op == plans.Shrink) {
-			e.journal.Tightened(e.Now())
-		}
-		if next, may := e.following(step); may && step.Op != plans.Shrink {
-			e.journal.Prepared = &next.Ordinals
-		}
-		if err := e.save(ctx); err != nil {
-			return Progress{Step: step}, writes.IgnoreAnswers(err)
-		}
+	} else if err := e.announce(ctx, step, observed); err != nil {
+		return Progress{Step: step}, writes.IgnoreAnswers(err)
 	}
 	e.answered = observed.Write(ctx)
 	return Progress{Kind: Wrote, Step: step, Reason: observed.Reason}, writes.IgnoreAnswers(e.answered)
+}
+
+// announce writes the intent of a step to the journal, with the old values that its write destroys.
+func (e *Engine) announce(ctx context.Context, step plans.Step, observed plans.Observation) error {
+	e.journal.Begin(e.plan, step, observed.Undo)
+	if e.Now != nil && (step.Op == plans.Tighten || step.Op == plans.Shrink) {
+		e.journal.Tightened(e.Now())
+	}
+	if next, may := e.following(step); may && step.Op != plans.Shrink {
+		e.journal.Prepared = &next.Ordinals
+	}
+	if step.Op == plans.Tighten {
+		e.offload(ctx)
+	}
+	return e.save(ctx)
 }
 
 // journalMoved is the reason of a pass without effect, because another process has changed the journal.
@@ -333,6 +341,7 @@ func (e *Engine) block(ctx context.Context, step plans.Step, reason string) (Pro
 	}
 	if e.journal.Blocked != reason {
 		e.journal.Blocked = reason
+		e.record(journal.PlanBlocked, reason)
 		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, writes.IgnoreAnswers(err)
 		}
@@ -369,6 +378,7 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 		}
 	}
 	e.journal.Outcome, e.journal.Blocked = outcome, ""
+	e.record(journal.LegEnded, string(outcome))
 	if e.Now != nil && e.journal.Ended() {
 		e.journal.EndedAt = &metav1.Time{Time: e.Now()}
 	}

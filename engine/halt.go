@@ -5,6 +5,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -68,6 +69,9 @@ func (e *Engine) away(ctx context.Context, step plans.Step) (bool, error) {
 // pause ends the run before a step. It records the finished steps, since no next intent will carry them.
 func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
 	if j := e.journal; j.Done > e.recorded || !j.Paused || !j.Resting {
+		if !j.Resting {
+			e.record(journal.PlanPaused, "before "+e.StepOf(step))
+		}
 		j.Paused, j.PauseAt, j.Resting = true, 0, true
 		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, writes.IgnoreAnswers(err)

@@ -33,7 +33,7 @@ func (e *Engine) clock(step plans.Step, observed plans.Observation) {
 	switch step.Op {
 	case plans.Shrink:
 		if observed.Standing == plans.Before { // the write begins the span: no note, as it may not be sent
-			e.journal.Enter(plans.Terminating, e.Now())
+			e.journal.Leave(e.Now())
 		}
 		return
 	case plans.Release, plans.Reserve, plans.Claim:

@@ -49,6 +49,12 @@ type View struct {
 	Assurances []string `json:"assurances,omitempty"`
 	// Downtime is how long the waves were on neither side.
 	Downtime *journal.Downtime `json:"downtime,omitempty"`
+	// Made says who made the plan, and Timeline what has happened to it since. EndedAt is the time of its end.
+	Made     *plans.Made      `json:"made,omitempty"`
+	Timeline journal.Timeline `json:"timeline,omitzero"`
+	EndedAt  *metav1.Time     `json:"endedAt,omitempty"`
+	// Untold is the reason why the stored part of the timeline could not be read.
+	Untold string `json:"untold,omitempty"`
 	// Unseen is the reason why a side could not be read. The ordinals of that side are "?".
 	Unseen   map[plans.Side]string `json:"unseen,omitempty"`
 	Ordinals []OrdinalView         `json:"ordinals"`
@@ -81,6 +87,10 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	}
 	v := &View{
 		Plan: p.Name, Holder: holder, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.TightSince, Downtime: j.Downtime,
+	}
+	v.Made, v.EndedAt = p.Made, j.EndedAt
+	if v.Timeline, err = store.Timeline(ctx, p, j); err != nil {
+		v.Untold = plans.Line(err.Error())
 	}
 	if j.LongestTight != nil {
 		v.BudgetsTightLongest = j.LongestTight.Seconds()

@@ -41,7 +41,11 @@ func (e *Engine) Accept(ctx context.Context, w plans.Command, still func(context
 				return err
 			}
 		}
-		return Accept(e.plan, now, w)
+		if err := Accept(e.plan, now, w); err != nil {
+			return err
+		}
+		e.requested(now, w)
+		return nil
 	})
 }
 

@@ -77,6 +77,8 @@ func (h Observed) SameRequest(other Observed) bool {
 // Command is a direction that a plan takes or continues.
 type Command struct {
 	Direction Direction
+	// By is who makes the request, for reports: the user as the API server names them, or the object that has it.
+	By        string
 	SkipGates bool
 	// Assurance holds the facts for which the user vouches.
 	Assurance Assurance

@@ -83,6 +83,8 @@ type Observation struct {
 	// the controllers of a cluster. An orchestrator then lets a wave of another plan
 	// start (`engine/wavelimiter.go`).
 	Idle bool
+	// Nodes, with After of a Grow, has the node of each pod by its ordinal. It is only reported.
+	Nodes map[int32]string
 }
 
 // In returns the observation with the given span.

@@ -241,7 +241,7 @@ func (s *Store) Delete(ctx context.Context) error {
 	}
 	var j journal.Journal
 	if json.Unmarshal([]byte(cm.Data[journalKey]), &j) == nil && j.Kind == plans.JournalKind && j.Ended() && !j.KeepNames {
-		return client.IgnoreNotFound(s.remove(ctx, &cm))
+		return s.forget(ctx, true)
 	}
 	return nil // the user may need it
 }
@@ -279,13 +279,13 @@ func (s *Store) Forget(ctx context.Context, p *plans.Plan, holder string, dead f
 // forget deletes the record of an ended plan, in the version that was read. The plan goes first: if the
 // process dies in between, a journal is left that records the end and to which plan it belongs.
 func (s *Store) forget(ctx context.Context, journals bool) error {
-	for _, name := range []types.NamespacedName{s.planMap(), s.journalMap()} {
-		if name == s.journalMap() && !journals {
+	for _, name := range []types.NamespacedName{s.planMap(), s.timelineMap(), s.journalMap()} {
+		if name != s.planMap() && !journals {
 			return nil
 		}
 		var cm corev1.ConfigMap
 		err := s.home.Get(ctx, name, &cm)
-		if err == nil {
+		if err == nil && (name != s.timelineMap() || s.holdsTimeline(&cm)) {
 			err = s.remove(ctx, &cm)
 		}
 		if client.IgnoreNotFound(err) != nil {

@@ -346,7 +346,12 @@ func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.Sta
 			return plans.Wait(why), err
 		}
 	}
-	return plans.Done(), nil
+	done := plans.Done()
+	done.Nodes = map[int32]string{}
+	for o, pod := range pods {
+		done.Nodes[o] = pod.Spec.NodeName
+	}
+	return done, nil
 }
 
 // resize returns the write that gives a side its range with or without the wave: start and

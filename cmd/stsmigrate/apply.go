@@ -186,7 +186,7 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 		fmt.Fprint(a.Out, granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+record(t, j))
 		return nil
 	}
-	p, j, err := a.process(t, timeout).Run(ctx, plans.Command{Direction: direction, SkipGates: a.skipGates, Assurance: a.word})
+	p, j, err := a.process(t, timeout).Run(ctx, plans.Command{Direction: direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word})
 	if err := a.conclude(t, direction, p, err); err != nil || p.Outcome != plans.Finalized {
 		return err
 	}

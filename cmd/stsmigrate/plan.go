@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -141,7 +143,7 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 	if err != nil {
 		return nil, nil, err
 	}
-	p, on, err := draft(ctx, set, f, patches, source, destination)
+	p, on, err := a.draft(ctx, set, f, patches, source, destination)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -235,7 +237,7 @@ func (a *app) patches(f planFlags) ([]plans.Patch, error) {
 	return all, nil
 }
 
-func draft(ctx context.Context, set string, f planFlags, patches []plans.Patch, source, destination *reach.End) (*plans.Plan, clusters.Clusters, error) {
+func (a *app) draft(ctx context.Context, set string, f planFlags, patches []plans.Patch, source, destination *reach.End) (*plans.Plan, clusters.Clusters, error) {
 	refs := map[plans.Side]plans.Ref{}
 	for i, e := range []*reach.End{source, destination} {
 		side := plans.Sides()[i]
@@ -257,7 +259,11 @@ func draft(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 		r.Storage.Classes[from] = to
 	}
 	p, err := preflight.Draft(ctx, on, refs[plans.Source], refs[plans.Destination], f.name, rand.String(6), r)
-	return p, on, err
+	if err != nil {
+		return nil, on, err
+	}
+	p.Made = &plans.Made{At: metav1.Time{Time: a.now().UTC().Truncate(time.Second)}, By: clusters.User(ctx, destination.Client)}
+	return p, on, p.Seal()
 }
 
 func oneLine(s string) string { return plans.Line(s) }

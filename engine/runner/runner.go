@@ -83,7 +83,7 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 		return c.block(ctx, command, reason)
 	}
 	e := engine.New(c.Plan, c.Store, c.On)
-	e.Now, e.Permit = c.Now, c.Waves.Of(c.Plan)
+	e.Now, e.Holder, e.Permit = c.Now, c.Holder, c.Waves.Of(c.Plan)
 	waves := preflight.Waves{Plan: c.Plan, On: e.Recent.Clients(c.Plan, c.On), Orchestrated: c.orchestrated(), Now: c.Now}
 	e.CheckWave = func(ctx context.Context, j *journal.Journal, wave plans.Slice) (string, error) {
 		found, err := waves.Check(ctx, j, wave)
@@ -157,6 +157,9 @@ func (c Runner) block(ctx context.Context, command plans.Command, reason string)
 		}
 		if command.Observed != nil {
 			j.Observed = *command.Observed
+		}
+		if j.Blocked != reason {
+			j.Timeline.Record(c.Now(), journal.PlanBlocked, c.Holder, reason)
 		}
 		j.Block(reason)
 		return nil

@@ -53,6 +53,8 @@ type Journal struct {
 	// reported and decide nothing.
 	Stopwatch *Stopwatch `json:"stopwatch,omitempty"`
 	Downtime  *Downtime  `json:"downtime,omitempty"`
+	// Timeline is what has happened to the plan. It decides nothing.
+	Timeline Timeline `json:"timeline,omitzero"`
 	// EndedAt is the time at which the plan ended. It is reported, and gives the age of a record.
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 	// Blocked is the reason why the plan is blocked and needs the user. The next process that finds the
