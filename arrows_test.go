@@ -32,7 +32,7 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
-		{"cmd/stsmigrate", "cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records clusters pdb deploy plans plans/journal"},
+		{"cmd/stsmigrate", "cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal"},
 		{"cmd/internal/reach", "engine preflight/access records clusters clusters/transport dns plans plans/journal"},
 		{"orchestrator", "orchestrator/fleet engine engine/runner preflight preflight/check records clusters clusters/transport dns plans plans/journal writes"},
 		{"engine/runner", "engine preflight preflight/access preflight/check records sets dns gates clusters plans plans/journal"},
@@ -51,6 +51,7 @@ func rooms() []room {
 		{"rollout", "sets clusters plans writes slicecontroller/v1alpha1"},
 		{"sets", "storage pdb dns clusters plans plans/build writes"},
 		{"records", "clusters plans plans/journal writes"},
+		{"report", "plans plans/journal"},
 		{"storage", "clusters plans plans/build writes"},
 		{"pdb", "clusters plans writes"},
 		{"dns", "plans writes"},
