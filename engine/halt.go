@@ -5,6 +5,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -27,8 +28,8 @@ func (e *Engine) halt(ctx context.Context, step plans.Step, began bool) (Progres
 			return Progress{Step: first}, true, err
 		case e.journal == nil:
 			return movedOn(first), true, nil
-		case waits != "":
-			return Progress{Kind: Waiting, Step: first, Reason: waits}, true, nil
+		case waits.Reason != "":
+			return Progress{Kind: Waiting, Step: first, ID: waits.ID, Reason: waits.Reason}, true, nil
 		}
 		step = first
 	}
@@ -73,5 +74,5 @@ func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
 			return Progress{Step: step}, writes.IgnoreAnswers(err)
 		}
 	}
-	return Progress{Kind: Paused, Step: step, Reason: "paused before " + e.StepOf(step)}, nil
+	return Progress{Kind: Paused, Step: step, ID: reasons.Paused, Reason: "paused before " + e.StepOf(step)}, nil
 }

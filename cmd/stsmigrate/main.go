@@ -13,7 +13,9 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -37,7 +39,7 @@ func main() {
 func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	streams.Out, streams.ErrOut = &shown{to: streams.Out}, &shown{to: streams.ErrOut}
+	streams.Out, streams.ErrOut = &program.Shown{To: streams.Out}, &program.Shown{To: streams.ErrOut}
 	a := &app{IOStreams: streams, now: time.Now, reach: reach.Flags{Version: versionText()}}
 	a.stop = a.stopOnSignal(ctx, cancel)
 	root := a.command(args[0])
@@ -58,7 +60,7 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 		}
 		return code.code
 	}
-	fmt.Fprintln(streams.ErrOut, "error: "+sentence(err))
+	fmt.Fprintln(streams.ErrOut, "error: "+sentence(err)+a.explained(reasons.Of(err)))
 	return exitError
 }
 
