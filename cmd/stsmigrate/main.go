@@ -39,8 +39,9 @@ func main() {
 func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	raw := streams.Out
 	streams.Out, streams.ErrOut = &program.Shown{To: streams.Out}, &program.Shown{To: streams.ErrOut}
-	a := &app{IOStreams: streams, now: time.Now, reach: reach.Flags{Version: versionText()}}
+	a := &app{IOStreams: streams, raw: raw, now: time.Now, reach: reach.Flags{Version: versionText()}}
 	a.stop = a.stopOnSignal(ctx, cancel)
 	root := a.command(args[0])
 	root.SetArgs(args[1:])

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ var version string // set by the linker
 // app is one run of the program.
 type app struct {
 	genericiooptions.IOStreams
+	raw   io.Writer // standard output as it is, for an archive
 	reach reach.Flags
 	stop  <-chan struct{}
 	reads atomic.Bool // the command never writes to a cluster
@@ -66,7 +68,7 @@ interrupted.`,
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much is logged to stderr: 6 for every request, 7 (the most) with its headers; never what an object contains")
 	root.AddCommand(
 		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rolloutCommand(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.versionCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rolloutCommand(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.debugCommand(), a.versionCommand(),
 	)
 	return root
 }
@@ -74,5 +76,5 @@ interrupted.`,
 // readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to
 // finish.
 func readers() []string {
-	return []string{"check", "plan", "status", "verify", "get", "history", "rbac", "consent", "explain", "version"}
+	return []string{"check", "plan", "status", "verify", "get", "history", "rbac", "consent", "explain", "debug", "version"}
 }
