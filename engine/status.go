@@ -18,6 +18,8 @@ import (
 
 // View is the status of a plan, for users and programs. Its JSON form is stable within an API version.
 type View struct {
+	APIVersion  string    `json:"apiVersion"`
+	Kind        string    `json:"kind"`
 	Plan        string    `json:"plan"`
 	Source      plans.Ref `json:"source"`
 	Destination plans.Ref `json:"destination"`
@@ -29,10 +31,12 @@ type View struct {
 	OverdueID      reasons.ID `json:"overdueID,omitempty"`
 	Overdue        string     `json:"overdue,omitempty"`
 	Gates          string     `json:"gates,omitempty"`
-	Next           string     `json:"next,omitempty"`
 	Holder         string     `json:"holder,omitempty"`
 	Epoch          int64      `json:"epoch"`
 	MaxUnavailable int32      `json:"maxUnavailable"`
+	// Next says in words what comes next, and Commands has the commands in it.
+	Next     string        `json:"-"`
+	Commands []NextCommand `json:"next,omitempty"`
 	// Unavailable is how many ordinals are available on neither side; nil if a side was not read.
 	Unavailable *int32 `json:"unavailable"`
 	// BudgetsTightSince is set while a wave is under way. BudgetsTightLongest is the longest time that a wave
@@ -51,7 +55,9 @@ type View struct {
 	// Assurances is what users have vouched for, in words.
 	Assurances []string `json:"assurances,omitempty"`
 	// Downtime is how long the waves were on neither side.
-	Downtime *journal.Downtime `json:"downtime,omitempty"`
+	Downtime *journal.Downtime `json:"-"`
+	// DownSeconds is Downtime for programs.
+	DownSeconds *DownSeconds `json:"downtime,omitempty"`
 	// Unseen is the reason why a side could not be read. The ordinals of that side are "?".
 	Unseen   map[plans.Side]string `json:"unseen,omitempty"`
 	Ordinals []OrdinalView         `json:"ordinals"`
@@ -83,6 +89,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 		return nil, err
 	}
 	v := &View{
+		APIVersion: plans.APIVersion, Kind: "PlanStatus", DownSeconds: inSeconds(j.Downtime),
 		Plan: p.Name, Holder: holder, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.TightSince, Downtime: j.Downtime,
 	}
 	if j.LongestTight != nil {
@@ -155,33 +162,11 @@ func (v *View) describe(p *plans.Plan, j *journal.Journal, asked Requested, comm
 			v.Names = "a pod that restarts is not found at its new address unless this runs: " + command("names -w")
 		}
 	}
-	v.Next = v.next(j, asked.Work, command)
+	v.Next, v.Commands = v.next(j, asked.Work, command)
 	if asked.RemoveNames {
+		v.Commands = nil
 		v.Next = "the orchestrator removes its names"
 	}
-}
-
-// next returns the command to continue with, or states which process continues without one. work reports that
-// there is something to do.
-func (v *View) next(j *journal.Journal, work bool, command func(verb string) string) string {
-	carried := v.Holder != "" && (work || !j.Detached && j.Outcome == "")
-	switch {
-	case j.Ended(), carried:
-		return ""
-	case work && j.Detached:
-		return "the orchestrator continues it"
-	case j.Outcome == plans.Split:
-		return command("resume") + " moves the remaining ordinals; " + command("abort") + " rolls back"
-	case j.Outcome == plans.Moved:
-		return command("finalize") + " cleans up the source; until then " + command("abort") + " rolls back"
-	case j.Leg.Direction == plans.Abort:
-		return command("abort")
-	case j.Leg.Direction == plans.Finalize:
-		return command("finalize")
-	case j.Paused || j.Blocked != "":
-		return command("resume") + " or " + command("abort")
-	}
-	return command("apply") + " or " + command("abort")
 }
 
 // ordinals fills in one row per ordinal, highest first, and counts the ordinals that are

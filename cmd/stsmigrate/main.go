@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/spf13/cobra"
+
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/reasons"
@@ -31,6 +33,7 @@ const (
 )
 
 func main() {
+	cobra.EnableCommandSorting = false // they are in the order in which users need them
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	os.Exit(run(os.Args, streams))
 }
@@ -40,11 +43,21 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	raw := streams.Out
-	streams.Out, streams.ErrOut = &program.Shown{To: streams.Out}, &program.Shown{To: streams.ErrOut}
+	out, errOut := &program.Shown{To: streams.Out}, &program.Shown{To: streams.ErrOut}
+	streams.Out, streams.ErrOut = out, errOut
 	a := &app{IOStreams: streams, raw: raw, now: time.Now, reach: reach.Flags{Version: versionText()}}
 	a.stop = a.stopOnSignal(ctx, cancel)
 	root := a.command(args[0])
 	root.SetArgs(args[1:])
+	if root.Annotations[cobra.CommandDisplayNameAnnotation] != "" {
+		named := program.AsPlugin(root)
+		errOut.Named, out.Named = named, func(text string) string {
+			if a.output != "" {
+				return text // a document for a program
+			}
+			return named(text)
+		}
+	}
 	err := root.ExecuteContext(ctx)
 	interrupted := ctx.Err() != nil
 	cancel()

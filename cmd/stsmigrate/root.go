@@ -67,10 +67,22 @@ interrupted.`,
 	a.reach.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much is logged to stderr: 6 for every request, 7 (the most) with its headers; never what an object contains")
 	root.AddCommand(
-		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),
+		a.planCommand(), a.checkCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rolloutCommand(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.debugCommand(), a.versionCommand(),
 	)
+	program.Mannered(root, groups())
 	return root
+}
+
+// groups returns the commands in the order in which users need them.
+func groups() []program.Group {
+	return []program.Group{
+		{Title: "Move a set:", Commands: []string{"plan", "check", "apply", "status", "get", "pause", "resume", "abort", "finalize", "wait", "names", "forget"}},
+		{Title: "When it stops:", Commands: []string{"explain", "debug", "verify", "recover"}},
+		{Title: "With an orchestrator:", Commands: []string{"install", "rbac", "consent", "revoke"}},
+		{Title: "Sets and slices:", Commands: []string{"adopt", "rollout", "history", "undo"}},
+		{Title: "Other commands:"},
+	}
 }
 
 // readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to

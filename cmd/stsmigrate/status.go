@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
@@ -53,7 +54,7 @@ func (a *app) status(ctx context.Context, t *reach.Target) (*engine.View, error)
 	if err != nil {
 		return nil, err
 	}
-	return v, a.print(v, func() string { return table(v) })
+	return v, a.show(output.Document{Value: v, Text: func() string { return table(v) }, Names: []string{"plan/" + v.Plan}})
 }
 
 // readStatus reads the state of the plan, as far as it is visible.

@@ -11,6 +11,8 @@ import (
 // errors of API servers. None of it can control the terminal.
 type Shown struct {
 	To io.Writer
+	// Named, if not nil, changes how the text names the program's commands.
+	Named func(string) string
 	// begun is the beginning of a character whose end has not been written yet.
 	begun []byte
 }
@@ -28,7 +30,11 @@ func (s *Shown) Write(p []byte) (int, error) {
 		}
 	}
 	s.begun = append([]byte(nil), text[end:]...)
-	if _, err := io.WriteString(s.To, plans.Shown(string(text[:end]))); err != nil {
+	out := plans.Shown(string(text[:end]))
+	if s.Named != nil {
+		out = s.Named(out)
+	}
+	if _, err := io.WriteString(s.To, out); err != nil {
 		return 0, err
 	}
 	return len(p), nil
