@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the user's own kubeconfig may need any of them
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/complete"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -71,6 +72,7 @@ interrupted.`,
 		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rolloutCommand(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.debugCommand(), a.versionCommand(),
 	)
 	program.Mannered(root, groups())
+	complete.Wire(root, &a.reach, a.now)
 	return root
 }
 
