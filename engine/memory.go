@@ -137,5 +137,5 @@ func (e *Engine) learn(ctx context.Context, step plans.Step, observed plans.Obse
 			}
 		}
 	}
-	return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: observed.Reason, Again: observed.Again})
+	return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: observed.Again})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // This file keeps the timeline of the journal. No safety rule depends on it.
@@ -29,9 +30,9 @@ func (e *Engine) arrival(j *journal.Journal, step plans.Step, observed plans.Obs
 }
 
 // record adds an event, which the next write of the journal carries.
-func (e *Engine) record(kind journal.EventKind, what string) {
+func (e *Engine) record(kind journal.EventKind, id reasons.ID, what string) {
 	if e.Now != nil {
-		e.journal.Timeline.Record(e.Now(), kind, e.Holder, what)
+		e.journal.Timeline.Record(e.Now(), journal.Event{Kind: kind, ID: id, By: e.Holder, What: what})
 	}
 }
 
@@ -49,7 +50,7 @@ func (e *Engine) requested(j *journal.Journal, w plans.Command) {
 		by = plans.DeclarationKind + " " + e.plan.Name
 	}
 	if by != "" {
-		j.Timeline.Record(e.Now(), journal.Requested, by, words(w))
+		j.Timeline.Record(e.Now(), journal.Event{Kind: journal.Requested, By: by, What: words(w)})
 	}
 }
 

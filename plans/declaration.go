@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // DeclarationKind is the kind of the object by which users and GitOps tools request a migration from
@@ -67,6 +69,8 @@ type Observed struct {
 	Request string `json:"request,omitempty"`
 	// Refused is the reason why the direction or the request had no effect.
 	Refused string `json:"refused,omitempty"`
+	// RefusedID names that reason.
+	RefusedID reasons.ID `json:"refusedID,omitempty"`
 }
 
 // SameRequest reports whether both have the same direction and the same request.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Standing is the progress of a step as seen in the clusters.
@@ -63,6 +65,8 @@ type Undo struct {
 // Observation is the result of a look.
 type Observation struct {
 	Standing Standing
+	// ID names the reason of a During or a Conflict.
+	ID reasons.ID
 	// Reason is one sentence for the user: with During the thing that the step waits for, with
 	// Conflict the problem and the remedy, with Before the effect of the write.
 	Reason string
@@ -106,10 +110,14 @@ type Look func(context.Context, StepContext) (Observation, error)
 func Done() Observation { return Observation{Standing: After} }
 
 // Wait returns the observation of a step on its way.
-func Wait(reason string) Observation { return Observation{Standing: During, Reason: reason} }
+func Wait(id reasons.ID, reason string) Observation {
+	return Observation{Standing: During, ID: id, Reason: reason}
+}
 
 // Stop returns the observation of clusters that another writer has changed.
-func Stop(reason string) Observation { return Observation{Standing: Conflict, Reason: reason} }
+func Stop(id reasons.ID, reason string) Observation {
+	return Observation{Standing: Conflict, ID: id, Reason: reason}
+}
 
 // Together returns the observation of a step whose parts are independent of one another: the first
 // Conflict part, else Before with every write that is due, else the first wait, else Done.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -60,12 +61,18 @@ func (e ErrNoPlan) Error() string {
 	return fmt.Sprintf("there is no plan %s in namespace %s; `stsmigrate get -A` lists the plans of a cluster", e.Name.Name, e.Name.Namespace)
 }
 
+// ReasonID implements reasons.Reasoned.
+func (e ErrNoPlan) ReasonID() reasons.ID { return reasons.NoPlan }
+
 // ErrNoJournal reports that the plan is stored and its journal is not.
 type ErrNoJournal struct{ Name types.NamespacedName }
 
 func (e ErrNoJournal) Error() string {
 	return fmt.Sprintf("the journal of the plan, ConfigMap %s, does not exist, and nothing is written without it: restore it from a backup, or have it rebuilt from the marks on the objects (stsmigrate recover)", e.Name)
 }
+
+// ReasonID implements reasons.Reasoned.
+func (e ErrNoJournal) ReasonID() reasons.ID { return reasons.NoJournal }
 
 // ErrUnreadable reports that a plan or its journal exists, and that this program cannot read it.
 type ErrUnreadable struct {
@@ -74,6 +81,9 @@ type ErrUnreadable struct {
 }
 
 func (e ErrUnreadable) Error() string { return fmt.Sprintf("ConfigMap %s: %v", e.Name, e.Why) }
+
+// ReasonID implements reasons.Reasoned.
+func (e ErrUnreadable) ReasonID() reasons.ID { return reasons.RecordUnreadable }
 
 // Unwrap returns the reason.
 func (e ErrUnreadable) Unwrap() error { return e.Why }

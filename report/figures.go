@@ -29,13 +29,16 @@ func (w Wave) away() time.Duration {
 	return time.Duration(sum * float64(time.Second))
 }
 
+// count returns how many ordinals a wave has: at most the largest window.
+func (w Wave) count() int32 { return int32(len(w.Ordinals)) } //nolint:gosec // it fits
+
 // levels returns how many ordinals were away at every time at which that has changed.
 func levels(waves []Wave) []Level {
 	changes := map[time.Time]int32{}
 	for _, w := range waves {
-		changes[w.Left.UTC()] += int32(len(w.Ordinals))
+		changes[w.Left.UTC()] += w.count()
 		if w.Arrived != nil {
-			changes[w.until().UTC()] -= int32(len(w.Ordinals))
+			changes[w.until().UTC()] -= w.count()
 		}
 	}
 	times := make([]time.Time, 0, len(changes))

@@ -20,6 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine/runner"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -212,8 +213,9 @@ func (a *app) tell(e *engine.Engine, p engine.Progress, err error) {
 	case err != nil:
 		line = "will try again: " + oneLine(err.Error())
 	case p.Overdue:
+		line = reasons.Tagged(p.ID, p.Reason)
 	case p.Kind == engine.Waiting:
-		line = "waiting: " + p.Reason
+		line = "waiting: " + reasons.Tagged(p.ID, p.Reason)
 	case p.Kind == engine.Advanced && p.Step.Op == plans.Vacate:
 		line = "free: pod and volumes have left the " + string(p.Step.From)
 		if p.Reason != "" {

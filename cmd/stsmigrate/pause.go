@@ -51,7 +51,7 @@ func pause(ctx context.Context, t *reach.Target, now func() time.Time) error {
 	by := clusters.User(ctx, t.Home.Client)
 	return t.Store.Change(ctx, t.Plan, func(j *journal.Journal) error {
 		if !j.Paused {
-			j.Timeline.Record(now(), journal.Requested, by, "pause")
+			j.Timeline.Record(now(), journal.Event{Kind: journal.Requested, By: by, What: "pause"})
 		}
 		j.Paused = true
 		return underWay(j)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Timeline is what has happened to a plan. It is only reported and decides nothing. Every entry is written
@@ -43,7 +44,9 @@ const (
 type Event struct {
 	At   metav1.Time `json:"at"`
 	Kind EventKind   `json:"kind"`
-	// By is the user as the API server names him, or the program that has asked; empty if not known.
+	// ID is that of the reason, with Blocked.
+	ID reasons.ID `json:"id,omitempty"`
+	// By is the user as the API server names them, or the program that has asked; empty if not known.
 	By   string `json:"by,omitempty"`
 	What string `json:"what,omitempty"`
 }
@@ -95,9 +98,9 @@ const (
 	maxEventBytes = 512
 )
 
-// Record adds an event.
-func (t *Timeline) Record(now time.Time, kind EventKind, by, what string) {
-	e := Event{At: metav1.Time{Time: now.UTC().Truncate(time.Second)}, Kind: kind, By: cut(by), What: cut(what)}
+// Record adds an event that happens now.
+func (t *Timeline) Record(now time.Time, e Event) {
+	e.At, e.By, e.What = metav1.Time{Time: now.UTC().Truncate(time.Second)}, cut(e.By), cut(e.What)
 	t.Events = append(slices.Clip(t.Events), e) // never change the slice of the journal that was read
 	t.trim(hardTimelineBytes)
 }

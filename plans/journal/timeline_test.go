@@ -34,11 +34,11 @@ func TestTimelinesMergeWithoutDoubles(t *testing.T) {
 	var early, late Timeline
 	early.Begun = &metav1.Time{Time: now}
 	early.arrived(waveAt(9, 1))
-	early.Record(now, Requested, "anna", "Move")
+	early.Record(now, Event{Kind: Requested, By: "anna", What: "Move"})
 	late = early
 	late.arrived(waveAt(17, 0))
 	late.arrived(waveAt(17, 0)) // seen again
-	late.Record(now.Add(time.Minute), LegEnded, "host/1", "Moved")
+	late.Record(now.Add(time.Minute), Event{Kind: LegEnded, By: "host/1", What: "Moved"})
 	if len(early.Waves) != 1 || len(early.Events) != 1 {
 		t.Errorf("the first timeline was changed: %+v", early)
 	}
@@ -57,7 +57,7 @@ func TestATimelineIsBounded(t *testing.T) {
 	var line Timeline
 	for seq := 1; seq <= 2000; seq++ {
 		line.arrived(waveAt(seq, int32(seq)))
-		line.Record(time.Unix(int64(seq), 0), PlanBlocked, "host/1", strings.Repeat("ä", 5000))
+		line.Record(time.Unix(int64(seq), 0), Event{Kind: PlanBlocked, By: "host/1", What: strings.Repeat("ä", 5000)})
 	}
 	if size := line.size(); size > hardTimelineBytes || size < hardTimelineBytes/2 || line.Omitted+len(line.Waves)+len(line.Events) != 4000 {
 		t.Errorf("%d bytes, %d waves, %d events, %d omitted", size, len(line.Waves), len(line.Events), line.Omitted)
