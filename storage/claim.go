@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -38,7 +39,9 @@ func (v mover) take(ctx context.Context, m plans.StepContext, vol plans.Volume) 
 	return v.inspect(m, claim, pv), nil
 }
 
-// makeClaim creates the claim that a volume is reserved for.
+// makeClaim creates the claim that a volume is reserved for. BEFORE that, the binder must have seen the volume as
+// reserved, which its phase shows: a claim that the binder sees earlier than its volume is looked at again only when
+// the binder lists everything again, after 15 seconds.
 func (v mover) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	to := m.To()
 	if why := v.unsafe(pv, vol); why != "" {
@@ -46,6 +49,9 @@ func (v mover) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv 
 	}
 	if ref := pv.Spec.ClaimRef; ref == nil || ref.Namespace != v.Plan.On(to).Namespace || ref.Name != name || ref.UID != "" {
 		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s is no longer promised to claim %s of %s", pv.Name, name, v.Plan.On(to))), nil
+	}
+	if phase := pv.Status.Phase; phase != corev1.VolumeAvailable {
+		return plans.Wait(reasons.BinderBehind, fmt.Sprintf("volume %s is %s; waiting for the binder to see that it is reserved for claim %s of %s", pv.Name, cmp.Or(phase, "new"), name, v.Plan.On(to))), nil
 	}
 	next, err := ClaimFrom(pv, v.Plan.On(to).Namespace)
 	if err != nil {

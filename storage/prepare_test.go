@@ -33,6 +33,7 @@ func TestAWaveIsPreparedWhileItIsUp(t *testing.T) {
 	}
 	checkLook(t, []row{
 		prepares("the volume comes first", plans.Before, "create volume pv-1"),
+		prepares("then the binder has seen it", plans.During, "waiting for the binder", volume("mall", "", func(pv *corev1.PersistentVolume) { pv.Status.Phase = "" })),
 		prepares("then the claim", plans.Before, "create claim data-web-4", volume("mall", "")),
 		prepares("then the binder", plans.During, "is Pending", volume("mall", ""), claimIn("mall", "new", ours, unbound)),
 		prepares("and that is all", plans.After, "", volume("mall", "new", isBound), claimIn("mall", "new", ours)),
