@@ -295,7 +295,7 @@ func TestRelease(t *testing.T) {
 		{name: "waits for pods that mount the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", isBound), pod("backup", "b", "data-web-4")}, want: plans.During, reason: "mounted by pod backup"},
 		{name: "stops at another claim of that name", moment: at(plans.Release), world: []client.Object{claimIn("shop", "new"), volume("shop", "old")}, want: plans.Conflict, reason: "is not the claim that this plan releases"},
 		{name: "stops when somebody else deleted the claim", moment: at(plans.Release, notBegun), world: []client.Object{volume("shop", "old")}, want: plans.Conflict, reason: "was deleted by another writer"},
-		{name: "waits for the binder", moment: at(plans.Release), world: []client.Object{volume("shop", "old", isBound)}, want: plans.During, reason: "waiting for the binder"},
+		{name: "does not wait for the binder", moment: at(plans.Release), world: []client.Object{volume("shop", "old", isBound)}, want: plans.After},
 		{name: "is done when the volume is Released", moment: at(plans.Release), world: []client.Object{volume("shop", "old")}, want: plans.After},
 		{name: "stops at a volume that is another disk", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", isBound, otherDisk)}, want: plans.Conflict, reason: "has handle disk.example.com^vol-2, expected " + disk},
 		{name: "stops at a volume that is being deleted", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", isBound, deleting)}, want: plans.Conflict, reason: "is being deleted by another writer"},

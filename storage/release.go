@@ -68,10 +68,7 @@ func (v mover) released(ctx context.Context, m plans.StepContext, vol plans.Volu
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
-	if pv.Status.Phase == corev1.VolumeBound && v.Plan.OneCluster() { // the other cluster has an object of its own
-		return plans.Wait(reasons.BinderBehind, fmt.Sprintf("volume %s: waiting for the binder to see that claim %s is gone", vol.Name, name)), nil
-	}
-	return plans.Done(), nil
+	return plans.Done(), nil // whether the binder has seen it or not: its next write to the volume fails if Reserve was faster
 }
 
 // unsafe returns the reason why nothing about a volume may be changed, or "". The volume is not the promised
