@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/hints"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
@@ -42,7 +43,7 @@ command returns: status -w, pause, resume, abort and finalize work on it as ever
 that namespace.`,
 		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := home.Check(); err != nil {
+			if err := home.Check(&a.reach, isName(args[0])); err != nil {
 				return err
 			}
 			far.detach = home.Detach
@@ -66,15 +67,22 @@ func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 	cmd.Flags().DurationVar(timeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
 }
 
+// isName reports whether an argument is the name of a plan and not a file.
+func isName(what string) bool {
+	if what == "-" || strings.ContainsAny(what, "/.") {
+		return false
+	}
+	_, err := os.Stat(what)
+	return err != nil
+}
+
 // load finds a plan by file or by name. fresh reports that it is not stored yet.
 func (a *app) load(ctx context.Context, what string, home *reach.HomeFlags) (t *reach.Target, fresh bool, err error) {
-	if what != "-" && !strings.ContainsAny(what, "/.") {
-		if _, err := os.Stat(what); err != nil { // not a file: a name
-			if t, err = a.reach.Stored(ctx, what); err == nil && home.Detach {
-				err = t.NotOfCommands(ctx)
-			}
-			return t, false, err
+	if isName(what) {
+		if t, err = a.reach.Stored(ctx, what); err == nil && home.Detach {
+			err = t.NotOfCommands(ctx)
 		}
+		return t, false, err
 	}
 	t, p, err := a.fromFile(ctx, what, home)
 	if err != nil {
@@ -184,7 +192,7 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 		if direction == plans.Finalize {
 			a.farewell(ctx, t, j)
 		}
-		fmt.Fprint(a.Out, granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+record(t, j))
+		fmt.Fprint(a.Out, hints.Granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+hints.Record(t, j))
 		return nil
 	}
 	p, j, err := a.process(t, timeout).Run(ctx, plans.Command{Direction: direction, SkipGates: a.skipGates, Assurance: a.word})
@@ -192,7 +200,7 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 		return err
 	}
 	a.farewell(ctx, t, j)
-	fmt.Fprint(a.Out, record(t, j))
+	fmt.Fprint(a.Out, hints.Record(t, j))
 	if !j.KeepNames {
 		return nil
 	}

@@ -15,18 +15,18 @@ func TestTheShellCompletesNames(t *testing.T) {
 	keep(t, on, "mall", func(*journal.Journal) {})
 	t.Setenv("KUBECONFIG", config)
 	for args, want := range map[string]string{
-		"status|-n|mall|":                    "web\tPlanned :4",
-		"apply|-n|mall|w":                    "web\tPlanned :0",
-		"status|-n|mall|web|":                ":4",
-		"plan|-n|mall|":                      "db :4",
-		"check|-n|mall|d":                    "db :0",
-		"plan|--context|":                    "away home :4",
-		"plan|--to-context|h":                "home :4",
-		"plan|--namespace|ku":                "kube-system :4",
-		"plan|--names|":                      "bridge mcs none :4",
-		"status|-o|js":                       "json jsonpath= :6",
-		"explain|ClaimM":                     "ClaimMounted :4",
-		"version|":                           ":4",
+		"status|-n|mall|":     "web\tPlanned :4",
+		"apply|-n|mall|w":     "web\tPlanned :0",
+		"status|-n|mall|web|": ":4",
+		"plan|-n|mall|":       "db :4",
+		"check|-n|mall|d":     "db :0",
+		"plan|--context|":     "away home :4",
+		"plan|--to-context|h": "home :4",
+		"plan|--namespace|ku": "kube-system :4",
+		"plan|--names|":       "bridge mcs none :4",
+		"status|-o|js":        "json jsonpath= :6",
+		"explain|ClaimM":      "ClaimMounted :4",
+		"version|":            ":4",
 	} {
 		got := command(t, append([]string{"__complete"}, strings.Split(args, "|")...)...)
 		if have := strings.Join(strings.FieldsFunc(strings.TrimSpace(got.out), func(r rune) bool { return r == '\n' }), " "); have != want {

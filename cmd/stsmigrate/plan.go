@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -24,6 +24,7 @@ type planFlags struct {
 	names           string
 	patches         []string
 	inFile          []plans.Patch // of the Migration
+	unavailable     string        // d, as the user has written it
 	maxUnavailable  int32
 	window          int32
 	ignore          []string
@@ -40,7 +41,7 @@ type planFlags struct {
 func (f *planFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "read a Migration from this file (- is standard input)")
 	cmd.Flags().StringVar(&f.toKind, "to-kind", "", "what the set becomes on the destination: sts (StatefulSet) or stss (StatefulSetSlice) (default: what it is; SET may be stss/NAME)")
-	cmd.Flags().Int32Var(&f.maxUnavailable, "max-unavailable", 0, "d: how many ordinals may be unavailable at once over both sides (default: what the source's PodDisruptionBudget allows, or 1)")
+	cmd.Flags().StringVar(&f.unavailable, "max-unavailable", "", "d: how many ordinals may be unavailable at once over both sides, as a number or a percentage (default: what the source's PodDisruptionBudget allows, or 1)")
 	cmd.Flags().Int32Var(&f.window, "window", 0, "w: how many ordinals move together, at most d (default 1)")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name)")
 	cmd.Flags().StringVar(&f.names, "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
@@ -92,7 +93,7 @@ func (a *app) makePlan(ctx context.Context, f planFlags, args []string) error {
 			return fmt.Errorf("writing the plan: %w", err)
 		}
 	}
-	text := func() string { return plans.Render(p, journal.New(p).Leg) + common(report) + goOn(f.out) }
+	text := func() string { return plans.Render(p, journal.New(p).Leg) + report.Common() + goOn(f.out) }
 	if err := a.show(output.Document{Value: p, Text: text, Names: []string{"plan/" + p.Name}}); err != nil {
 		return err
 	}
@@ -100,19 +101,6 @@ func (a *app) makePlan(ctx context.Context, f planFlags, args []string) error {
 		return exitCode{code: exitChanges}
 	}
 	return nil
-}
-
-// common lists what both clusters must share so that a volume means the same disk in both.
-func common(r *preflight.Report) string {
-	if len(r.Backends) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("\nBoth clusters must share the following, which this program cannot verify:\n")
-	for _, one := range r.Backends {
-		fmt.Fprintf(&b, "  %s: %s\n", one.Driver, one.Share)
-	}
-	return b.String()
 }
 
 func goOn(out string) string {
@@ -152,6 +140,11 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 
 // request returns the set to move. A Migration file fills in the flags that the user did not give.
 func (a *app) request(f *planFlags, args []string) (set string, err error) {
+	if f.unavailable != "" {
+		if _, err := program.ReadUnavailable("--max-unavailable", f.unavailable); err != nil {
+			return "", err
+		}
+	}
 	switch {
 	case f.file == "" && len(args) == 1:
 		kind, name := plans.SetOf(args[0])
@@ -178,7 +171,7 @@ func (a *app) request(f *planFlags, args []string) (set string, err error) {
 	fill(&f.name, m.Metadata.Name)
 	fill(&f.names, string(m.Spec.Names))
 	f.inFile = m.Spec.Destination.Patches
-	if f.maxUnavailable == 0 {
+	if f.unavailable == "" {
 		f.maxUnavailable = m.Spec.MaxUnavailable
 	}
 	if f.window == 0 {
@@ -247,6 +240,15 @@ func draft(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 		refs[side] = plans.Ref{Cluster: uid, Context: e.Context, Namespace: e.Namespace, Name: set, Kind: f.kinds[side]}
 	}
 	on := clusters.Clusters{plans.Source: source.Client, plans.Destination: destination.Client}.InTheWordsOf(refs).Listed(&plans.Plan{Source: refs[plans.Source], Destination: refs[plans.Destination]})
+	if f.unavailable != "" {
+		source, err := clusters.ReadSet(ctx, on[plans.Source], refs[plans.Source])
+		if err != nil {
+			return nil, nil, err
+		}
+		if v, err := program.ReadUnavailable("--max-unavailable", f.unavailable); err == nil && source != nil { // Draft reports a set that is not there
+			f.maxUnavailable = program.Unavailable(v, plans.SliceOf(source).Replicas)
+		}
+	}
 	r := plans.Spec{
 		Destination: plans.Target{Patches: patches}, MaxUnavailable: f.maxUnavailable, Window: f.window, Names: plans.NameMode(f.names),
 		Ignore: f.ignore, Empty: f.empty, Storage: f.storage, Gates: f.gates,
