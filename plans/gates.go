@@ -45,6 +45,8 @@ type Gate struct {
 	Pod *intstr.IntOrString `json:"pod,omitempty"`
 	// Expect, if not empty, must occur in the standard output of the command or in the body of the response.
 	Expect string `json:"expect,omitempty"`
+	// Expression, if not empty, is a condition in CEL over the answer (package expressions).
+	Expression string `json:"expression,omitempty"`
 	// Timeout is how long one ordinal may take to pass before the plan is blocked.
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 	// Interval is the time between two queries. A Job is watched instead.
@@ -197,7 +199,11 @@ func (g Gate) words() string {
 	if !g.IsJob() {
 		often = fmt.Sprintf(" every %s", g.Interval.Duration)
 	}
-	return fmt.Sprintf("%s (%s): %s in %s, asked%s for up to %s per ordinal", g.Name, g.When, g.Kind(), in, often, g.Timeout.Duration)
+	until := ""
+	if g.Expression != "" {
+		until = ", until " + Line(g.Expression)
+	}
+	return fmt.Sprintf("%s (%s): %s in %s, asked%s for up to %s per ordinal%s", g.Name, g.When, g.Kind(), in, often, g.Timeout.Duration, until)
 }
 
 // runs lists in full what the gate runs, one line each, for the user to approve.
