@@ -22,12 +22,14 @@ func (a *app) abortCommand() *cobra.Command {
 			a.word.MaxUnavailable = program.Unavailable(v, t.Plan.Count)
 			return err
 		})
-	cmd.PreRunE = func(*cobra.Command, []string) error { // BEFORE the network
-		if unavailable == "" {
-			return nil
+	first := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error { // BEFORE the network
+		if unavailable != "" {
+			if _, err := program.ReadUnavailable("--max-unavailable", unavailable); err != nil {
+				return err
+			}
 		}
-		_, err := program.ReadUnavailable("--max-unavailable", unavailable)
-		return err
+		return first(cmd, args)
 	}
 	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "do not ask the plan's gates during the abort")
 	cmd.Flags().StringVar(&unavailable, "max-unavailable", "", "how many ordinals may be unavailable during the abort, as a number or a percentage, if more than the plan allows: for a broken destination")

@@ -29,6 +29,7 @@ func (a *app) applyCommand() *cobra.Command {
 	var timeout time.Duration
 	var far routeFlags
 	var home reach.HomeFlags
+	var file string
 	cmd := &cobra.Command{
 		Use:   "apply FILE|PLAN",
 		Short: "Carry a plan out, or continue one that was stopped",
@@ -37,17 +38,32 @@ func (a *app) applyCommand() *cobra.Command {
 FILE is a plan written by "plan --out"; PLAN is the name of one that was applied
 before. It may be stopped with Ctrl-C at any moment and started again. A plan that
 is approved at the prompt pauses after its first ordinal; --yes does not.
+With -f, the plan of a Migration is made, shown and carried out, or continued if it is stored.
 
 With --detach an orchestrator that runs in --home-namespace carries it out, and this
 command returns: status -w, pause, resume, abort and finalize work on it as ever, with
 that namespace.`,
-		Args: program.OneArgument,
+		Example: `  stsmigrate apply web.yaml
+  stsmigrate apply web -n shop-new --context west
+  stsmigrate apply -f migration.yaml --dry-run=server`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if file != "" && len(args) == 0 {
+				return nil
+			}
+			if file != "" {
+				return fmt.Errorf("the plan is named twice: by %q and by -f %s", args[0], file)
+			}
+			return program.OneArgument(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if file != "" {
+				args = []string{file}
+			}
 			if err := home.Check(&a.reach, isName(args[0])); err != nil {
 				return err
 			}
 			far.detach = home.Detach
-			t, fresh, err := a.load(cmd.Context(), args[0], &home)
+			t, fresh, err := a.loadFile(cmd.Context(), file, args[0], &home)
 			if err != nil {
 				return err
 			}
@@ -55,6 +71,8 @@ that namespace.`,
 		},
 	}
 	a.carryFlags(cmd, &timeout)
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "a Migration or a plan (- is standard input)")
+	a.dryRunFlag(cmd, "none", "client", "server")
 	a.wordFlags(cmd)
 	far.add(cmd)
 	far.addCanary(cmd)
@@ -159,7 +177,14 @@ var errNoTerminal = errors.New("this changes both sides and standard input is no
 
 // confirm asks the user before anything is written.
 func (a *app) confirm(question string) error {
-	if a.yes {
+	switch {
+	case a.dryRun == "client":
+		fmt.Fprintln(a.Out, question)
+		return exitCode{code: exitDone, message: "dry run: nothing was written"}
+	case a.dryRun == "server":
+		fmt.Fprintln(a.Out, question)
+		return nil // the next write is a dry run
+	case a.yes:
 		return nil
 	}
 	if f, ok := a.In.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {

@@ -38,6 +38,8 @@ type app struct {
 	// sourceGone is the UID of the cluster that Assurance.SourceGone is about.
 	sourceGone types.UID
 	output     string
+	dryRun     string // none, client or server
+	stdin      []byte // what was read of standard input
 }
 
 // command builds the command tree. name is argv[0].

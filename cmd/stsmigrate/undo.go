@@ -10,7 +10,6 @@ import (
 
 func (a *app) undoCommand() *cobra.Command {
 	var to int64
-	var dry bool
 	cmd := &cobra.Command{
 		Use: "undo SET", Short: "Give a StatefulSet, or stss/SET, the pod template of an earlier revision",
 		Long: `Give a StatefulSet, or stss/SET, the pod template of an earlier revision: the one before,
@@ -29,6 +28,7 @@ or --to-revision. Its controller then replaces the pods as for any other update.
 				fmt.Fprintf(a.Out, "%s has the template of revision %d (%s); nothing to do\n", set.Set(), r.Number, r.Name)
 				return nil
 			}
+			dry := a.dryRun == "server"
 			if !dry {
 				if err := a.confirm(fmt.Sprintf("Update %s to revision %d (%s)?", set.Set(), r.Number, r.Name)); err != nil {
 					return err
@@ -46,7 +46,7 @@ or --to-revision. Its controller then replaces the pods as for any other update.
 		},
 	}
 	cmd.Flags().Int64Var(&to, "to-revision", 0, "the number of the revision; 0 is the one before")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "let the API server check it, and store nothing")
+	a.dryRunFlag(cmd, "none", "client", "server")
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
