@@ -44,10 +44,7 @@ func ReadRequest(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Reques
 		return out
 	}
 	if observed.SameRequest(j.Observed) || j.Ended() {
-		out.RefusedID, out.Refused = j.Observed.RefusedID, cmp.Or(later, j.Observed.Refused)
-		if later != "" {
-			out.RefusedID = reasons.DirectionImpossible
-		}
+		out.RefusedID, out.Refused = notYet(later, j.Observed.RefusedID), cmp.Or(later, j.Observed.Refused)
 		return out
 	}
 	command := plans.Command{Direction: direction, KeepNames: d.KeepNames && direction == plans.Finalize, Observed: &observed}
@@ -58,11 +55,16 @@ func ReadRequest(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Reques
 	if err := refuse(p, &trial, d, command); err != nil {
 		return out.refuse(observed, err)
 	}
-	out.Command, out.Work, out.Refused = command, true, later
-	if later != "" {
-		out.RefusedID = reasons.DirectionImpossible
-	}
+	out.Command, out.Work, out.RefusedID, out.Refused = command, true, notYet(later, ""), later
 	return out
+}
+
+// notYet returns the ID of the reason why a direction is not taken, or another one if it is.
+func notYet(later string, or reasons.ID) reasons.ID {
+	if later != "" {
+		return reasons.DirectionImpossible
+	}
+	return or
 }
 
 // refuse returns the answer to a request that cannot be fulfilled.

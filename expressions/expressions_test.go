@@ -3,7 +3,6 @@ package expressions
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestAnAnswerIsJudgedByItsContent(t *testing.T) {
@@ -64,10 +63,9 @@ func TestAnEvaluationIsLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	got := e.Judge(Answer{200, "[" + strings.Repeat("1,", 10000) + "1]"})
-	if took := time.Since(began); !strings.Contains(got, "takes too long") || took > 10*time.Second {
-		t.Errorf("%q after %s", got, took)
+	if !strings.Contains(got, "takes too long") {
+		t.Error(got)
 	}
 	if e, err = Compile(`text.contains("needle")`); err != nil {
 		t.Fatal(err)

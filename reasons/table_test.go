@@ -17,7 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
-var update = flag.Bool("update", false, "write docs/reasons.md anew")
+var update = flag.Bool("update", false, "write docs/reasons.md anew") //nolint:gochecknoglobals // a flag of the test
 
 func table(t *testing.T) []reasons.Explanation {
 	t.Helper()

@@ -47,7 +47,7 @@ func (a Archive) names() []string {
 
 // Save writes the archive to a new file that only its owner can read.
 func (a Archive) Save(file, folder string, now time.Time) error {
-	to, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	to, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the user names the file
 	if os.IsExist(err) {
 		return fmt.Errorf("%s exists already: name another file with --file", file)
 	}

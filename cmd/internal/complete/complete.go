@@ -9,11 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/explain"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"

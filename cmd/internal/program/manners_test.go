@@ -54,11 +54,11 @@ func TestHelpHasGroupsAndLeavesTheGlobalFlagsToOptions(t *testing.T) {
 
 func TestAMistypedFlagIsAnsweredWithTheOneThatIsMeant(t *testing.T) {
 	for args, want := range map[string]string{
-		"plan --max-unavailble 3": "unknown flag: --max-unavailble; did you mean --max-unavailable? See `stsmigrate plan --help`",
-		"plan --contxt a":         "did you mean --context?",
-		"plan --nothing-like-it":  "unknown flag: --nothing-like-it. See `stsmigrate plan --help`",
-		"plan -x":                 "See `stsmigrate plan --help`",
-		"plan --count many":       "invalid argument \"many\"",
+		"plan --max-unavailabel 3": "unknown flag: --max-unavailabel; did you mean --max-unavailable? See `stsmigrate plan --help`",
+		"plan --contxt a":          "did you mean --context?",
+		"plan --nothing-like-it":   "unknown flag: --nothing-like-it. See `stsmigrate plan --help`",
+		"plan -x":                  "See `stsmigrate plan --help`",
+		"plan --count many":        "invalid argument \"many\"",
 	} {
 		root, _ := tree()
 		root.SetArgs(strings.Fields(args))
