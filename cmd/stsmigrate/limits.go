@@ -1,15 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // routeFlags limit how far a run goes.
@@ -72,7 +76,7 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 	if err := a.judge(report); err != nil {
 		return route, err
 	}
-	question := plans.Render(t.Plan, planned.Leg)
+	question := preview.Render(t.Plan, planned.Leg)
 	switch {
 	case planned.PauseAt == 0:
 	case canary:
@@ -83,13 +87,25 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 	if err := a.confirm(question + "\nCarry this out?"); err != nil {
 		return route, err
 	}
-	if j.Detached {
-		return route, t.Store.CreatePlan(ctx, t.Plan)
+	store := t.Store
+	if a.dryRun == "server" {
+		store = records.NewStore(client.NewDryRunClient(t.Home.Client), t.Home.Namespace, t.Plan.Name)
 	}
-	if err := t.Store.Create(ctx, t.Plan, planned); err != nil {
+	if j.Detached {
+		return route, cmp.Or(store.CreatePlan(ctx, t.Plan), a.dried())
+	}
+	if err := cmp.Or(store.Create(ctx, t.Plan, planned), a.dried()); err != nil {
 		return route, err
 	}
 	return route, take(ctx, t, route)
+}
+
+// dried ends a command whose first write was a dry run.
+func (a *app) dried() error {
+	if a.dryRun == "server" {
+		return exitCode{code: exitDone, message: "dry run: the API server accepts the plan and its journal, and nothing was written"}
+	}
+	return nil
 }
 
 // take records how far a Move goes.

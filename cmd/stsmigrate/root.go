@@ -39,6 +39,8 @@ type app struct {
 	// sourceGone is the UID of the cluster that Assurance.SourceGone is about.
 	sourceGone types.UID
 	output     string
+	dryRun     string // none, client or server
+	stdin      []byte // what was read of standard input
 }
 
 // command builds the command tree. name is argv[0].
@@ -81,7 +83,7 @@ interrupted.`,
 // updates returns the commands about the update of a set.
 func (a *app) updates() *rollouts.Commands {
 	return &rollouts.Commands{
-		Out: a.Out, Now: a.now, Yes: &a.yes, Confirm: a.confirm, Typed: a.reach.Typed,
+		Out: a.Out, Now: a.now, Yes: &a.yes, Confirm: a.confirm, Typed: a.reach.Typed, DryRunFlag: a.dryRunFlag, DryRun: &a.dryRun,
 		Stuck: func(why string) error { return exitCode{code: exitBlocked, message: why} },
 	}
 }
