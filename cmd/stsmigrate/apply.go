@@ -178,12 +178,9 @@ var errNoTerminal = errors.New("this changes both sides and standard input is no
 // confirm asks the user before anything is written.
 func (a *app) confirm(question string) error {
 	switch {
-	case a.dryRun == "client":
+	case a.dryRun != "" && a.dryRun != "none": // whatever the next write is, it is not sent
 		fmt.Fprintln(a.Out, question)
 		return exitCode{code: exitDone, message: "dry run: nothing was written"}
-	case a.dryRun == "server":
-		fmt.Fprintln(a.Out, question)
-		return nil // the next write is a dry run
 	case a.yes:
 		return nil
 	}
