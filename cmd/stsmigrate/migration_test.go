@@ -28,14 +28,16 @@ func migrationFile(t *testing.T, more string) string {
 func TestApplyContinuesThePlanOfAMigration(t *testing.T) {
 	on, config := serve(t, []string{"home"})
 	p := keep(t, on, "mall", func(j *journal.Journal) { j.Epoch, j.Begun = 1, 1 })
-	got := command(t, "apply", "-f", migrationFile(t, ""), "--kubeconfig", config, "--dry-run=client")
-	if got.code != exitDone || !strings.Contains(got.out, "Continue plan web") || !strings.Contains(got.errOut, "dry run: nothing was written") {
-		t.Errorf("%+v", got)
+	for _, file := range [][]string{{"-f", migrationFile(t, "")}, {migrationFile(t, "")}} {
+		got := command(t, append([]string{"apply", "--kubeconfig", config, "--dry-run=client"}, file...)...)
+		if got.code != exitDone || !strings.Contains(got.out, "Continue plan web") || !strings.Contains(got.errOut, "dry run: nothing was written") {
+			t.Errorf("%v: %+v", file, got)
+		}
 	}
 	if got := command(t, "apply", "web", "-n", "mall", "--kubeconfig", config, "--dry-run=server", "--yes"); got.code != exitDone || !strings.Contains(got.errOut, "dry run: nothing was written") {
 		t.Errorf("a plan under way: %+v", got)
 	}
-	got = command(t, "apply", "-f", migrationFile(t, "  maxUnavailable: 2\n"), "--kubeconfig", config, "--dry-run=client")
+	got := command(t, "apply", "-f", migrationFile(t, "  maxUnavailable: 2\n"), "--kubeconfig", config, "--dry-run=client")
 	if got.code != exitError || !strings.Contains(got.errOut, "the file asks for another spec.maxUnavailable") {
 		t.Errorf("%+v", got)
 	}
