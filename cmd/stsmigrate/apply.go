@@ -38,7 +38,7 @@ func (a *app) applyCommand() *cobra.Command {
 FILE is a plan written by "plan --out"; PLAN is the name of one that was applied
 before. It may be stopped with Ctrl-C at any moment and started again. A plan that
 is approved at the prompt pauses after its first ordinal; --yes does not.
-With -f, the plan of a Migration is made, shown and carried out, or continued if it is stored.
+If FILE is a Migration, its plan is made, shown and carried out, or continued if it is stored.
 
 With --detach an orchestrator that runs in --home-namespace carries it out, and this
 command returns: status -w, pause, resume, abort and finalize work on it as ever, with
@@ -63,7 +63,7 @@ that namespace.`,
 				return err
 			}
 			far.detach = home.Detach
-			t, fresh, err := a.loadFile(cmd.Context(), file, args[0], &home)
+			t, fresh, err := a.loadFile(cmd.Context(), args[0], &home)
 			if err != nil {
 				return err
 			}
@@ -178,12 +178,9 @@ var errNoTerminal = errors.New("this changes both sides and standard input is no
 // confirm asks the user before anything is written.
 func (a *app) confirm(question string) error {
 	switch {
-	case a.dryRun == "client":
+	case a.dryRun != "" && a.dryRun != "none": // whatever the next write is, it is not sent
 		fmt.Fprintln(a.Out, question)
 		return exitCode{code: exitDone, message: "dry run: nothing was written"}
-	case a.dryRun == "server":
-		fmt.Fprintln(a.Out, question)
-		return nil // the next write is a dry run
 	case a.yes:
 		return nil
 	}

@@ -1,19 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // routeFlags limit how far a run goes.
@@ -84,28 +81,28 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 	default:
 		question += fmt.Sprintf("\nIt pauses when %s has arrived.\n", t.Plan.Pod(planned.PauseAt))
 	}
+	if a.dryRun == "server" {
+		fmt.Fprintln(a.Out, question)
+		return route, dried(ctx, t, planned)
+	}
 	if err := a.confirm(question + "\nCarry this out?"); err != nil {
 		return route, err
 	}
-	store := t.Store
-	if a.dryRun == "server" {
-		store = records.NewStore(client.NewDryRunClient(t.Home.Client), t.Home.Namespace, t.Plan.Name)
-	}
 	if j.Detached {
-		return route, cmp.Or(store.CreatePlan(ctx, t.Plan), a.dried())
+		return route, t.Store.CreatePlan(ctx, t.Plan)
 	}
-	if err := cmp.Or(store.Create(ctx, t.Plan, planned), a.dried()); err != nil {
+	if err := t.Store.Create(ctx, t.Plan, planned); err != nil {
 		return route, err
 	}
 	return route, take(ctx, t, route)
 }
 
-// dried ends a command whose first write was a dry run.
-func (a *app) dried() error {
-	if a.dryRun == "server" {
-		return exitCode{code: exitDone, message: "dry run: the API server accepts the plan and its journal, and nothing was written"}
+// dried sends the first write of a plan as a dry run, and ends the command.
+func dried(ctx context.Context, t *reach.Target, planned *journal.Journal) error {
+	if err := t.Store.Try(ctx, t.Plan, planned); err != nil {
+		return err
 	}
-	return nil
+	return exitCode{code: exitDone, message: "dry run: the API server accepts the plan and its journal, and nothing was written"}
 }
 
 // take records how far a Move goes.

@@ -34,20 +34,22 @@ func (a *app) dryRunFlag(cmd *cobra.Command, known ...string) {
 }
 
 // loadFile finds a plan as load does. If a file is named that is a Migration, its plan is made.
-func (a *app) loadFile(ctx context.Context, file, what string, home *reach.HomeFlags) (t *reach.Target, fresh bool, err error) {
-	if file == "" {
-		return a.load(ctx, what, home)
+func (a *app) loadFile(ctx context.Context, file string, home *reach.HomeFlags) (t *reach.Target, fresh bool, err error) {
+	if isName(file) {
+		return a.load(ctx, file, home)
 	}
 	raw, err := a.read(file)
 	if err != nil {
-		return nil, false, err
+		return nil, false, fmt.Errorf("reading the plan: %w", err)
 	}
-	a.stdin = raw // it can be read once
+	if file == "-" {
+		a.stdin = raw // it can be read once
+	}
 	var head struct {
 		Kind string `json:"kind"`
 	}
 	if err := yaml.Unmarshal(raw, &head); err != nil || head.Kind != plans.MigrationKind {
-		return a.load(ctx, what, home)
+		return a.load(ctx, file, home)
 	}
 	if have, at, err := a.begun(ctx, file, raw, home); err != nil || have != nil {
 		if err != nil {

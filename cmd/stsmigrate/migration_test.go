@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -26,11 +28,16 @@ func migrationFile(t *testing.T, more string) string {
 func TestApplyContinuesThePlanOfAMigration(t *testing.T) {
 	on, config := serve(t, []string{"home"})
 	p := keep(t, on, "mall", func(j *journal.Journal) { j.Epoch, j.Begun = 1, 1 })
-	got := command(t, "apply", "-f", migrationFile(t, ""), "--kubeconfig", config, "--dry-run=client")
-	if got.code != exitDone || !strings.Contains(got.out, "Continue plan web") || !strings.Contains(got.errOut, "dry run: nothing was written") {
-		t.Errorf("%+v", got)
+	for _, file := range [][]string{{"-f", migrationFile(t, "")}, {migrationFile(t, "")}} {
+		got := command(t, append([]string{"apply", "--kubeconfig", config, "--dry-run=client"}, file...)...)
+		if got.code != exitDone || !strings.Contains(got.out, "Continue plan web") || !strings.Contains(got.errOut, "dry run: nothing was written") {
+			t.Errorf("%v: %+v", file, got)
+		}
 	}
-	got = command(t, "apply", "-f", migrationFile(t, "  maxUnavailable: 2\n"), "--kubeconfig", config, "--dry-run=client")
+	if got := command(t, "apply", "web", "-n", "mall", "--kubeconfig", config, "--dry-run=server", "--yes"); got.code != exitDone || !strings.Contains(got.errOut, "dry run: nothing was written") {
+		t.Errorf("a plan under way: %+v", got)
+	}
+	got := command(t, "apply", "-f", migrationFile(t, "  maxUnavailable: 2\n"), "--kubeconfig", config, "--dry-run=client")
 	if got.code != exitError || !strings.Contains(got.errOut, "the file asks for another spec.maxUnavailable") {
 		t.Errorf("%+v", got)
 	}
@@ -66,5 +73,25 @@ func TestADryRunOnTheClientStopsBeforeTheFirstWrite(t *testing.T) {
 		if got := command(t, verb, "web", "-n", "mall", "--kubeconfig", config, "--dry-run=maybe"); got.code != exitError || !strings.Contains(got.errOut, "--dry-run=maybe: expected one of none, client") {
 			t.Errorf("%s: %+v", verb, got)
 		}
+	}
+}
+
+// The first write of a new plan is sent as a dry run.
+func TestADryRunOnTheServerStoresNothing(t *testing.T) {
+	on, _ := serve(t, []string{"home"})
+	p := keep(t, on, "elsewhere", func(*journal.Journal) {})
+	target := &reach.Target{Plan: p, Store: records.NewStore(on, "mall", p.Name)}
+	var done exitCode
+	if err := dried(t.Context(), target, journal.New(p)); !errors.As(err, &done) || done.code != exitDone || !strings.Contains(done.message, "the API server accepts") {
+		t.Errorf("%v", err)
+	}
+	if _, err := records.NewStore(on, "mall", "web").Plan(t.Context()); !errors.As(err, new(records.ErrNoPlan)) {
+		t.Errorf("a dry run has stored the plan: %v", err)
+	}
+	other := *p
+	other.ID = "web-other"
+	target = &reach.Target{Plan: &other, Store: records.NewStore(on, "elsewhere", p.Name)}
+	if err := dried(t.Context(), target, journal.New(&other)); err == nil || !strings.Contains(err.Error(), "has another plan named web") {
+		t.Errorf("in the place of another plan: %v", err)
 	}
 }
