@@ -13,7 +13,7 @@ ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd deploy dns en
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release sizes alerts reproducible test unit race integration controller differential-next soak faults zoo upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
+.PHONY: help build install images image-programs release sizes alerts reproducible test unit race integration controller differential-next soak faults zoo upstream large fuzz storm demo docs docs-build bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +91,17 @@ fuzz: ## Put random plans, journals, kubeconfigs, names and budgets before what 
 
 demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times
 	go run ./test/acceptance/demo $(if $(KILL),-kill)
+
+docs: docs/node_modules/.package-lock.json ## Serve the documents as a site, and show changes at once (needs npm)
+	cd docs && npm run dev
+
+docs-build: docs/node_modules/.package-lock.json ## Build the site of the documents into docs/.vitepress/dist; a dead link fails (needs npm)
+	cd docs && npm run build
+
+docs/node_modules/.package-lock.json: docs/package-lock.json
+	@command -v npm >/dev/null || { echo "the site is built by VitePress, which needs npm, and there is no npm on PATH: install Node.js 20 or newer" >&2; exit 1; }
+	cd docs && npm ci --no-audit --no-fund
+	@touch $@
 
 storm: ## Let three orchestrators move fifty sets at once, while they are killed and a cluster fails
 	go run ./test/performance/storm
