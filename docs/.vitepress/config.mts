@@ -50,17 +50,20 @@ export default defineConfig({
     socialLinks: [{ icon: "github", link: repository }],
     editLink: { pattern: `${repository}/edit/main/docs/:path` },
     nav: [
-      { text: "Start", link: "/walkthrough" },
+      { text: "Install", link: "/install" },
+      { text: "Tutorial", link: "/walkthrough" },
       { text: "Concepts", link: "/concepts" },
-      { text: "Troubleshooting", link: "/ways-out" },
-      { text: "Checks", link: "/checks" },
+      { text: "Troubleshooting", link: "/troubleshooting" },
     ],
     sidebar: [
       {
         text: "Start",
         items: [
           { text: "Overview", link: "/" },
+          { text: "Install", link: "/install" },
           { text: "Concepts", link: "/concepts" },
+          { text: "Questions", link: "/faq" },
+          { text: "Compared with", link: "/comparison" },
         ],
       },
       {
@@ -70,6 +73,7 @@ export default defineConfig({
       {
         text: "Planning a move",
         items: [
+          { text: "Choosing how it goes", link: "/choosing" },
           { text: "Other writers", link: "/writers" },
           { text: "Dependencies", link: "/dependencies" },
           { text: "Disruption budgets", link: "/budgets" },
@@ -81,6 +85,7 @@ export default defineConfig({
         collapsed: true,
         items: [
           { text: "Overview", link: "/storage" },
+          { text: "CSI drivers", link: "/drivers" },
           { text: "Another namespace (rebind)", link: "/storage/rebind" },
           { text: "Another cluster (reimport)", link: "/storage/reimport" },
           { text: "nfs", link: "/storage/nfs" },
@@ -94,7 +99,14 @@ export default defineConfig({
       },
       {
         text: "Operations",
-        items: [{ text: "Ways out of a blocked plan", link: "/ways-out" }],
+        items: [
+          { text: "Troubleshooting", link: "/troubleshooting" },
+          { text: "Ways out of a blocked plan", link: "/ways-out" },
+          { text: "What is supported", link: "/support" },
+          { text: "Sizing", link: "/sizing" },
+          { text: "Upgrade and uninstall", link: "/upgrade" },
+          { text: "Security model", link: "/security" },
+        ],
       },
       {
         text: "Orchestrator",
