@@ -49,7 +49,7 @@ reproducible: ## Build the programs in two folders, and compare their bytes
 test: unit integration ## Run every test: unit and simulation, then real control planes
 
 unit: ## Run the unit tests and the simulation (no clusters)
-	go test -timeout 30m . $(ROOMS) ./test/simulation/... ./test/zoo
+	go test -timeout 30m . $(ROOMS) ./test/simulation/... ./test/pictures/... ./test/zoo
 	cd test/e2e && go test ./history/... ./images/...
 	cd deploy/release && go test -count=1 ./... # Go does not see when the manifest changes, which is of another module
 
