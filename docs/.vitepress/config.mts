@@ -138,6 +138,8 @@ export default defineConfig({
         text: "Development",
         collapsed: true,
         items: [
+          { text: "Architecture", link: "/development/architecture" },
+          { text: "Roadmap", link: "/development/roadmap" },
           { text: "Requirements", link: "/requirements" },
           { text: "Releases", link: "/releases" },
           {
