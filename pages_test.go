@@ -170,3 +170,30 @@ func TestTroubleshootingHasEveryAlert(t *testing.T) {
 		t.Errorf("the alerts are %v, and docs/troubleshooting.md has %v", want, have)
 	}
 }
+
+// A page names targets of the Makefile: they must be there, and be in its list of help.
+func TestPagesNameTargetsThatExist(t *testing.T) {
+	raw, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := map[string]bool{}
+	for _, target := range regexp.MustCompile(`(?m)^([a-z0-9-]+):.*## `).FindAllStringSubmatch(string(raw), -1) {
+		targets[target[1]] = true
+	}
+	named := regexp.MustCompile("(?m)(?:`|^    |^)make(?: -s)? ([a-z][a-z0-9-]*)")
+	seen := 0
+	for page, text := range pages(t) {
+		for _, code := range regexp.MustCompile("(?s)```.*?```|`[^`]+`|(?m)^    [^\n]*$").FindAllString(text, -1) {
+			for _, m := range named.FindAllStringSubmatch(code, -1) {
+				seen++
+				if m[1] != "a" && !targets[m[1]] { // "make a new plan" is a message
+					t.Errorf("%s: make %s: there is no such target", page, m[1])
+				}
+			}
+		}
+	}
+	if len(targets) < 20 || seen < 40 {
+		t.Errorf("%d targets, named %d times", len(targets), seen)
+	}
+}
