@@ -51,7 +51,7 @@ export default defineConfig({
     editLink: { pattern: `${repository}/edit/main/docs/:path` },
     nav: [
       { text: "Install", link: "/install" },
-      { text: "Tutorial", link: "/walkthrough" },
+      { text: "Tutorial", link: "/tutorials/namespace" },
       { text: "Concepts", link: "/concepts" },
       { text: "Troubleshooting", link: "/troubleshooting" },
     ],
@@ -68,7 +68,15 @@ export default defineConfig({
       },
       {
         text: "Tutorials",
-        items: [{ text: "Two kind clusters", link: "/walkthrough" }],
+        items: [
+          { text: "To another namespace", link: "/tutorials/namespace" },
+          { text: "To another cluster (two kind clusters)", link: "/walkthrough" },
+          { text: "Rolling back", link: "/tutorials/rollback" },
+          { text: "With the orchestrator", link: "/tutorials/orchestrator" },
+          { text: "A new cluster beside the old one", link: "/tutorials/blue-green" },
+          { text: "A move that Git describes", link: "/tutorials/gitops" },
+          { text: "A slice instead of a StatefulSet", link: "/tutorials/slice" },
+        ],
       },
       {
         text: "Planning a move",
