@@ -89,8 +89,8 @@ fuzz: ## Put random plans, journals, kubeconfigs, names and budgets before what 
 	go test ./dns -run '^$$' -fuzz '^FuzzNames$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 	go test ./pdb -run '^$$' -fuzz '^FuzzBudgets$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 
-demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times
-	go run ./test/acceptance/demo $(if $(KILL),-kill)
+demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times (BINARIES=DIR has etcd, kube-apiserver and so on: what it lacks is compiled)
+	$(if $(BINARIES),STSMIGRATE_BINARIES=$(abspath $(BINARIES))) go run ./test/acceptance/demo $(if $(KILL),-kill)
 
 docs: docs/node_modules/.package-lock.json ## Serve the documents as a site, and show changes at once (needs npm)
 	cd docs && npm run dev

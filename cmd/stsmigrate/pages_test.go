@@ -134,3 +134,15 @@ func TestWrongCommandLinesAreFound(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryCommandIsOnItsPage(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range new(app).command("stsmigrate").Commands() {
+		if !regexp.MustCompile("(?m)^\\|[^|]*`(" + c.Name() + "\\b|[^`|]* " + c.Name() + "\\b)").Match(raw) && !c.Hidden {
+			t.Errorf("docs/commands.md has no row for %s", c.Name())
+		}
+	}
+}

@@ -128,6 +128,7 @@ export default defineConfig({
       {
         text: "Reference",
         items: [
+          { text: "Commands", link: "/commands" },
           { text: "Checks", link: "/checks" },
           { text: "Invariants", link: "/invariants" },
           { text: "Slice controller", link: "/slicecontroller" },
