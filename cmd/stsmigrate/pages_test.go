@@ -141,7 +141,7 @@ func TestEveryCommandIsOnItsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range new(app).command("stsmigrate").Commands() {
-		if !regexp.MustCompile("(?m)^\\|[^|]*`(" + c.Name() + "\\b|[^`|]* " + c.Name() + "\\b)").Match(raw) && !c.Hidden {
+		if !regexp.MustCompile("(?m)^\\|[^|]*`("+c.Name()+"\\b|[^`|]* "+c.Name()+"\\b)").Match(raw) && !c.Hidden {
 			t.Errorf("docs/commands.md has no row for %s", c.Name())
 		}
 	}
