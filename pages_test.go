@@ -37,7 +37,7 @@ func pages(t *testing.T) map[string]string {
 }
 
 // blocks are the parts of a page in which nothing is a link or a heading.
-var blocks = regexp.MustCompile("(?m)^```(?s:.*?)^```$|^(?:    .*\n)+") //nolint:gochecknoglobals // a pattern
+var blocks = regexp.MustCompile("(?m)^```(?s:.*?)^```$|^(?:    .*\n)+")
 
 // anchors returns the anchors of a page, as GitHub and the site make them of its headings.
 func anchors(text string) map[string]bool {

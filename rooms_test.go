@@ -115,7 +115,7 @@ func TestThePictureOfThePackagesIsAsTheyAre(t *testing.T) {
 	const file = "docs/pictures/packages.svg"
 	want := builtFrom(imports(t)).picture()
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // a page of the repository
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

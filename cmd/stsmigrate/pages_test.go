@@ -121,7 +121,7 @@ func TestWrongCommandLinesAreFound(t *testing.T) {
 	for line, want := range map[string]string{
 		"`stsmigrate plan web -n shop --out web.yaml`":                 "",
 		"`stsmigrate fly web`":                                         `unknown command "fly" for "stsmigrate"`,
-		"`stsmigrate plan web --max-unavailble 1`":                     "stsmigrate plan has no flag --max-unavailble",
+		"`stsmigrate plan web --max-frobnicate 1`":                     "stsmigrate plan has no flag --max-frobnicate",
 		"```sh\nx | kubectl stsmigrate get -A -Z | less\n```":          "stsmigrate get has no flag -Z",
 		"```\nstsmigrate apply web.yaml \\\n  --yess # --nothing\n```": "stsmigrate apply has no flag --yess",
 	} {

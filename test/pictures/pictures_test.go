@@ -15,7 +15,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
-//nolint:gochecknoglobals // a flag of the test
 var update = flag.Bool("update", false, "write the pictures of docs/pictures")
 
 const folder = "../../docs/pictures"
@@ -24,7 +23,7 @@ func TestPicturesAreAsDrawn(t *testing.T) {
 	for name, want := range All() {
 		file := filepath.Join(folder, name)
 		if *update {
-			if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(file, []byte(want), 0o644)); err != nil { //nolint:gosec // a page of the repository
+			if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(file, []byte(want), 0o644)); err != nil {
 				t.Fatal(err)
 			}
 		}
