@@ -149,6 +149,7 @@ export default defineConfig({
         items: [
           { text: "Architecture", link: "/development/architecture" },
           { text: "Roadmap", link: "/development/roadmap" },
+          { text: "Tried as a newcomer", link: "/development/newcomer" },
           { text: "Requirements", link: "/requirements" },
           { text: "Releases", link: "/releases" },
           {
