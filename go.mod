@@ -4,6 +4,8 @@ go 1.26.0
 
 toolchain go1.26.8
 
+ignore ./docs/node_modules
+
 require (
 	github.com/go-logr/zapr v1.3.0
 	github.com/spf13/cobra v1.10.2
