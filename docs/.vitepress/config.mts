@@ -130,6 +130,7 @@ export default defineConfig({
         items: [
           { text: "Commands", link: "/commands" },
           { text: "Checks", link: "/checks" },
+          { text: "Reasons", link: "/reasons" },
           { text: "Invariants", link: "/invariants" },
           { text: "Slice controller", link: "/slicecontroller" },
         ],
