@@ -57,6 +57,7 @@ func rooms() []room {
 		{"gates", "clusters plans writes"},
 		{"clusters/transport", "clusters"},
 		{"clusters", "plans writes slicecontroller/v1alpha1"},
+		{"view", "plans"},
 		{"plans/planstest", "plans plans/build"},
 		{"plans/journal", "plans"},
 		{"plans/build", "plans"},
