@@ -32,7 +32,8 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
-		{"cmd/stsmigrate", "cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records clusters pdb deploy plans plans/journal"},
+		{"cmd/stsmigrate", "cmd/internal/live cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records clusters pdb deploy plans plans/journal"},
+		{"cmd/internal/live", "cmd/internal/reach engine records clusters view view/event plans plans/journal"},
 		{"cmd/internal/reach", "engine preflight/access records clusters clusters/transport dns plans plans/journal"},
 		{"orchestrator", "orchestrator/fleet engine engine/runner preflight preflight/check records clusters clusters/transport dns plans plans/journal writes"},
 		{"engine/runner", "engine preflight preflight/access preflight/check records sets dns gates clusters plans plans/journal"},
@@ -57,6 +58,7 @@ func rooms() []room {
 		{"gates", "clusters plans writes"},
 		{"clusters/transport", "clusters"},
 		{"clusters", "plans writes slicecontroller/v1alpha1"},
+		{"view/event", "plans"},
 		{"view", "plans"},
 		{"plans/planstest", "plans plans/build"},
 		{"plans/journal", "plans"},

@@ -47,6 +47,14 @@ func (s *Store) journalMap() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.name.Namespace, Name: RecordName(s.name.Name) + "-journal"}
 }
 
+// Created returns when the plan was stored, by the clock of its home.
+func (s *Store) Created(ctx context.Context) (time.Time, error) {
+	var cm metav1.PartialObjectMetadata
+	cm.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	err := s.home.Get(ctx, s.planMap(), &cm)
+	return cm.CreationTimestamp.Time, err
+}
+
 // Version identifies the state of the journal that a Save replaces.
 type Version struct {
 	uid     types.UID

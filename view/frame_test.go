@@ -18,7 +18,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/view"
 )
 
-var update = flag.Bool("update", false, "write the golden frames anew")
+var update = flag.Bool("update", false, "write the golden frames anew") //nolint:gochecknoglobals // flags are
 
 func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/records"
 )
@@ -25,6 +26,7 @@ const (
 	exitRefused     = 3   // a check before the first write failed
 	exitBlocked     = 4   // the plan needs the user
 	exitAborted     = 5   // the plan was aborted
+	exitTimeout     = 6   // wait --timeout: the plan is not there yet
 	exitInterrupted = 130 // stopped by a signal; can be resumed
 )
 
@@ -37,7 +39,7 @@ func main() {
 func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	streams.Out, streams.ErrOut = &shown{to: streams.Out}, &shown{to: streams.ErrOut}
+	streams.Out, streams.ErrOut = live.NewStream(streams.Out), live.NewStream(streams.ErrOut)
 	a := &app{IOStreams: streams, now: time.Now, reach: reach.Flags{Version: versionText()}}
 	a.stop = a.stopOnSignal(ctx, cancel)
 	root := a.command(args[0])
@@ -76,6 +78,12 @@ func (e exitCode) Error() string { return e.message }
 func (a *app) stopOnSignal(ctx context.Context, cancel context.CancelFunc) <-chan struct{} {
 	signals, stop := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	a.interrupt = func() { // a key of a terminal that sends no signals while a view is drawn
+		select {
+		case signals <- os.Interrupt:
+		default:
+		}
+	}
 	go func() {
 		defer signal.Stop(signals)
 		select {
@@ -92,6 +100,9 @@ func (a *app) stopOnSignal(ctx context.Context, cancel context.CancelFunc) <-cha
 		select {
 		case <-signals:
 			cancel()
+			if view := a.restore.Load(); view != nil {
+				view.Restore()
+			}
 			os.Exit(exitInterrupted)
 		case <-ctx.Done():
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the user's own kubeconfig may need any of them
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -35,6 +37,12 @@ type app struct {
 	// sourceGone is the UID of the cluster that Assurance.SourceGone is about.
 	sourceGone types.UID
 	output     string
+	events     string
+	// stdout is standard output. Out is the same, unless programs read the events there: then a.Out is stderr.
+	stdout io.Writer
+	// interrupt does what a signal does. restore is the view that is drawn on the terminal, if any.
+	interrupt func()
+	restore   atomic.Pointer[live.Show]
 }
 
 // command builds the command tree. name is argv[0].
@@ -48,11 +56,14 @@ same volumes behind the same ordinals and never more than d ordinals down.
 Plain flags (--context, --kubeconfig, --namespace) mean the source, --to-*
 flags the destination; what is left out is as on the source. Plans are kept
 in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
---detailed-exitcode), 3 refused by a check or found by verify, 4 blocked, 5 aborted, 130
-interrupted.`,
+--detailed-exitcode), 3 refused by a check or found by verify, 4 blocked, 5 aborted,
+6 not in time (wait), 130 interrupted.`,
 		Version: versionText(), SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
 			program.LogText(a.verbosity, a.ErrOut)
+			if a.stdout = a.Out; a.events == "json" {
+				a.Out = a.ErrOut
+			}
 			a.reads.Store(slices.Contains(readers(), cmd.Name()))
 		},
 	}
@@ -65,7 +76,7 @@ interrupted.`,
 	a.reach.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much is logged to stderr: 6 for every request, 7 (the most) with its headers; never what an object contains")
 	root.AddCommand(
-		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),
+		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.waitCommand(), a.getCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rolloutCommand(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.versionCommand(),
 	)
 	return root
@@ -74,5 +85,5 @@ interrupted.`,
 // readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to
 // finish.
 func readers() []string {
-	return []string{"check", "plan", "status", "verify", "get", "history", "rbac", "consent", "version"}
+	return []string{"check", "plan", "status", "wait", "verify", "get", "history", "rbac", "consent", "version"}
 }

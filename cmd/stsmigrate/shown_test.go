@@ -148,21 +148,3 @@ func TestNothingThatOthersWroteCommandsTheTerminal(t *testing.T) {
 		}
 	}
 }
-
-// A character that is written in parts is one character.
-func TestCharactersMayComeInParts(t *testing.T) {
-	const text = "schön \u202e文字\n"
-	var whole, parts bytes.Buffer
-	w, p := &shown{to: &whole}, &shown{to: &parts}
-	if _, err := w.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range []byte(text) {
-		if n, err := p.Write([]byte{b}); n != 1 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	if whole.String() != parts.String() || whole.String() != "schön \\u202e文字\n" {
-		t.Errorf("%q, in parts %q", whole.String(), parts.String())
-	}
-}
