@@ -11,13 +11,13 @@ import (
 func Explain(m Migration, size Size, style Style) string {
 	lines := m.head(size.Width, style)
 	if text := stateWords(m.State); text != "" {
-		lines = append(lines, sentence("state", text, size.Width)...)
+		lines = append(lines, sentence("state", text, size.Width, allText)...)
 	}
 	if m.Wait.Reason != "" {
-		lines = append(lines, m.why(size.Width, style)...)
+		lines = append(lines, m.why(size.Width, allText, style)...)
 	}
 	if m.Next != "" {
-		lines = append(lines, sentence(style.paint("next", strong), m.Next, size.Width)...)
+		lines = append(lines, sentence(style.paint("next", strong), m.Next, size.Width, allText)...)
 	}
 	lines = append(lines, "")
 	running := Spans{}
@@ -37,7 +37,7 @@ func Explain(m Migration, size Size, style Style) string {
 		lines = append(lines, text)
 	}
 	lines = append(lines, "")
-	lines = append(lines, sentence("budget", fmt.Sprintf("at most %d of the ordinals may be unavailable at once, over both sides together", m.MaxUnavailable), size.Width)...)
+	lines = append(lines, sentence("budget", fmt.Sprintf("at most %d of the ordinals may be unavailable at once, over both sides together", m.MaxUnavailable), size.Width, allText)...)
 	return fit(lines, size)
 }
 

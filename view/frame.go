@@ -16,8 +16,9 @@ const (
 	maxBar  = 48
 	timeCol = 6
 	maxSide = 13 // a sign and the longest word of a pod
-	// maxText is how many lines one sentence may take.
+	// maxText is how many lines one sentence may take below the table, and allText how many where it is explained.
 	maxText = 3
+	allText = 12
 	minRows = 4
 )
 
@@ -182,7 +183,7 @@ func (m Migration) line(r row, c columns, whole time.Duration, style Style) stri
 func (m Migration) foot(width int, style Style) []string {
 	var out []string
 	if m.Wait.Reason != "" {
-		out = append(out, m.why(width, style)...)
+		out = append(out, m.why(width, maxText, style)...)
 	}
 	budgets := []string{}
 	if !m.TightSince.IsZero() {
@@ -192,23 +193,23 @@ func (m Migration) foot(width int, style Style) []string {
 		budgets = append(budgets, "tight for at most "+Brief(m.TightLongest)+" per wave")
 	}
 	if len(budgets) > 0 {
-		out = append(out, sentence("budgets", strings.Join(budgets, ", "), width)...)
+		out = append(out, sentence("budgets", strings.Join(budgets, ", "), width, maxText)...)
 	}
 	for _, f := range m.Facts {
-		out = append(out, sentence(f.Name, f.Text, width)...)
+		out = append(out, sentence(f.Name, f.Text, width, maxText)...)
 	}
 	if m.Next != "" {
-		out = append(out, sentence(style.paint("next", strong), m.Next, width)...)
+		out = append(out, sentence(style.paint("next", strong), m.Next, width, maxText)...)
 	}
 	return out
 }
 
 // why returns what the plan waits for, or why it is blocked.
-func (m Migration) why(width int, style Style) []string {
+func (m Migration) why(width, most int, style Style) []string {
 	if tintOf(m.State) == bad {
-		return sentence(style.paint("reason", bad), m.Wait.text(m.Now), width)
+		return sentence(style.paint("reason", bad), m.Wait.text(m.Now), width, most)
 	}
-	return sentence(style.paint("waits", strong), m.Wait.text(m.Now), width)
+	return sentence(style.paint("waits", strong), m.Wait.text(m.Now), width, most)
 }
 
 // text returns what is waited for, for how long, and how long that usually takes.
@@ -227,13 +228,13 @@ func (w Wait) text(now time.Time) string {
 	return text + ")"
 }
 
-// sentence returns a name and a text beside it, on a few lines. A text that is longer ends with dots.
-func sentence(name, text string, width int) []string {
+// sentence returns a name and a text beside it, on at most so many lines. A text that is longer ends with dots.
+func sentence(name, text string, width, most int) []string {
 	const indent = 9
-	lines := strings.Split(ansi.Wrap(plain(text), max(width-indent, 1), ""), "\n")
-	if len(lines) > maxText {
-		lines = lines[:maxText]
-		lines[maxText-1] = ansi.Truncate(lines[maxText-1], max(width-indent-3, 0), "") + "..."
+	lines := wrap(plain(text), max(width-indent, 1))
+	if len(lines) > most {
+		lines = lines[:most]
+		lines[most-1] = ansi.Truncate(lines[most-1], max(width-indent-3, 0), "") + "..."
 	}
 	for i := range lines {
 		if i == 0 {

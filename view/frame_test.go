@@ -213,6 +213,19 @@ func TestRowsThatAreNotWellStay(t *testing.T) {
 	}
 }
 
+// Below the table a long reason is cut. Where it is explained, it is whole.
+func TestAnExplanationIsWhole(t *testing.T) {
+	m := states()["blocked"]
+	m.Wait.Reason = strings.Repeat("a long reason ", 25) + "the end"
+	size := view.Size{Width: 80, Height: 24}
+	if frame := view.Render(m, size, view.Style{}); strings.Contains(frame, "the end") || !strings.Contains(frame, "...") {
+		t.Errorf("got\n%s", frame)
+	}
+	if frame := view.Explain(m, size, view.Style{}); !strings.Contains(frame, "the end") {
+		t.Errorf("got\n%s", frame)
+	}
+}
+
 // The estimate is made from the waves before, and from nothing else.
 func TestTimeLeft(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -55,4 +56,23 @@ func flow(pieces []string, width int) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// wrap divides text into lines at its spaces, so that a flag of a command stays whole. Only a word that is wider than a
+// line is cut.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && ansi.StringWidth(line)+1+ansi.StringWidth(word) <= width {
+			line += " " + word
+			continue
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+		parts := strings.Split(ansi.Hardwrap(word, width, true), "\n")
+		lines, line = append(lines, parts[:len(parts)-1]...), parts[len(parts)-1]
+	}
+	return append(lines, line)
 }
