@@ -58,6 +58,12 @@ func flow(pieces []string, width int) []string {
 	return lines
 }
 
+// Note returns a text on at most so many lines of a width.
+func Note(text string, width, most int) []string {
+	lines := wrap(plain(text), max(width, 1))
+	return lines[:min(len(lines), most)]
+}
+
 // wrap divides text into lines at its spaces, so that a flag of a command stays whole. Only a word that is wider than a
 // line is cut.
 func wrap(text string, width int) []string {

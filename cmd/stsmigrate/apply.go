@@ -187,7 +187,7 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 		fmt.Fprint(a.Out, granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+record(t, j))
 		return nil
 	}
-	show, end, err := a.show(ctx, t, fmt.Sprintf("Stop after the current write? %s continues it later.", t.Command("apply")), a.interrupt)
+	show, end, err := a.show(ctx, t, "Stop after the current write? It can be continued later.", a.interrupt)
 	if err != nil {
 		return err
 	}

@@ -35,11 +35,14 @@ const (
 	Overdue Type = "Overdue"
 	// Retry means that a request has failed and will be sent again.
 	Retry Type = "Retry"
-	// Paused, Blocked, Finished and Stopped mean that the run or the watch has ended.
-	Paused   Type = "Paused"
-	Blocked  Type = "Blocked"
+	// Paused is the end of a run or a watch: a user has paused the plan.
+	Paused Type = "Paused"
+	// Blocked is the end of a run or a watch: the plan needs the user.
+	Blocked Type = "Blocked"
+	// Finished is the end of a run or a watch: the plan has an outcome.
 	Finished Type = "Finished"
-	Stopped  Type = "Stopped"
+	// Stopped is the end of a run that was stopped, has failed, or was taken over by another process.
+	Stopped Type = "Stopped"
 )
 
 // Types returns all types.
@@ -56,7 +59,7 @@ type Event struct {
 	Plan       string    `json:"plan"`
 	// Step is the step that the event is about.
 	Step *Step `json:"step,omitempty"`
-	// State, Moved, Ordinals and Unavailable are how the plan stands, with the type State.
+	// State, Arrived, Ordinals and Unavailable are how the plan stands, with the type State.
 	State       string `json:"state,omitempty"`
 	Arrived     *int   `json:"arrived,omitempty"`
 	Ordinals    *int   `json:"ordinals,omitempty"`

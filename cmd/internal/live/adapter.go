@@ -30,7 +30,7 @@ func Migration(p *plans.Plan, s Status, h *History) view.Migration {
 	m := view.Migration{
 		Plan: p.Name, Source: place(p.Source), Destination: place(p.Destination), State: v.State, Active: v.Active(),
 		To: plans.Destination, Now: s.At, Began: s.Created, Unavailable: v.Unavailable, MaxUnavailable: v.MaxUnavailable,
-		Facts: facts(v), Next: strings.ReplaceAll(v.Next, "`", ""),
+		Facts: facts(v), Next: v.Next,
 	}
 	m.SourceName, m.DestinationName = p.Source.Context, p.Destination.Context
 	if p.OneCluster() || m.SourceName == m.DestinationName {

@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/view"
 	"github.com/stsmigrate/stsmigrate/view/event"
@@ -18,34 +19,43 @@ type moment struct {
 // first moment.
 func changes(p *plans.Plan, before *moment, after moment) []event.Event {
 	var out []event.Event
-	step, begun := underWay(p, after.Status)
-	if !begun {
-		step = plans.Step{}
-	}
-	add := func(t event.Type, s plans.Step, message string) {
-		out = append(out, event.New(t, after.At, p.Name, message).Of(p, s))
-	}
 	if before == nil || before.State != after.State {
 		out = append(out, stateOf(p, after))
 	}
 	if before != nil {
-		for i, o := range after.Ordinals {
-			if was := before.Ordinals[i]; was.Phase != view.Arrived && o.Phase == view.Arrived {
-				at := plans.Step{Op: plans.Grow, Ordinals: plans.Slice{Start: o.Ordinal, Replicas: 1}, From: after.To.Other()}
-				e := event.New(event.Available, after.At, p.Name, "available on the "+string(after.To)).Of(p, at)
-				e.Spans = inSeconds(o.Spans)
-				out = append(out, e)
-			}
-		}
+		out = append(out, arrivals(p, *before, after)...)
 	}
-	if after.View.Overdue != "" && (before == nil || before.View.Overdue != after.View.Overdue) {
-		add(event.Overdue, step, "overdue: "+after.View.Overdue)
+	step, begun := underWay(p, after.Status)
+	if !begun {
+		step = plans.Step{}
 	}
-	if why := after.Wait.Reason; why != "" && !after.View.Rests() && (before == nil || before.Wait.Reason != why || before.View.Step != after.View.Step) {
-		add(event.Waiting, step, "waiting: "+why)
+	was := moment{Status: Status{View: &engine.View{}}}
+	if before != nil {
+		was = *before
 	}
-	if after.View.Rests() {
+	if why := after.View.Overdue; why != "" && why != was.View.Overdue {
+		out = append(out, event.New(event.Overdue, after.At, p.Name, "overdue: "+why).Of(p, step))
+	}
+	why, rests := after.Wait.Reason, after.View.Rests()
+	if why != "" && !rests && (why != was.Wait.Reason || after.View.Step != was.View.Step) {
+		out = append(out, event.New(event.Waiting, after.At, p.Name, "waiting: "+why).Of(p, step))
+	}
+	if rests {
 		out = append(out, restOf(p, after))
+	}
+	return out
+}
+
+// arrivals returns an event for each ordinal that has arrived between two moments.
+func arrivals(p *plans.Plan, before, after moment) (out []event.Event) {
+	for i, o := range after.Ordinals {
+		if o.Phase != view.Arrived || before.Ordinals[i].Phase == view.Arrived {
+			continue
+		}
+		step := plans.Step{Op: plans.Grow, Ordinals: plans.Slice{Start: o.Ordinal, Replicas: 1}, From: after.To.Other()}
+		e := event.New(event.Available, after.At, p.Name, "available on the "+string(after.To)).Of(p, step)
+		e.Spans = inSeconds(o.Spans)
+		out = append(out, e)
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -82,8 +83,11 @@ func TestEventsAreAsPublished(t *testing.T) {
 	show.Progress(nil, engine.Progress{}, errors.New("connection refused\n\x1b[2J"))
 	show.Complain(errors.New("timeout"))
 	for _, how := range []engine.Progress{
-		{Kind: engine.Blocked, Reason: "x"}, {Kind: engine.Paused, Reason: "paused before web-1 Tighten"}, {Kind: engine.Blocked, Overtaken: true},
-		{Kind: engine.Finished, Outcome: plans.Moved}, {Kind: engine.Finished, Outcome: plans.Aborted},
+		{Kind: engine.Blocked, Reason: "x"},
+		{Kind: engine.Paused, Reason: "paused before web-1 Tighten"},
+		{Kind: engine.Blocked, Overtaken: true},
+		{Kind: engine.Finished, Outcome: plans.Moved},
+		{Kind: engine.Finished, Outcome: plans.Aborted},
 	} {
 		show.End(how, nil)
 	}
@@ -191,7 +195,7 @@ func moments(p *plans.Plan) []Status {
 	}
 	there := func(v *engine.View, j *journal.Journal) {
 		begun(p, plans.Tighten, 1)(v, j)
-		j.Done, j.Begun = j.Done, j.Done
+		j.Begun = j.Done
 		sum := map[plans.Span]metav1.Duration{plans.Terminating: {Duration: 2 * time.Second}, plans.Detaching: {Duration: 7 * time.Second}}
 		j.Downtime = &journal.Downtime{Waves: 1, Total: sum, Longest: sum}
 	}
@@ -233,28 +237,29 @@ func TestAWatchPrintsOneLinePerEvent(t *testing.T) {
 // The view shows what the watch has learned: the spans of a wave that has arrived are those that the sums have grown by.
 func TestTheViewKnowsWhatItHasSeen(t *testing.T) {
 	p, h := plan(), NewHistory()
-	var m view.Migration
 	var seen []view.Migration
 	for _, st := range moments(p) {
 		h.Learn(st)
-		m = Migration(p, st, h)
-		seen = append(seen, m)
+		seen = append(seen, Migration(p, st, h))
 	}
 	away, there, stuck := seen[1], seen[3], seen[4]
-	if o := away.Ordinals[0]; o.Phase != "Vacate" || o.Running != plans.Detaching || o.Spans[0] != 2*time.Second || away.Arrived != 0 || away.WavesLeft != 3 {
-		t.Errorf("in flight: %+v", away)
-	}
-	if away.Wait.Pods != "web-2" || !away.Wait.Since.Equal(noon().Add(3*time.Second)) {
-		t.Errorf("it waits: %+v", away.Wait)
-	}
-	if o := there.Ordinals[0]; o.Phase != view.Arrived || o.Spans[1] != 7*time.Second || !o.Since.Equal(noon().Add(710*time.Second)) || there.Arrived != 1 || there.WavesLeft != 2 {
-		t.Errorf("arrived: %+v", there)
-	}
-	if there.Usual[1] != 7*time.Second || there.Source != "shop@east" || there.SourceName != "east" || there.Elapsed() != 710*time.Second {
-		t.Errorf("the plan: %+v", there)
-	}
-	if stuck.Ordinals[1].Phase != view.Queued || stuck.Wait.Reason == "" || stuck.Active || stuck.Next != "stsmigrate resume web" {
-		t.Errorf("blocked: %+v", stuck)
+	for name, c := range map[string]struct{ got, want any }{
+		"in flight":       {away.Ordinals[0], view.Ordinal{Ordinal: 2, Source: "-", Destination: "-", Phase: "Vacate", Spans: view.Spans{2 * time.Second}, Running: plans.Detaching, RunningSince: noon().Add(3 * time.Second), Since: noon().Add(5 * time.Second)}},
+		"it waits":        {away.Wait, view.Wait{Pods: "web-2", Reason: "volume pv-1 is still attached", Since: noon().Add(3 * time.Second)}},
+		"none has come":   {[]int{away.Arrived, away.WavesLeft}, []int{0, 3}},
+		"arrived":         {there.Ordinals[0], view.Ordinal{Ordinal: 2, Source: "-", Destination: "Ready", Phase: view.Arrived, Spans: view.Spans{2 * time.Second, 7 * time.Second}, Since: noon().Add(710 * time.Second)}},
+		"one has come":    {[]int{there.Arrived, there.WavesLeft}, []int{1, 2}},
+		"usual":           {there.Usual, view.Spans{2 * time.Second, 7 * time.Second}},
+		"places":          {[]string{there.Source, there.SourceName}, []string{"shop@east", "east"}},
+		"elapsed":         {there.Elapsed(), 710 * time.Second},
+		"blocked":         {stuck.Wait, view.Wait{Reason: "replicas is 5, expected 2"}},
+		"not under way":   {stuck.Ordinals[1].Phase, view.Queued},
+		"nobody moves it": {stuck.Active, false},
+		"next":            {stuck.Next, "`stsmigrate resume web`"},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -157,7 +157,7 @@ func (m model) foot() []string {
 		lines = append(lines, "last     "+m.last)
 	}
 	if m.notice != "" {
-		lines = append(lines, m.notice)
+		lines = append(lines, view.Note(m.notice, m.size.Width, 3)...)
 	}
 	switch {
 	case m.over:

@@ -100,12 +100,12 @@ func (p *person) looks() string {
 }
 
 // sees waits until the screen shows all of these words at the same time.
-func (p *person) sees(words ...string) string {
+func (p *person) sees(words ...string) {
 	p.t.Helper()
 	late := time.After(tooLong)
 	for gone := false; ; {
-		if screen := p.looks(); hasAll(screen, words) {
-			return screen
+		if hasAll(p.looks(), words) {
+			return
 		}
 		if gone {
 			p.t.Fatalf("%v ended with %d, and the screen does not show %q:\n%s", p.cmd.Args[1:3], p.cmd.ProcessState.ExitCode(), words, p.looks())
