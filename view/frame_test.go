@@ -139,6 +139,18 @@ func TestFramesAreAsTheyWere(t *testing.T) {
 	golden(t, "explain-80", view.Explain(waiting, view.Size{Width: 80, Height: 24}, view.Style{}))
 }
 
+// The page about the view shows a frame of these tests.
+func TestThePageShowsAFrame(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "watching.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := view.Render(states()["waiting"], view.Size{Width: 80, Height: 24}, view.Style{})
+	if !strings.Contains(string(page), "```\n"+frame+"\n```") {
+		t.Errorf("docs/watching.md has another frame than\n%s", frame)
+	}
+}
+
 // Whatever the plan and the size of the window, no line is too wide and there are not too many of them.
 func TestAFrameFitsItsWindow(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
