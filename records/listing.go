@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Unreadable is the state of a plan that exists and that this program cannot read.
@@ -26,6 +28,12 @@ type Listed struct {
 	Destination *plans.Ref `json:"destination,omitempty"`
 	// Reason is why a plan is Unreadable.
 	Reason string `json:"reason,omitempty"`
+	// ReasonID names why a plan is blocked or waits, or why it is Unreadable.
+	ReasonID reasons.ID `json:"reasonID,omitempty"`
+	// Holder is the process that carries the plan out now.
+	Holder string `json:"holder,omitempty"`
+	// MaxUnavailable is d.
+	MaxUnavailable string `json:"maxUnavailable,omitempty"`
 }
 
 // List returns the plans of a namespace, or of all namespaces with "". A plan that cannot be read is
@@ -53,13 +61,13 @@ func holdsPlan(cm *corev1.ConfigMap) bool {
 
 // describe reads one plan, and its journal from the same namespace.
 func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now func() time.Time) Listed {
-	out := Listed{Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable}
+	out := Listed{Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable, ReasonID: reasons.RecordUnreadable}
 	p, err := planIn(cm)
 	if err != nil {
 		out.Reason = err.Error()
 		return out
 	}
-	out.Source, out.Destination = &p.Source, &p.Destination
+	out.Source, out.Destination, out.MaxUnavailable = &p.Source, &p.Destination, strconv.Itoa(int(p.MaxUnavailable))
 	store := NewStore(home, cm.Namespace, out.Name)
 	holder, err := store.Holder(ctx, now)
 	if err != nil {
@@ -71,7 +79,8 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 		out.Reason = err.Error()
 		return out
 	}
-	out.State = State(p, j, holder)
+	out.State, out.Holder = State(p, j, holder), holder
+	out.ReasonID, _ = j.Why()
 	return out
 }
 

@@ -187,12 +187,12 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 		fmt.Fprint(a.Out, granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+record(t, j))
 		return nil
 	}
-	show, end, err := a.show(ctx, t, "Stop after the current write? It can be continued later.", a.interrupt)
+	show, end, err := a.view(ctx, t, "Stop after the current write? It can be continued later.", a.interrupt)
 	if err != nil {
 		return err
 	}
 	drawn := a.source(t).Beside(ctx, show)
-	p, j, err := a.process(t, timeout, show).Run(ctx, plans.Command{Direction: direction, SkipGates: a.skipGates, Assurance: a.word})
+	p, j, err := a.process(t, timeout, show).Run(ctx, plans.Command{Direction: direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word})
 	drawn()
 	end()
 	show.End(p, err)

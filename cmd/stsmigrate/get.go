@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -37,10 +38,21 @@ func (a *app) get(ctx context.Context, all, watch bool) error {
 	if err != nil {
 		return err
 	}
-	if err := a.print(list, func() string { return live.List(list, namespace) }); err != nil || !watch {
+	names := []string{}
+	for _, l := range list {
+		names = append(names, "plan/"+l.Name)
+	}
+	err = a.show(output.Document{
+		Value: output.List("Plan", list), Names: names,
+		Text: func() string { return live.List(list, namespace, false) }, Wide: func() string { return live.List(list, namespace, true) },
+	})
+	if err != nil || !watch {
 		return err
 	}
 	return live.WatchList(ctx, home, namespace, list, a.now, a.complain, func(l records.Listed) error {
-		return a.print(l, func() string { return live.Row(l) })
+		return a.show(output.Document{
+			Value: l, Names: []string{"plan/" + l.Name},
+			Text: func() string { return live.Row(l, false) }, Wide: func() string { return live.Row(l, true) },
+		})
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -146,5 +147,23 @@ func TestNothingThatOthersWroteCommandsTheTerminal(t *testing.T) {
 		if name == "status" && strings.Contains(text, "\nnext:    rm") {
 			t.Errorf("a reason makes a line of its own:\n%s", text)
 		}
+	}
+}
+
+// A character that is written in parts is one character.
+func TestCharactersMayComeInParts(t *testing.T) {
+	const text = "schön \u202e文字\n"
+	var whole, parts bytes.Buffer
+	w, p := &program.Shown{To: &whole}, &program.Shown{To: &parts}
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []byte(text) {
+		if n, err := p.Write([]byte{b}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if whole.String() != parts.String() || whole.String() != "schön \\u202e文字\n" {
+		t.Errorf("%q, in parts %q", whole.String(), parts.String())
 	}
 }

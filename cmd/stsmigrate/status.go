@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
@@ -45,7 +46,12 @@ func (a *app) status(ctx context.Context, t *reach.Target) (*engine.View, error)
 	if err != nil {
 		return nil, err
 	}
-	return v, a.print(v, func() string { return live.Table(v) })
+	return v, a.show(statusOf(v))
+}
+
+// statusOf returns a status as a document.
+func statusOf(v *engine.View) output.Document {
+	return output.Document{Value: v, Text: func() string { return live.Table(v) }, Names: []string{"plan/" + v.Plan}}
 }
 
 // stateCode returns the exit code of a state that is not healthy, or nil.

@@ -13,6 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 func (a *app) waitCommand() *cobra.Command {
@@ -70,7 +71,7 @@ func (a *app) waited(t *reach.Target, v *engine.View, verdict live.Verdict, want
 		fmt.Fprintln(a.Out, v.State)
 		return nil
 	case live.NeedsUser:
-		return exitCode{code: exitBlocked, message: fmt.Sprintf("plan %s is blocked: %s\nNext: %s", t.Plan.Name, v.Reason, v.Next)}
+		return exitCode{code: exitBlocked, message: fmt.Sprintf("plan %s is blocked: %s\nNext: %s", t.Plan.Name, reasons.Tagged(v.ReasonID, v.Reason), v.Next)}
 	case live.TurnedBack:
 		return exitCode{code: exitAborted, message: fmt.Sprintf("plan %s was aborted", t.Plan.Name)}
 	case live.Over:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Kind is the kind of an Event in its JSON form, under plans.APIVersion.
@@ -66,6 +67,8 @@ type Event struct {
 	Unavailable *int32 `json:"unavailable,omitempty"`
 	// Spans is how many seconds each span took, with the type Available.
 	Spans map[plans.Span]float64 `json:"spans,omitempty"`
+	// Reason is the ID of the reason, with the types Waiting, Overdue, Paused and Blocked: `stsmigrate explain ID`.
+	Reason reasons.ID `json:"reason,omitempty"`
 	// Outcome is how the plan has ended, with the type Finished.
 	Outcome plans.Outcome `json:"outcome,omitempty"`
 	// Message is a sentence for a person. Programs must not interpret it.
@@ -101,6 +104,12 @@ func (e Event) Of(p *plans.Plan, s plans.Step) Event {
 	return e
 }
 
+// Because returns the event with the ID of its reason.
+func (e Event) Because(id reasons.ID) Event {
+	e.Reason = id
+	return e
+}
+
 // String returns one line, with date and zone.
 func (e Event) String() string { return e.at("2006-01-02T15:04:05.000Z07:00") }
 
@@ -115,7 +124,7 @@ func (e Event) at(layout string) string {
 			subject = e.Step.Pods + " " + subject
 		}
 	}
-	return fmt.Sprintf("%s  %-16s %s", e.Time.Format(layout), subject, e.Message)
+	return fmt.Sprintf("%s  %-16s %s", e.Time.Format(layout), subject, reasons.Tagged(e.Reason, e.Message))
 }
 
 // JSON returns one line, with its end.

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/view"
 )
 
@@ -19,8 +18,6 @@ import (
 type Status struct {
 	View    *engine.View
 	Journal *journal.Journal
-	// Created is when the plan was stored; zero if that is not known.
-	Created time.Time
 	At      time.Time
 }
 
@@ -29,7 +26,7 @@ func Migration(p *plans.Plan, s Status, h *History) view.Migration {
 	v, j := s.View, s.Journal
 	m := view.Migration{
 		Plan: p.Name, Source: place(p.Source), Destination: place(p.Destination), State: v.State, Active: v.Active(),
-		To: plans.Destination, Now: s.At, Began: s.Created, Unavailable: v.Unavailable, MaxUnavailable: v.MaxUnavailable,
+		To: plans.Destination, Now: s.At, Unavailable: v.Unavailable, MaxUnavailable: v.MaxUnavailable,
 		Facts: facts(v), Next: v.Next,
 	}
 	m.SourceName, m.DestinationName = p.Source.Context, p.Destination.Context
@@ -41,6 +38,9 @@ func Migration(p *plans.Plan, s Status, h *History) view.Migration {
 	}
 	if j.EndedAt != nil {
 		m.Ended = j.EndedAt.Time
+	}
+	if v.Timeline.Begun != nil {
+		m.Began = v.Timeline.Begun.Time
 	}
 	if v.BudgetsTightSince != nil {
 		m.TightSince = v.BudgetsTightSince.Time
@@ -80,7 +80,7 @@ func rows(p *plans.Plan, s Status, h *History) (out []view.Ordinal, arrived, lef
 		to = plans.Source
 	}
 	for _, v := range s.View.Ordinals {
-		o := view.Ordinal{Ordinal: v.Ordinal, Source: v.Source, Destination: v.Destination, Phase: view.Queued, Spans: h.took[v.Ordinal], Since: h.since[v.Ordinal]}
+		o := view.Ordinal{Ordinal: v.Ordinal, Source: v.Source, Destination: v.Destination, Phase: view.Queued, Since: h.since[v.Ordinal]}
 		flies := begun && step.Ordinals.Has(v.Ordinal) && step.Op != plans.Relax
 		here := (v.Phase == "moved") == (to == plans.Destination)
 		if step.Moves() && step.Ordinals.Has(v.Ordinal) { // its phase is then the operation, not a place
@@ -92,6 +92,7 @@ func rows(p *plans.Plan, s Status, h *History) (out []view.Ordinal, arrived, lef
 			flight(&o, s.Journal)
 		case here:
 			o.Phase = view.Arrived
+			arrival(&o, to, s.View.Timeline)
 			arrived++
 		case to == plans.Source || v.Ordinal >= s.Journal.Leg.Lowest:
 			left++
@@ -102,6 +103,21 @@ func rows(p *plans.Plan, s Status, h *History) (out []view.Ordinal, arrived, lef
 		out = append(out, o)
 	}
 	return out, arrived, left
+}
+
+// arrival fills in when an ordinal has arrived on its side, and how long each span took.
+func arrival(o *view.Ordinal, to plans.Side, t journal.Timeline) {
+	for _, w := range t.Waves { // the last one counts
+		if w.To != to || !w.Ordinals.Has(o.Ordinal) {
+			continue
+		}
+		for i, span := range plans.Spans() {
+			o.Spans[i] = w.Span(span)
+		}
+		if o.Since.IsZero() {
+			o.Since = w.Arrived()
+		}
+	}
 }
 
 // flight fills in the spans of an ordinal of the wave under way.
@@ -122,7 +138,7 @@ func waiting(p *plans.Plan, s Status, h *History, usual view.Spans) view.Wait {
 	if s.View.Reason == "" {
 		return view.Wait{}
 	}
-	w := view.Wait{Reason: s.View.Reason}
+	w := view.Wait{Reason: reasons.Tagged(s.View.ReasonID, s.View.Reason)}
 	step, begun := underWay(p, s)
 	if !begun {
 		return w
@@ -149,7 +165,7 @@ func facts(v *engine.View) []view.Fact {
 	}
 	out = append(
 		out,
-		view.Fact{Name: "overdue", Text: v.Overdue}, view.Fact{Name: "gates", Text: v.Gates}, view.Fact{Name: "drains", Text: v.Drains},
+		view.Fact{Name: "overdue", Text: reasons.Tagged(v.OverdueID, v.Overdue)}, view.Fact{Name: "gates", Text: v.Gates}, view.Fact{Name: "drains", Text: v.Drains},
 		view.Fact{Name: "names", Text: v.Names}, view.Fact{Name: "vouched", Text: strings.Join(v.Assurances, "; ")},
 		view.Fact{Name: "process", Text: cmp.Or(process, v.Orchestrator)},
 	)
@@ -158,17 +174,15 @@ func facts(v *engine.View) []view.Fact {
 
 // History is what was seen of a plan before.
 type History struct {
-	took        map[int32]view.Spans
 	since       map[int32]time.Time
 	places      map[int32][3]string
 	reason      string
 	reasonSince time.Time
-	before      *journal.Journal
 }
 
 // NewHistory returns a History that knows nothing.
 func NewHistory() *History {
-	return &History{took: map[int32]view.Spans{}, since: map[int32]time.Time{}, places: map[int32][3]string{}}
+	return &History{since: map[int32]time.Time{}, places: map[int32][3]string{}}
 }
 
 // Learn takes in one moment.
@@ -182,27 +196,5 @@ func (h *History) Learn(s Status) {
 	}
 	if s.View.Reason != h.reason {
 		h.reason, h.reasonSince = s.View.Reason, s.At
-	}
-	if b, j := h.before, s.Journal; b != nil && b.Flight != nil && j.Downtime != nil {
-		h.arrived(b, j)
-	}
-	h.before = s.Journal
-}
-
-// arrived notes how long the wave took that has arrived since the moment before: what it has added to the sums.
-func (h *History) arrived(before, after *journal.Journal) {
-	waves, was := 0, map[plans.Span]metav1.Duration{}
-	if d := before.Downtime; d != nil {
-		waves, was = d.Waves, d.Total
-	}
-	if after.Downtime.Waves != waves+1 {
-		return
-	}
-	var took view.Spans
-	for i, span := range plans.Spans() {
-		took[i] = after.Downtime.Total[span].Duration - was[span].Duration
-	}
-	for o := range before.Flight.Ordinals.All() {
-		h.took[o] = took
 	}
 }

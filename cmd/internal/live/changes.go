@@ -34,11 +34,11 @@ func changes(p *plans.Plan, before *moment, after moment) []event.Event {
 		was = *before
 	}
 	if why := after.View.Overdue; why != "" && why != was.View.Overdue {
-		out = append(out, event.New(event.Overdue, after.At, p.Name, "overdue: "+why).Of(p, step))
+		out = append(out, event.New(event.Overdue, after.At, p.Name, "overdue: "+why).Of(p, step).Because(after.View.OverdueID))
 	}
-	why, rests := after.Wait.Reason, after.View.Rests()
-	if why != "" && !rests && (why != was.Wait.Reason || after.View.Step != was.View.Step) {
-		out = append(out, event.New(event.Waiting, after.At, p.Name, "waiting: "+why).Of(p, step))
+	why, rests := after.View.Reason, after.View.Rests()
+	if why != "" && !rests && (why != was.View.Reason || after.View.Step != was.View.Step) {
+		out = append(out, event.New(event.Waiting, after.At, p.Name, "waiting: "+why).Of(p, step).Because(after.View.ReasonID))
 	}
 	if rests {
 		out = append(out, restOf(p, after))
@@ -76,7 +76,7 @@ func stateOf(p *plans.Plan, m moment) event.Event {
 func restOf(p *plans.Plan, m moment) event.Event {
 	switch m.State {
 	case "Blocked":
-		return event.New(event.Blocked, m.At, p.Name, "blocked: "+m.View.Reason)
+		return event.New(event.Blocked, m.At, p.Name, "blocked: "+m.View.Reason).Because(m.View.ReasonID)
 	case "Paused":
 		return event.New(event.Paused, m.At, p.Name, "paused; no ordinal is in flight")
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/view"
 	"github.com/stsmigrate/stsmigrate/view/event"
 )
@@ -147,7 +148,8 @@ func TestTheSchemaIsThatOfTheProgram(t *testing.T) {
 
 // at returns a moment of a plan. where has the places of the ordinals, highest first: s, d or - for neither.
 func at(p *plans.Plan, seconds int, state, where string, change func(*engine.View, *journal.Journal)) Status {
-	v := &engine.View{Plan: p.Name, State: state, MaxUnavailable: 1, Unavailable: new(int32), Holder: "laptop/1"}
+	began := metav1.NewTime(noon())
+	v := &engine.View{Timeline: journal.Timeline{Begun: &began}, Plan: p.Name, State: state, MaxUnavailable: 1, Unavailable: new(int32), Holder: "laptop/1"}
 	for i, c := range where {
 		o := engine.OrdinalView{Ordinal: p.End() - 1 - int32(i), Source: "-", Destination: "-"}
 		switch c {
@@ -165,7 +167,7 @@ func at(p *plans.Plan, seconds int, state, where string, change func(*engine.Vie
 	if change != nil {
 		change(v, j)
 	}
-	return Status{View: v, Journal: j, At: noon().Add(time.Duration(seconds) * time.Second), Created: noon()}
+	return Status{View: v, Journal: j, At: noon().Add(time.Duration(seconds) * time.Second)}
 }
 
 // begun makes the journal one that is at an operation of the wave of an ordinal.
@@ -185,7 +187,7 @@ func begun(p *plans.Plan, op plans.Op, ordinal int32) func(*engine.View, *journa
 func moments(p *plans.Plan) []Status {
 	away := func(v *engine.View, j *journal.Journal) {
 		begun(p, plans.Vacate, 2)(v, j)
-		v.Reason, v.Step = "volume pv-1 is still attached", "web-2 Vacate"
+		v.ReasonID, v.Reason, v.Step = reasons.VolumeAttached, "volume pv-1 is still attached", "web-2 Vacate"
 		j.Flight = &plans.Flight{Ordinals: plans.Slice{Start: 2, Replicas: 1}, From: plans.Source}
 		j.Stopwatch = &journal.Stopwatch{Span: plans.Detaching, Since: metav1.NewMicroTime(noon().Add(3 * time.Second)), Took: map[plans.Span]metav1.Duration{plans.Terminating: {Duration: 2 * time.Second}}}
 	}
@@ -194,6 +196,7 @@ func moments(p *plans.Plan) []Status {
 		v.Overdue = "volume pv-1 is still attached (for more than 10m)"
 	}
 	there := func(v *engine.View, j *journal.Journal) {
+		v.Timeline.Waves = []journal.Wave{{Ordinals: plans.Slice{Start: 2, Replicas: 1}, To: plans.Destination, Left: metav1.NewMicroTime(noon().Add(3 * time.Second)), Took: []float64{2, 7}}}
 		begun(p, plans.Tighten, 1)(v, j)
 		j.Begun = j.Done
 		sum := map[plans.Span]metav1.Duration{plans.Terminating: {Duration: 2 * time.Second}, plans.Detaching: {Duration: 7 * time.Second}}
@@ -219,7 +222,7 @@ func TestAWatchPrintsOneLinePerEvent(t *testing.T) {
 		show.Report(st) // nothing new
 	}
 	want := `2026-01-02T12:00:01.000Z                   Moving: 0 of 3 on the destination, unavailable 0 of 1 allowed
-2026-01-02T12:00:05.000Z  web-2 Vacate     waiting: volume pv-1 is still attached
+2026-01-02T12:00:05.000Z  web-2 Vacate     waiting: volume pv-1 is still attached [VolumeAttached]
 2026-01-02T12:11:40.000Z  web-2 Vacate     overdue: volume pv-1 is still attached (for more than 10m)
 2026-01-02T12:11:50.000Z  web-2 Grow       available on the destination
 2026-01-02T12:12:00.000Z                   Blocked: 1 of 3 on the destination, unavailable 0 of 1 allowed
@@ -245,7 +248,7 @@ func TestTheViewKnowsWhatItHasSeen(t *testing.T) {
 	away, there, stuck := seen[1], seen[3], seen[4]
 	for name, c := range map[string]struct{ got, want any }{
 		"in flight":       {away.Ordinals[0], view.Ordinal{Ordinal: 2, Source: "-", Destination: "-", Phase: "Vacate", Spans: view.Spans{2 * time.Second}, Running: plans.Detaching, RunningSince: noon().Add(3 * time.Second), Since: noon().Add(5 * time.Second)}},
-		"it waits":        {away.Wait, view.Wait{Pods: "web-2", Reason: "volume pv-1 is still attached", Since: noon().Add(3 * time.Second)}},
+		"it waits":        {away.Wait, view.Wait{Pods: "web-2", Reason: "volume pv-1 is still attached [VolumeAttached]", Since: noon().Add(3 * time.Second)}},
 		"none has come":   {[]int{away.Arrived, away.WavesLeft}, []int{0, 3}},
 		"arrived":         {there.Ordinals[0], view.Ordinal{Ordinal: 2, Source: "-", Destination: "Ready", Phase: view.Arrived, Spans: view.Spans{2 * time.Second, 7 * time.Second}, Since: noon().Add(710 * time.Second)}},
 		"one has come":    {[]int{there.Arrived, there.WavesLeft}, []int{1, 2}},

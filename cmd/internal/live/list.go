@@ -1,14 +1,14 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 	"time"
 
-	"k8s.io/cli-runtime/pkg/printers"
-
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -58,32 +58,36 @@ func Changed(before, after []records.Listed) []records.Listed {
 	return out
 }
 
-// Row formats a plan as a line of a list.
-func Row(l records.Listed) string {
-	return fmt.Sprintf("%s   %s   %s   %s   %s\n", l.Namespace, l.Name, l.State, orUnknown(l.Source), orUnknown(l.Destination))
-}
-
 // List formats a list of plans as text. Below it are the reasons why some cannot be read.
-func List(list []records.Listed, namespace string) string {
+func List(list []records.Listed, namespace string, wide bool) string {
 	switch {
 	case len(list) == 0 && namespace == "":
 		return "no plans in any namespace\n"
 	case len(list) == 0:
 		return fmt.Sprintf("no plans in namespace %q\n", namespace)
 	}
-	var b strings.Builder
-	w := printers.GetNewTabWriter(&b)
-	fmt.Fprintln(w, "NAMESPACE\tNAME\tSTATE\tSOURCE\tDESTINATION")
-	for _, l := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", l.Namespace, l.Name, l.State, orUnknown(l.Source), orUnknown(l.Destination))
+	rows, below := [][]string{{"NAMESPACE", "NAME", "STATE", "SOURCE", "DESTINATION"}}, ""
+	if wide {
+		rows[0] = append(rows[0], "MAX-UNAVAILABLE", "HOLDER", "REASON")
 	}
-	_ = w.Flush() // into memory
 	for _, l := range list {
+		rows = append(rows, cells(l, wide))
 		if l.Reason != "" {
-			fmt.Fprintf(&b, "%s/%s: %s\n", l.Namespace, l.Name, plans.Line(l.Reason))
+			below += fmt.Sprintf("%s/%s: %s\n", l.Namespace, l.Name, plans.Line(l.Reason))
 		}
 	}
-	return b.String()
+	return output.Table(rows) + below
+}
+
+// Row formats a plan as a line below a list.
+func Row(l records.Listed, wide bool) string { return strings.Join(cells(l, wide), "   ") + "\n" }
+
+func cells(l records.Listed, wide bool) []string {
+	out := []string{l.Namespace, l.Name, l.State, orUnknown(l.Source), orUnknown(l.Destination)}
+	if wide {
+		out = append(out, cmp.Or(l.MaxUnavailable, "?"), cmp.Or(l.Holder, "-"), cmp.Or(string(l.ReasonID), "-"))
+	}
+	return out
 }
 
 func orUnknown(ref *plans.Ref) string {

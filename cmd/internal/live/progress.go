@@ -14,13 +14,16 @@ func OfProgress(p *plans.Plan, how engine.Progress, err error, now time.Time) (e
 	about := func(t event.Type, message string) (event.Event, bool) {
 		return event.New(t, now, p.Name, message).Of(p, how.Step), true
 	}
+	because := func(t event.Type, message string) (event.Event, bool) {
+		return event.New(t, now, p.Name, message).Of(p, how.Step).Because(how.ID), true
+	}
 	switch {
 	case err != nil:
 		return about(event.Retry, "will try again: "+err.Error())
 	case how.Overdue:
-		return about(event.Overdue, how.Reason)
+		return because(event.Overdue, how.Reason)
 	case how.Kind == engine.Waiting:
-		return about(event.Waiting, "waiting: "+how.Reason)
+		return because(event.Waiting, "waiting: "+how.Reason)
 	case how.Kind == engine.Wrote:
 		return about(event.Wrote, how.Reason)
 	case how.Kind != engine.Advanced:
@@ -63,7 +66,7 @@ func OfError(p *plans.Plan, err error, now time.Time) event.Event {
 // OfEnd returns the event for the end of a run.
 func OfEnd(p *plans.Plan, how engine.Progress, err error, now time.Time) event.Event {
 	end := func(t event.Type, message string) event.Event {
-		return event.New(t, now, p.Name, message).Of(p, how.Step)
+		return event.New(t, now, p.Name, message).Of(p, how.Step).Because(how.ID)
 	}
 	switch {
 	case err != nil:

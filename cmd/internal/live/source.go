@@ -45,16 +45,12 @@ func (s Source) Feed(ctx context.Context, leave <-chan struct{}, complain func(e
 	wake := clusters.NewChangeSignal()
 	wake.Watch(ctx, s.Plan, s.Watches)
 	wake.WatchRecords(ctx, s.Home.Watches, s.Home.Namespace)
-	var created time.Time
 	read := func(ctx context.Context) (st Status, err error) {
-		if created.IsZero() {
-			created, _ = s.Store.Created(ctx) // else it is not shown
-		}
 		if st.View, err = s.Status(ctx); err != nil {
 			return st, err
 		}
 		st.Journal, err = s.Store.JournalOrNew(ctx, s.Plan)
-		st.Created, st.At = created, s.Now()
+		st.At = s.Now()
 		return st, err
 	}
 	return Feed{Read: read, Poll: Poll{Wake: wake.C(), Leave: leave, Complain: complain}}
