@@ -34,6 +34,16 @@ func ended(j *journal.Journal, d plans.Direction) {
 	j.Leg = plans.Leg{Direction: d, First: 1, Lowest: 3, End: 3}
 }
 
+// objects checks that each line is an object.
+func objects(t *testing.T, out string) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		if !strings.HasPrefix(line, "{") || !strings.HasSuffix(line, "}\n") {
+			t.Errorf("no object: %s", line)
+		}
+	}
+}
+
 // A watch ends when the plan needs the user, and its exit code reports how the plan stands.
 func TestAWatchEndsWhereAPlanRests(t *testing.T) {
 	for name, c := range atRest() {
@@ -45,10 +55,8 @@ func TestAWatchEndsWhereAPlanRests(t *testing.T) {
 			if got.code != c.status || !strings.Contains(got.out, c.state) && form == nil {
 				t.Errorf("%s %v: ended with %d, expected %d:\n%s%s", name, form, got.code, c.status, got.out, got.errOut)
 			}
-			for line := range strings.Lines(got.out) {
-				if len(form) == 2 && form[1] == "json" && (line[0] != '{' || !strings.HasSuffix(line, "}\n")) {
-					t.Errorf("%s %v: no object: %s", name, form, line)
-				}
+			if len(form) == 2 && form[1] == "json" {
+				objects(t, got.out)
 			}
 		}
 		got := command(t, append([]string{"wait", "web", "--for=" + c.state, "--timeout=1m"}, reach...)...)
