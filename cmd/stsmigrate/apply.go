@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/hints"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
@@ -27,6 +28,7 @@ func (a *app) applyCommand() *cobra.Command {
 	var timeout time.Duration
 	var far routeFlags
 	var home reach.HomeFlags
+	var file string
 	cmd := &cobra.Command{
 		Use:   "apply FILE|PLAN",
 		Short: "Carry a plan out, or continue one that was stopped",
@@ -35,17 +37,32 @@ func (a *app) applyCommand() *cobra.Command {
 FILE is a plan written by "plan --out"; PLAN is the name of one that was applied
 before. It may be stopped with Ctrl-C at any moment and started again. A plan that
 is approved at the prompt pauses after its first ordinal; --yes does not.
+If FILE is a Migration, its plan is made, shown and carried out, or continued if it is stored.
 
 With --detach an orchestrator that runs in --home-namespace carries it out, and this
 command returns: status -w, pause, resume, abort and finalize work on it as ever, with
 that namespace.`,
-		Args: program.OneArgument,
+		Example: `  stsmigrate apply web.yaml
+  stsmigrate apply web -n shop-new --context west
+  stsmigrate apply -f migration.yaml --dry-run=server`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if file != "" && len(args) == 0 {
+				return nil
+			}
+			if file != "" {
+				return fmt.Errorf("the plan is named twice: by %q and by -f %s", args[0], file)
+			}
+			return program.OneArgument(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := home.Check(); err != nil {
+			if file != "" {
+				args = []string{file}
+			}
+			if err := home.Check(&a.reach, isName(args[0])); err != nil {
 				return err
 			}
 			far.detach = home.Detach
-			t, fresh, err := a.load(cmd.Context(), args[0], &home)
+			t, fresh, err := a.loadFile(cmd.Context(), args[0], &home)
 			if err != nil {
 				return err
 			}
@@ -53,6 +70,8 @@ that namespace.`,
 		},
 	}
 	a.carryFlags(cmd, &timeout)
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "a Migration or a plan (- is standard input)")
+	a.dryRunFlag(cmd, "none", "client", "server")
 	a.wordFlags(cmd)
 	far.add(cmd)
 	far.addCanary(cmd)
@@ -66,15 +85,22 @@ func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 	cmd.Flags().DurationVar(timeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
 }
 
+// isName reports whether an argument is the name of a plan and not a file.
+func isName(what string) bool {
+	if what == "-" || strings.ContainsAny(what, "/.") {
+		return false
+	}
+	_, err := os.Stat(what)
+	return err != nil
+}
+
 // load finds a plan by file or by name. fresh reports that it is not stored yet.
 func (a *app) load(ctx context.Context, what string, home *reach.HomeFlags) (t *reach.Target, fresh bool, err error) {
-	if what != "-" && !strings.ContainsAny(what, "/.") {
-		if _, err := os.Stat(what); err != nil { // not a file: a name
-			if t, err = a.reach.Stored(ctx, what); err == nil && home.Detach {
-				err = t.NotOfCommands(ctx)
-			}
-			return t, false, err
+	if isName(what) {
+		if t, err = a.reach.Stored(ctx, what); err == nil && home.Detach {
+			err = t.NotOfCommands(ctx)
 		}
+		return t, false, err
 	}
 	t, p, err := a.fromFile(ctx, what, home)
 	if err != nil {
@@ -151,7 +177,11 @@ var errNoTerminal = errors.New("this changes both sides and standard input is no
 
 // confirm asks the user before anything is written.
 func (a *app) confirm(question string) error {
-	if a.yes {
+	switch {
+	case a.dryRun != "" && a.dryRun != "none": // whatever the next write is, it is not sent
+		fmt.Fprintln(a.Out, question)
+		return exitCode{code: exitDone, message: "dry run: nothing was written"}
+	case a.yes:
 		return nil
 	}
 	if f, ok := a.In.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
@@ -184,7 +214,7 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 		if direction == plans.Finalize {
 			a.farewell(ctx, t, j)
 		}
-		fmt.Fprint(a.Out, granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+record(t, j))
+		fmt.Fprint(a.Out, hints.Granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+hints.Record(t, j))
 		return nil
 	}
 	show, end, err := a.view(ctx, t, "Stop after the current write? It can be continued later.", a.interrupt)
@@ -200,7 +230,7 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 		return err
 	}
 	a.farewell(ctx, t, j)
-	fmt.Fprint(a.Out, record(t, j))
+	fmt.Fprint(a.Out, hints.Record(t, j))
 	if !j.KeepNames {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 )
 
 func (a *app) namesCommand() *cobra.Command {
@@ -49,7 +50,7 @@ lets the nodes of either side be drained: the unit goes to the side that needs i
 			if watch {
 				return a.keepNames(cmd.Context(), t)
 			}
-			_, err = fmt.Fprint(a.Out, plans.RenderNames(t.Plan))
+			_, err = fmt.Fprint(a.Out, preview.RenderNames(t.Plan))
 			return err
 		},
 	}
@@ -114,7 +115,7 @@ func (a *app) keepNames(ctx context.Context, t *reach.Target) error {
 		return fmt.Errorf("plan %s is finalized or aborted, or about to be: its names are gone", t.Plan.Name)
 	}
 	if len(t.Plan.Directories()) > 0 {
-		fmt.Fprint(a.Out, plans.RenderNames(t.Plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")
+		fmt.Fprint(a.Out, preview.RenderNames(t.Plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")
 	}
 	if engine.OneSideOpen(t.Plan, j) {
 		fmt.Fprint(a.Out, "Nodes of either side can be drained until Ctrl-C: the one pod that may be unavailable is one of the side that is drained.\n")

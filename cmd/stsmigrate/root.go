@@ -40,6 +40,8 @@ type app struct {
 	// sourceGone is the UID of the cluster that Assurance.SourceGone is about.
 	sourceGone types.UID
 	output     string
+	dryRun     string // none, client or server
+	stdin      []byte // what was read of standard input
 	events     string
 	// stdout is standard output. Out is the same, unless programs read the events there: then a.Out is stderr.
 	stdout io.Writer
@@ -91,7 +93,7 @@ in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
 // updates returns the commands about the update of a set.
 func (a *app) updates() *rollouts.Commands {
 	return &rollouts.Commands{
-		Out: a.Out, Now: a.now, Yes: &a.yes, Confirm: a.confirm, Typed: a.reach.Typed,
+		Out: a.Out, Now: a.now, Yes: &a.yes, Confirm: a.confirm, Typed: a.reach.Typed, DryRunFlag: a.dryRunFlag, DryRun: &a.dryRun,
 		Stuck: func(why string) error { return exitCode{code: exitBlocked, message: why} },
 	}
 }

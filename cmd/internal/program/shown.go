@@ -1,11 +1,12 @@
 package program
 
 import (
+	"fmt"
 	"io"
+	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
-
-	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // Shown is a stream for a terminal. Much of the output was written by others: reasons in journals, names, and
@@ -34,7 +35,7 @@ func (s *Shown) Write(p []byte) (int, error) {
 		}
 	}
 	s.begun = append([]byte(nil), text[end:]...)
-	out := plans.Shown(string(text[:end]))
+	out := harmless(string(text[:end]))
 	if s.Named != nil {
 		out = s.Named(out)
 	}
@@ -65,4 +66,21 @@ func (s *Shown) swap(to io.Writer) (was io.Writer) {
 	defer s.mu.Unlock()
 	was, s.To = s.To, to
 	return was
+}
+
+// harmless makes text harmless for a terminal and keeps its lines. Characters that cannot be shown
+// become the escapes \uXXXX, as in JSON, or \UXXXXXXXX above U+FFFF, as in YAML.
+func harmless(s string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(s, "?") {
+		switch {
+		case r == '\n', r == '\t', unicode.IsPrint(r), unicode.Is(unicode.Zs, r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
