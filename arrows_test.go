@@ -32,11 +32,12 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
-		{"cmd/stsmigrate", "plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/complete cmd/internal/draft cmd/internal/explain cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
+		{"cmd/stsmigrate", "cmd/internal/live plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/complete cmd/internal/draft cmd/internal/explain cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
 		{"cmd/internal/draft", "cmd/internal/program cmd/internal/reach preflight clusters plans"},
 		{"cmd/internal/complete", "cmd/internal/explain cmd/internal/reach preflight records slicecontroller/v1alpha1"},
 		{"cmd/internal/bundle", "cmd/internal/reach engine engine/verify preflight records storage clusters plans plans/journal"},
 		{"cmd/internal/hints", "cmd/internal/reach plans plans/journal"},
+		{"cmd/internal/live", "cmd/internal/output cmd/internal/reach engine records clusters view view/event plans plans/journal reasons"},
 		{"cmd/internal/output", "plans"},
 		{"cmd/internal/remarks", "preflight/access"},
 		{"cmd/internal/explain", "preflight preflight/check reasons"},
@@ -67,6 +68,8 @@ func rooms() []room {
 		{"gates", "clusters plans writes expressions reasons"},
 		{"clusters/transport", "clusters"},
 		{"clusters", "plans writes slicecontroller/v1alpha1"},
+		{"view/event", "plans reasons"},
+		{"view", "plans"},
 		{"plans/planstest", "plans plans/build"},
 		{"plans/journal", "plans reasons"},
 		{"plans/build", "plans"},

@@ -15,13 +15,12 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/hints"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
-	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/runner"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -82,6 +81,7 @@ that namespace.`,
 
 func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
+	a.eventsFlag(cmd)
 	cmd.Flags().DurationVar(timeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
 }
 
@@ -196,11 +196,11 @@ func (a *app) confirm(question string) error {
 }
 
 // process returns the runner with which this process carries out the plan.
-func (a *app) process(t *reach.Target, timeout time.Duration) runner.Runner {
+func (a *app) process(t *reach.Target, timeout time.Duration, show *live.Show) runner.Runner {
 	return runner.Runner{
 		Plan: t.Plan, Store: t.Store, On: t.On, Configs: t.Configs, Watches: t.Watches, Names: t.Names,
 		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Stop: a.stop, StepTimeout: timeout,
-		Report: a.tell, Complain: a.complain,
+		Report: show.Progress, Complain: show.Complain,
 	}
 }
 
@@ -217,7 +217,15 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 		fmt.Fprint(a.Out, hints.Granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+hints.Record(t, j))
 		return nil
 	}
-	p, j, err := a.process(t, timeout).Run(ctx, plans.Command{Direction: direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word})
+	show, end, err := a.view(ctx, t, "Stop after the current write? It can be continued later.", a.interrupt)
+	if err != nil {
+		return err
+	}
+	drawn := a.source(t).Beside(ctx, show)
+	p, j, err := a.process(t, timeout, show).Run(ctx, plans.Command{Direction: direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word})
+	drawn()
+	end()
+	show.End(p, err)
 	if err := a.conclude(t, direction, p, err); err != nil || p.Outcome != plans.Finalized {
 		return err
 	}
@@ -229,35 +237,6 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 	fmt.Fprintf(a.Out, "The old names are still answered, with the current addresses. To keep them current when pods restart: %s; to remove them: %s\n",
 		t.Command("names -w"), t.Command("names --remove"))
 	return nil
-}
-
-// complain prints an error that will be retried.
-func (a *app) complain(err error) {
-	fmt.Fprintf(a.Out, "%s  %-16s will try again: %s\n", a.now().UTC().Format("15:04:05.000"), "", oneLine(err.Error()))
-}
-
-// tell prints one line per event.
-func (a *app) tell(e *engine.Engine, p engine.Progress, err error) {
-	line := p.Reason
-	switch {
-	case err != nil:
-		line = "will try again: " + oneLine(err.Error())
-	case p.Overdue:
-		line = reasons.Tagged(p.ID, p.Reason)
-	case p.Kind == engine.Waiting:
-		line = "waiting: " + reasons.Tagged(p.ID, p.Reason)
-	case p.Kind == engine.Advanced && p.Step.Op == plans.Vacate:
-		line = "free: pod and volumes have left the " + string(p.Step.From)
-		if p.Reason != "" {
-			line += "; " + p.Reason
-		}
-	case p.Kind == engine.Advanced && p.Step.Op == plans.Grow:
-		line = fmt.Sprintf("available on the %s", p.Step.To())
-	case p.Kind == engine.Advanced && p.Step.Op.Gated() && p.Reason != "":
-	case p.Kind != engine.Wrote:
-		return // a step without news, or an end that conclude reports
-	}
-	fmt.Fprintf(a.Out, "%s  %-16s %s\n", a.now().UTC().Format("15:04:05.000"), e.StepOf(p.Step), line)
 }
 
 func readAll(r io.Reader) ([]byte, error) {

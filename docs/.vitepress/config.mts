@@ -131,6 +131,7 @@ export default defineConfig({
           { text: "Commands", link: "/commands" },
           { text: "Checks", link: "/checks" },
           { text: "Reasons", link: "/reasons" },
+          { text: "Watching a move", link: "/watching" },
           { text: "Invariants", link: "/invariants" },
           { text: "Slice controller", link: "/slicecontroller" },
         ],
