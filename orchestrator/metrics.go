@@ -7,15 +7,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 // gauges are the metrics of an Orchestrator.
 type gauges struct {
-	running, waiting, state, step, left, clusters *prometheus.GaugeVec
-	arrived, errors, panics                       *prometheus.CounterVec
-	downtime                                      *prometheus.HistogramVec
+	running, waiting, state, step, left, clusters, queue *prometheus.GaugeVec
+	arrived, errors, panics, notices                     *prometheus.CounterVec
+	downtime                                             *prometheus.HistogramVec
 
 	lock   sync.Mutex
 	states map[string]string // by plan
@@ -47,6 +48,8 @@ func (g *gauges) list() []metric {
 		{"stsmigrate_plan_errors_total", []string{"plan"}, "Errors that are tried again.", &g.errors},
 		{"stsmigrate_panics_total", nil, "Failures of the program itself over a plan, which is blocked. Nothing else is harmed.", &g.panics},
 		{"stsmigrate_clusters", []string{"secret"}, "1 for a Secret that holds clusters, 0 for one that is refused.", &g.clusters},
+		{"stsmigrate_notifications_total", []string{"result"}, "Notifications that were `delivered`, `rejected` by the receiver, or `dropped` because too many waited; and attempts that failed and are `retried`.", &g.notices},
+		{"stsmigrate_notifications_waiting", nil, "Notifications that wait to be sent, in the process that sends them.", &g.queue},
 	}
 }
 
@@ -88,6 +91,9 @@ func newGauges(with prometheus.Registerer) (*gauges, error) {
 	g.panics.WithLabelValues().Add(0)  // a change from absent to 1 is no increase for Prometheus
 	g.running.WithLabelValues().Set(0) // present from the start: its absence means that no process runs
 	g.waiting.WithLabelValues().Set(0) // present from the start: its absence could hide a lack of room
+	for _, r := range notify.Results() {
+		g.notices.WithLabelValues(string(r)).Add(0)
+	}
 	return g, errors.Join(errs...)
 }
 

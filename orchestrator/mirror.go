@@ -172,8 +172,10 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	return out
 }
 
-// show writes the status if it has changed, and if this process or no process holds the Lease.
+// show tells the receiver of notifications, if there is one, of the state. It writes the status if it has
+// changed, and if this process or no process holds the Lease.
 func (h *Orchestrator) show(ctx context.Context, s standing) error {
+	h.notice(s)
 	if s.declared == nil || s.holder != "" && s.holder != h.Holder {
 		return nil
 	}

@@ -71,6 +71,13 @@ func alerts() []alert {
 			"The event Refused on the Secret names the field (`kubectl --context HOME -n {{ $labels.namespace }} describe secret {{ $labels.secret }}`). Until the process ends, its clusters are reached with the last content that was accepted. If there is none, their plans wait. Correct the Secret, or delete it to remove its clusters; `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans.",
 		},
 		{
+			"NotificationsFail",
+			`sum by (namespace) (increase(stsmigrate_notifications_total{result=~"rejected|dropped"}[15m])) > 0 or max by (namespace) (min_over_time(stsmigrate_notifications_waiting[15m])) > 0`,
+			"0m", "warning",
+			"The orchestrator in namespace {{ $labels.namespace }} cannot deliver notifications",
+			"The moves are not affected. The log of the orchestrator that sends (the holder of Lease stsmigrate.notifications) names the reason: a receiver that does not answer, a certificate, a key. When the receiver accepts them again, the present state of every plan is sent. Until then `stsmigrate get -n {{ $labels.namespace }} --context HOME` shows the plans.",
+		},
+		{
 			"NoOrchestrator", `absent(stsmigrate_plans_running)`, "10m", "critical",
 			"No orchestrator runs, or its metrics are not collected",
 			"Plans stay where they are, possibly with ordinals on neither side. Budgets stay tight, and the names of pods that restart are not updated. `stsmigrate get -A --context HOME` lists the plans; `kubectl --context HOME -n stsmigrate get pods` shows why none of its pods is ready.",
@@ -103,6 +110,8 @@ func panels() []panel {
 		{"Errors that are tried again, per second", "short", []query{{`sum by (namespace, plan) (rate(stsmigrate_plan_errors_total[10m]))`, each}}},
 		{"Failures of the program itself, per hour", "short", []query{{`sum by (namespace) (increase(stsmigrate_panics_total[1h]))`, "{{namespace}}"}}},
 		{"Secrets with clusters: 0 for refused", "short", []query{{`min by (namespace, secret) (stsmigrate_clusters)`, "{{secret}}"}}},
+		{"Notifications, per ten minutes", "short", []query{{`sum by (result) (increase(stsmigrate_notifications_total[10m]))`, "{{result}}"}}},
+		{"Notifications that wait", "short", []query{{`max by (namespace) (stsmigrate_notifications_waiting)`, "{{namespace}}"}}},
 	}
 }
 

@@ -41,6 +41,8 @@ type Orchestrator struct {
 	// waiting holds the plans for which this process has no room.
 	waiting map[string]*waiter
 	drafts  map[string]*drafting
+	// notices is nil where there is no receiver.
+	notices *notices
 	// checks limits how many plans are checked for the first time at once.
 	checks *engine.WaveLimiter
 }
@@ -297,6 +299,7 @@ func (h *Orchestrator) forget(name string) {
 	delete(h.told, name)
 	delete(h.told, "front of "+name)
 	delete(h.told, recordOf(name))
+	delete(h.told, "notified of "+name)
 	delete(h.leases, records.LeaseName(name))
 	h.waitsNoMore(name)
 	h.gauges.forget(name)

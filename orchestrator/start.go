@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
@@ -33,6 +34,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters/transport"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -60,6 +62,8 @@ type Options struct {
 	// Loopback lets Secrets name clusters on this machine, for test beds.
 	Loopback bool
 	Now      func() time.Time
+	// Receiver is told how the states of plans change; without a URL there is none.
+	Receiver notify.Target
 	// Spans receives the traces of plans; nil means that none are sent.
 	Spans sdktrace.SpanExporter
 }
@@ -91,6 +95,9 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := h.announce(config, m, o); err != nil {
+		return err
+	}
 	if err := errors.Join(
 		h.watch(m), m.Add(manager.RunnableFunc(h.serve)), m.Add(manager.RunnableFunc(h.live)),
 		m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping), // nothing remote
@@ -99,6 +106,21 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	defer h.spans.end(ctx)
 	return m.Start(ctx)
+}
+
+// announce has the changes of states sent, if there is a receiver.
+func (h *Orchestrator) announce(config *rest.Config, m manager.Manager, o Options) error {
+	if o.Receiver.URL == "" {
+		return nil
+	}
+	if err := h.sendTo(o.Receiver, o.Agent); err != nil {
+		return fmt.Errorf("notifications: %w", err)
+	}
+	leases, err := coordinationv1client.NewForConfigAndClient(config, m.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	return m.Add(h.elect(leases))
 }
 
 func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Options) (*Orchestrator, error) {

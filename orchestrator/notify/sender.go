@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -51,7 +52,7 @@ type Sender struct {
 	Now    func() time.Time
 	// Settled is called for an event that is delivered or rejected.
 	Settled func(context.Context, Event)
-	// Missed is called with plans whose events were dropped, when there is room again.
+	// Missed is called, when the queue is empty, with the plans whose last events were dropped.
 	Missed func(plans []string)
 	// Report is told of every result, and why. Waiting is told how many events wait.
 	Report  func(Result, Event, string)
@@ -67,14 +68,16 @@ type Sender struct {
 func (s *Sender) Add(e Event) {
 	s.lock.Lock()
 	s.queue = append(s.queue, e)
+	delete(s.dropped, e.Data.Plan)
 	var lost *Event
 	if len(s.queue) > maxQueue {
-		lost = &s.queue[0]
-		s.queue = s.queue[1:]
+		lost, s.queue = &s.queue[0], s.queue[1:]
 		if s.dropped == nil {
 			s.dropped = map[string]bool{}
 		}
-		s.dropped[lost.Data.Plan] = true
+		if !slices.ContainsFunc(s.queue, func(later Event) bool { return later.Data.Plan == lost.Data.Plan }) {
+			s.dropped[lost.Data.Plan] = true
+		}
 	}
 	waiting, wake := len(s.queue), s.signal()
 	s.lock.Unlock()

@@ -234,6 +234,19 @@ func TestAReceiverThatIsDownForLongLosesNoPlan(t *testing.T) {
 	})
 }
 
+// A plan whose later event waits is not missed: that event tells its state.
+func TestOnlyTheLastEventOfAPlanIsMissed(t *testing.T) {
+	s, c := sender(nil)
+	s.Add(of("web", "Moving"))
+	s.Add(of("db", "Moving"))
+	for range maxQueue {
+		s.Add(of("web", "Moved"))
+	}
+	if _, missed, _ := (&Sender{dropped: s.dropped, Waiting: s.Waiting}).take(); !slices.Equal(missed, []string{"db"}) || c.results[Dropped] != 2 {
+		t.Errorf("%v are missed, %v", missed, c.results)
+	}
+}
+
 // A key that is missing or wrong is an error that is tried again: the Secret may be repaired.
 func TestWithoutAKeyNothingIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
