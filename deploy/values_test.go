@@ -150,3 +150,25 @@ func TestProgramsGetTheCertificateOfTheirMetrics(t *testing.T) {
 		}
 	}
 }
+
+// With a receiver the orchestrator gets its URL and the Secret with the key; without one it has neither.
+func TestTheOrchestratorGetsItsReceiver(t *testing.T) {
+	const url = "https://hooks.example/stsmigrate?team=a,b"
+	for name, set := range map[string][]string{
+		"":          nil,
+		"receiver":  {"orchestrator.notifications.url=https://hooks.example/stsmigrate?team=a\\,b", "orchestrator.notifications.secret=hooks"},
+		"and certs": {"orchestrator.notifications.url=https://hooks.example/stsmigrate?team=a\\,b", "orchestrator.notifications.secret=hooks", "orchestrator.metricsCertificate=cert"},
+	} {
+		pod := into[appsv1.Deployment](t, find(t, with(t, set...), "Deployment", "orchestrator")).Spec.Template.Spec
+		c := pod.Containers[0]
+		told := slices.Contains(c.Args, "--notify-url="+url)
+		mounted := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/orchestrator/notify" && m.ReadOnly })
+		volume := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "hooks" })
+		if want := name != ""; told != want || mounted != want || volume != want || slices.Contains(c.Args, "--notify-plain-http") {
+			t.Errorf("%q: %v, %v, %v", name, c.Args, c.VolumeMounts, pod.Volumes)
+		}
+		if len(pod.Volumes) != len(c.VolumeMounts) {
+			t.Errorf("%q: %d volumes and %d mounts", name, len(pod.Volumes), len(c.VolumeMounts))
+		}
+	}
+}

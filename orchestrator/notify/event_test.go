@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -153,5 +154,26 @@ func TestEventsAreAsTheSchemaSays(t *testing.T) {
 	e.Type, e.Data.Change = TypePrefix+"exploded", "exploded"
 	if valid(e) == nil {
 		t.Error("the schema accepts a change that there is not")
+	}
+}
+
+// The page about notifications has a row for each change, and no other.
+func TestThePageHasEveryChange(t *testing.T) {
+	page, err := os.ReadFile("../../docs/notifications.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllSubmatch(page, -1) {
+		have = append(have, string(m[1]))
+	}
+	var want []string
+	for _, change := range Changes() {
+		want = append(want, string(change))
+	}
+	slices.Sort(have)
+	slices.Sort(want)
+	if !slices.Equal(have, want) {
+		t.Errorf("docs/notifications.md has %v, expected %v", have, want)
 	}
 }
