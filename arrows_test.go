@@ -32,12 +32,13 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
-		{"cmd/stsmigrate", "cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records clusters pdb deploy plans plans/journal"},
+		{"cmd/stsmigrate", "cmd/internal/reach cmd/internal/program dashboard adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records clusters pdb deploy plans plans/journal"},
 		{"cmd/internal/reach", "engine preflight/access records clusters clusters/transport dns plans plans/journal"},
-		{"orchestrator", "orchestrator/fleet orchestrator/notify engine engine/runner preflight preflight/check records clusters clusters/transport dns plans plans/journal writes"},
+		{"orchestrator", "orchestrator/fleet orchestrator/notify dashboard engine engine/runner preflight preflight/check records clusters clusters/transport dns plans plans/journal writes"},
 		{"engine/runner", "engine preflight preflight/access preflight/check records sets dns gates clusters plans plans/journal"},
 		{"orchestrator/fleet", "dns clusters clusters/transport"},
 		{"orchestrator/notify", ""},
+		{"dashboard", "plans plans/journal"},
 		{"engine/verify", "records storage pdb clusters plans plans/journal"},
 		{"engine/recovery", "sets storage pdb gates clusters plans plans/journal"},
 		{"engine", "records sets storage pdb dns gates clusters plans plans/journal writes"},

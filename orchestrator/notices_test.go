@@ -62,21 +62,33 @@ func newInbox(t *testing.T) *inbox {
 	return in
 }
 
+// eventually tries for 20 seconds until something is so, and reports whether it is.
+func eventually(is func() bool) bool {
+	late, again := time.After(20*time.Second), time.NewTicker(5*time.Millisecond)
+	defer again.Stop()
+	for !is() {
+		select {
+		case <-again.C:
+		case <-late:
+			return false
+		}
+	}
+	return true
+}
+
 // changes returns what has arrived, when there are at least so many.
 func (in *inbox) changes(t *testing.T, atLeast int) (all []notify.Event, words string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
+	eventually(func() bool {
 		in.lock.Lock()
+		defer in.lock.Unlock()
 		all = append([]notify.Event{}, in.all...)
-		in.lock.Unlock()
-		if len(all) >= atLeast || time.Now().After(end) {
-			for _, e := range all {
-				words += string(e.Data.Change) + " "
-			}
-			return all, strings.TrimSpace(words)
-		}
-		time.Sleep(5 * time.Millisecond)
+		return len(all) >= atLeast
+	})
+	for _, e := range all {
+		words += string(e.Data.Change) + " "
 	}
+	return all, strings.TrimSpace(words)
 }
 
 // sends lets an Orchestrator send to a receiver, and returns what ends it.
@@ -122,16 +134,16 @@ func turn(t *testing.T, h *Orchestrator, p *plans.Plan, change func(*journal.Jou
 // stored waits until a delivery is stored with the plan.
 func stored(t *testing.T, h *Orchestrator, want int64) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	there := eventually(func() bool {
 		d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, "web")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if notified(d.Object).Sequence == want {
-			return
-		}
+		return notified(d.Object).Sequence == want
+	})
+	if !there {
+		t.Fatalf("delivery %d was not stored", want)
 	}
-	t.Fatalf("delivery %d was not stored", want)
 }
 
 // another returns another process over the same API server.

@@ -30,11 +30,14 @@ const (
 	Paused Change = "paused"
 	// Resumed means that the plan moves again.
 	Resumed Change = "resumed"
-	// Moved, Split, Finalized and Aborted are the outcomes of a plan.
-	Moved     Change = "moved"
-	Split     Change = "split"
+	// Moved means that every ordinal is on the destination.
+	Moved Change = "moved"
+	// Split means that the plan has stopped where the user wanted it to.
+	Split Change = "split"
+	// Finalized means that the source is cleaned up.
 	Finalized Change = "finalized"
-	Aborted   Change = "aborted"
+	// Aborted means that everything is back on the source.
+	Aborted Change = "aborted"
 	// Aborting means that the plan moves its ordinals back to the source.
 	Aborting Change = "aborting"
 	// Finalizing means that the plan cleans the source up.

@@ -201,10 +201,10 @@ func judge(a *http.Response) (result Result, after time.Duration, why string) {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
 		return Rejected, 0, why
 	}
-	switch {
-	case a.StatusCode/100 == 2:
+	switch a.StatusCode / 100 {
+	case 2:
 		return Delivered, 0, ""
-	case a.StatusCode/100 == 3:
+	case 3:
 		return Retried, 0, why + ", a redirect, which is not followed"
 	}
 	if seconds, err := strconv.Atoi(a.Header.Get("Retry-After")); err == nil && seconds > 0 {

