@@ -57,6 +57,7 @@ type standing struct {
 type frontStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	State              string             `json:"state"`
+	Since              *metav1.Time       `json:"since,omitempty"`
 	Message            string             `json:"message,omitempty"`
 	Course             plans.Direction    `json:"direction,omitempty"`
 	Plan               string             `json:"plan,omitempty"`
@@ -130,7 +131,10 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	if s.state == unreadable { // what is known of the plan stays in the status
 		out = before
 	}
-	out.State, out.Message, out.Conditions = s.state, message, slices.Clone(before.Conditions)
+	out.State, out.Since, out.Message, out.Conditions = s.state, before.Since, message, slices.Clone(before.Conditions)
+	if before.State != s.state || before.Since == nil {
+		out.Since = &now
+	}
 	if s.declared != nil {
 		out.ObservedGeneration = s.declared.Object.GetGeneration()
 	}
@@ -172,9 +176,10 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	return out
 }
 
-// show tells the receiver of notifications, if there is one, of the state. It writes the status if it has
-// changed, and if this process or no process holds the Lease.
+// show puts a plan on the page, and tells the receiver of notifications, if there is one, of the state. It
+// writes the status if it has changed, and if this process or no process holds the Lease.
 func (h *Orchestrator) show(ctx context.Context, s standing) error {
+	h.put(s)
 	h.notice(s)
 	if s.declared == nil || s.holder != "" && s.holder != h.Holder {
 		return nil

@@ -134,8 +134,8 @@ func rules() ([]byte, error) {
 	return append([]byte(head), raw...), err
 }
 
-// dashboard returns the panels as JSON for Grafana, two in a row.
-func dashboard() ([]byte, error) {
+// grafana returns the panels as JSON for Grafana, two in a row.
+func grafana() ([]byte, error) {
 	var list []object
 	for k, p := range panels() {
 		var targets []object

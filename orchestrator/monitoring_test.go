@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write the dashboard and the alerts anew")
 
 func TestDashboardAndAlertsAreAsGenerated(t *testing.T) {
-	for file, make := range map[string]func() ([]byte, error){"alerts.yaml": rules, "dashboard.json": dashboard} {
+	for file, make := range map[string]func() ([]byte, error){"alerts.yaml": rules, "dashboard.json": grafana} {
 		want, err := make()
 		if err != nil {
 			t.Fatal(err)

@@ -135,24 +135,33 @@ func (h *Orchestrator) noticeOf(s standing) notify.State {
 		out.ID, out.Hash, out.Ordinals, out.MaxUnavailable = p.ID, p.Hash, p.Count, p.MaxUnavailable
 		out.Source, out.Destination = set(p.Source), set(p.Destination)
 	}
-	command := func(verb string) string {
-		return fmt.Sprintf("`stsmigrate %s %s -n %s --context HOME`", verb, s.name, h.Namespace)
-	}
 	switch j := s.journal; {
 	case s.wrong != nil:
-		out.Reason, out.Next = records.Brief(s.wrong.Error()), command("status")
-	case j == nil && s.plan != nil:
-		out.Next = fmt.Sprintf("review status.summary of StatefulSetMigration %s/%s, and set spec.approvedHash to %s", h.Namespace, s.name, s.plan.Hash)
+		out.Reason = records.Brief(s.wrong.Error())
 	case j != nil:
 		out.Direction, out.Overdue = string(j.Leg.Direction), j.Overdue != ""
 		if out.Overdue || j.Blocked != "" {
 			out.Reason = records.Brief(s.message())
 		}
-		if out.Next = engine.Advice(j, s.holder, s.asked.Work, command); out.Overdue {
-			out.Next = command("status")
-		}
 	}
+	out.Next = h.next(s)
 	return out
+}
+
+// next returns what the user can do next, or "".
+func (h *Orchestrator) next(s standing) string {
+	command := func(verb string) string {
+		return fmt.Sprintf("`stsmigrate %s %s -n %s --context HOME`", verb, s.name, h.Namespace)
+	}
+	switch j := s.journal; {
+	case s.wrong != nil, j != nil && j.Overdue != "":
+		return command("status")
+	case j == nil && s.plan != nil:
+		return fmt.Sprintf("review status.summary of StatefulSetMigration %s/%s, and set spec.approvedHash to %s", h.Namespace, s.name, s.plan.Hash)
+	case j != nil:
+		return engine.Advice(j, s.holder, s.asked.Work, command)
+	}
+	return ""
 }
 
 func set(r plans.Ref) *notify.Set {

@@ -32,6 +32,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/clusters/transport"
+	"github.com/stsmigrate/stsmigrate/dashboard"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
@@ -62,6 +63,9 @@ type Options struct {
 	// Loopback lets Secrets name clusters on this machine, for test beds.
 	Loopback bool
 	Now      func() time.Time
+	// DashboardAddress is host:port of the page of all plans, or "0" for none, and DashboardCertDir is as
+	// MetricsCertDir.
+	DashboardAddress, DashboardCertDir string
 	// Receiver is told how the states of plans change; without a URL there is none.
 	Receiver notify.Target
 	// Spans receives the traces of plans; nil means that none are sent.
@@ -97,6 +101,11 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	if err := h.announce(config, m, o); err != nil {
 		return err
+	}
+	if o.DashboardAddress != "0" && o.DashboardAddress != "" {
+		if err := m.Add(h.servePage(o.DashboardAddress, o.DashboardCertDir)); err != nil {
+			return err
+		}
 	}
 	if err := errors.Join(
 		h.watch(m), m.Add(manager.RunnableFunc(h.serve)), m.Add(manager.RunnableFunc(h.live)),
@@ -152,7 +161,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	return New(Setup{
 		Fleet:  fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
 		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: engine.NewWaveLimiter(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter,
-		Version: o.Version, Holder: clusters.Holder(), Dead: clusters.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
+		Board: dashboard.NewBoard(), Version: o.Version, Holder: clusters.Holder(), Dead: clusters.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil
 }
