@@ -32,7 +32,8 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
-		{"cmd/stsmigrate", "cmd/internal/reach cmd/internal/program dashboard adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records clusters pdb deploy plans plans/journal"},
+		{"cmd/stsmigrate", "cmd/internal/page cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records clusters pdb deploy plans plans/journal"},
+		{"cmd/internal/page", "cmd/internal/reach dashboard engine records plans"},
 		{"cmd/internal/reach", "engine preflight/access records clusters clusters/transport dns plans plans/journal"},
 		{"orchestrator", "orchestrator/fleet orchestrator/notify dashboard engine engine/runner preflight preflight/check records clusters clusters/transport dns plans plans/journal writes"},
 		{"engine/runner", "engine preflight preflight/access preflight/check records sets dns gates clusters plans plans/journal"},

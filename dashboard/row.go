@@ -62,13 +62,39 @@ func counts(p *plans.Plan, j *journal.Journal) (moved, inFlight int32) {
 	case !step.Moves():
 		return p.End() - j.Leg.End, 0
 	}
-	come := step.Op == plans.Verify || step.Op == plans.Relax
-	stays := !j.Down(p) && !j.Reversed(step) && !step.Op.Arrives()
-	there := !back && come || back && stays
-	if j.Down(p) && !come {
+	there := wave(j, step, j.Down(p))
+	if there == between {
 		inFlight = step.Ordinals.Replicas
 	}
-	return p.Slice(plans.Destination, step.Ordinals, there).Replicas, inFlight
+	return p.Slice(plans.Destination, step.Ordinals, there == onDestination).Replicas, inFlight
+}
+
+// place is where a wave is, by the journal.
+type place int
+
+const (
+	onSource place = iota
+	between
+	onDestination
+)
+
+// wave returns where the wave of a step is. down reports that it may be on neither side.
+func wave(j *journal.Journal, step plans.Step, down bool) place {
+	from, to := onSource, onDestination
+	if j.Leg.Direction == plans.Abort {
+		from, to = to, from
+	}
+	switch {
+	case step.Op == plans.Verify, step.Op == plans.Relax:
+		return to
+	case down:
+		return between
+	case j.Reversed(step): // it has not left the source
+		return onSource
+	case step.Op.Arrives():
+		return to
+	}
+	return from
 }
 
 // before orders rows: those that need the user first, then those under way, then the others by name.

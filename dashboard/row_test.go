@@ -7,9 +7,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
-func plan(count, window int32, gates ...plans.Gate) *plans.Plan {
+func plan(window int32, gates ...plans.Gate) *plans.Plan {
 	return &plans.Plan{
-		Name: "web", ID: "web-abc", Count: count, Start: 2, MaxUnavailable: 2, Window: window, Gates: gates,
+		Name: "web", ID: "web-abc", Count: 5, Start: 2, MaxUnavailable: 2, Window: window, Gates: gates,
 		Source:      plans.Ref{Cluster: "east", Context: "east", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "west", Context: "west", Namespace: "shop", Name: "web"},
 	}
@@ -28,7 +28,7 @@ func take(p *plans.Plan, j *journal.Journal, s plans.Step) {
 // At every step of a move, and of an abort from anywhere, each ordinal is counted once: on the source, on the
 // destination or in flight.
 func TestEachOrdinalIsCountedOnce(t *testing.T) {
-	for _, p := range []*plans.Plan{plan(5, 1), plan(5, 2), plan(5, 2, plans.Gate{Name: "a", When: plans.BeforeShrink})} {
+	for _, p := range []*plans.Plan{plan(1), plan(2), plan(2, plans.Gate{Name: "a", When: plans.BeforeShrink})} {
 		for stop := 1; stop <= p.Length(p.FirstLeg())+1; stop++ {
 			j := journal.New(p)
 			there := walk(t, p, j, stop, 0)
@@ -77,7 +77,7 @@ func walk(t *testing.T, p *plans.Plan, j *journal.Journal, stop int, was int32) 
 
 // An outcome says where everything is.
 func TestTheRowOfAPlanThatHasEnded(t *testing.T) {
-	p := plan(5, 1)
+	p := plan(1)
 	for outcome, want := range map[plans.Outcome]int32{plans.Moved: 5, plans.Finalized: 5, plans.Aborted: 0, plans.Split: 3} {
 		j := journal.New(p)
 		j.Outcome = outcome
@@ -97,7 +97,7 @@ func TestTheRowOfAPlanThatHasEnded(t *testing.T) {
 
 // A plan that needs the user is shown as one, whatever is known of it.
 func TestWhatNeedsTheUserIsShown(t *testing.T) {
-	p := plan(5, 1)
+	p := plan(1)
 	if r := New("ns", "web", "Unreadable", nil, nil); !r.Attention || r.Ordinals != 0 {
 		t.Errorf("%+v", r)
 	}

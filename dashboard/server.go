@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,7 @@ import (
 )
 
 //go:embed page
-var page embed.FS //nolint:gochecknoglobals // go:embed needs a variable
+var page embed.FS
 
 const (
 	// gather is how long changes are collected before they are sent together.
@@ -102,7 +103,7 @@ func file(w http.ResponseWriter, q *http.Request) {
 		kind += "; charset=utf-8"
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(raw) // the client may be gone
+	_, _ = w.Write(raw) //nolint:gosec // a file of this program; the client may be gone
 }
 
 // events sends the rows, and then what changes.
@@ -133,15 +134,7 @@ func (s *Server) stream(w http.ResponseWriter, q *http.Request) {
 	to, end, idle := http.NewResponseController(w), time.NewTimer(longest), time.NewTicker(beat)
 	defer end.Stop()
 	defer idle.Stop()
-	send := func(text string) error {
-		if err := to.SetWriteDeadline(s.Now().Add(patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return err
-		}
-		if _, err := fmt.Fprint(w, text); err != nil {
-			return err
-		}
-		return to.Flush()
-	}
+	send := func(text string) error { return s.send(to, w, text) }
 	for last := 0; ; {
 		news, version, next := s.Board.Since(last)
 		if version != last {
@@ -153,11 +146,7 @@ func (s *Server) stream(w http.ResponseWriter, q *http.Request) {
 		}
 		select {
 		case <-next:
-			pause := time.NewTimer(gather)
-			select {
-			case <-pause.C:
-			case <-q.Context().Done():
-				pause.Stop()
+			if !rest(q.Context(), gather) {
 				return
 			}
 		case <-idle.C:
@@ -171,5 +160,28 @@ func (s *Server) stream(w http.ResponseWriter, q *http.Request) {
 		case <-q.Context().Done():
 			return
 		}
+	}
+}
+
+// send writes to a client that may have stopped reading.
+func (s *Server) send(to *http.ResponseController, w http.ResponseWriter, text string) error {
+	if err := to.SetWriteDeadline(s.Now().Add(patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := fmt.Fprint(w, text); err != nil {
+		return err
+	}
+	return to.Flush()
+}
+
+// rest waits for some time, and reports whether ctx has not ended.
+func rest(ctx context.Context, d time.Duration) bool {
+	pause := time.NewTimer(d)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

@@ -68,6 +68,14 @@ type frontStatus struct {
 	Conditions         []metav1.Condition `json:"conditions"`
 }
 
+// since returns since when a plan has been in a state, if this was its status until now.
+func (f frontStatus) since(state string, now metav1.Time) *metav1.Time {
+	if f.State == state && f.Since != nil {
+		return f.Since
+	}
+	return &now
+}
+
 // otherwise returns why a declaration has no effect, or none yet; "" if it has.
 func (s standing) otherwise() string {
 	d := s.declared
@@ -131,10 +139,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	if s.state == unreadable { // what is known of the plan stays in the status
 		out = before
 	}
-	out.State, out.Since, out.Message, out.Conditions = s.state, before.Since, message, slices.Clone(before.Conditions)
-	if before.State != s.state || before.Since == nil {
-		out.Since = &now
-	}
+	out.State, out.Since, out.Message, out.Conditions = s.state, before.since(s.state, now), message, slices.Clone(before.Conditions)
 	if s.declared != nil {
 		out.ObservedGeneration = s.declared.Object.GetGeneration()
 	}

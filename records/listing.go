@@ -28,14 +28,37 @@ type Listed struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// Entry is one plan of a list with what is stored of it.
+type Entry struct {
+	Listed
+	// Plan and Journal are nil if they cannot be read.
+	Plan    *plans.Plan
+	Journal *journal.Journal
+	// Holder is the process that works on the plan now, or "".
+	Holder string
+}
+
 // List returns the plans of a namespace, or of all namespaces with "". A plan that cannot be read is
 // listed as Unreadable, and hides no other.
 func List(ctx context.Context, home client.Client, namespace string, now func() time.Time) ([]Listed, error) {
+	all, err := Entries(ctx, home, namespace, now)
+	if err != nil {
+		return nil, err
+	}
+	out := []Listed{}
+	for _, e := range all {
+		out = append(out, e.Listed)
+	}
+	return out, nil
+}
+
+// Entries returns the plans that List does, with what is stored of each.
+func Entries(ctx context.Context, home client.Client, namespace string, now func() time.Time) ([]Entry, error) {
 	var maps corev1.ConfigMapList
 	if err := home.List(ctx, &maps, client.InNamespace(namespace), client.HasLabels{plans.PlanLabel}); err != nil {
 		return nil, fmt.Errorf("listing plans: %w", err)
 	}
-	out := []Listed{}
+	out := []Entry{}
 	for i := range maps.Items {
 		if cm := &maps.Items[i]; holdsPlan(cm) {
 			out = append(out, describe(ctx, home, cm, now))
@@ -52,26 +75,25 @@ func holdsPlan(cm *corev1.ConfigMap) bool {
 }
 
 // describe reads one plan, and its journal from the same namespace.
-func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now func() time.Time) Listed {
-	out := Listed{Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable}
-	p, err := planIn(cm)
-	if err != nil {
+func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now func() time.Time) Entry {
+	out := Entry{Listed: Listed{Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable}}
+	var err error
+	if out.Plan, err = planIn(cm); err != nil {
 		out.Reason = err.Error()
 		return out
 	}
-	out.Source, out.Destination = &p.Source, &p.Destination
+	out.Source, out.Destination = &out.Plan.Source, &out.Plan.Destination
 	store := NewStore(home, cm.Namespace, out.Name)
-	holder, err := store.Holder(ctx, now)
+	if out.Holder, err = store.Holder(ctx, now); err != nil {
+		out.Reason = err.Error()
+		return out
+	}
+	j, _, err := store.Journal(ctx, out.Plan)
 	if err != nil {
 		out.Reason = err.Error()
 		return out
 	}
-	j, _, err := store.Journal(ctx, p)
-	if err != nil {
-		out.Reason = err.Error()
-		return out
-	}
-	out.State = State(p, j, holder)
+	out.Journal, out.State = j, State(out.Plan, j, out.Holder)
 	return out
 }
 

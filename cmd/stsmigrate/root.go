@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the user's own kubeconfig may need any of them
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/page"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -65,7 +66,7 @@ interrupted.`,
 	a.reach.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much is logged to stderr: 6 for every request, 7 (the most) with its headers; never what an object contains")
 	root.AddCommand(
-		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(),
+		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(), page.Command(&a.reach, a.IOStreams, a.now),
 		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rolloutCommand(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.versionCommand(),
 	)
 	return root
@@ -74,5 +75,5 @@ interrupted.`,
 // readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to
 // finish.
 func readers() []string {
-	return []string{"check", "plan", "status", "verify", "get", "history", "rbac", "consent", "version"}
+	return []string{"check", "plan", "status", "verify", "get", "dashboard", "history", "rbac", "consent", "version"}
 }
