@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -200,4 +201,21 @@ func TestTheNumberOfStreamsIsLimited(t *testing.T) {
 		<-time.After(50 * time.Millisecond)
 	}
 	t.Error("closed pages count")
+}
+
+// The columns of the page are those that docs/dashboard.md explains.
+func TestThePageHasTheColumnsThatAreExplained(t *testing.T) {
+	explained, err := os.ReadFile("../docs/dashboard.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	html, err := page.ReadFile("page/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, column := range []string{"Moved", "In flight", "Since", "Reason, and what to do"} {
+		if !strings.Contains(string(explained), "| "+column+" |") || !strings.Contains(string(html), ">"+column+"<") {
+			t.Errorf("column %q is not on both pages", column)
+		}
+	}
 }
